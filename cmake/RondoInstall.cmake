@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+# Install rules: headers, both libraries, the tool and its man page, a CMake package and a pkg-config file. Nothing that
+# is installed contains the prefix, so the tree can be moved.
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rondo")
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/rondo" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h")
+install(TARGETS rondo rondo_static EXPORT rondo-targets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(EXPORT rondo-targets NAMESPACE rondo:: DESTINATION "${package_dir}")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/rondo-config.cmake.in"
+  "${PROJECT_BINARY_DIR}/rondo-config.cmake" INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/rondo-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/rondo-config.cmake" "${PROJECT_BINARY_DIR}/rondo-config-version.cmake"
+        DESTINATION "${package_dir}")
+
+set(pc_requires_private "")
+if(RONDO_WITH_JANSSON)
+  set(pc_requires_private "jansson >= 2.10")
+endif()
+file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+file(RELATIVE_PATH pc_include "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+configure_file("${PROJECT_SOURCE_DIR}/rondo.pc.in" "${PROJECT_BINARY_DIR}/rondo.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/rondo.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+if(RONDO_BUILD_TOOL)
+  install(FILES "${PROJECT_SOURCE_DIR}/docs/man/rondo.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+endif()
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

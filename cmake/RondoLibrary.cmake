@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+# The library: one object library a layer, and from the same objects librondo.so and librondo.a.
+
+# From the bottom up; see scripts/check-layers for who may include whom.
+set(RONDO_LAYERS base graph plan device device/cpu memory exec tree tensor session)
+
+find_package(Threads REQUIRED)
+if(RONDO_WITH_JANSSON)
+  rondo_require_package(JANSSON "jansson>=2.10" libjansson-dev "configure with -DRONDO_WITH_JANSSON=OFF")
+endif()
+
+set(rondo_objects)
+foreach(layer IN LISTS RONDO_LAYERS)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.c")
+  if(NOT sources)
+    continue()
+  endif()
+  string(REPLACE "/" "_" target "rondo_layer_${layer}")
+  add_library(${target} OBJECT ${sources})
+  rondo_apply_settings(${target})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(${target} PRIVATE Threads::Threads)
+  if(RONDO_WITH_JANSSON)
+    target_compile_definitions(${target} PRIVATE RONDO_HAVE_JANSSON=1)
+    target_link_libraries(${target} PRIVATE PkgConfig::JANSSON)
+  endif()
+  list(APPEND rondo_objects $<TARGET_OBJECTS:${target}>)
+endforeach()
+
+add_library(rondo SHARED ${rondo_objects})
+add_library(rondo_static STATIC ${rondo_objects})
+foreach(target IN ITEMS rondo rondo_static)
+  add_library(rondo::${target} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME rondo LINKER_LANGUAGE C)
+  target_compile_features(${target} INTERFACE c_std_99)
+  target_include_directories(${target} INTERFACE
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+  if(RONDO_WITH_JANSSON)
+    # An installed librondo.a names the library only, so that the package can be moved to another machine.
+    target_link_libraries(${target} PRIVATE "$<BUILD_INTERFACE:PkgConfig::JANSSON>" "$<INSTALL_INTERFACE:jansson>")
+  endif()
+endforeach()
+
+# Before 1.0 every minor version is an ABI of its own.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(rondo_abi_version "0.${PROJECT_VERSION_MINOR}")
+else()
+  set(rondo_abi_version "${PROJECT_VERSION_MAJOR}")
+endif()
+set_target_properties(rondo PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION "${rondo_abi_version}")
+if(NOT RONDO_SANITIZE AND NOT RONDO_BUILD_FUZZ)
+  target_link_options(rondo PRIVATE "LINKER:-z,defs")  # sanitizer run times are in the executable only
+endif()

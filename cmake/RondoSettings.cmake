@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+# Flags of everything built here. They hang on the target rondo_settings, so that a project which adds this one with
+# add_subdirectory() keeps its own; only sanitizers and coverage, which must agree across a whole process, are global.
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+endif()
+
+add_library(rondo_settings INTERFACE)
+target_compile_options(rondo_settings INTERFACE
+  -Wall -Wextra
+  $<$<COMPILE_LANGUAGE:C>:-Wshadow;-Wconversion;-Wstrict-prototypes;-Wvla>
+  $<$<BOOL:${RONDO_WERROR}>:-Werror>)
+
+if(RONDO_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  # Instrumented code makes gcc see these where there are none (its manual, at -fsanitize); other builds look for them.
+  target_compile_options(rondo_settings INTERFACE -Wno-maybe-uninitialized)
+endif()
+
+# Gives a target of this project its flags and its language level.
+function(rondo_apply_settings target)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:rondo_settings>)
+  set_target_properties(${target} PROPERTIES
+    C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
+    CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+endfunction()
+
+# Fails with the Debian package to install when a library found with pkg-config is missing.
+function(rondo_require_package prefix module package why)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(${prefix} QUIET IMPORTED_TARGET GLOBAL "${module}")
+  endif()
+  if(NOT ${prefix}_FOUND)
+    message(FATAL_ERROR "${module} was not found with pkg-config: install the packages pkg-config and ${package} "
+                        "(scripts/setup does it), or ${why}.")
+  endif()
+  set(${prefix}_FOUND TRUE PARENT_SCOPE)
+endfunction()
+
+if(RONDO_SANITIZE)
+  add_compile_options(-fsanitize=${RONDO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${RONDO_SANITIZE})
+endif()
+if(RONDO_BUILD_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "RONDO_BUILD_FUZZ needs clang, because libFuzzer comes with it: configure with "
+                        "-DCMAKE_C_COMPILER=clang or the preset 'fuzz'.")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+if(RONDO_COVERAGE)
+  add_compile_options(--coverage -fprofile-update=atomic)
+  add_link_options(--coverage)
+endif()
