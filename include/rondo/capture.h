@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * Capture: between begin and end, what is queued on a stream, and on streams that join it through events, becomes nodes
+ * of a graph instead of running. Rules and their names (C1 to C16) follow the CUDA driver's stream capture.
+ *
+ * A capture is thread-bound: it ends on the thread that began it, unless its mode is RELAXED. Several captures at once,
+ * on streams and threads of their own, do not disturb each other.
+ */
+#ifndef RONDO_CAPTURE_H
+#define RONDO_CAPTURE_H
+
+#include <rondo/memory.h>
+#include <rondo/stream.h>
+
+RONDO_EXTERN_C_BEGIN
+
+/* Which calls that act at once, unseen by the capture (rondo_malloc, rondo_free, synchronising another stream, ...),
+ * are refused while it lasts (C9). A refused call makes the capture invalid. Two modes meet, the capture's and the
+ * thread's: thread mode GLOBAL (what a thread starts with): refused if this thread began a capture that is not RELAXED,
+ * or any other thread began one that is GLOBAL; THREAD_LOCAL: refused if this thread began a capture that is not
+ * RELAXED; RELAXED: never. */
+typedef enum rondo_capture_mode {
+  RONDO_CAPTURE_THREAD_LOCAL = 0, /* the default */
+  RONDO_CAPTURE_GLOBAL = 1,
+  RONDO_CAPTURE_RELAXED = 2
+} rondo_capture_mode;
+
+/* Begins a capture on the stream. Errors: CAPTURE_REFUSED/ALREADY_CAPTURING (also when it joined another's capture),
+ * INVALID_ARGUMENT, OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode);
+
+/* As rondo_capture_begin, adding to an existing graph behind the given nodes (C14). The graph must not be instantiated,
+ * destroyed or captured into otherwise until the end, where rondo_capture_end hands it out again. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin_to_graph(rondo_stream *stream, rondo_graph *graph,
+                                                                   const rondo_node *dependencies, size_t count,
+                                                                   rondo_capture_mode mode);
+
+/* Ends the capture. The caller owns the graph (it may be empty). out_graph may be NULL after
+ * rondo_capture_begin_to_graph only. Errors, with *out_graph = NULL:
+ *   INVALID_STATE/NOT_CAPTURING;
+ *   CAPTURE_REFUSED/UNMATCHED_STREAM (this stream joined; the message names the one that began) and WRONG_THREAD: the
+ *     capture goes on;
+ *   CAPTURE_REFUSED/UNJOINED (a stream that was forked off was not joined; the message names it and its last node),
+ *   CAPTURE_INVALID/INVALIDATED (the message says which call did it): the capture is over for all its streams. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph);
+
+typedef enum rondo_capture_state {
+  RONDO_CAPTURE_NONE = 0,
+  RONDO_CAPTURE_ACTIVE = 1,
+  RONDO_CAPTURE_INVALIDATED = 2
+} rondo_capture_state;
+
+typedef struct rondo_capture_info {
+  uint32_t struct_size;
+  rondo_capture_state state;
+  uint64_t id;                /* unique in the process, the same for all streams of the capture; 0 when none */
+  rondo_graph *graph;         /* may be read and added to, not destroyed; NULL when none or invalid */
+  const rondo_node *frontier; /* what the stream's next node will depend on; valid until the next call on the stream */
+  size_t frontier_count;
+} rondo_capture_info;
+
+/* Never invalidates (C12). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_info *out_info);
+
+/* Adds nodes to what the stream's next node depends on, or (replace) sets it (C13).
+ * Errors: INVALID_STATE/NOT_CAPTURING, UNKNOWN_NODE, CAPTURE_INVALID. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_capture_set_frontier(rondo_stream *stream, const rondo_node *nodes,
+                                                                 size_t count, bool replace);
+
+/* Sets the calling thread's mode and returns the one before in *inout_mode (see rondo_capture_mode). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_capture_exchange_thread_mode(rondo_capture_mode *inout_mode);
+
+RONDO_EXTERN_C_END
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * Devices. `cpu` is always there; further CPU devices are `cpu:1`, `cpu:2`, ... (`cpu` is `cpu:0`): the same
+ * processors, but memory of their own, so that programs for several devices run anywhere.
+ * A device is thread-safe. It must outlive what was made from it.
+ */
+#ifndef RONDO_DEVICE_H
+#define RONDO_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rondo/allocator.h>
+#include <rondo/kernel.h>
+#include <rondo/status.h>
+
+RONDO_EXTERN_C_BEGIN
+
+typedef struct rondo_device_options {
+  uint32_t struct_size; /* RONDO_DEVICE_OPTIONS_INIT sets it; 0 means this version's */
+  uint32_t workers; /* CPU: worker threads; 0 = RONDO_CPU_WORKERS, else one less than processors, at least 1. A thread
+                       that waits for the device works along */
+  bool synchronous; /* wait after every operation, for debugging: an error comes out where it arises (GX-9).
+                       RONDO_SYNC=1 does the same */
+  const rondo_allocator *allocator; /* host memory for this device and all made from it; NULL = the C library's */
+} rondo_device_options;
+#define RONDO_DEVICE_OPTIONS_INIT .struct_size = sizeof(rondo_device_options)
+
+/* Opens a device by name: "cpu", "cpu:N" (N up to 15). Opening the same name twice gives two independent devices.
+ * options may be NULL. Errors: INVALID_ARGUMENT, NOT_FOUND/UNKNOWN_DEVICE (the message lists the names there are),
+ * UNAVAILABLE (the driver cannot be had; says why), OUT_OF_MEMORY, LIMIT_EXCEEDED (threads). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_open(const char *name, const rondo_device_options *options,
+                                                        rondo_device **out_device);
+
+/* Waits for all work of the device and closes it. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE when streams,
+ * events, execs or allocations of it live (the message counts them): nothing is closed then. EXECUTION_FAILED and what
+ * else a synchronisation returns: the device is closed all the same. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_close(rondo_device *device);
+
+/* What a device is and can do. */
+typedef struct rondo_device_info {
+  uint32_t struct_size;  /* set by the caller or 0; the library fills at most so much */
+  uint32_t index;        /* N of "cpu:N" */
+  char name[32];         /* "cpu:0" */
+  char description[96];  /* the processor's or GPU's own name */
+  uint32_t workers;      /* CPU: worker threads */
+  uint32_t processors;   /* CPU: processors; CUDA: multiprocessors */
+  uint64_t memory_bytes; /* physical memory the device can use */
+  uint64_t page_bytes;   /* granularity of its memory */
+  bool graph_memory;     /* alloc and free nodes, stream-ordered allocation (GM-1) */
+} rondo_device_info;
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_get_info(const rondo_device *device, rondo_device_info *out_info);
+
+/* The names that can be opened now, one call each index: "cpu" first. Past the last: NOT_FOUND. For a driver that is
+ * there in name but cannot be had (CUDA without a GPU), *out_unavailable says why in one line and the status is OK;
+ * otherwise it is "". The strings are static or the thread's own until the next call. Thread-safe. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_enumerate(size_t index, const char **out_name,
+                                                             const char **out_unavailable);
+
+/* Waits until all work queued on the device so far is done. Errors: CAPTURE_REFUSED/UNSUPPORTED_CALL while a stream of
+ * the device captures (and that capture becomes invalid); the first asynchronous failure of its streams. Thread-safe.
+ */
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_synchronize(rondo_device *device);
+
+/* Counters since the device was opened; monotonic unless said otherwise. Tests and benches rely on them. */
+typedef struct rondo_device_statistics {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t kernels;        /* kernels run, in streams and graphs */
+  uint64_t launches;       /* execs launched */
+  uint64_t events_created; /* events made anew; the others came from the free list (GX-9) */
+  uint64_t events_reused;
+  uint64_t parks;            /* times a worker went to sleep */
+  uint64_t wakes;            /* times a sleeping worker was woken */
+  uint64_t host_allocations; /* calls of the allocator */
+  uint64_t mapped_bytes;     /* now: physical memory mapped */
+  uint64_t maps;             /* map calls */
+} rondo_device_statistics;
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_get_statistics(const rondo_device *device,
+                                                                  rondo_device_statistics *out_statistics);
+
+RONDO_EXTERN_C_END
+
+#endif

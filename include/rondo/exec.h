@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * Execs: graphs made ready to run. An exec is a snapshot; the graph may be changed or destroyed afterwards.
+ *
+ * A launch runs after the earlier work of its stream and after earlier launches of the same exec on any stream (L1).
+ * Updates touch later launches only, never those already queued (U1). An exec is thread-compatible; different execs may
+ * be launched from different threads at once (GX-10).
+ */
+#ifndef RONDO_EXEC_H
+#define RONDO_EXEC_H
+
+#include <rondo/graph.h>
+#include <rondo/stream.h>
+
+RONDO_EXTERN_C_BEGIN
+
+typedef struct rondo_exec rondo_exec;
+
+typedef struct rondo_instantiate_options {
+  uint32_t struct_size;        /* RONDO_INSTANTIATE_OPTIONS_INIT sets it; 0 means this version's */
+  bool auto_free_on_launch;    /* a launch first frees what the last one left allocated (GM-10) */
+  bool skip_verify;            /* do not look for lifetime mistakes */
+  rondo_stream *upload_stream; /* upload there at once; may be NULL */
+} rondo_instantiate_options;
+#define RONDO_INSTANTIATE_OPTIONS_INIT .struct_size = sizeof(rondo_instantiate_options)
+
+/* Makes an exec of the graph: verified, lowered, everything a launch needs made ready. options may be NULL. The caller
+ * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it) or NO_FUNCTION (the kernel); INVALID_LIFETIME;
+ * INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device); OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_options *options,
+                                                        rondo_exec **out_exec);
+
+/* Does ahead what the first launch on this stream would do besides launching: mapping memory (GM-14). Ordered as a
+ * launch. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream);
+
+/* Queues the exec. While the stream captures, it becomes a child-graph node (C16). Does not allocate and takes no lock
+ * once warm (GX-4, GX-10). Errors: INVALID_ARGUMENT (NULL, another device's stream), INVALID_LIFETIME/STILL_ALLOCATED
+ * (memory of the last launch was not freed, and no auto_free_on_launch), CAPTURE_INVALID, OUT_OF_MEMORY (first launch
+ * on a stream). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream);
+
+/* What an update was refused for. */
+typedef struct rondo_update_result {
+  uint32_t struct_size;
+  rondo_reason reason;   /* NONE; TOPOLOGY_CHANGED, NODE_KIND_CHANGED, PARAMETERS_CHANGED, FUNCTION_CHANGED,
+                            NOT_UPDATABLE */
+  rondo_node exec_node;  /* the node of the graph the exec was made of; no node when the counts differ */
+  rondo_node graph_node; /* its mate in the new graph */
+} rondo_update_result;
+
+/* Gives the exec the parameters of a graph of the same topology, all or none (U3). Nodes are paired in topological
+ * order. out_result may be NULL. Errors: UPDATE_REFUSED, with *out_result; the exec is as before. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph,
+                                                        rondo_update_result *out_result);
+
+/* Gives one node other parameters; `node` is a node of the graph the exec was made of (or of a child graph in it). The
+ * kind must be the same. KERNEL: kernel, grid and arguments may change; COPY and FILL: all, if one-dimensional before
+ * and after; HOST: all; EVENT_*: the event; EMPTY, CHILD, ALLOC, FREE: UNSUPPORTED (U1).
+ * Errors: UNKNOWN_NODE, NODE_KIND, UPDATE_REFUSED, as rondo_graph_add; the exec is as before. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node,
+                                                            const rondo_node_params *params);
+
+/* A disabled node behaves as an empty one; what is set meanwhile holds later. KERNEL, COPY and FILL only (U2). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_enabled(rondo_exec *exec, rondo_node node, bool enabled);
+RONDO_API RONDO_MUST_USE rondo_status rondo_exec_get_enabled(const rondo_exec *exec, rondo_node node,
+                                                             bool *out_enabled);
+
+/* Frees the exec once its launches are done; does not wait (L2). Memory that its launches left allocated stays (GM-4).
+ * NULL is fine. */
+RONDO_API void rondo_exec_destroy(rondo_exec *exec);
+
+typedef struct rondo_exec_info {
+  uint32_t struct_size;
+  uint32_t node_count;   /* with those of child graphs; child nodes themselves not counted */
+  uint64_t launches;     /* so far */
+  uint64_t updates;      /* whole updates that took effect */
+  uint64_t graph_bytes;  /* graph memory it needs mapped: planned bytes of its alloc nodes (GX-12) */
+  uint64_t host_bytes;   /* host memory of the exec itself */
+  uint64_t device_bytes; /* device memory of the exec itself, without graph memory (0 on a CPU device) */
+} rondo_exec_info;
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_exec_get_info(const rondo_exec *exec, rondo_exec_info *out_info);
+
+RONDO_EXTERN_C_END
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels: functions that run over a grid of blocks.
+ *
+ * A kernel is one object with a name, the layout and access of its parameters, and one form of its code for each kind
+ * of device. On a CPU device the code is a C function that runs a range of blocks; the device calls it from several
+ * threads at once with ranges that do not overlap and together cover the grid, in any order. What it computes must not
+ * depend on how the grid was cut.
+ */
+#ifndef RONDO_KERNEL_H
+#define RONDO_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rondo/status.h>
+
+RONDO_EXTERN_C_BEGIN
+
+typedef struct rondo_device rondo_device;
+typedef struct rondo_kernel rondo_kernel;
+
+/* How many blocks in each direction. y and z of 0 count as 1; x must be at least 1; x*y*z at most 2^40. */
+typedef struct rondo_grid {
+  uint32_t x, y, z;
+} rondo_grid;
+
+/* The blocks first <= b < last of a grid, counted x fastest: block b stands at (b % x, b / x % y, b / (x * y)).
+ * `grid` has no zeros. */
+typedef struct rondo_blocks {
+  size_t first, last;
+  rondo_grid grid;
+} rondo_blocks;
+
+/* args[i] points to the value of parameter i: `*(const float *)args[0]`, `*(float **)args[1]`. The values are the
+ * launch's own copies and must not be written. The function must not call Rondo. */
+typedef void (*rondo_cpu_function)(rondo_blocks blocks, void *const *args);
+
+/* What a kernel does with a parameter. Pointers say how they are accessed: verification and memory planning rely on
+ * it. */
+typedef enum rondo_access {
+  RONDO_ACCESS_SCALAR = 1, /* a value, no memory behind it */
+  RONDO_ACCESS_READ = 2,
+  RONDO_ACCESS_WRITE = 3,     /* written before it is read */
+  RONDO_ACCESS_READ_WRITE = 4 /* read and written */
+} rondo_access;
+
+typedef struct rondo_parameter {
+  rondo_access access;
+  uint32_t bytes;     /* of the argument itself: sizeof(float); of a pointer always sizeof(void *) */
+  uint32_t alignment; /* a power of two, at most 64 */
+} rondo_parameter;
+
+#ifdef __cplusplus
+#define RONDO_ALIGNOF(type) alignof(type)
+#define RONDO_PARAMETER(access, bytes, alignment) \
+  rondo_parameter { access, (uint32_t)(bytes), (uint32_t)(alignment) }
+#else
+#define RONDO_ALIGNOF(type) _Alignof(type)
+#define RONDO_PARAMETER(access, bytes, alignment) \
+  { access, (uint32_t)(bytes), (uint32_t)(alignment) }
+#endif
+#define RONDO_SCALAR(type) RONDO_PARAMETER(RONDO_ACCESS_SCALAR, sizeof(type), RONDO_ALIGNOF(type))
+#define RONDO_READS RONDO_PARAMETER(RONDO_ACCESS_READ, sizeof(void *), RONDO_ALIGNOF(void *))
+#define RONDO_WRITES RONDO_PARAMETER(RONDO_ACCESS_WRITE, sizeof(void *), RONDO_ALIGNOF(void *))
+#define RONDO_UPDATES RONDO_PARAMETER(RONDO_ACCESS_READ_WRITE, sizeof(void *), RONDO_ALIGNOF(void *))
+
+#define RONDO_MAX_PARAMETERS 24
+#define RONDO_MAX_PARAMETER_BYTES 1024 /* all arguments of a kernel together, with their alignment */
+
+typedef struct rondo_kernel_options {
+  uint32_t struct_size;    /* RONDO_KERNEL_OPTIONS_INIT sets it; 0 means this version's */
+  uint32_t block_threads;  /* CUDA: threads of a block, at most 1024; 0 = 256. A CPU function sees blocks only */
+  const char *name;        /* required; copied */
+  rondo_cpu_function cpu;  /* code for CPU devices, or NULL */
+  const char *cuda_source; /* code for CUDA devices: CUDA C with an extern "C" __global__ `name`; copied; or NULL */
+  rondo_parameter params[RONDO_MAX_PARAMETERS]; /* up to the first whose bytes are 0; all after it must be 0 too */
+} rondo_kernel_options;
+#define RONDO_KERNEL_OPTIONS_INIT .struct_size = sizeof(rondo_kernel_options)
+
+/* Makes a kernel for `device`. The caller owns it; graphs, execs and queued work that use it keep what they need of it,
+ * so it may be destroyed while they live. A kernel may lack code for the device: it can then stand in graphs, and is
+ * refused by name when launched or instantiated.
+ * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
+ * bad size, alignment or access, too many bytes, a block of too many threads), OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options,
+                                                          rondo_kernel **out_kernel);
+
+/* Gives the caller's hold up. NULL is fine. Thread-safe. */
+RONDO_API void rondo_kernel_destroy(rondo_kernel *kernel);
+
+/* The kernel's own copy; valid as long as the kernel. "" for NULL. Thread-safe. */
+RONDO_API const char *rondo_kernel_name(const rondo_kernel *kernel);
+
+/* Parameters, and their number in *out_count (may be NULL). Valid as long as the kernel. NULL and 0 for NULL.
+ * Thread-safe. */
+RONDO_API const rondo_parameter *rondo_kernel_parameters(const rondo_kernel *kernel, size_t *out_count);
+
+/* RONDO_ARGS(&a, &x, &y): the addresses of the arguments' values and their number, the last two parameters of
+ * rondo_launch. The values are copied during the call. RONDO_NO_ARGS for a kernel without parameters. */
+#ifdef __cplusplus
+RONDO_EXTERN_C_END
+template <size_t count>
+struct rondo_argument_list {
+  const void *addresses[count];
+};
+template <class... T>
+inline rondo_argument_list<sizeof...(T)> rondo_make_arguments(const T *...addresses) {
+  return {{static_cast<const void *>(addresses)...}};
+}
+template <class... T>
+inline constexpr size_t rondo_count_arguments(const T *...) {
+  return sizeof...(T);
+}
+RONDO_EXTERN_C_BEGIN
+#define RONDO_ARGS(...) rondo_make_arguments(__VA_ARGS__).addresses, rondo_count_arguments(__VA_ARGS__)
+#else
+#define RONDO_ARGS(...) \
+  (const void *const[]){__VA_ARGS__}, sizeof((const void *const[]){__VA_ARGS__}) / sizeof(const void *)
+#endif
+#define RONDO_NO_ARGS NULL, 0
+
+RONDO_EXTERN_C_END
+
+#endif

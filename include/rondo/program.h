@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * Programs: networks written as operators on tensors, differentiated, compiled into one arena of fixed addresses, and
+ * run either kernel by kernel or as one recorded graph.
+ *
+ *   rondo_program_create(NULL, &program);
+ *   rondo_program_input(program, "tokens", RONDO_I32, shape, 2, &tokens);
+ *   rondo_program_state(program, "table", RONDO_F32, shape, 2, &table);       // weights: kept between runs
+ *   rondo_op_embedding(program, table, tokens, &x);
+ *   ...
+ *   rondo_op_cross_entropy(program, logits, labels, &loss);
+ *   rondo_program_output(program, "loss", loss);
+ *   rondo_program_adam(program, loss, &(rondo_adam_options){.learning_rate = rate});   // gradients and updates
+ *   rondo_compile(program, device, NULL, &compiled);
+ *   rondo_compiled_write(compiled, "tokens", data, bytes);
+ *   rondo_compiled_run(compiled);
+ *   rondo_compiled_read(compiled, "loss", &value, sizeof value);
+ *
+ * A program is thread-compatible and needs no device. A compiled program is thread-compatible; it owns a stream.
+ */
+#ifndef RONDO_PROGRAM_H
+#define RONDO_PROGRAM_H
+
+#include <rondo/exec.h>
+
+RONDO_EXTERN_C_BEGIN
+
+typedef enum rondo_type { RONDO_F32 = 1, RONDO_I32 = 2 } rondo_type;
+
+/* "f32", "i32"; "unknown" for another number. */
+RONDO_API const char *rondo_type_name(rondo_type type);
+RONDO_API size_t rondo_type_bytes(rondo_type type);
+
+#define RONDO_MAX_DIMENSIONS 4
+
+typedef struct rondo_program rondo_program;
+typedef struct rondo_compiled rondo_compiled;
+
+/* A value of a program: a tensor that exists when the program runs. Plain tag; the zero value is none. A tag of another
+ * program is found and refused. */
+typedef struct rondo_value {
+  uint64_t id;
+} rondo_value;
+
+typedef struct rondo_program_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char *name;                 /* copied; may be NULL */
+  const rondo_allocator *allocator; /* NULL = the C library's */
+} rondo_program_options;
+#define RONDO_PROGRAM_OPTIONS_INIT .struct_size = sizeof(rondo_program_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_create(const rondo_program_options *options,
+                                                           rondo_program **out_program);
+/* Compiled programs made from it live on. NULL is fine. */
+RONDO_API void rondo_program_destroy(rondo_program *program);
+
+/* Named values. Names are unique among inputs, states, cells and outputs. Shapes have 0 to RONDO_MAX_DIMENSIONS
+ * dimensions, each at least 1; rank 0 is a scalar. Errors of all: INVALID_ARGUMENT with SHAPE, TYPE, DUPLICATE_NAME;
+ * LIMIT_EXCEEDED (bytes do not fit); OUT_OF_MEMORY.
+ *   input:  written by the user before runs, at a fixed address (its slot).
+ *   state:  kept from run to run: weights, moments. Starts as zeros; rondo_compiled_write sets it.
+ *   cell:   a scalar of type F32 in device memory that the user changes between runs without touching the graph:
+ *           learning rate, momentum (FW-5). Starts as `initial`.
+ *   output: a value that can be read after a run. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_input(rondo_program *program, const char *name, rondo_type type,
+                                                          const size_t *shape, size_t rank, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_state(rondo_program *program, const char *name, rondo_type type,
+                                                          const size_t *shape, size_t rank, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_cell(rondo_program *program, const char *name, float initial,
+                                                         rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_output(rondo_program *program, const char *name, rondo_value value);
+
+/* Type and shape of a value. shape has room for RONDO_MAX_DIMENSIONS. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_value_shape(const rondo_program *program, rondo_value value,
+                                                        rondo_type *out_type, size_t *out_shape, size_t *out_rank);
+
+/* Operators. Each adds one to the program and gives its result. Errors: INVALID_ARGUMENT with SHAPE or TYPE, naming the
+ * operator, the values by name and their shapes; OUT_OF_MEMORY.
+ *   embedding:     table [n, d] F32, indices [...] I32 -> [..., d]; indices outside 0 <= i < n fail the run with the
+ *                  operator's name (EXECUTION_FAILED) and read row 0.
+ *   reshape:       the same elements in another shape; no copy.
+ *   matmul:        a [m, k] · b [k, n] (+ bias [n] unless it is no value) -> [m, n], F32.
+ *   tanh:          elementwise, F32.
+ *   softmax:       over the last dimension, F32.
+ *   cross_entropy: logits [m, n] F32, labels [m] I32 -> scalar: the mean over m of -log softmax(logits)[label]. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
+                                                         rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape,
+                                                       size_t rank, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul(rondo_program *program, rondo_value a, rondo_value b,
+                                                      rondo_value bias, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_tanh(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_softmax(rondo_program *program, rondo_value value,
+                                                       rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_cross_entropy(rondo_program *program, rondo_value logits,
+                                                             rondo_value labels, rondo_value *out_value);
+
+/* Reverse-mode differentiation (Griewank and Walther, Evaluating Derivatives, 2nd ed., 2008, chapter 3): adds the
+ * operators that compute the gradient of the scalar `loss` with respect to each of `count` F32 values, in
+ * out_gradients. A value that the loss does not depend on gets a gradient of zeros. Errors: SHAPE (loss is not a
+ * scalar), TYPE, UNSUPPORTED (an operator without a gradient on the way, named). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss,
+                                                              const rondo_value *values, size_t count,
+                                                              rondo_value *out_gradients);
+
+typedef struct rondo_sgd_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  rondo_value learning_rate; /* a cell; required */
+  rondo_value momentum;      /* a cell, or no value for none */
+} rondo_sgd_options;
+#define RONDO_SGD_OPTIONS_INIT .struct_size = sizeof(rondo_sgd_options)
+
+typedef struct rondo_adam_options {
+  uint32_t struct_size;
+  float beta1, beta2, epsilon; /* 0 = 0.9, 0.999, 1e-8 */
+  rondo_value learning_rate;   /* a cell; required */
+} rondo_adam_options;
+#define RONDO_ADAM_OPTIONS_INIT .struct_size = sizeof(rondo_adam_options)
+
+/* Adds the gradients of `loss` for all F32 states that it depends on, and one update for each, so that a run of the
+ * program is a whole training step (FW-4). Adam (Kingma and Ba 2015, algorithm 1, with bias correction) keeps its
+ * moments as states "<name>.m", "<name>.v" and its step as the state "adam.step", counted on the device. Errors as
+ * rondo_program_gradients; INVALID_STATE when the program has an optimizer already. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss,
+                                                        const rondo_sgd_options *options);
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_adam(rondo_program *program, rondo_value loss,
+                                                         const rondo_adam_options *options);
+
+/* Compiled programs ----------------------------------------------------------------------------------------------- */
+
+typedef struct rondo_compile_options {
+  uint32_t struct_size;
+  bool unrecorded; /* do not record: runs go kernel by kernel */
+} rondo_compile_options;
+#define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
+
+/* Compiles (FW-1): plans the arena, gives every value its fixed address, warms up once (states are as before
+ * afterwards), captures a run on a stream of its own, instantiates and uploads. The program may be changed or destroyed
+ * afterwards. options may be NULL. Errors: INVALID_ARGUMENT (no output and no update), OUT_OF_MEMORY with the bytes
+ * wanted, INVALID_STATE/UNPREPARED (something allocated while capturing; named, FW-2), UNSUPPORTED (an operator without
+ * a kernel for the device, named). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rondo_device *device,
+                                                    const rondo_compile_options *options,
+                                                    rondo_compiled **out_compiled);
+
+/* Waits for its runs. NULL is fine. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_destroy(rondo_compiled *compiled);
+
+/* Copies between host memory and a named value, ordered behind the runs so far; both return when `data` may be reused.
+ * `bytes` must be the value's. Errors: NOT_FOUND/UNKNOWN_NAME (lists the names), INVALID_ARGUMENT/BAD_SIZE, and for
+ * read any asynchronous failure. write: inputs, states, cells. read: outputs, states, cells. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data,
+                                                           size_t bytes);
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, void *data,
+                                                          size_t bytes);
+
+/* Queues a run: one launch when recorded, kernel by kernel when not. Does not wait. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run(rondo_compiled *compiled);
+
+/* Queues a run kernel by kernel even when recorded; same arena, same addresses, same results bit for bit (FW-9). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled);
+
+/* Waits for all queued. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_synchronize(rondo_compiled *compiled);
+
+/* What belongs to it: its stream, the graph that was recorded (NULL when not; do not destroy), its exec. */
+RONDO_API rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled);
+RONDO_API rondo_graph *rondo_compiled_graph(const rondo_compiled *compiled);
+RONDO_API rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled);
+
+typedef struct rondo_compiled_info {
+  uint32_t struct_size;
+  uint32_t kernels;     /* kernels of one run */
+  uint64_t parameters;  /* elements of all states that an optimizer updates (or of all states when none does) */
+  uint64_t state_bytes; /* states and cells: live for ever */
+  uint64_t arena_bytes; /* planned: intermediate values (inputs, outputs, activations, gradients) */
+  uint64_t lower_bound; /* most bytes of intermediate values live at once */
+  uint64_t sum_bytes;   /* what they would take without sharing */
+} rondo_compiled_info;
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_info(const rondo_compiled *compiled,
+                                                              rondo_compiled_info *out_info);
+
+/* Named values of a compiled program, by index: states first, then cells, inputs, outputs. NOT_FOUND past the last. */
+typedef struct rondo_compiled_value {
+  uint32_t struct_size;
+  char kind; /* 's' state, 'c' cell, 'i' input, 'o' output */
+  rondo_type type;
+  const char *name; /* the compiled program's own */
+  size_t rank, shape[RONDO_MAX_DIMENSIONS];
+  size_t bytes;
+  void *address; /* fixed */
+} rondo_compiled_value;
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t index,
+                                                               rondo_compiled_value *out_value);
+
+RONDO_EXTERN_C_END
+
+#endif

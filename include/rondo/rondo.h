@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Rondo: records work for a GPU or a CPU once, as a graph with its memory planned, and replays it.
+ *
+ * Conventions of all headers:
+ * - Ownership. `create` and `instantiate` give the caller an object that `destroy` (or `close`) frees; accessors lend.
+ *   NULL is accepted by destroy. Text and structs handed in are copied unless said otherwise.
+ * - Options. A struct's zero is the default; begin it with its INIT macro, or leave struct_size 0, which means the
+ *   version of the headers that you compiled with. Structs only ever grow at their end; a struct longer than the
+ * library knows is refused if its tail is not zero. The same holds for structs that the library fills.
+ * - Out-parameters come last and are set to NULL or 0 before anything else.
+ * - Errors. See <rondo/status.h>. No call prints, exits or aborts.
+ * - Threads. "Thread-safe": any threads at once. "Thread-compatible": one thread at a time per object, different
+ * objects are independent. "Thread-bound": the thread that began it.
+ */
+#ifndef RONDO_H
+#define RONDO_H
+
+#include <rondo/allocator.h>
+#include <rondo/capture.h>
+#include <rondo/device.h>
+#include <rondo/exec.h>
+#include <rondo/graph.h>
+#include <rondo/kernel.h>
+#include <rondo/log.h>
+#include <rondo/memory.h>
+#include <rondo/program.h>
+#include <rondo/status.h>
+#include <rondo/stream.h>
+#include <rondo/trace.h>
+#include <rondo/version.h>
+#include <rondo/weights.h>
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * Status codes and the detail behind them.
+ *
+ * Every call that can fail returns a rondo_status; the compiler warns when one is dropped. The code says which kind of
+ * thing went wrong and is what programs branch on; rondo_last_error() says what it was, with names, sizes and the
+ * remedy, and is what people read. A call that fails changes nothing that existed before it, unless its comment says
+ * otherwise. A call that creates something sets its out-parameter to NULL (or 0) before anything else.
+ */
+#ifndef RONDO_STATUS_H
+#define RONDO_STATUS_H
+
+#include <stdint.h>
+
+#include <rondo/version.h>
+
+RONDO_EXTERN_C_BEGIN
+
+typedef enum rondo_status {
+  RONDO_OK = 0,
+  RONDO_INVALID_ARGUMENT = 1,  /* an argument is wrong in itself: NULL, zero, out of range, of another owner */
+  RONDO_OUT_OF_MEMORY = 2,     /* host or device memory, or address space, cannot be had */
+  RONDO_NOT_FOUND = 3,         /* no file, device, node or name like that */
+  RONDO_UNSUPPORTED = 4,       /* this device or build cannot do it, ever; the message names what is missing */
+  RONDO_UNAVAILABLE = 5,       /* a device or library cannot be had here and now (no driver, no GPU) */
+  RONDO_INVALID_STATE = 6,     /* the object exists but is not in a state that allows the call */
+  RONDO_NOT_READY = 7,         /* a query: the work is still going on; no error detail is kept */
+  RONDO_INVALID_GRAPH = 8,     /* a graph that cannot be executed: a cycle, a kernel without a function */
+  RONDO_INVALID_LIFETIME = 9,  /* memory used, freed or allocated in an order that the graph does not allow */
+  RONDO_CAPTURE_REFUSED = 10,  /* the call is not allowed while a stream is capturing */
+  RONDO_CAPTURE_INVALID = 11,  /* the capture was made invalid by an earlier call; end it and begin anew */
+  RONDO_UPDATE_REFUSED = 12,   /* an exec cannot be updated so; it still works as before */
+  RONDO_INVALID_DATA = 13,     /* bytes from outside (file, JSON) are not what they should be */
+  RONDO_IO_ERROR = 14,         /* the operating system refused a read or a write */
+  RONDO_LIMIT_EXCEEDED = 15,   /* a stated bound would be passed */
+  RONDO_EXECUTION_FAILED = 16, /* work that ran asynchronously failed; comes out at a synchronisation */
+  RONDO_DEVICE_LOST = 17       /* the device's context is gone; nothing on it will work again */
+} rondo_status;
+
+/* One per rule, so that programs and tests can tell apart what shares a status. */
+typedef enum rondo_reason {
+  RONDO_REASON_NONE = 0,
+  RONDO_REASON_NULL_ARGUMENT,
+  RONDO_REASON_BAD_SIZE,
+  RONDO_REASON_BAD_OPTIONS, /* struct_size unknown, flag or enum out of range */
+  RONDO_REASON_ALLOCATION_FAILED,
+  RONDO_REASON_UNKNOWN_DEVICE,
+  RONDO_REASON_NO_DRIVER,
+  RONDO_REASON_OTHER_DEVICE, /* an object of another device */
+  RONDO_REASON_ARGUMENT_COUNT,
+  RONDO_REASON_NO_FUNCTION, /* a kernel that has no function for this device */
+  RONDO_REASON_OUT_OF_RANGE,
+  RONDO_REASON_IN_CALLBACK, /* a Rondo call from inside a host function */
+  RONDO_REASON_STILL_IN_USE,
+  /* graphs */
+  RONDO_REASON_UNKNOWN_NODE, /* a node of another graph, or one that was removed */
+  RONDO_REASON_NODE_KIND,
+  RONDO_REASON_DUPLICATE_EDGE,
+  RONDO_REASON_MISSING_EDGE,
+  RONDO_REASON_SELF_EDGE,
+  RONDO_REASON_CYCLE,
+  RONDO_REASON_EDGE_IN_USE,    /* an address reuse relies on it */
+  RONDO_REASON_CAPTURING_INTO, /* the graph is the target of a capture */
+  /* capture */
+  RONDO_REASON_ALREADY_CAPTURING,
+  RONDO_REASON_NOT_CAPTURING,
+  RONDO_REASON_UNSUPPORTED_CALL, /* 900: can never be captured, or is unsafe while some stream captures */
+  RONDO_REASON_INVALIDATED,      /* 901 */
+  RONDO_REASON_MERGE,            /* 902 */
+  RONDO_REASON_UNMATCHED_STREAM, /* 903 */
+  RONDO_REASON_UNJOINED,         /* 904 */
+  RONDO_REASON_ISOLATION,        /* 905 */
+  RONDO_REASON_CAPTURED_EVENT,   /* 907 */
+  RONDO_REASON_WRONG_THREAD,     /* 908 */
+  RONDO_REASON_EVENT_NOT_RECORDED,
+  RONDO_REASON_NO_TIMING,
+  /* updates */
+  RONDO_REASON_TOPOLOGY_CHANGED,
+  RONDO_REASON_NODE_KIND_CHANGED,
+  RONDO_REASON_PARAMETERS_CHANGED,
+  RONDO_REASON_FUNCTION_CHANGED,
+  RONDO_REASON_NOT_UPDATABLE,
+  /* memory */
+  RONDO_REASON_FOREIGN_ADDRESS,
+  RONDO_REASON_DOUBLE_FREE,
+  RONDO_REASON_NOT_ALLOCATED, /* used or freed before its alloc node was reached */
+  RONDO_REASON_USE_AFTER_FREE,
+  RONDO_REASON_STILL_ALLOCATED, /* launched again while an allocation of the last launch lives */
+  RONDO_REASON_ADDRESS_SPACE,
+  /* tensors and files */
+  RONDO_REASON_SHAPE,
+  RONDO_REASON_TYPE,
+  RONDO_REASON_UNKNOWN_NAME,
+  RONDO_REASON_DUPLICATE_NAME,
+  RONDO_REASON_TRUNCATED,
+  RONDO_REASON_MALFORMED,
+  RONDO_REASON_UNPREPARED, /* something the warm-up left undone was met while capturing */
+  RONDO_REASON_HOST_FUNCTION_FAILED
+} rondo_reason;
+
+/* What is known of the last error of the calling thread. */
+typedef struct rondo_error {
+  rondo_status status;
+  rondo_reason reason;
+  uint32_t node;           /* number of the node it is about; RONDO_NO_NODE when about none */
+  int32_t driver_code;     /* the driver's or the system's own number (errno, CUresult); 0 when none */
+  const char *driver_name; /* its name, "ENOMEM", "CUDA_ERROR_..."; "" when none */
+  const char *message;     /* one line or more of text: what, with names and sizes, and what to do */
+} rondo_error;
+
+#define RONDO_NO_NODE UINT32_MAX
+
+/* The detail of the last call that failed on this thread. Never NULL; status is RONDO_OK when nothing failed yet. A
+ * call that succeeds leaves it as it is; RONDO_NOT_READY does too. The strings are the thread's own and valid until its
+ * next failing call. Thread-safe (each thread has its own). */
+RONDO_API const rondo_error *rondo_last_error(void);
+
+/* "INVALID_LIFETIME" for RONDO_INVALID_LIFETIME; "UNKNOWN" for a number that is no status. Thread-safe. */
+RONDO_API const char *rondo_status_name(rondo_status status);
+
+/* "CYCLE" for RONDO_REASON_CYCLE; "UNKNOWN" for a number that is no reason. Thread-safe. */
+RONDO_API const char *rondo_reason_name(rondo_reason reason);
+
+RONDO_EXTERN_C_END
+
+#endif

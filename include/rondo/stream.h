@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Streams: queues of work that runs in order, asynchronously to the caller and to other streams; and events, by which
+ * one stream waits for another.
+ *
+ * While a stream captures (<rondo/capture.h>) the same calls record nodes instead of queueing work. A stream is
+ * thread-compatible: calls on one stream from several threads need a lock of the caller's.
+ */
+#ifndef RONDO_STREAM_H
+#define RONDO_STREAM_H
+
+#include <rondo/device.h>
+#include <rondo/graph.h>
+
+RONDO_EXTERN_C_BEGIN
+
+typedef struct rondo_stream rondo_stream;
+
+typedef struct rondo_stream_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char *name; /* for messages and traces; copied; may be NULL */
+} rondo_stream_options;
+#define RONDO_STREAM_OPTIONS_INIT .struct_size = sizeof(rondo_stream_options)
+
+/* options may be NULL. The caller destroys it. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, LIMIT_EXCEEDED. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_options *options,
+                                                          rondo_stream **out_stream);
+
+/* Waits for the stream's work, then frees it; a capture that it is part of becomes invalid. NULL is fine.
+ * Errors: as rondo_stream_synchronize, outside capture; the stream is gone all the same. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_stream_destroy(rondo_stream *stream);
+
+RONDO_API rondo_device *rondo_stream_device(const rondo_stream *stream);
+
+/* Queues a kernel over `grid`. The arguments' values are copied during the call, so they may change at once after it.
+ * `args` and `arg_count`: RONDO_ARGS(&a, &b). Errors: INVALID_ARGUMENT (NULL, grid.x = 0, another number of arguments
+ * than the kernel's, another device's kernel), INVALID_GRAPH/NO_FUNCTION (no code for this device), CAPTURE_INVALID,
+ * OUT_OF_MEMORY (while capturing). Does not allocate and takes no lock outside capture; waits while the stream's queue
+ * is full. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid grid,
+                                                   const void *const *args, size_t arg_count);
+
+/* Queues a copy of `bytes` bytes between any two of host and device memory that the device can reach. Host memory must
+ * stay as it is until the copy has run. Errors: INVALID_ARGUMENT (NULL, 0 bytes), CAPTURE_INVALID, OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, size_t bytes);
+
+/* The same for a box of up to three dimensions (see rondo_copy). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_copy_box_async(rondo_stream *stream, const rondo_copy *copy);
+
+/* Queues a fill (see rondo_fill). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_fill_async(rondo_stream *stream, const rondo_fill *fill);
+
+/* Queues a host function (see rondo_host_function). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_host_async(rondo_stream *stream, rondo_host_function function, void *user);
+
+/* Waits until all that was queued on the stream is done; the waiting thread works along. Errors: the first asynchronous
+ * failure since the last synchronisation, with its node's name, once; CAPTURE_REFUSED/UNSUPPORTED_CALL while the stream
+ * captures, which makes the capture invalid (C6); IN_CALLBACK. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_stream_synchronize(rondo_stream *stream);
+
+/* OK when all is done, NOT_READY otherwise; else as rondo_stream_synchronize. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_stream_query(rondo_stream *stream);
+
+/* The driver's own handle: a CUstream on CUDA; NULL on a CPU device. */
+RONDO_API void *rondo_stream_native(rondo_stream *stream);
+
+/* Events ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct rondo_event_options {
+  uint32_t struct_size;
+  bool timing; /* keep the time at which it completes */
+} rondo_event_options;
+#define RONDO_EVENT_OPTIONS_INIT .struct_size = sizeof(rondo_event_options)
+
+/* An event, from the device's free list when there is one. It starts complete, not recorded. options may be NULL.
+ * Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_event_create(rondo_device *device, const rondo_event_options *options,
+                                                         rondo_event **out_event);
+
+/* Gives it back to the free list, at once when it is complete, else when it completes (looked for at the next request).
+ * NULL is fine. Thread-safe. */
+RONDO_API void rondo_event_destroy(rondo_event *event);
+
+/* The event completes when all that was queued on the stream so far is done. Recording again starts anew; waits made
+ * before keep what they wait for. While capturing, it stands for the stream's last nodes (C3). Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_event_record(rondo_event *event, rondo_stream *stream);
+
+/* While capturing: adds an event-record node, so that the event is recorded at each launch (C7, flag EXTERNAL).
+ * Errors: INVALID_STATE/NOT_CAPTURING outside a capture. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_event_record_external(rondo_event *event, rondo_stream *stream);
+
+/* Work queued on the stream from now on waits for the event as it is now recorded. An event never recorded is complete.
+ * While the event belongs to a capture, the stream joins it (C3). Errors: CAPTURE_REFUSED with ISOLATION (a capturing
+ * stream waits for an event outside its capture) or MERGE (of another capture), which make the captures invalid. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event);
+
+/* While capturing: adds an event-wait node; each launch waits for the event as it is recorded then. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_stream_wait_event_external(rondo_stream *stream, rondo_event *event);
+
+/* OK when complete, NOT_READY otherwise. CAPTURE_REFUSED/CAPTURED_EVENT for an event of a capture (C6). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_event_query(rondo_event *event);
+
+/* Waits until it is complete; the waiting thread works along. Errors as rondo_event_query, IN_CALLBACK. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_event_synchronize(rondo_event *event);
+
+/* Time from `start`'s completion to `end`'s. Errors: INVALID_STATE with NO_TIMING, EVENT_NOT_RECORDED; NOT_READY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_event_elapsed(const rondo_event *start, const rondo_event *end,
+                                                          double *out_microseconds);
+
+RONDO_EXTERN_C_END
+
+#endif

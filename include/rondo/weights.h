@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * Named tensors in files, in the safetensors format (huggingface/safetensors, README, "Format"): 8 bytes of header
+ * length, a JSON header of names, types, shapes and offsets, then the bytes. Reading trusts nothing.
+ */
+#ifndef RONDO_WEIGHTS_H
+#define RONDO_WEIGHTS_H
+
+#include <rondo/program.h>
+
+RONDO_EXTERN_C_BEGIN
+
+typedef struct rondo_weights rondo_weights;
+
+typedef struct rondo_weight {
+  const char *name; /* the weights' own */
+  rondo_type type;
+  size_t rank, shape[RONDO_MAX_DIMENSIONS];
+  const void *data; /* the weights' own, aligned to 16 */
+  size_t bytes;
+} rondo_weight;
+
+/* An empty set. allocator may be NULL. The caller destroys it. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_create(const rondo_allocator *allocator,
+                                                           rondo_weights **out_weights);
+RONDO_API void rondo_weights_destroy(rondo_weights *weights);
+
+/* Reads a file, or bytes in memory (copied). Errors: NOT_FOUND, IO_ERROR with errno; INVALID_DATA with TRUNCATED or
+ * MALFORMED saying what is wrong where (header length, JSON line, tensor, offsets that overlap, leave gaps or do not
+ * fit shape and type); UNSUPPORTED for types other than F32 and I32, naming the tensor; OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_load(const char *path, const rondo_allocator *allocator,
+                                                         rondo_weights **out_weights);
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_parse(const void *bytes, size_t count,
+                                                          const rondo_allocator *allocator,
+                                                          rondo_weights **out_weights);
+
+/* Writes the set to `path`: to a temporary file beside it first, then renamed, so that a crash leaves the old file
+ * whole. Errors: IO_ERROR with errno; OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_save(const rondo_weights *weights, const char *path);
+
+/* Adds a tensor; the data are copied. Errors: INVALID_ARGUMENT with DUPLICATE_NAME, SHAPE, TYPE; OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_add(rondo_weights *weights, const rondo_weight *weight);
+
+/* By index (sorted by name) or by name; NOT_FOUND otherwise. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_at(const rondo_weights *weights, size_t index,
+                                                       rondo_weight *out_weight);
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_find(const rondo_weights *weights, const char *name,
+                                                         rondo_weight *out_weight);
+
+/* The file's "__metadata__": text by key. get gives NULL when there is none. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_set_metadata(rondo_weights *weights, const char *key,
+                                                                 const char *value);
+RONDO_API const char *rondo_weights_get_metadata(const rondo_weights *weights, const char *key);
+
+/* All states of a compiled program into the set (waits for its runs), and back: every state of the program must be in
+ * the set with the same type and shape (INVALID_DATA with SHAPE, TYPE or UNKNOWN_NAME, naming it; nothing is changed
+ * then), unless `only` is given: then the states whose name it accepts. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled,
+                                                           bool (*only)(const char *name));
+RONDO_API RONDO_MUST_USE rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,
+                                                          bool (*only)(const char *name));
+
+RONDO_EXTERN_C_END
+
+#endif
