@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * The only caller of the C library's malloc, and the only place where sizes of host memory are multiplied. A block is
+ * given back with the very number of bytes that it was asked for with, so that an allocator may rely on it.
+ */
+#define _GNU_SOURCE
+#include "base/allocation.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define BASIC_ALIGNMENT 16
+
+static void *allocate_from_libc(void *self, size_t bytes, size_t alignment) {
+  (void)self;
+  if (alignment <= _Alignof(max_align_t)) return malloc(bytes);
+  void *pointer = NULL;
+  return posix_memalign(&pointer, alignment, bytes) == 0 ? pointer : NULL;
+}
+
+static void release_to_libc(void *self, void *pointer, size_t bytes) {
+  (void)self;
+  (void)bytes;
+  free(pointer);
+}
+
+rondo_allocator rondo_allocator_default(void) {
+  return (rondo_allocator){.allocate = allocate_from_libc, .release = release_to_libc};
+}
+
+rondo_status rondo_allocator_resolve(const rondo_allocator *given, rondo_allocator *out) {
+  *out = (rondo_allocator){0};
+  if (given == NULL) {
+    *out = rondo_allocator_default();
+    return RONDO_OK;
+  }
+  if (given->allocate == NULL || given->release == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                      "the allocator has no %s function: give both, or NULL for the C library's",
+                      given->allocate == NULL ? "allocate" : "release");
+  *out = *given;
+  return RONDO_OK;
+}
+
+rondo_status rondo_allocate_aligned(const rondo_allocator *allocator, size_t count, size_t bytes, size_t alignment,
+                                    void **out) {
+  assert(alignment >= BASIC_ALIGNMENT && (alignment & (alignment - 1)) == 0);
+  *out = NULL;
+  size_t total;
+  if (!rondo_checked_multiply(count, bytes, &total))
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
+                      "%zu items of %zu bytes are more than the address space holds: ask for fewer", count, bytes);
+  if (total == 0) return RONDO_OK;
+  void *pointer = allocator->allocate(allocator->self, total, alignment);
+  if (pointer == NULL) {
+    char size[RONDO_SIZE_TEXT];
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
+                      "the allocator has no %zu bytes (%s) of host memory aligned to %zu: free some, or raise the "
+                      "limit of the process",
+                      total, rondo_size_text(size, total), alignment);
+  }
+  memset(pointer, 0, total);
+  *out = pointer;
+  return RONDO_OK;
+}
+
+rondo_status rondo_allocate(const rondo_allocator *allocator, size_t count, size_t bytes, void **out) {
+  return rondo_allocate_aligned(allocator, count, bytes, BASIC_ALIGNMENT, out);
+}
+
+void rondo_release(const rondo_allocator *allocator, void *pointer, size_t count, size_t bytes) {
+  if (pointer != NULL) allocator->release(allocator->self, pointer, count * bytes);
+}
+
+rondo_status rondo_allocate_text(const rondo_allocator *allocator, const char *text, char **out) {
+  *out = NULL;
+  const char *source = text == NULL ? "" : text;
+  const size_t bytes = strlen(source) + 1;
+  void *copy;
+  RONDO_TRY(rondo_allocate(allocator, bytes, 1, &copy));
+  memcpy(copy, source, bytes);
+  *out = copy;
+  return RONDO_OK;
+}
+
+void rondo_release_text(const rondo_allocator *allocator, char *text) {
+  if (text != NULL) rondo_release(allocator, text, strlen(text) + 1, 1);
+}
+
+bool rondo_checked_add(size_t a, size_t b, size_t *out) {
+  size_t sum;
+  if (__builtin_add_overflow(a, b, &sum)) return false;
+  *out = sum;
+  return true;
+}
+
+bool rondo_checked_multiply(size_t a, size_t b, size_t *out) {
+  size_t product;
+  if (__builtin_mul_overflow(a, b, &product)) return false;
+  *out = product;
+  return true;
+}
+
+bool rondo_checked_align(size_t value, size_t alignment, size_t *out) {
+  assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
+  size_t raised;
+  if (!rondo_checked_add(value, alignment - 1, &raised)) return false;
+  *out = raised & ~(alignment - 1);
+  return true;
+}

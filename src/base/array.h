@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * Growing arrays of any type: declare with RONDO_ARRAY(type), zero is empty, grow by rondo_array_push or _reserve.
+ *
+ *   RONDO_ARRAY(uint32_t) numbers = {0};
+ *   RONDO_TRY(rondo_array_push(&allocator, &numbers, &value));   // copies the value behind the last one
+ *   numbers.items[0], numbers.count
+ *   rondo_array_free(&allocator, &numbers);
+ */
+#ifndef RONDO_BASE_ARRAY_H
+#define RONDO_BASE_ARRAY_H
+
+#include <stddef.h>
+
+#include "base/allocation.h"
+
+#define RONDO_ARRAY(type) \
+  struct {                \
+    type *items;          \
+    size_t count;         \
+    size_t capacity;      \
+  }
+
+/* Makes room for `want` items in all. The array is unchanged on failure. */
+#define rondo_array_reserve(allocator, array, want) \
+  rondo_array_reserve_bytes((allocator), &(array)->items, &(array)->capacity, (want), sizeof *(array)->items)
+
+/* `value` points to one item, which may be one of the array's own. The array is unchanged on failure. */
+#define rondo_array_push(allocator, array, value)                                           \
+  rondo_array_push_bytes((allocator), &(array)->items, &(array)->count, &(array)->capacity, \
+                         (1 ? (value) : (array)->items), sizeof *(array)->items)
+
+#define rondo_array_free(allocator, array)                                                 \
+  do {                                                                                     \
+    rondo_release((allocator), (array)->items, (array)->capacity, sizeof *(array)->items); \
+    (array)->items = NULL;                                                                 \
+    (array)->count = (array)->capacity = 0;                                                \
+  } while (0)
+
+/* `items` is the address of a pointer of whatever type, so it is a void * and read by memcpy: a void ** would alias it.
+ */
+RONDO_MUST_USE rondo_status rondo_array_reserve_bytes(const rondo_allocator *allocator, void *items, size_t *capacity,
+                                                      size_t want, size_t item_bytes);
+RONDO_MUST_USE rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *items, size_t *count,
+                                                   size_t *capacity, const void *value, size_t item_bytes);
+
+#endif

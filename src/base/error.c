@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * The error detail: one fixed buffer a thread, so that reporting an error needs no memory and no lock. A new detail is
+ * built beside the old one and then copied over it, because messages quote the thread's last error.
+ * The lists of names stand in switches without a default: the compiler names a status or reason that is missing here.
+ */
+#define _GNU_SOURCE
+#include "base/error.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* clang-format off */
+#define STATUS_NAMES(X)                                                                                      \
+  X(OK) X(INVALID_ARGUMENT) X(OUT_OF_MEMORY) X(NOT_FOUND) X(UNSUPPORTED) X(UNAVAILABLE) X(INVALID_STATE)      \
+  X(NOT_READY) X(INVALID_GRAPH) X(INVALID_LIFETIME) X(CAPTURE_REFUSED) X(CAPTURE_INVALID) X(UPDATE_REFUSED)   \
+  X(INVALID_DATA) X(IO_ERROR) X(LIMIT_EXCEEDED) X(EXECUTION_FAILED) X(DEVICE_LOST)
+
+#define REASON_NAMES(X)                                                                                      \
+  X(NONE) X(NULL_ARGUMENT) X(BAD_SIZE) X(BAD_OPTIONS) X(ALLOCATION_FAILED) X(UNKNOWN_DEVICE) X(NO_DRIVER)     \
+  X(OTHER_DEVICE) X(ARGUMENT_COUNT) X(NO_FUNCTION) X(OUT_OF_RANGE) X(IN_CALLBACK) X(STILL_IN_USE)             \
+  X(UNKNOWN_NODE) X(NODE_KIND) X(DUPLICATE_EDGE) X(MISSING_EDGE) X(SELF_EDGE) X(CYCLE) X(EDGE_IN_USE)         \
+  X(CAPTURING_INTO) X(ALREADY_CAPTURING) X(NOT_CAPTURING) X(UNSUPPORTED_CALL) X(INVALIDATED) X(MERGE)         \
+  X(UNMATCHED_STREAM) X(UNJOINED) X(ISOLATION) X(CAPTURED_EVENT) X(WRONG_THREAD) X(EVENT_NOT_RECORDED)        \
+  X(NO_TIMING) X(TOPOLOGY_CHANGED) X(NODE_KIND_CHANGED) X(PARAMETERS_CHANGED) X(FUNCTION_CHANGED)             \
+  X(NOT_UPDATABLE) X(FOREIGN_ADDRESS) X(DOUBLE_FREE) X(NOT_ALLOCATED) X(USE_AFTER_FREE) X(STILL_ALLOCATED)    \
+  X(ADDRESS_SPACE) X(SHAPE) X(TYPE) X(UNKNOWN_NAME) X(DUPLICATE_NAME) X(TRUNCATED) X(MALFORMED) X(UNPREPARED) \
+  X(HOST_FUNCTION_FAILED)
+/* clang-format on */
+
+#define STATUS_CASE(name) \
+  case RONDO_##name:      \
+    return #name;
+#define REASON_CASE(name)   \
+  case RONDO_REASON_##name: \
+    return #name;
+
+static _Thread_local rondo_saved_error last = {.node = RONDO_NO_NODE};
+static _Thread_local rondo_error view; /* `last` as the public header shows it */
+
+const rondo_error *rondo_last_error(void) {
+  view = (rondo_error){.status = last.status,
+                       .reason = last.reason,
+                       .node = last.node,
+                       .driver_code = last.driver_code,
+                       .driver_name = last.driver_name,
+                       .message = last.message};
+  return &view;
+}
+
+const char *rondo_status_name(rondo_status status) {
+  switch (status) { STATUS_NAMES(STATUS_CASE) }
+  return "UNKNOWN";
+}
+
+const char *rondo_reason_name(rondo_reason reason) {
+  switch (reason) { REASON_NAMES(REASON_CASE) }
+  return "UNKNOWN";
+}
+
+/* Puts more behind the message of `error`. */
+static void append(rondo_saved_error *error, const char *format, ...) RONDO_PRINTF(2, 3);
+static void append(rondo_saved_error *error, const char *format, ...) {
+  const size_t length = strlen(error->message);
+  const size_t room = sizeof error->message - length;
+  if (room < 8) return; /* it was cut already */
+  va_list arguments;
+  va_start(arguments, format);
+  rondo_format_cut(error->message + length, room, format, arguments);
+  va_end(arguments);
+}
+
+static rondo_saved_error make(rondo_status status, rondo_reason reason, const char *format, va_list arguments)
+    RONDO_PRINTF(3, 0);
+static rondo_saved_error make(rondo_status status, rondo_reason reason, const char *format, va_list arguments) {
+  assert(status != RONDO_OK);
+  rondo_saved_error error = {.status = status, .reason = reason, .node = RONDO_NO_NODE};
+  rondo_format_cut(error.message, sizeof error.message, format, arguments);
+  return error;
+}
+
+rondo_status rondo_fail(rondo_status status, rondo_reason reason, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const rondo_saved_error error = make(status, reason, format, arguments);
+  va_end(arguments);
+  return rondo_error_raise(&error);
+}
+
+rondo_status rondo_fail_node(rondo_status status, rondo_reason reason, uint32_t node, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  rondo_saved_error error = make(status, reason, format, arguments);
+  va_end(arguments);
+  error.node = node;
+  return rondo_error_raise(&error);
+}
+
+rondo_status rondo_fail_driver(rondo_status status, rondo_reason reason, int32_t driver_code, const char *driver_name,
+                               const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  rondo_saved_error error = make(status, reason, format, arguments);
+  va_end(arguments);
+  const char *name = driver_name == NULL ? "" : driver_name;
+  error.driver_code = driver_code;
+  snprintf(error.driver_name, sizeof error.driver_name, "%s", name);
+  append(&error, " (%s%s%" PRId32 ")", name, *name == '\0' ? "" : " ", driver_code);
+  return rondo_error_raise(&error);
+}
+
+rondo_status rondo_fail_errno(rondo_status status, int error_number, const char *format, ...) {
+  const bool no_memory = error_number == ENOMEM;
+  va_list arguments;
+  va_start(arguments, format);
+  rondo_saved_error error = make(no_memory ? RONDO_OUT_OF_MEMORY : status,
+                                 no_memory ? RONDO_REASON_ALLOCATION_FAILED : RONDO_REASON_NONE, format, arguments);
+  va_end(arguments);
+  const char *name = strerrorname_np(error_number);
+  const char *description = strerrordesc_np(error_number);
+  error.driver_code = error_number;
+  snprintf(error.driver_name, sizeof error.driver_name, "%s", name == NULL ? "" : name);
+  append(&error, " (%s %d, %s)", name == NULL ? "errno" : name, error_number,
+         description == NULL ? "unknown" : description);
+  return rondo_error_raise(&error);
+}
+
+rondo_status rondo_fail_context(rondo_status status, const char *format, ...) {
+  if (status == RONDO_OK) return status;
+  va_list arguments;
+  va_start(arguments, format);
+  rondo_saved_error error = make(status, RONDO_REASON_NONE, format, arguments);
+  va_end(arguments);
+  if (last.status == status) {
+    error.reason = last.reason;
+    error.node = last.node;
+    error.driver_code = last.driver_code;
+    memcpy(error.driver_name, last.driver_name, sizeof error.driver_name);
+    append(&error, ": %s", last.message);
+  }
+  return rondo_error_raise(&error);
+}
+
+void rondo_error_save(rondo_saved_error *out) { *out = last; }
+
+rondo_status rondo_error_raise(const rondo_saved_error *saved) {
+  if (saved->status != RONDO_OK && saved->status != RONDO_NOT_READY) last = *saved;
+  return saved->status;
+}
+
+const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes) {
+  static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) {
+    snprintf(buffer, RONDO_SIZE_TEXT, "%" PRIu64 " B", bytes);
+    return buffer;
+  }
+  double value = (double)bytes / 1024;
+  size_t unit = 0;
+  for (; value >= 1023.95 && unit + 1 < sizeof units / sizeof *units; unit++) value /= 1024; /* never "1024.0 KiB" */
+  snprintf(buffer, RONDO_SIZE_TEXT, "%.1f %s", value, units[unit]);
+  return buffer;
+}

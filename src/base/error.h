@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * Making statuses. A failing function returns rondo_fail(...), which writes the thread-local detail and returns the
+ * code; a function on the way up adds its context with rondo_fail_context or returns the status as it is.
+ * Nothing here allocates, so reporting an error never fails. Messages longer than the buffer are cut after a whole
+ * character and end in "...". RONDO_NOT_READY keeps no detail: these functions return it and write nothing.
+ */
+#ifndef RONDO_BASE_ERROR_H
+#define RONDO_BASE_ERROR_H
+
+#include <rondo/status.h>
+
+/* Returns `status`. The message says what, with names and sizes, and what to do. No line end. */
+rondo_status rondo_fail(rondo_status status, rondo_reason reason, const char *format, ...) RONDO_PRINTF(3, 4);
+
+/* As rondo_fail, for an error about one node of a graph. */
+rondo_status rondo_fail_node(rondo_status status, rondo_reason reason, uint32_t node, const char *format, ...)
+    RONDO_PRINTF(4, 5);
+
+/* As rondo_fail, with the driver's or system's own number and name (NULL: none), which " (NAME NUMBER)" behind the
+ * message repeats. */
+rondo_status rondo_fail_driver(rondo_status status, rondo_reason reason, int32_t driver_code, const char *driver_name,
+                               const char *format, ...) RONDO_PRINTF(5, 6);
+
+/* As rondo_fail_driver for an errno value: " (ENOSPC 28, No space left on device)" is put behind the message. ENOMEM
+ * becomes OUT_OF_MEMORY with ALLOCATION_FAILED whatever `status` is. */
+rondo_status rondo_fail_errno(rondo_status status, int error_number, const char *format, ...) RONDO_PRINTF(3, 4);
+
+/* Puts "context: " before the message of the thread's last error, which has `status`; returns `status`. RONDO_OK is
+ * returned as it is. Where the last error has another status, the context becomes the message. */
+rondo_status rondo_fail_context(rondo_status status, const char *format, ...) RONDO_PRINTF(2, 3);
+
+#define RONDO_ERROR_NAME_BYTES 48
+#define RONDO_ERROR_MESSAGE_BYTES 960
+
+/* A detail carried from one thread to another: saved where the work failed, raised where somebody synchronises. */
+typedef struct rondo_saved_error {
+  rondo_status status;
+  rondo_reason reason;
+  uint32_t node;
+  int32_t driver_code;
+  char driver_name[RONDO_ERROR_NAME_BYTES];
+  char message[RONDO_ERROR_MESSAGE_BYTES];
+} rondo_saved_error;
+
+/* The calling thread's last error; its status is RONDO_OK when nothing failed yet. */
+void rondo_error_save(rondo_saved_error *out);
+
+/* Makes `saved` the calling thread's last error and returns its status; RONDO_OK leaves the last error as it is. */
+rondo_status rondo_error_raise(const rondo_saved_error *saved);
+
+/* Drops a status on purpose; the argument after it says why it is right to. */
+#define rondo_status_ignore(expression, why) \
+  do {                                       \
+    if ((expression) != RONDO_OK) {          \
+    }                                        \
+  } while (0)
+
+/* Returns from the calling function when the expression is not RONDO_OK. */
+#define RONDO_TRY(expression)                        \
+  do {                                               \
+    const rondo_status try_status_ = (expression);   \
+    if (try_status_ != RONDO_OK) return try_status_; \
+  } while (0)
+
+/* "4.0 KiB", "17 B", "1.5 GiB" into `buffer`, for messages; returns buffer. */
+#define RONDO_SIZE_TEXT 24
+const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes);
+
+#endif

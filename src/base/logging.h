@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * Saying things through the log sink (<rondo/log.h>) from inside the library.
+ */
+#ifndef RONDO_BASE_LOGGING_H
+#define RONDO_BASE_LOGGING_H
+
+#include <stdbool.h>
+
+#include <rondo/log.h>
+
+/* Whether a sink takes messages of this level: one load, to spare the work of making a message. */
+bool rondo_log_on(rondo_log_level level);
+
+/* Says one line: what is too long is cut, line ends become blanks. Never fails, keeps no lock while the sink runs. */
+void rondo_log(rondo_log_level level, const char *area, const char *format, ...) RONDO_PRINTF(3, 4);
+
+#endif

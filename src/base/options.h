@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * The one table of RONDO_* environment variables: name, kind, default, meaning. Read once, at the first use; a
+ * RONDO_* variable that is not in the table, and a value that does not parse, is said once through the log (as soon as
+ * a sink takes warnings) and is otherwise ignored. An empty value is as none; RONDO_TEST_* is left to test programs.
+ * The table is what the documents list (scripts print it through rondo_option_table).
+ * Threads: any, save rondo_options_reload. A getter costs one load once the table is read.
+ */
+#ifndef RONDO_BASE_OPTIONS_H
+#define RONDO_BASE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum rondo_option {
+  RONDO_OPTION_LOG,           /* text: error, warning, info, debug */
+  RONDO_OPTION_TRACE,         /* text: path of a Chrome trace file */
+  RONDO_OPTION_CPU_WORKERS,   /* number: worker threads of a CPU device; 0 = processors - 1, at least 1 */
+  RONDO_OPTION_CPU_BIND,      /* flag: bind workers to processors; default on */
+  RONDO_OPTION_CPU_SPIN_US,   /* number: how long an idle worker stays awake; default 1000 */
+  RONDO_OPTION_CBLAS_LIBRARY, /* text: library with cblas_sgemm; "none" = plain C */
+  RONDO_OPTION_SYNC,          /* flag: synchronise after every operation, for debugging; default off */
+  RONDO_OPTION_COUNT
+} rondo_option;
+
+typedef struct rondo_option_row {
+  const char *name;          /* "RONDO_CPU_WORKERS" */
+  const char *kind;          /* "text", "number" (decimal), "flag" (1, on, yes, true; 0, off, no, false) */
+  const char *default_value; /* as text */
+  const char *meaning;       /* one line */
+  const char *choices;       /* of a text: "error|warning"; NULL when anything goes */
+  uint64_t maximum;          /* of a number: the largest that is taken */
+} rondo_option_row;
+
+const rondo_option_row *rondo_option_table(size_t *count);
+
+/* Each is for options of its own kind. The text is never NULL, "" when unset, and lives until the next reload. */
+const char *rondo_option_text(rondo_option option);
+uint64_t rondo_option_number(rondo_option option);
+bool rondo_option_flag(rondo_option option);
+
+/* Says, once, through the log what was wrong in the environment, when a sink takes warnings. The log calls it when it
+ * gets a sink. */
+void rondo_options_report(void);
+
+/* Reads the environment again; for tests, and only while no other thread uses Rondo. */
+void rondo_options_reload(void);
+
+#endif

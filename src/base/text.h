@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * A growing text, and a JSON writer on top of it: commas and escapes by itself, numbers so that they read back bit for
+ * bit, bytes that are not UTF-8 written as U+FFFD. Errors are kept (the first one) and come out at the end, so that a
+ * writer reads as a list of what it writes.
+ */
+#ifndef RONDO_BASE_TEXT_H
+#define RONDO_BASE_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rondo/allocator.h>
+#include <rondo/status.h>
+
+/* vsnprintf into `room` bytes (at least 8). What does not fit is cut after a whole UTF-8 character and ends in "...".
+ * Returns the length of what is there. */
+size_t rondo_format_cut(char *buffer, size_t room, const char *format, va_list arguments) RONDO_PRINTF(3, 0);
+
+typedef struct rondo_text {
+  rondo_allocator allocator;
+  char *bytes; /* NUL-terminated once something was written */
+  size_t count;
+  size_t capacity;
+  rondo_status failed; /* first error; later calls do nothing */
+  unsigned char depth; /* JSON nesting, at most 60 */
+  uint64_t has_items;  /* bit d: something was written at depth d */
+  bool after_key;
+} rondo_text;
+
+/* The allocator is copied; NULL means the default. */
+void rondo_text_init(rondo_text *text, const rondo_allocator *allocator);
+void rondo_text_deinit(rondo_text *text); /* also after rondo_text_take */
+
+/* No argument may point into the text itself. */
+void rondo_text_add(rondo_text *text, const char *format, ...) RONDO_PRINTF(2, 3);
+void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count); /* with no NUL among them */
+
+/* The inside of a JSON string (no quotes) into `room` bytes (at least 1), without allocating; what does not fit is left
+ * out from a whole character on. Returns the length of what is there. */
+size_t rondo_json_escape(char *buffer, size_t room, const char *value);
+
+/* A finite number as JSON: the fewest digits of 15 to 17 that read back bit for bit, with ".0" behind whole numbers so
+ * that it reads as a real one; whatever the locale. Not finite: "null". Returns the length. */
+#define RONDO_JSON_DOUBLE_BYTES 32
+size_t rondo_json_double_text(char buffer[RONDO_JSON_DOUBLE_BYTES], double value);
+
+void rondo_json_object_begin(rondo_text *text);
+void rondo_json_object_end(rondo_text *text);
+void rondo_json_array_begin(rondo_text *text);
+void rondo_json_array_end(rondo_text *text);
+void rondo_json_key(rondo_text *text, const char *key);
+void rondo_json_string(rondo_text *text, const char *value); /* NULL becomes null */
+void rondo_json_u64(rondo_text *text, uint64_t value);
+void rondo_json_i64(rondo_text *text, int64_t value);
+void rondo_json_double(rondo_text *text, double value); /* not finite becomes null */
+void rondo_json_bool(rondo_text *text, bool value);
+
+/* Hands the text over (freed with rondo_release_text and the same allocator), or the first error with *out NULL. The
+ * builder is empty after it. */
+RONDO_MUST_USE rondo_status rondo_text_take(rondo_text *text, char **out);
+
+#endif

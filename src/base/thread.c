@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * pthreads and Linux futexes. Threads are joined, never detached. A futex wait may end without cause, so its callers
+ * look at the word again; signals and a word that has changed already are such ends.
+ */
+#define _GNU_SOURCE
+#include "base/thread.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define NAME_BYTES 16 /* the kernel's, with the NUL */
+
+/* sched_getaffinity refuses a set smaller than the kernel's, so this is many times cpu_set_t's 1024 processors. */
+typedef struct processor_set {
+  cpu_set_t sets[8];
+} processor_set;
+
+static void block_signals(sigset_t *before) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&blocked, faults[i]);
+  pthread_sigmask(SIG_SETMASK, &blocked, before);
+}
+
+rondo_status rondo_thread_start(rondo_thread *out, const char *name, void *(*run)(void *), void *argument) {
+  *out = (rondo_thread){0};
+  sigset_t before;
+  block_signals(&before); /* a thread starts with the mask of the one that makes it */
+  pthread_t handle;
+  const int error = pthread_create(&handle, NULL, run, argument);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (error != 0)
+    return rondo_fail_errno(RONDO_LIMIT_EXCEEDED, error,
+                            "thread '%s' cannot be started: use fewer threads, or raise the limits of the user "
+                            "(ulimit -u) and of the control group (pids.max)",
+                            name);
+  char short_name[NAME_BYTES];
+  snprintf(short_name, sizeof short_name, "%.*s", NAME_BYTES - 1, name);
+  pthread_setname_np(handle, short_name); /* for debuggers alone: a refusal changes nothing */
+  out->handle = handle;
+  return RONDO_OK;
+}
+
+void rondo_thread_join(rondo_thread thread) {
+  const int error = pthread_join(thread.handle, NULL);
+  assert(error == 0);
+  (void)error;
+}
+
+/* The number of processors in `set`, which is filled; 0 when the kernel does not say. */
+static unsigned read_processors(processor_set *set) {
+  memset(set, 0, sizeof *set);
+  if (sched_getaffinity(getpid(), sizeof *set, set->sets) != 0) return 0;
+  return (unsigned)CPU_COUNT_S(sizeof *set, set->sets);
+}
+
+unsigned rondo_processor_count(void) {
+  processor_set set;
+  const unsigned count = read_processors(&set);
+  return count > 0 ? count : 1;
+}
+
+int rondo_processor_now(void) { return sched_getcpu(); }
+
+int rondo_processor_at(unsigned n) {
+  processor_set usable;
+  const unsigned count = read_processors(&usable);
+  if (count == 0) return -1;
+  size_t processor = 0;
+  for (unsigned left = n % count;; processor++) {
+    if (!CPU_ISSET_S(processor, sizeof usable, usable.sets)) continue;
+    if (left == 0) return (int)processor;
+    left--;
+  }
+}
+
+bool rondo_thread_bind(rondo_thread thread, unsigned n) {
+  const int processor = rondo_processor_at(n);
+  if (processor < 0) return false;
+  processor_set one;
+  memset(&one, 0, sizeof one);
+  CPU_SET_S((size_t)processor, sizeof one, one.sets);
+  return pthread_setaffinity_np(thread.handle, sizeof one, one.sets) == 0;
+}
+
+uint64_t rondo_thread_id(void) {
+  static _Atomic uint64_t given = 0;
+  static _Thread_local uint64_t id = 0;
+  if (id == 0) id = atomic_fetch_add_explicit(&given, 1, memory_order_relaxed) + 1;
+  return id;
+}
+
+void rondo_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void rondo_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
+  const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),
+                                   .tv_nsec = (long)(timeout_ns % UINT64_C(1000000000))};
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &timeout, NULL, 0);
+}
+
+void rondo_futex_wake(_Atomic uint32_t *word, unsigned count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count > INT_MAX ? INT_MAX : (int)count, NULL, NULL, 0);
+}
+
+void rondo_yield(void) { sched_yield(); }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Threads, mutexes and futexes over pthreads and Linux, and how to wait a little.
+ * A futex word is a _Atomic uint32_t; waiting is private to the process.
+ */
+#ifndef RONDO_BASE_THREAD_H
+#define RONDO_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rondo/status.h>
+
+typedef struct rondo_thread {
+  pthread_t handle;
+} rondo_thread;
+
+/* Starts a thread called `name` (at most 15 characters are kept) with all signals blocked, save those that a fault of
+ * its own raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS): blocked, these would kill the process past any
+ * handler.
+ * Errors: LIMIT_EXCEEDED (the system's number of threads), OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_thread_start(rondo_thread *out, const char *name, void *(*run)(void *),
+                                               void *argument);
+void rondo_thread_join(rondo_thread thread);
+
+/* Binds the thread to the n-th of the processors the process may use (n modulo their number); false when refused. What
+ * the process may use is what its first thread may. */
+bool rondo_thread_bind(rondo_thread thread, unsigned n);
+
+/* The system's number of the processor that the calling thread runs on now; of the n-th that the process may use (n
+ * modulo their number). -1 when the system does not say. */
+int rondo_processor_now(void);
+int rondo_processor_at(unsigned n);
+
+/* Processors this process may run on; at least 1. */
+unsigned rondo_processor_count(void);
+
+/* A number for the calling thread, unique in the process, never 0. */
+uint64_t rondo_thread_id(void);
+
+/* Sleeps while *word == expected, until woken (also without cause). */
+void rondo_futex_wait(_Atomic uint32_t *word, uint32_t expected);
+/* As rondo_futex_wait for at most `timeout_ns`. */
+void rondo_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+/* Wakes up to `count` threads. */
+void rondo_futex_wake(_Atomic uint32_t *word, unsigned count);
+
+void rondo_yield(void);
+
+/* Tells the processor that this is a spin loop. */
+static inline void rondo_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+#define RONDO_CACHE_LINE 64
+
+#endif

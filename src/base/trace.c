@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ * The trace: one sink for the process, and the sink that writes Chrome's JSON. Each event is one write to a file opened
+ * for appending, so that threads need no lock between them, a line is never torn by another, and a crash loses nothing.
+ * The comma stands before an event: what is in the file is valid JSON at any time but for the closing bracket, which
+ * the format allows to be missing.
+ * Threads: any. `change` orders those that install sinks and open or close the file; those that trace never take it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/allocation.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/logging.h"
+#include "base/sink.h"
+#include "base/text.h"
+#include "base/tracing.h"
+
+#define AREA_BYTES 128
+#define NAME_BYTES 1024
+#define LINE_BYTES (AREA_BYTES + NAME_BYTES + 256)
+
+typedef struct trace_file {
+  int descriptor;
+  int process;
+  struct stat identity; /* device and inode tell whether a path leads to this very file */
+  _Atomic int error;    /* errno of the first write that failed; nothing is written after it */
+  char *path;
+} trace_file;
+
+atomic_bool rondo_trace_active;
+
+static rondo_sink sink;
+static trace_file *open_file; /* begun and not ended; with another sink installed it gets no events */
+static bool file_installed;
+static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
+
+/* With `change` held. */
+static void install(rondo_trace_fn fn, void *user) {
+  rondo_sink_set(&sink, (rondo_sink_fn)fn, user, 0);
+  atomic_store(&rondo_trace_active, fn != NULL);
+}
+
+void rondo_trace_set_sink(rondo_trace_fn fn, void *user) {
+  pthread_mutex_lock(&change);
+  file_installed = false;
+  install(fn, user);
+  pthread_mutex_unlock(&change);
+}
+
+void rondo_trace_emit(rondo_trace_kind kind, const char *area, const char *name, uint64_t track, double value) {
+  rondo_sink_slot *slot = rondo_sink_enter(&sink);
+  if (slot == NULL) return;
+  const rondo_trace_event event = {
+      .kind = kind, .area = area, .name = name, .track = track, .time_ns = rondo_clock_ns(), .value = value};
+  ((rondo_trace_fn)slot->fn)(slot->user, &event);
+  rondo_sink_leave(&sink, slot);
+}
+
+static void write_all(trace_file *file, const char *bytes, size_t count) {
+  while (count > 0 && atomic_load_explicit(&file->error, memory_order_relaxed) == 0) {
+    const ssize_t written = write(file->descriptor, bytes, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      int none = 0;
+      atomic_compare_exchange_strong(&file->error, &none, written < 0 ? errno : EIO);
+      return;
+    }
+    bytes += written;
+    count -= (size_t)written;
+  }
+}
+
+/* What an event has beside kind, time, track and names. */
+static void describe_extra(const rondo_trace_event *event, char out[64]) {
+  char value[RONDO_JSON_DOUBLE_BYTES];
+  out[0] = '\0';
+  if (event->kind == RONDO_TRACE_INSTANT) {
+    snprintf(out, 64, ",\"s\":\"t\""); /* its scope is the track */
+  } else if (event->kind == RONDO_TRACE_COUNTER) {
+    rondo_json_double_text(value, event->value);
+    snprintf(out, 64, ",\"args\":{\"value\":%s}", value);
+  }
+}
+
+static void write_event(void *user, const rondo_trace_event *event) {
+  static const char phases[] = {
+      [RONDO_TRACE_BEGIN] = 'B', [RONDO_TRACE_END] = 'E', [RONDO_TRACE_INSTANT] = 'i', [RONDO_TRACE_COUNTER] = 'C'};
+  trace_file *file = user;
+  char area[AREA_BYTES], name[NAME_BYTES], extra[64], line[LINE_BYTES];
+  rondo_json_escape(area, sizeof area, event->area);
+  rondo_json_escape(name, sizeof name, event->name);
+  describe_extra(event, extra);
+  const int length = snprintf(line, sizeof line,
+                              ",\n{\"ph\":\"%c\",\"pid\":%d,\"tid\":%" PRIu64 ",\"ts\":%" PRIu64
+                              ".%03u,"
+                              "\"cat\":\"%s\",\"name\":\"%s\"%s}",
+                              phases[event->kind], file->process, event->track, event->time_ns / 1000,
+                              (unsigned)(event->time_ns % 1000), area, name, extra);
+  write_all(file, line, (size_t)length);
+}
+
+static void free_file(trace_file *file) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  rondo_release_text(&allocator, file->path);
+  rondo_release(&allocator, file, 1, sizeof *file);
+}
+
+static rondo_status allocate_file(const char *path, trace_file **out) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  *out = NULL;
+  void *memory;
+  RONDO_TRY(rondo_allocate(&allocator, 1, sizeof(trace_file), &memory));
+  trace_file *file = memory;
+  const rondo_status status = rondo_allocate_text(&allocator, path, &file->path);
+  if (status != RONDO_OK) {
+    free_file(file);
+    return status;
+  }
+  *out = file;
+  return RONDO_OK;
+}
+
+/* Closes and frees; the first error since it was opened. */
+static rondo_status finish_file(trace_file *file) {
+  write_all(file, "\n]\n", 3);
+  const bool closed = close(file->descriptor) == 0 || errno == EINTR;
+  int error = atomic_load(&file->error);
+  if (error == 0 && !closed) error = errno;
+  rondo_status status = RONDO_OK;
+  if (error != 0)
+    status = rondo_fail_errno(RONDO_IO_ERROR, error,
+                              "the trace file '%s' is incomplete: make room and run again, or name another file",
+                              file->path);
+  free_file(file);
+  return status;
+}
+
+static bool is_being_written(const trace_file *file) {
+  pthread_mutex_lock(&change);
+  const bool same = open_file != NULL && S_ISREG(file->identity.st_mode) &&
+                    open_file->identity.st_dev == file->identity.st_dev &&
+                    open_file->identity.st_ino == file->identity.st_ino;
+  pthread_mutex_unlock(&change);
+  return same;
+}
+
+/* Opens and empties, unless it is the file that is being written. */
+static rondo_status open_descriptor(trace_file *file) {
+  file->descriptor = open(file->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file->descriptor < 0)
+    return rondo_fail_errno(RONDO_IO_ERROR, errno, "the trace file '%s' cannot be opened for writing", file->path);
+  const bool known = fstat(file->descriptor, &file->identity) == 0;
+  rondo_status status = RONDO_OK;
+  if (known && is_being_written(file))
+    status =
+        rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                   "the trace file '%s' is being written already: close it first, or name another file", file->path);
+  else if (!known || (S_ISREG(file->identity.st_mode) && ftruncate(file->descriptor, 0) != 0))
+    status = rondo_fail_errno(RONDO_IO_ERROR, errno, "the trace file '%s' cannot be emptied", file->path);
+  if (status != RONDO_OK) close(file->descriptor);
+  return status;
+}
+
+static rondo_status begin_file(const char *path, trace_file **out) {
+  trace_file *file;
+  *out = NULL;
+  RONDO_TRY(allocate_file(path, &file));
+  file->process = (int)getpid();
+  const rondo_status status = open_descriptor(file);
+  if (status != RONDO_OK) {
+    free_file(file);
+    return status;
+  }
+  char head[128];
+  const int length = snprintf(head, sizeof head,
+                              "[\n{\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"name\":\"process_name\","
+                              "\"args\":{\"name\":\"rondo\"}}",
+                              file->process);
+  write_all(file, head, (size_t)length);
+  if (atomic_load(&file->error) != 0) return finish_file(file);
+  *out = file;
+  return RONDO_OK;
+}
+
+rondo_status rondo_trace_open_json(const char *path) {
+  if (path == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "path is NULL: name the file to write");
+  trace_file *file;
+  RONDO_TRY(begin_file(path, &file));
+  pthread_mutex_lock(&change);
+  trace_file *old = open_file;
+  open_file = file;
+  file_installed = true;
+  install(write_event, file);
+  pthread_mutex_unlock(&change);
+  if (old != NULL && finish_file(old) != RONDO_OK)
+    rondo_log(RONDO_LOG_ERROR, "trace", "%s", rondo_last_error()->message);
+  return RONDO_OK;
+}
+
+rondo_status rondo_trace_close_json(void) {
+  pthread_mutex_lock(&change);
+  trace_file *file = open_file;
+  open_file = NULL;
+  if (file_installed) install(NULL, NULL);
+  file_installed = false;
+  pthread_mutex_unlock(&change);
+  return file == NULL ? RONDO_OK : finish_file(file);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * Reading and filling structs that grow at their end. Only whole bytes are compared and copied, so that padding at the
+ * end of an older version's struct is carried along harmlessly. No state; thread-safe.
+ */
+#include "base/versioned.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+static size_t size_of(const void *versioned, size_t known) {
+  uint32_t size;
+  memcpy(&size, versioned, sizeof size);
+  return size == 0 ? known : size;
+}
+
+static rondo_status refuse_size(const char *what, size_t size) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s: struct_size is %zu, which no version has: set it by the struct's INIT macro or to 0", what,
+                    size);
+}
+
+rondo_status rondo_versioned_read(const char *what, const void *given, void *out, size_t bytes) {
+  memset(out, 0, bytes);
+  if (given == NULL) return RONDO_OK;
+  const size_t size = size_of(given, bytes);
+  if (size < sizeof(uint32_t)) return refuse_size(what, size);
+  const unsigned char *tail = (const unsigned char *)given;
+  for (size_t i = bytes; i < size; i++) {
+    if (tail[i] == 0) continue;
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: byte %zu is set, but this version of the library knows %zu bytes only: leave newer fields "
+                      "zero, or use a newer library",
+                      what, i, bytes);
+  }
+  memcpy(out, given, size < bytes ? size : bytes);
+  return RONDO_OK;
+}
+
+rondo_status rondo_versioned_write(const char *what, const void *value, void *out, size_t bytes) {
+  const size_t size = size_of(out, bytes);
+  if (size < sizeof(uint32_t)) return refuse_size(what, size);
+  const uint32_t kept = (uint32_t)size;
+  memcpy(out, value, size < bytes ? size : bytes);
+  memcpy(out, &kept, sizeof kept);
+  return RONDO_OK;
+}

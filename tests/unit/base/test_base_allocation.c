@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ * Host memory through the allocator hook: what is asked for, what is given back, and each call failing in turn.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "unit/base/counting_allocator.h"
+
+static void test_resolve(void **state) {
+  (void)state;
+  counting_allocator counting = {0};
+  const rondo_allocator given = counting_hook(&counting);
+  rondo_allocator resolved;
+  assert_int_equal(rondo_allocator_resolve(NULL, &resolved), RONDO_OK);
+  assert_non_null(resolved.allocate);
+  assert_non_null(resolved.release);
+  assert_int_equal(rondo_allocator_resolve(&given, &resolved), RONDO_OK);
+  assert_ptr_equal(resolved.self, &counting);
+
+  const rondo_allocator half = {.self = &counting, .allocate = counting_allocate};
+  assert_int_equal(rondo_allocator_resolve(&half, &resolved), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NULL_ARGUMENT);
+  assert_non_null(strstr(rondo_last_error()->message, "release"));
+  assert_null(resolved.allocate);
+}
+
+static void test_memory_is_zeroed_and_given_back_whole(void **state) {
+  (void)state;
+  counting_allocator counting = {0};
+  const rondo_allocator allocator = counting_hook(&counting);
+  void *pointer;
+  assert_int_equal(rondo_allocate(&allocator, 10, 12, &pointer), RONDO_OK);
+  assert_int_equal(counting.live_bytes, 120);
+  assert_int_equal(counting.alignment, 16);
+  for (size_t i = 0; i < 120; i++) assert_int_equal(((unsigned char *)pointer)[i], 0);
+  rondo_release(&allocator, pointer, 10, 12);
+  rondo_release(&allocator, NULL, 10, 12);
+  assert_int_equal(counting.live, 0);
+  assert_false(counting.wrong_release);
+}
+
+static void test_nothing_is_null(void **state) {
+  (void)state;
+  counting_allocator counting = {0};
+  const rondo_allocator allocator = counting_hook(&counting);
+  void *pointer = &counting;
+  assert_int_equal(rondo_allocate(&allocator, 0, 12, &pointer), RONDO_OK);
+  assert_null(pointer);
+  pointer = &counting;
+  assert_int_equal(rondo_allocate(&allocator, 5, 0, &pointer), RONDO_OK);
+  assert_null(pointer);
+  assert_int_equal(counting.calls, 0);
+}
+
+static void test_alignment(void **state) {
+  (void)state;
+  const rondo_allocator allocator = rondo_allocator_default();
+  for (size_t alignment = 16; alignment <= 1 << 16; alignment *= 2) {
+    void *pointer;
+    assert_int_equal(rondo_allocate_aligned(&allocator, 3, 5, alignment, &pointer), RONDO_OK);
+    assert_int_equal((uintptr_t)pointer % alignment, 0);
+    rondo_release(&allocator, pointer, 3, 5);
+  }
+}
+
+static void test_overflow_and_absurd_sizes(void **state) {
+  (void)state;
+  counting_allocator counting = {0};
+  rondo_allocator allocator = counting_hook(&counting);
+  void *pointer = &counting;
+  assert_int_equal(rondo_allocate(&allocator, SIZE_MAX / 2, 3, &pointer), RONDO_OUT_OF_MEMORY);
+  assert_null(pointer);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_ALLOCATION_FAILED);
+  assert_int_equal(counting.calls, 0);
+
+  allocator = rondo_allocator_default();
+  pointer = &counting;
+  assert_int_equal(rondo_allocate(&allocator, SIZE_MAX / 4, 1, &pointer), RONDO_OUT_OF_MEMORY);
+  assert_null(pointer);
+  assert_non_null(strstr(rondo_last_error()->message, "4611686018427387903 bytes (4.0 EiB)"));
+}
+
+static void test_text(void **state) {
+  (void)state;
+  counting_allocator counting = {0};
+  const rondo_allocator allocator = counting_hook(&counting);
+  char *copy, *empty;
+  assert_int_equal(rondo_allocate_text(&allocator, "theme", &copy), RONDO_OK);
+  assert_int_equal(rondo_allocate_text(&allocator, NULL, &empty), RONDO_OK);
+  assert_string_equal(copy, "theme");
+  assert_string_equal(empty, "");
+  rondo_release_text(&allocator, copy);
+  rondo_release_text(&allocator, empty);
+  rondo_release_text(&allocator, NULL);
+  assert_int_equal(counting.live, 0);
+  assert_false(counting.wrong_release);
+}
+
+static void test_checked_arithmetic(void **state) {
+  (void)state;
+  size_t out = 7;
+  assert_false(rondo_checked_add(SIZE_MAX, 1, &out));
+  assert_false(rondo_checked_multiply(SIZE_MAX / 2 + 1, 2, &out));
+  assert_false(rondo_checked_align(SIZE_MAX - 14, 16, &out));
+  assert_int_equal(out, 7);
+  assert_true(rondo_checked_add(SIZE_MAX - 1, 1, &out));
+  assert_int_equal(out, SIZE_MAX);
+  assert_true(rondo_checked_multiply(SIZE_MAX, 1, &out));
+  assert_int_equal(out, SIZE_MAX);
+  assert_true(rondo_checked_multiply(0, SIZE_MAX, &out));
+  assert_int_equal(out, 0);
+  assert_true(rondo_checked_align(SIZE_MAX - 15, 16, &out));
+  assert_int_equal(out, SIZE_MAX - 15);
+  assert_true(rondo_checked_align(0, 4096, &out));
+  assert_int_equal(out, 0);
+  assert_true(rondo_checked_align(1, 4096, &out));
+  assert_int_equal(out, 4096);
+}
+
+/* Each of these calls everything of one module that allocates, and leaves nothing behind. */
+static rondo_status use_allocation(const rondo_allocator *allocator) {
+  void *plain = NULL, *aligned = NULL;
+  char *text = NULL;
+  rondo_status status = rondo_allocate(allocator, 3, 8, &plain);
+  if (status == RONDO_OK) status = rondo_allocate_aligned(allocator, 5, 8, 64, &aligned);
+  if (status == RONDO_OK) status = rondo_allocate_text(allocator, "text", &text);
+  rondo_release(allocator, plain, 3, 8);
+  rondo_release(allocator, aligned, 5, 8);
+  rondo_release_text(allocator, text);
+  return status;
+}
+
+static rondo_status use_array(const rondo_allocator *allocator) {
+  RONDO_ARRAY(uint64_t) array = {0};
+  rondo_status status = RONDO_OK;
+  for (uint64_t i = 0; i < 100 && status == RONDO_OK; i++) {
+    const size_t count = array.count, capacity = array.capacity;
+    status = rondo_array_push(allocator, &array, &i);
+    if (status == RONDO_OK) continue;
+    assert_int_equal(array.count, count);
+    assert_int_equal(array.capacity, capacity);
+  }
+  for (size_t i = 0; i < array.count; i++) assert_int_equal(array.items[i], i);
+  if (status == RONDO_OK) status = rondo_array_reserve(allocator, &array, 1000);
+  rondo_array_free(allocator, &array);
+  return status;
+}
+
+static rondo_status use_text(const rondo_allocator *allocator) {
+  rondo_text text;
+  char *taken = NULL;
+  rondo_text_init(&text, allocator);
+  rondo_json_object_begin(&text);
+  for (int i = 0; i < 30; i++) {
+    rondo_json_key(&text, "key");
+    rondo_json_string(&text, "value\n");
+  }
+  rondo_json_object_end(&text);
+  rondo_text_add(&text, "%100s", "");
+  const rondo_status status = rondo_text_take(&text, &taken);
+  assert_true((status == RONDO_OK) == (taken != NULL));
+  rondo_release_text(allocator, taken);
+  rondo_text_deinit(&text);
+  return status;
+}
+
+static void sweep(rondo_status (*use)(const rondo_allocator *)) {
+  counting_allocator counting = {0};
+  rondo_allocator allocator = counting_hook(&counting);
+  assert_int_equal(use(&allocator), RONDO_OK);
+  const size_t calls = counting.calls;
+  assert_true(calls > 1);
+  for (size_t fail_at = 1; fail_at <= calls; fail_at++) {
+    counting = (counting_allocator){.fail_at = fail_at};
+    assert_int_equal(use(&allocator), RONDO_OUT_OF_MEMORY);
+    assert_int_equal(rondo_last_error()->status, RONDO_OUT_OF_MEMORY);
+    assert_int_equal(rondo_last_error()->reason, RONDO_REASON_ALLOCATION_FAILED);
+    assert_int_equal(counting.live, 0);
+    assert_false(counting.wrong_release);
+  }
+}
+
+static void test_each_call_fails_in_turn(void **state) {
+  (void)state;
+  sweep(use_allocation);
+  sweep(use_array);
+  sweep(use_text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_resolve),
+      cmocka_unit_test(test_memory_is_zeroed_and_given_back_whole),
+      cmocka_unit_test(test_nothing_is_null),
+      cmocka_unit_test(test_alignment),
+      cmocka_unit_test(test_overflow_and_absurd_sizes),
+      cmocka_unit_test(test_text),
+      cmocka_unit_test(test_checked_arithmetic),
+      cmocka_unit_test(test_each_call_fails_in_turn),
+  };
+  return cmocka_run_group_tests_name("base/allocation", tests, NULL, NULL);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * Growing arrays.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "unit/base/counting_allocator.h"
+
+typedef struct triple {
+  uint32_t a;
+  double b;
+  char c;
+} triple;
+
+static void test_push_keeps_the_items(void **state) {
+  (void)state;
+  counting_allocator counting = {0};
+  const rondo_allocator allocator = counting_hook(&counting);
+  RONDO_ARRAY(triple) array = {0};
+  for (uint32_t i = 0; i < 1000; i++) {
+    const triple value = {.a = i, .b = i / 3.0, .c = (char)(i % 100)};
+    assert_int_equal(rondo_array_push(&allocator, &array, &value), RONDO_OK);
+  }
+  assert_int_equal(array.count, 1000);
+  assert_true(array.capacity >= 1000);
+  for (uint32_t i = 0; i < 1000; i++) {
+    assert_int_equal(array.items[i].a, i);
+    assert_true(array.items[i].b == i / 3.0);
+    assert_int_equal(array.items[i].c, i % 100);
+  }
+  assert_true(counting.calls < 12); /* capacity doubles */
+  rondo_array_free(&allocator, &array);
+  assert_null(array.items);
+  assert_int_equal(array.count + array.capacity, 0);
+  assert_int_equal(counting.live, 0);
+  assert_false(counting.wrong_release);
+}
+
+static void test_push_takes_one_of_its_own(void **state) {
+  (void)state;
+  const rondo_allocator allocator = rondo_allocator_default();
+  RONDO_ARRAY(uint64_t) array = {0};
+  const uint64_t first = 42;
+  assert_int_equal(rondo_array_push(&allocator, &array, &first), RONDO_OK);
+  for (size_t i = 0; i < 100; i++)
+    assert_int_equal(rondo_array_push(&allocator, &array, &array.items[array.count - 1]), RONDO_OK);
+  for (size_t i = 0; i < array.count; i++) assert_int_equal(array.items[i], 42);
+  rondo_array_free(&allocator, &array);
+}
+
+static void test_reserve(void **state) {
+  (void)state;
+  counting_allocator counting = {0};
+  const rondo_allocator allocator = counting_hook(&counting);
+  RONDO_ARRAY(uint16_t) array = {0};
+  assert_int_equal(rondo_array_reserve(&allocator, &array, 0), RONDO_OK);
+  assert_null(array.items);
+  assert_int_equal(rondo_array_reserve(&allocator, &array, 100), RONDO_OK);
+  assert_int_equal(array.count, 0);
+  const uint16_t *items = array.items;
+  const size_t calls = counting.calls;
+  for (uint16_t i = 0; i < 100; i++) assert_int_equal(rondo_array_push(&allocator, &array, &i), RONDO_OK);
+  assert_int_equal(rondo_array_reserve(&allocator, &array, 50), RONDO_OK);
+  assert_ptr_equal(array.items, items);
+  assert_int_equal(counting.calls, calls);
+  rondo_array_free(&allocator, &array);
+  rondo_array_free(&allocator, &array);
+  assert_int_equal(counting.live, 0);
+}
+
+static void test_absurd_reserve_changes_nothing(void **state) {
+  (void)state;
+  const rondo_allocator allocator = rondo_allocator_default();
+  RONDO_ARRAY(uint64_t) array = {0};
+  const uint64_t value = 9;
+  assert_int_equal(rondo_array_push(&allocator, &array, &value), RONDO_OK);
+  const uint64_t *items = array.items;
+  assert_int_equal(rondo_array_reserve(&allocator, &array, SIZE_MAX), RONDO_OUT_OF_MEMORY);
+  assert_int_equal(rondo_array_reserve(&allocator, &array, SIZE_MAX / 16), RONDO_OUT_OF_MEMORY);
+  assert_ptr_equal(array.items, items);
+  assert_int_equal(array.count, 1);
+  assert_int_equal(array.items[0], 9);
+  rondo_array_free(&allocator, &array);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_push_keeps_the_items),
+      cmocka_unit_test(test_push_takes_one_of_its_own),
+      cmocka_unit_test(test_reserve),
+      cmocka_unit_test(test_absurd_reserve_changes_nothing),
+  };
+  return cmocka_run_group_tests_name("base/array", tests, NULL, NULL);
+}

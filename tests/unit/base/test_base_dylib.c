@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * Shared libraries found at run time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/dylib.h"
+#include "base/error.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static void test_the_first_that_opens(void **state) {
+  (void)state;
+  const char *const candidates[] = {NULL, "", "librondo-none.so.1", "libm.so.6", "libc.so.6"};
+  rondo_dylib library;
+  assert_int_equal(rondo_dylib_open(candidates, COUNT(candidates), &library), RONDO_OK);
+  assert_string_equal(library.path, "libm.so.6");
+  void *symbol = rondo_dylib_symbol(&library, "floor");
+  double (*function)(double);
+  assert_non_null(symbol);
+  memcpy(&function, &symbol, sizeof function);
+  assert_true(function(1.5) == 1.0);
+  assert_null(rondo_dylib_symbol(&library, "rondo_no_such_symbol"));
+  rondo_dylib_close(&library);
+  assert_null(library.handle);
+  assert_null(rondo_dylib_symbol(&library, "floor"));
+  rondo_dylib_close(&library);
+}
+
+static void test_each_candidate_is_named(void **state) {
+  (void)state;
+  const char *const candidates[] = {"librondo-one.so", "/nowhere/librondo-two.so.2", "", "/dev/null",
+                                    "librondo-four.so"};
+  rondo_dylib library;
+  assert_int_equal(rondo_dylib_open(candidates, COUNT(candidates), &library), RONDO_UNAVAILABLE);
+  assert_null(library.handle);
+  const char *message = rondo_last_error()->message;
+  assert_non_null(strstr(message, "librondo-one.so: cannot open shared object file: No such file"));
+  for (size_t i = 0; i < COUNT(candidates); i++) assert_non_null(strstr(message, candidates[i]));
+}
+
+static void test_nothing_to_try(void **state) {
+  (void)state;
+  const char *const candidates[] = {NULL, ""};
+  rondo_dylib library;
+  assert_int_equal(rondo_dylib_open(candidates, COUNT(candidates), &library), RONDO_UNAVAILABLE);
+  assert_non_null(strstr(rondo_last_error()->message, "no library was named"));
+  assert_int_equal(rondo_dylib_open(NULL, 0, &library), RONDO_UNAVAILABLE);
+  assert_null(library.handle);
+}
+
+static void test_names_that_are_too_long(void **state) {
+  (void)state;
+  char name[2000];
+  memset(name, 'l', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  const char *const candidates[] = {name, "librondo-after.so"};
+  rondo_dylib library;
+  assert_int_equal(rondo_dylib_open(candidates, COUNT(candidates), &library), RONDO_UNAVAILABLE);
+  assert_non_null(strstr(rondo_last_error()->message, "a name of 1999 bytes is longer than 255"));
+  assert_non_null(strstr(rondo_last_error()->message, "librondo-after.so"));
+}
+
+static void test_many_candidates_are_cut(void **state) {
+  (void)state;
+  const char *candidates[200];
+  for (size_t i = 0; i < COUNT(candidates); i++) candidates[i] = "librondo-again-and-again.so";
+  rondo_dylib library;
+  assert_int_equal(rondo_dylib_open(candidates, COUNT(candidates), &library), RONDO_UNAVAILABLE);
+  const char *message = rondo_last_error()->message;
+  assert_true(strlen(message) < RONDO_ERROR_MESSAGE_BYTES);
+  assert_string_equal(message + strlen(message) - 3, "...");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_first_that_opens),    cmocka_unit_test(test_each_candidate_is_named),
+      cmocka_unit_test(test_nothing_to_try),          cmocka_unit_test(test_names_that_are_too_long),
+      cmocka_unit_test(test_many_candidates_are_cut),
+  };
+  return cmocka_run_group_tests_name("base/dylib", tests, NULL, NULL);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ * Statuses, reasons and the thread-local detail behind them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static void test_names_are_all_there_and_distinct(void **state) {
+  (void)state;
+  for (int i = 0; i <= RONDO_DEVICE_LOST; i++) {
+    const char *name = rondo_status_name((rondo_status)i);
+    assert_string_not_equal(name, "UNKNOWN");
+    for (int j = 0; j < i; j++) assert_string_not_equal(name, rondo_status_name((rondo_status)j));
+  }
+  for (int i = 0; i <= RONDO_REASON_HOST_FUNCTION_FAILED; i++) {
+    const char *name = rondo_reason_name((rondo_reason)i);
+    assert_string_not_equal(name, "UNKNOWN");
+    for (int j = 0; j < i; j++) assert_string_not_equal(name, rondo_reason_name((rondo_reason)j));
+  }
+  assert_string_equal(rondo_status_name(RONDO_INVALID_LIFETIME), "INVALID_LIFETIME");
+  assert_string_equal(rondo_reason_name(RONDO_REASON_CYCLE), "CYCLE");
+}
+
+static void test_numbers_that_are_no_status_are_unknown(void **state) {
+  (void)state;
+  assert_string_equal(rondo_status_name((rondo_status)(RONDO_DEVICE_LOST + 1)), "UNKNOWN");
+  assert_string_equal(rondo_status_name((rondo_status)0x7fffffff), "UNKNOWN");
+  assert_string_equal(rondo_reason_name((rondo_reason)(RONDO_REASON_HOST_FUNCTION_FAILED + 1)), "UNKNOWN");
+}
+
+static void *read_untouched_error(void *argument) {
+  rondo_error *out = argument;
+  *out = *rondo_last_error();
+  const int intact =
+      out->message != NULL && *out->message == '\0' && out->driver_name != NULL && *out->driver_name == '\0';
+  return intact ? argument : NULL;
+}
+
+static void test_a_new_thread_has_no_error(void **state) {
+  (void)state;
+  pthread_t thread;
+  rondo_error seen;
+  void *intact;
+  assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "of this thread"), RONDO_NOT_FOUND);
+  assert_int_equal(pthread_create(&thread, NULL, read_untouched_error, &seen), 0);
+  assert_int_equal(pthread_join(thread, &intact), 0);
+  assert_non_null(intact);
+  assert_int_equal(seen.status, RONDO_OK);
+  assert_int_equal(seen.node, RONDO_NO_NODE);
+  assert_string_equal(rondo_last_error()->message, "of this thread");
+}
+
+static void test_fail_fills_the_detail(void **state) {
+  (void)state;
+  assert_int_equal(rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE, 7, "node %d of '%s'", 7, "g"),
+                   RONDO_INVALID_GRAPH);
+  const rondo_error *error = rondo_last_error();
+  assert_int_equal(error->status, RONDO_INVALID_GRAPH);
+  assert_int_equal(error->reason, RONDO_REASON_CYCLE);
+  assert_int_equal(error->node, 7);
+  assert_string_equal(error->message, "node 7 of 'g'");
+
+  assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE, "no device 'x'"), RONDO_NOT_FOUND);
+  error = rondo_last_error();
+  assert_int_equal(error->node, RONDO_NO_NODE);
+  assert_int_equal(error->driver_code, 0);
+  assert_string_equal(error->driver_name, "");
+}
+
+static void test_driver_errors_carry_number_and_name(void **state) {
+  (void)state;
+  assert_int_equal(
+      rondo_fail_driver(RONDO_DEVICE_LOST, RONDO_REASON_NONE, 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "exec '%s'", "e"),
+      RONDO_DEVICE_LOST);
+  assert_int_equal(rondo_last_error()->driver_code, 700);
+  assert_string_equal(rondo_last_error()->driver_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
+  assert_string_equal(rondo_last_error()->message, "exec 'e' (CUDA_ERROR_ILLEGAL_ADDRESS 700)");
+
+  assert_int_equal(rondo_fail_driver(RONDO_DEVICE_LOST, RONDO_REASON_NONE, 9, NULL, "x"), RONDO_DEVICE_LOST);
+  assert_string_equal(rondo_last_error()->message, "x (9)");
+  assert_string_equal(rondo_last_error()->driver_name, "");
+}
+
+static void test_errno_errors(void **state) {
+  (void)state;
+  assert_int_equal(rondo_fail_errno(RONDO_IO_ERROR, ENOSPC, "file '%s'", "f"), RONDO_IO_ERROR);
+  assert_int_equal(rondo_last_error()->driver_code, ENOSPC);
+  assert_string_equal(rondo_last_error()->driver_name, "ENOSPC");
+  assert_string_equal(rondo_last_error()->message, "file 'f' (ENOSPC 28, No space left on device)");
+
+  assert_int_equal(rondo_fail_errno(RONDO_IO_ERROR, ENOMEM, "map"), RONDO_OUT_OF_MEMORY);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_ALLOCATION_FAILED);
+  assert_int_equal(rondo_fail_errno(RONDO_IO_ERROR, 12345, "odd"), RONDO_IO_ERROR);
+  assert_string_equal(rondo_last_error()->message, "odd (errno 12345, unknown)");
+}
+
+static void test_long_messages_are_cut_at_a_character(void **state) {
+  (void)state;
+  char text[4096];
+  for (size_t start = 0; start < 4; start++) { /* each way a four-byte character can fall on the end */
+    memset(text, 'a', start);
+    for (size_t i = start; i + 4 < sizeof text; i += 4) memcpy(text + i, "\xF0\x9F\x8E\xB5", 5);
+    assert_int_equal(rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE, "%s", text), RONDO_INVALID_DATA);
+    const char *message = rondo_last_error()->message;
+    const size_t length = strlen(message);
+    assert_true(length < RONDO_ERROR_MESSAGE_BYTES && length + 8 > RONDO_ERROR_MESSAGE_BYTES);
+    assert_string_equal(message + length - 3, "...");
+    assert_int_equal((length - 3 - start) % 4, 0);
+    assert_memory_equal(message, text, length - 3);
+  }
+}
+
+static void test_cut_messages_take_no_more(void **state) {
+  (void)state;
+  char text[2000];
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  for (size_t cut = RONDO_ERROR_MESSAGE_BYTES - 60; cut < RONDO_ERROR_MESSAGE_BYTES + 4; cut++) {
+    assert_int_equal(rondo_fail_errno(RONDO_IO_ERROR, EIO, "%s", text + sizeof text - 1 - cut), RONDO_IO_ERROR);
+    assert_true(strlen(rondo_last_error()->message) < RONDO_ERROR_MESSAGE_BYTES);
+    assert_int_equal(rondo_last_error()->driver_code, EIO);
+  }
+  assert_int_equal(rondo_fail_driver(RONDO_IO_ERROR, RONDO_REASON_NONE, 1, text, "m"), RONDO_IO_ERROR);
+  assert_int_equal(strlen(rondo_last_error()->driver_name), RONDO_ERROR_NAME_BYTES - 1);
+}
+
+static void test_context_comes_before_the_message(void **state) {
+  (void)state;
+  assert_int_equal(rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE, 3, "node 3 reads 'a'"),
+                   RONDO_INVALID_LIFETIME);
+  assert_int_equal(rondo_fail_context(RONDO_INVALID_LIFETIME, "graph '%s'", "g"), RONDO_INVALID_LIFETIME);
+  assert_int_equal(rondo_fail_context(RONDO_INVALID_LIFETIME, "rondo_instantiate"), RONDO_INVALID_LIFETIME);
+  const rondo_error *error = rondo_last_error();
+  assert_string_equal(error->message, "rondo_instantiate: graph 'g': node 3 reads 'a'");
+  assert_int_equal(error->reason, RONDO_REASON_USE_AFTER_FREE);
+  assert_int_equal(error->node, 3);
+}
+
+static void test_context_of_another_status_is_the_message(void **state) {
+  (void)state;
+  assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "older"), RONDO_NOT_FOUND);
+  assert_int_equal(rondo_fail_context(RONDO_OK, "nothing"), RONDO_OK);
+  assert_string_equal(rondo_last_error()->message, "older");
+  assert_int_equal(rondo_fail_context(RONDO_IO_ERROR, "newer"), RONDO_IO_ERROR);
+  assert_string_equal(rondo_last_error()->message, "newer");
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NONE);
+}
+
+static void test_a_message_may_quote_the_last_one(void **state) {
+  (void)state;
+  assert_int_equal(rondo_fail_driver(RONDO_IO_ERROR, RONDO_REASON_NONE, 5, "FIVE", "inner"), RONDO_IO_ERROR);
+  const rondo_error *error = rondo_last_error();
+  assert_int_equal(rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_NONE, error->driver_code, error->driver_name,
+                                     "outer: %s", error->message),
+                   RONDO_INVALID_DATA);
+  assert_string_equal(rondo_last_error()->message, "outer: inner (FIVE 5) (FIVE 5)");
+  assert_string_equal(rondo_last_error()->driver_name, "FIVE");
+}
+
+static void test_not_ready_keeps_the_detail(void **state) {
+  (void)state;
+  assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "kept"), RONDO_NOT_FOUND);
+  assert_int_equal(rondo_fail(RONDO_NOT_READY, RONDO_REASON_NONE, "dropped"), RONDO_NOT_READY);
+  assert_int_equal(rondo_fail_context(RONDO_NOT_READY, "dropped"), RONDO_NOT_READY);
+  assert_int_equal(rondo_last_error()->status, RONDO_NOT_FOUND);
+  assert_string_equal(rondo_last_error()->message, "kept");
+}
+
+static void *fail_and_save(void *argument) {
+  if (rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, 5, "node 5 'h' failed") !=
+      RONDO_EXECUTION_FAILED)
+    return NULL;
+  rondo_error_save(argument);
+  return argument;
+}
+
+static void test_an_error_moves_between_threads(void **state) {
+  (void)state;
+  pthread_t thread;
+  rondo_saved_error saved;
+  void *done;
+  assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "older"), RONDO_NOT_FOUND);
+  assert_int_equal(pthread_create(&thread, NULL, fail_and_save, &saved), 0);
+  assert_int_equal(pthread_join(thread, &done), 0);
+  assert_non_null(done);
+  assert_string_equal(rondo_last_error()->message, "older");
+  assert_int_equal(rondo_error_raise(&saved), RONDO_EXECUTION_FAILED);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_int_equal(rondo_last_error()->node, 5);
+  assert_string_equal(rondo_last_error()->message, "node 5 'h' failed");
+}
+
+static void test_raising_nothing_changes_nothing(void **state) {
+  (void)state;
+  const rondo_saved_error nothing = {.status = RONDO_OK};
+  assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "kept"), RONDO_NOT_FOUND);
+  assert_int_equal(rondo_error_raise(&nothing), RONDO_OK);
+  assert_string_equal(rondo_last_error()->message, "kept");
+}
+
+static void test_size_text(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t bytes;
+    const char *text;
+  } cases[] = {
+      {0, "0 B"},
+      {17, "17 B"},
+      {1023, "1023 B"},
+      {1024, "1.0 KiB"},
+      {4096, "4.0 KiB"},
+      {1536, "1.5 KiB"},
+      {1048575, "1.0 MiB"},
+      {UINT64_C(1610612736), "1.5 GiB"},
+      {UINT64_C(1) << 40, "1.0 TiB"},
+      {UINT64_C(1) << 50, "1.0 PiB"},
+      {UINT64_MAX, "16.0 EiB"},
+  };
+  char buffer[RONDO_SIZE_TEXT];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_ptr_equal(rondo_size_text(buffer, cases[i].bytes), buffer);
+    assert_string_equal(buffer, cases[i].text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_names_are_all_there_and_distinct),
+      cmocka_unit_test(test_numbers_that_are_no_status_are_unknown),
+      cmocka_unit_test(test_a_new_thread_has_no_error),
+      cmocka_unit_test(test_fail_fills_the_detail),
+      cmocka_unit_test(test_driver_errors_carry_number_and_name),
+      cmocka_unit_test(test_errno_errors),
+      cmocka_unit_test(test_long_messages_are_cut_at_a_character),
+      cmocka_unit_test(test_cut_messages_take_no_more),
+      cmocka_unit_test(test_context_comes_before_the_message),
+      cmocka_unit_test(test_context_of_another_status_is_the_message),
+      cmocka_unit_test(test_a_message_may_quote_the_last_one),
+      cmocka_unit_test(test_not_ready_keeps_the_detail),
+      cmocka_unit_test(test_an_error_moves_between_threads),
+      cmocka_unit_test(test_raising_nothing_changes_nothing),
+      cmocka_unit_test(test_size_text),
+  };
+  return cmocka_run_group_tests_name("base/error", tests, NULL, NULL);
+}

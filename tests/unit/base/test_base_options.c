@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ * The table of RONDO_* variables: defaults, values, and what is said about those that are wrong.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rondo/log.h>
+
+#include "base/logging.h"
+#include "base/options.h"
+#include "base/thread.h"
+
+#define LINES 16
+
+typedef struct said {
+  size_t count;
+  rondo_log_level levels[LINES];
+  char lines[LINES][512];
+} said;
+
+static void note(void *user, rondo_log_level level, const char *area, const char *message) {
+  said *all = user;
+  if (all->count == LINES || strcmp(area, "options") != 0) return;
+  all->levels[all->count] = level;
+  strncpy(all->lines[all->count], message, sizeof all->lines[0] - 1);
+  all->count++;
+}
+
+static int clean(void **state) {
+  (void)state;
+  size_t count;
+  const rondo_option_row *rows = rondo_option_table(&count);
+  for (size_t i = 0; i < count; i++) unsetenv(rows[i].name);
+  rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
+  rondo_options_reload();
+  return 0;
+}
+
+/* What is said when the environment is read with `name` set to `value`. */
+static said say_with(const char *name, const char *value) {
+  said all = {0};
+  rondo_log_set_sink(note, &all, RONDO_LOG_WARNING);
+  setenv(name, value, 1);
+  rondo_options_reload();
+  rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
+  unsetenv(name);
+  return all;
+}
+
+static void *read_all(void *argument) {
+  uint64_t *out = argument;
+  *out = rondo_option_number(RONDO_OPTION_CPU_WORKERS) + rondo_option_flag(RONDO_OPTION_CPU_BIND) +
+         strlen(rondo_option_text(RONDO_OPTION_CBLAS_LIBRARY));
+  return NULL;
+}
+
+/* Runs before anything else has read the environment. */
+static void test_first_read_by_many_threads(void **state) {
+  (void)state;
+  enum { THREADS = 8 };
+  rondo_thread threads[THREADS];
+  uint64_t sums[THREADS];
+  setenv("RONDO_CPU_WORKERS", "3", 1);
+  setenv("RONDO_CBLAS_LIBRARY", "none", 1);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(rondo_thread_start(&threads[i], "reader", read_all, &sums[i]), RONDO_OK);
+  for (int i = 0; i < THREADS; i++) rondo_thread_join(threads[i]);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(sums[i], 3 + 1 + 4);
+}
+
+static void test_the_table_is_whole(void **state) {
+  (void)state;
+  size_t count;
+  const rondo_option_row *rows = rondo_option_table(&count);
+  assert_int_equal(count, RONDO_OPTION_COUNT);
+  for (size_t i = 0; i < count; i++) {
+    assert_memory_equal(rows[i].name, "RONDO_", 6);
+    assert_non_null(rows[i].default_value);
+    assert_true(strlen(rows[i].meaning) > 0 && strchr(rows[i].meaning, '\n') == NULL);
+    const bool number = strcmp(rows[i].kind, "number") == 0;
+    assert_true(number || strcmp(rows[i].kind, "flag") == 0 || strcmp(rows[i].kind, "text") == 0);
+    assert_true(number == (rows[i].maximum > 0));
+    for (size_t j = 0; j < i; j++) assert_string_not_equal(rows[i].name, rows[j].name);
+  }
+}
+
+static void test_defaults(void **state) {
+  (void)state;
+  assert_string_equal(rondo_option_text(RONDO_OPTION_LOG), "");
+  assert_string_equal(rondo_option_text(RONDO_OPTION_TRACE), "");
+  assert_string_equal(rondo_option_text(RONDO_OPTION_CBLAS_LIBRARY), "");
+  assert_int_equal(rondo_option_number(RONDO_OPTION_CPU_WORKERS), 0);
+  assert_int_equal(rondo_option_number(RONDO_OPTION_CPU_SPIN_US), 1000);
+  assert_true(rondo_option_flag(RONDO_OPTION_CPU_BIND));
+  assert_false(rondo_option_flag(RONDO_OPTION_SYNC));
+}
+
+static void test_values(void **state) {
+  (void)state;
+  static const char *const on[] = {"1", "on", "yes", "true"}, *const off[] = {"0", "off", "no", "false"};
+  for (size_t i = 0; i < 4; i++) {
+    assert_int_equal(say_with("RONDO_SYNC", on[i]).count, 0);
+    assert_true(rondo_option_flag(RONDO_OPTION_SYNC));
+    assert_int_equal(say_with("RONDO_CPU_BIND", off[i]).count, 0);
+    assert_false(rondo_option_flag(RONDO_OPTION_CPU_BIND));
+  }
+  assert_int_equal(say_with("RONDO_CPU_SPIN_US", "0").count, 0);
+  assert_int_equal(rondo_option_number(RONDO_OPTION_CPU_SPIN_US), 0);
+  assert_int_equal(say_with("RONDO_TRACE", "a dir/trace.json").count, 0);
+  assert_string_equal(rondo_option_text(RONDO_OPTION_TRACE), "a dir/trace.json");
+}
+
+static void test_an_empty_value_is_none(void **state) {
+  (void)state;
+  assert_int_equal(say_with("RONDO_CPU_SPIN_US", "").count, 0);
+  assert_int_equal(rondo_option_number(RONDO_OPTION_CPU_SPIN_US), 1000);
+  assert_int_equal(say_with("RONDO_LOG", "").count, 0);
+}
+
+static void test_bad_values_are_said_once_and_ignored(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *value;
+  } cases[] = {
+      {"RONDO_CPU_WORKERS", "-1"},
+      {"RONDO_CPU_WORKERS", " 4"},
+      {"RONDO_CPU_WORKERS", "4x"},
+      {"RONDO_CPU_WORKERS", "+4"},
+      {"RONDO_CPU_WORKERS", "four"},
+      {"RONDO_CPU_WORKERS", "1025"},
+      {"RONDO_CPU_WORKERS", "0x4"},
+      {"RONDO_SYNC", "maybe"},
+      {"RONDO_SYNC", "2"},
+      {"RONDO_SYNC", "1|on"},
+      {"RONDO_LOG", "loud"},
+      {"RONDO_LOG", "error|warning"},
+      {"RONDO_CPU_WORKERS", "18446744073709551616"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const said all = say_with(cases[i].name, cases[i].value);
+    assert_int_equal(all.count, 1);
+    assert_int_equal(all.levels[0], RONDO_LOG_WARNING);
+    assert_non_null(strstr(all.lines[0], cases[i].name));
+    assert_non_null(strstr(all.lines[0], "is ignored"));
+    assert_int_equal(rondo_option_number(RONDO_OPTION_CPU_WORKERS), 0);
+    assert_false(rondo_option_flag(RONDO_OPTION_SYNC));
+    assert_string_equal(rondo_option_text(RONDO_OPTION_LOG), "");
+  }
+}
+
+static void test_a_text_that_is_too_long(void **state) {
+  (void)state;
+  char path[PATH_MAX + 1];
+  memset(path, 'p', sizeof path - 1);
+  path[sizeof path - 1] = '\0';
+  const said all = say_with("RONDO_TRACE", path);
+  assert_int_equal(all.count, 1);
+  assert_non_null(strstr(all.lines[0], "RONDO_TRACE is ignored: it is longer than"));
+  assert_string_equal(rondo_option_text(RONDO_OPTION_TRACE), "");
+  assert_int_equal(say_with("RONDO_TRACE", path + 1).count, 0);
+  assert_int_equal(strlen(rondo_option_text(RONDO_OPTION_TRACE)), PATH_MAX - 1);
+}
+
+static void test_an_unknown_variable_names_the_closest(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *closest;
+  } cases[] = {
+      {"RONDO_CPU_WORKER", "RONDO_CPU_WORKERS"},
+      {"RONDO_WORKERS", "RONDO_CPU_WORKERS"},
+      {"RONDO_LOGS", "RONDO_LOG"},
+      {"RONDO_SINC", "RONDO_SYNC"},
+      {"RONDO_CPU_SPIN", "RONDO_CPU_SPIN_US"},
+      {"RONDO_BLAS_LIBRARY", "RONDO_CBLAS_LIBRARY"},
+      {"RONDO_", "RONDO_LOG"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const said all = say_with(cases[i].name, "1");
+    assert_int_equal(all.count, 1);
+    assert_non_null(strstr(all.lines[0], cases[i].name));
+    const char *closest = strstr(all.lines[0], "the closest one is ");
+    assert_non_null(closest);
+    assert_string_equal(closest + strlen("the closest one is "), cases[i].closest);
+  }
+}
+
+static void test_a_very_long_unknown_variable(void **state) {
+  (void)state;
+  char name[3000] = "RONDO_";
+  memset(name + 6, 'X', sizeof name - 7);
+  const said all = say_with(name, "1");
+  assert_int_equal(all.count, 1);
+  assert_non_null(strstr(all.lines[0], "XXX... is no option"));
+}
+
+static void test_variables_of_others_are_left_alone(void **state) {
+  (void)state;
+  assert_int_equal(say_with("RONDO_TEST_DEVICE", "cpu").count, 0);
+  assert_int_equal(say_with("RONDOLOG", "1").count, 0);
+  assert_int_equal(say_with("XRONDO_LOG", "1").count, 0);
+}
+
+static void test_it_waits_for_a_sink_and_is_said_once(void **state) {
+  (void)state;
+  said first = {0}, second = {0};
+  setenv("RONDO_SINC", "1", 1);
+  rondo_options_reload();
+  rondo_log_set_sink(note, &first, RONDO_LOG_ERROR); /* takes no warnings */
+  assert_int_equal(first.count, 0);
+  rondo_log_set_sink(note, &first, RONDO_LOG_INFO);
+  assert_int_equal(first.count, 1);
+  rondo_log_set_sink(note, &second, RONDO_LOG_INFO);
+  assert_int_equal(rondo_option_number(RONDO_OPTION_CPU_WORKERS), 0);
+  rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
+  unsetenv("RONDO_SINC");
+  assert_int_equal(first.count, 1);
+  assert_int_equal(second.count, 0);
+}
+
+static void test_rondo_log_overrides_the_level(void **state) {
+  (void)state;
+  static const char *const names[] = {"error", "warning", "info", "debug"};
+  for (int named = 0; named < 4; named++) {
+    for (int asked = 0; asked < 4; asked++) {
+      said all = {0};
+      setenv("RONDO_LOG", names[named], 1);
+      rondo_options_reload();
+      rondo_log_set_sink(note, &all, (rondo_log_level)asked);
+      for (int level = 0; level < 4; level++) {
+        assert_int_equal(rondo_log_on((rondo_log_level)level), level <= named);
+        rondo_log((rondo_log_level)level, "options", "level %d", level);
+      }
+      rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
+      unsetenv("RONDO_LOG");
+      assert_int_equal(all.count, named + 1);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(test_first_read_by_many_threads, clean),
+      cmocka_unit_test(test_the_table_is_whole),
+      cmocka_unit_test_setup_teardown(test_defaults, clean, clean),
+      cmocka_unit_test_setup_teardown(test_values, clean, clean),
+      cmocka_unit_test_setup_teardown(test_an_empty_value_is_none, clean, clean),
+      cmocka_unit_test_setup_teardown(test_bad_values_are_said_once_and_ignored, clean, clean),
+      cmocka_unit_test_setup_teardown(test_a_text_that_is_too_long, clean, clean),
+      cmocka_unit_test_setup_teardown(test_an_unknown_variable_names_the_closest, clean, clean),
+      cmocka_unit_test_setup_teardown(test_a_very_long_unknown_variable, clean, clean),
+      cmocka_unit_test_setup_teardown(test_variables_of_others_are_left_alone, clean, clean),
+      cmocka_unit_test_setup_teardown(test_it_waits_for_a_sink_and_is_said_once, clean, clean),
+      cmocka_unit_test_setup_teardown(test_rondo_log_overrides_the_level, clean, clean),
+  };
+  return cmocka_run_group_tests_name("base/options", tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ * Threads, binding, futexes.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+
+#define MILLISECOND UINT64_C(1000000)
+
+typedef struct report {
+  _Atomic uint32_t go;
+  char name[16];
+  bool usr1_blocked, term_blocked, segv_blocked, bus_blocked;
+  uint64_t id;
+  int processors;
+} report;
+
+static void *look_around(void *argument) {
+  report *out = argument;
+  while (atomic_load(&out->go) == 0) rondo_futex_wait(&out->go, 0);
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  out->usr1_blocked = sigismember(&mask, SIGUSR1) == 1;
+  out->term_blocked = sigismember(&mask, SIGTERM) == 1;
+  out->segv_blocked = sigismember(&mask, SIGSEGV) == 1;
+  out->bus_blocked = sigismember(&mask, SIGBUS) == 1;
+  pthread_getname_np(pthread_self(), out->name, sizeof out->name);
+  out->id = rondo_thread_id();
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) out->processors = CPU_COUNT(&set);
+  return argument;
+}
+
+static void release(report *of) {
+  atomic_store(&of->go, 1);
+  rondo_futex_wake(&of->go, 1);
+}
+
+static void test_a_thread_has_its_name_and_blocks_signals(void **state) {
+  (void)state;
+  report seen = {0};
+  rondo_thread thread;
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, NULL, &before);
+  assert_int_equal(rondo_thread_start(&thread, "rondo-worker-number-7", look_around, &seen), RONDO_OK);
+  pthread_sigmask(SIG_SETMASK, NULL, &after);
+  release(&seen);
+  rondo_thread_join(thread);
+  assert_string_equal(seen.name, "rondo-worker-nu");
+  assert_true(seen.usr1_blocked && seen.term_blocked);
+  assert_false(seen.segv_blocked || seen.bus_blocked); /* a fault handler must still be reached */
+  for (int number = 1; number < 32; number++)
+    assert_int_equal(sigismember(&before, number), sigismember(&after, number));
+}
+
+static void test_binding_to_each_processor(void **state) {
+  (void)state;
+  const unsigned count = rondo_processor_count();
+  assert_true(count >= 1);
+  for (unsigned n = 0; n < count + 2 && n < 8; n++) {
+    report seen = {0};
+    rondo_thread thread;
+    assert_int_equal(rondo_thread_start(&thread, "bound", look_around, &seen), RONDO_OK);
+    const bool bound = rondo_thread_bind(thread, n);
+    release(&seen);
+    rondo_thread_join(thread);
+    assert_true(bound);
+    assert_int_equal(seen.processors, 1);
+  }
+}
+
+static void test_processors_are_what_the_process_may_use(void **state) {
+  (void)state;
+  cpu_set_t all, one;
+  assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+  assert_int_equal(rondo_processor_count(), CPU_COUNT(&all));
+  CPU_ZERO(&one);
+  for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+    if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+  assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+  const unsigned count = rondo_processor_count();
+  assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+  assert_int_equal(count, 1);
+}
+
+static void test_thread_ids_differ(void **state) {
+  (void)state;
+  enum { THREADS = 8 };
+  report seen[THREADS];
+  rondo_thread threads[THREADS];
+  memset(seen, 0, sizeof seen);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(rondo_thread_start(&threads[i], "id", look_around, &seen[i]), RONDO_OK);
+  for (int i = 0; i < THREADS; i++) release(&seen[i]);
+  for (int i = 0; i < THREADS; i++) rondo_thread_join(threads[i]);
+  const uint64_t own = rondo_thread_id();
+  assert_int_not_equal(own, 0);
+  assert_int_equal(rondo_thread_id(), own);
+  for (int i = 0; i < THREADS; i++) {
+    assert_int_not_equal(seen[i].id, 0);
+    assert_int_not_equal(seen[i].id, own);
+    for (int j = 0; j < i; j++) assert_int_not_equal(seen[i].id, seen[j].id);
+  }
+}
+
+static void test_a_changed_word_is_not_waited_for(void **state) {
+  (void)state;
+  _Atomic uint32_t word = 1;
+  rondo_futex_wait(&word, 0);
+  const uint64_t start = rondo_clock_ns();
+  rondo_futex_wait_for(&word, 0, 10000 * MILLISECOND);
+  assert_true(rondo_clock_ns() - start < 5000 * MILLISECOND);
+}
+
+static void test_waiting_ends_at_its_time(void **state) {
+  (void)state;
+  _Atomic uint32_t word = 0;
+  const uint64_t start = rondo_clock_ns();
+  rondo_futex_wait_for(&word, 0, 20 * MILLISECOND);
+  const uint64_t took = rondo_clock_ns() - start;
+  assert_in_range(took, 10 * MILLISECOND, 10000 * MILLISECOND);
+}
+
+typedef struct game {
+  _Atomic uint32_t turn;
+  unsigned rounds;
+} game;
+
+static void *play(void *argument) {
+  game *shared = argument;
+  for (unsigned i = 0; i < shared->rounds; i++) {
+    for (uint32_t turn; (turn = atomic_load(&shared->turn)) % 2 == 0;) rondo_futex_wait(&shared->turn, turn);
+    atomic_fetch_add(&shared->turn, 1);
+    rondo_futex_wake(&shared->turn, 1);
+  }
+  return NULL;
+}
+
+static void test_waking_hands_the_turn_over(void **state) {
+  (void)state;
+  game shared = {.rounds = 2000};
+  rondo_thread other;
+  assert_int_equal(rondo_thread_start(&other, "ping", play, &shared), RONDO_OK);
+  for (unsigned i = 0; i < shared.rounds; i++) {
+    for (uint32_t turn; (turn = atomic_load(&shared.turn)) % 2 == 1;) rondo_futex_wait(&shared.turn, turn);
+    atomic_fetch_add(&shared.turn, 1);
+    rondo_futex_wake(&shared.turn, UINT32_MAX);
+  }
+  rondo_thread_join(other);
+  assert_int_equal(atomic_load(&shared.turn), 2 * shared.rounds);
+}
+
+static void test_the_clock_goes_forward(void **state) {
+  (void)state;
+  uint64_t last = rondo_clock_ns();
+  assert_int_not_equal(last, 0);
+  for (int i = 0; i < 10000; i++) {
+    const uint64_t now = rondo_clock_ns();
+    assert_true(now >= last);
+    last = now;
+    rondo_relax();
+  }
+  usleep(2000);
+  rondo_yield();
+  assert_true(rondo_clock_ns() - last >= 2 * MILLISECOND);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_thread_has_its_name_and_blocks_signals),
+      cmocka_unit_test(test_binding_to_each_processor),
+      cmocka_unit_test(test_processors_are_what_the_process_may_use),
+      cmocka_unit_test(test_thread_ids_differ),
+      cmocka_unit_test(test_a_changed_word_is_not_waited_for),
+      cmocka_unit_test(test_waiting_ends_at_its_time),
+      cmocka_unit_test(test_waking_hands_the_turn_over),
+      cmocka_unit_test(test_the_clock_goes_forward),
+  };
+  return cmocka_run_group_tests_name("base/thread", tests, NULL, NULL);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT
+ * The trace sink and the Chrome trace file, read back with jansson.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/logging.h"
+#include "base/thread.h"
+#include "base/tracing.h"
+
+static char path[64], other_path[64];
+
+static int make_file(char name[64]) {
+  strcpy(name, "/tmp/rondo-trace-XXXXXX");
+  const int descriptor = mkstemp(name);
+  if (descriptor < 0) return -1;
+  return close(descriptor);
+}
+
+static int make_path(void **state) {
+  (void)state;
+  return make_file(path) == 0 ? make_file(other_path) : -1;
+}
+
+static int remove_path(void **state) {
+  (void)state;
+  rondo_trace_set_sink(NULL, NULL);
+  unlink(path);
+  unlink(other_path);
+  return rondo_trace_close_json() == RONDO_OK ? 0 : -1;
+}
+
+static json_t *read_trace(void) {
+  json_error_t error;
+  json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+  if (root == NULL) fail_msg("%s:%d: %s", error.source, error.line, error.text);
+  assert_true(json_is_array(root));
+  return root;
+}
+
+static const char *text_of(const json_t *event, const char *key) {
+  const char *text = json_string_value(json_object_get(event, key));
+  return text == NULL ? "" : text;
+}
+
+static void test_off_by_default(void **state) {
+  (void)state;
+  assert_false(rondo_trace_on());
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "nobody hears", 1, 0);
+  rondo_trace_emit(RONDO_TRACE_INSTANT, "test", "nobody hears", 1, 0);
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+}
+
+typedef struct heard {
+  size_t count;
+  rondo_trace_event event;
+} heard;
+
+static void hear(void *user, const rondo_trace_event *event) {
+  heard *out = user;
+  out->count++;
+  out->event = *event;
+}
+
+static void test_a_sink_gets_the_events(void **state) {
+  (void)state;
+  heard out = {0};
+  rondo_trace_set_sink(hear, &out);
+  assert_true(rondo_trace_on());
+  const uint64_t before = rondo_clock_ns();
+  rondo_trace(RONDO_TRACE_COUNTER, "exec", "bytes", 9, 2.5);
+  assert_int_equal(out.count, 1);
+  assert_int_equal(out.event.kind, RONDO_TRACE_COUNTER);
+  assert_string_equal(out.event.area, "exec");
+  assert_string_equal(out.event.name, "bytes");
+  assert_int_equal(out.event.track, 9);
+  assert_true(out.event.value == 2.5);
+  assert_true(out.event.time_ns >= before && out.event.time_ns <= rondo_clock_ns());
+  rondo_trace_set_sink(NULL, NULL);
+  assert_false(rondo_trace_on());
+  rondo_trace(RONDO_TRACE_COUNTER, "exec", "bytes", 9, 2.5);
+  assert_int_equal(out.count, 1);
+}
+
+/* Events 1 to 4 have their phases, this process and times in order between the two. */
+static void assert_events_of_this_run(const json_t *root, uint64_t before, uint64_t after) {
+  static const char *const phases[] = {"B", "i", "C", "E"};
+  double last = (double)before / 1000 - 1;
+  for (size_t i = 1; i < 5; i++) {
+    const json_t *event = json_array_get(root, i);
+    assert_string_equal(text_of(event, "ph"), phases[i - 1]);
+    assert_int_equal(json_integer_value(json_object_get(event, "pid")), getpid());
+    const json_t *time = json_object_get(event, "ts"); /* microseconds with a fraction */
+    assert_true(json_is_real(time));
+    assert_true(json_real_value(time) >= last && json_real_value(time) <= (double)after / 1000 + 1);
+    last = json_real_value(time);
+  }
+}
+
+static void test_the_file_has_each_kind(void **state) {
+  (void)state;
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  const uint64_t before = rondo_clock_ns();
+  rondo_trace(RONDO_TRACE_BEGIN, "exec", "launch", 3, 0);
+  rondo_trace(RONDO_TRACE_INSTANT, "cpu", "wake \"up\"\n\xFF", 3, 0);
+  rondo_trace(RONDO_TRACE_COUNTER, "memory", "held", UINT64_C(1) << 53, 0.1);
+  rondo_trace(RONDO_TRACE_END, "exec", "launch", 3, 0);
+  const uint64_t after = rondo_clock_ns();
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_false(rondo_trace_on());
+
+  json_t *root = read_trace();
+  assert_int_equal(json_array_size(root), 5);
+  assert_string_equal(text_of(json_array_get(root, 0), "ph"), "M");
+  assert_events_of_this_run(root, before, after);
+  assert_int_equal(json_integer_value(json_object_get(json_array_get(root, 1), "tid")), 3);
+  assert_string_equal(text_of(json_array_get(root, 1), "cat"), "exec");
+  assert_string_equal(text_of(json_array_get(root, 1), "name"), "launch");
+  assert_string_equal(text_of(json_array_get(root, 2), "name"), "wake \"up\"\n\xEF\xBF\xBD");
+  assert_string_equal(text_of(json_array_get(root, 2), "s"), "t");
+  const json_t *arguments = json_object_get(json_array_get(root, 3), "args");
+  assert_true(json_real_value(json_object_get(arguments, "value")) == 0.1);
+  json_decref(root);
+}
+
+static void test_long_names_are_cut(void **state) {
+  (void)state;
+  char name[5000];
+  memset(name, '\x01', sizeof name - 1); /* each becomes six bytes */
+  name[sizeof name - 1] = '\0';
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  rondo_trace(RONDO_TRACE_COUNTER, name, name, UINT64_C(1) << 53, -1.7976931348623157e308);
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  json_t *root = read_trace();
+  assert_int_equal(json_array_size(root), 2);
+  assert_true(strlen(text_of(json_array_get(root, 1), "name")) > 100);
+  json_decref(root);
+}
+
+static void *trace_a_lot(void *argument) {
+  const uint64_t track = rondo_thread_id();
+  for (int i = 0; i < 300; i++) {
+    rondo_trace(RONDO_TRACE_BEGIN, "test", "span", track, 0);
+    rondo_trace(RONDO_TRACE_END, "test", "span", track, 0);
+  }
+  return argument;
+}
+
+static void test_many_threads_write_one_file(void **state) {
+  (void)state;
+  enum { THREADS = 4 };
+  rondo_thread threads[THREADS];
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(rondo_thread_start(&threads[i], "tracer", trace_a_lot, NULL), RONDO_OK);
+  for (int i = 0; i < THREADS; i++) rondo_thread_join(threads[i]);
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  json_t *root = read_trace();
+  assert_int_equal(json_array_size(root), 1 + THREADS * 600);
+  json_decref(root);
+}
+
+static void test_files_and_sinks_change_while_threads_trace(void **state) {
+  (void)state;
+  enum { THREADS = 3 };
+  rondo_thread threads[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(rondo_thread_start(&threads[i], "tracer", trace_a_lot, NULL), RONDO_OK);
+  for (int i = 0; i < 100; i++) {
+    assert_int_equal(rondo_trace_open_json(i % 2 == 0 ? path : other_path), RONDO_OK);
+    if (i % 3 == 0) rondo_trace_set_sink(NULL, NULL);
+    if (i % 5 == 0) assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  }
+  for (int i = 0; i < THREADS; i++) rondo_thread_join(threads[i]);
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  json_decref(read_trace());
+}
+
+/* What a killed program leaves is valid but for the bracket, which the format lets be missing. */
+static void test_a_killed_process_leaves_its_events(void **state) {
+  (void)state;
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    if (rondo_trace_open_json(path) != RONDO_OK) _exit(1);
+    for (int i = 0; i < 10; i++) rondo_trace(RONDO_TRACE_INSTANT, "test", "last words", 1, 0);
+    raise(SIGKILL);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  FILE *file = fopen(path, "a");
+  assert_non_null(file);
+  assert_true(fputs("]", file) >= 0);
+  assert_int_equal(fclose(file), 0);
+  json_t *root = read_trace();
+  assert_int_equal(json_array_size(root), 11);
+  json_decref(root);
+}
+
+static void test_another_sink_leaves_the_file_open(void **state) {
+  (void)state;
+  heard out = {0};
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "to the file", 1, 0);
+  rondo_trace_set_sink(hear, &out);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "to the sink", 1, 0);
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_true(rondo_trace_on());
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "to the sink", 1, 0);
+  assert_int_equal(out.count, 2);
+  json_t *root = read_trace();
+  assert_int_equal(json_array_size(root), 2);
+  json_decref(root);
+}
+
+static void test_another_file_takes_over(void **state) {
+  (void)state;
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "to the first", 1, 0);
+  assert_int_equal(rondo_trace_open_json(other_path), RONDO_OK);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "to the second", 1, 0);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "to the second", 1, 0);
+  json_t *first = read_trace();
+  assert_int_equal(json_array_size(first), 2);
+  json_decref(first);
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  json_t *second = json_load_file(other_path, 0, NULL);
+  assert_int_equal(json_array_size(second), 3);
+  json_decref(second);
+}
+
+static void test_the_file_being_written_is_refused(void **state) {
+  (void)state;
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "before", 1, 0);
+  assert_int_equal(rondo_trace_open_json(path), RONDO_INVALID_STATE);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_STILL_IN_USE);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "after", 1, 0);
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  json_t *root = read_trace();
+  assert_int_equal(json_array_size(root), 3);
+  json_decref(root);
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK); /* empties what an earlier run left */
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  root = read_trace();
+  assert_int_equal(json_array_size(root), 1);
+  json_decref(root);
+}
+
+static void test_files_that_cannot_be_opened(void **state) {
+  (void)state;
+  heard out = {0};
+  rondo_trace_set_sink(hear, &out);
+  assert_int_equal(rondo_trace_open_json(NULL), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NULL_ARGUMENT);
+  assert_int_equal(rondo_trace_open_json("/nowhere/at/all.json"), RONDO_IO_ERROR);
+  assert_int_equal(rondo_last_error()->driver_code, ENOENT);
+  assert_non_null(strstr(rondo_last_error()->message, "/nowhere/at/all.json"));
+  assert_int_equal(rondo_trace_open_json("/dev/full"), RONDO_IO_ERROR);
+  assert_int_equal(rondo_last_error()->driver_code, ENOSPC);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "the old sink is still there", 1, 0);
+  assert_int_equal(out.count, 1);
+}
+
+/* From here on a file may have `bytes` at most; returns what it was. */
+static rlim_t limit_file_size(rlim_t bytes) {
+  struct rlimit limit;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = bytes;
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  return before;
+}
+
+static void overfill(void) {
+  const rlim_t before = limit_file_size(2000);
+  for (int i = 0; i < 100; i++) rondo_trace(RONDO_TRACE_INSTANT, "test", "too much", 1, 0);
+  limit_file_size(before);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "not written behind the gap", 1, 0);
+}
+
+static void test_a_write_error_is_kept_until_close(void **state) {
+  (void)state;
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  overfill();
+  assert_int_equal(rondo_trace_close_json(), RONDO_IO_ERROR);
+  assert_int_equal(rondo_last_error()->driver_code, EFBIG);
+  assert_non_null(strstr(rondo_last_error()->message, path));
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+}
+
+static void note_error(void *user, rondo_log_level level, const char *area, const char *message) {
+  if (level == RONDO_LOG_ERROR && strcmp(area, "trace") == 0 && strstr(message, path) != NULL) ++*(int *)user;
+}
+
+static void test_a_write_error_of_a_replaced_file_is_said(void **state) {
+  (void)state;
+  int said = 0;
+  signal(SIGXFSZ, SIG_IGN);
+  rondo_log_set_sink(note_error, &said, RONDO_LOG_ERROR);
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  overfill();
+  assert_int_equal(rondo_trace_open_json(other_path), RONDO_OK);
+  rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
+  assert_int_equal(said, 1);
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+}
+
+int main(void) {
+  unsetenv("RONDO_LOG");
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_off_by_default),
+      cmocka_unit_test(test_a_sink_gets_the_events),
+      cmocka_unit_test_setup_teardown(test_the_file_has_each_kind, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_long_names_are_cut, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_many_threads_write_one_file, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_files_and_sinks_change_while_threads_trace, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_a_killed_process_leaves_its_events, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_another_sink_leaves_the_file_open, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_another_file_takes_over, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_the_file_being_written_is_refused, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_files_that_cannot_be_opened, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_a_write_error_is_kept_until_close, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_a_write_error_of_a_replaced_file_is_said, make_path, remove_path),
+  };
+  return cmocka_run_group_tests_name("base/trace", tests, NULL, NULL);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * The version of the library is that of the headers it was built with, in numbers and in text.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include <rondo/version.h>
+
+static void test_version(void **state) {
+  (void)state;
+  char text[32];
+  snprintf(text, sizeof text, "%d.%d.%d", RONDO_VERSION_MAJOR, RONDO_VERSION_MINOR, RONDO_VERSION_PATCH);
+  assert_string_equal(RONDO_VERSION_STRING, text);
+  assert_string_equal(rondo_version(), RONDO_VERSION_STRING);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_version)};
+  return cmocka_run_group_tests_name("base/version", tests, NULL, NULL);
+}

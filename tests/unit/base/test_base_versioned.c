@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * Structs of other versions: shorter and longer ones are read and filled by the rules of <rondo/rondo.h>.
+ */
+#include "base/versioned.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct options {
+  uint32_t struct_size;
+  uint32_t first;
+  uint64_t second;
+} options;
+
+typedef struct newer_options {
+  options known;
+  uint64_t third;
+} newer_options;
+
+static void null_reads_as_zero(void **state) {
+  (void)state;
+  options out = {1, 2, 3};
+  assert_int_equal(rondo_versioned_read("options", NULL, &out, sizeof out), RONDO_OK);
+  assert_int_equal(out.struct_size, 0);
+  assert_int_equal(out.first, 0);
+  assert_int_equal(out.second, 0);
+}
+
+static void size_zero_is_this_version(void **state) {
+  (void)state;
+  const options given = {0, 2, 3};
+  options out;
+  assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_OK);
+  assert_int_equal(out.first, 2);
+  assert_int_equal(out.second, 3);
+}
+
+static void what_an_older_struct_lacks_is_zero(void **state) {
+  (void)state;
+  const options given = {8, 2, 3};
+  options out;
+  assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_OK);
+  assert_int_equal(out.first, 2);
+  assert_int_equal(out.second, 0);
+}
+
+static void a_newer_struct_is_read_when_its_tail_is_zero(void **state) {
+  (void)state;
+  newer_options given = {{sizeof given, 2, 3}, 0};
+  options out;
+  assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_OK);
+  assert_int_equal(out.second, 3);
+  given.third = 1;
+  assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_BAD_OPTIONS);
+  assert_non_null(strstr(rondo_last_error()->message, "options"));
+}
+
+static void sizes_that_cannot_be_are_refused(void **state) {
+  (void)state;
+  options given = {3, 0, 0}, out;
+  assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_versioned_write("options", &out, &given, sizeof out), RONDO_INVALID_ARGUMENT);
+}
+
+static void only_what_was_asked_for_is_filled(void **state) {
+  (void)state;
+  const options value = {sizeof value, 7, 9};
+  options out = {8, 0, 1};
+  assert_int_equal(rondo_versioned_write("options", &value, &out, sizeof value), RONDO_OK);
+  assert_int_equal(out.struct_size, 8);
+  assert_int_equal(out.first, 7);
+  assert_int_equal(out.second, 1);
+  out.struct_size = 0;
+  assert_int_equal(rondo_versioned_write("options", &value, &out, sizeof value), RONDO_OK);
+  assert_int_equal(out.struct_size, sizeof value);
+  assert_int_equal(out.second, 9);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(null_reads_as_zero),
+      cmocka_unit_test(size_zero_is_this_version),
+      cmocka_unit_test(what_an_older_struct_lacks_is_zero),
+      cmocka_unit_test(a_newer_struct_is_read_when_its_tail_is_zero),
+      cmocka_unit_test(sizes_that_cannot_be_are_refused),
+      cmocka_unit_test(only_what_was_asked_for_is_filled),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
