@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ * Comparing graphs and hashing them. Both look at nodes in topological order and speak of an edge by the places of its
+ * ends in that order, so that numbers, which depend on how a graph was built, do not count. Two graphs without a
+ * difference (addresses ignored) have one fingerprint.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "graph/node.h"
+
+/* A graph with the order of its nodes and, for each slot, its place in the order. */
+typedef struct ordered_graph {
+  const rondo_graph *graph;
+  uint32_t *order;
+  uint32_t *place;
+} ordered_graph;
+
+static void close_order(ordered_graph *ordered) {
+  const rondo_graph *graph = ordered->graph;
+  rondo_release(&graph->allocator, ordered->order, graph->live_count, sizeof(uint32_t));
+  rondo_release(&graph->allocator, ordered->place, graph->nodes.count, sizeof(uint32_t));
+}
+
+static rondo_status open_order(const rondo_graph *graph, ordered_graph *out) {
+  *out = (ordered_graph){.graph = graph};
+  RONDO_TRY(rondo_graph_order(graph, &out->order));
+  void *place;
+  const rondo_status status = rondo_allocate(&graph->allocator, graph->nodes.count, sizeof(uint32_t), &place);
+  if (status != RONDO_OK) {
+    close_order(out);
+    return status;
+  }
+  out->place = place;
+  for (uint32_t i = 0; i < graph->live_count; i++) out->place[out->order[i]] = i;
+  return RONDO_OK;
+}
+
+static const rondo_graph_node *node_at(const ordered_graph *ordered, uint32_t place) {
+  return rondo_graph_at(ordered->graph, ordered->order[place]);
+}
+
+/* Differences ----------------------------------------------------------------------------------------------------- */
+
+typedef struct graph_comparison {
+  ordered_graph a, b;
+  bool ignore_addresses;
+  uint32_t *stamps; /* by place: 1 + the place of the last node that a has an edge to from there */
+  rondo_difference *differences;
+  size_t room, count;
+} graph_comparison;
+
+static void report(graph_comparison *comparison, rondo_difference_kind kind, uint32_t place) {
+  if (comparison->count < comparison->room) {
+    rondo_difference *out = &comparison->differences[comparison->count];
+    *out = (rondo_difference){.kind = kind};
+    if (kind != RONDO_DIFFERENCE_NODE_EXTRA) out->a = rondo_graph_id(comparison->a.graph, comparison->a.order[place]);
+    if (kind != RONDO_DIFFERENCE_NODE_MISSING) out->b = rondo_graph_id(comparison->b.graph, comparison->b.order[place]);
+  }
+  comparison->count++;
+}
+
+static bool same_dependencies(graph_comparison *comparison, uint32_t place) {
+  const rondo_slots *a = &node_at(&comparison->a, place)->dependencies;
+  const rondo_slots *b = &node_at(&comparison->b, place)->dependencies;
+  if (a->count != b->count) return false;
+  for (size_t i = 0; i < a->count; i++) comparison->stamps[comparison->a.place[a->items[i]]] = place + 1;
+  for (size_t i = 0; i < b->count; i++)
+    if (comparison->stamps[comparison->b.place[b->items[i]]] != place + 1) return false;
+  return true;
+}
+
+static rondo_status count_differences(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses,
+                                      size_t *out_count);
+
+static rondo_status compare_nodes(graph_comparison *comparison, uint32_t place) {
+  const rondo_node_params *a = &node_at(&comparison->a, place)->params;
+  const rondo_node_params *b = &node_at(&comparison->b, place)->params;
+  int difference = rondo_node_params_compare(a, b, comparison->ignore_addresses);
+  if (difference == 0 && a->kind == RONDO_NODE_CHILD) {
+    size_t inside;
+    RONDO_TRY(count_differences(a->as.child, b->as.child, comparison->ignore_addresses, &inside));
+    if (inside > 0) difference = RONDO_DIFFERENCE_PARAMS;
+  }
+  if (difference != 0) report(comparison, (rondo_difference_kind)difference, place);
+  if (!same_dependencies(comparison, place)) report(comparison, RONDO_DIFFERENCE_EDGES, place);
+  return RONDO_OK;
+}
+
+static rondo_status compare_all(graph_comparison *comparison) {
+  const uint32_t a_count = comparison->a.graph->live_count, b_count = comparison->b.graph->live_count;
+  const uint32_t shared = a_count < b_count ? a_count : b_count;
+  for (uint32_t i = 0; i < shared; i++) RONDO_TRY(compare_nodes(comparison, i));
+  for (uint32_t i = shared; i < a_count; i++) report(comparison, RONDO_DIFFERENCE_NODE_MISSING, i);
+  for (uint32_t i = shared; i < b_count; i++) report(comparison, RONDO_DIFFERENCE_NODE_EXTRA, i);
+  return RONDO_OK;
+}
+
+/* A place of b's may lie past a's nodes, so there are stamps for the longer of the two. */
+static rondo_status compare_with_stamps(graph_comparison *comparison) {
+  const rondo_graph *a = comparison->a.graph, *b = comparison->b.graph;
+  const uint32_t places = a->live_count > b->live_count ? a->live_count : b->live_count;
+  void *stamps;
+  RONDO_TRY(rondo_allocate(&a->allocator, places, sizeof(uint32_t), &stamps));
+  comparison->stamps = stamps;
+  const rondo_status status = compare_all(comparison);
+  rondo_release(&a->allocator, stamps, places, sizeof(uint32_t));
+  return status;
+}
+
+static rondo_status compare_graphs(const rondo_graph *a, const rondo_graph *b, graph_comparison *comparison) {
+  RONDO_TRY(open_order(a, &comparison->a));
+  rondo_status status = open_order(b, &comparison->b);
+  if (status == RONDO_OK) {
+    status = compare_with_stamps(comparison);
+    close_order(&comparison->b);
+  }
+  close_order(&comparison->a);
+  return status;
+}
+
+static rondo_status count_differences(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses,
+                                      size_t *out_count) {
+  graph_comparison comparison = {.ignore_addresses = ignore_addresses};
+  *out_count = 0;
+  RONDO_TRY(compare_graphs(a, b, &comparison));
+  *out_count = comparison.count;
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_diff(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses,
+                              rondo_difference *differences, size_t *inout_count) {
+  RONDO_TRY(rondo_require("rondo_graph_diff", "the first graph", a));
+  RONDO_TRY(rondo_require("rondo_graph_diff", "the second graph", b));
+  RONDO_TRY(rondo_require("rondo_graph_diff", "the count", inout_count));
+  graph_comparison comparison = {
+      .ignore_addresses = ignore_addresses, .differences = differences, .room = differences == NULL ? 0 : *inout_count};
+  RONDO_TRY(compare_graphs(a, b, &comparison));
+  for (size_t i = comparison.count; i < comparison.room; i++) differences[i] = (rondo_difference){0};
+  *inout_count = comparison.count;
+  return RONDO_OK;
+}
+
+/* Fingerprints ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_kernel_node(uint64_t state, const rondo_kernel_node *node) {
+  const rondo_kernel *kernel = node->kernel;
+  state = rondo_hash_text(state, kernel->name);
+  state = rondo_hash_u64(state, kernel->block_threads);
+  state = rondo_hash_u64(state, kernel->parameter_count);
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    state = rondo_hash_u64(state, (uint64_t)kernel->parameters[i].access);
+    state = rondo_hash_u64(state, kernel->parameters[i].bytes);
+    state = rondo_hash_u64(state, kernel->parameters[i].alignment);
+  }
+  state = rondo_hash_u64(state, node->grid.x);
+  state = rondo_hash_u64(state, node->grid.y);
+  return rondo_hash_u64(state, node->grid.z);
+}
+
+static uint64_t hash_copy(uint64_t state, const rondo_copy *copy) {
+  const size_t sizes[] = {copy->width,     copy->height,          copy->depth,          copy->dst_pitch,
+                          copy->src_pitch, copy->dst_slice_pitch, copy->src_slice_pitch};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) state = rondo_hash_u64(state, sizes[i]);
+  return state;
+}
+
+static uint64_t hash_fill(uint64_t state, const rondo_fill *fill) {
+  const size_t sizes[] = {fill->value, fill->element_bytes, fill->width, fill->height, fill->pitch};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) state = rondo_hash_u64(state, sizes[i]);
+  return state;
+}
+
+static rondo_status hash_params(const rondo_node_params *params, uint64_t *inout) {
+  uint64_t state = rondo_hash_u64(*inout, (uint64_t)params->kind);
+  state = rondo_hash_text(state, params->name);
+  if (params->kind == RONDO_NODE_KERNEL) {
+    state = hash_kernel_node(state, &params->as.kernel);
+  } else if (params->kind == RONDO_NODE_COPY) {
+    state = hash_copy(state, &params->as.copy);
+  } else if (params->kind == RONDO_NODE_FILL) {
+    state = hash_fill(state, &params->as.fill);
+  } else if (params->kind == RONDO_NODE_ALLOC) {
+    state = rondo_hash_u64(state, params->as.alloc.bytes);
+    state = rondo_hash_text(state, params->as.alloc.name);
+  } else if (params->kind == RONDO_NODE_CHILD) {
+    uint64_t inside;
+    RONDO_TRY(rondo_graph_fingerprint(params->as.child, &inside));
+    state = rondo_hash_u64(state, inside);
+  }
+  *inout = state;
+  return RONDO_OK;
+}
+
+/* Places of dependencies come in the order of slots, which must not count: a sum of hashes does not see the order. */
+static uint64_t hash_dependencies(uint64_t state, const ordered_graph *ordered, const rondo_slots *dependencies) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < dependencies->count; i++)
+    sum += rondo_hash_u64(RONDO_HASH_START, ordered->place[dependencies->items[i]]);
+  return rondo_hash_u64(rondo_hash_u64(state, dependencies->count), sum);
+}
+
+static rondo_status hash_nodes(const ordered_graph *ordered, uint64_t *inout) {
+  for (uint32_t i = 0; i < ordered->graph->live_count; i++) {
+    const rondo_graph_node *node = node_at(ordered, i);
+    RONDO_TRY(hash_params(&node->params, inout));
+    *inout = hash_dependencies(*inout, ordered, &node->dependencies);
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_fingerprint(const rondo_graph *graph, uint64_t *out_fingerprint) {
+  RONDO_TRY(rondo_require("rondo_graph_fingerprint", "the out-parameter", out_fingerprint));
+  *out_fingerprint = 0;
+  RONDO_TRY(rondo_require("rondo_graph_fingerprint", "the graph", graph));
+  ordered_graph ordered;
+  RONDO_TRY(open_order(graph, &ordered));
+  uint64_t state = rondo_hash_u64(RONDO_HASH_START, graph->live_count);
+  const rondo_status status = hash_nodes(&ordered, &state);
+  close_order(&ordered);
+  if (status == RONDO_OK) *out_fingerprint = state;
+  return status;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * Edges. Each is kept twice, with the node it leaves and the one it enters, in sorted vectors. A list of edges is added
+ * or removed one by one; when one of them is refused, those before it are undone, for which neither memory nor luck is
+ * needed: removing needs none, and what was removed has left its room.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/node.h"
+
+bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index) {
+  size_t low = 0, high = slots->count;
+  if (high > 0 && slots->items[high - 1] < slot) low = high; /* most edges are added in ascending order */
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (slots->items[middle] < slot)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *out_index = low;
+  return low < slots->count && slots->items[low] == slot;
+}
+
+void rondo_slots_insert(rondo_slots *slots, uint32_t slot) {
+  size_t index;
+  const bool found = rondo_slots_find(slots, slot, &index);
+  assert(!found && slots->count < slots->capacity);
+  (void)found;
+  memmove(slots->items + index + 1, slots->items + index, (slots->count - index) * sizeof *slots->items);
+  slots->items[index] = slot;
+  slots->count++;
+}
+
+void rondo_slots_remove(rondo_slots *slots, uint32_t slot) {
+  size_t index;
+  const bool found = rondo_slots_find(slots, slot, &index);
+  assert(found);
+  (void)found;
+  slots->count--;
+  memmove(slots->items + index, slots->items + index + 1, (slots->count - index) * sizeof *slots->items);
+}
+
+static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
+  size_t index;
+  return rondo_slots_find(&rondo_graph_at(graph, to)->dependencies, from, &index);
+}
+
+/* Needs room for it in both vectors. */
+static void put_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
+  rondo_slots_insert(&rondo_graph_at(graph, from)->dependents, to);
+  rondo_slots_insert(&rondo_graph_at(graph, to)->dependencies, from);
+}
+
+static void cut_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
+  rondo_slots_remove(&rondo_graph_at(graph, from)->dependents, to);
+  rondo_slots_remove(&rondo_graph_at(graph, to)->dependencies, from);
+}
+
+static rondo_status fail_edge(const rondo_graph *graph, rondo_reason reason, uint32_t from, uint32_t to,
+                              const char *what) {
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_ARGUMENT, reason, to, "%s: the edge %" PRIu32 " -> %" PRIu32 " %s",
+                         rondo_graph_label(label, graph), from, to, what);
+}
+
+static rondo_status link_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
+  RONDO_TRY(rondo_graph_check_slot(graph, from));
+  RONDO_TRY(rondo_graph_check_slot(graph, to));
+  if (from == to) return fail_edge(graph, RONDO_REASON_SELF_EDGE, from, to, "leads from a node to itself");
+  if (has_edge(graph, from, to))
+    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to, "is there already, or is given twice");
+  rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
+  rondo_slots *dependencies = &rondo_graph_at(graph, to)->dependencies;
+  RONDO_TRY(rondo_array_reserve(&graph->allocator, dependents, dependents->count + 1));
+  RONDO_TRY(rondo_array_reserve(&graph->allocator, dependencies, dependencies->count + 1));
+  put_edge(graph, from, to);
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const rondo_status status = link_edge(graph, from[i], to[i]);
+    if (status == RONDO_OK) continue;
+    while (i-- > 0) cut_edge(graph, from[i], to[i]);
+    return status;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status unlink_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
+  RONDO_TRY(rondo_graph_check_slot(graph, from));
+  RONDO_TRY(rondo_graph_check_slot(graph, to));
+  if (!has_edge(graph, from, to))
+    return fail_edge(graph, RONDO_REASON_MISSING_EDGE, from, to, "is not there, or is given twice");
+  cut_edge(graph, from, to);
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const rondo_status status = unlink_edge(graph, from[i], to[i]);
+    if (status == RONDO_OK) continue;
+    while (i-- > 0) put_edge(graph, from[i], to[i]);
+    return status;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status find_slots(const rondo_graph *graph, const rondo_node *nodes, size_t count, uint32_t *slots) {
+  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_find(graph, nodes[i], &slots[i]));
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_add_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
+  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the graph", graph));
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that edges come from", from));
+  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that edges lead to", to));
+  void *from_slots, *to_slots;
+  RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &from_slots));
+  rondo_status status = rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &to_slots);
+  if (status == RONDO_OK) status = find_slots(graph, from, count, from_slots);
+  if (status == RONDO_OK) status = find_slots(graph, to, count, to_slots);
+  if (status == RONDO_OK) status = rondo_graph_link_edges(graph, from_slots, to_slots, count);
+  rondo_release(&graph->allocator, to_slots, count, sizeof(uint32_t));
+  rondo_release(&graph->allocator, from_slots, count, sizeof(uint32_t));
+  return status;
+}

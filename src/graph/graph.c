@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT
+ * A graph's life: making, adding and removing nodes, cloning, freeing. Whatever can fail is done beside the graph
+ * first; the commit at the end of each function cannot fail, so a graph is never seen half changed.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/node.h"
+
+/* Never 0, so that the zero tag is no node. Serials come round after 2^32 graphs. */
+static uint32_t next_serial(void) {
+  static _Atomic uint32_t last;
+  uint32_t serial;
+  do serial = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+  while (serial == 0);
+  return serial;
+}
+
+rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
+                              rondo_graph **out) {
+  *out = NULL;
+  void *memory;
+  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_graph), &memory));
+  rondo_graph *graph = memory;
+  graph->allocator = *allocator;
+  graph->device = device;
+  graph->serial = next_serial();
+  const rondo_status status = rondo_allocate_text(allocator, name, &graph->name);
+  if (status != RONDO_OK) {
+    rondo_graph_free(graph);
+    return status;
+  }
+  *out = graph;
+  return RONDO_OK;
+}
+
+static void free_node(const rondo_allocator *allocator, rondo_graph_node *node) {
+  rondo_node_contents_free(allocator, node);
+  rondo_array_free(allocator, &node->dependencies);
+  rondo_array_free(allocator, &node->dependents);
+  *node = (rondo_graph_node){0};
+}
+
+static void release_attachment(const rondo_graph_attachment *attachment) {
+  if (attachment->object != NULL) attachment->release(attachment->object);
+}
+
+static void copy_attachment(rondo_graph_attachment *to, const rondo_graph_attachment *from) {
+  *to = *from;
+  if (to->object != NULL) to->retain(to->object);
+}
+
+void rondo_graph_free(rondo_graph *graph) {
+  if (graph == NULL) return;
+  const rondo_allocator allocator = graph->allocator;
+  for (size_t i = 0; i < graph->nodes.count; i++)
+    if (graph->nodes.items[i].live) free_node(&allocator, &graph->nodes.items[i]);
+  rondo_array_free(&allocator, &graph->nodes);
+  rondo_release_text(&allocator, graph->name);
+  release_attachment(&graph->memory);
+  release_attachment(&graph->hold);
+  rondo_release(&allocator, graph, 1, sizeof *graph);
+}
+
+const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph) {
+  if (graph->name[0] == '\0')
+    snprintf(buffer, RONDO_LABEL_BYTES, "the graph");
+  else
+    snprintf(buffer, RONDO_LABEL_BYTES, "graph '%.90s'", graph->name);
+  return buffer;
+}
+
+bool rondo_graph_is_captured_into(const rondo_graph *graph) {
+  if (graph->captures > 0) return true;
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (node->live && node->params.kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(node->params.as.child))
+      return true;
+  }
+  return false;
+}
+
+/* Node tags ------------------------------------------------------------------------------------------------------- */
+
+rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot) {
+  return (rondo_node){.id = (uint64_t)graph->serial << 32 | slot};
+}
+
+rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot) {
+  assert(slot < graph->nodes.count && graph->nodes.items[slot].live);
+  return &graph->nodes.items[slot];
+}
+
+rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot) {
+  if (slot < graph->nodes.count && graph->nodes.items[slot].live) return RONDO_OK;
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, slot, "%s has no node %" PRIu32 ": it %s",
+                         rondo_graph_label(label, graph), slot,
+                         slot < graph->nodes.count ? "was removed" : "was never made");
+}
+
+rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot) {
+  *out_slot = RONDO_NO_NODE;
+  char label[RONDO_LABEL_BYTES];
+  const uint32_t number = rondo_node_number(node);
+  if (node.id == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, "%s: the zero tag is no node",
+                      rondo_graph_label(label, graph));
+  if (node.id >> 32 != graph->serial)
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
+                           "node %" PRIu32
+                           " is of another graph than %s; rondo_graph_find_in_clone finds a node's copy",
+                           number, rondo_graph_label(label, graph));
+  RONDO_TRY(rondo_graph_check_slot(graph, number));
+  *out_slot = number;
+  return RONDO_OK;
+}
+
+/* Adding ---------------------------------------------------------------------------------------------------------- */
+
+/* How many levels of child graphs stand below. */
+static unsigned nesting_below(const rondo_graph *graph) {
+  unsigned deepest = 0;
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (!node->live || node->params.kind != RONDO_NODE_CHILD) continue;
+    const unsigned below = 1 + nesting_below(node->params.as.child);
+    if (below > deepest) deepest = below;
+  }
+  return deepest;
+}
+
+static rondo_status check_nesting(const rondo_graph *graph, const rondo_graph *child) {
+  unsigned levels = 1 + nesting_below(child);
+  for (const rondo_graph *above = graph->parent; above != NULL; above = above->parent) levels++;
+  if (levels <= RONDO_GRAPH_MAX_NESTING) return RONDO_OK;
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: child graphs would stand %u deep, at most %d are possible: add the nodes themselves",
+                    rondo_graph_label(label, graph), levels, RONDO_GRAPH_MAX_NESTING);
+}
+
+static rondo_status check_number(const rondo_graph *graph, size_t number) {
+  if (number < RONDO_NO_NODE) return RONDO_OK;
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "%s has used up all %" PRIu32 " node numbers",
+                    rondo_graph_label(label, graph), RONDO_NO_NODE);
+}
+
+/* The slots of a list of dependencies, ascending, with room for one more dependent at each. */
+static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                        rondo_slots *out) {
+  if (count > 0) RONDO_TRY(rondo_require("the new node", "its list of dependencies", dependencies));
+  RONDO_TRY(rondo_array_reserve(&graph->allocator, out, count));
+  for (size_t i = 0; i < count; i++) {
+    uint32_t slot;
+    RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slot));
+    size_t index;
+    if (rondo_slots_find(out, slot, &index))
+      return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE, slot,
+                             "node %" PRIu32 " is twice among the dependencies of the new node", slot);
+    rondo_slots_insert(out, slot);
+    rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
+    RONDO_TRY(rondo_array_reserve(&graph->allocator, dependents, dependents->count + 1));
+  }
+  return RONDO_OK;
+}
+
+/* Memory nodes are marked in all graphs around, because they are run by all of them. */
+static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
+  const bool memory = params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE ||
+                      (params->kind == RONDO_NODE_CHILD && params->as.child->has_memory);
+  if (!memory) return;
+  for (rondo_graph *at = graph; at != NULL; at = at->parent) at->has_memory = true;
+}
+
+/* Puts a finished node into its slot; room is reserved in the nodes and in its dependencies' dependents. */
+static void commit(rondo_graph *graph, uint32_t slot, rondo_graph_node *node) {
+  while (graph->nodes.count < slot) graph->nodes.items[graph->nodes.count++] = (rondo_graph_node){0};
+  for (size_t i = 0; i < node->dependencies.count; i++)
+    rondo_slots_insert(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
+  node->live = true;
+  note_memory(graph, &node->params);
+  graph->nodes.items[graph->nodes.count++] = *node;
+  graph->live_count++;
+}
+
+rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                const rondo_node_params *params, rondo_node *out) {
+  *out = (rondo_node){0};
+  RONDO_TRY(rondo_node_params_check(graph->name[0] == '\0' ? "graph" : graph->name, graph->device, params));
+  assert(params->kind != RONDO_NODE_ALLOC || params->as.alloc.address != NULL || graph->device == NULL);
+  if (params->kind == RONDO_NODE_CHILD) RONDO_TRY(check_nesting(graph, params->as.child));
+  const size_t number = graph->nodes.count;
+  RONDO_TRY(check_number(graph, number));
+  rondo_graph_node node = {.clone_source = RONDO_NO_NODE};
+  rondo_status status = rondo_node_contents_make(graph, params, false, &node);
+  if (status == RONDO_OK) status = gather_dependencies(graph, dependencies, count, &node.dependencies);
+  if (status == RONDO_OK) status = rondo_array_reserve(&graph->allocator, &graph->nodes, number + 1);
+  if (status != RONDO_OK) {
+    free_node(&graph->allocator, &node);
+    return status;
+  }
+  commit(graph, (uint32_t)number, &node);
+  *out = rondo_graph_id(graph, (uint32_t)number);
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const rondo_node_params *params) {
+  assert(number >= graph->nodes.count);
+  RONDO_TRY(check_number(graph, number));
+  RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->nodes, (size_t)number + 1));
+  rondo_graph_node node = {.clone_source = RONDO_NO_NODE};
+  RONDO_TRY(rondo_node_contents_make(graph, params, true, &node));
+  commit(graph, number, &node);
+  return RONDO_OK;
+}
+
+/* Changing and removing ------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+  RONDO_TRY(rondo_graph_check_slot(graph, slot));
+  rondo_graph_node *node = rondo_graph_at(graph, slot);
+  char label[RONDO_LABEL_BYTES];
+  RONDO_TRY(rondo_require(rondo_node_label(label, &node->params, slot), "the node's parameters", params));
+  const rondo_node_kind kind = node->params.kind;
+  if (params->kind != kind)
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, slot,
+                           "%s cannot become a node of kind '%s': remove it and add another", label,
+                           rondo_node_kind_name(params->kind));
+  if (kind == RONDO_NODE_CHILD || kind == RONDO_NODE_ALLOC || kind == RONDO_NODE_FREE)
+    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, slot,
+                           "%s: nodes of this kind keep their parameters: %s", label,
+                           kind == RONDO_NODE_CHILD ? "edit the child graph" : "remove it and add another");
+  RONDO_TRY(rondo_node_params_check(label, graph->device, params));
+  rondo_graph_node fresh = {0};
+  RONDO_TRY(rondo_node_contents_make(graph, params, false, &fresh));
+  rondo_graph_node old = *node;
+  node->params = fresh.params;
+  node->arguments = fresh.arguments;
+  node->argument_list = fresh.argument_list;
+  rondo_node_contents_free(&graph->allocator, &old);
+  return RONDO_OK;
+}
+
+static rondo_status check_erasable(const rondo_graph *graph, const rondo_graph_node *node, uint32_t slot) {
+  const bool captured = graph->captures > 0 ||
+                        (node->params.kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(node->params.as.child));
+  if (!captured) return RONDO_OK;
+  char label[RONDO_LABEL_BYTES], graph_label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO, slot,
+                         "%s of %s cannot be removed while a stream captures into %s: end the capture first",
+                         rondo_node_label(label, &node->params, slot), rondo_graph_label(graph_label, graph),
+                         graph->captures > 0 ? "the graph" : "its child graph");
+}
+
+rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
+  RONDO_TRY(rondo_graph_check_slot(graph, slot));
+  rondo_graph_node *node = rondo_graph_at(graph, slot);
+  RONDO_TRY(check_erasable(graph, node, slot));
+  for (size_t i = 0; i < node->dependencies.count; i++)
+    rondo_slots_remove(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
+  for (size_t i = 0; i < node->dependents.count; i++)
+    rondo_slots_remove(&rondo_graph_at(graph, node->dependents.items[i])->dependencies, slot);
+  free_node(&graph->allocator, node);
+  graph->live_count--;
+  return RONDO_OK;
+}
+
+/* Cloning --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status copy_slots(const rondo_allocator *allocator, const rondo_slots *from, rondo_slots *to) {
+  if (from->count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_array_reserve(allocator, to, from->count));
+  memcpy(to->items, from->items, from->count * sizeof *from->items);
+  to->count = from->count;
+  return RONDO_OK;
+}
+
+/* `out` is all zero before; what is there after a failure is freed with the clone. */
+static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, uint32_t slot, rondo_graph_node *out) {
+  if (!from->live) return RONDO_OK;
+  RONDO_TRY(rondo_node_contents_make(clone, &from->params, false, out));
+  out->live = true;
+  out->clone_source = slot;
+  clone->live_count++;
+  RONDO_TRY(copy_slots(&clone->allocator, &from->dependencies, &out->dependencies));
+  return copy_slots(&clone->allocator, &from->dependents, &out->dependents);
+}
+
+static rondo_status copy_nodes(const rondo_graph *graph, rondo_graph *clone) {
+  RONDO_TRY(rondo_array_reserve(&clone->allocator, &clone->nodes, graph->nodes.count));
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    rondo_graph_node *out = &clone->nodes.items[clone->nodes.count++];
+    *out = (rondo_graph_node){0};
+    RONDO_TRY(copy_node(clone, &graph->nodes.items[i], (uint32_t)i, out));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rondo_graph *graph, rondo_graph **out) {
+  *out = NULL;
+  rondo_graph *clone;
+  RONDO_TRY(rondo_graph_make(graph->device, allocator, graph->name, &clone));
+  const rondo_status status = copy_nodes(graph, clone);
+  if (status != RONDO_OK) {
+    rondo_graph_free(clone);
+    return status;
+  }
+  clone->source_serial = graph->serial;
+  clone->has_memory = graph->has_memory;
+  copy_attachment(&clone->memory, &graph->memory);
+  copy_attachment(&clone->hold, &graph->hold);
+  *out = clone;
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_clone(const rondo_graph *graph, rondo_graph **out_clone) {
+  RONDO_TRY(rondo_require("rondo_graph_clone", "the out-parameter", out_clone));
+  *out_clone = NULL;
+  RONDO_TRY(rondo_require("rondo_graph_clone", "the graph", graph));
+  return rondo_graph_clone_with(&graph->allocator, graph, out_clone);
+}
+
+rondo_status rondo_graph_find_in_clone(const rondo_graph *clone, rondo_node node, rondo_node *out_node) {
+  RONDO_TRY(rondo_require("rondo_graph_find_in_clone", "the out-parameter", out_node));
+  *out_node = (rondo_node){0};
+  RONDO_TRY(rondo_require("rondo_graph_find_in_clone", "the clone", clone));
+  const uint32_t number = rondo_node_number(node);
+  char label[RONDO_LABEL_BYTES];
+  if (node.id == 0 || node.id >> 32 != clone->source_serial)
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
+                           "%s was not cloned from the graph of that node", rondo_graph_label(label, clone));
+  if (number >= clone->nodes.count || clone->nodes.items[number].clone_source != number ||
+      !clone->nodes.items[number].live)
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
+                           "%s has no copy of node %" PRIu32 ": it was added after the cloning, or the copy removed",
+                           rondo_graph_label(label, clone), number);
+  *out_node = rondo_graph_id(clone, number);
+  return RONDO_OK;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * The graph's inside, for the layers above: exec/ builds, captures, lowers and updates through it, memory/ asks for
+ * order. A node stands in the slot of its number for ever; a removed one leaves a hole. Dependencies and dependents are
+ * slot numbers, sorted, so that a duplicate edge is a binary search (B5). Node ids carry the graph's serial in their
+ * upper half, so that a node of another graph is found out. Every zero that stands for a default in a node's parameters
+ * is resolved when the node is made. No lock anywhere: a graph is thread-compatible; serials come from a process-wide
+ * atomic.
+ */
+#ifndef RONDO_GRAPH_GRAPH_INTERNAL_H
+#define RONDO_GRAPH_GRAPH_INTERNAL_H
+
+#include <rondo/graph.h>
+
+#include "base/allocation.h"
+#include "base/array.h"
+#include "base/text.h"
+#include "graph/kernel.h"
+
+/* Slot numbers, ascending. */
+typedef RONDO_ARRAY(uint32_t) rondo_slots;
+
+typedef struct rondo_graph_node {
+  bool live;                /* false: removed, the slot is a hole and all else is zero */
+  rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL */
+  void *arguments; /* kernel: values at the kernel's offsets; params.as.kernel.args points into `argument_list` */
+  const void **argument_list;
+  rondo_slots dependencies;
+  rondo_slots dependents;
+  uint32_t clone_source; /* number in the graph this one was cloned from; RONDO_NO_NODE when made here */
+} rondo_graph_node;
+
+/* Something of a layer above that a graph and its clones hold. */
+typedef struct rondo_graph_attachment {
+  void *object; /* NULL when none */
+  void (*retain)(void *object);
+  void (*release)(void *object);
+} rondo_graph_attachment;
+
+struct rondo_graph {
+  rondo_allocator allocator;
+  rondo_device *device; /* identity only; NULL = data only */
+  char *name;
+  uint32_t serial;        /* unique in the process, never 0 */
+  uint32_t source_serial; /* graph this was cloned from; 0 when none */
+  RONDO_ARRAY(rondo_graph_node) nodes;
+  uint32_t live_count;
+  uint32_t captures;             /* captures adding to it now */
+  bool is_child;                 /* belongs to a child node, of `parent` */
+  bool has_memory;               /* an alloc or free node was ever added, also in a child at any depth */
+  rondo_graph *parent;           /* the graph whose child node owns this one; NULL when none */
+  rondo_graph_attachment memory; /* graph memory, set by the memory layer */
+  rondo_graph_attachment hold;   /* keeps the device open, set by whoever makes a graph for a device. Clones and
+                                    children, which this layer makes, retain it; rondo_graph_free releases it */
+};
+
+/* A graph for a device of which only the identity and the allocator are known here. `allocator` is resolved. */
+RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
+                                             rondo_graph **out);
+void rondo_graph_free(rondo_graph *graph); /* without the checks of rondo_graph_destroy; NULL is fine */
+
+/* True when a stream captures into the graph or into a child at any depth. */
+bool rondo_graph_is_captured_into(const rondo_graph *graph);
+
+/* The slot of a node id, checked: UNKNOWN_NODE naming the graph. */
+RONDO_MUST_USE rondo_status rondo_graph_find(const rondo_graph *graph, rondo_node node, uint32_t *out_slot);
+rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot);
+rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot); /* slot of a live node */
+
+/* What messages call them, written into `buffer` and returned: "graph 'step'", "the graph" when it has no name;
+ * "kernel 'saxpy' (node 2)", "copy (node 3)" when it has no name. */
+#define RONDO_LABEL_BYTES 112
+const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph);
+const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params, uint32_t number);
+
+/* Adds a node of any kind: checks the list of dependencies and the parameters (B2 to B4), copies, retains the kernel,
+ * clones the child. For ALLOC the address must be set already; the memory layer has chosen it. Nothing changes on
+ * failure. */
+RONDO_MUST_USE rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                               const rondo_node_params *params, rondo_node *out);
+
+/* The checks of rondo_graph_insert alone, on the parameters (not the dependencies; the address of an ALLOC may still be
+ * NULL). `where` starts the message. Used for stream operations too, so that a mistake reads the same queued or
+ * captured. Does not allocate. */
+RONDO_MUST_USE rondo_status rondo_node_params_check(const char *where, const rondo_device *device,
+                                                    const rondo_node_params *params);
+
+/* Gives checked parameters their defaults, as rondo_graph_insert does: no zero in a grid, height, depth or pitch; what
+ * does not count (the pitch of one row) is what it would be by default; a fill's value has no bits past its element. */
+void rondo_node_params_resolve(rondo_node_params *params);
+
+/* Replaces a node's parameters, checked; the old ones stay on failure. NODE_KIND when the kind is another one,
+ * UNSUPPORTED for kinds CHILD, ALLOC and FREE. `params` may point into the node. */
+RONDO_MUST_USE rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
+
+/* Removes a node with its edges. Errors: UNKNOWN_NODE (no live node in that slot); INVALID_STATE/CAPTURING_INTO (C12),
+ * the graph or the node's child. Never fails for want of memory. What relies on the node's order (address reuse) is the
+ * caller's to ask first. */
+RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot);
+
+/* Edges from[i] -> to[i] between live slots, all or none. Adding fails with SELF_EDGE, DUPLICATE_EDGE (there already,
+ * or twice in the lists), UNKNOWN_NODE, OUT_OF_MEMORY; removing with MISSING_EDGE (not there, or twice in the lists)
+ * and UNKNOWN_NODE, never for want of memory. */
+RONDO_MUST_USE rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
+                                                   size_t count);
+RONDO_MUST_USE rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
+                                                    size_t count);
+
+/* Slots in topological order, lowest number first among the free ones; *out has live_count entries, freed with
+ * rondo_release(allocator of the graph). INVALID_GRAPH/CYCLE names a node on the cycle. Does not look into children. */
+RONDO_MUST_USE rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out);
+
+/* Ancestor queries for one set of dependencies: marks every slot that is `from` or comes before it. `marks` has
+ * nodes.count entries, zeroed by the caller; work is linear in nodes and edges. */
+RONDO_MUST_USE rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count,
+                                                       bool *marks);
+
+/* What differs between two nodes' parameters; 0 when nothing. See rondo_graph_diff. Both are resolved. Child graphs are
+ * not compared here: that can fail. */
+int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses);
+
+/* rondo_graph_from_json with an allocator for the graph. */
+RONDO_MUST_USE rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char *bytes, size_t count,
+                                                  rondo_graph **out);
+
+/* Hands a finished text to the user, who frees it with rondo_text_free; its allocator goes with it. Leaves the builder
+ * empty. Fails with the text's first error or OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_text_hand_out(rondo_text *text, char **out);
+
+#endif

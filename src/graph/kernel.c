@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels as data: checking what rondo_kernel_create was told, laying the arguments out, counting references.
+ * Invariant: parameters are valid, offsets are aligned and ascending, name and cuda_source are never NULL.
+ * Immutable after making but for the count, so any thread may read.
+ */
+#include "graph/kernel.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/versioned.h"
+
+#define DEFAULT_BLOCK_THREADS 256
+#define MAX_BLOCK_THREADS 1024 /* CUDA's bound on every architecture */
+#define MAX_ALIGNMENT 64
+#define MAX_BLOCKS (UINT64_C(1) << 40)
+
+static rondo_status check_parameter(const char *name, size_t index, const rondo_parameter *parameter) {
+  if (parameter->access < RONDO_ACCESS_SCALAR || parameter->access > RONDO_ACCESS_READ_WRITE)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "kernel '%s': parameter %zu has the access %d, which is none: use RONDO_SCALAR(type), "
+                      "RONDO_READS, RONDO_WRITES or RONDO_UPDATES",
+                      name, index, (int)parameter->access);
+  if (parameter->alignment == 0 || parameter->alignment > MAX_ALIGNMENT ||
+      (parameter->alignment & (parameter->alignment - 1)) != 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "kernel '%s': parameter %zu has the alignment %" PRIu32 ": it must be a power of two, at most %d",
+                      name, index, parameter->alignment, MAX_ALIGNMENT);
+  if (parameter->bytes > RONDO_MAX_PARAMETER_BYTES)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "kernel '%s': parameter %zu has %" PRIu32 " bytes, at most %d fit: pass a pointer to it", name,
+                      index, parameter->bytes, RONDO_MAX_PARAMETER_BYTES);
+  if (parameter->access != RONDO_ACCESS_SCALAR && parameter->bytes != sizeof(void *))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "kernel '%s': parameter %zu is a pointer of %" PRIu32 " bytes, pointers have %zu", name, index,
+                      parameter->bytes, sizeof(void *));
+  return RONDO_OK;
+}
+
+static rondo_status lay_out(const char *name, const rondo_parameter *params, rondo_kernel *kernel) {
+  size_t end = 0;
+  uint32_t count = 0;
+  for (; count < RONDO_MAX_PARAMETERS && params[count].bytes != 0; count++) {
+    RONDO_TRY(check_parameter(name, count, &params[count]));
+    const size_t alignment = params[count].alignment;
+    const size_t offset = (end + alignment - 1) & ~(alignment - 1);
+    end = offset + params[count].bytes;
+    if (end > RONDO_MAX_PARAMETER_BYTES)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                        "kernel '%s': its first %" PRIu32
+                        " parameters take %zu bytes, at most %d fit: pass a pointer "
+                        "to some of them",
+                        name, count + 1, end, RONDO_MAX_PARAMETER_BYTES);
+    kernel->parameters[count] = params[count];
+    kernel->offsets[count] = (uint32_t)offset;
+  }
+  for (size_t i = count; i < RONDO_MAX_PARAMETERS; i++)
+    if (params[i].bytes != 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                        "kernel '%s': parameter %" PRIu32 " has 0 bytes but parameter %zu has %" PRIu32
+                        ": leave no gap",
+                        name, count, i, params[i].bytes);
+  kernel->parameter_count = count;
+  kernel->argument_bytes = (uint32_t)end;
+  return RONDO_OK;
+}
+
+static rondo_status read_options(const rondo_kernel_options *given, rondo_kernel_options *out) {
+  RONDO_TRY(rondo_versioned_read("rondo_kernel_options", given, out, sizeof *out));
+  if (out->name == NULL || out->name[0] == '\0')
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                      "a kernel needs a name: messages, dumps and CUDA source know it by that");
+  if (out->block_threads > MAX_BLOCK_THREADS)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "kernel '%s': blocks of %" PRIu32 " threads, at most %d are possible: use more blocks", out->name,
+                      out->block_threads, MAX_BLOCK_THREADS);
+  return RONDO_OK;
+}
+
+static rondo_status fill_in(rondo_kernel *kernel, const rondo_kernel_options *options) {
+  RONDO_TRY(lay_out(options->name, options->params, kernel));
+  RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->name, &kernel->name));
+  RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->cuda_source, &kernel->cuda_source));
+  kernel->cpu = options->cpu;
+  kernel->block_threads = options->block_threads == 0 ? DEFAULT_BLOCK_THREADS : options->block_threads;
+  return RONDO_OK;
+}
+
+rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allocator,
+                               const rondo_kernel_options *options, rondo_kernel **out) {
+  *out = NULL;
+  rondo_kernel_options known;
+  RONDO_TRY(read_options(options, &known));
+  void *memory;
+  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_kernel), &memory));
+  rondo_kernel *kernel = memory;
+  atomic_init(&kernel->references, 1);
+  kernel->allocator = *allocator;
+  kernel->device = device;
+  const rondo_status status = fill_in(kernel, &known);
+  if (status != RONDO_OK) {
+    rondo_kernel_release(kernel);
+    return status;
+  }
+  *out = kernel;
+  return RONDO_OK;
+}
+
+void rondo_kernel_retain(rondo_kernel *kernel) {
+  atomic_fetch_add_explicit(&kernel->references, 1, memory_order_relaxed);
+}
+
+void rondo_kernel_release(rondo_kernel *kernel) {
+  if (kernel == NULL) return;
+  if (atomic_fetch_sub_explicit(&kernel->references, 1, memory_order_acq_rel) != 1) return;
+  if (kernel->driver_release != NULL) kernel->driver_release(kernel->driver_data);
+  const rondo_allocator allocator = kernel->allocator;
+  rondo_release_text(&allocator, kernel->name);
+  rondo_release_text(&allocator, kernel->cuda_source);
+  rondo_release(&allocator, kernel, 1, sizeof *kernel);
+}
+
+rondo_status rondo_grid_check(const char *kernel_name, rondo_grid grid, rondo_grid *out) {
+  *out = (rondo_grid){.x = grid.x, .y = grid.y == 0 ? 1 : grid.y, .z = grid.z == 0 ? 1 : grid.z};
+  if (grid.x == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "kernel '%s': a grid of 0 blocks in x: leave the launch out when there is nothing to do",
+                      kernel_name);
+  const uint64_t plane = (uint64_t)out->x * out->y;
+  if (plane > MAX_BLOCKS / out->z)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "kernel '%s': a grid of %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                      " blocks, at most 2^40 are possible: give each block more work",
+                      kernel_name, out->x, out->y, out->z);
+  return RONDO_OK;
+}
+
+const char *rondo_kernel_name(const rondo_kernel *kernel) { return kernel == NULL ? "" : kernel->name; }
+
+const rondo_parameter *rondo_kernel_parameters(const rondo_kernel *kernel, size_t *out_count) {
+  if (out_count != NULL) *out_count = kernel == NULL ? 0 : kernel->parameter_count;
+  return kernel == NULL ? NULL : kernel->parameters;
+}

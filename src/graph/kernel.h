@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * A kernel as data: what rondo_kernel_create was told, counted. It lives in this layer because graphs name kernels;
+ * nothing here runs one. `device` is an identity to compare with, never followed here. Immutable but for the count and
+ * the driver's slot, which the driver fills before the kernel is handed out.
+ */
+#ifndef RONDO_GRAPH_KERNEL_H
+#define RONDO_GRAPH_KERNEL_H
+
+#include <stdatomic.h>
+
+#include <rondo/kernel.h>
+
+#include "base/allocation.h"
+
+struct rondo_kernel {
+  atomic_uint references;
+  rondo_allocator allocator;
+  rondo_device *device; /* NULL: data only */
+  char *name;
+  rondo_cpu_function cpu;
+  char *cuda_source; /* "" when none */
+  uint32_t block_threads;
+  uint32_t parameter_count;
+  uint32_t argument_bytes; /* all arguments, each at its offset */
+  rondo_parameter parameters[RONDO_MAX_PARAMETERS];
+  uint32_t offsets[RONDO_MAX_PARAMETERS];
+  void *driver_data; /* the driver's compiled form; freed by driver_release */
+  void (*driver_release)(void *driver_data);
+};
+
+/* Checks the options and copies them. `device` may be NULL. One reference is the caller's. */
+RONDO_MUST_USE rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allocator,
+                                              const rondo_kernel_options *options, rondo_kernel **out);
+void rondo_kernel_retain(rondo_kernel *kernel);
+void rondo_kernel_release(rondo_kernel *kernel); /* frees with the last; NULL is fine */
+
+/* Checks a grid (x at least 1, the product at most 2^40) and turns zeros into ones. */
+RONDO_MUST_USE rondo_status rondo_grid_check(const char *kernel_name, rondo_grid grid, rondo_grid *out);
+static inline uint64_t rondo_grid_blocks(rondo_grid grid) { return (uint64_t)grid.x * grid.y * grid.z; }
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * Contents of a node: its own copies of all that its parameters point to. Arguments of a kernel lie at the kernel's
+ * offsets in one block aligned for any parameter; the kernel is retained; a child graph is the node's alone.
+ */
+#include "graph/node.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define ARGUMENT_ALIGNMENT 64
+
+static rondo_status copy_arguments(const rondo_allocator *allocator, const rondo_kernel_node *from,
+                                   rondo_graph_node *out) {
+  rondo_kernel *kernel = from->kernel;
+  void *values, *list;
+  RONDO_TRY(rondo_allocate_aligned(allocator, kernel->argument_bytes, 1, ARGUMENT_ALIGNMENT, &values));
+  out->arguments = values;
+  RONDO_TRY(rondo_allocate(allocator, kernel->parameter_count, sizeof(void *), &list));
+  out->argument_list = list;
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    unsigned char *value = (unsigned char *)values + kernel->offsets[i];
+    memcpy(value, from->args[i], kernel->parameters[i].bytes);
+    out->argument_list[i] = value;
+  }
+  out->params.as.kernel.args = out->argument_list;
+  return RONDO_OK;
+}
+
+static rondo_status copy_child(rondo_graph *owner, rondo_graph *given, bool take, rondo_graph_node *out) {
+  rondo_graph *child = given;
+  if (!take) RONDO_TRY(rondo_graph_clone_with(&owner->allocator, given, &child));
+  child->is_child = true;
+  child->parent = owner;
+  out->params.as.child = child;
+  return RONDO_OK;
+}
+
+/* The name that a node has when none was given. */
+static const char *default_name(const rondo_node_params *params) {
+  if (params->kind == RONDO_NODE_KERNEL) return params->as.kernel.kernel->name;
+  return params->kind == RONDO_NODE_ALLOC ? params->as.alloc.name : NULL;
+}
+
+static rondo_status copy_names(const rondo_allocator *allocator, const rondo_node_params *params,
+                               rondo_graph_node *out) {
+  char *name;
+  RONDO_TRY(rondo_allocate_text(allocator, params->name == NULL ? default_name(params) : params->name, &name));
+  out->params.name = name;
+  if (params->kind != RONDO_NODE_ALLOC) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_text(allocator, params->as.alloc.name == NULL ? name : params->as.alloc.name, &name));
+  out->params.as.alloc.name = name;
+  return RONDO_OK;
+}
+
+/* What needs no memory; pointers that the node must own stay NULL. */
+static void copy_plain(const rondo_node_params *params, rondo_graph_node *out) {
+  out->params = *params;
+  rondo_node_params_resolve(&out->params);
+  out->params.name = NULL;
+  if (params->kind == RONDO_NODE_KERNEL) {
+    out->params.as.kernel.args = NULL;
+    rondo_kernel_retain(params->as.kernel.kernel);
+  } else if (params->kind == RONDO_NODE_CHILD) {
+    out->params.as.child = NULL;
+  } else if (params->kind == RONDO_NODE_ALLOC) {
+    out->params.as.alloc.name = NULL;
+  }
+}
+
+rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params, bool take_child,
+                                      rondo_graph_node *out) {
+  const rondo_allocator *allocator = &owner->allocator;
+  copy_plain(params, out);
+  rondo_status status = copy_names(allocator, params, out);
+  if (status == RONDO_OK && params->kind == RONDO_NODE_KERNEL)
+    status = copy_arguments(allocator, &params->as.kernel, out);
+  if (status == RONDO_OK && params->kind == RONDO_NODE_CHILD)
+    status = copy_child(owner, params->as.child, take_child, out);
+  if (status != RONDO_OK) rondo_node_contents_free(allocator, out);
+  return status;
+}
+
+void rondo_node_contents_free(const rondo_allocator *allocator, rondo_graph_node *node) {
+  rondo_node_params *params = &node->params;
+  rondo_release_text(allocator, (char *)params->name);
+  if (params->kind == RONDO_NODE_KERNEL) {
+    rondo_kernel *kernel = params->as.kernel.kernel;
+    rondo_release(allocator, node->arguments, kernel->argument_bytes, 1);
+    rondo_release(allocator, node->argument_list, kernel->parameter_count, sizeof(void *));
+    rondo_kernel_release(kernel);
+  } else if (params->kind == RONDO_NODE_CHILD) {
+    rondo_graph_free(params->as.child);
+  } else if (params->kind == RONDO_NODE_ALLOC) {
+    rondo_release_text(allocator, (char *)params->as.alloc.name);
+  }
+  *params = (rondo_node_params){0};
+  node->arguments = NULL;
+  node->argument_list = NULL;
+}

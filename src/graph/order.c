@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * Order: topological sorting (A. B. Kahn, "Topological sorting of large networks", CACM 5 (1962)) with a heap, so that
+ * the lowest number comes first among the free ones and the order is a function of the graph alone; finding a cycle
+ * when there is no order; and who comes before whom.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/node.h"
+
+#define LONGEST_PRINTED_CYCLE 8
+
+/* A binary heap, the lowest number on top. It starts at `items`, and has room for every node. */
+typedef struct slot_heap {
+  uint32_t *items;
+  size_t count;
+} slot_heap;
+
+static void heap_push(slot_heap *heap, uint32_t slot) {
+  size_t hole = heap->count++;
+  while (hole > 0 && heap->items[(hole - 1) / 2] > slot) {
+    heap->items[hole] = heap->items[(hole - 1) / 2];
+    hole = (hole - 1) / 2;
+  }
+  heap->items[hole] = slot;
+}
+
+static uint32_t heap_pop(slot_heap *heap) {
+  const uint32_t top = heap->items[0];
+  const uint32_t slot = heap->items[--heap->count];
+  size_t hole = 0;
+  for (;;) {
+    size_t next = 2 * hole + 1;
+    if (next >= heap->count) break;
+    if (next + 1 < heap->count && heap->items[next + 1] < heap->items[next]) next++;
+    if (heap->items[next] >= slot) break;
+    heap->items[hole] = heap->items[next];
+    hole = next;
+  }
+  heap->items[hole] = slot;
+  return top;
+}
+
+/* Kahn's algorithm. Returns how many nodes came out; `waiting` keeps, for each slot, how many of its dependencies did
+ * not. */
+static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap *ready, uint32_t *order) {
+  size_t sorted = 0;
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (!node->live) continue;
+    waiting[i] = (uint32_t)node->dependencies.count;
+    if (waiting[i] == 0) heap_push(ready, (uint32_t)i);
+  }
+  while (ready->count > 0) {
+    const uint32_t slot = heap_pop(ready);
+    const rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
+    order[sorted++] = slot;
+    for (size_t i = 0; i < dependents->count; i++)
+      if (--waiting[dependents->items[i]] == 0) heap_push(ready, dependents->items[i]);
+  }
+  return sorted;
+}
+
+/* A dependency of `slot` that is waiting too: of a node that did not come out there is always one. */
+static uint32_t waiting_dependency(const rondo_graph *graph, const uint32_t *waiting, uint32_t slot) {
+  const rondo_slots *dependencies = &rondo_graph_at(graph, slot)->dependencies;
+  size_t i = 0;
+  while (i < dependencies->count && waiting[dependencies->items[i]] == 0) i++;
+  assert(i < dependencies->count);
+  return dependencies->items[i];
+}
+
+/* The lowest number on a cycle: as many steps back as there are nodes end on one, then once around. */
+static uint32_t find_on_cycle(const rondo_graph *graph, const uint32_t *waiting, size_t *out_length) {
+  uint32_t at = 0;
+  while (waiting[at] == 0) at++;
+  for (uint32_t i = 0; i < graph->live_count; i++) at = waiting_dependency(graph, waiting, at);
+  const uint32_t start = at;
+  uint32_t lowest = start;
+  *out_length = 0;
+  do {
+    at = waiting_dependency(graph, waiting, at);
+    if (at < lowest) lowest = at;
+    (*out_length)++;
+  } while (at != start);
+  return lowest;
+}
+
+/* "3 -> 5 -> 3", in the direction of the edges. */
+static void print_cycle(const rondo_graph *graph, const uint32_t *waiting, uint32_t start, size_t length, char *buffer,
+                        size_t room) {
+  uint32_t back[LONGEST_PRINTED_CYCLE];
+  assert(length <= LONGEST_PRINTED_CYCLE);
+  uint32_t at = start;
+  for (size_t i = 0; i < length; i++) back[i] = at = waiting_dependency(graph, waiting, at);
+  size_t used = (size_t)snprintf(buffer, room, "%" PRIu32, start);
+  for (size_t i = length - 1; i-- > 0;) used += (size_t)snprintf(buffer + used, room - used, " -> %" PRIu32, back[i]);
+  snprintf(buffer + used, room - used, " -> %" PRIu32, start);
+}
+
+static rondo_status fail_cycle(const rondo_graph *graph, const uint32_t *waiting) {
+  size_t length;
+  const uint32_t slot = find_on_cycle(graph, waiting, &length);
+  char label[RONDO_LABEL_BYTES], node_label[RONDO_LABEL_BYTES], path[16 * (LONGEST_PRINTED_CYCLE + 1)];
+  if (length <= LONGEST_PRINTED_CYCLE)
+    print_cycle(graph, waiting, slot, length, path, sizeof path);
+  else
+    snprintf(path, sizeof path, "%zu nodes around", length);
+  return rondo_fail_node(RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE, slot,
+                         "%s: %s is on a cycle (%s): remove one of its edges", rondo_graph_label(label, graph),
+                         rondo_node_label(node_label, &rondo_graph_at(graph, slot)->params, slot), path);
+}
+
+rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out) {
+  *out = NULL;
+  const rondo_allocator *allocator = &graph->allocator;
+  void *order = NULL, *ready = NULL, *waiting = NULL;
+  rondo_status status = rondo_allocate(allocator, graph->live_count, sizeof(uint32_t), &order);
+  if (status == RONDO_OK) status = rondo_allocate(allocator, graph->live_count, sizeof(uint32_t), &ready);
+  if (status == RONDO_OK) status = rondo_allocate(allocator, graph->nodes.count, sizeof(uint32_t), &waiting);
+  if (status == RONDO_OK) {
+    slot_heap heap = {.items = ready};
+    if (sort_slots(graph, waiting, &heap, order) < graph->live_count) status = fail_cycle(graph, waiting);
+  }
+  rondo_release(allocator, waiting, graph->nodes.count, sizeof(uint32_t));
+  rondo_release(allocator, ready, graph->live_count, sizeof(uint32_t));
+  if (status != RONDO_OK) {
+    rondo_release(allocator, order, graph->live_count, sizeof(uint32_t));
+    return status;
+  }
+  *out = order;
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count, bool *marks) {
+  void *memory;
+  RONDO_TRY(rondo_allocate(&graph->allocator, graph->live_count, sizeof(uint32_t), &memory));
+  uint32_t *stack = memory;
+  size_t depth = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (marks[from[i]]) continue;
+    marks[from[i]] = true;
+    stack[depth++] = from[i];
+    while (depth > 0) {
+      const rondo_slots *dependencies = &rondo_graph_at(graph, stack[--depth])->dependencies;
+      for (size_t d = 0; d < dependencies->count; d++) {
+        const uint32_t slot = dependencies->items[d];
+        if (marks[slot]) continue;
+        marks[slot] = true;
+        stack[depth++] = slot;
+      }
+    }
+  }
+  rondo_release(&graph->allocator, memory, graph->live_count, sizeof(uint32_t));
+  return RONDO_OK;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * Reading a graph (B7). All queries write through one small writer, which counts what there is, keeps what fits and
+ * clears the rest.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/node.h"
+
+typedef struct node_writer {
+  const rondo_graph *graph;
+  rondo_node *nodes; /* NULL: count only */
+  size_t room;
+  size_t count;
+} node_writer;
+
+static rondo_status begin(const char *call, const rondo_graph *graph, rondo_node *nodes, const size_t *inout_count,
+                          node_writer *out) {
+  RONDO_TRY(rondo_require(call, "the graph", graph));
+  RONDO_TRY(rondo_require(call, "the count", inout_count));
+  *out = (node_writer){.graph = graph, .nodes = nodes, .room = nodes == NULL ? 0 : *inout_count};
+  return RONDO_OK;
+}
+
+static void put(node_writer *writer, uint32_t slot) {
+  if (writer->count < writer->room) writer->nodes[writer->count] = rondo_graph_id(writer->graph, slot);
+  writer->count++;
+}
+
+static rondo_status finish(const node_writer *writer, size_t *inout_count) {
+  for (size_t i = writer->count; i < writer->room; i++) writer->nodes[i] = (rondo_node){0};
+  *inout_count = writer->count;
+  return RONDO_OK;
+}
+
+static rondo_status list_nodes(const char *call, const rondo_graph *graph, bool roots_only, rondo_node *nodes,
+                               size_t *inout_count) {
+  node_writer writer;
+  RONDO_TRY(begin(call, graph, nodes, inout_count, &writer));
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (node->live && (!roots_only || node->dependencies.count == 0)) put(&writer, (uint32_t)i);
+  }
+  return finish(&writer, inout_count);
+}
+
+rondo_status rondo_graph_nodes(const rondo_graph *graph, rondo_node *nodes, size_t *inout_count) {
+  return list_nodes("rondo_graph_nodes", graph, false, nodes, inout_count);
+}
+
+rondo_status rondo_graph_roots(const rondo_graph *graph, rondo_node *nodes, size_t *inout_count) {
+  return list_nodes("rondo_graph_roots", graph, true, nodes, inout_count);
+}
+
+rondo_status rondo_graph_edges(const rondo_graph *graph, rondo_node *from, rondo_node *to, size_t *inout_count) {
+  const char *const call = "rondo_graph_edges";
+  if (from != NULL || to != NULL) {
+    RONDO_TRY(rondo_require(call, "one of the two arrays", from));
+    RONDO_TRY(rondo_require(call, "one of the two arrays", to));
+  }
+  node_writer from_writer, to_writer;
+  RONDO_TRY(begin(call, graph, from, inout_count, &from_writer));
+  RONDO_TRY(begin(call, graph, to, inout_count, &to_writer));
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_slots *dependents = &graph->nodes.items[i].dependents;
+    for (size_t d = 0; d < dependents->count; d++) {
+      put(&from_writer, (uint32_t)i);
+      put(&to_writer, dependents->items[d]);
+    }
+  }
+  RONDO_TRY(finish(&from_writer, inout_count));
+  return finish(&to_writer, inout_count);
+}
+
+static rondo_status list_neighbours(const char *call, const rondo_graph *graph, rondo_node node, bool dependents,
+                                    rondo_node *nodes, size_t *inout_count) {
+  node_writer writer;
+  uint32_t slot;
+  RONDO_TRY(begin(call, graph, nodes, inout_count, &writer));
+  RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  const rondo_graph_node *found = rondo_graph_at(graph, slot);
+  const rondo_slots *neighbours = dependents ? &found->dependents : &found->dependencies;
+  for (size_t i = 0; i < neighbours->count; i++) put(&writer, neighbours->items[i]);
+  return finish(&writer, inout_count);
+}
+
+rondo_status rondo_graph_dependencies(const rondo_graph *graph, rondo_node node, rondo_node *nodes,
+                                      size_t *inout_count) {
+  return list_neighbours("rondo_graph_dependencies", graph, node, false, nodes, inout_count);
+}
+
+rondo_status rondo_graph_dependents(const rondo_graph *graph, rondo_node node, rondo_node *nodes, size_t *inout_count) {
+  return list_neighbours("rondo_graph_dependents", graph, node, true, nodes, inout_count);
+}
+
+rondo_status rondo_graph_sort(const rondo_graph *graph, rondo_node *nodes, size_t *inout_count) {
+  node_writer writer;
+  uint32_t *order;
+  RONDO_TRY(begin("rondo_graph_sort", graph, nodes, inout_count, &writer));
+  RONDO_TRY(rondo_graph_order(graph, &order));
+  for (uint32_t i = 0; i < graph->live_count; i++) put(&writer, order[i]);
+  rondo_release(&graph->allocator, order, graph->live_count, sizeof *order);
+  return finish(&writer, inout_count);
+}
+
+rondo_status rondo_graph_get_params(const rondo_graph *graph, rondo_node node, rondo_node_params *out_params) {
+  RONDO_TRY(rondo_require("rondo_graph_get_params", "the out-parameter", out_params));
+  *out_params = (rondo_node_params){0};
+  RONDO_TRY(rondo_require("rondo_graph_get_params", "the graph", graph));
+  uint32_t slot;
+  RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  *out_params = rondo_graph_at(graph, slot)->params;
+  return RONDO_OK;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * What the tests of this layer share: assertions on statuses, a fixture with a graph and a kernel whose teardown looks
+ * for leaks, and short forms for adding nodes. No device is needed: graphs compare devices and never follow them.
+ */
+#ifndef RONDO_TESTS_GRAPH_TESTS_H
+#define RONDO_TESTS_GRAPH_TESTS_H
+
+/* cmocka.h wants these before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/graph_internal.h"
+#include "support/test_allocator.h"
+
+static inline void expect_ok_at(rondo_status status, const char *file, int line) {
+  if (status == RONDO_OK) return;
+  print_error("%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
+  _assert_int_equal((uintmax_t)status, RONDO_OK, file, line);
+}
+
+static inline void expect_error_at(rondo_status got, rondo_status status, rondo_reason reason, const char *file,
+                                   int line) {
+  if (got != RONDO_OK) print_message("  %s\n", rondo_last_error()->message);
+  _assert_int_equal((uintmax_t)got, (uintmax_t)status, file, line);
+  _assert_int_equal((uintmax_t)rondo_last_error()->reason, (uintmax_t)reason, file, line);
+  _assert_true(rondo_last_error()->message[0] != '\0', "the message is not empty", file, line);
+}
+
+static inline void expect_message_at(const char *part, const char *file, int line) {
+  if (strstr(rondo_last_error()->message, part) == NULL)
+    print_error("'%s' is not in: %s\n", part, rondo_last_error()->message);
+  _assert_true(strstr(rondo_last_error()->message, part) != NULL, "the message names it", file, line);
+}
+
+#define expect_ok(call) expect_ok_at((call), __FILE__, __LINE__)
+#define expect_error(call, status, reason) expect_error_at((call), (status), (reason), __FILE__, __LINE__)
+#define expect_message(part) expect_message_at((part), __FILE__, __LINE__)
+
+/* Identities of two devices that are never followed. */
+static char device_identities[2];
+#define TEST_DEVICE ((rondo_device *)(void *)&device_identities[0])
+#define OTHER_DEVICE ((rondo_device *)(void *)&device_identities[1])
+#define TEST_EVENT ((rondo_event *)(void *)&device_identities[0])
+#define OTHER_EVENT ((rondo_event *)(void *)&device_identities[1])
+
+typedef struct graph_fixture {
+  test_allocator allocator;
+  rondo_graph *graph;   /* "test", for TEST_DEVICE */
+  rondo_kernel *kernel; /* "saxpy" (float, reads, updates) */
+  float a;              /* arguments for it */
+  const float *x;
+  float *y;
+  const void *args[3];
+  char memory[4096];
+} graph_fixture;
+
+static inline rondo_kernel *make_kernel(graph_fixture *fixture, rondo_device *device, const char *name) {
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = name,
+                                        .params = {RONDO_SCALAR(float), RONDO_READS, RONDO_UPDATES}};
+  rondo_kernel *kernel;
+  expect_ok(rondo_kernel_make(device, &fixture->allocator.table, &options, &kernel));
+  return kernel;
+}
+
+static inline rondo_graph *make_graph(graph_fixture *fixture, const char *name) {
+  rondo_graph *graph;
+  expect_ok(rondo_graph_make(TEST_DEVICE, &fixture->allocator.table, name, &graph));
+  return graph;
+}
+
+static inline int set_up(void **state) {
+  static graph_fixture fixture;
+  memset(&fixture, 0, sizeof fixture);
+  test_allocator_init(&fixture.allocator);
+  fixture.a = 2;
+  fixture.x = (const float *)(const void *)fixture.memory;
+  fixture.y = (float *)(void *)(fixture.memory + 1024);
+  fixture.args[0] = &fixture.a;
+  fixture.args[1] = &fixture.x;
+  fixture.args[2] = &fixture.y;
+  fixture.kernel = make_kernel(&fixture, TEST_DEVICE, "saxpy");
+  fixture.graph = make_graph(&fixture, "test");
+  *state = &fixture;
+  return 0;
+}
+
+static inline int tear_down(void **state) {
+  graph_fixture *fixture = *state;
+  fixture->allocator.fail_at = 0;
+  rondo_graph_free(fixture->graph);
+  rondo_kernel_release(fixture->kernel);
+  if (fixture->allocator.live != 0) print_error("%zu blocks leaked\n", (size_t)fixture->allocator.live);
+  return fixture->allocator.live == 0 && fixture->allocator.faults == 0 ? 0 : -1;
+}
+
+#define graph_test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+static inline rondo_node_params kernel_params(const graph_fixture *fixture) {
+  return (rondo_node_params){
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = fixture->kernel, .grid = {.x = 4}, .args = fixture->args, .arg_count = 3}};
+}
+
+static inline rondo_node_params copy_params(const graph_fixture *fixture) {
+  return (rondo_node_params){.kind = RONDO_NODE_COPY,
+                             .as.copy = {.dst = (void *)(uintptr_t)(fixture->memory + 2048),
+                                         .src = fixture->memory,
+                                         .width = 16,
+                                         .height = 4,
+                                         .dst_pitch = 32}};
+}
+
+static inline rondo_node_params fill_params(const graph_fixture *fixture) {
+  return (rondo_node_params){
+      .kind = RONDO_NODE_FILL,
+      .as.fill = {
+          .dst = (void *)(uintptr_t)fixture->memory, .value = 0x12345, .element_bytes = 2, .width = 8, .height = 3}};
+}
+
+static inline rondo_node_params alloc_params(void *address, size_t bytes, const char *name) {
+  return (rondo_node_params){.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = bytes, .address = address, .name = name}};
+}
+
+static inline rondo_status do_nothing(void *user) {
+  (void)user;
+  return RONDO_OK;
+}
+
+static inline rondo_node add_node(rondo_graph *graph, const rondo_node_params *params, const rondo_node *dependencies,
+                                  size_t count) {
+  rondo_node node;
+  expect_ok(rondo_graph_insert(graph, dependencies, count, params, &node));
+  assert_int_not_equal(node.id, 0);
+  return node;
+}
+
+static inline rondo_node add_empty(rondo_graph *graph, const rondo_node *dependencies, size_t count) {
+  return add_node(graph, &(rondo_node_params){.kind = RONDO_NODE_EMPTY}, dependencies, count);
+}
+
+static inline rondo_node add_child(rondo_graph *graph, rondo_graph *child) {
+  return add_node(graph, &(rondo_node_params){.kind = RONDO_NODE_CHILD, .as.child = child}, NULL, 0);
+}
+
+/* One node of each kind (GX-1), each depending on the one before; in the order of the kinds. */
+#define KIND_COUNT 10
+static inline void add_all_kinds(graph_fixture *fixture, rondo_graph *graph, rondo_node nodes[KIND_COUNT]) {
+  rondo_graph *child = make_graph(fixture, "inside");
+  const rondo_node_params kernel = kernel_params(fixture);
+  add_node(child, &kernel, NULL, 0);
+  void *address = fixture->memory + 3072;
+  const rondo_node_params all[KIND_COUNT] = {
+      kernel,
+      {.kind = RONDO_NODE_HOST, .name = "log", .as.host = {.function = do_nothing, .user = fixture}},
+      copy_params(fixture),
+      fill_params(fixture),
+      {.kind = RONDO_NODE_EMPTY, .name = "join"},
+      {.kind = RONDO_NODE_CHILD, .name = "layer", .as.child = child},
+      {.kind = RONDO_NODE_EVENT_RECORD, .as.event = TEST_EVENT},
+      {.kind = RONDO_NODE_EVENT_WAIT, .as.event = TEST_EVENT},
+      alloc_params(address, 512, "scratch"),
+      {.kind = RONDO_NODE_FREE, .as.free_address = address},
+  };
+  for (size_t i = 0; i < KIND_COUNT; i++)
+    nodes[i] = add_node(graph, &all[i], i == 0 ? NULL : &nodes[i - 1], i == 0 ? 0 : 1);
+  rondo_graph_free(child);
+}
+
+static inline void add_edge(rondo_graph *graph, rondo_node from, rondo_node to) {
+  expect_ok(rondo_graph_add_edges(graph, &from, &to, 1));
+}
+
+static inline size_t count_edges(const rondo_graph *graph) {
+  size_t count = 0;
+  expect_ok(rondo_graph_edges(graph, NULL, NULL, &count));
+  return count;
+}
+
+static inline size_t count_nodes(const rondo_graph *graph) {
+  size_t count = 0;
+  expect_ok(rondo_graph_nodes(graph, NULL, &count));
+  return count;
+}
+
+static inline size_t count_differences(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses) {
+  size_t count = 0;
+  expect_ok(rondo_graph_diff(a, b, ignore_addresses, NULL, &count));
+  return count;
+}
+
+/* The same sequence everywhere (Steele, Lea, Flood 2014, "splitmix64"). */
+static inline uint32_t random_below(uint64_t *state, uint32_t bound) {
+  uint64_t mixed = (*state += UINT64_C(0x9e3779b97f4a7c15));
+  mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return (uint32_t)((mixed ^ (mixed >> 31)) % bound);
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ * Differences and fingerprints: the same work gives none and one, however it was built (GX-2); each kind of difference
+ * is found where it is.
+ */
+#include "unit/graph/graph_tests.h"
+
+#define BAD RONDO_INVALID_ARGUMENT
+
+static uint64_t fingerprint(const rondo_graph *graph) {
+  uint64_t value;
+  expect_ok(rondo_graph_fingerprint(graph, &value));
+  return value;
+}
+
+static rondo_difference only_difference(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses) {
+  rondo_difference differences[4];
+  size_t count = 4;
+  expect_ok(rondo_graph_diff(a, b, ignore_addresses, differences, &count));
+  assert_int_equal(count, 1);
+  assert_int_equal(differences[1].kind, 0);
+  return differences[0];
+}
+
+static void expect_same(const rondo_graph *a, const rondo_graph *b) {
+  assert_int_equal(count_differences(a, b, true), 0);
+  assert_int_equal(fingerprint(a), fingerprint(b));
+}
+
+static void test_gx2_same_work_twice(void **state) {
+  graph_fixture *fixture = *state;
+  static char elsewhere[4096];
+  rondo_node nodes[KIND_COUNT];
+  add_all_kinds(fixture, fixture->graph, nodes);
+  rondo_graph *again = make_graph(fixture, "another name");
+  rondo_kernel *kernel = fixture->kernel;
+  fixture->kernel = make_kernel(fixture, TEST_DEVICE, "saxpy"); /* a kernel, and buffers, of its own */
+  fixture->x = (const float *)(const void *)elsewhere;
+  add_all_kinds(fixture, again, nodes);
+  expect_same(fixture->graph, again);
+  assert_true(count_differences(fixture->graph, again, false) > 0);
+  assert_int_equal(count_differences(again, again, false), 0);
+  rondo_graph_free(again);
+  rondo_kernel_release(fixture->kernel);
+  fixture->kernel = kernel;
+}
+
+/* Fork and join, built in two orders: numbers differ, places do not. */
+static void test_gx2_numbers_do_not_matter(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *a = fixture->graph, *b = make_graph(fixture, "");
+  const rondo_node_params fill = fill_params(fixture), copy = copy_params(fixture);
+  const rondo_node a0 = add_node(a, &fill, NULL, 0), a1 = add_node(a, &copy, &a0, 1), a2 = add_empty(a, &a0, 1);
+  add_node(a, &fill, (rondo_node[]){a1, a2}, 2);
+  add_empty(b, NULL, 0);
+  const rondo_node b_join = add_node(b, &fill, NULL, 0), b0 = add_node(b, &fill, NULL, 0);
+  const rondo_node b1 = add_node(b, &copy, &b0, 1), b2 = add_empty(b, &b0, 1);
+  add_edge(b, b1, b_join);
+  add_edge(b, b2, b_join);
+  expect_ok(rondo_graph_erase(b, 0));
+  assert_int_equal(count_differences(a, b, false), 0);
+  expect_same(a, b);
+  rondo_graph_free(b);
+}
+
+static void test_other_kind_and_edges(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *a = fixture->graph, *b = make_graph(fixture, "");
+  const rondo_node_params fill = fill_params(fixture);
+  const rondo_node a0 = add_node(a, &fill, NULL, 0), b0 = add_empty(b, NULL, 0);
+  rondo_difference difference = only_difference(a, b, true);
+  assert_int_equal(difference.kind, RONDO_DIFFERENCE_KIND);
+  assert_int_equal(difference.a.id, a0.id);
+  assert_int_equal(difference.b.id, b0.id);
+  rondo_graph *c = make_graph(fixture, ""), *d = make_graph(fixture, "");
+  rondo_node c_nodes[3], d_nodes[3];
+  for (size_t i = 0; i < 3; i++) {
+    c_nodes[i] = add_empty(c, NULL, 0);
+    d_nodes[i] = add_empty(d, NULL, 0);
+  }
+  add_edge(c, c_nodes[0], c_nodes[2]);
+  add_edge(d, d_nodes[1], d_nodes[2]);
+  difference = only_difference(c, d, true);
+  assert_int_equal(difference.kind, RONDO_DIFFERENCE_EDGES);
+  assert_int_equal(difference.a.id, c_nodes[2].id);
+  assert_int_not_equal(fingerprint(c), fingerprint(d));
+  add_edge(d, d_nodes[0], d_nodes[2]);
+  assert_int_equal(only_difference(c, d, true).kind, RONDO_DIFFERENCE_EDGES);
+  assert_int_not_equal(fingerprint(c), fingerprint(d));
+  rondo_graph_free(b);
+  rondo_graph_free(c);
+  rondo_graph_free(d);
+}
+
+static void test_missing_and_extra(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *empty = make_graph(fixture, "");
+  const rondo_node a = add_empty(fixture->graph, NULL, 0);
+  rondo_difference difference = only_difference(fixture->graph, empty, false);
+  assert_int_equal(difference.kind, RONDO_DIFFERENCE_NODE_MISSING);
+  assert_int_equal(difference.a.id, a.id);
+  assert_int_equal(difference.b.id, 0);
+  difference = only_difference(empty, fixture->graph, false);
+  assert_int_equal(difference.kind, RONDO_DIFFERENCE_NODE_EXTRA);
+  assert_int_equal(difference.a.id, 0);
+  assert_int_equal(difference.b.id, a.id);
+  rondo_graph_free(empty);
+}
+
+static void test_kernels_and_params(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *clone;
+  rondo_node_params params = kernel_params(fixture);
+  add_node(fixture->graph, &params, NULL, 0);
+  expect_ok(rondo_graph_clone(fixture->graph, &clone));
+  fixture->a = 3;
+  expect_ok(rondo_graph_replace(clone, 0, &params));
+  assert_int_equal(only_difference(fixture->graph, clone, true).kind, RONDO_DIFFERENCE_PARAMS);
+  assert_int_equal(fingerprint(fixture->graph), fingerprint(clone)); /* argument values are left out */
+  params.as.kernel.grid.z = 2;
+  expect_ok(rondo_graph_replace(clone, 0, &params));
+  assert_int_equal(only_difference(fixture->graph, clone, true).kind, RONDO_DIFFERENCE_KERNEL);
+  assert_int_not_equal(fingerprint(fixture->graph), fingerprint(clone));
+  rondo_graph_free(clone);
+}
+
+static void test_inside_a_child(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *given = make_graph(fixture, ""), *clone;
+  add_empty(given, NULL, 0);
+  const rondo_node node = add_child(fixture->graph, given);
+  expect_ok(rondo_graph_clone(fixture->graph, &clone));
+  expect_same(fixture->graph, clone);
+  rondo_node_params params;
+  rondo_node copy;
+  expect_ok(rondo_graph_find_in_clone(clone, node, &copy));
+  expect_ok(rondo_graph_get_params(clone, copy, &params));
+  const rondo_node extra = add_empty(params.as.child, NULL, 0);
+  const rondo_difference difference = only_difference(fixture->graph, clone, true);
+  assert_int_equal(difference.kind, RONDO_DIFFERENCE_PARAMS);
+  assert_int_equal(difference.a.id, node.id);
+  assert_int_equal(difference.b.id, copy.id);
+  assert_int_not_equal(fingerprint(fixture->graph), fingerprint(clone));
+  const rondo_node last = add_empty(params.as.child, &extra, 1);
+  add_edge(params.as.child, last, extra);
+  size_t count = 0;
+  uint64_t value;
+  expect_error(rondo_graph_diff(fixture->graph, clone, true, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  expect_error(rondo_graph_fingerprint(clone, &value), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  rondo_graph_free(clone);
+  rondo_graph_free(given);
+}
+
+/* Each of what a fingerprint looks at changes it. */
+static void test_what_a_fingerprint_sees(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_node_params variants[10];
+  for (size_t i = 0; i < 3; i++) variants[i] = copy_params(fixture);
+  for (size_t i = 3; i < 7; i++) variants[i] = fill_params(fixture);
+  for (size_t i = 7; i < 10; i++) variants[i] = alloc_params(fixture->memory, 64, "a");
+  variants[1].as.copy.width++;
+  variants[2].as.copy.src_pitch = 17;
+  variants[4].as.fill.value++;
+  variants[5].as.fill.element_bytes = 4;
+  variants[6].name = "named";
+  variants[8].as.alloc.bytes++;
+  variants[9].as.alloc.name = "b";
+  uint64_t values[10];
+  for (size_t i = 0; i < 10; i++) {
+    rondo_graph *graph = make_graph(fixture, "");
+    add_node(graph, &variants[i], NULL, 0);
+    values[i] = fingerprint(graph);
+    for (size_t j = 0; j < i; j++) assert_int_not_equal(values[i], values[j]);
+    rondo_graph_free(graph);
+  }
+}
+
+static void test_arrays_of_differences(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *empty = make_graph(fixture, "");
+  for (int i = 0; i < 3; i++) add_empty(fixture->graph, NULL, 0);
+  rondo_difference differences[5];
+  memset(differences, 0xff, sizeof differences);
+  size_t count = 2;
+  expect_ok(rondo_graph_diff(fixture->graph, empty, false, differences, &count));
+  assert_int_equal(count, 3);
+  assert_int_equal(differences[1].kind, RONDO_DIFFERENCE_NODE_MISSING);
+  assert_int_equal(differences[2].a.id, UINT64_MAX);
+  expect_error(rondo_graph_diff(NULL, empty, false, NULL, &count), BAD, RONDO_REASON_NULL_ARGUMENT);
+  expect_error(rondo_graph_diff(empty, NULL, false, NULL, &count), BAD, RONDO_REASON_NULL_ARGUMENT);
+  expect_error(rondo_graph_diff(empty, empty, false, NULL, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  expect_error(rondo_graph_fingerprint(empty, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  uint64_t value;
+  expect_error(rondo_graph_fingerprint(NULL, &value), BAD, RONDO_REASON_NULL_ARGUMENT);
+  rondo_graph_free(empty);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      graph_test(test_gx2_same_work_twice),     graph_test(test_gx2_numbers_do_not_matter),
+      graph_test(test_other_kind_and_edges),    graph_test(test_missing_and_extra),
+      graph_test(test_kernels_and_params),      graph_test(test_inside_a_child),
+      graph_test(test_what_a_fingerprint_sees), graph_test(test_arrays_of_differences),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ * Every allocation that a call makes fails once, each in turn: the call says OUT_OF_MEMORY, the graph is as it was
+ * before (B2), nothing leaks, and the same call then succeeds.
+ */
+#include "unit/graph/graph_tests.h"
+
+typedef rondo_status (*attempt_function)(graph_fixture *fixture);
+
+/* The graph's nodes and edges, as a number. Taken while allocations succeed. */
+static uint64_t state_of(const rondo_graph *graph) {
+  uint64_t value;
+  expect_ok(rondo_graph_fingerprint(graph, &value));
+  return value;
+}
+
+/* Returns how many times the attempt failed before it succeeded. Every failure leaves the live blocks as they were, but
+ * for arrays that grew, of which there can be `may_grow`. */
+static size_t sweep(graph_fixture *fixture, attempt_function attempt, size_t may_grow) {
+  test_allocator *allocator = &fixture->allocator;
+  const uint64_t before = state_of(fixture->graph);
+  const size_t live = allocator->live;
+  for (size_t fail_at = 1;; fail_at++) {
+    assert_true(fail_at < 500);
+    allocator->calls = 0;
+    allocator->fail_at = fail_at;
+    const rondo_status status = attempt(fixture);
+    allocator->fail_at = 0;
+    if (status == RONDO_OK) return fail_at - 1;
+    assert_int_equal(status, RONDO_OUT_OF_MEMORY);
+    assert_int_equal(rondo_last_error()->reason, RONDO_REASON_ALLOCATION_FAILED);
+    assert_true(allocator->live >= live && allocator->live <= live + may_grow);
+    assert_int_equal(state_of(fixture->graph), before);
+  }
+}
+
+static void fill_graph(graph_fixture *fixture) {
+  rondo_node nodes[KIND_COUNT];
+  add_all_kinds(fixture, fixture->graph, nodes);
+}
+
+static rondo_status insert_kernel(graph_fixture *fixture) {
+  const rondo_node_params params = kernel_params(fixture);
+  const rondo_node dependencies[] = {rondo_graph_id(fixture->graph, 1), rondo_graph_id(fixture->graph, 0)};
+  rondo_node node;
+  return rondo_graph_insert(fixture->graph, dependencies, 2, &params, &node);
+}
+
+static void test_insert(void **state) {
+  graph_fixture *fixture = *state;
+  for (int i = 0; i < 8; i++) add_empty(fixture->graph, NULL, 0); /* the next node makes the array grow */
+  assert_true(sweep(fixture, insert_kernel, 3) >= 6);
+  assert_int_equal(count_nodes(fixture->graph), 9);
+  assert_int_equal(count_edges(fixture->graph), 2);
+}
+
+static rondo_status insert_alloc(graph_fixture *fixture) {
+  const rondo_node_params params = alloc_params(fixture->memory, 8, "a");
+  rondo_node node;
+  return rondo_graph_insert(fixture->graph, NULL, 0, &params, &node);
+}
+
+static void test_insert_alloc(void **state) {
+  graph_fixture *fixture = *state;
+  assert_true(sweep(fixture, insert_alloc, 1) >= 3);
+  assert_true(fixture->graph->has_memory);
+}
+
+static rondo_status insert_itself(graph_fixture *fixture) {
+  const rondo_node_params params = {.kind = RONDO_NODE_CHILD, .as.child = fixture->graph};
+  rondo_node node;
+  return rondo_graph_insert(fixture->graph, NULL, 0, &params, &node);
+}
+
+static void test_insert_child(void **state) {
+  graph_fixture *fixture = *state;
+  fill_graph(fixture);
+  assert_true(sweep(fixture, insert_itself, 1) > 20);
+  assert_int_equal(count_nodes(fixture->graph), KIND_COUNT + 1);
+}
+
+static rondo_status replace_kernel(graph_fixture *fixture) {
+  rondo_node_params params = kernel_params(fixture);
+  params.name = "replaced";
+  return rondo_graph_replace(fixture->graph, 0, &params);
+}
+
+static void test_replace(void **state) {
+  graph_fixture *fixture = *state;
+  fill_graph(fixture);
+  assert_int_equal(sweep(fixture, replace_kernel, 0), 3);
+  assert_string_equal(rondo_graph_at(fixture->graph, 0)->params.name, "replaced");
+}
+
+static rondo_status add_some_edges(graph_fixture *fixture) {
+  rondo_node from[3], to[3];
+  for (uint32_t i = 0; i < 3; i++) {
+    from[i] = rondo_graph_id(fixture->graph, i);
+    to[i] = rondo_graph_id(fixture->graph, i + 1);
+  }
+  return rondo_graph_add_edges(fixture->graph, from, to, 3);
+}
+
+static void test_edges(void **state) {
+  graph_fixture *fixture = *state;
+  for (int i = 0; i < 4; i++) add_empty(fixture->graph, NULL, 0);
+  assert_true(sweep(fixture, add_some_edges, 6) >= 5); /* room stays from one try to the next */
+  assert_int_equal(count_edges(fixture->graph), 3);
+}
+
+/* Removing needs no memory at all. */
+static void test_removing_needs_none(void **state) {
+  graph_fixture *fixture = *state;
+  fill_graph(fixture);
+  const uint32_t from[] = {0, 1, 1}, to[] = {1, 2, 2};
+  fixture->allocator.calls = 0;
+  fixture->allocator.fail_at = 1;
+  expect_error(rondo_graph_erase_edges(fixture->graph, from, to, 3), RONDO_INVALID_ARGUMENT, RONDO_REASON_MISSING_EDGE);
+  expect_ok(rondo_graph_erase_edges(fixture->graph, from, to, 2));
+  for (uint32_t i = 0; i < KIND_COUNT; i++) expect_ok(rondo_graph_erase(fixture->graph, i));
+  assert_int_equal(fixture->allocator.calls, 0);
+}
+
+static rondo_status clone_once(graph_fixture *fixture) {
+  rondo_graph *clone;
+  const rondo_status status = rondo_graph_clone(fixture->graph, &clone);
+  assert_true((status == RONDO_OK) == (clone != NULL));
+  rondo_graph_free(clone);
+  return status;
+}
+
+static rondo_status make_once(graph_fixture *fixture) {
+  rondo_graph *graph;
+  const rondo_status status = rondo_graph_make(TEST_DEVICE, &fixture->allocator.table, "made", &graph);
+  assert_true((status == RONDO_OK) == (graph != NULL));
+  rondo_graph_free(graph);
+  return status;
+}
+
+static rondo_status make_kernel_once(graph_fixture *fixture) {
+  const rondo_kernel_options options = {.name = "k", .cuda_source = "code"};
+  rondo_kernel *kernel;
+  const rondo_status status = rondo_kernel_make(TEST_DEVICE, &fixture->allocator.table, &options, &kernel);
+  assert_true((status == RONDO_OK) == (kernel != NULL));
+  rondo_kernel_release(kernel);
+  return status;
+}
+
+static void test_making_and_cloning(void **state) {
+  graph_fixture *fixture = *state;
+  fill_graph(fixture);
+  assert_true(sweep(fixture, clone_once, 0) > 20);
+  assert_int_equal(sweep(fixture, make_once, 0), 2);
+  assert_int_equal(sweep(fixture, make_kernel_once, 0), 3);
+}
+
+static rondo_status sort_once(graph_fixture *fixture) {
+  size_t count = 0;
+  return rondo_graph_sort(fixture->graph, NULL, &count);
+}
+
+static rondo_status mark_once(graph_fixture *fixture) {
+  bool marks[KIND_COUNT] = {false};
+  return rondo_graph_mark_ancestors(fixture->graph, &(uint32_t){KIND_COUNT - 1}, 1, marks);
+}
+
+static rondo_status diff_once(graph_fixture *fixture) {
+  size_t count = 0;
+  return rondo_graph_diff(fixture->graph, fixture->graph, false, NULL, &count);
+}
+
+static rondo_status fingerprint_once(graph_fixture *fixture) {
+  uint64_t value;
+  return rondo_graph_fingerprint(fixture->graph, &value);
+}
+
+static void test_questions(void **state) {
+  graph_fixture *fixture = *state;
+  fill_graph(fixture);
+  assert_int_equal(sweep(fixture, sort_once, 0), 3);
+  assert_int_equal(sweep(fixture, mark_once, 0), 1);
+  assert_int_equal(sweep(fixture, diff_once, 0), 18);
+  assert_int_equal(sweep(fixture, fingerprint_once, 0), 8);
+}
+
+static rondo_status dot_once(graph_fixture *fixture) {
+  char *text;
+  const rondo_status status = rondo_graph_to_dot(fixture->graph, true, &text);
+  assert_true((status == RONDO_OK) == (text != NULL));
+  rondo_text_free(text);
+  return status;
+}
+
+static rondo_status json_once(graph_fixture *fixture) {
+  char *text;
+  const rondo_status status = rondo_graph_to_json(fixture->graph, true, &text);
+  assert_true((status == RONDO_OK) == (text != NULL));
+  rondo_text_free(text);
+  return status;
+}
+
+static void test_dumps(void **state) {
+  graph_fixture *fixture = *state;
+  fill_graph(fixture);
+  assert_true(sweep(fixture, dot_once, 0) > 3);
+  assert_true(sweep(fixture, json_once, 0) > 5);
+}
+
+#ifdef RONDO_HAVE_JANSSON
+
+static char *text_to_read;
+
+static rondo_status read_once(graph_fixture *fixture) {
+  rondo_graph *graph;
+  const rondo_status status =
+      rondo_graph_read_json(&fixture->allocator.table, text_to_read, strlen(text_to_read), &graph);
+  assert_true((status == RONDO_OK) == (graph != NULL));
+  rondo_graph_free(graph);
+  return status;
+}
+
+static void test_reading(void **state) {
+  graph_fixture *fixture = *state;
+  fill_graph(fixture);
+  expect_ok(rondo_graph_to_json(fixture->graph, true, &text_to_read));
+  assert_true(sweep(fixture, read_once, 0) > 20);
+  rondo_text_free(text_to_read);
+}
+
+#endif
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      graph_test(test_insert),
+      graph_test(test_insert_alloc),
+      graph_test(test_insert_child),
+      graph_test(test_replace),
+      graph_test(test_edges),
+      graph_test(test_removing_needs_none),
+      graph_test(test_making_and_cloning),
+      graph_test(test_questions),
+      graph_test(test_dumps),
+#ifdef RONDO_HAVE_JANSSON
+      graph_test(test_reading),
+#endif
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

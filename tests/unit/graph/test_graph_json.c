@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT
+ * Graphs from JSON: the text comes back as it was; whatever is wrong with a text is refused with words, at every field
+ * and every byte; nothing leaks.
+ */
+#include <stdio.h>
+
+#include "unit/graph/graph_tests.h"
+
+static rondo_status read_text(graph_fixture *fixture, const char *text, rondo_graph **out) {
+  return rondo_graph_read_json(&fixture->allocator.table, text, strlen(text), out);
+}
+
+#ifndef RONDO_HAVE_JANSSON
+
+static void test_reading_is_not_built_in(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *graph = fixture->graph;
+  expect_error(read_text(fixture, "{}", &graph), RONDO_UNSUPPORTED, RONDO_REASON_NONE);
+  expect_message("RONDO_WITH_JANSSON");
+  assert_null(graph);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {graph_test(test_reading_is_not_built_in)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+#define HEAD "{\"rondo_graph\":1,\"name\":\"g\",\"kernels\":["
+#define KERNEL                                            \
+  "{\"name\":\"k\",\"block_threads\":64,\"parameters\":[" \
+  "{\"access\":\"scalar\",\"bytes\":4,\"alignment\":4},{\"access\":\"write\",\"bytes\":8,\"alignment\":8}]}"
+#define MIDDLE "],\"nodes\":["
+#define TAIL "]}"
+
+/* A document with one kernel and these nodes. */
+#define NODES(nodes) HEAD KERNEL MIDDLE nodes TAIL
+#define KERNELS(kernels) HEAD kernels MIDDLE TAIL
+#define EMPTY(number, dependencies) \
+  "{\"number\":" number ",\"kind\":\"empty\",\"name\":\"\",\"dependencies\":[" dependencies "]}"
+#define NODE(fields) "{\"number\":0,\"name\":\"n\",\"dependencies\":[]," fields "}"
+#define KERNEL_NODE(kernel, grid, arguments) \
+  NODE("\"kind\":\"kernel\",\"kernel\":" kernel ",\"grid\":" grid ",\"arguments\":" arguments)
+#define COPY_NODE(width, pitch)                                                              \
+  NODE("\"kind\":\"copy\",\"width\":" width ",\"height\":2,\"depth\":1,\"dst_pitch\":" pitch \
+       ",\"src_pitch\":0,\"dst_slice_pitch\":0,\"src_slice_pitch\":0")
+#define FILL_NODE(element, width) \
+  NODE("\"kind\":\"fill\",\"value\":7,\"element_bytes\":" element ",\"width\":" width ",\"height\":0,\"pitch\":0")
+
+static char *json(const rondo_graph *graph, bool with_addresses) {
+  char *text;
+  expect_ok(rondo_graph_to_json(graph, with_addresses, &text));
+  return text;
+}
+
+static void expect_round_trip(graph_fixture *fixture, const rondo_graph *graph) {
+  char *const first = json(graph, false);
+  rondo_graph *back;
+  expect_ok(read_text(fixture, first, &back));
+  char *const second = json(back, false);
+  assert_string_equal(first, second);
+  rondo_text_free(first);
+  rondo_text_free(second);
+  rondo_graph_free(back);
+}
+
+static void test_gx7_round_trip(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_node nodes[KIND_COUNT];
+  expect_round_trip(fixture, fixture->graph);
+  add_all_kinds(fixture, fixture->graph, nodes);
+  expect_round_trip(fixture, fixture->graph);
+  add_child(fixture->graph, fixture->graph);
+  expect_ok(rondo_graph_erase(fixture->graph, 0));
+  expect_ok(rondo_graph_erase(fixture->graph, 5));
+  add_edge(fixture->graph, nodes[9], nodes[6]); /* against the numbers, and a cycle */
+  expect_round_trip(fixture, fixture->graph);
+}
+
+/* Graphs that are as deep or as many as writing allows can be read. */
+static void test_round_trip_of_the_deepest(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *at = fixture->graph, *leaf = make_graph(fixture, "leaf");
+  const rondo_node_params kernel = kernel_params(fixture);
+  for (int depth = 0; depth < 16; depth++) {
+    rondo_node_params params;
+    expect_ok(rondo_graph_get_params(at, add_child(at, leaf), &params));
+    at = params.as.child;
+    add_node(at, &kernel, NULL, 0);
+  }
+  expect_round_trip(fixture, fixture->graph);
+  rondo_graph_free(leaf);
+}
+
+static void test_round_trip_of_hostile_names(void **state) {
+  graph_fixture *fixture = *state;
+  static const char *const names[] = {"\"]}", "\\u0000", "\x01\x1f\x7f", "\xff\xc0\x80", "\xe2\x82\xac", "a\nb\tc"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const rondo_node_params params = {.kind = RONDO_NODE_EMPTY, .name = names[i]};
+    add_node(fixture->graph, &params, NULL, 0);
+  }
+  expect_round_trip(fixture, fixture->graph);
+}
+
+/* What is read is data only, has the same fingerprint, and is the same graph but for what a process alone knows. */
+static void test_what_is_read(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_node nodes[KIND_COUNT];
+  add_all_kinds(fixture, fixture->graph, nodes);
+  char *text = json(fixture->graph, true);
+  rondo_graph *back;
+  expect_ok(read_text(fixture, text, &back));
+  rondo_text_free(text);
+  uint64_t a, b;
+  expect_ok(rondo_graph_fingerprint(fixture->graph, &a));
+  expect_ok(rondo_graph_fingerprint(back, &b));
+  assert_int_equal(a, b);
+  rondo_difference difference;
+  size_t count = 1;
+  expect_ok(rondo_graph_diff(fixture->graph, back, true, &difference, &count));
+  assert_int_equal(count, 1); /* the host function */
+  assert_int_equal(difference.a.id, nodes[1].id);
+  assert_null(back->device);
+  assert_true(back->has_memory);
+  const rondo_graph_node *kernel = rondo_graph_at(back, 0), *copy = rondo_graph_at(back, 2);
+  assert_null(kernel->params.as.kernel.kernel->device);
+  assert_null(kernel->params.as.kernel.kernel->cpu);
+  assert_ptr_equal(*(float *const *)kernel->params.as.kernel.args[2], fixture->y);
+  assert_ptr_equal(copy->params.as.copy.src, fixture->memory);
+  assert_ptr_equal(kernel->params.as.kernel.kernel,
+                   rondo_graph_at(rondo_graph_at(back, 5)->params.as.child, 0)->params.as.kernel.kernel);
+  assert_ptr_equal(rondo_graph_at(back, 8)->params.as.alloc.address, fixture->memory + 3072);
+  assert_null(rondo_graph_at(back, 1)->params.as.host.function);
+  assert_null(rondo_graph_at(back, 6)->params.as.event);
+  rondo_graph_free(back);
+}
+
+static void test_public_reader(void **state) {
+  (void)state;
+  rondo_graph *graph = (rondo_graph *)1;
+  expect_error(rondo_graph_from_json(NULL, 0, &graph), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_null(graph);
+  expect_error(rondo_graph_from_json("", 0, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  static const char text[] = {'{', '}', 'x'}; /* no NUL at the end, and a byte that is not counted */
+  expect_error(rondo_graph_from_json(text, 2, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
+  expect_message("graph from JSON: field 'rondo_graph' is missing");
+  expect_ok(rondo_graph_from_json(KERNELS(""), sizeof(KERNELS("")) - 1, &graph));
+  rondo_graph_free(graph);
+}
+
+typedef struct bad_text {
+  const char *text;
+  const char *message; /* part of it */
+} bad_text;
+
+static const bad_text bad_documents[] = {
+    {"", "line 1, column 0"},
+    {"nonsense", "line 1"},
+    {"{\"rondo_graph\":1,\n  \"name\" 2}", "line 2"},
+    {"[]", "an object is expected"},
+    {"7", "line 1"},
+    {KERNELS("") " x", "line 1"},
+    {"{\"a\":1,\"a\":1}", "duplicate object key"},
+    {"{\"name\":\"\\u0000\"}", "line 1"},
+    {"{\"name\":\"\xff\"}", "line 1"},
+    {"{\"rondo_graph\":\"1\"}", "'rondo_graph' must be a whole number"},
+    {"{\"rondo_graph\":1.0}", "'rondo_graph' must be a whole number"},
+    {"{\"rondo_graph\":-1}", "'rondo_graph' is -1"},
+    {"{\"rondo_graph\":4294967296}", "'rondo_graph' is 4294967296"},
+    {"{\"rondo_graph\":99999999999999999999}", "too big integer"},
+    {"{\"rondo_graph\":2,\"new\":0}", "reads format 1"},
+    {"{\"rondo_graph\":1,\"evil\\n\\u001b[2J\":0}", "'evil\\n\\u001b[2J' is not known"},
+    {"{\"rondo_graph\":1,\"name\":\"\",\"nodes\":[]}", "'kernels' is missing"},
+    {"{\"rondo_graph\":1,\"name\":\"\",\"kernels\":{},\"nodes\":[]}", "'kernels' must be an array"},
+    {"{\"rondo_graph\":1,\"name\":\"\",\"kernels\":[]}", "'nodes' is missing"},
+    {"{\"rondo_graph\":1,\"name\":7,\"kernels\":[],\"nodes\":[]}", "'name' must be a text"},
+    {"{\"rondo_graph\":1,\"kernels\":[],\"nodes\":[]}", "'name' is missing"},
+    {KERNELS("7"), "kernels[0]: an object is expected"},
+    {KERNELS("{}"), "kernels[0]: field 'name' is missing"},
+    {KERNELS("{\"name\":\"\",\"block_threads\":0,\"parameters\":[]}"), "kernels[0]: a kernel needs a name"},
+    {KERNELS("{\"name\":\"k\",\"block_threads\":2000,\"parameters\":[]}"), "2000 threads"},
+    {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[7]}"), "parameters[0]: an object"},
+    {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[{\"access\":\"\",\"bytes\":4,\"alignment\":4}]}"),
+     "'access' must be"},
+    {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[{\"access\":\"read\",\"bytes\":4,\"alignment\":4}]}"),
+     "pointer of 4 bytes"},
+    {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[{\"access\":\"scalar\",\"bytes\":0,\"alignment\":4}]"
+             "}"),
+     "'bytes' is 0"},
+    {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[{\"access\":\"scalar\",\"bytes\":4,\"alignment\":3}]"
+             "}"),
+     "alignment 3"},
+    {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"),
+     "has 25 entries"},
+};
+
+static const bad_text bad_nodes[] = {
+    {NODES("[]"), "nodes[0]: an object is expected"},
+    {NODES("{}"), "nodes[0]: field 'kind' is missing"},
+    {NODES("{\"kind\":\"unknown\"}"), "'unknown', which is no kind"},
+    {NODES("{\"kind\":\"empty\",\"name\":\"\",\"dependencies\":[]}"), "'number' is missing"},
+    {NODES("{\"kind\":\"empty\",\"number\":0,\"dependencies\":[]}"), "'name' is missing"},
+    {NODES("{\"kind\":\"empty\",\"number\":0,\"name\":\"\"}"), "'dependencies' is missing"},
+    {NODES(EMPTY("0", "") "," EMPTY("0", "")), "nodes[1]: field 'number' is 0 after 0"},
+    {NODES(EMPTY("0", "\"1\"")), "'dependencies' must be a whole number"},
+    {NODES(EMPTY("0", "-1")), "'dependencies' is -1"},
+    {NODES(NODE("\"kind\":\"empty\",\"extra\":1")), "'extra' is not known"},
+    {NODES(NODE("\"kind\":\"free\",\"dst\":\"0x0\"")), "'dst' is not known"},
+    {NODES(KERNEL_NODE("1", "[1,1,1]", "[\"00000000\",null]")), "'kernel' is 1 but the document has 1 kernels"},
+    {NODES(KERNEL_NODE("0", "[1,1]", "[\"00000000\",null]")), "'grid' must have three entries"},
+    {NODES(KERNEL_NODE("0", "7", "[\"00000000\",null]")), "'grid' must be an array"},
+    {NODES(KERNEL_NODE("0", "[0,1,1]", "[\"00000000\",null]")), "a grid of 0 blocks"},
+    {NODES(KERNEL_NODE("0", "[4294967295,4294967295,1]", "[\"00000000\",null]")), "at most 2^40"},
+    {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"00000000\"]")), "'arguments' has 1 entries, the kernel has 2"},
+    {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"0000000\",null]")), "arguments[0]: must be the 8 hexadecimal digits"},
+    {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"0000000G\",null]")), "arguments[0]: must be the 8 hexadecimal digits"},
+    {NODES(KERNEL_NODE("0", "[1,1,1]", "[null,null]")), "arguments[0]: must be the 8 hexadecimal digits"},
+    {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"00000000\",\"7f\"]")), "arguments[1]: field 'arguments' must be an address"},
+    {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"00000000\",\"0x\"]")), "must be an address"},
+    {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"00000000\",\"0x11112222333344445\"]")), "must be an address"},
+    {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"00000000\",7]")), "must be an address"},
+    {NODES(NODE("\"kind\":\"host\",\"function\":1")), "'function' must be an address"},
+    {NODES(NODE("\"kind\":\"event_wait\",\"event\":null")), "'event' must be an address"},
+    {NODES(NODE("\"kind\":\"copy\"")), "'width' is missing"},
+    {NODES(COPY_NODE("0", "0")), "its parameters: a width of 0"},
+    {NODES(COPY_NODE("16", "15")), "a pitch of 15"},
+    {NODES(COPY_NODE("9223372036854775807", "0")), "does not fit the address space"},
+    {NODES(COPY_NODE("9223372036854775808", "0")), "too big integer"},
+    {NODES(FILL_NODE("3", "4")), "elements of 3 bytes"},
+    {NODES(FILL_NODE("4", "9223372036854775807")), "does not fit the address space"},
+    {NODES(NODE("\"kind\":\"alloc\",\"bytes\":0,\"allocation\":\"\"")), "an allocation of 0 bytes"},
+    {NODES(NODE("\"kind\":\"alloc\",\"bytes\":8")), "'allocation' is missing"},
+    {NODES(NODE("\"kind\":\"child\"")), "'child' is missing"},
+    {NODES(NODE("\"kind\":\"child\",\"child\":[]")), "child: an object is expected"},
+    {NODES(NODE("\"kind\":\"child\",\"child\":{\"name\":\"\",\"nodes\":[],\"kernels\":[]}")), "'kernels' is not known"},
+    {NODES(NODE("\"kind\":\"child\",\"child\":{\"name\":\"\",\"nodes\":[" EMPTY("0", "") ",7]}")),
+     "nodes[0]: child: nodes[1]: an object is expected"},
+};
+
+static void expect_all_refused(graph_fixture *fixture, const bad_text *texts, size_t count) {
+  const size_t live = fixture->allocator.live;
+  for (size_t i = 0; i < count; i++) {
+    rondo_graph *graph = fixture->graph;
+    const rondo_status status = read_text(fixture, texts[i].text, &graph);
+    if (status != RONDO_INVALID_DATA) print_error("text %zu: %s\n", i, texts[i].text);
+    assert_int_equal(status, RONDO_INVALID_DATA);
+    expect_message("graph from JSON: ");
+    expect_message(texts[i].message);
+    assert_null(graph);
+    assert_int_equal(fixture->allocator.live, live);
+  }
+}
+
+static void test_bad_documents(void **state) {
+  expect_all_refused(*state, bad_documents, sizeof bad_documents / sizeof *bad_documents);
+}
+
+static void test_bad_nodes(void **state) {
+  expect_all_refused(*state, bad_nodes, sizeof bad_nodes / sizeof *bad_nodes);
+}
+
+static void test_bad_edges(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *graph;
+  const rondo_status bad = RONDO_INVALID_GRAPH;
+  expect_error(read_text(fixture, NODES(EMPTY("0", "") "," EMPTY("2", "0,1")), &graph), bad, RONDO_REASON_UNKNOWN_NODE);
+  expect_message("nodes[1]: dependencies[1]: graph 'g' has no node 1");
+  expect_error(read_text(fixture, NODES(EMPTY("0", "9")), &graph), bad, RONDO_REASON_UNKNOWN_NODE);
+  expect_error(read_text(fixture, NODES(EMPTY("0", "0")), &graph), bad, RONDO_REASON_SELF_EDGE);
+  expect_error(read_text(fixture, NODES(EMPTY("0", "") "," EMPTY("1", "0,0")), &graph), bad,
+               RONDO_REASON_DUPLICATE_EDGE);
+  expect_ok(read_text(fixture, NODES(EMPTY("1", "5") "," EMPTY("5", "1")), &graph)); /* a cycle is a graph */
+  assert_int_equal(count_edges(graph), 2);
+  rondo_graph_free(graph);
+}
+
+static void test_bounds(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *graph;
+  expect_ok(read_text(fixture, NODES(EMPTY("65536", "")), &graph));
+  rondo_graph_free(graph);
+  expect_error(read_text(fixture, NODES(EMPTY("65537", "")), &graph), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
+  expect_error(read_text(fixture, NODES(EMPTY("4294967295", "")), &graph), RONDO_LIMIT_EXCEEDED,
+               RONDO_REASON_OUT_OF_RANGE);
+  expect_error(read_text(fixture, NODES(EMPTY("40000", "") "," EMPTY("80000", "")), &graph), RONDO_LIMIT_EXCEEDED,
+               RONDO_REASON_OUT_OF_RANGE);
+  expect_message("skip 65536 numbers");
+}
+
+static void test_nesting_bound(void **state) {
+  static char text[16384];
+  graph_fixture *fixture = *state;
+  for (int levels = 16; levels <= 18; levels++) {
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", HEAD MIDDLE);
+    for (int i = 0; i < levels; i++)
+      used += (size_t)snprintf(text + used, sizeof text - used,
+                               "{\"number\":0,\"kind\":\"child\",\"name\":\"\",\"dependencies\":[],"
+                               "\"child\":{\"name\":\"\",\"nodes\":[");
+    for (int i = 0; i < levels; i++) used += (size_t)snprintf(text + used, sizeof text - used, "]}}");
+    snprintf(text + used, sizeof text - used, TAIL);
+    rondo_graph *graph;
+    const rondo_status status = read_text(fixture, text, &graph);
+    if (levels == 16) {
+      expect_ok(status);
+      expect_round_trip(fixture, graph);
+      rondo_graph_free(graph);
+    } else {
+      expect_error(status, RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
+    }
+  }
+  memset(text, '[', sizeof text - 1); /* deeper than the parser goes */
+  text[sizeof text - 1] = '\0';
+  rondo_graph *graph;
+  expect_error(read_text(fixture, text, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
+}
+
+/* Cut off anywhere, and with any byte changed, a text is refused or is another graph, and never more than that. */
+static void test_every_byte(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_node nodes[KIND_COUNT];
+  add_all_kinds(fixture, fixture->graph, nodes);
+  char *text = json(fixture->graph, true);
+  const size_t length = strlen(text), live = fixture->allocator.live;
+  char *cut = test_malloc(length);
+  rondo_graph *graph;
+  for (size_t i = 0; i + 1 < length; i++) { /* the last byte is the line's end */
+    memcpy(cut, text, i);
+    expect_error_at(rondo_graph_read_json(&fixture->allocator.table, cut, i, &graph), RONDO_INVALID_DATA,
+                    RONDO_REASON_MALFORMED, __FILE__, __LINE__);
+  }
+  static const char others[] = {'\0', '"', '9', '-', '{', ']', ',', 'a', (char)0xff};
+  for (size_t i = 0; i < length; i++) {
+    const char kept = text[i];
+    text[i] = others[i % sizeof others];
+    if (rondo_graph_read_json(&fixture->allocator.table, text, length, &graph) == RONDO_OK)
+      expect_round_trip(fixture, graph);
+    else
+      assert_null(graph);
+    rondo_graph_free(graph);
+    text[i] = kept;
+  }
+  assert_int_equal(fixture->allocator.live, live);
+  test_free(cut);
+  rondo_text_free(text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      graph_test(test_gx7_round_trip),
+      graph_test(test_round_trip_of_the_deepest),
+      graph_test(test_round_trip_of_hostile_names),
+      graph_test(test_what_is_read),
+      graph_test(test_public_reader),
+      graph_test(test_bad_documents),
+      graph_test(test_bad_nodes),
+      graph_test(test_bad_edges),
+      graph_test(test_bounds),
+      graph_test(test_nesting_bound),
+      graph_test(test_every_byte),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels as data: checks, layout of the arguments, references, grids (B3).
+ */
+#include "unit/graph/graph_tests.h"
+
+static rondo_status try_options(graph_fixture *fixture, const rondo_kernel_options *options) {
+  rondo_kernel *kernel = (rondo_kernel *)(void *)fixture; /* must become NULL */
+  const rondo_status status = rondo_kernel_make(TEST_DEVICE, &fixture->allocator.table, options, &kernel);
+  assert_true((status == RONDO_OK) == (kernel != NULL));
+  rondo_kernel_release(kernel);
+  return status;
+}
+
+static rondo_status try_parameter(graph_fixture *fixture, rondo_parameter parameter) {
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "bad", .params = {RONDO_READS, parameter}};
+  return try_options(fixture, &options);
+}
+
+static void test_bad_options(void **state) {
+  graph_fixture *fixture = *state;
+  const rondo_status bad = RONDO_INVALID_ARGUMENT;
+  expect_error(try_options(fixture, NULL), bad, RONDO_REASON_NULL_ARGUMENT);
+  expect_error(try_options(fixture, &(rondo_kernel_options){.name = NULL}), bad, RONDO_REASON_NULL_ARGUMENT);
+  expect_error(try_options(fixture, &(rondo_kernel_options){.name = ""}), bad, RONDO_REASON_NULL_ARGUMENT);
+  expect_error(try_options(fixture, &(rondo_kernel_options){.struct_size = 3, .name = "k"}), bad,
+               RONDO_REASON_BAD_OPTIONS);
+  const uint32_t short_size = offsetof(rondo_kernel_options, params); /* an older version's, without parameters */
+  expect_ok(try_options(fixture, &(rondo_kernel_options){.struct_size = short_size, .name = "k"}));
+  expect_error(try_options(fixture, &(rondo_kernel_options){.name = "k", .block_threads = 1025}), bad,
+               RONDO_REASON_BAD_SIZE);
+  expect_message("1025");
+  expect_ok(try_options(fixture, &(rondo_kernel_options){.name = "k", .block_threads = 1024}));
+}
+
+static void test_bad_parameters(void **state) {
+  graph_fixture *fixture = *state;
+  const rondo_status bad = RONDO_INVALID_ARGUMENT;
+  expect_error(try_parameter(fixture, (rondo_parameter){0, 4, 4}), bad, RONDO_REASON_BAD_OPTIONS);
+  expect_error(try_parameter(fixture, (rondo_parameter){(rondo_access)5, 4, 4}), bad, RONDO_REASON_BAD_OPTIONS);
+  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 4, 0}), bad, RONDO_REASON_BAD_SIZE);
+  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 4, 3}), bad, RONDO_REASON_BAD_SIZE);
+  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 4, 128}), bad, RONDO_REASON_BAD_SIZE);
+  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_READ, 4, 4}), bad, RONDO_REASON_BAD_SIZE);
+  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, UINT32_MAX, 4}), bad,
+               RONDO_REASON_BAD_SIZE);
+  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 1017, 1}), bad, RONDO_REASON_BAD_SIZE);
+  expect_message("kernel 'bad'");
+  expect_message("1025 bytes");
+  expect_ok(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 1016, 1}));
+  const rondo_kernel_options gap = {RONDO_KERNEL_OPTIONS_INIT, .name = "gap",
+                                    .params = {RONDO_READS, {0}, RONDO_READS}};
+  expect_error(try_options(fixture, &gap), bad, RONDO_REASON_BAD_SIZE);
+  expect_message("gap");
+}
+
+static void test_layout(void **state) {
+  graph_fixture *fixture = *state;
+  static const uint32_t bytes[] = {1, 8, 2, 64, 3, 4}, alignments[] = {1, 8, 2, 64, 1, 4};
+  static const uint32_t offsets[] = {0, 8, 16, 64, 128, 132};
+  rondo_kernel_options options = {.name = "mixed", .cuda_source = "code"};
+  for (size_t i = 0; i < 6; i++) options.params[i] = (rondo_parameter){RONDO_ACCESS_SCALAR, bytes[i], alignments[i]};
+  rondo_kernel *kernel;
+  expect_ok(rondo_kernel_make(NULL, &fixture->allocator.table, &options, &kernel));
+  for (size_t i = 0; i < 6; i++) assert_int_equal(kernel->offsets[i], offsets[i]);
+  assert_int_equal(kernel->argument_bytes, 136);
+  assert_int_equal(kernel->block_threads, 256);
+  assert_string_equal(kernel->cuda_source, "code");
+  assert_string_equal(rondo_kernel_name(kernel), "mixed");
+  assert_ptr_not_equal(rondo_kernel_name(kernel), options.name);
+  size_t count;
+  assert_int_equal(rondo_kernel_parameters(kernel, &count)[3].alignment, 64);
+  assert_int_equal(count, 6);
+  rondo_kernel_release(kernel);
+}
+
+static void test_the_most_parameters(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_kernel_options options = {.name = "many"};
+  for (size_t i = 0; i < RONDO_MAX_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_UPDATES;
+  rondo_kernel *kernel;
+  expect_ok(rondo_kernel_make(NULL, &fixture->allocator.table, &options, &kernel));
+  size_t count;
+  rondo_kernel_parameters(kernel, &count);
+  assert_int_equal(count, RONDO_MAX_PARAMETERS);
+  rondo_kernel_release(kernel);
+}
+
+static void test_null_kernel_is_answered(void **state) {
+  (void)state;
+  size_t count = 1;
+  assert_string_equal(rondo_kernel_name(NULL), "");
+  assert_null(rondo_kernel_parameters(NULL, &count));
+  assert_int_equal(count, 0);
+  assert_null(rondo_kernel_parameters(NULL, NULL));
+  rondo_kernel_release(NULL);
+}
+
+static void count_release(void *driver_data) { ++*(int *)driver_data; }
+
+static void test_references(void **state) {
+  graph_fixture *fixture = *state;
+  int released = 0;
+  rondo_kernel *kernel = make_kernel(fixture, TEST_DEVICE, "held");
+  kernel->driver_data = &released;
+  kernel->driver_release = count_release;
+  rondo_kernel_retain(kernel);
+  rondo_kernel_release(kernel);
+  assert_int_equal(released, 0);
+  assert_string_equal(rondo_kernel_name(kernel), "held");
+  rondo_kernel_release(kernel);
+  assert_int_equal(released, 1);
+}
+
+/* A kernel may be destroyed while graphs use it. */
+static void test_a_node_holds_its_kernel(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_kernel *kernel = make_kernel(fixture, TEST_DEVICE, "short");
+  rondo_node_params params = kernel_params(fixture);
+  params.as.kernel.kernel = kernel;
+  const rondo_node node = add_node(fixture->graph, &params, NULL, 0);
+  rondo_kernel_release(kernel);
+  expect_ok(rondo_graph_get_params(fixture->graph, node, &params));
+  assert_string_equal(rondo_kernel_name(params.as.kernel.kernel), "short");
+}
+
+static void test_grids(void **state) {
+  (void)state;
+  rondo_grid grid;
+  expect_ok(rondo_grid_check("k", (rondo_grid){.x = 3}, &grid));
+  assert_int_equal(grid.x, 3);
+  assert_int_equal(grid.y, 1);
+  assert_int_equal(grid.z, 1);
+  expect_ok(rondo_grid_check("k", (rondo_grid){1u << 20, 1u << 20, 1}, &grid));
+  assert_int_equal(rondo_grid_blocks(grid), UINT64_C(1) << 40);
+  expect_error(rondo_grid_check("k", (rondo_grid){.y = 3}, &grid), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  expect_message("kernel 'k'");
+  const rondo_grid bad[] = {{(1u << 20) + 1, 1u << 20, 1},
+                            {UINT32_MAX, UINT32_MAX, UINT32_MAX},
+                            {1u << 20, 1u << 10, (1u << 10) + 1},
+                            {1u << 31, 1u << 31, 4}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    expect_error(rondo_grid_check("k", bad[i], &grid), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      graph_test(test_bad_options),
+      graph_test(test_bad_parameters),
+      graph_test(test_layout),
+      graph_test(test_the_most_parameters),
+      graph_test(test_null_kernel_is_answered),
+      graph_test(test_references),
+      graph_test(test_a_node_holds_its_kernel),
+      graph_test(test_grids),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

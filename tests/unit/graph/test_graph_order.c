@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ * Topological order, cycles (B6) and ancestors.
+ */
+#include "unit/graph/graph_tests.h"
+
+static void link_slots(rondo_graph *graph, uint32_t from, uint32_t to) {
+  expect_ok(rondo_graph_link_edges(graph, &from, &to, 1));
+}
+
+static void add_many(rondo_graph *graph, size_t count) {
+  for (size_t i = 0; i < count; i++) add_empty(graph, NULL, 0);
+}
+
+/* No node below `slot` was free as well. */
+static void expect_lowest(const uint32_t *waiting, uint32_t slot) {
+  for (uint32_t i = 0; i < slot; i++) assert_int_not_equal(waiting[i], 0);
+}
+
+/* Each node comes once, after what it depends on, the lowest free one first (looked at in small graphs only). */
+static void expect_right_order(const rondo_graph *graph, const uint32_t *order) {
+  const size_t slots = graph->nodes.count;
+  uint32_t *waiting = test_calloc(slots + 1, sizeof *waiting);
+  for (size_t i = 0; i < slots; i++)
+    waiting[i] = graph->nodes.items[i].live ? (uint32_t)graph->nodes.items[i].dependencies.count : UINT32_MAX;
+  for (uint32_t i = 0; i < graph->live_count; i++) {
+    assert_int_equal(waiting[order[i]], 0);
+    if (slots < 100) expect_lowest(waiting, order[i]);
+    waiting[order[i]] = UINT32_MAX;
+    const rondo_slots *dependents = &rondo_graph_at(graph, order[i])->dependents;
+    for (size_t d = 0; d < dependents->count; d++) waiting[dependents->items[d]]--;
+  }
+  test_free(waiting);
+}
+
+static void expect_sorts(const rondo_graph *graph) {
+  uint32_t *order;
+  expect_ok(rondo_graph_order(graph, &order));
+  expect_right_order(graph, order);
+  rondo_release(&graph->allocator, order, graph->live_count, sizeof *order);
+}
+
+static void test_empty_graph(void **state) {
+  graph_fixture *fixture = *state;
+  uint32_t *order;
+  size_t count = 7;
+  expect_ok(rondo_graph_order(fixture->graph, &order));
+  assert_null(order);
+  expect_ok(rondo_graph_sort(fixture->graph, NULL, &count));
+  assert_int_equal(count, 0);
+}
+
+static void test_lowest_number_first(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *graph = fixture->graph;
+  add_many(graph, 6);
+  link_slots(graph, 5, 0);
+  link_slots(graph, 4, 1);
+  link_slots(graph, 0, 2);
+  expect_ok(rondo_graph_erase(graph, 3));
+  static const uint32_t expected[] = {4, 1, 5, 0, 2};
+  rondo_node nodes[6];
+  size_t count = 6;
+  expect_ok(rondo_graph_sort(graph, nodes, &count));
+  assert_int_equal(count, 5);
+  for (size_t i = 0; i < 5; i++) assert_int_equal(rondo_node_number(nodes[i]), expected[i]);
+  assert_int_equal(nodes[5].id, 0);
+  expect_sorts(graph);
+}
+
+static void test_random_graphs(void **state) {
+  graph_fixture *fixture = *state;
+  uint64_t random = 2;
+  for (int round = 0; round < 60; round++) {
+    rondo_graph *graph = make_graph(fixture, "random");
+    const uint32_t count = 1 + random_below(&random, 40);
+    uint32_t rank[40];
+    add_many(graph, count);
+    for (uint32_t i = 0; i < count; i++) rank[i] = random_below(&random, 1000) * 64 + i;
+    for (uint32_t i = 0; i < 3 * count; i++) {
+      const uint32_t a = random_below(&random, count), b = random_below(&random, count);
+      const uint32_t from = rank[a] < rank[b] ? a : b, to = from == a ? b : a;
+      if (a != b) rondo_status_ignore(rondo_graph_link_edges(graph, &from, &to, 1), "some are there already");
+    }
+    if (count > 5) expect_ok(rondo_graph_erase(graph, count / 2));
+    expect_sorts(graph);
+    rondo_graph_free(graph);
+  }
+}
+
+/* Big enough that anything quadratic would be noticed by the test's timeout. */
+static void test_ten_thousand_nodes(void **state) {
+  enum { COUNT = 20000 };
+  graph_fixture *fixture = *state;
+  rondo_graph *line = make_graph(fixture, "line"), *wide = make_graph(fixture, "wide");
+  uint64_t random = 3;
+  rondo_node last = add_empty(line, NULL, 0);
+  const rondo_node root = add_empty(wide, NULL, 0);
+  for (uint32_t i = 1; i < COUNT; i++) last = add_empty(line, &last, 1);
+  for (uint32_t i = 1; i < COUNT; i++) add_empty(wide, &root, 1);
+  for (uint32_t i = 1; i + 1 < COUNT; i++) {
+    const uint32_t to = i + 1 + random_below(&random, COUNT - i - 1);
+    link_slots(wide, to, i); /* against the order of the numbers */
+  }
+  expect_sorts(line);
+  expect_sorts(wide);
+  rondo_graph_free(line);
+  rondo_graph_free(wide);
+}
+
+static void expect_cycle(const rondo_graph *graph, uint32_t node, const char *part) {
+  uint32_t *order = (uint32_t *)1;
+  expect_error(rondo_graph_order(graph, &order), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_null(order);
+  assert_int_equal(rondo_last_error()->node, node);
+  expect_message(part);
+}
+
+static void test_b6_cycles(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *graph = fixture->graph;
+  add_many(graph, 8);
+  link_slots(graph, 0, 1); /* before the cycle */
+  link_slots(graph, 1, 4);
+  link_slots(graph, 4, 6);
+  link_slots(graph, 6, 3);
+  link_slots(graph, 3, 4);
+  link_slots(graph, 6, 2); /* behind the cycle, with lower numbers */
+  link_slots(graph, 2, 7);
+  expect_cycle(graph, 3, "3 -> 4 -> 6 -> 3");
+  expect_message("graph 'test': empty (node 3)");
+  size_t count = 8;
+  rondo_node nodes[8];
+  expect_error(rondo_graph_sort(graph, nodes, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  uint64_t fingerprint;
+  expect_error(rondo_graph_fingerprint(graph, &fingerprint), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  expect_error(rondo_graph_diff(graph, graph, false, NULL, &count), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  const uint32_t from = 6, to = 3;
+  expect_ok(rondo_graph_erase_edges(graph, &from, &to, 1)); /* heals the graph */
+  expect_sorts(graph);
+}
+
+static void test_b6_two_nodes(void **state) {
+  graph_fixture *fixture = *state;
+  add_many(fixture->graph, 2);
+  link_slots(fixture->graph, 0, 1);
+  link_slots(fixture->graph, 1, 0);
+  expect_cycle(fixture->graph, 0, "0 -> 1 -> 0");
+}
+
+static void test_b6_long_cycle(void **state) {
+  graph_fixture *fixture = *state;
+  add_many(fixture->graph, 100);
+  for (uint32_t i = 0; i < 90; i++) link_slots(fixture->graph, 9 + i, i < 89 ? 10 + i : 9);
+  expect_cycle(fixture->graph, 9, "90 nodes around");
+}
+
+/* Whatever node is named: from it a way leads back to it. */
+static void test_b6_named_node_is_on_a_cycle(void **state) {
+  graph_fixture *fixture = *state;
+  uint64_t random = 4;
+  int cycles = 0;
+  for (int round = 0; round < 200; round++) {
+    rondo_graph *graph = make_graph(fixture, "random");
+    add_many(graph, 12);
+    for (int i = 0; i < 14; i++) {
+      const uint32_t from = random_below(&random, 12), to = random_below(&random, 12);
+      rondo_status_ignore(rondo_graph_link_edges(graph, &from, &to, 1),
+                          "some are there already, or lead to themselves");
+    }
+    uint32_t *order;
+    if (rondo_graph_order(graph, &order) != RONDO_OK) {
+      const rondo_graph_node *named = rondo_graph_at(graph, rondo_last_error()->node);
+      const uint32_t number = rondo_last_error()->node;
+      bool marks[12] = {false};
+      expect_ok(rondo_graph_mark_ancestors(graph, named->dependencies.items, named->dependencies.count, marks));
+      assert_true(marks[number]);
+      cycles++;
+    } else {
+      rondo_release(&graph->allocator, order, graph->live_count, sizeof *order);
+    }
+    rondo_graph_free(graph);
+  }
+  assert_true(cycles > 20 && cycles < 180);
+}
+
+/* The order is a graph's own: who instantiates looks into the children. */
+static void test_b6_cycle_in_a_child(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *given = make_graph(fixture, "inner");
+  add_many(given, 2);
+  const rondo_node node = add_child(fixture->graph, given);
+  rondo_graph_free(given);
+  rondo_node_params params;
+  expect_ok(rondo_graph_get_params(fixture->graph, node, &params));
+  link_slots(params.as.child, 0, 1);
+  link_slots(params.as.child, 1, 0);
+  expect_sorts(fixture->graph);
+  expect_cycle(params.as.child, 0, "graph 'inner'");
+}
+
+static void test_ancestors(void **state) {
+  graph_fixture *fixture = *state;
+  rondo_graph *graph = fixture->graph;
+  add_many(graph, 7);
+  link_slots(graph, 0, 2);
+  link_slots(graph, 1, 2);
+  link_slots(graph, 2, 3);
+  link_slots(graph, 2, 4);
+  link_slots(graph, 5, 4);
+  bool marks[7] = {false};
+  expect_ok(rondo_graph_mark_ancestors(graph, (uint32_t[]){3, 3}, 2, marks));
+  static const bool expected[7] = {true, true, true, true, false, false, false};
+  assert_memory_equal(marks, expected, sizeof marks);
+  expect_ok(rondo_graph_mark_ancestors(graph, (uint32_t[]){4}, 1, marks)); /* adds to what is marked */
+  static const bool more[7] = {true, true, true, true, true, true, false};
+  assert_memory_equal(marks, more, sizeof marks);
+  bool none[7] = {false};
+  expect_ok(rondo_graph_mark_ancestors(graph, NULL, 0, none));
+  for (size_t i = 0; i < 7; i++) assert_false(none[i]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      graph_test(test_empty_graph),         graph_test(test_lowest_number_first),
+      graph_test(test_random_graphs),       graph_test(test_ten_thousand_nodes),
+      graph_test(test_b6_cycles),           graph_test(test_b6_two_nodes),
+      graph_test(test_b6_long_cycle),       graph_test(test_b6_named_node_is_on_a_cycle),
+      graph_test(test_b6_cycle_in_a_child), graph_test(test_ancestors),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
