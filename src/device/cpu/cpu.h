@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT
+ * The CPU driver's inside: one page with its objects, so that who touches what can be read in one place.
+ *
+ * A *queue* is a ring of items with one producer (the stream's user) and one consumer at a time: the `owner`, a worker
+ * or a host thread that waits, whoever comes first. A *timeline* is a number that only grows, with those who wait for
+ * it; each queue has one (its items counted), each event-record node one (its launches counted). An event is a point on
+ * a timeline. An *executable* runs by one of two plans: a plain loop over its nodes, or segments handed to all
+ * *participants* (workers and waiting hosts) through work-stealing deques. A kernel with many blocks is a *grid job*
+ * that participants share.
+ *
+ * Waiting never holds a worker: a queue that must wait is put aside (owner = CPU_BLOCKED) and resumed by whoever
+ * advances the timeline. There is no lock and no allocation between a launch and its completion once everything is
+ * warm. Pairs of "store mine, then look at yours" (head/attached, owner/attached, value/waiters, ready/sleepers) are
+ * sequentially consistent on both sides, so that one of the two always sees the other.
+ */
+#ifndef RONDO_DEVICE_CPU_H
+#define RONDO_DEVICE_CPU_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "device/device.h"
+
+typedef struct cpu_device cpu_device;
+typedef struct cpu_queue cpu_queue;
+typedef struct cpu_executable cpu_executable;
+typedef struct cpu_participant cpu_participant;
+
+/* Timelines ------------------------------------------------------------------------------------------------------- */
+
+/* Somebody who goes on when a timeline reaches `target`: a queue (executable is NULL) or a segment of a running
+ * executable. Belongs to that queue or node, and is on at most one list. */
+typedef struct cpu_waiter {
+  struct cpu_waiter *next;
+  uint64_t target;
+  cpu_queue *queue;
+  cpu_executable *executable;
+  uint32_t segment;
+} cpu_waiter;
+
+typedef struct cpu_timeline {
+  _Atomic uint64_t value;        /* only grows; written by one thread at a time */
+  _Atomic(cpu_waiter *) waiters; /* a stack, taken whole */
+  _Atomic uint32_t sleepers;     /* host threads asleep on `signal` */
+  _Atomic uint32_t signal;       /* futex */
+  atomic_uint references;
+  bool stamped; /* event-record nodes of timing events: stamp_ns is the time of the last advance */
+  _Atomic uint64_t stamp_ns;
+  void (*release)(struct cpu_timeline *timeline); /* called with the last reference */
+} cpu_timeline;
+
+/* A point on a timeline; timeline NULL is the past. */
+typedef struct cpu_point {
+  cpu_timeline *timeline;
+  uint64_t value;
+} cpu_point;
+
+void cpu_timeline_init(cpu_timeline *timeline, void (*release)(cpu_timeline *));
+void cpu_timeline_retain(cpu_timeline *timeline);
+void cpu_timeline_release(cpu_timeline *timeline);
+void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value);
+/* True when the point is reached; else the waiter will be fired, perhaps before this returns: the caller must not touch
+ * what the waiter belongs to afterwards. */
+bool cpu_timeline_pass_or_wait(cpu_timeline *timeline, cpu_waiter *waiter);
+/* Sleeps until the timeline may have reached `target`. */
+void cpu_timeline_sleep(cpu_timeline *timeline, uint64_t target);
+static inline bool cpu_point_reached(cpu_point point) {
+  return point.timeline == NULL || atomic_load_explicit(&point.timeline->value, memory_order_acquire) >= point.value;
+}
+/* Replaces *point, with the references. */
+void cpu_point_set(cpu_point *point, cpu_timeline *timeline, uint64_t value);
+
+/* The pool -------------------------------------------------------------------------------------------------------- */
+
+enum {
+  CPU_HOSTS = 16, /* waiting host threads that can work along at once */
+  CPU_MAX_WORKERS = 256,
+  CPU_QUEUE_WORDS = 16,
+  CPU_MAX_QUEUES = 64 * CPU_QUEUE_WORDS,
+  CPU_RUN_BITS = 6,
+  CPU_MAX_RUNS = 1 << CPU_RUN_BITS /* executables running by segments at once */
+};
+
+/* A work-stealing deque (Chase and Lev 2005; orders as in Lê, Pop, Cohen, Nardelli 2013, without stand-alone fences).
+ * An entry stands for segments that are ready: run number, how many, and where they begin in the executable's `ready`
+ * order (cpu_run.c). Only the owner pushes and pops at the bottom; it grows the buffer between runs; old buffers stay
+ * until the pool ends, since a thief may still look into one. */
+typedef struct cpu_deque_buffer {
+  struct cpu_deque_buffer *older;
+  size_t capacity; /* a power of two */
+  _Atomic uint64_t entries[];
+} cpu_deque_buffer;
+
+typedef struct cpu_deque {
+  alignas(RONDO_CACHE_LINE) _Atomic int64_t top;
+  alignas(RONDO_CACHE_LINE) _Atomic int64_t bottom;
+  _Atomic(cpu_deque_buffer *) buffer;
+} cpu_deque;
+
+/* A kernel's blocks being handed out in chunks. `users` keeps the fields from changing under a participant that looks.
+ */
+typedef struct cpu_grid_job {
+  alignas(RONDO_CACHE_LINE) _Atomic uint64_t next; /* first block that nobody has taken */
+  _Atomic uint64_t done;
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t users;
+  _Atomic uint32_t open;
+  _Atomic(cpu_queue *) queue; /* whose work it is */
+  rondo_cpu_function function;
+  void *const *args;
+  rondo_grid grid;
+  uint64_t blocks, chunk;
+} cpu_grid_job;
+
+struct cpu_participant {
+  cpu_deque deque;
+  cpu_grid_job job;
+  alignas(RONDO_CACHE_LINE) cpu_device *device;
+  uint32_t index;
+  uint32_t next_slot;       /* where the next search for a ready queue begins */
+  uint32_t place; /* a worker's processor, when bound: n-th of the process's */
+  int processor;  /* the system's number of it */
+  bool brief;               /* a worker's last look at its queue found little to do */
+  _Atomic uint64_t kernels; /* run by it; written by it alone */
+  _Atomic uint64_t parks;
+};
+
+typedef struct cpu_pool {
+  alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready_summary; /* bit w: ready[w] may have bits */
+  _Atomic uint32_t open_jobs;                               /* grid jobs open now */
+  _Atomic uint32_t active_runs;                             /* executables running by segments now */
+  _Atomic(cpu_waiter *) injected;                           /* segments that may go on */
+  _Atomic bool stop;
+  alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready[CPU_QUEUE_WORDS]; /* bit: that queue wants a worker */
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t sleepers;
+  _Atomic uint32_t epoch; /* futex of parked workers */
+  _Atomic uint64_t wakes;
+  _Atomic uint32_t starter_sleepers;                /* starters of runs that sleep until a run ends */
+  _Atomic uint32_t starter_epoch;                   /* their futex */
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t hosts; /* bit: that host participant is taken */
+  _Atomic uint64_t run_slots;                       /* bit: that run number is taken */
+  _Atomic(cpu_executable *) runs[CPU_MAX_RUNS];
+  _Atomic uint64_t deque_need; /* entries a deque must hold for the largest executable */
+  uint64_t spin_ns;            /* how long an idle thread stays awake */
+  bool bound;                  /* workers are bound to processors, each to one, one processor left to the host */
+  _Atomic uint32_t spare;      /* that one: n-th of the process's processors */
+  _Atomic int host_processor;  /* where a host thread waited last */
+  uint32_t watch_turns;        /* turns of an idle worker between two looks at its queue */
+  uint32_t worker_count;
+  uint32_t participant_count; /* workers first, then hosts */
+  cpu_participant *participants;
+  rondo_thread *threads;
+} cpu_pool;
+
+RONDO_MUST_USE rondo_status cpu_pool_start(cpu_device *device, uint32_t workers);
+void cpu_pool_stop(cpu_device *device);
+/* Wakes one sleeping worker when there is one. */
+void cpu_pool_wake(cpu_pool *pool);
+void cpu_pool_wake_all(cpu_pool *pool);
+/* A participant for a host thread, or NULL when all are taken. */
+cpu_participant *cpu_pool_join(cpu_pool *pool);
+void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
+/* Does a bit of `queue`'s work that is shared now (any queue's when NULL): a grid's blocks, a stolen segment. False
+ * when there was none. */
+bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
+
+/* How long a waiting loop has turned: pauses first, a yield now and then, and after the pool's time it wants to sleep.
+ */
+typedef struct cpu_patience {
+  uint32_t turns;
+  uint64_t since_ns; /* 0: not asked the clock yet */
+} cpu_patience;
+/* One turn; true when it is time to sleep. */
+bool cpu_patience_turn(cpu_patience *patience, uint64_t limit_ns);
+
+/* A host thread that works along tells the workers which processor to leave to it. */
+void cpu_pool_note_host(cpu_pool *pool);
+
+/* Deques (cpu_deque.c) */
+bool cpu_deque_reserve(cpu_device *device, cpu_deque *deque, uint64_t need); /* false: no memory */
+void cpu_deque_free(cpu_device *device, cpu_deque *deque);
+void cpu_deque_push(cpu_deque *deque, uint64_t entry);
+#define CPU_DEQUE_EMPTY UINT64_MAX
+uint64_t cpu_deque_pop(cpu_deque *deque);
+static inline uint32_t cpu_entry_run(uint64_t entry) { return (uint32_t)(entry >> 32) % CPU_MAX_RUNS; }
+/* Takes the oldest entry; only one of run `run` unless that is CPU_ANY_RUN. */
+#define CPU_ANY_RUN UINT32_MAX
+uint64_t cpu_deque_steal(cpu_deque *deque, uint32_t run);
+
+/* Grids (cpu_grid.c): runs all blocks of a kernel, sharing them when it pays. self may be NULL: then alone. */
+void cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
+                  rondo_blocks all);
+bool cpu_grid_join(cpu_participant *owner, const cpu_queue *queue); /* false: nothing to do there */
+
+/* Queues ---------------------------------------------------------------------------------------------------------- */
+
+enum { CPU_GRANULE = 64, CPU_RING_GRANULES = 1024 };
+
+typedef enum cpu_operation {
+  CPU_KERNEL = 1,
+  CPU_WORK,  /* host, copy, fill: as a kernel, not counted as one */
+  CPU_WAIT,  /* for a point on a timeline */
+  CPU_STAMP, /* write the time of a timing event */
+  CPU_GRAPH,
+  CPU_SKIP /* nothing: fills up to the end of the ring */
+} cpu_operation;
+
+struct cpu_event;
+struct cpu_patch_list;
+struct cpu_bindings;
+
+/* The head of an item; a kernel's argument addresses and values follow it. */
+typedef struct cpu_item {
+  uint16_t operation;
+  uint16_t granules;
+  uint32_t number;
+  union {
+    struct {
+      rondo_cpu_function function;
+      void *const *args;
+      rondo_blocks blocks;
+    } work;
+    cpu_point wait; /* holds a reference */
+    struct {
+      struct cpu_event *event; /* holds a reference */
+      uint64_t serial;
+    } stamp;
+    struct {
+      cpu_executable *executable;
+      struct cpu_patch_list *patches; /* to apply first, or NULL */
+      struct cpu_bindings *bindings;  /* what its event-wait nodes wait for, or NULL */
+    } graph;
+  } as;
+} cpu_item;
+
+enum { CPU_DETACHED = 0, CPU_SCHEDULED = 1, CPU_ATTACHED = 2, CPU_DEAD = 3 };
+enum { CPU_FREE = 0, CPU_OWNED = 1, CPU_BLOCKED = 2 };
+
+struct cpu_queue {
+  rondo_queue base;
+  cpu_device *device;
+  char name[32];
+  uint32_t slot; /* its number in the device's table */
+  unsigned char *ring;
+  /* The producer's. */
+  alignas(RONDO_CACHE_LINE) _Atomic uint64_t head; /* granules written */
+  _Atomic uint32_t attached;                       /* whether an awake worker watches the queue */
+  uint64_t tail_seen;
+  _Atomic uint64_t submitted; /* items that count on the timeline; written by the producer alone */
+  _Atomic uint64_t launches;  /* the same */
+  /* The consumer's. */
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t owner;
+  _Atomic uint64_t tail; /* granules consumed; written by the owner */
+  uint64_t completed;    /* items; the owner's */
+  cpu_waiter waiter;     /* for CPU_WAIT and suspended graphs */
+  _Atomic uint32_t run;  /* run number of the graph running by segments, or CPU_ANY_RUN */
+  cpu_timeline timeline; /* references keep this struct, not the ring */
+  _Atomic bool detach;   /* the producer wants the worker to let go */
+  /* The first failure: 0 none, 1 being written, 2 there. */
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t failed;
+  rondo_saved_error failure;
+};
+
+RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *name, rondo_queue **out);
+/* True when there is an item and nobody at it. */
+static inline bool cpu_queue_pending(cpu_queue *queue) {
+  return atomic_load(&queue->head) != atomic_load_explicit(&queue->tail, memory_order_relaxed) &&
+         atomic_load(&queue->owner) == CPU_FREE;
+}
+/* Owns the queue and runs what is in it, at most `budget` items; false when somebody else has it. */
+bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint32_t budget);
+/* Lets the queue, put aside, go on: by a waiter, or by the last segment of a suspended graph. */
+void cpu_queue_resume(cpu_queue *queue);
+void cpu_queue_finish_graph(cpu_queue *queue);
+/* Makes sure that a worker looks at the queue. */
+void cpu_queue_schedule(cpu_queue *queue);
+/* Keeps the calling thread's last error for the next synchronisation, unless one is kept already. */
+void cpu_queue_fail(cpu_queue *queue);
+/* Waits until item number `target` is done, working along. */
+void cpu_queue_await(cpu_queue *queue, uint64_t target);
+RONDO_MUST_USE rondo_status cpu_queue_take_failure(cpu_queue *queue);
+void cpu_queue_retain(cpu_queue *queue);
+void cpu_queue_release(cpu_queue *queue);
+
+/* Waits for a point that need not be a queue's. */
+void cpu_point_await(cpu_device *device, cpu_point point);
+
+/* Work that is no kernel (cpu_work.c): functions of a kernel's form, args[0] points to their description. */
+typedef struct cpu_host_work {
+  rondo_host_node host;
+  const char *name; /* for the message; the owner's */
+  uint32_t number;
+  cpu_queue *const *queue; /* where a failure goes: looked up when it runs */
+} cpu_host_work;
+void cpu_run_nothing(rondo_blocks blocks, void *const *args);
+void cpu_run_host(rondo_blocks blocks, void *const *args);
+void cpu_run_copy(rondo_blocks blocks, void *const *args);
+void cpu_run_fill(rondo_blocks blocks, void *const *args);
+uint64_t cpu_copy_blocks(const rondo_copy *copy);
+uint64_t cpu_fill_blocks(const rondo_fill *fill);
+static inline rondo_blocks cpu_all_blocks(uint64_t count) {
+  /* Copies and fills count blocks beyond 32 bits in y. */
+  const uint32_t x = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+  return (rondo_blocks){0, (size_t)count, {x, 1, 1}};
+}
+
+/* Events (cpu_event.c) -------------------------------------------------------------------------------------------- */
+
+typedef struct cpu_event {
+  rondo_device_event base;
+  cpu_device *device;
+  atomic_uint references; /* the handle's, and one a queued stamp or executable */
+  cpu_point point;        /* completes there */
+  uint64_t records;       /* how often recorded */
+  _Atomic uint64_t stamp_serial;
+  _Atomic uint64_t stamp_ns;
+} cpu_event;
+
+RONDO_MUST_USE rondo_status cpu_event_create(rondo_device *device, bool timing, rondo_device_event **out);
+void cpu_event_retain(cpu_event *event);
+void cpu_event_release(cpu_event *event);
+void cpu_event_stamp(cpu_event *event, uint64_t serial);
+/* A timeline on its own, for event-record nodes. */
+RONDO_MUST_USE rondo_status cpu_timeline_create(cpu_device *device, cpu_timeline **out);
+
+/* Executables (cpu_executable.c: building and changing; cpu_run.c: running) --------------------------------------- */
+
+/* One node, in execution order; all that the plain loop touches. */
+typedef struct cpu_node {
+  rondo_cpu_function function;
+  void *const *args;
+  rondo_blocks blocks;
+} cpu_node;
+
+/* The rest of a node, as it was last set; the caller's side. */
+typedef struct cpu_node_detail {
+  rondo_node_kind kind;
+  uint32_t number;
+  bool enabled;
+  char *name;
+  cpu_node node; /* as it runs when enabled; args point into storage */
+  void *storage; /* argument addresses and values, or the description of other work */
+  size_t storage_bytes;
+  cpu_event *event;       /* event nodes; holds a reference */
+  cpu_timeline *timeline; /* record: counts launches; holds a reference */
+} cpu_node_detail;
+
+#define CPU_NO_WAIT UINT32_MAX
+
+/* A chain of nodes that runs in one go. A cache line of its own: whoever counts its last predecessor down mostly runs
+ * it. */
+typedef struct cpu_segment {
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t pending; /* predecessors not yet done */
+  uint32_t predecessors;
+  uint32_t first, count; /* nodes[first ..] */
+  uint32_t successors_first, successors_end;
+  uint32_t wait; /* it is one event-wait node: its place in the bindings; else CPU_NO_WAIT */
+} cpu_segment;
+
+/* What the event-wait nodes of one launch wait for. */
+typedef struct cpu_bindings {
+  struct cpu_bindings *next;
+  cpu_point points[];
+} cpu_bindings;
+
+/* A node as it runs from some launch on. What it replaces is freed by the caller's side after that. */
+typedef struct cpu_patch {
+  struct cpu_patch *next;
+  uint32_t position;
+  cpu_node node;
+  const char *name;
+  char *old_name;
+  void *old_storage;
+  size_t old_storage_bytes;
+} cpu_patch;
+
+typedef struct cpu_patch_list {
+  struct cpu_patch_list *next; /* on the list of spent ones */
+  cpu_patch *first, **last;
+} cpu_patch_list;
+
+enum { CPU_PLAN_LOOP = 0, CPU_PLAN_SEGMENTS = 1 };
+
+struct cpu_executable {
+  rondo_executable base;
+  cpu_device *device;
+  char *name;
+  size_t node_count, edge_count, kernel_count;
+  cpu_node *nodes;          /* in execution order: segment by segment */
+  const char **names;       /* the same, for traces */
+  uint32_t *position;       /* of lowered node i in nodes */
+  cpu_node_detail *details; /* of lowered node i */
+  /* The plan by segments. */
+  uint32_t segment_count, sources_first, source_count, sink_count, successor_count;
+  cpu_segment *segments;
+  uint32_t *successors;                /* segments: successors of each, and behind them the sources */
+  uint32_t *wait_nodes, *record_nodes; /* lowered indices of the event nodes */
+  uint32_t wait_count, record_count;
+  cpu_waiter *waiters; /* one an event-wait node */
+  bool parallel;       /* more than one participant can find work in it */
+  /* The run that is going on: one at a time, since launches come one after another (L1). */
+  cpu_queue *queue;
+  uint64_t runs_begun;
+  uint32_t run;
+  cpu_bindings *bindings;
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t sinks_left;
+  /* Which plan: measured (cpu_run.c). */
+  alignas(RONDO_CACHE_LINE) uint32_t trial; /* runs since measuring began */
+  uint32_t try_again_at;                    /* measuring begins anew at that run */
+  uint32_t plan;
+  uint64_t best_ns[2];
+  /* The caller's side. */
+  uint64_t launches;
+  cpu_point last;          /* completion of the last launch */
+  cpu_patch_list *changes; /* set, not yet launched with; or NULL */
+  cpu_bindings *free_bindings;
+  _Atomic(cpu_bindings *) spent_bindings;
+  _Atomic(cpu_patch_list *) spent_patches;
+  cpu_executable *next_zombie;
+  uint64_t host_bytes;
+};
+
+RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
+                                                  rondo_executable **out);
+RONDO_MUST_USE rondo_status cpu_queue_launch(rondo_queue *queue, rondo_executable *executable);
+void cpu_executable_free(cpu_executable *executable);
+/* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
+void cpu_executable_reap(cpu_device *device, bool wait);
+void cpu_executable_apply(cpu_executable *executable, cpu_patch_list *patches);
+void cpu_event_record_at(cpu_event *event, cpu_timeline *timeline, uint64_t value);
+
+/* Runs it for `queue`. False: suspended; the last segment finishes the queue's item. */
+bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item);
+/* Runs a stolen or injected segment and what follows from it. */
+void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
+void cpu_run_injected(cpu_pool *pool, cpu_participant *self);
+void cpu_run_record(rondo_blocks blocks, void *const *args);
+
+/* Building (cpu_segments.c): chains of the lowered graph. */
+RONDO_MUST_USE rondo_status cpu_segments_build(cpu_executable *executable, const rondo_lowered_graph *graph);
+void cpu_segments_free(cpu_executable *executable);
+
+/* The device ------------------------------------------------------------------------------------------------------ */
+
+struct cpu_device {
+  rondo_device base;
+  uint32_t index;
+  size_t page_bytes;
+  cpu_pool pool;
+  pthread_mutex_t lock; /* guards queues[], queue_count, zombies; never held over a wait or a callback */
+  _Atomic(cpu_queue *) queues[CPU_MAX_QUEUES];
+  uint32_t queue_count;
+  cpu_executable *zombies; /* destroyed while in flight */
+  uint64_t launches_of_dead_queues;
+  _Atomic uint64_t mapped_bytes, maps;
+};
+
+/* Virtual memory (cpu_memory.c) */
+extern const rondo_driver rondo_cpu_driver;
+rondo_status cpu_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
+rondo_status cpu_unreserve(rondo_device *device, void *address, size_t bytes);
+rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical **out);
+void cpu_physical_destroy(rondo_physical *physical);
+rondo_status cpu_map(rondo_device *device, void *address, rondo_physical *physical);
+rondo_status cpu_unmap(rondo_device *device, void *address, size_t bytes);
+rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rondo_protection protection);
+rondo_status cpu_host_allocate(rondo_device *device, size_t bytes, void **out_address);
+void cpu_host_release(rondo_device *device, void *address, size_t bytes);
+
+#endif

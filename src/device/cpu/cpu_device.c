@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * The CPU driver's front: opening "cpu" and "cpu:N", what a device is, closing it. Devices of one process share
+ * nothing; each has workers and memory of its own. All slots may be called by any thread.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/cpu/cpu.h"
+
+enum { CPU_DEVICES = 16 };
+
+static rondo_status device_synchronize(rondo_device *base) {
+  cpu_device *device = (cpu_device *)base;
+  rondo_status first = RONDO_OK;
+  for (uint32_t slot = 0; slot < CPU_MAX_QUEUES; slot++) {
+    pthread_mutex_lock(&device->lock);
+    cpu_queue *queue = atomic_load_explicit(&device->queues[slot], memory_order_relaxed);
+    if (queue != NULL) cpu_queue_retain(queue);
+    pthread_mutex_unlock(&device->lock);
+    if (queue == NULL) continue;
+    cpu_queue_await(queue, atomic_load_explicit(&queue->submitted, memory_order_acquire));
+    if (first == RONDO_OK) first = cpu_queue_take_failure(queue);
+    cpu_queue_release(queue);
+  }
+  cpu_executable_reap(device, false);
+  return first;
+}
+
+static rondo_status device_close(rondo_device *base) {
+  cpu_device *device = (cpu_device *)base;
+  const rondo_status status = device_synchronize(base);
+  cpu_executable_reap(device, true);
+  cpu_pool_stop(device);
+  pthread_mutex_destroy(&device->lock);
+  const rondo_allocator allocator = base->allocator;
+  rondo_release(&allocator, device, 1, sizeof *device);
+  return status;
+}
+
+/* "model name : ..." of the first processor; the architecture's name where there is none. */
+static void processor_name(char *out, size_t bytes) {
+  char line[256];
+  FILE *file = fopen("/proc/cpuinfo", "re");
+  (void)snprintf(out, bytes, "processor");
+  if (file == NULL) return;
+  while (fgets(line, sizeof line, file) != NULL) {
+    const char *value = strchr(line, ':');
+    if (strncmp(line, "model name", 10) != 0 || value == NULL) continue;
+    (void)snprintf(out, bytes, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+    break;
+  }
+  (void)fclose(file);
+}
+
+static void device_info(const rondo_device *base, rondo_device_info *out) {
+  const cpu_device *device = (const cpu_device *)base;
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  out->index = device->index;
+  (void)snprintf(out->name, sizeof out->name, "%s", base->name);
+  processor_name(out->description, sizeof out->description);
+  out->workers = device->pool.worker_count;
+  out->processors = rondo_processor_count();
+  out->memory_bytes = pages > 0 ? (uint64_t)pages * device->page_bytes : 0;
+  out->page_bytes = device->page_bytes;
+  out->graph_memory = true;
+}
+
+static void device_statistics(const rondo_device *base, rondo_device_statistics *out) {
+  cpu_device *device = (cpu_device *)base;
+  const cpu_pool *pool = &device->pool;
+  for (uint32_t i = 0; i < pool->participant_count; i++) {
+    out->kernels += atomic_load_explicit(&pool->participants[i].kernels, memory_order_relaxed);
+    out->parks += atomic_load_explicit(&pool->participants[i].parks, memory_order_relaxed);
+  }
+  out->wakes = atomic_load_explicit(&pool->wakes, memory_order_relaxed);
+  out->mapped_bytes = atomic_load_explicit(&device->mapped_bytes, memory_order_relaxed);
+  out->maps = atomic_load_explicit(&device->maps, memory_order_relaxed);
+  pthread_mutex_lock(&device->lock);
+  out->launches = device->launches_of_dead_queues;
+  for (uint32_t slot = 0; slot < CPU_MAX_QUEUES; slot++) {
+    const cpu_queue *queue = atomic_load_explicit(&device->queues[slot], memory_order_relaxed);
+    if (queue != NULL) out->launches += atomic_load_explicit(&queue->launches, memory_order_relaxed);
+  }
+  pthread_mutex_unlock(&device->lock);
+}
+
+static rondo_status kernel_check(const rondo_device *device, const rondo_kernel *kernel) {
+  if (kernel->cpu != NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION,
+                    "kernel '%s' has no CPU function and cannot run on device '%s': give one in "
+                    "rondo_kernel_options.cpu",
+                    kernel->name, device->name);
+}
+
+static const rondo_device_ops device_ops = {
+    .close = device_close,
+    .info = device_info,
+    .statistics = device_statistics,
+    .kernel_prepare = NULL,
+    .kernel_check = kernel_check,
+    .queue_create = cpu_queue_create,
+    .event_create = cpu_event_create,
+    .executable_create = cpu_executable_create,
+    .synchronize = device_synchronize,
+    .reserve = cpu_reserve,
+    .unreserve = cpu_unreserve,
+    .physical_create = cpu_physical_create,
+    .physical_destroy = cpu_physical_destroy,
+    .map = cpu_map,
+    .unmap = cpu_unmap,
+    .protect = cpu_protect,
+    .host_allocate = cpu_host_allocate,
+    .host_release = cpu_host_release,
+};
+
+/* "" is 0; else a number without sign or leading zeros, below CPU_DEVICES. */
+static bool parse_index(const char *rest, uint32_t *out) {
+  *out = 0;
+  if (rest[0] == '\0') return true;
+  if (strlen(rest) > 2 || strspn(rest, "0123456789") != strlen(rest)) return false;
+  if (rest[0] == '0' && rest[1] != '\0') return false;
+  *out = (uint32_t)strtoul(rest, NULL, 10);
+  return *out < CPU_DEVICES;
+}
+
+static rondo_status cpu_open(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,
+                             rondo_device **out) {
+  uint32_t index;
+  void *memory;
+  *out = NULL;
+  if (!parse_index(rest, &index)) {
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
+                      "there is no device 'cpu:%s': CPU devices are 'cpu' and 'cpu:0' to 'cpu:%d'", rest,
+                      CPU_DEVICES - 1);
+  }
+  RONDO_TRY(rondo_allocate_aligned(allocator, 1, sizeof(cpu_device), RONDO_CACHE_LINE, &memory));
+  cpu_device *device = memory;
+  device->base.ops = &device_ops;
+  device->base.allocator = *allocator;
+  (void)snprintf(device->base.name, sizeof device->base.name, "cpu:%u", index);
+  device->index = index;
+  device->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+  pthread_mutex_init(&device->lock, NULL);
+  const rondo_status status = cpu_pool_start(device, options->workers);
+  if (status != RONDO_OK) {
+    pthread_mutex_destroy(&device->lock);
+    rondo_release(allocator, device, 1, sizeof *device);
+    return status;
+  }
+  *out = &device->base;
+  return RONDO_OK;
+}
+
+static rondo_status cpu_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
+  *out_name = NULL;
+  *out_unavailable = "";
+  if (index > 0) return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE, "no more CPU devices are listed");
+  *out_name = "cpu";
+  return RONDO_OK;
+}
+
+const rondo_driver rondo_cpu_driver = {.name = "cpu", .open = cpu_open, .enumerate = cpu_enumerate};

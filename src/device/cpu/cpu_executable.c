@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT
+ * Making, changing and freeing executables.
+ *
+ * Two sides share one: the caller's (details, changes, last) and that of whoever runs it (nodes, names, run state). A
+ * change made while nothing is in flight takes effect at once; otherwise it becomes a patch that travels with the next
+ * launch, and launches queued before run as they were (U1). What a patch replaced is freed by the caller's side once it
+ * is spent. An executable destroyed in flight goes to the device's zombies and is freed when its last launch is done.
+ */
+#include <string.h>
+
+#include "device/cpu/cpu.h"
+
+static const rondo_allocator *allocator_of(const cpu_executable *executable) {
+  return &executable->device->base.allocator;
+}
+
+/* Details --------------------------------------------------------------------------------------------------------- */
+
+static size_t align_to(size_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+
+/* Storage that begins with `addresses` argument addresses, and has `bytes` behind them at *out_data. */
+static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses, size_t bytes,
+                                 void **out_data) {
+  const size_t data_at = align_to(addresses * sizeof(void *), CPU_GRANULE);
+  void *memory;
+  RONDO_TRY(rondo_allocate_aligned(allocator_of(executable), 1, data_at + bytes, CPU_GRANULE, &memory));
+  detail->storage = memory;
+  detail->storage_bytes = data_at + bytes;
+  detail->node.args = memory;
+  *out_data = (unsigned char *)memory + data_at;
+  return RONDO_OK;
+}
+
+static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *detail, const rondo_kernel_node *work) {
+  const rondo_kernel *kernel = work->kernel;
+  const rondo_device *device = &executable->device->base;
+  if (kernel->cpu == NULL) return device->ops->kernel_check(device, kernel);
+  void *values;
+  RONDO_TRY(make_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
+  void **args = detail->storage;
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    args[i] = (unsigned char *)values + kernel->offsets[i];
+    memcpy(args[i], work->args[i], kernel->parameters[i].bytes);
+  }
+  detail->node.function = kernel->cpu;
+  detail->node.blocks = (rondo_blocks){0, (size_t)rondo_grid_blocks(work->grid), work->grid};
+  return RONDO_OK;
+}
+
+static rondo_status make_described(cpu_executable *executable, cpu_node_detail *detail, rondo_cpu_function function,
+                                   uint64_t blocks, const void *description, size_t bytes) {
+  void *data;
+  RONDO_TRY(make_storage(executable, detail, 1, bytes, &data));
+  memcpy(data, description, bytes);
+  ((void **)detail->storage)[0] = data;
+  detail->node.function = function;
+  detail->node.blocks = cpu_all_blocks(blocks);
+  return RONDO_OK;
+}
+
+static rondo_status make_record(cpu_executable *executable, cpu_node_detail *detail) {
+  void *data;
+  RONDO_TRY(make_storage(executable, detail, 2, 0, &data));
+  RONDO_TRY(cpu_timeline_create(executable->device, &detail->timeline));
+  detail->timeline->stamped = detail->event->base.timing;
+  ((void **)detail->storage)[0] = detail->timeline;
+  ((void **)detail->storage)[1] = executable;
+  detail->node.function = cpu_run_record;
+  return RONDO_OK;
+}
+
+static rondo_status make_node(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params) {
+  switch (params->kind) {
+    case RONDO_NODE_KERNEL:
+      return make_kernel(executable, detail, &params->as.kernel);
+    case RONDO_NODE_COPY:
+      return make_described(executable, detail, cpu_run_copy, cpu_copy_blocks(&params->as.copy), &params->as.copy,
+                            sizeof params->as.copy);
+    case RONDO_NODE_FILL:
+      return make_described(executable, detail, cpu_run_fill, cpu_fill_blocks(&params->as.fill), &params->as.fill,
+                            sizeof params->as.fill);
+    case RONDO_NODE_HOST: {
+      const cpu_host_work work = {params->as.host, detail->name, detail->number, &executable->queue};
+      return make_described(executable, detail, cpu_run_host, 1, &work, sizeof work);
+    }
+    case RONDO_NODE_EVENT_RECORD:
+      return make_record(executable, detail);
+    default:
+      return RONDO_OK; /* nothing to run: empty, alloc, free, event wait (a segment's business) */
+  }
+}
+
+static void free_detail(cpu_executable *executable, cpu_node_detail *detail) {
+  rondo_release_text(allocator_of(executable), detail->name);
+  rondo_release(allocator_of(executable), detail->storage, 1, detail->storage_bytes);
+  if (detail->event != NULL) cpu_event_release(detail->event);
+  cpu_timeline_release(detail->timeline);
+  *detail = (cpu_node_detail){0};
+}
+
+/* Nothing is left behind on failure. */
+static rondo_status make_detail(cpu_executable *executable, const rondo_lowered_node *node, cpu_node_detail *out) {
+  *out = (cpu_node_detail){
+      .kind = node->params->kind, .number = node->number, .enabled = true, .node = {.function = cpu_run_nothing}};
+  out->node.blocks = cpu_all_blocks(1);
+  rondo_status status = rondo_allocate_text(allocator_of(executable), node->params->name, &out->name);
+  if (status == RONDO_OK && node->event != NULL) {
+    out->event = (cpu_event *)node->event;
+    cpu_event_retain(out->event);
+  }
+  if (status == RONDO_OK) status = make_node(executable, out, node->params);
+  if (status != RONDO_OK) free_detail(executable, out);
+  return status;
+}
+
+static cpu_node running_form(const cpu_node_detail *detail) {
+  cpu_node node = detail->node;
+  if (!detail->enabled) {
+    node.function = cpu_run_nothing;
+    node.blocks = cpu_all_blocks(1);
+  }
+  return node;
+}
+
+/* Changes --------------------------------------------------------------------------------------------------------- */
+
+void cpu_executable_apply(cpu_executable *executable, cpu_patch_list *patches) {
+  for (const cpu_patch *patch = patches->first; patch != NULL; patch = patch->next) {
+    executable->nodes[patch->position] = patch->node;
+    executable->names[patch->position] = patch->name;
+    if (patch->node.blocks.last > 1) executable->parallel = executable->device->pool.participant_count > 1;
+  }
+  executable->trial = 0; /* another plan may be better now */
+  patches->next = atomic_load_explicit(&executable->spent_patches, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak(&executable->spent_patches, &patches->next, patches)) {
+  }
+}
+
+static void free_patches(cpu_executable *executable, cpu_patch_list *list) {
+  const rondo_allocator *allocator = allocator_of(executable);
+  while (list != NULL) {
+    cpu_patch_list *next_list = list->next;
+    for (cpu_patch *patch = list->first; patch != NULL;) {
+      cpu_patch *next = patch->next;
+      rondo_release_text(allocator, patch->old_name);
+      rondo_release(allocator, patch->old_storage, 1, patch->old_storage_bytes);
+      rondo_release(allocator, patch, 1, sizeof *patch);
+      patch = next;
+    }
+    rondo_release(allocator, list, 1, sizeof *list);
+    list = next_list;
+  }
+}
+
+static rondo_status add_patch(cpu_executable *executable, const cpu_patch *patch) {
+  const rondo_allocator *allocator = allocator_of(executable);
+  void *memory;
+  if (executable->changes == NULL) {
+    RONDO_TRY(rondo_allocate(allocator, 1, sizeof(cpu_patch_list), &memory));
+    executable->changes = memory;
+    executable->changes->last = &executable->changes->first;
+  }
+  RONDO_TRY(rondo_allocate(allocator, 1, sizeof *patch, &memory));
+  cpu_patch *kept = memory;
+  *kept = *patch;
+  kept->next = NULL;
+  *executable->changes->last = kept;
+  executable->changes->last = &kept->next;
+  return RONDO_OK;
+}
+
+/* Applies what was changed when no launch is in flight. */
+static void settle(cpu_executable *executable) {
+  if (executable->changes != NULL && cpu_point_reached(executable->last)) {
+    cpu_executable_apply(executable, executable->changes);
+    executable->changes = NULL;
+  }
+  free_patches(executable, atomic_exchange(&executable->spent_patches, NULL));
+}
+
+/* Event nodes change on the caller's side alone: launches read them there. */
+static void change_event(cpu_node_detail *detail, rondo_device_event *event) {
+  cpu_event_retain((cpu_event *)event);
+  cpu_event_release(detail->event);
+  detail->event = (cpu_event *)event;
+}
+
+static rondo_status executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *node) {
+  cpu_executable *executable = (cpu_executable *)base;
+  cpu_node_detail *detail = &executable->details[index];
+  if (node->event != NULL) {
+    change_event(detail, node->event);
+    return RONDO_OK;
+  }
+  cpu_node_detail changed;
+  RONDO_TRY(make_detail(executable, node, &changed));
+  changed.enabled = detail->enabled;
+  const cpu_patch patch = {.position = executable->position[index],
+                           .node = running_form(&changed),
+                           .name = changed.name,
+                           .old_name = detail->name,
+                           .old_storage = detail->storage,
+                           .old_storage_bytes = detail->storage_bytes};
+  const rondo_status status = add_patch(executable, &patch);
+  if (status != RONDO_OK) {
+    free_detail(executable, &changed);
+    return status;
+  }
+  *detail = changed;
+  settle(executable);
+  return RONDO_OK;
+}
+
+static rondo_status executable_set_enabled(rondo_executable *base, size_t index, bool enabled) {
+  cpu_executable *executable = (cpu_executable *)base;
+  cpu_node_detail *detail = &executable->details[index];
+  if (detail->enabled == enabled) return RONDO_OK;
+  detail->enabled = enabled;
+  const cpu_patch patch = {.position = executable->position[index], .node = running_form(detail), .name = detail->name};
+  const rondo_status status = add_patch(executable, &patch);
+  if (status != RONDO_OK) {
+    detail->enabled = !enabled;
+    return status;
+  }
+  settle(executable);
+  return RONDO_OK;
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+static void free_bindings(cpu_executable *executable, cpu_bindings *bindings) {
+  while (bindings != NULL) {
+    cpu_bindings *next = bindings->next;
+    for (uint32_t i = 0; i < executable->wait_count; i++) cpu_timeline_release(bindings->points[i].timeline);
+    rondo_release(allocator_of(executable), bindings, 1, sizeof *bindings + executable->wait_count * sizeof(cpu_point));
+    bindings = next;
+  }
+}
+
+void cpu_executable_free(cpu_executable *executable) {
+  const rondo_allocator *allocator = allocator_of(executable);
+  const size_t count = executable->node_count;
+  if (executable->changes != NULL) {
+    executable->changes->next = NULL;
+    free_patches(executable, executable->changes);
+  }
+  free_patches(executable, atomic_exchange(&executable->spent_patches, NULL));
+  free_bindings(executable, atomic_exchange(&executable->spent_bindings, NULL));
+  free_bindings(executable, executable->free_bindings);
+  if (executable->details != NULL) {
+    for (size_t i = 0; i < count; i++) free_detail(executable, &executable->details[i]);
+  }
+  cpu_timeline_release(executable->last.timeline);
+  cpu_segments_free(executable);
+  rondo_release(allocator, executable->nodes, count, sizeof *executable->nodes);
+  rondo_release(allocator, executable->names, count, sizeof *executable->names);
+  rondo_release(allocator, executable->details, count, sizeof *executable->details);
+  rondo_release(allocator, executable->wait_nodes, count, sizeof *executable->wait_nodes);
+  rondo_release(allocator, executable->record_nodes, count, sizeof *executable->record_nodes);
+  rondo_release(allocator, executable->waiters, executable->wait_count, sizeof *executable->waiters);
+  rondo_release_text(allocator, executable->name);
+  rondo_release(allocator, executable, 1, sizeof *executable);
+}
+
+void cpu_executable_reap(cpu_device *device, bool wait) {
+  pthread_mutex_lock(&device->lock);
+  cpu_executable *list = device->zombies;
+  device->zombies = NULL;
+  pthread_mutex_unlock(&device->lock);
+  cpu_executable *left = NULL;
+  while (list != NULL) {
+    cpu_executable *next = list->next_zombie;
+    if (wait) cpu_point_await(device, list->last);
+    if (cpu_point_reached(list->last)) {
+      cpu_executable_free(list);
+    } else {
+      list->next_zombie = left;
+      left = list;
+    }
+    list = next;
+  }
+  if (left == NULL) return;
+  cpu_executable *last = left;
+  while (last->next_zombie != NULL) last = last->next_zombie;
+  pthread_mutex_lock(&device->lock);
+  last->next_zombie = device->zombies;
+  device->zombies = left;
+  pthread_mutex_unlock(&device->lock);
+}
+
+static void executable_destroy(rondo_executable *base) {
+  cpu_executable *executable = (cpu_executable *)base;
+  cpu_device *device = executable->device;
+  pthread_mutex_lock(&device->lock);
+  executable->next_zombie = device->zombies;
+  device->zombies = executable;
+  pthread_mutex_unlock(&device->lock);
+  cpu_executable_reap(device, false);
+}
+
+static rondo_status executable_synchronize(rondo_executable *base) {
+  cpu_executable *executable = (cpu_executable *)base;
+  cpu_point_await(executable->device, executable->last);
+  return RONDO_OK;
+}
+
+static uint64_t executable_host_bytes(const rondo_executable *base) {
+  const cpu_executable *executable = (const cpu_executable *)base;
+  const uint64_t a_node =
+      sizeof(cpu_node) + sizeof(cpu_node_detail) + sizeof(char *) + sizeof(cpu_segment) + 5 * sizeof(uint32_t);
+  uint64_t bytes = sizeof *executable + executable->node_count * a_node + executable->edge_count * sizeof(uint32_t);
+  for (size_t i = 0; i < executable->node_count; i++)
+    bytes += executable->details[i].storage_bytes + strlen(executable->details[i].name) + 1;
+  return bytes;
+}
+
+static uint64_t executable_device_bytes(const rondo_executable *executable) {
+  (void)executable;
+  return 0;
+}
+
+static const rondo_executable_ops executable_ops = {
+    .destroy = executable_destroy,
+    .set_params = executable_set_params,
+    .set_enabled = executable_set_enabled,
+    .synchronize = executable_synchronize,
+    .host_bytes = executable_host_bytes,
+    .device_bytes = executable_device_bytes,
+};
+
+static rondo_status allocate_nodes(cpu_executable *executable) {
+  const rondo_allocator *allocator = allocator_of(executable);
+  const size_t count = executable->node_count;
+  void *memory;
+  RONDO_TRY(rondo_allocate_aligned(allocator, count, sizeof *executable->nodes, RONDO_CACHE_LINE, &memory));
+  executable->nodes = memory;
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->names, &memory));
+  executable->names = memory;
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->wait_nodes, &memory));
+  executable->wait_nodes = memory;
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->record_nodes, &memory));
+  executable->record_nodes = memory;
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof *executable->details, &memory));
+  executable->details = memory;
+  return RONDO_OK;
+}
+
+static rondo_status make_nodes(cpu_executable *executable, const rondo_lowered_graph *graph) {
+  RONDO_TRY(allocate_nodes(executable));
+  for (size_t i = 0; i < graph->node_count; i++) {
+    cpu_node_detail *detail = &executable->details[i];
+    RONDO_TRY(make_detail(executable, &graph->nodes[i], detail));
+    const uint32_t position = executable->position[i];
+    executable->nodes[position] = detail->node;
+    executable->names[position] = detail->name;
+    if (detail->kind == RONDO_NODE_KERNEL) executable->kernel_count++;
+    if (detail->kind == RONDO_NODE_EVENT_RECORD) executable->record_nodes[executable->record_count++] = (uint32_t)i;
+    if (detail->kind == RONDO_NODE_EVENT_WAIT) executable->wait_nodes[executable->wait_count++] = (uint32_t)i;
+    if (detail->node.blocks.last > 1) executable->parallel = true;
+  }
+  return RONDO_OK;
+}
+
+static uint32_t segment_at(const cpu_executable *executable, uint32_t position) {
+  uint32_t low = 0, high = executable->segment_count - 1;
+  while (low < high) {
+    const uint32_t middle = (low + high + 1) / 2;
+    if (executable->segments[middle].first <= position) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+/* Gives each event-wait node its waiter and its segment its place in the bindings. */
+static rondo_status make_waiters(cpu_executable *executable) {
+  void *memory;
+  RONDO_TRY(rondo_allocate(allocator_of(executable), executable->wait_count, sizeof *executable->waiters, &memory));
+  executable->waiters = memory;
+  for (uint32_t i = 0; i < executable->wait_count; i++) {
+    const uint32_t position = executable->position[executable->wait_nodes[i]];
+    executable->segments[segment_at(executable, position)].wait = i;
+  }
+  return RONDO_OK;
+}
+
+static void raise_deque_need(cpu_pool *pool, uint64_t segments) {
+  uint64_t need = atomic_load(&pool->deque_need);
+  while (need < segments && !atomic_compare_exchange_weak(&pool->deque_need, &need, segments)) {
+  }
+}
+
+rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph *graph, rondo_executable **out) {
+  cpu_device *device = (cpu_device *)base;
+  void *memory;
+  *out = NULL;
+  cpu_executable_reap(device, false);
+  RONDO_TRY(rondo_allocate_aligned(&base->allocator, 1, sizeof(cpu_executable), RONDO_CACHE_LINE, &memory));
+  cpu_executable *executable = memory;
+  executable->base = (rondo_executable){&executable_ops, base};
+  executable->device = device;
+  executable->node_count = graph->node_count;
+  rondo_status status = rondo_allocate_text(&base->allocator, graph->name, &executable->name);
+  if (status == RONDO_OK) status = cpu_segments_build(executable, graph);
+  if (status == RONDO_OK) status = make_nodes(executable, graph);
+  if (status == RONDO_OK) status = make_waiters(executable);
+  if (status != RONDO_OK) {
+    cpu_executable_free(executable);
+    return status;
+  }
+  executable->parallel |= executable->segment_count > 1;
+  executable->parallel &= device->pool.participant_count > 1;
+  raise_deque_need(&device->pool, executable->segment_count);
+  *out = &executable->base;
+  return RONDO_OK;
+}

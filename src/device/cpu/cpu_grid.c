@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * Splitting the blocks of one kernel over participants. The one whose kernel it is runs a first piece alone and times
+ * it; if what is left is longer than sharing costs, it opens its grid job, from which all take chunks by one counter.
+ *
+ * A participant that looks at a job first adds itself to `users`, then checks that the job is open; the owner closes
+ * it, then waits until nobody uses it, before the job's fields change. Both sides are sequentially consistent.
+ */
+#include "base/clock.h"
+#include "device/cpu/cpu.h"
+
+enum {
+  PIECES = 256,            /* the first piece is this part of the grid, chunks twice that */
+  SHARE_FROM_NS = 1500,    /* less than this is done sooner alone */
+  WAKE_FROM_NS = 40 * 1000 /* waking a parked worker pays from here on */
+};
+
+static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void *const *args, rondo_grid grid,
+                            uint64_t blocks, uint64_t chunk) {
+  uint64_t mine = 0, first;
+  while ((first = atomic_fetch_add_explicit(&job->next, chunk, memory_order_relaxed)) < blocks) {
+    const uint64_t last = blocks - first < chunk ? blocks : first + chunk;
+    function((rondo_blocks){(size_t)first, (size_t)last, grid}, args);
+    mine += last - first;
+  }
+  return mine;
+}
+
+bool cpu_grid_join(cpu_participant *owner, const cpu_queue *queue) {
+  cpu_grid_job *job = &owner->job;
+  if (atomic_load_explicit(&job->open, memory_order_relaxed) == 0) return false;
+  atomic_fetch_add(&job->users, 1);
+  uint64_t mine = 0;
+  if (atomic_load(&job->open) != 0 &&
+      (queue == NULL || atomic_load_explicit(&job->queue, memory_order_relaxed) == queue)) {
+    mine = take_chunks(job, job->function, job->args, job->grid, job->blocks, job->chunk);
+    if (mine > 0) atomic_fetch_add_explicit(&job->done, mine, memory_order_release);
+  }
+  atomic_fetch_sub(&job->users, 1);
+  return mine > 0;
+}
+
+static void share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
+                  rondo_blocks rest, uint64_t rest_ns) {
+  cpu_pool *pool = &self->device->pool;
+  cpu_grid_job *job = &self->job;
+  const uint64_t count = rest.last - rest.first;
+  job->function = function;
+  job->args = args;
+  job->grid = rest.grid;
+  job->blocks = rest.last;
+  job->chunk = count / (PIECES / 2) + 1;
+  atomic_store_explicit(&job->next, rest.first, memory_order_relaxed);
+  atomic_store_explicit(&job->done, 0, memory_order_relaxed);
+  atomic_store_explicit(&job->queue, queue, memory_order_relaxed);
+  atomic_store(&job->open, 1);
+  atomic_fetch_add(&pool->open_jobs, 1);
+  if (rest_ns >= WAKE_FROM_NS) cpu_pool_wake(pool);
+  const uint64_t mine = take_chunks(job, function, args, rest.grid, rest.last, job->chunk);
+  atomic_fetch_sub(&pool->open_jobs, 1);
+  atomic_store(&job->open, 0);
+  cpu_patience patience = {0};
+  while (atomic_load(&job->users) != 0 || atomic_load_explicit(&job->done, memory_order_acquire) + mine != count) {
+    (void)cpu_patience_turn(&patience, UINT64_MAX);
+  }
+}
+
+void cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
+                  rondo_blocks all) {
+  const uint64_t count = all.last - all.first;
+  if (count < 2 || self->device->pool.participant_count < 2) {
+    function(all, args);
+    return;
+  }
+  const uint64_t piece = count / PIECES + 1;
+  const uint64_t begun = rondo_clock_ns();
+  function((rondo_blocks){all.first, all.first + (size_t)piece, all.grid}, args);
+  if (piece == count) return;
+  const uint64_t spent = rondo_clock_ns() - begun;
+  const rondo_blocks rest = {all.first + (size_t)piece, all.last, all.grid};
+  const uint64_t rest_ns = (uint64_t)((double)spent * (double)(count - piece) / (double)piece);
+  if (rest_ns < SHARE_FROM_NS) {
+    function(rest, args);
+  } else {
+    share(self, queue, function, args, rest, rest_ns);
+  }
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Virtual memory of a CPU device: address space is reserved without access; physical memory is an anonymous file
+ * (memfd), mapped shared, so that several addresses can show the same bytes. Unmapping maps the reservation back over
+ * the range and never leaves a hole, in which another thread's mapping could land. Files do not outlive exec, mappings
+ * are not inherited by fork. All thread-safe.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device/cpu/cpu.h"
+
+typedef struct cpu_physical {
+  rondo_physical base;
+  int file;
+} cpu_physical;
+
+enum { RESERVATION = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+
+static rondo_status fail_mapping(int error, const char *what, size_t bytes) {
+  char size[RONDO_SIZE_TEXT];
+  return rondo_fail_errno(RONDO_OUT_OF_MEMORY, error,
+                          "%s of %s failed: give memory back, or look at the limits on address space (ulimit -v) and "
+                          "mappings (vm.max_map_count)",
+                          what, rondo_size_text(size, bytes));
+}
+
+rondo_status cpu_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {
+  const size_t page = ((cpu_device *)base)->page_bytes;
+  size_t padded;
+  *out_address = NULL;
+  if (alignment < page) alignment = page;
+  if (!rondo_checked_add(bytes, alignment - page, &padded))
+    return fail_mapping(ENOMEM, "reserving address space", bytes);
+  char *start = mmap(NULL, padded, PROT_NONE, RESERVATION, -1, 0);
+  if (start == MAP_FAILED) return fail_mapping(errno, "reserving address space", bytes);
+  char *aligned = (char *)(((uintptr_t)start + alignment - 1) & ~(uintptr_t)(alignment - 1));
+  if (aligned > start) (void)munmap(start, (size_t)(aligned - start));
+  const size_t behind = padded - bytes - (size_t)(aligned - start);
+  if (behind > 0) (void)munmap(aligned + bytes, behind);
+  *out_address = aligned;
+  return RONDO_OK;
+}
+
+rondo_status cpu_unreserve(rondo_device *device, void *address, size_t bytes) {
+  (void)device;
+  if (munmap(address, bytes) != 0) return fail_mapping(errno, "giving back address space", bytes);
+  return RONDO_OK;
+}
+
+rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical **out) {
+  void *memory;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(cpu_physical), &memory));
+  cpu_physical *physical = memory;
+  physical->base = (rondo_physical){device, bytes};
+  physical->file = memfd_create("rondo", MFD_CLOEXEC);
+  int error = physical->file < 0 ? errno : 0;
+  if (error == 0 && (bytes > INT64_MAX || ftruncate(physical->file, (off_t)bytes) != 0)) {
+    error = bytes > INT64_MAX ? ENOMEM : errno;
+    (void)close(physical->file);
+  }
+  if (error != 0) {
+    rondo_release(&device->allocator, physical, 1, sizeof *physical);
+    return fail_mapping(error, "making physical memory", bytes);
+  }
+  *out = &physical->base;
+  return RONDO_OK;
+}
+
+void cpu_physical_destroy(rondo_physical *base) {
+  cpu_physical *physical = (cpu_physical *)base;
+  (void)close(physical->file);
+  rondo_release(&base->device->allocator, physical, 1, sizeof *physical);
+}
+
+rondo_status cpu_map(rondo_device *base, void *address, rondo_physical *physical) {
+  cpu_device *device = (cpu_device *)base;
+  const int file = ((cpu_physical *)physical)->file;
+  void *mapped = mmap(address, physical->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  if (mapped == MAP_FAILED) return fail_mapping(errno, "mapping", physical->bytes);
+  (void)madvise(address, physical->bytes, MADV_DONTFORK);
+  atomic_fetch_add_explicit(&device->mapped_bytes, physical->bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit(&device->maps, 1, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+rondo_status cpu_unmap(rondo_device *base, void *address, size_t bytes) {
+  cpu_device *device = (cpu_device *)base;
+  if (mmap(address, bytes, PROT_NONE, RESERVATION | MAP_FIXED, -1, 0) == MAP_FAILED)
+    return fail_mapping(errno, "unmapping", bytes);
+  atomic_fetch_sub_explicit(&device->mapped_bytes, bytes, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rondo_protection protection) {
+  (void)device;
+  int access = PROT_NONE;
+  if (protection != RONDO_PROTECT_NONE) access = PROT_READ;
+  if (protection == RONDO_PROTECT_READ_WRITE) access = PROT_READ | PROT_WRITE;
+  if (mprotect(address, bytes, access) != 0) return fail_mapping(errno, "changing the protection", bytes);
+  return RONDO_OK;
+}
+
+rondo_status cpu_host_allocate(rondo_device *device, size_t bytes, void **out_address) {
+  return rondo_allocate_aligned(&device->allocator, 1, bytes, 256, out_address);
+}
+
+void cpu_host_release(rondo_device *device, void *address, size_t bytes) {
+  rondo_release(&device->allocator, address, 1, bytes);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT
+ * The workers of a CPU device, and how they find work: queues that are ready, segments of running graphs, grids that
+ * are shared. A worker stays attached to the queue it served last and watches it, so that the next launch needs no
+ * wake-up; idle, it pauses, yields now and then, and after spin_ns parks. Before it parks it lets its queue go and
+ * looks once more at everything, counted among the sleepers: whoever makes work ready looks at that count afterwards.
+ */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/options.h"
+#include "device/cpu/cpu.h"
+
+enum { TURNS_A_YIELD = 64, QUEUE_BUDGET = 64, WATCH_NS = 400 };
+
+bool cpu_patience_turn(cpu_patience *patience, uint64_t limit_ns) {
+  if (++patience->turns % TURNS_A_YIELD != 0) {
+    rondo_relax();
+    return false;
+  }
+  rondo_yield();
+  const uint64_t now = rondo_clock_ns();
+  if (patience->since_ns == 0) patience->since_ns = now;
+  return now - patience->since_ns >= limit_ns;
+}
+
+void cpu_pool_note_host(cpu_pool *pool) {
+  const int processor = rondo_processor_now();
+  if (atomic_load_explicit(&pool->host_processor, memory_order_relaxed) != processor)
+    atomic_store_explicit(&pool->host_processor, processor, memory_order_relaxed);
+}
+
+void cpu_pool_wake(cpu_pool *pool) {
+  if (atomic_load(&pool->sleepers) == 0) return;
+  atomic_fetch_add(&pool->epoch, 1);
+  atomic_fetch_add_explicit(&pool->wakes, 1, memory_order_relaxed);
+  rondo_futex_wake(&pool->epoch, 1);
+}
+
+void cpu_pool_wake_all(cpu_pool *pool) {
+  atomic_fetch_add(&pool->epoch, 1);
+  rondo_futex_wake(&pool->epoch, UINT32_MAX);
+}
+
+cpu_participant *cpu_pool_join(cpu_pool *pool) {
+  uint32_t taken = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
+  while (taken != (1u << CPU_HOSTS) - 1) {
+    const uint32_t bit = ~taken & (taken + 1);
+    if (atomic_compare_exchange_weak_explicit(&pool->hosts, &taken, taken | bit, memory_order_acquire,
+                                              memory_order_relaxed))
+      return &pool->participants[pool->worker_count + (uint32_t)__builtin_ctz(bit)];
+  }
+  return NULL;
+}
+
+void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant) {
+  if (participant == NULL) return;
+  const uint32_t bit = 1u << (participant->index - pool->worker_count);
+  atomic_fetch_and_explicit(&pool->hosts, ~bit, memory_order_release);
+}
+
+/* The participant behind `index` that may have work to share: workers, then the hosts that work along now. */
+static uint32_t next_participant(const cpu_pool *pool, uint32_t hosts, uint32_t index) {
+  if (++index < pool->worker_count) return index;
+  const uint32_t behind = index - pool->worker_count;
+  const uint32_t left = behind < CPU_HOSTS ? hosts >> behind : 0;
+  return left == 0 ? 0 : index + (uint32_t)__builtin_ctz(left);
+}
+
+static bool help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
+  if (atomic_load_explicit(&pool->open_jobs, memory_order_relaxed) == 0) return false;
+  const uint32_t hosts = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
+  uint32_t other = self->index;
+  while ((other = next_participant(pool, hosts, other)) != self->index) {
+    if (cpu_grid_join(&pool->participants[other], queue)) return true;
+  }
+  return false;
+}
+
+static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
+  if (atomic_load_explicit(&pool->active_runs, memory_order_relaxed) == 0) return false;
+  uint32_t run = CPU_ANY_RUN;
+  if (queue != NULL && (run = atomic_load_explicit(&queue->run, memory_order_relaxed)) == CPU_ANY_RUN) return false;
+  if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return false;
+  const uint32_t hosts = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
+  uint32_t victim = self->index;
+  while ((victim = next_participant(pool, hosts, victim)) != self->index) {
+    const uint64_t entry = cpu_deque_steal(&pool->participants[victim].deque, run);
+    if (entry == CPU_DEQUE_EMPTY) continue;
+    cpu_run_entry(pool, self, entry);
+    return true;
+  }
+  return false;
+}
+
+bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
+  return help_grid(pool, self, queue) || help_run(pool, self, queue);
+}
+
+/* Takes the next ready queue behind the one taken last. */
+static cpu_queue *take_ready(cpu_device *device, cpu_participant *self) {
+  cpu_pool *pool = &device->pool;
+  for (uint32_t n = 0; n <= CPU_QUEUE_WORDS; n++) {
+    const uint32_t start = n == 0 ? self->next_slot % 64 : 0;
+    const uint32_t word = (self->next_slot / 64 + n) % CPU_QUEUE_WORDS;
+    uint64_t bits = atomic_load(&pool->ready[word]) & (UINT64_MAX << start);
+    while (bits != 0) {
+      const uint64_t bit = bits & (~bits + 1);
+      const uint64_t before = atomic_fetch_and(&pool->ready[word], ~bit);
+      if (before & bit) {
+        const uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bit);
+        self->next_slot = (slot + 1) % CPU_MAX_QUEUES;
+        return atomic_load(&device->queues[slot]);
+      }
+      bits &= ~bit;
+    }
+  }
+  return NULL;
+}
+
+/* Clears the summary of words that are empty, and looks again, so that no bit is overlooked. */
+static void tidy_summary(cpu_pool *pool) {
+  uint64_t words = atomic_load(&pool->ready_summary);
+  while (words != 0) {
+    const uint32_t word = (uint32_t)__builtin_ctzll(words);
+    const uint64_t bit = UINT64_C(1) << word;
+    words &= ~bit;
+    if (atomic_load(&pool->ready[word]) != 0) continue;
+    atomic_fetch_and(&pool->ready_summary, ~bit);
+    if (atomic_load(&pool->ready[word]) != 0) atomic_fetch_or(&pool->ready_summary, bit);
+  }
+}
+
+static void attach(cpu_queue *queue) {
+  cpu_queue_retain(queue);
+  atomic_store(&queue->attached, CPU_ATTACHED);
+}
+
+static void let_go(cpu_queue **inout_queue) {
+  cpu_queue *queue = *inout_queue;
+  if (queue == NULL) return;
+  *inout_queue = NULL;
+  atomic_store(&queue->attached, CPU_DETACHED);
+  if (cpu_queue_pending(queue)) cpu_queue_schedule(queue);
+  cpu_queue_release(queue);
+}
+
+static bool switch_queue(cpu_device *device, cpu_participant *self, cpu_queue **inout_queue) {
+  if (atomic_load_explicit(&device->pool.ready_summary, memory_order_relaxed) == 0) return false;
+  cpu_queue *next = take_ready(device, self);
+  tidy_summary(&device->pool);
+  if (next == NULL) return false;
+  let_go(inout_queue);
+  attach(next);
+  *inout_queue = next;
+  return true;
+}
+
+/* Looks at the queue that the worker watches; false when there was nothing to do. */
+static bool watch(cpu_device *device, cpu_participant *self, cpu_queue **inout_queue) {
+  cpu_queue *queue = *inout_queue;
+  if (queue == NULL) return false;
+  if (atomic_load_explicit(&queue->detach, memory_order_relaxed)) {
+    let_go(inout_queue);
+    return false;
+  }
+  if (!cpu_queue_pending(queue)) return false;
+  const uint64_t begun = rondo_clock_ns();
+  if (!cpu_queue_drain(queue, self, QUEUE_BUDGET)) return false;
+  self->brief = rondo_clock_ns() - begun < WATCH_NS;
+  (void)switch_queue(device, self, inout_queue);
+  return true;
+}
+
+/* One look at everything a worker can do; false when there was nothing. The watched queue is looked at in some turns
+ * only: each look takes its lines from the thread that launches, which mostly waits next and then runs the work itself.
+ */
+static bool work_once(cpu_device *device, cpu_participant *self, uint32_t turn, cpu_queue **inout_queue) {
+  cpu_pool *pool = &device->pool;
+  if (turn % pool->watch_turns == 0 && watch(device, self, inout_queue)) return true;
+  if (switch_queue(device, self, inout_queue)) return true;
+  if (cpu_pool_help(pool, self, NULL)) return true;
+  if (atomic_load_explicit(&pool->injected, memory_order_relaxed) == NULL) return false;
+  cpu_run_injected(pool, self);
+  return true;
+}
+
+static void park(cpu_device *device, cpu_participant *self, cpu_queue **inout_queue) {
+  cpu_pool *pool = &device->pool;
+  let_go(inout_queue);
+  atomic_fetch_add(&pool->sleepers, 1);
+  const uint32_t epoch = atomic_load(&pool->epoch);
+  tidy_summary(pool);
+  if (atomic_load(&pool->ready_summary) == 0 && atomic_load(&pool->injected) == NULL && !atomic_load(&pool->stop)) {
+    atomic_fetch_add_explicit(&self->parks, 1, memory_order_relaxed);
+    rondo_futex_wait(&pool->epoch, epoch);
+  }
+  atomic_fetch_sub(&pool->sleepers, 1);
+}
+
+static void take_place(const cpu_pool *pool, cpu_participant *self) {
+  if (!pool->bound) return;
+  self->processor = rondo_processor_at(self->place);
+  (void)rondo_thread_bind((rondo_thread){pthread_self()}, self->place); /* refused: it runs anywhere, only slower */
+}
+
+/* A host thread waits on this worker's processor, where both would stand in each other's way while another is idle
+ * (kernels do pack threads so): the worker moves to the spare one, and leaves its own to the host. */
+static void make_way(cpu_pool *pool, cpu_participant *self) {
+  if (!pool->bound || atomic_load_explicit(&pool->host_processor, memory_order_relaxed) != self->processor) return;
+  self->place = atomic_exchange(&pool->spare, self->place);
+  take_place(pool, self);
+}
+
+static void *worker_main(void *argument) {
+  cpu_participant *self = argument;
+  cpu_device *device = self->device;
+  cpu_queue *queue = NULL;
+  cpu_patience patience = {0};
+  take_place(&device->pool, self);
+  while (!atomic_load_explicit(&device->pool.stop, memory_order_relaxed)) {
+    if (work_once(device, self, patience.turns, &queue)) {
+      patience = (cpu_patience){.turns = self->brief ? 1 : 0}; /* after brief work let the producer get ahead */
+      self->brief = false;
+    } else if (cpu_patience_turn(&patience, device->pool.spin_ns)) {
+      park(device, self, &queue);
+      patience = (cpu_patience){0};
+    }
+    if (patience.turns % TURNS_A_YIELD == 0) make_way(&device->pool, self);
+  }
+  let_go(&queue);
+  return NULL;
+}
+
+/* Turns of an idle worker between two looks at its queue: about WATCH_NS, pauses differ tenfold between processors. */
+static uint32_t measure_watch_turns(void) {
+  enum { PAUSES = 256 };
+  const uint64_t begun = rondo_clock_ns();
+  for (int i = 0; i < PAUSES; i++) rondo_relax();
+  const uint64_t spent = rondo_clock_ns() - begun;
+  const uint64_t turns = spent == 0 ? WATCH_NS : (uint64_t)WATCH_NS * PAUSES / spent;
+  return turns < 1 ? 1 : (turns > TURNS_A_YIELD / 2 ? TURNS_A_YIELD / 2 : (uint32_t)turns);
+}
+
+static uint32_t choose_worker_count(uint32_t asked) {
+  uint64_t count = asked != 0 ? asked : rondo_option_number(RONDO_OPTION_CPU_WORKERS);
+  if (count == 0) count = rondo_processor_count() - 1;
+  if (count == 0) count = 1;
+  return (uint32_t)count;
+}
+
+static rondo_status make_participants(cpu_device *device) {
+  cpu_pool *pool = &device->pool;
+  void *memory;
+  RONDO_TRY(rondo_allocate_aligned(&device->base.allocator, pool->participant_count, sizeof(cpu_participant),
+                                   RONDO_CACHE_LINE, &memory));
+  pool->participants = memory;
+  for (uint32_t i = 0; i < pool->participant_count; i++) {
+    pool->participants[i].device = device;
+    pool->participants[i].index = i;
+    pool->participants[i].place = i + 1 + device->index;
+  }
+  RONDO_TRY(rondo_allocate(&device->base.allocator, pool->worker_count, sizeof(rondo_thread), &memory));
+  pool->threads = memory;
+  return RONDO_OK;
+}
+
+rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
+  cpu_pool *pool = &device->pool;
+  const uint32_t want = choose_worker_count(workers);
+  if (want > CPU_MAX_WORKERS) {
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                      "device '%s': %u workers; at most %d are possible: set fewer in the options or RONDO_CPU_WORKERS",
+                      device->base.name, want, CPU_MAX_WORKERS);
+  }
+  pool->spin_ns = rondo_option_number(RONDO_OPTION_CPU_SPIN_US) * 1000;
+  pool->watch_turns = measure_watch_turns();
+  atomic_store(&pool->deque_need, 1);
+  pool->participant_count = want + CPU_HOSTS;
+  pool->worker_count = want;
+  rondo_status status = make_participants(device);
+  pool->bound = rondo_option_flag(RONDO_OPTION_CPU_BIND) && want < rondo_processor_count();
+  atomic_store(&pool->spare, device->index);
+  atomic_store(&pool->host_processor, -1);
+  for (uint32_t i = 0; status == RONDO_OK && i < want; i++) {
+    char name[32];
+    (void)snprintf(name, sizeof name, "rondo-%u-%u", device->index, i);
+    status = rondo_thread_start(&pool->threads[i], name, worker_main, &pool->participants[i]);
+    if (status != RONDO_OK) {
+      pool->worker_count = i; /* as many as there are to join */
+    }
+  }
+  if (status != RONDO_OK) cpu_pool_stop(device);
+  return status;
+}
+
+void cpu_pool_stop(cpu_device *device) {
+  cpu_pool *pool = &device->pool;
+  atomic_store(&pool->stop, true);
+  cpu_pool_wake_all(pool);
+  if (pool->threads != NULL) {
+    for (uint32_t i = 0; i < pool->worker_count; i++) rondo_thread_join(pool->threads[i]);
+  }
+  if (pool->participants != NULL) {
+    for (uint32_t i = 0; i < pool->participant_count; i++) cpu_deque_free(device, &pool->participants[i].deque);
+  }
+  const uint32_t workers = pool->participant_count - CPU_HOSTS;
+  rondo_release(&device->base.allocator, pool->threads, workers, sizeof(rondo_thread));
+  rondo_release(&device->base.allocator, pool->participants, pool->participant_count, sizeof(cpu_participant));
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT
+ * Queues: a ring of items, written by the stream's user, consumed by one owner at a time.
+ *
+ * Handing over is writing the item, one sequentially consistent store of `head`, and a look whether a worker watches;
+ * only when none does is one asked for. A host thread that waits takes the ownership itself when it is free, so a
+ * launch followed by a wait needs no other thread. The ring is freed when all is consumed and nobody owns the queue;
+ * the struct goes with the last reference to its timeline.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "device/cpu/cpu.h"
+
+/* The consumer's side --------------------------------------------------------------------------------------------- */
+
+static cpu_item *item_at(cpu_queue *queue, uint64_t granule) {
+  return (cpu_item *)(void *)(queue->ring + granule % CPU_RING_GRANULES * CPU_GRANULE);
+}
+
+/* The item at the tail is done. */
+static void consume(cpu_queue *queue, const cpu_item *item) {
+  const bool counts = item->operation != CPU_SKIP;
+  const uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed) + item->granules;
+  atomic_store_explicit(&queue->tail, tail, memory_order_release);
+  if (counts) cpu_timeline_advance(&queue->timeline, ++queue->completed);
+}
+
+/* True when the point is reached; else the queue is put aside and must not be touched any more. */
+static bool pass(cpu_queue *queue, const cpu_item *item) {
+  if (cpu_point_reached(item->as.wait)) return true;
+  cpu_timeline *timeline = item->as.wait.timeline;
+  queue->waiter = (cpu_waiter){.target = item->as.wait.value, .queue = queue};
+  atomic_store(&queue->owner, CPU_BLOCKED);
+  if (!cpu_timeline_pass_or_wait(timeline, &queue->waiter)) return false;
+  atomic_store(&queue->owner, CPU_OWNED);
+  return true;
+}
+
+static void count_kernels(cpu_participant *self, uint64_t kernels) {
+  const uint64_t before = atomic_load_explicit(&self->kernels, memory_order_relaxed);
+  atomic_store_explicit(&self->kernels, before + kernels, memory_order_relaxed);
+}
+
+/* False when the queue was put aside. */
+static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
+  switch ((cpu_operation)item->operation) {
+    case CPU_KERNEL:
+      count_kernels(self, 1);
+      cpu_grid_run(self, queue, item->as.work.function, item->as.work.args, item->as.work.blocks);
+      return true;
+    case CPU_WORK:
+      cpu_grid_run(self, queue, item->as.work.function, item->as.work.args, item->as.work.blocks);
+      return true;
+    case CPU_WAIT:
+      if (!pass(queue, item)) return false;
+      cpu_timeline_release(item->as.wait.timeline);
+      return true;
+    case CPU_STAMP:
+      cpu_event_stamp(item->as.stamp.event, item->as.stamp.serial);
+      cpu_event_release(item->as.stamp.event);
+      return true;
+    case CPU_GRAPH:
+      count_kernels(self, item->as.graph.executable->kernel_count);
+      return cpu_executable_run(item->as.graph.executable, queue, self, item);
+    case CPU_SKIP:
+      return true;
+  }
+  return true;
+}
+
+/* Runs what is in the queue now; false when it was put aside. */
+static bool run_batch(cpu_queue *queue, cpu_participant *self, uint32_t budget) {
+  const uint64_t head = atomic_load(&queue->head);
+  uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
+  for (; budget > 0 && tail != head; budget--) {
+    cpu_item *item = item_at(queue, tail);
+    if (!run_item(queue, self, item)) return false;
+    consume(queue, item);
+    tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
+  }
+  return true;
+}
+
+/* Nothing needs to be looked at again after the ownership is given back: whoever published an item meanwhile has seen
+ * to it that a worker is attached or scheduled. */
+bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint32_t budget) {
+  uint32_t expected = CPU_FREE;
+  if (!atomic_compare_exchange_strong(&queue->owner, &expected, CPU_OWNED)) return false;
+  if (run_batch(queue, self, budget)) atomic_store(&queue->owner, CPU_FREE);
+  return true;
+}
+
+void cpu_queue_resume(cpu_queue *queue) {
+  cpu_queue_retain(queue); /* once it is free, its user may finish and destroy it */
+  atomic_store(&queue->owner, CPU_FREE);
+  if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
+  cpu_queue_release(queue);
+}
+
+void cpu_queue_finish_graph(cpu_queue *queue) {
+  cpu_queue_retain(queue);
+  consume(queue, item_at(queue, atomic_load_explicit(&queue->tail, memory_order_relaxed)));
+  cpu_queue_resume(queue);
+  cpu_queue_release(queue);
+}
+
+void cpu_queue_schedule(cpu_queue *queue) {
+  uint32_t expected = CPU_DETACHED;
+  if (!atomic_compare_exchange_strong(&queue->attached, &expected, CPU_SCHEDULED)) return;
+  cpu_pool *pool = &queue->device->pool;
+  const uint32_t word = queue->slot / 64;
+  atomic_fetch_or(&pool->ready[word], UINT64_C(1) << queue->slot % 64);
+  atomic_fetch_or(&pool->ready_summary, UINT64_C(1) << word);
+  cpu_pool_wake(pool);
+}
+
+/* Failures -------------------------------------------------------------------------------------------------------- */
+
+void cpu_queue_fail(cpu_queue *queue) {
+  uint32_t expected = 0;
+  if (!atomic_compare_exchange_strong(&queue->failed, &expected, 1)) return;
+  rondo_error_save(&queue->failure);
+  atomic_store_explicit(&queue->failed, 2, memory_order_release);
+}
+
+rondo_status cpu_queue_take_failure(cpu_queue *queue) {
+  uint32_t expected = 2;
+  if (atomic_load_explicit(&queue->failed, memory_order_relaxed) != 2) return RONDO_OK;
+  /* 1 keeps others away while it is read. */
+  if (!atomic_compare_exchange_strong(&queue->failed, &expected, 1)) return RONDO_OK;
+  const rondo_status status = rondo_error_raise(&queue->failure);
+  atomic_store_explicit(&queue->failed, 0, memory_order_release);
+  return status;
+}
+
+/* The producer's side --------------------------------------------------------------------------------------------- */
+
+/* Waits, working along, until `granules` more fit behind `head`. */
+static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
+  cpu_pool *pool = &queue->device->pool;
+  cpu_patience patience = {0};
+  cpu_participant *self = cpu_pool_join(pool);
+  while (head + granules - (queue->tail_seen = atomic_load_explicit(&queue->tail, memory_order_acquire)) >
+         CPU_RING_GRANULES) {
+    if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, 64)) continue;
+    if (cpu_patience_turn(&patience, pool->spin_ns))
+      cpu_timeline_sleep(&queue->timeline, atomic_load_explicit(&queue->timeline.value, memory_order_relaxed) + 1);
+  }
+  cpu_pool_leave(pool, self);
+}
+
+/* Room for an item of `bytes`, to be published by publish. Items do not wrap: a skip fills the end of the ring. */
+static cpu_item *begin_item(cpu_queue *queue, cpu_operation operation, size_t bytes, uint64_t *out_head) {
+  uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+  const uint64_t granules = (bytes + CPU_GRANULE - 1) / CPU_GRANULE;
+  const uint64_t to_end = CPU_RING_GRANULES - head % CPU_RING_GRANULES;
+  const uint64_t skip = to_end < granules ? to_end : 0;
+  if (head + skip + granules - queue->tail_seen > CPU_RING_GRANULES) make_room(queue, head, skip + granules);
+  if (skip > 0) {
+    cpu_item *filler = item_at(queue, head);
+    filler->operation = CPU_SKIP;
+    filler->granules = (uint16_t)skip;
+    head += skip;
+  }
+  cpu_item *item = item_at(queue, head);
+  item->operation = (uint16_t)operation;
+  item->granules = (uint16_t)granules;
+  *out_head = head + granules;
+  return item;
+}
+
+static void publish(cpu_queue *queue, uint64_t head) {
+  const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_relaxed) + 1;
+  atomic_store_explicit(&queue->submitted, submitted, memory_order_relaxed);
+  atomic_store(&queue->head, head);
+  if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
+}
+
+static size_t align_to(size_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+
+static void copy_argument(void *to, const void *from, uint32_t bytes) {
+  if (bytes == 8) {
+    memcpy(to, from, 8);
+  } else if (bytes == 4) {
+    memcpy(to, from, 4);
+  } else {
+    memcpy(to, from, bytes);
+  }
+}
+
+static rondo_status submit_kernel(cpu_queue *queue, const rondo_kernel_node *work) {
+  const rondo_kernel *kernel = work->kernel;
+  if (kernel->cpu == NULL) return queue->base.device->ops->kernel_check(queue->base.device, kernel);
+  const size_t count = kernel->parameter_count;
+  const size_t values_at = align_to(sizeof(cpu_item) + count * sizeof(void *), CPU_GRANULE);
+  uint64_t head;
+  cpu_item *item = begin_item(queue, CPU_KERNEL, values_at + kernel->argument_bytes, &head);
+  void **args = (void **)(void *)(item + 1);
+  unsigned char *values = (unsigned char *)item + values_at;
+  for (size_t i = 0; i < count; i++) {
+    args[i] = values + kernel->offsets[i];
+    copy_argument(args[i], work->args[i], kernel->parameters[i].bytes);
+  }
+  item->as.work.function = kernel->cpu;
+  item->as.work.args = args;
+  item->as.work.blocks = (rondo_blocks){0, (size_t)rondo_grid_blocks(work->grid), work->grid};
+  publish(queue, head);
+  return RONDO_OK;
+}
+
+/* Work that is described by `bytes` bytes at `description`, which the function finds behind args[0]. */
+static void submit_described(cpu_queue *queue, rondo_cpu_function function, uint64_t blocks, const void *description,
+                             size_t bytes) {
+  const size_t described_at = sizeof(cpu_item) + sizeof(void *);
+  uint64_t head;
+  cpu_item *item = begin_item(queue, CPU_WORK, described_at + bytes, &head);
+  void **args = (void **)(void *)(item + 1);
+  args[0] = (unsigned char *)item + described_at;
+  memcpy(args[0], description, bytes);
+  item->as.work.function = function;
+  item->as.work.args = args;
+  item->as.work.blocks = cpu_all_blocks(blocks);
+  publish(queue, head);
+}
+
+typedef struct named_host_work {
+  cpu_host_work work;
+  cpu_queue *queue;
+  char name[64];
+} named_host_work;
+
+static void submit_host(cpu_queue *queue, const rondo_node_params *params) {
+  named_host_work host = {.work = {.host = params->as.host, .number = RONDO_NO_NODE}, .queue = queue};
+  if (params->name != NULL) (void)snprintf(host.name, sizeof host.name, "%s", params->name);
+  const size_t described_at = sizeof(cpu_item) + sizeof(void *);
+  uint64_t head;
+  cpu_item *item = begin_item(queue, CPU_WORK, described_at + sizeof host, &head);
+  void **args = (void **)(void *)(item + 1);
+  named_host_work *kept = (named_host_work *)(void *)((unsigned char *)item + described_at);
+  *kept = host;
+  kept->work.name = kept->name;
+  kept->work.queue = &kept->queue;
+  args[0] = &kept->work;
+  item->as.work.function = cpu_run_host;
+  item->as.work.args = args;
+  item->as.work.blocks = cpu_all_blocks(1);
+  publish(queue, head);
+}
+
+static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *params) {
+  cpu_queue *queue = (cpu_queue *)base;
+  switch (params->kind) {
+    case RONDO_NODE_KERNEL:
+      return submit_kernel(queue, &params->as.kernel);
+    case RONDO_NODE_HOST:
+      submit_host(queue, params);
+      return RONDO_OK;
+    case RONDO_NODE_COPY:
+      submit_described(queue, cpu_run_copy, cpu_copy_blocks(&params->as.copy), &params->as.copy,
+                       sizeof params->as.copy);
+      return RONDO_OK;
+    case RONDO_NODE_FILL:
+      submit_described(queue, cpu_run_fill, cpu_fill_blocks(&params->as.fill), &params->as.fill,
+                       sizeof params->as.fill);
+      return RONDO_OK;
+    default:
+      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, "a %s cannot be queued on a stream",
+                        rondo_node_kind_name(params->kind));
+  }
+}
+
+static void submit_wait(cpu_queue *queue, cpu_point point) {
+  uint64_t head;
+  cpu_item *item = begin_item(queue, CPU_WAIT, sizeof *item, &head);
+  cpu_timeline_retain(point.timeline);
+  item->as.wait = point;
+  publish(queue, head);
+}
+
+static rondo_status queue_wait(rondo_queue *base, rondo_device_event *event) {
+  cpu_queue *queue = (cpu_queue *)base;
+  const cpu_point point = ((cpu_event *)event)->point;
+  if (!cpu_point_reached(point) && point.timeline != &queue->timeline) submit_wait(queue, point);
+  return RONDO_OK;
+}
+
+static rondo_status queue_record(rondo_queue *base, rondo_device_event *base_event) {
+  cpu_queue *queue = (cpu_queue *)base;
+  cpu_event *event = (cpu_event *)base_event;
+  event->records++;
+  if (event->base.timing) {
+    uint64_t head;
+    cpu_item *item = begin_item(queue, CPU_STAMP, sizeof *item, &head);
+    cpu_event_retain(event);
+    item->as.stamp.event = event;
+    item->as.stamp.serial = event->records;
+    publish(queue, head);
+  }
+  cpu_point_set(&event->point, &queue->timeline, atomic_load_explicit(&queue->submitted, memory_order_relaxed));
+  return RONDO_OK;
+}
+
+/* What the launch's event-wait nodes wait for: what is recorded now. */
+static rondo_status bind_waits(cpu_executable *executable, cpu_bindings **out) {
+  *out = NULL;
+  if (executable->wait_count == 0) return RONDO_OK;
+  if (executable->free_bindings == NULL) executable->free_bindings = atomic_exchange(&executable->spent_bindings, NULL);
+  cpu_bindings *bindings = executable->free_bindings;
+  if (bindings != NULL) {
+    executable->free_bindings = bindings->next;
+  } else {
+    void *memory;
+    RONDO_TRY(rondo_allocate(&executable->device->base.allocator, 1,
+                             sizeof *bindings + executable->wait_count * sizeof(cpu_point), &memory));
+    bindings = memory;
+  }
+  for (uint32_t i = 0; i < executable->wait_count; i++) {
+    const cpu_point point = executable->details[executable->wait_nodes[i]].event->point;
+    cpu_point_set(&bindings->points[i], point.timeline, point.value);
+  }
+  *out = bindings;
+  return RONDO_OK;
+}
+
+/* Changes made since the last launch: applied at once when nothing is in flight, else they travel with this launch. */
+static cpu_patch_list *take_changes(cpu_executable *executable) {
+  cpu_patch_list *changes = executable->changes;
+  executable->changes = NULL;
+  if (changes == NULL || !cpu_point_reached(executable->last)) return changes;
+  cpu_executable_apply(executable, changes);
+  return NULL;
+}
+
+rondo_status cpu_queue_launch(rondo_queue *base, rondo_executable *base_executable) {
+  cpu_queue *queue = (cpu_queue *)base;
+  cpu_executable *executable = (cpu_executable *)base_executable;
+  cpu_bindings *bindings;
+  RONDO_TRY(bind_waits(executable, &bindings));
+  cpu_patch_list *changes = take_changes(executable);
+  if (executable->last.timeline != &queue->timeline && !cpu_point_reached(executable->last))
+    submit_wait(queue, executable->last);
+  executable->launches++;
+  for (uint32_t i = 0; i < executable->record_count; i++) {
+    const cpu_node_detail *detail = &executable->details[executable->record_nodes[i]];
+    cpu_event_record_at(detail->event, detail->timeline, executable->launches);
+  }
+  uint64_t head;
+  cpu_item *item = begin_item(queue, CPU_GRAPH, sizeof *item, &head);
+  item->as.graph.executable = executable;
+  item->as.graph.patches = changes;
+  item->as.graph.bindings = bindings;
+  atomic_store_explicit(&queue->launches, atomic_load_explicit(&queue->launches, memory_order_relaxed) + 1,
+                        memory_order_relaxed);
+  cpu_point_set(&executable->last, &queue->timeline, atomic_load_explicit(&queue->submitted, memory_order_relaxed) + 1);
+  publish(queue, head);
+  return RONDO_OK;
+}
+
+/* Waiting --------------------------------------------------------------------------------------------------------- */
+
+void cpu_queue_await(cpu_queue *queue, uint64_t target) {
+  if (atomic_load_explicit(&queue->timeline.value, memory_order_acquire) >= target) return;
+  cpu_pool *pool = &queue->device->pool;
+  cpu_participant *self = cpu_pool_join(pool);
+  cpu_patience patience = {0};
+  while (atomic_load_explicit(&queue->timeline.value, memory_order_acquire) < target) {
+    if (self != NULL &&
+        ((cpu_queue_pending(queue) && cpu_queue_drain(queue, self, UINT32_MAX)) || cpu_pool_help(pool, self, queue))) {
+      patience = (cpu_patience){0};
+    } else if (cpu_patience_turn(&patience, pool->spin_ns)) {
+      cpu_timeline_sleep(&queue->timeline, target);
+    }
+    if (patience.turns == 1) cpu_pool_note_host(pool);
+  }
+  cpu_pool_leave(pool, self);
+}
+
+static rondo_status queue_synchronize(rondo_queue *base) {
+  cpu_queue *queue = (cpu_queue *)base;
+  cpu_queue_await(queue, atomic_load_explicit(&queue->submitted, memory_order_relaxed));
+  return cpu_queue_take_failure(queue);
+}
+
+static rondo_status queue_query(rondo_queue *base) {
+  cpu_queue *queue = (cpu_queue *)base;
+  const uint64_t target = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
+  if (atomic_load_explicit(&queue->timeline.value, memory_order_acquire) < target) return RONDO_NOT_READY;
+  return cpu_queue_take_failure(queue);
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+void cpu_queue_retain(cpu_queue *queue) { cpu_timeline_retain(&queue->timeline); }
+void cpu_queue_release(cpu_queue *queue) { cpu_timeline_release(&queue->timeline); }
+
+static void free_struct(cpu_timeline *timeline) {
+  cpu_queue *queue = (cpu_queue *)(void *)((char *)timeline - offsetof(cpu_queue, timeline));
+  rondo_release(&queue->device->base.allocator, queue, 1, sizeof *queue);
+}
+
+/* Until no worker can come to the queue any more. */
+static void retire(cpu_queue *queue) {
+  cpu_patience patience = {0};
+  atomic_store(&queue->detach, true);
+  for (;;) {
+    uint32_t expected = CPU_DETACHED;
+    if (atomic_compare_exchange_strong(&queue->attached, &expected, CPU_DEAD)) break;
+    (void)cpu_patience_turn(&patience, UINT64_MAX);
+  }
+  while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_patience_turn(&patience, UINT64_MAX);
+}
+
+static rondo_status queue_destroy(rondo_queue *base) {
+  cpu_queue *queue = (cpu_queue *)base;
+  cpu_device *device = queue->device;
+  const rondo_status status = queue_synchronize(base);
+  retire(queue);
+  pthread_mutex_lock(&device->lock);
+  atomic_store(&device->queues[queue->slot], NULL);
+  device->launches_of_dead_queues += atomic_load_explicit(&queue->launches, memory_order_relaxed);
+  pthread_mutex_unlock(&device->lock);
+  rondo_release(&device->base.allocator, queue->ring, CPU_RING_GRANULES, CPU_GRANULE);
+  queue->ring = NULL;
+  cpu_queue_release(queue);
+  return status;
+}
+
+static const rondo_queue_ops queue_ops = {
+    .destroy = queue_destroy,
+    .submit = queue_submit,
+    .record = queue_record,
+    .wait = queue_wait,
+    .launch = cpu_queue_launch,
+    .synchronize = queue_synchronize,
+    .query = queue_query,
+    .native = NULL,
+};
+
+static rondo_status enter_table(cpu_device *device, cpu_queue *queue) {
+  uint32_t slot = 0;
+  pthread_mutex_lock(&device->lock);
+  while (slot < CPU_MAX_QUEUES && atomic_load_explicit(&device->queues[slot], memory_order_relaxed) != NULL) slot++;
+  if (slot < CPU_MAX_QUEUES) {
+    queue->slot = slot;
+    atomic_store(&device->queues[slot], queue);
+  }
+  pthread_mutex_unlock(&device->lock);
+  if (slot < CPU_MAX_QUEUES) return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "device '%s' has %d streams, the most it can have: destroy one first", device->base.name,
+                    CPU_MAX_QUEUES);
+}
+
+rondo_status cpu_queue_create(rondo_device *base, const char *name, rondo_queue **out) {
+  cpu_device *device = (cpu_device *)base;
+  void *memory, *ring;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate_aligned(&base->allocator, CPU_RING_GRANULES, CPU_GRANULE, CPU_GRANULE, &ring));
+  rondo_status status = rondo_allocate_aligned(&base->allocator, 1, sizeof(cpu_queue), RONDO_CACHE_LINE, &memory);
+  if (status == RONDO_OK) {
+    cpu_queue *queue = memory;
+    queue->base = (rondo_queue){&queue_ops, base};
+    queue->device = device;
+    queue->ring = ring;
+    atomic_init(&queue->run, CPU_ANY_RUN);
+    (void)snprintf(queue->name, sizeof queue->name, "%s", name);
+    cpu_timeline_init(&queue->timeline, free_struct);
+    status = enter_table(device, queue);
+    if (status == RONDO_OK) {
+      *out = &queue->base;
+      return RONDO_OK;
+    }
+    rondo_release(&base->allocator, queue, 1, sizeof *queue);
+  }
+  rondo_release(&base->allocator, ring, CPU_RING_GRANULES, CPU_GRANULE);
+  return status;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT
+ * Running an executable, by one of two plans. The plain loop costs nothing a node; segments use all participants, but
+ * cost counters and hand-overs. Which is faster is measured: the first runs try each plan a few times, the better one
+ * stays, and is tried again now and then and after changes. Both plans compute the same bits, since a kernel must not
+ * depend on how its grid is cut.
+ *
+ * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
+ * deque. The starter works along until the last sink is done. An executable that waits for events inside is suspended
+ * instead (its starter must not hold a worker), and whoever finishes its last sink finishes the queue's item;
+ * `sinks_left` then counts one more for the starter itself. After its last sink an executable is not touched.
+ */
+#include "base/clock.h"
+#include "base/tracing.h"
+#include "device/cpu/cpu.h"
+
+enum {
+  TRIALS = 5,               /* runs of each plan that are timed */
+  TRY_AGAIN_AT_LEAST = 250, /* runs */
+  TRY_AGAIN_AT_MOST = 20000,
+  WAKE_GAIN_NS = 20 * 1000
+};
+enum { RUN_BITS = CPU_RUN_BITS, MAX_ENTRY_COUNT = (1 << (32 - RUN_BITS)) - 1 };
+
+/* Nodes ----------------------------------------------------------------------------------------------------------- */
+
+static void run_loop(const cpu_executable *executable) {
+  const cpu_node *end = executable->nodes + executable->node_count;
+  for (const cpu_node *node = executable->nodes; node < end; node++) node->function(node->blocks, node->args);
+}
+
+static void run_traced(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
+  for (uint32_t i = first; i < first + count; i++) {
+    const cpu_node *node = &executable->nodes[i];
+    rondo_trace(RONDO_TRACE_BEGIN, "node", executable->names[i], rondo_thread_id(), 0);
+    cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks);
+    rondo_trace(RONDO_TRACE_END, "node", executable->names[i], rondo_thread_id(), 0);
+  }
+}
+
+static void run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment) {
+  if (__builtin_expect(rondo_trace_on(), 0)) {
+    run_traced(executable, self, segment->first, segment->count);
+    return;
+  }
+  const cpu_node *node = &executable->nodes[segment->first];
+  const cpu_node *end = node + segment->count;
+  for (; node < end; node++) {
+    if (node->blocks.last > 1) {
+      cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks);
+    } else {
+      node->function(node->blocks, node->args);
+    }
+  }
+}
+
+void cpu_run_record(rondo_blocks blocks, void *const *args) {
+  cpu_timeline *timeline = args[0];
+  const cpu_executable *executable = args[1];
+  (void)blocks;
+  if (timeline->stamped) atomic_store_explicit(&timeline->stamp_ns, rondo_clock_ns(), memory_order_relaxed);
+  cpu_timeline_advance(timeline, executable->runs_begun);
+}
+
+/* Segments -------------------------------------------------------------------------------------------------------- */
+
+/* What has to be given back when a run is over. */
+static void end_run(cpu_executable *executable) {
+  cpu_bindings *bindings = executable->bindings;
+  executable->bindings = NULL;
+  if (bindings == NULL) return;
+  bindings->next = atomic_load_explicit(&executable->spent_bindings, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak(&executable->spent_bindings, &bindings->next, bindings)) {
+  }
+}
+
+static void leave_run(cpu_pool *pool, cpu_executable *executable) {
+  atomic_store_explicit(&executable->queue->run, CPU_ANY_RUN, memory_order_relaxed);
+  atomic_fetch_sub(&pool->active_runs, 1);
+  atomic_fetch_and(&pool->run_slots, ~(UINT64_C(1) << executable->run));
+}
+
+static void sink_done(cpu_executable *executable) {
+  cpu_pool *pool = &executable->device->pool;
+  const bool suspends = executable->wait_count > 0;
+  if (atomic_fetch_sub(&executable->sinks_left, 1) != 1) return;
+  if (!suspends) {
+    if (atomic_load(&pool->starter_sleepers) == 0) return;
+    atomic_fetch_add(&pool->starter_epoch, 1);
+    rondo_futex_wake(&pool->starter_epoch, UINT32_MAX);
+    return;
+  }
+  cpu_queue *queue = executable->queue;
+  leave_run(pool, executable);
+  end_run(executable);
+  cpu_queue_finish_graph(queue);
+}
+
+/* Entries: successors[first .. first + count) of a run are ready. */
+static uint64_t make_entry(uint32_t run, uint32_t first, uint32_t count) {
+  return (uint64_t)run << 32 | (uint64_t)count << RUN_BITS << 32 | first;
+}
+static uint32_t entry_first(uint64_t entry) { return (uint32_t)entry; }
+static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32 >> RUN_BITS); }
+
+/* Keeps the first of an entry and puts halves of the rest up for others, the largest first, where thieves look. */
+static uint32_t split_entry(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
+  const uint32_t first = entry_first(entry);
+  uint32_t count = entry_count(entry);
+  while (count > 1) {
+    const uint32_t half = count / 2;
+    count -= half;
+    cpu_deque_push(&self->deque, make_entry(executable->run, first + count, half));
+  }
+  return executable->successors[first];
+}
+
+static bool becomes_ready(cpu_segment *segment) {
+  if (segment->predecessors < 2) return true;
+  if (atomic_fetch_sub_explicit(&segment->pending, 1, memory_order_acq_rel) != 1) return false;
+  atomic_store_explicit(&segment->pending, segment->predecessors, memory_order_relaxed); /* for the next run */
+  return true;
+}
+
+/* Marks a segment done. Returns an entry of what is ready now, for the participant to go on with; the rest it puts up.
+ * The run may be over as soon as the last successor is counted down, unless it became ready here: nothing of the
+ * executable is read after that. */
+static uint64_t finish_segment(cpu_executable *executable, cpu_participant *self, const cpu_segment *segment) {
+  const uint32_t end = segment->successors_end;
+  uint32_t k = segment->successors_first;
+  if (k == end) {
+    sink_done(executable);
+    return CPU_DEQUE_EMPTY;
+  }
+  uint64_t next = CPU_DEQUE_EMPTY;
+  uint32_t ready = 0; /* how many just before k */
+  for (; k < end; k++) {
+    const bool is_ready = becomes_ready(&executable->segments[executable->successors[k]]);
+    if (is_ready) ready++;
+    if (ready == 0 || (is_ready && k + 1 < end && ready < MAX_ENTRY_COUNT)) continue;
+    if (next != CPU_DEQUE_EMPTY) cpu_deque_push(&self->deque, next);
+    next = make_entry(executable->run, k + is_ready - ready, ready);
+    ready = 0;
+  }
+  return next;
+}
+
+/* Runs one segment; false when it has to wait for an event first, and will be injected. */
+static bool step(cpu_executable *executable, cpu_participant *self, uint32_t number) {
+  const cpu_segment *segment = &executable->segments[number];
+  if (segment->wait == CPU_NO_WAIT) {
+    run_segment(executable, self, segment);
+    return true;
+  }
+  const cpu_point point = executable->bindings->points[segment->wait];
+  if (cpu_point_reached(point)) return true;
+  cpu_waiter *waiter = &executable->waiters[segment->wait];
+  *waiter = (cpu_waiter){.target = point.value, .executable = executable, .segment = number};
+  return cpu_timeline_pass_or_wait(point.timeline, waiter);
+}
+
+/* Works from an entry on until the participant's deque is empty. */
+static void run_from(cpu_executable *executable, cpu_participant *self, uint64_t entry) {
+  while (entry != CPU_DEQUE_EMPTY) {
+    const uint32_t number = split_entry(executable, self, entry);
+    entry = CPU_DEQUE_EMPTY;
+    if (step(executable, self, number)) entry = finish_segment(executable, self, &executable->segments[number]);
+    if (entry == CPU_DEQUE_EMPTY) entry = cpu_deque_pop(&self->deque);
+  }
+}
+
+void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry) {
+  run_from(atomic_load_explicit(&pool->runs[cpu_entry_run(entry)], memory_order_acquire), self, entry);
+}
+
+void cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
+  if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return; /* another time */
+  cpu_waiter *waiter = atomic_exchange(&pool->injected, NULL);
+  while (waiter != NULL) {
+    cpu_waiter *next = waiter->next; /* the run may be over after this */
+    cpu_executable *executable = waiter->executable;
+    uint64_t entry = finish_segment(executable, self, &executable->segments[waiter->segment]);
+    if (entry == CPU_DEQUE_EMPTY) entry = cpu_deque_pop(&self->deque);
+    run_from(executable, self, entry);
+    waiter = next;
+  }
+}
+
+/* A run number of its own; false when all are taken or there is no memory for the deque. */
+static bool enter_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+  cpu_pool *pool = &executable->device->pool;
+  if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return false;
+  uint64_t taken = atomic_load_explicit(&pool->run_slots, memory_order_relaxed);
+  uint64_t bit;
+  do {
+    if (taken == UINT64_MAX) return false;
+    bit = ~taken & (taken + 1);
+  } while (!atomic_compare_exchange_weak(&pool->run_slots, &taken, taken | bit));
+  executable->run = (uint32_t)__builtin_ctzll(bit);
+  atomic_store_explicit(&pool->runs[executable->run], executable, memory_order_release);
+  atomic_store_explicit(&queue->run, executable->run, memory_order_relaxed);
+  atomic_fetch_add(&pool->active_runs, 1);
+  return true;
+}
+
+static void run_sources(cpu_executable *executable, cpu_participant *self) {
+  const uint32_t end = executable->sources_first + executable->source_count;
+  uint32_t first = executable->sources_first;
+  for (; end - first > MAX_ENTRY_COUNT; first += MAX_ENTRY_COUNT)
+    cpu_deque_push(&self->deque, make_entry(executable->run, first, MAX_ENTRY_COUNT));
+  run_from(executable, self, make_entry(executable->run, first, end - first));
+}
+
+static void await_sinks(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+  cpu_pool *pool = &executable->device->pool;
+  cpu_patience patience = {0};
+  while (atomic_load_explicit(&executable->sinks_left, memory_order_acquire) != 0) {
+    if (cpu_pool_help(pool, self, queue)) {
+      patience = (cpu_patience){0};
+      continue;
+    }
+    const bool tired = cpu_patience_turn(&patience, pool->spin_ns);
+    if (tired && self->index >= pool->worker_count) cpu_pool_note_host(pool);
+    if (!tired) continue;
+    atomic_fetch_add(&pool->starter_sleepers, 1);
+    const uint32_t epoch = atomic_load(&pool->starter_epoch);
+    if (atomic_load(&executable->sinks_left) != 0) rondo_futex_wait(&pool->starter_epoch, epoch);
+    atomic_fetch_sub(&pool->starter_sleepers, 1);
+  }
+}
+
+static void run_segments(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+  atomic_store_explicit(&executable->sinks_left, executable->sink_count, memory_order_relaxed);
+  run_sources(executable, self);
+  await_sinks(executable, queue, self);
+  leave_run(&executable->device->pool, executable);
+}
+
+/* With event-wait nodes inside. True when it is done already, or could not be run for lack of memory. */
+static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+  cpu_patience patience = {0};
+  while (!enter_run(executable, queue, self)) {
+    if (!cpu_deque_reserve(self->device, &self->deque, executable->segment_count)) {
+      cpu_queue_fail(queue);
+      return true;
+    }
+    (void)cpu_patience_turn(&patience, UINT64_MAX);
+  }
+  atomic_store_explicit(&executable->sinks_left, executable->sink_count + 1, memory_order_relaxed);
+  run_sources(executable, self);
+  atomic_store(&queue->owner, CPU_BLOCKED);
+  if (atomic_fetch_sub(&executable->sinks_left, 1) != 1) return false;
+  atomic_store(&queue->owner, CPU_OWNED);
+  leave_run(&executable->device->pool, executable);
+  return true;
+}
+
+/* The choice ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t choose_plan(cpu_executable *executable) {
+  if (!executable->parallel) return CPU_PLAN_LOOP;
+  if (executable->trial < TRIALS) return CPU_PLAN_LOOP;
+  if (executable->trial < 2 * TRIALS) return CPU_PLAN_SEGMENTS;
+  return executable->plan;
+}
+
+/* A clear result holds for long; one that a busy machine may have caused is looked at again soon. */
+static void decide(cpu_executable *executable) {
+  const uint64_t loop = executable->best_ns[CPU_PLAN_LOOP], segments = executable->best_ns[CPU_PLAN_SEGMENTS];
+  const bool clear = loop > 2 * segments || segments > 2 * loop;
+  const uint32_t later =
+      executable->try_again_at < TRY_AGAIN_AT_MOST / 4 ? 4 * executable->try_again_at : TRY_AGAIN_AT_MOST;
+  executable->plan = segments < loop ? CPU_PLAN_SEGMENTS : CPU_PLAN_LOOP;
+  executable->try_again_at = clear ? TRY_AGAIN_AT_MOST : (later < TRY_AGAIN_AT_LEAST ? TRY_AGAIN_AT_LEAST : later);
+}
+
+static void note_time(cpu_executable *executable, uint32_t plan, uint64_t spent_ns) {
+  if (executable->trial == 0 || executable->best_ns[plan] == 0 || spent_ns < executable->best_ns[plan])
+    executable->best_ns[plan] = spent_ns;
+  if (executable->trial == TRIALS) executable->best_ns[CPU_PLAN_SEGMENTS] = spent_ns; /* not the last trial's */
+  if (executable->trial == 2 * TRIALS - 1) decide(executable);
+}
+
+/* While measuring all should be awake; afterwards a wake-up must cost less than it gains. */
+static bool wakes_pay(const cpu_executable *executable) {
+  if (executable->trial < 2 * TRIALS) return true;
+  return executable->best_ns[CPU_PLAN_LOOP] > executable->best_ns[CPU_PLAN_SEGMENTS] + WAKE_GAIN_NS;
+}
+
+static void run_plan(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, uint32_t plan) {
+  if (__builtin_expect(rondo_trace_on(), 0) && executable->node_count > 0) {
+    run_traced(executable, self, 0, (uint32_t)executable->node_count);
+  } else if (plan == CPU_PLAN_SEGMENTS && enter_run(executable, queue, self)) {
+    if (wakes_pay(executable)) cpu_pool_wake(&executable->device->pool);
+    run_segments(executable, queue, self);
+  } else {
+    run_loop(executable);
+  }
+}
+
+bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item) {
+  if (item->as.graph.patches != NULL) {
+    cpu_executable_apply(executable, item->as.graph.patches);
+  }
+  executable->queue = queue;
+  executable->runs_begun++;
+  executable->bindings = item->as.graph.bindings;
+  if (executable->wait_count > 0) {
+    if (!run_suspending(executable, queue, self)) return false;
+    end_run(executable);
+    return true;
+  }
+  const uint32_t plan = choose_plan(executable);
+  if (!executable->parallel || executable->trial >= 2 * TRIALS) {
+    run_plan(executable, queue, self, plan);
+    if (++executable->trial > executable->try_again_at) executable->trial = 0;
+    return true;
+  }
+  const uint64_t begun = rondo_clock_ns();
+  run_plan(executable, queue, self, plan);
+  note_time(executable, plan, rondo_clock_ns() - begun);
+  executable->trial++;
+  return true;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Timelines: numbers that only grow, and those who wait for them. A waiter pushes itself on the stack, then looks at
+ * the value again; whoever advances stores the value, then looks at the stack: one of the two sees the other. Stacks
+ * are taken whole, those who are not due yet are put back, so that there is no ABA and no lock.
+ */
+#include "device/cpu/cpu.h"
+
+void cpu_timeline_init(cpu_timeline *timeline, void (*release)(cpu_timeline *)) {
+  *timeline = (cpu_timeline){.release = release};
+  atomic_init(&timeline->references, 1);
+}
+
+void cpu_timeline_retain(cpu_timeline *timeline) {
+  atomic_fetch_add_explicit(&timeline->references, 1, memory_order_relaxed);
+}
+
+void cpu_timeline_release(cpu_timeline *timeline) {
+  if (timeline != NULL && atomic_fetch_sub_explicit(&timeline->references, 1, memory_order_acq_rel) == 1)
+    timeline->release(timeline);
+}
+
+static void push_waiter(cpu_timeline *timeline, cpu_waiter *waiter) {
+  waiter->next = atomic_load_explicit(&timeline->waiters, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak(&timeline->waiters, &waiter->next, waiter)) {
+  }
+}
+
+static void fire(cpu_waiter *waiter) {
+  if (waiter->executable == NULL) {
+    cpu_queue_resume(waiter->queue);
+    return;
+  }
+  cpu_pool *pool = &waiter->executable->device->pool;
+  waiter->next = atomic_load_explicit(&pool->injected, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak(&pool->injected, &waiter->next, waiter)) {
+  }
+  cpu_pool_wake(pool);
+}
+
+/* Fires those who are due. The caller keeps the timeline alive. */
+static void flush(cpu_timeline *timeline) {
+  bool put_back;
+  uint64_t value;
+  do {
+    cpu_waiter *waiter = atomic_exchange(&timeline->waiters, NULL);
+    value = atomic_load(&timeline->value);
+    put_back = false;
+    while (waiter != NULL) {
+      cpu_waiter *next = waiter->next;
+      if (waiter->target <= value) {
+        fire(waiter);
+      } else {
+        push_waiter(timeline, waiter);
+        put_back = true;
+      }
+      waiter = next;
+    }
+  } while (put_back && atomic_load(&timeline->value) != value);
+}
+
+void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value) {
+  atomic_store(&timeline->value, value);
+  if (atomic_load(&timeline->sleepers) != 0) {
+    atomic_fetch_add(&timeline->signal, 1);
+    rondo_futex_wake(&timeline->signal, UINT32_MAX);
+  }
+  if (atomic_load(&timeline->waiters) != NULL) flush(timeline);
+}
+
+bool cpu_timeline_pass_or_wait(cpu_timeline *timeline, cpu_waiter *waiter) {
+  if (atomic_load_explicit(&timeline->value, memory_order_acquire) >= waiter->target) return true;
+  const uint64_t target = waiter->target;
+  cpu_timeline_retain(timeline); /* what the waiter belongs to holds a reference, but may be gone once it is fired */
+  push_waiter(timeline, waiter);
+  if (atomic_load(&timeline->value) >= target) flush(timeline);
+  cpu_timeline_release(timeline);
+  return false;
+}
+
+void cpu_timeline_sleep(cpu_timeline *timeline, uint64_t target) {
+  atomic_fetch_add(&timeline->sleepers, 1);
+  const uint32_t signal = atomic_load(&timeline->signal);
+  if (atomic_load(&timeline->value) < target) rondo_futex_wait(&timeline->signal, signal);
+  atomic_fetch_sub(&timeline->sleepers, 1);
+}
+
+void cpu_point_set(cpu_point *point, cpu_timeline *timeline, uint64_t value) {
+  if (point->timeline != timeline) {
+    if (timeline != NULL) cpu_timeline_retain(timeline);
+    cpu_timeline_release(point->timeline);
+    point->timeline = timeline;
+  }
+  point->value = value;
+}
+
+void cpu_point_await(cpu_device *device, cpu_point point) {
+  if (cpu_point_reached(point)) return;
+  cpu_timeline_retain(point.timeline);
+  cpu_patience patience = {0};
+  while (!cpu_point_reached(point)) {
+    if (cpu_patience_turn(&patience, device->pool.spin_ns)) cpu_timeline_sleep(point.timeline, point.value);
+  }
+  cpu_timeline_release(point.timeline);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * Work that is no kernel: copies, fills and host functions, in a kernel's form, so that streams and graphs run all work
+ * alike. Copies and fills are cut into blocks of about 256 KiB, by bytes when they are one row, else by rows, so that
+ * large ones are split over workers.
+ */
+#include <string.h>
+
+#include "device/cpu/cpu.h"
+
+enum { BLOCK_BYTES = 256 * 1024 };
+
+void cpu_run_nothing(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  (void)args;
+}
+
+void cpu_run_host(rondo_blocks blocks, void *const *args) {
+  const cpu_host_work *work = args[0];
+  (void)blocks;
+  rondo_callback_enter();
+  const rondo_status status = work->host.function(work->host.user);
+  rondo_callback_leave();
+  if (status == RONDO_OK) return;
+  const char *name = work->name[0] != '\0' ? work->name : "without a name";
+  if (work->number == RONDO_NO_NODE) {
+    (void)rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED,
+                     "stream '%s': host function '%s' failed with %s", (*work->queue)->name, name,
+                     rondo_status_name(status));
+  } else {
+    (void)rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->number,
+                          "stream '%s': host function '%s' (node %u) failed with %s", (*work->queue)->name, name,
+                          work->number, rondo_status_name(status));
+  }
+  cpu_queue_fail(*work->queue);
+}
+
+static size_t at_least_one(size_t value) { return value == 0 ? 1 : value; }
+
+/* Rows of `width` bytes that make a block. */
+static uint64_t rows_a_block(size_t width) { return width >= BLOCK_BYTES ? 1 : BLOCK_BYTES / width; }
+
+static uint64_t block_count(size_t width, uint64_t rows) {
+  if (rows == 1) return (width + BLOCK_BYTES - 1) / BLOCK_BYTES;
+  const uint64_t each = rows_a_block(width);
+  return (rows + each - 1) / each;
+}
+
+uint64_t cpu_copy_blocks(const rondo_copy *copy) {
+  return block_count(copy->width, (uint64_t)at_least_one(copy->height) * at_least_one(copy->depth));
+}
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static void copy_row_part(const rondo_copy *copy, rondo_blocks blocks) {
+  const size_t first = blocks.first * BLOCK_BYTES;
+  const size_t last = smaller(blocks.last * BLOCK_BYTES, copy->width);
+  memcpy((char *)copy->dst + first, (const char *)copy->src + first, last - first);
+}
+
+void cpu_run_copy(rondo_blocks blocks, void *const *args) {
+  const rondo_copy *copy = args[0];
+  const size_t height = at_least_one(copy->height);
+  const size_t rows = height * at_least_one(copy->depth);
+  if (rows == 1) {
+    copy_row_part(copy, blocks);
+    return;
+  }
+  const size_t dst_pitch = copy->dst_pitch != 0 ? copy->dst_pitch : copy->width;
+  const size_t src_pitch = copy->src_pitch != 0 ? copy->src_pitch : copy->width;
+  const size_t dst_slice = copy->dst_slice_pitch != 0 ? copy->dst_slice_pitch : dst_pitch * height;
+  const size_t src_slice = copy->src_slice_pitch != 0 ? copy->src_slice_pitch : src_pitch * height;
+  const size_t each = (size_t)rows_a_block(copy->width);
+  const size_t last = smaller(blocks.last * each, rows);
+  for (size_t row = blocks.first * each; row < last; row++) {
+    const size_t y = row % height, z = row / height;
+    memcpy((char *)copy->dst + z * dst_slice + y * dst_pitch, (const char *)copy->src + z * src_slice + y * src_pitch,
+           copy->width);
+  }
+}
+
+uint64_t cpu_fill_blocks(const rondo_fill *fill) {
+  return block_count(fill->width * fill->element_bytes, (uint64_t)at_least_one(fill->height));
+}
+
+static void fill_elements(char *dst, uint32_t value, uint32_t element_bytes, size_t count) {
+  if (element_bytes == 1) {
+    memset(dst, (int)(value & 0xff), count);
+  } else if (element_bytes == 2) {
+    const uint16_t element = (uint16_t)value;
+    for (size_t i = 0; i < count; i++) memcpy(dst + i * sizeof element, &element, sizeof element);
+  } else {
+    for (size_t i = 0; i < count; i++) memcpy(dst + i * sizeof value, &value, sizeof value);
+  }
+}
+
+void cpu_run_fill(rondo_blocks blocks, void *const *args) {
+  const rondo_fill *fill = args[0];
+  const size_t rows = at_least_one(fill->height);
+  const size_t row_bytes = fill->width * fill->element_bytes;
+  if (rows == 1) {
+    const size_t first = blocks.first * BLOCK_BYTES; /* a multiple of any element */
+    const size_t last = smaller(blocks.last * BLOCK_BYTES, row_bytes);
+    fill_elements((char *)fill->dst + first, fill->value, fill->element_bytes, (last - first) / fill->element_bytes);
+    return;
+  }
+  const size_t pitch = fill->pitch != 0 ? fill->pitch : row_bytes;
+  const size_t each = (size_t)rows_a_block(row_bytes);
+  const size_t last = smaller(blocks.last * each, rows);
+  for (size_t row = blocks.first * each; row < last; row++)
+    fill_elements((char *)fill->dst + row * pitch, fill->value, fill->element_bytes, fill->width);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * Devices in front of their drivers: arguments and states are checked here. A device's allocator is wrapped so that its
+ * calls are counted; the wrapper is freed after the driver's struct.
+ * Thread-safe; the live counts are atomics that the layers above keep.
+ */
+#include "device/device.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/logging.h"
+#include "base/options.h"
+#include "base/tracing.h"
+#include "base/versioned.h"
+
+/* Counts the calls that go through it. */
+typedef struct counting_allocator {
+  rondo_allocator inner;
+  _Atomic uint64_t calls;
+} counting_allocator;
+
+static void *count_and_allocate(void *self, size_t bytes, size_t alignment) {
+  counting_allocator *counter = self;
+  atomic_fetch_add_explicit(&counter->calls, 1, memory_order_relaxed);
+  return counter->inner.allocate(counter->inner.self, bytes, alignment);
+}
+
+static void release_through(void *self, void *pointer, size_t bytes) {
+  const counting_allocator *counter = self;
+  counter->inner.release(counter->inner.self, pointer, bytes);
+}
+
+static rondo_status make_counter(const rondo_allocator *given, rondo_allocator *out) {
+  rondo_allocator inner;
+  void *memory;
+  RONDO_TRY(rondo_allocator_resolve(given, &inner));
+  RONDO_TRY(rondo_allocate(&inner, 1, sizeof(counting_allocator), &memory));
+  counting_allocator *counter = memory;
+  counter->inner = inner;
+  *out = (rondo_allocator){.self = counter, .allocate = count_and_allocate, .release = release_through};
+  return RONDO_OK;
+}
+
+static void free_counter(const rondo_allocator *allocator) {
+  counting_allocator *counter = allocator->self;
+  const rondo_allocator inner = counter->inner;
+  rondo_release(&inner, counter, 1, sizeof *counter);
+}
+
+/* RONDO_TRACE: the file is begun with the first device and ended with the last, so that it is whole. */
+static atomic_uint open_devices;
+static atomic_bool trace_file_is_ours;
+
+static void begin_trace_file(void) {
+  const char *path = rondo_option_text(RONDO_OPTION_TRACE);
+  if (path[0] == '\0' || rondo_trace_on()) return;
+  if (rondo_trace_open_json(path) == RONDO_OK) {
+    atomic_store(&trace_file_is_ours, true);
+  } else {
+    rondo_log(RONDO_LOG_ERROR, "device", "RONDO_TRACE: %s", rondo_last_error()->message);
+  }
+}
+
+static void end_trace_file(void) {
+  if (!atomic_exchange(&trace_file_is_ours, false)) return;
+  if (rondo_trace_close_json() != RONDO_OK)
+    rondo_log(RONDO_LOG_ERROR, "device", "RONDO_TRACE: %s", rondo_last_error()->message);
+}
+
+rondo_status rondo_device_open(const char *name, const rondo_device_options *options, rondo_device **out_device) {
+  rondo_device_options known;
+  rondo_allocator allocator;
+  if (out_device == NULL || name == NULL) {
+    if (out_device != NULL) *out_device = NULL;
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_device_open: %s is NULL",
+                      out_device == NULL ? "out_device" : "name");
+  }
+  *out_device = NULL;
+  RONDO_TRY(rondo_refuse_in_callback("rondo_device_open"));
+  RONDO_TRY(rondo_versioned_read("rondo_device_options", options, &known, sizeof known));
+  RONDO_TRY(make_counter(known.allocator, &allocator));
+  if (atomic_fetch_add(&open_devices, 1) == 0) begin_trace_file();
+  rondo_device *device;
+  const rondo_status status = rondo_registry_open(name, &known, &allocator, &device);
+  if (status != RONDO_OK) {
+    free_counter(&allocator);
+    if (atomic_fetch_sub(&open_devices, 1) == 1) end_trace_file();
+    return status;
+  }
+  device->synchronous = known.synchronous || rondo_option_flag(RONDO_OPTION_SYNC);
+  *out_device = device;
+  return RONDO_OK;
+}
+
+static rondo_status refuse_while_in_use(rondo_device *device) {
+  const unsigned streams = atomic_load(&device->streams), events = atomic_load(&device->events);
+  const unsigned graphs = atomic_load(&device->graphs), execs = atomic_load(&device->execs);
+  const unsigned allocations = atomic_load(&device->allocations);
+  if (streams + events + graphs + execs + allocations == 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                    "device '%s' is still in use by %u streams, %u events, %u graphs, %u execs and %u allocations: "
+                    "destroy and free them first",
+                    device->name, streams, events, graphs, execs, allocations);
+}
+
+static void release_slot(rondo_device_slot *slot) {
+  void *state = atomic_load(&slot->state);
+  if (state != NULL) slot->release(state);
+  atomic_store(&slot->state, NULL);
+}
+
+rondo_status rondo_device_close(rondo_device *device) {
+  if (device == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_refuse_in_callback("rondo_device_close"));
+  RONDO_TRY(refuse_while_in_use(device));
+  release_slot(&device->exec);
+  release_slot(&device->memory);
+  const rondo_allocator allocator = device->allocator;
+  const rondo_status status = device->ops->close(device);
+  free_counter(&allocator);
+  if (atomic_fetch_sub(&open_devices, 1) == 1) end_trace_file();
+  return status;
+}
+
+static rondo_status refuse_null(const char *call, const void *device, const void *out) {
+  if (device != NULL && out != NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s is NULL", call,
+                    device == NULL ? "device" : "the struct to fill");
+}
+
+rondo_status rondo_device_get_info(const rondo_device *device, rondo_device_info *out_info) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  RONDO_TRY(refuse_null("rondo_device_get_info", device, out_info));
+  device->ops->info(device, &info);
+  return rondo_versioned_write("rondo_device_info", &info, out_info, sizeof info);
+}
+
+rondo_status rondo_device_get_statistics(const rondo_device *device, rondo_device_statistics *out_statistics) {
+  rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+  RONDO_TRY(refuse_null("rondo_device_get_statistics", device, out_statistics));
+  device->ops->statistics(device, &statistics);
+  const counting_allocator *counter = device->allocator.self;
+  statistics.host_allocations = atomic_load_explicit(&counter->calls, memory_order_relaxed);
+  statistics.events_created = atomic_load_explicit(&device->events_created, memory_order_relaxed);
+  statistics.events_reused = atomic_load_explicit(&device->events_reused, memory_order_relaxed);
+  return rondo_versioned_write("rondo_device_statistics", &statistics, out_statistics, sizeof statistics);
+}
+
+rondo_status rondo_device_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
+  if (out_name == NULL || out_unavailable == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_device_enumerate: %s is NULL",
+                      out_name == NULL ? "out_name" : "out_unavailable");
+  }
+  return rondo_registry_enumerate(index, out_name, out_unavailable);
+}
+
+rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options, rondo_kernel **out_kernel) {
+  if (out_kernel != NULL) *out_kernel = NULL;
+  if (device == NULL || options == NULL || out_kernel == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_kernel_create: %s is NULL",
+                      device == NULL ? "device" : (options == NULL ? "options" : "out_kernel"));
+  }
+  RONDO_TRY(rondo_refuse_in_callback("rondo_kernel_create"));
+  rondo_kernel *kernel;
+  RONDO_TRY(rondo_kernel_make(device, &device->allocator, options, &kernel));
+  const rondo_status status =
+      device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, kernel);
+  if (status != RONDO_OK) {
+    rondo_kernel_release(kernel);
+    return status;
+  }
+  *out_kernel = kernel;
+  return RONDO_OK;
+}
+
+void rondo_kernel_destroy(rondo_kernel *kernel) { rondo_kernel_release(kernel); }
+
+/* Callbacks ------------------------------------------------------------------------------------------------------- */
+
+static _Thread_local unsigned callback_depth;
+
+bool rondo_in_callback(void) { return callback_depth > 0; }
+void rondo_callback_enter(void) { callback_depth++; }
+void rondo_callback_leave(void) { callback_depth--; }
+
+rondo_status rondo_refuse_in_callback(const char *call) {
+  if (!rondo_in_callback()) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,
+                    "%s was called inside a host function: host functions must not call Rondo", call);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * The device as the layers above see it: the beginning of every driver's device struct, with the counts of what was
+ * made from it, so that a device with live objects is not closed, and the slots that the layers above hang their
+ * per-device state on (each layer owns its slot and frees it through its function at close).
+ */
+#ifndef RONDO_DEVICE_DEVICE_H
+#define RONDO_DEVICE_DEVICE_H
+
+#include <stdatomic.h>
+
+#include "device/driver.h"
+
+/* Per-device state of a layer above. `release` is called by rondo_device_close, before the driver's close, when no
+ * object is left. */
+typedef struct rondo_device_slot {
+  _Atomic(void *) state;
+  void (*release)(void *state);
+} rondo_device_slot;
+
+/* Asked before the device waits for all its work; refuses with CAPTURE_REFUSED while one of its streams captures. */
+typedef rondo_status (*rondo_device_gate)(rondo_device *device, const char *call);
+
+struct rondo_device {
+  const rondo_device_ops *ops;
+  rondo_allocator allocator; /* resolved; counts its calls for the statistics */
+  char name[32];             /* "cpu:0" */
+  bool synchronous;
+  atomic_uint streams, events, graphs, execs, allocations; /* live, counted by the layers that make them */
+  rondo_device_slot memory;                                /* memory/: pools and heaps */
+  rondo_device_slot exec;                                  /* exec/: free list of events */
+  _Atomic(rondo_device_gate) wait_gate;           /* set by exec/ with the first stream; NULL: nothing to ask */
+  _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
+};
+
+/* Finds the driver and opens (registry.c). */
+RONDO_MUST_USE rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,
+                                                const rondo_allocator *allocator, rondo_device **out);
+RONDO_MUST_USE rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable);
+
+/* True while a host function of any device runs on this thread: calls of the API are refused then (IN_CALLBACK). */
+bool rondo_in_callback(void);
+void rondo_callback_enter(void);
+void rondo_callback_leave(void);
+
+/* IN_CALLBACK for `call` when a host function runs on this thread, else OK. */
+RONDO_MUST_USE rondo_status rondo_refuse_in_callback(const char *call);
+
+#endif

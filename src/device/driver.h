@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ * What a driver is: four small tables of functions. A new driver is written from this page alone.
+ *
+ * The functions in front of a driver (exec/, memory/, device/device.c) check arguments and states once; a driver may
+ * rely on them: pointers are not NULL unless said, objects are of this device, sizes are not zero. Capture is not a
+ * driver's business on a CPU device: captured work never reaches it.
+ *
+ * Threads: "any" = may be called by several threads at once. "owner" = calls on one object come one after another, from
+ * any thread (streams and execs are thread-compatible). No function is called with a lock of the library's held.
+ * Every slot is required unless it says "may be NULL".
+ * Each driver object's struct begins with the struct here, so that the driver casts it to its own.
+ */
+#ifndef RONDO_DEVICE_DRIVER_H
+#define RONDO_DEVICE_DRIVER_H
+
+#include <rondo/device.h>
+#include <rondo/graph.h>
+
+#include "base/allocation.h"
+#include "graph/kernel.h"
+
+typedef struct rondo_queue rondo_queue;               /* a stream as the device sees it */
+typedef struct rondo_device_event rondo_device_event; /* an event as the device sees it */
+typedef struct rondo_executable rondo_executable;     /* a lowered graph */
+typedef struct rondo_physical rondo_physical;         /* physical memory */
+
+/* A node ready to be lowered: children are flattened away, event nodes name the device's events. ALLOC and FREE nodes
+ * do nothing when run: the address is fixed, the pages are mapped before the launch. */
+typedef struct rondo_lowered_node {
+  const rondo_node_params *params; /* valid during the call; the driver copies what it keeps */
+  rondo_device_event *event;       /* EVENT_RECORD and EVENT_WAIT; else NULL */
+  uint32_t number;                 /* for messages: the node's number in its own graph */
+} rondo_lowered_node;
+
+/* Nodes in topological order; the successors of node i are successors[successor_start[i] .. successor_start[i + 1]). */
+typedef struct rondo_lowered_graph {
+  const char *name;
+  size_t node_count;
+  const rondo_lowered_node *nodes;
+  const uint32_t *successor_start;
+  const uint32_t *successors;
+} rondo_lowered_graph;
+
+typedef enum rondo_protection {
+  RONDO_PROTECT_NONE = 0,
+  RONDO_PROTECT_READ = 1,
+  RONDO_PROTECT_READ_WRITE = 3
+} rondo_protection;
+
+/* A device. */
+typedef struct rondo_device_ops {
+  /* Waits for all work, stops threads, frees the struct. Called once, when no object of the device is left. Returns the
+   * first asynchronous failure that no synchronisation has returned; the device is gone all the same. */
+  rondo_status (*close)(rondo_device *device);
+
+  /* Fills what it knows; the front has zeroed the struct and set struct_size. any */
+  void (*info)(const rondo_device *device, rondo_device_info *out);
+  void (*statistics)(const rondo_device *device, rondo_device_statistics *out);
+
+  /* Makes a kernel ready for this device (compile, look up), into kernel->driver_data. UNSUPPORTED work is refused
+   * where it is used, not here. May be NULL: nothing to make ready. any */
+  rondo_status (*kernel_prepare)(rondo_device *device, rondo_kernel *kernel);
+
+  /* OK when the kernel has code for this device; INVALID_GRAPH/NO_FUNCTION naming the kernel and what to give. any */
+  rondo_status (*kernel_check)(const rondo_device *device, const rondo_kernel *kernel);
+
+  /* Objects. `name` may be "". any */
+  rondo_status (*queue_create)(rondo_device *device, const char *name, rondo_queue **out);
+  rondo_status (*event_create)(rondo_device *device, bool timing, rondo_device_event **out);
+  rondo_status (*executable_create)(rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out);
+
+  /* Waits for all work of all queues. Returns the first asynchronous failure and clears it. any */
+  rondo_status (*synchronize)(rondo_device *device);
+
+  /* Virtual memory. Sizes and addresses are multiples of info.page_bytes. All act at once on the host; any.
+   * reserve: address space without memory, aligned to `alignment` (a power of two, 0 = page).
+   * unreserve: exactly what reserve gave, with nothing mapped in it.
+   * physical_create / physical_destroy: memory without an address; destroying while mapped is legal, it goes with the
+   *   last mapping.
+   * map: all of `physical` at `address`, inside a reservation, nothing mapped there yet; readable and writable.
+   * unmap: `bytes` from `address`, whole mappings; the range stays reserved and cannot be accessed.
+   * protect: what is allowed in a mapped range. */
+  rondo_status (*reserve)(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
+  rondo_status (*unreserve)(rondo_device *device, void *address, size_t bytes);
+  rondo_status (*physical_create)(rondo_device *device, size_t bytes, rondo_physical **out);
+  void (*physical_destroy)(rondo_physical *physical);
+  rondo_status (*map)(rondo_device *device, void *address, rondo_physical *physical);
+  rondo_status (*unmap)(rondo_device *device, void *address, size_t bytes);
+  rondo_status (*protect)(rondo_device *device, void *address, size_t bytes, rondo_protection protection);
+
+  /* Host memory that copies use without a detour, aligned to 256. any */
+  rondo_status (*host_allocate)(rondo_device *device, size_t bytes, void **out_address);
+  void (*host_release)(rondo_device *device, void *address, size_t bytes);
+} rondo_device_ops;
+
+/* A queue: work runs in the order of the calls. owner */
+typedef struct rondo_queue_ops {
+  /* Waits for its work, frees it. Returns the asynchronous failure that is left; the queue is gone all the same. */
+  rondo_status (*destroy)(rondo_queue *queue);
+
+  /* KERNEL, HOST, COPY or FILL. Copies what it needs of params before it returns; grid has no zeros. Must not allocate
+   * or lock; may wait while the queue is full. HOT */
+  rondo_status (*submit)(rondo_queue *queue, const rondo_node_params *work);
+
+  /* The event completes when what was queued so far is done. Later waits and queries mean this record. */
+  rondo_status (*record)(rondo_queue *queue, rondo_device_event *event);
+
+  /* What is queued from now on waits for the event as it is now recorded; never recorded = complete. */
+  rondo_status (*wait)(rondo_queue *queue, rondo_device_event *event);
+
+  /* Runs the executable after what is queued, and after its earlier launches on any queue of the device. Event-record
+   * nodes count as recorded from this call on; event-wait nodes wait for what is recorded now. Must not allocate or
+   * lock once warm. HOT */
+  rondo_status (*launch)(rondo_queue *queue, rondo_executable *executable);
+
+  /* Waits, working along. Returns the first asynchronous failure since the last time and clears it. */
+  rondo_status (*synchronize)(rondo_queue *queue);
+
+  /* OK when idle, NOT_READY when not (no detail set); else as synchronize, without waiting. */
+  rondo_status (*query)(rondo_queue *queue);
+
+  /* The driver's own handle, or NULL. May be NULL. any */
+  void *(*native)(rondo_queue *queue);
+} rondo_queue_ops;
+
+/* An event. owner for record (a queue's slot); the rest any. */
+typedef struct rondo_event_ops {
+  /* Freed at once; work that waits for its last record still does. */
+  void (*destroy)(rondo_device_event *event);
+  rondo_status (*query)(rondo_device_event *event);       /* OK or NOT_READY; never recorded = OK */
+  rondo_status (*synchronize)(rondo_device_event *event); /* waits, working along */
+  /* Completion time in nanoseconds of the device's clock. Called for timing events that are complete. */
+  rondo_status (*time)(const rondo_device_event *event, uint64_t *out_ns);
+} rondo_event_ops;
+
+/* A lowered graph. owner. `index` counts lowered nodes. Changes hold for later launches only (U1). */
+typedef struct rondo_executable_ops {
+  void (*destroy)(rondo_executable *executable); /* does not wait; freed once its launches are done (L2) */
+  /* Other parameters of the same kind, checked by the front. `event` for event nodes. */
+  rondo_status (*set_params)(rondo_executable *executable, size_t index, const rondo_lowered_node *node);
+  rondo_status (*set_enabled)(rondo_executable *executable, size_t index, bool enabled);
+  /* Waits until all launches so far are done. */
+  rondo_status (*synchronize)(rondo_executable *executable);
+  uint64_t (*host_bytes)(const rondo_executable *executable);
+  uint64_t (*device_bytes)(const rondo_executable *executable);
+} rondo_executable_ops;
+
+/* The beginnings of the drivers' structs. */
+struct rondo_queue {
+  const rondo_queue_ops *ops;
+  rondo_device *device;
+};
+struct rondo_device_event {
+  const rondo_event_ops *ops;
+  rondo_device *device;
+  bool timing;
+};
+struct rondo_executable {
+  const rondo_executable_ops *ops;
+  rondo_device *device;
+};
+struct rondo_physical {
+  rondo_device *device;
+  size_t bytes;
+};
+
+/* A driver, in the registry. */
+typedef struct rondo_driver {
+  const char *name; /* "cpu": opens "cpu", "cpu:N" and "cpu:<word>" */
+  /* `rest` is what follows "cpu:" in the name, "" when nothing does. options is not NULL; its allocator is resolved
+   * into `allocator`. Sets ops, allocator and name of the struct. NOT_FOUND/UNKNOWN_DEVICE for a rest it does not know.
+   * any */
+  rondo_status (*open)(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,
+                       rondo_device **out);
+  /* The names that can be opened, by index; NOT_FOUND past the last. See rondo_device_enumerate. any */
+  rondo_status (*enumerate)(size_t index, const char **out_name, const char **out_unavailable);
+} rondo_driver;
+
+#endif

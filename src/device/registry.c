@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * The drivers there are: the one place that names them. A device's name is its driver's, perhaps followed by a colon
+ * and what the driver makes of the rest. The table is constant; thread-safe.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "device/device.h"
+
+extern const rondo_driver rondo_cpu_driver;
+
+static const rondo_driver *const drivers[] = {&rondo_cpu_driver};
+enum { DRIVER_COUNT = sizeof drivers / sizeof drivers[0] };
+
+rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,
+                                 const rondo_allocator *allocator, rondo_device **out) {
+  *out = NULL;
+  const size_t length = strcspn(name, ":");
+  for (size_t i = 0; i < DRIVER_COUNT; i++) {
+    if (strlen(drivers[i]->name) != length || strncmp(name, drivers[i]->name, length) != 0) continue;
+    if (name[length] == ':' && name[length + 1] == '\0') break;
+    return drivers[i]->open(name + length + (name[length] == ':'), options, allocator, out);
+  }
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
+                    "there is no device '%.64s': the devices are 'cpu' and 'cpu:0' to 'cpu:15'", name);
+}
+
+rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
+  for (size_t i = 0; i < DRIVER_COUNT; i++) {
+    size_t count = 0;
+    while (drivers[i]->enumerate(count, out_name, out_unavailable) == RONDO_OK) {
+      if (count++ == index) return RONDO_OK;
+    }
+    index -= count;
+  }
+  *out_name = NULL;
+  *out_unavailable = "";
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "there are no more devices");
+}

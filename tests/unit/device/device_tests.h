@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * What the unit tests of the device layer share: a CPU device with an allocator that counts and fails on request (from
+ * any thread), lowered graphs made from edge lists, and kernels that check order.
+ */
+#ifndef RONDO_TESTS_DEVICE_TESTS_H
+#define RONDO_TESTS_DEVICE_TESTS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "device/device.h"
+
+#define assert_ok(call)                                                                 \
+  do {                                                                                  \
+    const rondo_status ok_status_ = (call);                                             \
+    if (ok_status_ != RONDO_OK) fail_msg("%s: %s", #call, rondo_last_error()->message); \
+  } while (0)
+
+typedef struct test_memory {
+  atomic_long calls, live;
+  atomic_long fail_at; /* 0: never */
+} test_memory;
+
+static inline void *test_allocate(void *self, size_t bytes, size_t alignment) {
+  test_memory *memory = self;
+  const rondo_allocator libc = rondo_allocator_default();
+  if (atomic_fetch_add(&memory->calls, 1) + 1 == atomic_load(&memory->fail_at)) return NULL;
+  void *pointer = libc.allocate(libc.self, bytes, alignment);
+  if (pointer != NULL) atomic_fetch_add(&memory->live, 1);
+  return pointer;
+}
+
+static inline void test_release(void *self, void *pointer, size_t bytes) {
+  test_memory *memory = self;
+  const rondo_allocator libc = rondo_allocator_default();
+  atomic_fetch_sub(&memory->live, 1);
+  libc.release(libc.self, pointer, bytes);
+}
+
+static inline rondo_status open_test_device(test_memory *memory, uint32_t workers, rondo_device **out) {
+  const rondo_allocator allocator = {.self = memory, .allocate = test_allocate, .release = test_release};
+  return rondo_device_open("cpu", &(rondo_device_options){.workers = workers, .allocator = &allocator}, out);
+}
+
+/* A graph as lists. */
+typedef struct test_graph {
+  uint32_t node_count, edge_count;
+  rondo_node_params *params;
+  rondo_lowered_node *nodes;
+  uint32_t *from, *to; /* from < to */
+  uint32_t *start, *successors;
+} test_graph;
+
+static inline void *test_array(size_t count, size_t bytes) {
+  void *array = calloc(count + 1, bytes);
+  assert_non_null(array);
+  return array;
+}
+
+static inline test_graph *make_test_graph(uint32_t nodes, uint32_t room_for_edges) {
+  test_graph *graph = test_array(1, sizeof *graph);
+  graph->node_count = nodes;
+  graph->params = test_array(nodes, sizeof *graph->params);
+  graph->nodes = test_array(nodes, sizeof *graph->nodes);
+  graph->from = test_array(room_for_edges, sizeof *graph->from);
+  graph->to = test_array(room_for_edges, sizeof *graph->to);
+  graph->start = test_array(nodes + 1, sizeof *graph->start);
+  graph->successors = test_array(room_for_edges, sizeof *graph->successors);
+  for (uint32_t i = 0; i < nodes; i++) {
+    graph->params[i] = (rondo_node_params){.kind = RONDO_NODE_EMPTY, .name = "node"};
+    graph->nodes[i] = (rondo_lowered_node){.params = &graph->params[i], .number = i};
+  }
+  return graph;
+}
+
+static inline void free_test_graph(test_graph *graph) {
+  free(graph->params);
+  free(graph->nodes);
+  free(graph->from);
+  free(graph->to);
+  free(graph->start);
+  free(graph->successors);
+  free(graph);
+}
+
+static inline void add_test_edge(test_graph *graph, uint32_t from, uint32_t to) {
+  graph->from[graph->edge_count] = from;
+  graph->to[graph->edge_count++] = to;
+}
+
+static inline rondo_status lower_test_graph(rondo_device *device, test_graph *graph, rondo_executable **out) {
+  uint32_t *filled = test_array(graph->node_count, sizeof *filled);
+  memset(graph->start, 0, (graph->node_count + 1) * sizeof *graph->start);
+  for (uint32_t e = 0; e < graph->edge_count; e++) graph->start[graph->from[e] + 1]++;
+  for (uint32_t i = 0; i < graph->node_count; i++) graph->start[i + 1] += graph->start[i];
+  for (uint32_t e = 0; e < graph->edge_count; e++)
+    graph->successors[graph->start[graph->from[e]] + filled[graph->from[e]]++] = graph->to[e];
+  free(filled);
+  const rondo_lowered_graph lowered = {"test", graph->node_count, graph->nodes, graph->start, graph->successors};
+  return device->ops->executable_create(device, &lowered, out);
+}
+
+/* A kernel node with one argument: a pointer. */
+static inline void set_test_kernel(test_graph *graph, uint32_t node, rondo_kernel *kernel, uint32_t blocks,
+                                   const void *const *args) {
+  graph->params[node].kind = RONDO_NODE_KERNEL;
+  graph->params[node].as.kernel = (rondo_kernel_node){kernel, {blocks, 1, 1}, args, kernel->parameter_count};
+}
+
+#endif

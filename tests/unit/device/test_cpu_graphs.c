@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT
+ * Executables of the CPU driver from below: order of random graphs under both plans and several numbers of workers,
+ * grids, changes that travel with launches, event nodes inside graphs, destruction in flight, failing allocations.
+ */
+#include "base/thread.h"
+#include "device_tests.h"
+
+typedef struct order_check {
+  test_graph *graph;
+  atomic_uint *runs; /* blocks run, a node, over all launches */
+  uint32_t blocks;   /* a node's */
+  atomic_uint bad;
+} order_check;
+
+typedef struct order_argument {
+  order_check *check;
+  uint32_t node;
+} order_argument;
+
+/* Each node runs all its blocks once a launch, after all blocks of all its predecessors. */
+static void check_order(rondo_blocks blocks, void *const *args) {
+  const order_argument *argument = *(order_argument *const *)args[0];
+  order_check *check = argument->check;
+  const unsigned launch = atomic_load(&check->runs[argument->node]) / check->blocks;
+  for (uint32_t e = 0; e < check->graph->edge_count; e++) {
+    if (check->graph->to[e] != argument->node) continue;
+    if (atomic_load(&check->runs[check->graph->from[e]]) < (launch + 1) * check->blocks)
+      atomic_fetch_add(&check->bad, 1);
+  }
+  atomic_fetch_add(&check->runs[argument->node], (unsigned)(blocks.last - blocks.first));
+}
+
+static uint32_t next_random(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (uint32_t)(*state >> 33);
+}
+
+static rondo_kernel *order_kernel(rondo_device *device) {
+  rondo_kernel *kernel;
+  assert_ok(rondo_kernel_create(
+      device, &(rondo_kernel_options){.name = "check_order", .cpu = check_order, .params = {RONDO_READS}}, &kernel));
+  return kernel;
+}
+
+static void run_random_graph(rondo_device *device, rondo_queue *queue, uint64_t seed, uint32_t blocks) {
+  enum { LAUNCHES = 25 };
+  uint64_t random = seed;
+  const uint32_t nodes = 1 + next_random(&random) % 120;
+  test_graph *graph = make_test_graph(nodes, nodes * 4);
+  order_check check = {.graph = graph, .blocks = blocks};
+  check.runs = test_array(nodes, sizeof *check.runs);
+  order_argument *arguments = test_array(nodes, sizeof *arguments);
+  order_argument **values = test_array(nodes, sizeof *values);
+  const void **lists = test_array(nodes, sizeof *lists);
+  rondo_kernel *kernel = order_kernel(device);
+  for (uint32_t i = 0; i < nodes; i++) {
+    arguments[i] = (order_argument){&check, i};
+    values[i] = &arguments[i];
+    lists[i] = &values[i];
+    set_test_kernel(graph, i, kernel, blocks, &lists[i]);
+    const uint32_t edges = i == 0 ? 0 : next_random(&random) % 4;
+    uint32_t before = UINT32_MAX;
+    for (uint32_t e = 0; e < edges; e++) {
+      const uint32_t from = next_random(&random) % i;
+      if (from != before) add_test_edge(graph, from, i);
+      if (before != UINT32_MAX && from != before) break; /* at most two different ones: no duplicates */
+      before = from;
+    }
+  }
+  rondo_executable *executable;
+  assert_ok(lower_test_graph(device, graph, &executable));
+  for (uint32_t l = 0; l < LAUNCHES; l++) {
+    assert_ok(queue->ops->launch(queue, executable));
+    if (l % 3 == 0) assert_ok(queue->ops->synchronize(queue));
+  }
+  assert_ok(queue->ops->synchronize(queue));
+  assert_int_equal(atomic_load(&check.bad), 0);
+  for (uint32_t i = 0; i < nodes; i++) assert_int_equal(atomic_load(&check.runs[i]), LAUNCHES * blocks);
+  executable->ops->destroy(executable);
+  rondo_kernel_destroy(kernel);
+  free(check.runs);
+  free(arguments);
+  free(values);
+  free(lists);
+  free_test_graph(graph);
+}
+
+static void random_graphs_run_in_order_gx_4(void **state) {
+  (void)state;
+  for (uint32_t workers = 1; workers <= 4; workers++) {
+    rondo_device *device;
+    rondo_queue *queue;
+    assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = workers}, &device));
+    assert_ok(device->ops->queue_create(device, "q", &queue));
+    for (uint64_t seed = 1; seed <= 40; seed++)
+      run_random_graph(device, queue, seed * workers, 1 + (uint32_t)(seed % 3) * 50);
+    assert_ok(queue->ops->destroy(queue));
+    assert_ok(rondo_device_close(device));
+  }
+}
+
+/* A gate that a test opens: holds the queue meanwhile. */
+typedef struct gate {
+  atomic_bool reached, open;
+} gate;
+
+static rondo_status wait_at_gate(void *user) {
+  gate *at = user;
+  atomic_store(&at->reached, true);
+  while (!atomic_load(&at->open)) rondo_yield();
+  return RONDO_OK;
+}
+
+static void close_queue_behind(rondo_queue *queue, gate *at) {
+  const rondo_node_params work = {
+      .kind = RONDO_NODE_HOST, .name = "gate", .as.host = {.function = wait_at_gate, .user = at}};
+  assert_ok(queue->ops->submit(queue, &work));
+  while (!atomic_load(&at->reached)) rondo_yield();
+}
+
+static void append(rondo_blocks blocks, void *const *args) {
+  uint32_t *log = *(uint32_t *const *)args[0];
+  (void)blocks;
+  log[++log[0]] = *(const uint32_t *)args[1];
+}
+
+static rondo_kernel *append_kernel(rondo_device *device) {
+  rondo_kernel *kernel;
+  assert_ok(rondo_kernel_create(
+      device,
+      &(rondo_kernel_options){.name = "append", .cpu = append, .params = {RONDO_UPDATES, RONDO_SCALAR(uint32_t)}},
+      &kernel));
+  return kernel;
+}
+
+static void changes_do_not_touch_queued_launches_gx_5(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *queue;
+  rondo_executable *executable;
+  uint32_t log_values[32] = {0}, value = 0;
+  uint32_t *log = log_values;
+  assert_ok(rondo_device_open("cpu", NULL, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_kernel *kernel = append_kernel(device);
+  test_graph *graph = make_test_graph(1, 0);
+  const void *args[] = {&log, &value};
+  set_test_kernel(graph, 0, kernel, 1, args);
+  assert_ok(lower_test_graph(device, graph, &executable));
+  gate at = {false, false};
+  close_queue_behind(queue, &at);
+  for (value = 1; value <= 9; value++) {
+    assert_ok(executable->ops->set_params(executable, 0, &graph->nodes[0]));
+    if (value == 5) assert_ok(executable->ops->set_enabled(executable, 0, false));
+    if (value == 7) assert_ok(executable->ops->set_enabled(executable, 0, true));
+    assert_ok(queue->ops->launch(queue, executable));
+  }
+  assert_int_equal(log_values[0], 0);
+  atomic_store(&at.open, true);
+  assert_ok(queue->ops->synchronize(queue));
+  const uint32_t expected[] = {7, 1, 2, 3, 4, 7, 8, 9};
+  assert_memory_equal(log_values, expected, sizeof expected);
+  executable->ops->destroy(executable);
+  free_test_graph(graph);
+  rondo_kernel_destroy(kernel);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
+}
+
+/* Launches of one executable on two queues come one after another, in the order of the calls (L1). */
+static void launches_of_one_executable_are_ordered_gx_4(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *queues[2];
+  rondo_executable *executable;
+  uint32_t log_values[64] = {0}, value = 0;
+  uint32_t *log = log_values;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 3}, &device));
+  for (int i = 0; i < 2; i++) assert_ok(device->ops->queue_create(device, "q", &queues[i]));
+  rondo_kernel *kernel = append_kernel(device);
+  test_graph *graph = make_test_graph(1, 0);
+  const void *args[] = {&log, &value};
+  set_test_kernel(graph, 0, kernel, 1, args);
+  assert_ok(lower_test_graph(device, graph, &executable));
+  gate at = {false, false};
+  close_queue_behind(queues[0], &at);
+  for (value = 1; value <= 20; value++) {
+    assert_ok(executable->ops->set_params(executable, 0, &graph->nodes[0]));
+    assert_ok(queues[value % 2 == 0]->ops->launch(queues[value % 2 == 0], executable));
+  }
+  atomic_store(&at.open, true);
+  for (int i = 0; i < 2; i++) assert_ok(queues[i]->ops->synchronize(queues[i]));
+  for (uint32_t i = 0; i <= 20; i++) assert_int_equal(log_values[i], i == 0 ? 20 : i);
+  executable->ops->destroy(executable);
+  free_test_graph(graph);
+  rondo_kernel_destroy(kernel);
+  for (int i = 0; i < 2; i++) assert_ok(queues[i]->ops->destroy(queues[i]));
+  assert_ok(rondo_device_close(device));
+}
+
+/* One graph: records `first`, then waits for `second`, which another queue records only after `first`. A driver that
+ * held its only worker while waiting would never finish. */
+static void event_nodes_do_not_hold_the_worker_gx_1(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *queue, *other;
+  rondo_executable *executable;
+  rondo_device_event *first, *second;
+  uint32_t log_values[64] = {0}, before = 1, between = 2, after = 3;
+  uint32_t *log = log_values;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  assert_ok(device->ops->queue_create(device, "other", &other));
+  assert_ok(device->ops->event_create(device, true, &first));
+  assert_ok(device->ops->event_create(device, false, &second));
+  rondo_kernel *kernel = append_kernel(device);
+  test_graph *graph = make_test_graph(4, 3);
+  const void *args_before[] = {&log, &before}, *args_after[] = {&log, &after}, *args_between[] = {&log, &between};
+  set_test_kernel(graph, 0, kernel, 1, args_before);
+  graph->params[1].kind = RONDO_NODE_EVENT_RECORD;
+  graph->nodes[1].event = first;
+  graph->params[2].kind = RONDO_NODE_EVENT_WAIT;
+  graph->nodes[2].event = second;
+  set_test_kernel(graph, 3, kernel, 1, args_after);
+  for (uint32_t i = 0; i < 3; i++) add_test_edge(graph, i, i + 1);
+  assert_ok(lower_test_graph(device, graph, &executable));
+  const rondo_node_params between_work = {.kind = RONDO_NODE_KERNEL, .as.kernel = {kernel, {1, 1, 1}, args_between, 2}};
+  gate at = {false, false};
+  for (int round = 0; round < 10; round++) {
+    log_values[0] = 0;
+    at = (gate){false, false};
+    close_queue_behind(other, &at); /* so that `second` is still to come when the graph is launched */
+    assert_ok(other->ops->submit(other, &between_work));
+    assert_ok(other->ops->record(other, second));
+    assert_ok(queue->ops->launch(queue, executable));
+    atomic_store(&at.open, true);
+    assert_ok(first->ops->synchronize(first));
+    assert_ok(queue->ops->synchronize(queue));
+    assert_int_equal(log_values[0], 3);
+    assert_int_equal(log_values[3], 3);
+    uint64_t time_ns = 0;
+    assert_ok(first->ops->time(first, &time_ns));
+    assert_true(time_ns > 0);
+  }
+  executable->ops->destroy(executable);
+  first->ops->destroy(first);
+  second->ops->destroy(second);
+  free_test_graph(graph);
+  rondo_kernel_destroy(kernel);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(other->ops->destroy(other));
+  assert_ok(rondo_device_close(device));
+}
+
+static void destroyed_in_flight_it_still_runs_gx_4(void **state) {
+  (void)state;
+  test_memory memory = {0};
+  rondo_device *device;
+  rondo_queue *queue;
+  rondo_executable *executable;
+  uint32_t log_values[8] = {0}, value = 1;
+  uint32_t *log = log_values;
+  assert_ok(open_test_device(&memory, 1, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_kernel *kernel = append_kernel(device);
+  test_graph *graph = make_test_graph(1, 0);
+  const void *args[] = {&log, &value};
+  set_test_kernel(graph, 0, kernel, 1, args);
+  assert_ok(lower_test_graph(device, graph, &executable));
+  gate at = {false, false};
+  close_queue_behind(queue, &at);
+  assert_ok(queue->ops->launch(queue, executable));
+  executable->ops->destroy(executable);
+  rondo_kernel_destroy(kernel);
+  free_test_graph(graph);
+  atomic_store(&at.open, true);
+  assert_ok(queue->ops->synchronize(queue));
+  assert_int_equal(log_values[0], 1);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
+  assert_int_equal(atomic_load(&memory.live), 0);
+}
+
+/* Allocation N fails, for all N: an error comes out or nothing was lost by it, and nothing leaks. */
+static void failing_allocations_leak_nothing(void **state) {
+  (void)state;
+  bool all_passed = false;
+  for (long n = 1; !all_passed; n++) {
+    test_memory memory = {0};
+    rondo_device *device;
+    rondo_queue *queue = NULL;
+    rondo_device_event *event = NULL;
+    rondo_kernel *kernel = NULL;
+    rondo_executable *executable = NULL;
+    uint32_t log_values[8] = {0}, value = 1;
+    uint32_t *log = log_values;
+    atomic_store(&memory.fail_at, n);
+    if (open_test_device(&memory, 1, &device) == RONDO_OK) {
+      rondo_status status = device->ops->queue_create(device, "q", &queue);
+      if (status == RONDO_OK) status = device->ops->event_create(device, false, &event);
+      const rondo_kernel_options options = {
+          .name = "append", .cpu = append, .params = {RONDO_UPDATES, RONDO_SCALAR(uint32_t)}};
+      if (status == RONDO_OK) status = rondo_kernel_create(device, &options, &kernel);
+      if (status == RONDO_OK) {
+        test_graph *graph = make_test_graph(3, 2);
+        const void *args[] = {&log, &value};
+        set_test_kernel(graph, 0, kernel, 1, args);
+        graph->params[1].kind = RONDO_NODE_EVENT_RECORD;
+        graph->nodes[1].event = event;
+        graph->params[2].kind = RONDO_NODE_EVENT_WAIT;
+        graph->nodes[2].event = event;
+        add_test_edge(graph, 0, 1);
+        status = lower_test_graph(device, graph, &executable);
+        if (status == RONDO_OK) status = executable->ops->set_params(executable, 0, &graph->nodes[0]);
+        if (status == RONDO_OK) status = queue->ops->launch(queue, executable);
+        if (status == RONDO_OK) status = queue->ops->synchronize(queue);
+        free_test_graph(graph);
+      }
+      all_passed = status == RONDO_OK && atomic_load(&memory.calls) < n;
+      if (status != RONDO_OK) assert_int_equal(status, RONDO_OUT_OF_MEMORY);
+      if (status == RONDO_OK) assert_int_equal(log_values[0], 1);
+      if (executable != NULL) executable->ops->destroy(executable);
+      if (event != NULL) event->ops->destroy(event);
+      rondo_kernel_destroy(kernel);
+      if (queue != NULL) assert_ok(queue->ops->destroy(queue));
+      assert_ok(rondo_device_close(device));
+    } else {
+      assert_int_equal(rondo_last_error()->status, RONDO_OUT_OF_MEMORY);
+    }
+    assert_int_equal(atomic_load(&memory.live), 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(random_graphs_run_in_order_gx_4),
+      cmocka_unit_test(changes_do_not_touch_queued_launches_gx_5),
+      cmocka_unit_test(launches_of_one_executable_are_ordered_gx_4),
+      cmocka_unit_test(event_nodes_do_not_hold_the_worker_gx_1),
+      cmocka_unit_test(destroyed_in_flight_it_still_runs_gx_4),
+      cmocka_unit_test(failing_allocations_leak_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ * Queues, deques and memory of the CPU driver from below: the ring wraps and pushes back, kernels keep their arguments,
+ * two queues wait for each other's events, failures come out once, an idle device sleeps, thieves lose nothing, aliases
+ * show the same bytes.
+ */
+#define _GNU_SOURCE
+#include <time.h>
+
+#include "device/cpu/cpu.h"
+#include "device_tests.h"
+
+typedef struct wide {
+  unsigned char bytes[200];
+} wide;
+
+static void add_wide(rondo_blocks blocks, void *const *args) {
+  uint64_t *sum = *(uint64_t *const *)args[0];
+  const wide *value = args[1];
+  (void)blocks;
+  for (size_t i = 0; i < sizeof value->bytes; i++) *sum += value->bytes[i];
+}
+
+static void ring_wraps_and_arguments_are_copied(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *queue;
+  rondo_kernel *kernel;
+  uint64_t sum_value = 0, expected = 0;
+  uint64_t *sum = &sum_value;
+  assert_ok(rondo_device_open("cpu", NULL, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  assert_ok(rondo_kernel_create(
+      device,
+      &(rondo_kernel_options){.name = "add_wide", .cpu = add_wide, .params = {RONDO_UPDATES, RONDO_SCALAR(wide)}},
+      &kernel));
+  for (unsigned n = 0; n < 5000; n++) {
+    wide value;
+    memset(&value, (int)(n % 251), sizeof value);
+    const void *args[] = {&sum, &value};
+    const rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .as.kernel = {kernel, {1, 1, 1}, args, 2}};
+    assert_ok(queue->ops->submit(queue, &work));
+    memset(&value, 0xff, sizeof value); /* the queue has its own copy */
+    expected += (uint64_t)(n % 251) * sizeof value;
+  }
+  assert_ok(queue->ops->synchronize(queue));
+  assert_true(sum_value == expected);
+  rondo_kernel_destroy(kernel);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
+}
+
+typedef struct counter {
+  atomic_uint value;
+  unsigned expected;
+  bool wrong;
+} counter;
+
+typedef struct visit {
+  counter *at;
+  unsigned turn;
+} visit;
+
+static rondo_status take_turn(void *user) {
+  const visit *my = user;
+  if (atomic_fetch_add(&my->at->value, 1) != my->turn) my->at->wrong = true;
+  return RONDO_OK;
+}
+
+static void queues_wait_for_each_other_gx_2(void **state) {
+  (void)state;
+  enum { TURNS = 400 };
+  rondo_device *device;
+  rondo_queue *queues[3];
+  rondo_device_event *event;
+  counter at = {0, 0, false};
+  visit *visits = test_array(TURNS, sizeof *visits);
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 2}, &device));
+  assert_ok(device->ops->event_create(device, false, &event));
+  for (int i = 0; i < 3; i++) assert_ok(device->ops->queue_create(device, "q", &queues[i]));
+  for (unsigned turn = 0; turn < TURNS; turn++) {
+    rondo_queue *queue = queues[turn % 3];
+    visits[turn] = (visit){&at, turn};
+    const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = take_turn, .user = &visits[turn]}};
+    if (turn > 0) assert_ok(queue->ops->wait(queue, event));
+    assert_ok(queue->ops->submit(queue, &work));
+    assert_ok(queue->ops->record(queue, event)); /* the wait of before keeps what it waits for */
+  }
+  assert_ok(event->ops->synchronize(event));
+  assert_ok(event->ops->query(event));
+  assert_int_equal(atomic_load(&at.value), TURNS);
+  assert_false(at.wrong);
+  event->ops->destroy(event);
+  for (int i = 0; i < 3; i++) assert_ok(queues[i]->ops->destroy(queues[i]));
+  assert_ok(rondo_device_close(device));
+  free(visits);
+}
+
+static rondo_status refuse(void *user) {
+  (void)user;
+  return RONDO_IO_ERROR;
+}
+
+static void failures_come_out_once(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *queue;
+  assert_ok(rondo_device_open("cpu", NULL, &device));
+  assert_ok(device->ops->queue_create(device, "loader", &queue));
+  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .name = "read batch", .as.host = {.function = refuse}};
+  assert_ok(queue->ops->submit(queue, &work));
+  assert_ok(queue->ops->submit(queue, &work));
+  assert_int_equal(queue->ops->synchronize(queue), RONDO_EXECUTION_FAILED);
+  assert_non_null(strstr(rondo_last_error()->message, "read batch"));
+  assert_non_null(strstr(rondo_last_error()->message, "loader"));
+  assert_non_null(strstr(rondo_last_error()->message, "IO_ERROR"));
+  assert_ok(queue->ops->synchronize(queue));
+  assert_ok(queue->ops->submit(queue, &work));
+  assert_int_equal(device->ops->synchronize(device), RONDO_EXECUTION_FAILED);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
+}
+
+static uint64_t processor_ns(void) {
+  struct timespec time;
+  assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time), 0);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Parks are counted, so that this asserts no time: once parked, a worker does not run until it is woken. */
+static void an_idle_device_sleeps(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *queue;
+  counter at = {0, 0, false};
+  visit my = {&at, 0};
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 2}, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = take_turn, .user = &my}};
+  assert_ok(queue->ops->submit(queue, &work));
+  assert_ok(queue->ops->synchronize(queue));
+  const atomic_uint *sleepers = &((cpu_device *)device)->pool.sleepers;
+  while (atomic_load(sleepers) < 2) rondo_yield();
+  const uint64_t before = processor_ns();
+  nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
+  assert_true(processor_ns() - before < 50u * 1000 * 1000); /* a spinning worker would have used it all */
+  assert_int_equal(atomic_load(sleepers), 2);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
+}
+
+enum { ENTRIES = 20000 };
+
+typedef struct theft {
+  cpu_deque *deque;
+  atomic_uchar *taken;
+  atomic_uint *count;
+} theft;
+
+static void take(const theft *my, uint64_t entry) {
+  if (entry == CPU_DEQUE_EMPTY) return;
+  atomic_fetch_add(&my->taken[entry], 1);
+  atomic_fetch_add(my->count, 1);
+}
+
+static void *steal_all(void *argument) {
+  const theft *my = argument;
+  while (atomic_load(my->count) < ENTRIES) take(my, cpu_deque_steal(my->deque, CPU_ANY_RUN));
+  return NULL;
+}
+
+static void deques_lose_and_double_nothing(void **state) {
+  (void)state;
+  rondo_device *device;
+  assert_ok(rondo_device_open("cpu", NULL, &device));
+  cpu_deque deque = {0};
+  atomic_uint count = 0;
+  theft my = {&deque, test_array(ENTRIES, sizeof(atomic_uchar)), &count};
+  pthread_t thieves[2];
+  assert_true(cpu_deque_reserve((cpu_device *)device, &deque, 256));
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thieves[i], NULL, steal_all, &my), 0);
+  for (uint64_t entry = 0; entry < ENTRIES; entry++) {
+    while (atomic_load(&deque.bottom) - atomic_load(&deque.top) > 200) take(&my, cpu_deque_pop(&deque));
+    cpu_deque_push(&deque, entry);
+    if (entry % 3 == 0) take(&my, cpu_deque_pop(&deque));
+    if (entry == ENTRIES / 2) {
+      uint64_t left;
+      while ((left = cpu_deque_pop(&deque)) != CPU_DEQUE_EMPTY) take(&my, left);
+      assert_true(cpu_deque_reserve((cpu_device *)device, &deque, 1000)); /* it grows while thieves look */
+    }
+  }
+  steal_all(&my);
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thieves[i], NULL), 0);
+  for (size_t i = 0; i < ENTRIES; i++) assert_int_equal(atomic_load(&my.taken[i]), 1);
+  free(my.taken);
+  cpu_deque_free((cpu_device *)device, &deque);
+  assert_ok(rondo_device_close(device));
+}
+
+static void only_the_wanted_run_is_stolen(void **state) {
+  (void)state;
+  rondo_device *device;
+  assert_ok(rondo_device_open("cpu", NULL, &device));
+  cpu_deque deque = {0};
+  assert_true(cpu_deque_reserve((cpu_device *)device, &deque, 2));
+  cpu_deque_push(&deque, UINT64_C(5) << 32 | 7);
+  assert_true(cpu_deque_steal(&deque, 4) == CPU_DEQUE_EMPTY);
+  assert_true(cpu_deque_steal(&deque, 5) == (UINT64_C(5) << 32 | 7));
+  assert_true(cpu_deque_steal(&deque, CPU_ANY_RUN) == CPU_DEQUE_EMPTY);
+  cpu_deque_free((cpu_device *)device, &deque);
+  assert_ok(rondo_device_close(device));
+}
+
+static void aliases_show_the_same_bytes_gm_12(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_physical *physical;
+  void *a, *b;
+  rondo_device_statistics statistics = {0};
+  assert_ok(rondo_device_open("cpu:3", NULL, &device));
+  const rondo_device_ops *ops = device->ops;
+  const size_t page = 1 << 16;
+  assert_ok(ops->reserve(device, 4 * page, 1 << 20, &a));
+  assert_ok(ops->reserve(device, page, 0, &b));
+  assert_int_equal((uintptr_t)a % (1 << 20), 0);
+  assert_ok(ops->physical_create(device, page, &physical));
+  assert_ok(ops->map(device, (char *)a + page, physical));
+  assert_ok(ops->map(device, b, physical));
+  assert_ok(rondo_device_get_statistics(device, &statistics));
+  assert_int_equal(statistics.mapped_bytes, 2 * page);
+  strcpy((char *)a + page, "theme");
+  assert_string_equal(b, "theme");
+  ops->physical_destroy(physical); /* the pages live on with their mappings */
+  assert_string_equal(b, "theme");
+  assert_ok(ops->protect(device, b, page, RONDO_PROTECT_READ));
+  assert_string_equal(b, "theme");
+  assert_ok(ops->unmap(device, (char *)a + page, page));
+  assert_ok(ops->unmap(device, b, page));
+  assert_ok(ops->unreserve(device, a, 4 * page));
+  assert_ok(ops->unreserve(device, b, page));
+  assert_ok(rondo_device_get_statistics(device, &statistics));
+  assert_int_equal(statistics.mapped_bytes, 0);
+  assert_int_equal(statistics.maps, 2);
+  assert_int_equal(ops->reserve(device, SIZE_MAX / 2 & ~(page - 1), 0, &a), RONDO_OUT_OF_MEMORY);
+  assert_null(a);
+  assert_ok(rondo_device_close(device));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ring_wraps_and_arguments_are_copied),
+      cmocka_unit_test(queues_wait_for_each_other_gx_2),
+      cmocka_unit_test(failures_come_out_once),
+      cmocka_unit_test(an_idle_device_sleeps),
+      cmocka_unit_test(deques_lose_and_double_nothing),
+      cmocka_unit_test(only_the_wanted_run_is_stolen),
+      cmocka_unit_test(aliases_show_the_same_bytes_gm_12),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
