@@ -40,7 +40,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin_to_graph(rondo_stream 
  *   CAPTURE_REFUSED/UNMATCHED_STREAM (this stream joined; the message names the one that began) and WRONG_THREAD: the
  *     capture goes on;
  *   CAPTURE_REFUSED/UNJOINED (a stream that was forked off was not joined; the message names it and its last node),
- *   CAPTURE_INVALID/INVALIDATED (the message says which call did it): the capture is over for all its streams. */
+ *   CAPTURE_INVALID/INVALIDATED (the message says which call did it), OUT_OF_MEMORY: the capture is over for all its
+ *     streams. A graph that was captured into stays the caller's. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph);
 
 typedef enum rondo_capture_state {

@@ -15,6 +15,10 @@
  *   rondo_compiled_run(compiled);
  *   rondo_compiled_read(compiled, "loss", &value, sizeof value);
  *
+ * A run computes in the order in which operators were added, but updates of states (optimizers) come last: all else
+ * sees the states as they were before the run. Operators whose results neither an output nor an update needs do not
+ * run.
+ *
  * A program is thread-compatible and needs no device. A compiled program is thread-compatible; it owns a stream.
  */
 #ifndef RONDO_PROGRAM_H
@@ -26,7 +30,7 @@ RONDO_EXTERN_C_BEGIN
 
 typedef enum rondo_type { RONDO_F32 = 1, RONDO_I32 = 2 } rondo_type;
 
-/* "f32", "i32"; "unknown" for another number. */
+/* "f32", "i32"; "unknown" for another number. The bytes of an element; 0 for another number. */
 RONDO_API const char *rondo_type_name(rondo_type type);
 RONDO_API size_t rondo_type_bytes(rondo_type type);
 
@@ -54,14 +58,15 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_create(const rondo_program_o
 /* Compiled programs made from it live on. NULL is fine. */
 RONDO_API void rondo_program_destroy(rondo_program *program);
 
-/* Named values. Names are unique among inputs, states, cells and outputs. Shapes have 0 to RONDO_MAX_DIMENSIONS
- * dimensions, each at least 1; rank 0 is a scalar. Errors of all: INVALID_ARGUMENT with SHAPE, TYPE, DUPLICATE_NAME;
- * LIMIT_EXCEEDED (bytes do not fit); OUT_OF_MEMORY.
- *   input:  written by the user before runs, at a fixed address (its slot).
+/* Named values. Names are copied, not empty, and unique among inputs, states, cells and outputs. Shapes have 0 to
+ * RONDO_MAX_DIMENSIONS dimensions, each at least 1; rank 0 is a scalar. Errors of all: INVALID_ARGUMENT with SHAPE,
+ * TYPE, DUPLICATE_NAME, NULL_ARGUMENT (no name), UNKNOWN_NAME (a value of another program); LIMIT_EXCEEDED (bytes do
+ * not fit); OUT_OF_MEMORY.
+ *   input:  written by the user before runs, at a fixed address (its slot). Starts as zeros.
  *   state:  kept from run to run: weights, moments. Starts as zeros; rondo_compiled_write sets it.
  *   cell:   a scalar of type F32 in device memory that the user changes between runs without touching the graph:
  *           learning rate, momentum (FW-5). Starts as `initial`.
- *   output: a value that can be read after a run. */
+ *   output: a value that can be read after a run; of a state or cell, what it is then. Zeros before the first run. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_input(rondo_program *program, const char *name, rondo_type type,
                                                           const size_t *shape, size_t rank, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_state(rondo_program *program, const char *name, rondo_type type,
@@ -75,14 +80,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_value_shape(const rondo_program *pro
                                                         rondo_type *out_type, size_t *out_shape, size_t *out_rank);
 
 /* Operators. Each adds one to the program and gives its result. Errors: INVALID_ARGUMENT with SHAPE or TYPE, naming the
- * operator, the values by name and their shapes; OUT_OF_MEMORY.
- *   embedding:     table [n, d] F32, indices [...] I32 -> [..., d]; indices outside 0 <= i < n fail the run with the
- *                  operator's name (EXECUTION_FAILED) and read row 0.
+ * operator, the values by name and their shapes, UNKNOWN_NAME (a value of another program) or NULL_ARGUMENT;
+ * LIMIT_EXCEEDED; OUT_OF_MEMORY.
+ *   embedding:     table [n, d] F32, indices [...] I32 -> [..., d]; an index outside 0 <= i < n fails the run (see
+ *                  rondo_compiled_read) and reads row 0.
  *   reshape:       the same elements in another shape; no copy.
  *   matmul:        a [m, k] · b [k, n] (+ bias [n] unless it is no value) -> [m, n], F32.
  *   tanh:          elementwise, F32.
  *   softmax:       over the last dimension, F32.
- *   cross_entropy: logits [m, n] F32, labels [m] I32 -> scalar: the mean over m of -log softmax(logits)[label]. */
+ *   cross_entropy: logits [m, n] F32, labels [m] I32 -> scalar: the mean over m of -log softmax(logits)[label]; a label
+ *                  outside 0 <= i < n fails the run, as an index of embedding. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
                                                          rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape,
@@ -97,8 +104,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_cross_entropy(rondo_program *prog
 
 /* Reverse-mode differentiation (Griewank and Walther, Evaluating Derivatives, 2nd ed., 2008, chapter 3): adds the
  * operators that compute the gradient of the scalar `loss` with respect to each of `count` F32 values, in
- * out_gradients. A value that the loss does not depend on gets a gradient of zeros. Errors: SHAPE (loss is not a
- * scalar), TYPE, UNSUPPORTED (an operator without a gradient on the way, named). */
+ * out_gradients (an array of its own). A value that the loss does not depend on gets a gradient of zeros. Errors:
+ * INVALID_ARGUMENT with SHAPE (loss is not a scalar), TYPE, UNKNOWN_NAME; UNSUPPORTED (an operator without a gradient
+ * on the way, named; gradients have none themselves); OUT_OF_MEMORY. The program is then as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss,
                                                               const rondo_value *values, size_t count,
                                                               rondo_value *out_gradients);
@@ -119,9 +127,13 @@ typedef struct rondo_adam_options {
 #define RONDO_ADAM_OPTIONS_INIT .struct_size = sizeof(rondo_adam_options)
 
 /* Adds the gradients of `loss` for all F32 states that it depends on, and one update for each, so that a run of the
- * program is a whole training step (FW-4). Adam (Kingma and Ba 2015, algorithm 1, with bias correction) keeps its
- * moments as states "<name>.m", "<name>.v" and its step as the state "adam.step", counted on the device. Errors as
- * rondo_program_gradients; INVALID_STATE when the program has an optimizer already. */
+ * program is a whole training step (FW-4); a gradient needs no zeroing, for each run writes it anew.
+ * SGD: p -= rate g; with momentum (Polyak 1964) v = momentum v + g, p -= rate v, where v is the state
+ * "<name>.momentum". Adam (Kingma and Ba 2015, algorithm 1, with bias correction) keeps its moments as states
+ * "<name>.m", "<name>.v" and its step as the I32 state "adam.step", counted on the device. Errors as
+ * rondo_program_gradients; INVALID_ARGUMENT when the loss depends on no F32 state (NONE), when a rate or momentum is no
+ * cell (TYPE) or a number is out of range (OUT_OF_RANGE), DUPLICATE_NAME when a state of these names is there;
+ * INVALID_STATE when the program has an optimizer already. The program is then as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss,
                                                         const rondo_sgd_options *options);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_adam(rondo_program *program, rondo_value loss,
@@ -136,20 +148,28 @@ typedef struct rondo_compile_options {
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 
 /* Compiles (FW-1): plans the arena, gives every value its fixed address, warms up once (states are as before
- * afterwards), captures a run on a stream of its own, instantiates and uploads. The program may be changed or destroyed
- * afterwards. options may be NULL. Errors: INVALID_ARGUMENT (no output and no update), OUT_OF_MEMORY with the bytes
- * wanted, INVALID_STATE/UNPREPARED (something allocated while capturing; named, FW-2), UNSUPPORTED (an operator without
- * a kernel for the device, named). */
+ * afterwards), captures a run on a stream of its own, instantiates and uploads. The program may be changed, compiled
+ * again or destroyed afterwards. options may be NULL. Waits, but disturbs no capture of another thread. Errors:
+ * INVALID_ARGUMENT (no output and no update), OUT_OF_MEMORY with the bytes wanted, INVALID_STATE/UNPREPARED (something
+ * allocated or made ready while capturing; named, FW-2), UNSUPPORTED/NO_FUNCTION (an operator without a kernel for the
+ * device, named).
+ *
+ * Matrix products on a CPU device go through CBLAS when RONDO_CBLAS_LIBRARY, libopenblas.so.0, libcblas.so.3 or
+ * libblas.so.3 has it ("none": plain C), on tiles cut by shape alone: results have the same bits for any number of
+ * workers, and recorded or not, but not with another library. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rondo_device *device,
                                                     const rondo_compile_options *options,
                                                     rondo_compiled **out_compiled);
 
-/* Waits for its runs. NULL is fine. */
+/* Waits for its runs. NULL is fine. Errors: what rondo_compiled_synchronize would return; it is gone all the same. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_destroy(rondo_compiled *compiled);
 
 /* Copies between host memory and a named value, ordered behind the runs so far; both return when `data` may be reused.
- * `bytes` must be the value's. Errors: NOT_FOUND/UNKNOWN_NAME (lists the names), INVALID_ARGUMENT/BAD_SIZE, and for
- * read any asynchronous failure. write: inputs, states, cells. read: outputs, states, cells. */
+ * `bytes` must be the value's. write: inputs, states, cells; does not wait for the runs so far unless much is written.
+ * read: outputs, states, cells; waits. Errors: NOT_FOUND/UNKNOWN_NAME (lists the names), INVALID_ARGUMENT/BAD_SIZE, and
+ * for read any asynchronous failure: what rondo_stream_synchronize returns, or EXECUTION_FAILED/OUT_OF_RANGE naming the
+ * operator, the index and its position when a run met a wrong index. Kernels leave a wrong index in device memory, and
+ * read, synchronize and destroy look at it after waiting (rondo_stream_synchronize alone does not); it is told once. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data,
                                                            size_t bytes);
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, void *data,
@@ -161,7 +181,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run(rondo_compiled *compile
 /* Queues a run kernel by kernel even when recorded; same arena, same addresses, same results bit for bit (FW-9). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled);
 
-/* Waits for all queued. */
+/* Waits for all queued. Errors: any asynchronous failure, as rondo_compiled_read. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_synchronize(rondo_compiled *compiled);
 
 /* What belongs to it: its stream, the graph that was recorded (NULL when not; do not destroy), its exec. */
@@ -173,8 +193,9 @@ typedef struct rondo_compiled_info {
   uint32_t struct_size;
   uint32_t kernels;     /* kernels of one run */
   uint64_t parameters;  /* elements of all states that an optimizer updates (or of all states when none does) */
-  uint64_t state_bytes; /* states and cells: live for ever */
-  uint64_t arena_bytes; /* planned: intermediate values (inputs, outputs, activations, gradients) */
+  uint64_t state_bytes; /* states, cells, constants and what checks need: live for ever */
+  uint64_t arena_bytes; /* planned: intermediate values (inputs, outputs, activations, gradients), each rounded up to
+                           256 bytes, here and below */
   uint64_t lower_bound; /* most bytes of intermediate values live at once */
   uint64_t sum_bytes;   /* what they would take without sharing */
 } rondo_compiled_info;
@@ -190,7 +211,7 @@ typedef struct rondo_compiled_value {
   const char *name; /* the compiled program's own */
   size_t rank, shape[RONDO_MAX_DIMENSIONS];
   size_t bytes;
-  void *address; /* fixed */
+  void *address; /* fixed; device memory */
 } rondo_compiled_value;
 
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t index,

@@ -26,7 +26,8 @@ RONDO_API void rondo_weights_destroy(rondo_weights *weights);
 
 /* Reads a file, or bytes in memory (copied). Errors: NOT_FOUND, IO_ERROR with errno; INVALID_DATA with TRUNCATED or
  * MALFORMED saying what is wrong where (header length, JSON line, tensor, offsets that overlap, leave gaps or do not
- * fit shape and type); UNSUPPORTED for types other than F32 and I32, naming the tensor; OUT_OF_MEMORY. */
+ * fit shape and type); UNSUPPORTED for types other than F32 and I32, more than RONDO_MAX_DIMENSIONS dimensions or one
+ * of size 0, naming the tensor, and in a build without jansson; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_load(const char *path, const rondo_allocator *allocator,
                                                          rondo_weights **out_weights);
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_parse(const void *bytes, size_t count,
@@ -37,7 +38,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_weights_parse(const void *bytes, siz
  * whole. Errors: IO_ERROR with errno; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_save(const rondo_weights *weights, const char *path);
 
-/* Adds a tensor; the data are copied. Errors: INVALID_ARGUMENT with DUPLICATE_NAME, SHAPE, TYPE; OUT_OF_MEMORY. */
+/* Adds a tensor; name and data are copied. Errors: INVALID_ARGUMENT with DUPLICATE_NAME, SHAPE (also when `bytes` is
+ * not the shape's), TYPE, MALFORMED (a name that is not UTF-8, or "__metadata__"); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_add(rondo_weights *weights, const rondo_weight *weight);
 
 /* By index (sorted by name) or by name; NOT_FOUND otherwise. */
@@ -46,14 +48,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_weights_at(const rondo_weights *weig
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_find(const rondo_weights *weights, const char *name,
                                                          rondo_weight *out_weight);
 
-/* The file's "__metadata__": text by key. get gives NULL when there is none. */
+/* The file's "__metadata__": text by key, UTF-8 (else INVALID_ARGUMENT/MALFORMED). Setting a key again replaces its
+ * value. get gives NULL when there is none; the text is the weights' own, until the key is set again. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_set_metadata(rondo_weights *weights, const char *key,
                                                                  const char *value);
 RONDO_API const char *rondo_weights_get_metadata(const rondo_weights *weights, const char *key);
 
-/* All states of a compiled program into the set (waits for its runs), and back: every state of the program must be in
- * the set with the same type and shape (INVALID_DATA with SHAPE, TYPE or UNKNOWN_NAME, naming it; nothing is changed
- * then), unless `only` is given: then the states whose name it accepts. */
+/* All states of a compiled program into the set (waits for its runs; all or none: DUPLICATE_NAME when one is there
+ * already), and back: every state of the program must be in the set with the same type and shape (INVALID_DATA with
+ * SHAPE, TYPE or UNKNOWN_NAME, naming it; nothing is changed then), unless `only` is given: then the states whose name
+ * it accepts. Other errors as rondo_compiled_read and rondo_compiled_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled,
                                                            bool (*only)(const char *name));
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,

@@ -85,10 +85,9 @@ int rondo_processor_at(unsigned n) {
   }
 }
 
-bool rondo_thread_bind(rondo_thread thread, unsigned n) {
-  const int processor = rondo_processor_at(n);
-  if (processor < 0) return false;
+bool rondo_thread_bind(rondo_thread thread, int processor) {
   processor_set one;
+  if (processor < 0 || (size_t)processor >= 8 * sizeof one) return false;
   memset(&one, 0, sizeof one);
   CPU_SET_S((size_t)processor, sizeof one, one.sets);
   return pthread_setaffinity_np(thread.handle, sizeof one, one.sets) == 0;

@@ -24,9 +24,8 @@ RONDO_MUST_USE rondo_status rondo_thread_start(rondo_thread *out, const char *na
                                                void *argument);
 void rondo_thread_join(rondo_thread thread);
 
-/* Binds the thread to the n-th of the processors the process may use (n modulo their number); false when refused. What
- * the process may use is what its first thread may. */
-bool rondo_thread_bind(rondo_thread thread, unsigned n);
+/* Binds the thread to one processor, by the system's number of it; false when refused. */
+bool rondo_thread_bind(rondo_thread thread, int processor);
 
 /* The system's number of the processor that the calling thread runs on now; of the n-th that the process may use (n
  * modulo their number). -1 when the system does not say. */

@@ -74,7 +74,7 @@ static void test_binding_to_each_processor(void **state) {
     report seen = {0};
     rondo_thread thread;
     assert_int_equal(rondo_thread_start(&thread, "bound", look_around, &seen), RONDO_OK);
-    const bool bound = rondo_thread_bind(thread, n);
+    const bool bound = rondo_thread_bind(thread, rondo_processor_at(n));
     release(&seen);
     rondo_thread_join(thread);
     assert_true(bound);
