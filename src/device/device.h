@@ -17,9 +17,6 @@ typedef struct rondo_device_slot {
   void (*release)(void *state);
 } rondo_device_slot;
 
-/* Asked before the device waits for all its work; refuses with CAPTURE_REFUSED while one of its streams captures. */
-typedef rondo_status (*rondo_device_gate)(rondo_device *device, const char *call);
-
 struct rondo_device {
   const rondo_device_ops *ops;
   rondo_allocator allocator; /* resolved; counts its calls for the statistics */
@@ -28,8 +25,7 @@ struct rondo_device {
   atomic_uint streams, events, graphs, execs, allocations; /* live, counted by the layers that make them */
   rondo_device_slot memory;                                /* memory/: pools and heaps */
   rondo_device_slot exec;                                  /* exec/: free list of events */
-  _Atomic(rondo_device_gate) wait_gate;           /* set by exec/ with the first stream; NULL: nothing to ask */
-  _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
+  _Atomic uint64_t events_created, events_reused;          /* counted by exec/, read by the statistics (GX-9) */
 };
 
 /* Finds the driver and opens (registry.c). */

@@ -120,8 +120,8 @@ struct cpu_participant {
   alignas(RONDO_CACHE_LINE) cpu_device *device;
   uint32_t index;
   uint32_t next_slot;       /* where the next search for a ready queue begins */
-  uint32_t place; /* a worker's processor, when bound: n-th of the process's */
-  int processor;  /* the system's number of it */
+  uint32_t place;           /* a worker's processor, when bound: its place in the pool's */
+  int processor;            /* the system's number of it */
   bool brief;               /* a worker's last look at its queue found little to do */
   _Atomic uint64_t kernels; /* run by it; written by it alone */
   _Atomic uint64_t parks;
@@ -145,13 +145,15 @@ typedef struct cpu_pool {
   _Atomic uint64_t deque_need; /* entries a deque must hold for the largest executable */
   uint64_t spin_ns;            /* how long an idle thread stays awake */
   bool bound;                  /* workers are bound to processors, each to one, one processor left to the host */
-  _Atomic uint32_t spare;      /* that one: n-th of the process's processors */
+  _Atomic uint32_t spare;      /* that one: its place in processors */
   _Atomic int host_processor;  /* where a host thread waited last */
   uint32_t watch_turns;        /* turns of an idle worker between two looks at its queue */
   uint32_t worker_count;
   uint32_t participant_count; /* workers first, then hosts */
   cpu_participant *participants;
   rondo_thread *threads;
+  int *processors; /* the process's, as they were when the device was opened; by the system's numbers */
+  uint32_t processor_count;
 } cpu_pool;
 
 RONDO_MUST_USE rondo_status cpu_pool_start(cpu_device *device, uint32_t workers);

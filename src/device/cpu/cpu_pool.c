@@ -199,8 +199,8 @@ static void park(cpu_device *device, cpu_participant *self, cpu_queue **inout_qu
 
 static void take_place(const cpu_pool *pool, cpu_participant *self) {
   if (!pool->bound) return;
-  self->processor = rondo_processor_at(self->place);
-  (void)rondo_thread_bind((rondo_thread){pthread_self()}, self->place); /* refused: it runs anywhere, only slower */
+  self->processor = pool->processors[self->place];
+  (void)rondo_thread_bind((rondo_thread){pthread_self()}, self->processor); /* refused: it runs anywhere, only slower */
 }
 
 /* A host thread waits on this worker's processor, where both would stand in each other's way while another is idle
@@ -257,10 +257,13 @@ static rondo_status make_participants(cpu_device *device) {
   for (uint32_t i = 0; i < pool->participant_count; i++) {
     pool->participants[i].device = device;
     pool->participants[i].index = i;
-    pool->participants[i].place = i + 1 + device->index;
+    pool->participants[i].place = (i + 1 + device->index) % pool->processor_count;
   }
   RONDO_TRY(rondo_allocate(&device->base.allocator, pool->worker_count, sizeof(rondo_thread), &memory));
   pool->threads = memory;
+  RONDO_TRY(rondo_allocate(&device->base.allocator, pool->processor_count, sizeof(int), &memory));
+  pool->processors = memory;
+  for (uint32_t i = 0; i < pool->processor_count; i++) pool->processors[i] = rondo_processor_at(i);
   return RONDO_OK;
 }
 
@@ -276,18 +279,18 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
   pool->watch_turns = measure_watch_turns();
   atomic_store(&pool->deque_need, 1);
   pool->participant_count = want + CPU_HOSTS;
+  pool->processor_count = rondo_processor_count();
   pool->worker_count = want;
   rondo_status status = make_participants(device);
-  pool->bound = rondo_option_flag(RONDO_OPTION_CPU_BIND) && want < rondo_processor_count();
-  atomic_store(&pool->spare, device->index);
+  if (status != RONDO_OK) pool->worker_count = 0; /* none to join */
+  pool->bound = rondo_option_flag(RONDO_OPTION_CPU_BIND) && want < pool->processor_count;
+  atomic_store(&pool->spare, device->index % pool->processor_count);
   atomic_store(&pool->host_processor, -1);
   for (uint32_t i = 0; status == RONDO_OK && i < want; i++) {
     char name[32];
     (void)snprintf(name, sizeof name, "rondo-%u-%u", device->index, i);
     status = rondo_thread_start(&pool->threads[i], name, worker_main, &pool->participants[i]);
-    if (status != RONDO_OK) {
-      pool->worker_count = i; /* as many as there are to join */
-    }
+    if (status != RONDO_OK) pool->worker_count = i; /* as many as there are to join */
   }
   if (status != RONDO_OK) cpu_pool_stop(device);
   return status;
@@ -305,5 +308,6 @@ void cpu_pool_stop(cpu_device *device) {
   }
   const uint32_t workers = pool->participant_count - CPU_HOSTS;
   rondo_release(&device->base.allocator, pool->threads, workers, sizeof(rondo_thread));
+  rondo_release(&device->base.allocator, pool->processors, pool->processor_count, sizeof(int));
   rondo_release(&device->base.allocator, pool->participants, pool->participant_count, sizeof(cpu_participant));
 }

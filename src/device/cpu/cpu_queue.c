@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
 
+enum { PREFETCH_GRANULES = 6, QUEUE_BUDGET = 64 };
+
 /* The consumer's side --------------------------------------------------------------------------------------------- */
 
 static cpu_item *item_at(cpu_queue *queue, uint64_t granule) {
@@ -136,16 +138,23 @@ rondo_status cpu_queue_take_failure(cpu_queue *queue) {
 
 /* The producer's side --------------------------------------------------------------------------------------------- */
 
-/* Waits, working along, until `granules` more fit behind `head`. */
+/* Whether `granules` more fit behind `head`. */
+static bool has_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
+  queue->tail_seen = atomic_load_explicit(&queue->tail, memory_order_acquire);
+  return head + granules - queue->tail_seen <= CPU_RING_GRANULES;
+}
+
+/* Waits, working along, until there is room. */
 static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_pool *pool = &queue->device->pool;
   cpu_patience patience = {0};
   cpu_participant *self = cpu_pool_join(pool);
-  while (head + granules - (queue->tail_seen = atomic_load_explicit(&queue->tail, memory_order_acquire)) >
-         CPU_RING_GRANULES) {
-    if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, 64)) continue;
-    if (cpu_patience_turn(&patience, pool->spin_ns))
-      cpu_timeline_sleep(&queue->timeline, atomic_load_explicit(&queue->timeline.value, memory_order_relaxed) + 1);
+  for (;;) {
+    /* Read before the tail: an item consumed after the look at the tail then ends the sleep. */
+    const uint64_t completed = atomic_load_explicit(&queue->timeline.value, memory_order_acquire);
+    if (has_room(queue, head, granules)) break;
+    if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, QUEUE_BUDGET)) continue;
+    if (cpu_patience_turn(&patience, pool->spin_ns)) cpu_timeline_sleep(&queue->timeline, completed + 1);
   }
   cpu_pool_leave(pool, self);
 }
@@ -174,6 +183,8 @@ static void publish(cpu_queue *queue, uint64_t head) {
   const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_relaxed) + 1;
   atomic_store_explicit(&queue->submitted, submitted, memory_order_relaxed);
   atomic_store(&queue->head, head);
+  /* The consumer read this line one lap ago; asked for now, it is back when it is written. */
+  __builtin_prefetch(item_at(queue, head + PREFETCH_GRANULES), 1);
   if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
 }
 
