@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ * Explicit building: the public functions that change a graph. Nodes and edges are graph/'s business, addresses
+ * memory/'s; here they meet, and what one of them refuses is undone in the other.
+ */
+#include "exec/build_internal.h"
+
+#include "base/versioned.h"
+#include "exec/stream_internal.h"
+#include "memory/address_space.h"
+
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
+
+static void retain_device(void *object) {
+  rondo_device *device = object;
+  atomic_fetch_add_explicit(&device->graphs, 1, memory_order_relaxed);
+}
+static void release_device(void *object) {
+  rondo_device *device = object;
+  atomic_fetch_sub_explicit(&device->graphs, 1, memory_order_relaxed);
+}
+
+rondo_status rondo_build_graph(rondo_device *device, const char *name, rondo_graph **out) {
+  *out = NULL;
+  rondo_device_memory *memory;
+  rondo_address_space *space;
+  RONDO_TRY(rondo_device_memory_of(device, &memory));
+  RONDO_TRY(rondo_address_space_create(memory, &space));
+  rondo_graph *graph;
+  const rondo_status status = rondo_graph_make(device, &device->allocator, name, &graph);
+  if (status != RONDO_OK) {
+    rondo_address_space_release(space);
+    return status;
+  }
+  graph->memory = rondo_address_space_attachment(space);
+  graph->hold = (rondo_graph_attachment){.object = device, .retain = retain_device, .release = release_device};
+  retain_device(device);
+  *out = graph;
+  return RONDO_OK;
+}
+
+void rondo_build_uncount(rondo_graph *graph) {
+  if (graph->hold.object != NULL) graph->hold.release(graph->hold.object);
+  graph->hold.object = NULL;
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (node->live && node->params.kind == RONDO_NODE_CHILD) rondo_build_uncount(node->params.as.child);
+  }
+}
+
+rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options *options, rondo_graph **out_graph) {
+  RONDO_TRY(rondo_front("rondo_graph_create", "out_graph", out_graph));
+  *out_graph = NULL;
+  rondo_graph_options known;
+  RONDO_TRY(rondo_versioned_read("rondo_graph_options", options, &known, sizeof known));
+  if (device != NULL) return rondo_build_graph(device, known.name, out_graph);
+  rondo_allocator allocator;
+  RONDO_TRY(rondo_allocator_resolve(known.allocator, &allocator));
+  return rondo_graph_make(NULL, &allocator, known.name, out_graph);
+}
+
+rondo_status rondo_graph_destroy(rondo_graph *graph) {
+  if (graph == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_refuse_in_callback("rondo_graph_destroy"));
+  char label[RONDO_LABEL_BYTES];
+  if (graph->is_child)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                      "rondo_graph_destroy: %s belongs to a child node: remove that node, or destroy the graph it "
+                      "stands in",
+                      rondo_graph_label(label, graph));
+  if (rondo_graph_is_captured_into(graph))
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
+                      "rondo_graph_destroy: a stream captures into %s: end the capture first",
+                      rondo_graph_label(label, graph));
+  rondo_device *device = graph->device;
+  rondo_device_memory *memory =
+      device == NULL ? NULL : atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  rondo_graph_free(graph);
+  if (memory != NULL) rondo_retired_sweep(memory, false);
+  return RONDO_OK;
+}
+
+/* Nodes ----------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_build_check(const char *call, const rondo_device *device, const rondo_node_params *params) {
+  const bool is_event = params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
+  if (!is_event || params->as.event == NULL) return RONDO_OK;
+  return rondo_require_device(call, "the event", device, params->as.event->device);
+}
+
+static rondo_status require_memory(const char *call, const rondo_graph *graph) {
+  char label[RONDO_LABEL_BYTES];
+  if (graph->device == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                      "%s: %s was made without a device and cannot hold memory nodes: make it for one", call,
+                      rondo_graph_label(label, graph));
+  return rondo_device_memory_require(rondo_address_space_of(graph)->memory, call);
+}
+
+static const char *alloc_name(const rondo_node_params *params) {
+  if (params->as.alloc.name != NULL) return params->as.alloc.name;
+  return params->name == NULL ? "" : params->name;
+}
+
+static rondo_status build_alloc(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                rondo_node_params *params, rondo_node *out_node) {
+  RONDO_TRY(require_memory(call, graph));
+  RONDO_TRY(rondo_node_params_check(call, graph->device, params));
+  rondo_node_params placed = *params;
+  placed.as.alloc.name = alloc_name(params);
+  RONDO_TRY(rondo_address_space_place(graph, dependencies, count, placed.as.alloc.bytes, placed.as.alloc.name,
+                                      &placed.as.alloc.address));
+  const rondo_status status = rondo_graph_insert(graph, dependencies, count, &placed, out_node);
+  if (status == RONDO_OK)
+    params->as.alloc.address = placed.as.alloc.address;
+  else
+    rondo_address_space_forget(graph, &placed.as.alloc);
+  return status;
+}
+
+static rondo_status build_free(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                               const rondo_node_params *params, rondo_node *out_node) {
+  RONDO_TRY(require_memory(call, graph));
+  RONDO_TRY(rondo_node_params_check(call, graph->device, params));
+  RONDO_TRY(rondo_address_space_claim_free(graph, params->as.free_address));
+  const rondo_status status = rondo_graph_insert(graph, dependencies, count, params, out_node);
+  if (status != RONDO_OK) rondo_address_space_forget_free(graph, params->as.free_address);
+  return status;
+}
+
+static rondo_status refuse_unfinished_child(const char *call, const rondo_graph *child) {
+  char label[RONDO_LABEL_BYTES];
+  if (child == NULL || !rondo_graph_is_captured_into(child)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
+                    "%s: a stream captures into the child, %s: end the capture first", call,
+                    rondo_graph_label(label, child));
+}
+
+rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                              rondo_node_params *params, rondo_node *out_node) {
+  if (dependencies == NULL && count > 0) return rondo_refuse_null(call, "the list of dependencies");
+  rondo_status status = rondo_build_check(call, graph->device, params);
+  if (status != RONDO_OK) return status;
+  if (params->kind == RONDO_NODE_ALLOC)
+    status = build_alloc(call, graph, dependencies, count, params, out_node);
+  else if (params->kind == RONDO_NODE_FREE)
+    status = build_free(call, graph, dependencies, count, params, out_node);
+  else {
+    if (params->kind == RONDO_NODE_CHILD) status = refuse_unfinished_child(call, params->as.child);
+    if (status == RONDO_OK) status = rondo_graph_insert(graph, dependencies, count, params, out_node);
+  }
+  return status;
+}
+
+static rondo_status check_add(const char *call, const rondo_graph *graph, const rondo_node_params *params,
+                              const rondo_node *out_node) {
+  RONDO_TRY(rondo_front(call, "the graph", graph));
+  if (params == NULL || out_node == NULL) return rondo_refuse_null(call, params == NULL ? "params" : "out_node");
+  return RONDO_OK;
+}
+
+/* `out_node` may stand among the dependencies, as in `add(graph, &last, 1, ..., &last)`: it is written last. */
+static rondo_status add(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                        rondo_node_params *params, rondo_node *out_node) {
+  rondo_node node = {0};
+  rondo_status status = check_add(call, graph, params, out_node);
+  if (status == RONDO_OK) status = rondo_build_node(call, graph, dependencies, count, params, &node);
+  if (out_node != NULL) *out_node = node;
+  return status;
+}
+
+rondo_status rondo_graph_add(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                             rondo_node_params *params, rondo_node *out_node) {
+  return add("rondo_graph_add", graph, dependencies, count, params, out_node);
+}
+
+rondo_status rondo_graph_add_kernel(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                    rondo_kernel *kernel, rondo_grid grid, const void *const *args, size_t arg_count,
+                                    rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_KERNEL,
+                              .as.kernel = {.kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count}};
+  return add("rondo_graph_add_kernel", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_host(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                  rondo_host_function function, void *user, rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = function, .user = user}};
+  return add("rondo_graph_add_host", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_copy(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                  const rondo_copy *copy, rondo_node *out_node) {
+  if (copy == NULL && out_node != NULL) *out_node = (rondo_node){0};
+  if (copy == NULL) return rondo_refuse_null("rondo_graph_add_copy", "copy");
+  rondo_node_params params = {.kind = RONDO_NODE_COPY, .as.copy = *copy};
+  return add("rondo_graph_add_copy", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_fill(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                  const rondo_fill *fill, rondo_node *out_node) {
+  if (fill == NULL && out_node != NULL) *out_node = (rondo_node){0};
+  if (fill == NULL) return rondo_refuse_null("rondo_graph_add_fill", "fill");
+  rondo_node_params params = {.kind = RONDO_NODE_FILL, .as.fill = *fill};
+  return add("rondo_graph_add_fill", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_empty(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                   rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_EMPTY};
+  return add("rondo_graph_add_empty", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_child(rondo_graph *graph, const rondo_node *dependencies, size_t count, rondo_graph *child,
+                                   rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_CHILD, .as.child = child};
+  return add("rondo_graph_add_child", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_event_record(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                          rondo_event *event, rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_EVENT_RECORD, .as.event = event};
+  return add("rondo_graph_add_event_record", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_event_wait(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                        rondo_event *event, rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_EVENT_WAIT, .as.event = event};
+  return add("rondo_graph_add_event_wait", graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
+                                   const char *name, void **out_address, rondo_node *out_node) {
+  if (out_address == NULL && out_node != NULL) *out_node = (rondo_node){0};
+  if (out_address == NULL) return rondo_refuse_null("rondo_graph_add_alloc", "out_address");
+  *out_address = NULL;
+  rondo_node_params params = {.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = bytes, .name = name}};
+  RONDO_TRY(add("rondo_graph_add_alloc", graph, dependencies, count, &params, out_node));
+  *out_address = params.as.alloc.address;
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_add_free(rondo_graph *graph, const rondo_node *dependencies, size_t count, void *address,
+                                  rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_FREE, .as.free_address = address};
+  return add("rondo_graph_add_free", graph, dependencies, count, &params, out_node);
+}
+
+/* Changing -------------------------------------------------------------------------------------------------------- */
+
+/* Nothing that rondo_graph_erase would refuse is left to refuse. */
+static rondo_status check_capturing(const char *call, const rondo_graph *graph, uint32_t slot) {
+  const rondo_node_params *params = &rondo_graph_at(graph, slot)->params;
+  const bool child = params->kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(params->as.child);
+  if (graph->captures == 0 && !child) return RONDO_OK;
+  char label[RONDO_LABEL_BYTES], node_label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO, slot,
+                         "%s: a stream captures into %s, so %s must stay: end the capture first", call,
+                         rondo_graph_label(label, child ? params->as.child : graph),
+                         rondo_node_label(node_label, params, slot));
+}
+
+rondo_status rondo_graph_remove(rondo_graph *graph, rondo_node node) {
+  const char *const call = "rondo_graph_remove";
+  RONDO_TRY(rondo_front(call, "the graph", graph));
+  uint32_t slot;
+  RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  RONDO_TRY(check_capturing(call, graph, slot));
+  RONDO_TRY(rondo_address_space_check_removal(graph, slot, NULL, NULL, 0));
+  const rondo_node_params *params = &rondo_graph_at(graph, slot)->params;
+  const bool placed = graph->device != NULL;
+  if (placed && params->kind == RONDO_NODE_ALLOC) rondo_address_space_forget(graph, &params->as.alloc);
+  if (placed && params->kind == RONDO_NODE_FREE) rondo_address_space_forget_free(graph, params->as.free_address);
+  return rondo_graph_erase(graph, slot);
+}
+
+static rondo_status find_edges(const rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count,
+                               uint32_t *slots) {
+  for (size_t i = 0; i < count; i++) {
+    RONDO_TRY(rondo_graph_find(graph, from[i], &slots[i]));
+    RONDO_TRY(rondo_graph_find(graph, to[i], &slots[count + i]));
+  }
+  RONDO_TRY(rondo_address_space_check_removal(graph, RONDO_NO_NODE, slots, slots + count, count));
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
+  RONDO_TRY(rondo_front("rondo_graph_remove_edges", "the graph", graph));
+  if (count == 0) return RONDO_OK;
+  if (from == NULL || to == NULL) return rondo_refuse_null("rondo_graph_remove_edges", from == NULL ? "from" : "to");
+  void *slots;
+  RONDO_TRY(rondo_allocate(&graph->allocator, count, 2 * sizeof(uint32_t), &slots));
+  rondo_status status = find_edges(graph, from, to, count, slots);
+  if (status == RONDO_OK) status = rondo_graph_erase_edges(graph, slots, (const uint32_t *)slots + count, count);
+  rondo_release(&graph->allocator, slots, count, 2 * sizeof(uint32_t));
+  return status;
+}
+
+rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const rondo_node_params *params) {
+  const char *const call = "rondo_graph_set_params";
+  RONDO_TRY(rondo_front(call, "the graph", graph));
+  if (params == NULL) return rondo_refuse_null(call, "params");
+  uint32_t slot;
+  RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  RONDO_TRY(rondo_build_check(call, graph->device, params));
+  return rondo_graph_replace(graph, slot, params);
+}

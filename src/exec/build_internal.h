@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * Building graphs for a device: what explicit building and capture share, on top of graph/ and memory/.
+ */
+#ifndef RONDO_EXEC_BUILD_INTERNAL_H
+#define RONDO_EXEC_BUILD_INTERNAL_H
+
+#include "exec/front.h"
+#include "graph/graph_internal.h"
+
+/* An empty graph for a device, held by its count of graphs, with an address space. */
+RONDO_MUST_USE rondo_status rondo_build_graph(rondo_device *device, const char *name, rondo_graph **out);
+
+/* Adds a node of any kind; an alloc node gets its address, in params too. */
+RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies,
+                                             size_t count, rondo_node_params *params, rondo_node *out_node);
+
+/* The checks on a node's parameters that graph/ cannot make: an event of another device. */
+RONDO_MUST_USE rondo_status rondo_build_check(const char *call, const rondo_device *device,
+                                              const rondo_node_params *params);
+
+/* Drops the graph, and its children, from the device's count of graphs: for graphs that are not the user's. */
+void rondo_build_uncount(rondo_graph *graph);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT
+ * Captures: beginning, adding nodes, forking and joining through events, ending. See capture_internal.h for who may
+ * touch what; capture_gates.c for what a capture keeps others from doing.
+ */
+#include "exec/capture_internal.h"
+
+#include "base/thread.h"
+#include "base/versioned.h"
+#include "exec/build_internal.h"
+#include "exec/capture_list.h"
+
+/* Frontiers ------------------------------------------------------------------------------------------------------- */
+
+static bool frontier_has(const rondo_frontier *frontier, rondo_node node) {
+  for (size_t i = 0; i < frontier->count; i++)
+    if (frontier->items[i].id == node.id) return true;
+  return false;
+}
+
+/* Room is there. */
+static void frontier_unite(rondo_frontier *frontier, const rondo_node *nodes, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (!frontier_has(frontier, nodes[i])) frontier->items[frontier->count++] = nodes[i];
+}
+
+static rondo_status frontier_reserve(const rondo_device *device, rondo_frontier *frontier, size_t count) {
+  return rondo_array_reserve(&device->allocator, frontier, count);
+}
+
+/* Beginning ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t next_id(void) {
+  static _Atomic uint64_t last;
+  return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+static rondo_status check_begin(const char *call, const rondo_stream *stream, rondo_capture_mode mode) {
+  RONDO_TRY(rondo_front(call, "the stream", stream));
+  if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: %d is no capture mode: use a RONDO_CAPTURE_ name", call, (int)mode);
+  const rondo_capture *capture = rondo_stream_capture(stream);
+  char label[RONDO_STREAM_LABEL];
+  if (capture != NULL)
+    return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING,
+                      "%s: %s is part of the capture that began on %s: end that first", call,
+                      rondo_stream_label(label, stream), capture->origin_name);
+  return RONDO_OK;
+}
+
+static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, rondo_capture **out) {
+  rondo_device *device = stream->device;
+  void *state;
+  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_capture), &state));
+  rondo_capture *capture = state;
+  *capture = (rondo_capture){.allocator = device->allocator,
+                             .device = device,
+                             .id = next_id(),
+                             .origin = stream,
+                             .thread = rondo_thread_id(),
+                             .mode = mode};
+  atomic_init(&capture->references, 1);
+  atomic_init(&capture->state, RONDO_CAPTURE_ACTIVE);
+  (void)rondo_stream_label(capture->origin_name, stream);
+  *out = capture;
+  return RONDO_OK;
+}
+
+static void start(rondo_capture *capture, rondo_graph *graph, bool given) {
+  capture->graph = graph;
+  capture->into_given = given;
+  graph->captures++;
+  capture->origin->last = (rondo_node){0};
+  rondo_capture_list_add(capture);
+}
+
+rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode) {
+  RONDO_TRY(check_begin("rondo_capture_begin", stream, mode));
+  rondo_capture *capture;
+  rondo_graph *graph;
+  RONDO_TRY(make_capture(stream, mode, &capture));
+  const rondo_status status = rondo_build_graph(stream->device, stream->name, &graph);
+  if (status != RONDO_OK) {
+    rondo_capture_release(capture);
+    return status;
+  }
+  stream->frontier.count = 0;
+  start(capture, graph, false);
+  return RONDO_OK;
+}
+
+/* The nodes are the graph's, each once. */
+static rondo_status set_frontier(const char *call, rondo_stream *stream, const rondo_graph *graph,
+                                 const rondo_node *nodes, size_t count, bool replace) {
+  if (nodes == NULL && count > 0) return rondo_refuse_null(call, "the list of nodes");
+  for (size_t i = 0; i < count; i++) {
+    uint32_t slot;
+    RONDO_TRY(rondo_graph_find(graph, nodes[i], &slot));
+  }
+  const uintptr_t begin = (uintptr_t)stream->frontier.items, at = (uintptr_t)nodes;
+  const bool own = count > 0 && at >= begin && at < begin + stream->frontier.count * sizeof *nodes;
+  if (own && !replace) return RONDO_OK; /* as rondo_capture_get_info lent them: they are there already */
+  const size_t kept = replace ? 0 : stream->frontier.count;
+  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, kept + count));
+  stream->frontier.count = kept;
+  frontier_unite(&stream->frontier, nodes, count);
+  return RONDO_OK;
+}
+
+static rondo_status check_target(const char *call, const rondo_stream *stream, const rondo_graph *graph) {
+  if (graph == NULL) return rondo_refuse_null(call, "the graph");
+  RONDO_TRY(rondo_require_device(call, "the graph", stream->device, graph->device));
+  char label[RONDO_LABEL_BYTES];
+  if (graph->captures == 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
+                    "%s: another stream captures into %s: end that capture first", call,
+                    rondo_graph_label(label, graph));
+}
+
+rondo_status rondo_capture_begin_to_graph(rondo_stream *stream, rondo_graph *graph, const rondo_node *dependencies,
+                                          size_t count, rondo_capture_mode mode) {
+  const char *const call = "rondo_capture_begin_to_graph";
+  RONDO_TRY(check_begin(call, stream, mode));
+  RONDO_TRY(check_target(call, stream, graph));
+  rondo_capture *capture;
+  RONDO_TRY(make_capture(stream, mode, &capture));
+  const rondo_status status = set_frontier(call, stream, graph, dependencies, count, true);
+  if (status != RONDO_OK) {
+    rondo_capture_release(capture);
+    return status;
+  }
+  start(capture, graph, true);
+  return RONDO_OK;
+}
+
+/* Adding ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params,
+                               rondo_node *out_node) {
+  rondo_capture *capture = rondo_stream_capture(stream);
+  rondo_node node;
+  RONDO_TRY(rondo_capture_require_active(capture, call));
+  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, 1));
+  const rondo_status status =
+      rondo_build_node(call, capture->graph, stream->frontier.items, stream->frontier.count, params, &node);
+  if (status != RONDO_OK) return status;
+  stream->frontier.items[0] = node;
+  stream->frontier.count = 1;
+  stream->last = node;
+  if (out_node != NULL) *out_node = node;
+  return RONDO_OK;
+}
+
+/* Events ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event) {
+  rondo_capture *capture = rondo_stream_capture(stream);
+  RONDO_TRY(rondo_capture_require_active(capture, "rondo_event_record"));
+  RONDO_TRY(frontier_reserve(event->device, &event->frontier, stream->frontier.count));
+  rondo_capture_retain(capture);
+  rondo_event_leave_capture(event);
+  event->capture = capture;
+  frontier_unite(&event->frontier, stream->frontier.items, stream->frontier.count);
+  return RONDO_OK;
+}
+
+/* The stream waits for what is not of its capture: neither can go on. */
+static rondo_status refuse_isolation(rondo_stream *stream, rondo_capture *capture) {
+  char label[RONDO_STREAM_LABEL];
+  RONDO_TRY(rondo_capture_require_active(capture, "rondo_stream_wait_event"));
+  rondo_capture_invalidate(capture, "rondo_stream_wait_event for an event recorded outside the capture");
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ISOLATION,
+                    "rondo_stream_wait_event: %s captures and cannot wait for an event that was recorded outside its "
+                    "capture, which is now invalid: record the event in the capture, wait before it begins, or use "
+                    "rondo_stream_wait_event_external",
+                    rondo_stream_label(label, stream));
+}
+
+static rondo_status refuse_merge(rondo_stream *stream, rondo_capture *own, rondo_capture *other) {
+  char label[RONDO_STREAM_LABEL];
+  RONDO_TRY(rondo_capture_require_active(own, "rondo_stream_wait_event"));
+  rondo_capture_invalidate(own, "rondo_stream_wait_event for an event of the capture on %s", other->origin_name);
+  rondo_capture_invalidate(other, "rondo_stream_wait_event by a stream of the capture on %s", own->origin_name);
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_MERGE,
+                    "rondo_stream_wait_event: %s is part of the capture on %s, the event of the one on %s; both are "
+                    "now invalid: captures cannot be merged, end one first",
+                    rondo_stream_label(label, stream), own->origin_name, other->origin_name);
+}
+
+static rondo_status refuse_over(const rondo_stream *stream, const rondo_capture *capture) {
+  char label[RONDO_STREAM_LABEL];
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT,
+                    "rondo_stream_wait_event: the event was last recorded in the capture on %s, which is over, so %s "
+                    "has nothing to wait for: record it again, or capture rondo_event_record_external",
+                    capture->origin_name, rondo_stream_label(label, stream));
+}
+
+static rondo_status join(rondo_stream *stream, rondo_event *event) {
+  rondo_capture *capture = event->capture;
+  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, event->frontier.count));
+  RONDO_TRY(rondo_capture_list_join(capture, stream));
+  stream->frontier.count = 0;
+  stream->last = (rondo_node){0};
+  frontier_unite(&stream->frontier, event->frontier.items, event->frontier.count);
+  return RONDO_OK;
+}
+
+rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event) {
+  rondo_capture *own = rondo_stream_capture(stream), *other = event->capture;
+  const bool over = other != NULL && atomic_load_explicit(&other->state, memory_order_acquire) == RONDO_CAPTURE_OVER;
+  if (other == NULL || (over && own != NULL)) return refuse_isolation(stream, own);
+  if (over) return refuse_over(stream, other);
+  if (own != NULL && own != other) return refuse_merge(stream, own, other);
+  RONDO_TRY(rondo_capture_require_active(other, "rondo_stream_wait_event"));
+  if (own == NULL) return join(stream, event);
+  RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, stream->frontier.count + event->frontier.count));
+  frontier_unite(&stream->frontier, event->frontier.items, event->frontier.count);
+  return RONDO_OK;
+}
+
+/* Ending ---------------------------------------------------------------------------------------------------------- */
+
+/* What ended captures leave: the graph to the caller, NULL when it was the user's own or is freed. */
+static void finish(rondo_capture *capture, bool keep_graph) {
+  rondo_graph *graph = capture->graph;
+  rondo_capture_list_remove(capture);
+  graph->captures--;
+  if (!keep_graph && !capture->into_given) rondo_graph_free(graph);
+  rondo_capture_release(capture);
+}
+
+static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stream *stream) {
+  const uint32_t slot = rondo_node_number(stream->last);
+  char label[RONDO_STREAM_LABEL], node[RONDO_LABEL_BYTES];
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED, slot,
+                         "rondo_capture_end: %s was forked off and not joined again, its last node is %s: record an "
+                         "event there and let %s wait for it before the end",
+                         rondo_stream_label(label, stream),
+                         rondo_node_label(node, &rondo_graph_at(capture->graph, slot)->params, slot),
+                         capture->origin_name);
+}
+
+/* Marks what the origin's frontier has behind it, and looks for each member's last node there (C5). */
+static rondo_status find_unjoined(const rondo_capture *capture, bool *marks, uint32_t *slots,
+                                  const rondo_stream **out) {
+  const rondo_frontier *frontier = &capture->origin->frontier;
+  for (size_t i = 0; i < frontier->count; i++) slots[i] = rondo_node_number(frontier->items[i]);
+  RONDO_TRY(rondo_graph_mark_ancestors(capture->graph, slots, frontier->count, marks));
+  for (const rondo_stream *member = capture->members; member != NULL && *out == NULL; member = member->next_member)
+    if (member != capture->origin && member->last.id != 0 && !marks[rondo_node_number(member->last)]) *out = member;
+  return RONDO_OK;
+}
+
+static rondo_status check_joined(const rondo_capture *capture, const rondo_stream **out) {
+  *out = NULL;
+  if (capture->members->next_member == NULL) return RONDO_OK;
+  const size_t nodes = capture->graph->nodes.count, ends = capture->origin->frontier.count;
+  void *marks = NULL, *slots = NULL;
+  rondo_status status = rondo_allocate(&capture->allocator, nodes, sizeof(bool), &marks);
+  if (status == RONDO_OK) status = rondo_allocate(&capture->allocator, ends, sizeof(uint32_t), &slots);
+  if (status == RONDO_OK) status = find_unjoined(capture, marks, slots, out);
+  rondo_release(&capture->allocator, slots, ends, sizeof(uint32_t));
+  rondo_release(&capture->allocator, marks, nodes, sizeof(bool));
+  return status;
+}
+
+static rondo_status check_end(const char *call, const rondo_stream *stream, const rondo_capture *capture,
+                              rondo_graph **out_graph) {
+  char label[RONDO_STREAM_LABEL];
+  if (capture == NULL)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call,
+                      rondo_stream_label(label, stream));
+  if (stream != capture->origin)
+    return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM,
+                      "%s: %s joined a capture that began on %s: end it there", call, rondo_stream_label(label, stream),
+                      capture->origin_name);
+  if (capture->mode != RONDO_CAPTURE_RELAXED && capture->thread != rondo_thread_id())
+    return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_THREAD,
+                      "%s: the capture on %s was begun by another thread: end it there, or begin it with "
+                      "RONDO_CAPTURE_RELAXED",
+                      call, capture->origin_name);
+  if (out_graph == NULL && !capture->into_given) return rondo_refuse_null(call, "out_graph");
+  return RONDO_OK;
+}
+
+rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
+  const char *const call = "rondo_capture_end";
+  if (out_graph != NULL) *out_graph = NULL;
+  RONDO_TRY(rondo_front(call, "the stream", stream));
+  rondo_capture *capture = rondo_stream_capture(stream);
+  RONDO_TRY(check_end(call, stream, capture, out_graph));
+  rondo_status status = rondo_capture_require_active(capture, call);
+  if (status == RONDO_OK) {
+    const rondo_stream *unjoined;
+    status = check_joined(capture, &unjoined);
+    if (status == RONDO_OK && unjoined != NULL) status = fail_unjoined(capture, unjoined);
+  }
+  rondo_graph *graph = capture->graph;
+  finish(capture, status == RONDO_OK);
+  if (status == RONDO_OK && out_graph != NULL) *out_graph = graph;
+  return status;
+}
+
+void rondo_capture_forget_stream(rondo_stream *stream) {
+  rondo_capture *capture = rondo_stream_capture(stream);
+  char label[RONDO_STREAM_LABEL];
+  rondo_capture_invalidate(capture, "the destruction of %s", rondo_stream_label(label, stream));
+  if (stream == capture->origin)
+    finish(capture, false);
+  else
+    rondo_capture_list_leave(capture, stream);
+}
+
+/* Looking in ------------------------------------------------------------------------------------------------------ */
+
+rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_info *out_info) {
+  RONDO_TRY(rondo_front("rondo_capture_get_info", "the stream", stream));
+  if (out_info == NULL) return rondo_refuse_null("rondo_capture_get_info", "out_info");
+  rondo_capture_info info = {.struct_size = sizeof info};
+  const rondo_capture *capture = rondo_stream_capture(stream);
+  if (capture != NULL) {
+    info.state = (rondo_capture_state)atomic_load_explicit(&capture->state, memory_order_acquire);
+    info.id = capture->id;
+  }
+  if (info.state == RONDO_CAPTURE_ACTIVE) {
+    info.graph = capture->graph;
+    info.frontier = stream->frontier.items;
+    info.frontier_count = stream->frontier.count;
+  }
+  return rondo_versioned_write("rondo_capture_info", &info, out_info, sizeof info);
+}
+
+rondo_status rondo_capture_set_frontier(rondo_stream *stream, const rondo_node *nodes, size_t count, bool replace) {
+  const char *const call = "rondo_capture_set_frontier";
+  RONDO_TRY(rondo_front(call, "the stream", stream));
+  const rondo_capture *capture = rondo_stream_capture(stream);
+  char label[RONDO_STREAM_LABEL];
+  if (capture == NULL)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call,
+                      rondo_stream_label(label, stream));
+  RONDO_TRY(rondo_capture_require_active(capture, call));
+  RONDO_TRY(set_frontier(call, stream, capture->graph, nodes, count, replace));
+  if (!frontier_has(&stream->frontier, stream->last)) stream->last = (rondo_node){0};
+  return RONDO_OK;
+}

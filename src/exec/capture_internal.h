@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * Captures: what turns a stream's work into nodes, and keeps what must not happen meanwhile from happening.
+ *
+ * A capture has an origin (stream and thread), a mode, and member streams, each with a frontier. Streams join by
+ * waiting for an event that was recorded in the capture. When it ends all members leave at once.
+ *
+ * Threads: one lock in the process protects the list of captures, their members and the cause that made one invalid. It
+ * is a leaf: nothing is locked, no memory asked for and no driver called under it. A capture's state is atomic, because
+ * any thread's refused call can make it invalid. Whoever holds an event of a capture holds a reference to it.
+ */
+#ifndef RONDO_EXEC_CAPTURE_INTERNAL_H
+#define RONDO_EXEC_CAPTURE_INTERNAL_H
+
+#include <rondo/capture.h>
+
+#include "exec/stream_internal.h"
+
+#define RONDO_CAPTURE_OVER 3u /* beyond the states of rondo_capture_state */
+
+struct rondo_capture {
+  rondo_capture *previous, *next; /* in the process's list */
+  atomic_uint references;
+  rondo_allocator allocator;
+  rondo_device *device;
+  uint64_t id;
+  rondo_graph *graph;
+  bool into_given; /* the graph is the user's */
+  rondo_stream *origin;
+  uint64_t thread;
+  rondo_capture_mode mode;
+  _Atomic uint32_t state;
+  char origin_name[RONDO_STREAM_LABEL];
+  char cause[160];       /* what made it invalid */
+  rondo_stream *members; /* by next_member */
+};
+
+/* How many captures there are in the process: the gates below are one load when there is none. */
+extern atomic_uint rondo_capture_count;
+
+void rondo_capture_retain(rondo_capture *capture);
+void rondo_capture_release(rondo_capture *capture);
+
+/* Makes an active capture invalid; the text says what did. */
+void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) RONDO_PRINTF(2, 3);
+
+/* CAPTURE_INVALID/INVALIDATED naming the cause, unless the capture is active. */
+RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call);
+
+/* Adds a node behind the frontier of a capturing stream, which becomes that node. out_node may be NULL. */
+RONDO_MUST_USE rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params,
+                                              rondo_node *out_node);
+
+/* While the stream or the event belongs to a capture: recording and waiting (C3, C7). */
+RONDO_MUST_USE rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event);
+RONDO_MUST_USE rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event);
+
+/* Gates. `call` is what is refused; a refusal makes the captures that refuse invalid. */
+
+/* C6: the stream's own state is asked for while it captures. */
+RONDO_MUST_USE rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call);
+/* C6: the same for an event that was recorded in a capture. */
+RONDO_MUST_USE rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call);
+/* C6: the whole device is asked. */
+RONDO_MUST_USE rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call);
+/* C9: a call that acts at once, unseen by captures. */
+RONDO_MUST_USE rondo_status rondo_capture_refuse_unsafe(const char *call);
+
+/* The stream is being destroyed. */
+void rondo_capture_forget_stream(rondo_stream *stream);
+
+#endif

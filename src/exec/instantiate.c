@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ * Making execs: clone, lower, check, give the driver its executable. The clone means that neither the graph's later
+ * changes nor its end matter; what fails on the way frees what was made.
+ */
+#include "base/tracing.h"
+#include "base/versioned.h"
+#include "exec/build_internal.h"
+#include "exec/exec_internal.h"
+
+/* Drafts ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_exec_check_kernel(const char *call, rondo_device *device, const rondo_node_params *params,
+                                     uint32_t number) {
+  if (params->kind != RONDO_NODE_KERNEL) return RONDO_OK;
+  const rondo_status status = device->ops->kernel_check(device, params->as.kernel.kernel);
+  if (status == RONDO_OK) return RONDO_OK;
+  const rondo_error *why = rondo_last_error();
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(status, why->reason, number, "%s: %s: %s", call, rondo_node_label(label, params, number),
+                         why->message);
+}
+
+static rondo_status check_kernels(const char *call, rondo_device *device, const rondo_lowering *lowering) {
+  for (size_t i = 0; i < lowering->nodes.count; i++) {
+    const rondo_lowered_node *node = &lowering->nodes.items[i];
+    RONDO_TRY(rondo_exec_check_kernel(call, device, node->params, node->number));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_graph(const char *call, const rondo_graph *graph) {
+  char label[RONDO_LABEL_BYTES];
+  if (graph->device == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                      "%s: %s was made without a device and is data only: make it for a device", call,
+                      rondo_graph_label(label, graph));
+  if (rondo_graph_is_captured_into(graph))
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
+                      "%s: a stream captures into %s: end the capture first", call, rondo_graph_label(label, graph));
+  return RONDO_OK;
+}
+
+/* The clone is nobody's but the exec's: it neither counts as a graph nor makes the address space a shared one. */
+static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  const bool shared = atomic_load_explicit(&space->shared, memory_order_relaxed);
+  RONDO_TRY(rondo_graph_clone(graph, out));
+  atomic_store_explicit(&space->shared, shared, memory_order_relaxed);
+  rondo_build_uncount(*out);
+  return RONDO_OK;
+}
+
+rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, rondo_exec_draft *out) {
+  *out = (rondo_exec_draft){0};
+  RONDO_TRY(check_graph(call, graph));
+  RONDO_TRY(clone_for_exec(graph, &out->graph));
+  const rondo_status status = rondo_lower(out->graph, &out->lowering);
+  if (status != RONDO_OK) rondo_exec_draft_free(out);
+  return status;
+}
+
+void rondo_exec_draft_free(rondo_exec_draft *draft) {
+  rondo_exec_memory_destroy(draft->memory);
+  rondo_lowering_free(&draft->lowering);
+  rondo_graph_free(draft->graph);
+  *draft = (rondo_exec_draft){0};
+}
+
+static bool touches_memory(rondo_node_kind kind) {
+  return kind == RONDO_NODE_ALLOC || kind == RONDO_NODE_FREE || kind == RONDO_NODE_KERNEL || kind == RONDO_NODE_COPY ||
+         kind == RONDO_NODE_FILL;
+}
+
+static size_t collect_memory_nodes(const rondo_lowering *lowering, rondo_memory_node *out) {
+  size_t count = 0;
+  for (size_t i = 0; i < lowering->nodes.count; i++) {
+    const rondo_lowered_node *node = &lowering->nodes.items[i];
+    if (!touches_memory(node->params->kind)) continue;
+    out[count++] = (rondo_memory_node){.params = node->params,
+                                       .space = rondo_address_space_of(lowering->origins.items[i].graph),
+                                       .index = (uint32_t)i,
+                                       .number = node->number};
+  }
+  return count;
+}
+
+rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool verify, bool auto_free) {
+  const rondo_lowering *lowering = &draft->lowering;
+  if (!draft->graph->has_memory) return RONDO_OK;
+  rondo_device_memory *memory = rondo_address_space_of(draft->graph)->memory;
+  void *nodes;
+  RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_memory_node), &nodes));
+  const size_t count = collect_memory_nodes(lowering, nodes);
+  const rondo_flat_order order = {.node_count = lowering->nodes.count,
+                                  .successor_start = lowering->successor_start,
+                                  .successors = lowering->successors};
+  const rondo_status status = rondo_exec_memory_create(memory, nodes, count, &order, verify, auto_free, &draft->memory);
+  rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof(rondo_memory_node));
+  return status;
+}
+
+/* Execs ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status collect_records(rondo_exec *exec) {
+  for (size_t i = 0; i < exec->lowering.nodes.count; i++) {
+    if (rondo_exec_params(exec, i)->kind != RONDO_NODE_EVENT_RECORD) continue;
+    const uint32_t place = (uint32_t)i;
+    RONDO_TRY(rondo_array_push(&exec->device->allocator, &exec->records, &place));
+  }
+  return RONDO_OK;
+}
+
+void rondo_exec_note_extras(rondo_exec *exec) {
+  exec->has_extras = exec->memory != NULL || exec->records.count > 0 || exec->broken;
+}
+
+static void free_exec(rondo_exec *exec) {
+  rondo_device *device = exec->device;
+  if (exec->executable != NULL) exec->executable->ops->destroy(exec->executable);
+  rondo_release(&device->allocator, exec->disabled, exec->lowering.nodes.count, sizeof(bool));
+  rondo_array_free(&device->allocator, &exec->records);
+  rondo_exec_draft draft = {.graph = exec->graph, .lowering = exec->lowering, .memory = exec->memory};
+  rondo_exec_draft_free(&draft);
+  rondo_release(&device->allocator, exec, 1, sizeof *exec);
+}
+
+/* Takes the draft over, also when it fails. */
+static rondo_status make_exec(rondo_exec_draft *draft, const rondo_instantiate_options *options, rondo_exec **out) {
+  rondo_device *device = draft->graph->device;
+  void *state, *disabled;
+  const rondo_status allocated = rondo_allocate(&device->allocator, 1, sizeof(rondo_exec), &state);
+  if (allocated != RONDO_OK) {
+    rondo_exec_draft_free(draft);
+    return allocated;
+  }
+  rondo_exec *exec = state;
+  exec->device = device;
+  exec->verify = !options->skip_verify;
+  exec->auto_free = options->auto_free_on_launch;
+  exec->graph = draft->graph;
+  exec->lowering = draft->lowering;
+  exec->memory = draft->memory;
+  const rondo_lowered_graph view = rondo_lowering_view(&exec->lowering, exec->graph->name);
+  rondo_status status = collect_records(exec);
+  if (status == RONDO_OK) {
+    status = rondo_allocate(&device->allocator, exec->lowering.nodes.count, sizeof(bool), &disabled);
+    exec->disabled = disabled;
+  }
+  if (status == RONDO_OK) status = device->ops->executable_create(device, &view, &exec->executable);
+  if (status != RONDO_OK) {
+    free_exec(exec);
+    return status;
+  }
+  rondo_exec_note_extras(exec);
+  *out = exec;
+  return RONDO_OK;
+}
+
+static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out) {
+  rondo_exec_draft draft;
+  RONDO_TRY(rondo_exec_draft_make("rondo_instantiate", graph, &draft));
+  rondo_status status = check_kernels("rondo_instantiate", graph->device, &draft.lowering);
+  if (status == RONDO_OK) {
+    status = rondo_exec_draft_memory(&draft, !options->skip_verify, options->auto_free_on_launch);
+    if (status != RONDO_OK) status = rondo_fail_context(status, "rondo_instantiate");
+  }
+  if (status != RONDO_OK) {
+    rondo_exec_draft_free(&draft);
+    return status;
+  }
+  RONDO_TRY(make_exec(&draft, options, out));
+  atomic_fetch_add_explicit(&(*out)->device->execs, 1, memory_order_relaxed);
+  if (options->upload_stream == NULL) return RONDO_OK;
+  const rondo_status uploaded = rondo_exec_upload(*out, options->upload_stream);
+  if (uploaded != RONDO_OK) {
+    rondo_exec_destroy(*out);
+    *out = NULL;
+  }
+  return uploaded;
+}
+
+rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out_exec) {
+  RONDO_TRY(rondo_front("rondo_instantiate", "out_exec", out_exec));
+  *out_exec = NULL;
+  if (graph == NULL) return rondo_refuse_null("rondo_instantiate", "the graph");
+  rondo_instantiate_options known;
+  RONDO_TRY(rondo_versioned_read("rondo_instantiate_options", options, &known, sizeof known));
+  rondo_trace(RONDO_TRACE_BEGIN, "exec", "rondo_instantiate", 0, 0);
+  const rondo_status status = instantiate(graph, &known, out_exec);
+  rondo_trace(RONDO_TRACE_END, "exec", "rondo_instantiate", 0, 0);
+  return status;
+}
+
+void rondo_exec_destroy(rondo_exec *exec) {
+  if (exec == NULL) return;
+  rondo_device *device = exec->device;
+  rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  free_exec(exec);
+  rondo_retired_sweep(memory, false);
+  atomic_fetch_sub_explicit(&device->execs, 1, memory_order_relaxed);
+}
+
+/* Asking ---------------------------------------------------------------------------------------------------------- */
+
+/* The clone and its children, roughly: what grows with the graph. */
+static uint64_t graph_host_bytes(const rondo_graph *graph) {
+  uint64_t bytes = sizeof *graph + graph->nodes.capacity * sizeof *graph->nodes.items;
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (!node->live) continue;
+    bytes += (node->dependencies.capacity + node->dependents.capacity) * sizeof(uint32_t);
+    if (node->params.kind == RONDO_NODE_KERNEL)
+      bytes += node->params.as.kernel.kernel->argument_bytes + node->params.as.kernel.arg_count * sizeof(void *);
+    if (node->params.kind == RONDO_NODE_CHILD) bytes += graph_host_bytes(node->params.as.child);
+  }
+  return bytes;
+}
+
+static uint64_t lowering_host_bytes(const rondo_lowering *lowering) {
+  uint64_t bytes = lowering->nodes.capacity * sizeof(rondo_lowered_node) +
+                   lowering->origins.capacity * sizeof(rondo_lowered_origin) +
+                   lowering->graphs.capacity * sizeof(rondo_graph_places) +
+                   (lowering->nodes.count + 1 + lowering->edge_count) * sizeof(uint32_t);
+  for (size_t i = 0; i < lowering->graphs.count; i++) bytes += lowering->graphs.items[i].count * sizeof(uint32_t);
+  return bytes;
+}
+
+rondo_status rondo_exec_get_info(const rondo_exec *exec, rondo_exec_info *out_info) {
+  RONDO_TRY(rondo_front("rondo_exec_get_info", "the exec", exec));
+  if (out_info == NULL) return rondo_refuse_null("rondo_exec_get_info", "out_info");
+  const rondo_executable *executable = exec->executable;
+  rondo_exec_info info = {.struct_size = sizeof info};
+  info.node_count = (uint32_t)(exec->lowering.nodes.count - exec->lowering.join_count);
+  info.launches = exec->launches;
+  info.updates = exec->updates;
+  info.host_bytes = sizeof *exec + graph_host_bytes(exec->graph) + lowering_host_bytes(&exec->lowering) +
+                    executable->ops->host_bytes(executable);
+  info.device_bytes = executable->ops->device_bytes(executable);
+  if (exec->memory != NULL) {
+    info.graph_bytes = rondo_exec_memory_bytes(exec->memory);
+    info.host_bytes += rondo_exec_memory_host_bytes(exec->memory);
+  }
+  return rondo_versioned_write("rondo_exec_info", &info, out_info, sizeof info);
+}

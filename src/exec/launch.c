@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * Launching. An exec without graph memory and event nodes is the driver's launch and a counter; what else there may be
+ * is looked for behind one flag.
+ */
+#include "base/tracing.h"
+#include "exec/exec_internal.h"
+
+static rondo_status refuse(const char *call, const rondo_exec *exec, const rondo_stream *stream) {
+  RONDO_TRY(rondo_front(call, "the exec", exec));
+  if (stream == NULL) return rondo_refuse_null(call, "the stream");
+  return rondo_require_device(call, "the stream", exec->device, stream->device);
+}
+
+/* The exec becomes a child graph of what the stream captures (C16). */
+static rondo_status launch_into_capture(rondo_exec *exec, rondo_stream *stream) {
+  RONDO_TRY(rondo_capture_require_active(rondo_stream_capture(stream), "rondo_exec_launch"));
+  if (exec->disabled_count > 0)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND,
+                      "rondo_exec_launch: an exec with %zu disabled nodes cannot become a child graph of a capture: "
+                      "enable them first",
+                      exec->disabled_count);
+  rondo_node_params params = {.kind = RONDO_NODE_CHILD, .as.child = exec->graph};
+  return rondo_capture_add(stream, "rondo_exec_launch", &params, NULL);
+}
+
+static rondo_status launch_with_memory(rondo_exec *exec, rondo_stream *stream) {
+  rondo_heap *heap;
+  RONDO_TRY(rondo_stream_heap(stream, &heap));
+  RONDO_TRY(rondo_exec_memory_begin(exec->memory, heap, stream->queue));
+  const rondo_status launched = stream->queue->ops->launch(stream->queue, exec->executable);
+  return rondo_exec_memory_end(exec->memory, stream->queue, launched);
+}
+
+static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream) {
+  if (exec->broken)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
+                      "rondo_exec_launch: an update of this exec failed and could not be taken back: update it again, "
+                      "or instantiate anew");
+  RONDO_TRY(exec->memory != NULL ? launch_with_memory(exec, stream)
+                                 : stream->queue->ops->launch(stream->queue, exec->executable));
+  for (size_t i = 0; i < exec->records.count; i++)
+    rondo_event_note_launched(rondo_exec_params(exec, exec->records.items[i])->as.event);
+  return RONDO_OK;
+}
+
+rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
+  const bool fine = exec != NULL && stream != NULL && exec->device == stream->device && !rondo_in_callback();
+  if (__builtin_expect(!fine, 0)) return refuse("rondo_exec_launch", exec, stream);
+  if (__builtin_expect(rondo_stream_capture(stream) != NULL, 0)) return launch_into_capture(exec, stream);
+  rondo_trace(RONDO_TRACE_BEGIN, "exec", "rondo_exec_launch", 0, 0);
+  const rondo_status status =
+      exec->has_extras ? launch_with_extras(exec, stream) : stream->queue->ops->launch(stream->queue, exec->executable);
+  rondo_trace(RONDO_TRACE_END, "exec", "rondo_exec_launch", 0, 0);
+  if (__builtin_expect(status != RONDO_OK, 0)) return status;
+  exec->launches++;
+  return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, "rondo_exec_launch") : RONDO_OK;
+}
+
+rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream) {
+  const char *const call = "rondo_exec_upload";
+  RONDO_TRY(refuse(call, exec, stream));
+  if (rondo_stream_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+  if (exec->memory == NULL) return RONDO_OK;
+  rondo_heap *heap;
+  RONDO_TRY(rondo_stream_heap(stream, &heap));
+  return rondo_exec_memory_upload(exec->memory, heap);
+}

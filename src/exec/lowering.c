@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ * Lowering: the walk through a graph and its children. Each graph is walked in its own topological order; since a child
+ * is walked where its node stands, all that a node depends on has been placed before it.
+ */
+#include "exec/lowering.h"
+
+#include <stdlib.h>
+
+#include "exec/stream_internal.h"
+
+typedef struct edge {
+  uint32_t from, to;
+} edge;
+
+/* A run of the pool of ends. */
+typedef struct ends {
+  size_t first, count;
+} ends;
+
+typedef struct graph_walker {
+  rondo_lowering *lowering;
+  const rondo_allocator *allocator;
+  RONDO_ARRAY(edge) edges;
+  RONDO_ARRAY(uint32_t) pool; /* places, in runs: what depends on a node depends on these */
+} graph_walker;
+
+static const rondo_node_params join_params = {.kind = RONDO_NODE_EMPTY, .name = ""};
+
+/* Placing --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status place(graph_walker *walker, const rondo_lowered_node *node, rondo_lowered_origin origin,
+                          uint32_t *out_place) {
+  rondo_lowering *lowering = walker->lowering;
+  if (lowering->nodes.count >= RONDO_PLACE_CHILD)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "a graph of more than %zu nodes with its children cannot be instantiated", lowering->nodes.count);
+  *out_place = (uint32_t)lowering->nodes.count;
+  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->nodes, node));
+  return rondo_array_push(walker->allocator, &lowering->origins, &origin);
+}
+
+static rondo_status link_to(graph_walker *walker, ends from, uint32_t to) {
+  for (size_t i = 0; i < from.count; i++) {
+    const edge link = {.from = walker->pool.items[from.first + i], .to = to};
+    RONDO_TRY(rondo_array_push(walker->allocator, &walker->edges, &link));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status single_end(graph_walker *walker, uint32_t place_of_it, ends *out) {
+  *out = (ends){.first = walker->pool.count, .count = 1};
+  return rondo_array_push(walker->allocator, &walker->pool, &place_of_it);
+}
+
+/* One node that stands for all of `from`. */
+static rondo_status join(graph_walker *walker, ends from, ends *out) {
+  const rondo_lowered_node node = {.params = &join_params, .number = RONDO_NO_NODE};
+  uint32_t at;
+  RONDO_TRY(place(walker, &node, (rondo_lowered_origin){.slot = RONDO_NO_NODE}, &at));
+  RONDO_TRY(link_to(walker, from, at));
+  walker->lowering->join_count++;
+  return single_end(walker, at, out);
+}
+
+/* What a node depends on: the ends of its dependencies, or, for a root, those of the graph around. */
+static rondo_status gather(graph_walker *walker, const rondo_slots *dependencies, const ends *ends_of, ends around,
+                           ends *out) {
+  if (dependencies->count == 0) {
+    *out = around;
+    return RONDO_OK;
+  }
+  const size_t first = walker->pool.count;
+  for (size_t i = 0; i < dependencies->count; i++) {
+    const ends at = ends_of[dependencies->items[i]];
+    for (size_t k = 0; k < at.count; k++) {
+      const uint32_t end = walker->pool.items[at.first + k];
+      RONDO_TRY(rondo_array_push(walker->allocator, &walker->pool, &end));
+    }
+  }
+  *out = (ends){.first = first, .count = walker->pool.count - first};
+  return RONDO_OK;
+}
+
+/* Walking --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends around, ends *out);
+
+static size_t count_roots(const rondo_graph *graph) {
+  size_t roots = 0;
+  for (size_t i = 0; i < graph->nodes.count; i++)
+    roots += graph->nodes.items[i].live && graph->nodes.items[i].dependencies.count == 0;
+  return roots;
+}
+
+static rondo_status walk_child(graph_walker *walker, const rondo_graph_node *node, ends before, ends *out) {
+  rondo_graph *child = node->params.as.child;
+  if (child->live_count == 0) return join(walker, before, out);
+  if (before.count > 1 && count_roots(child) > 1) RONDO_TRY(join(walker, before, &before));
+  RONDO_TRY(walk_graph(walker, child, before, out));
+  return out->count > 1 && node->dependents.count > 1 ? join(walker, *out, out) : RONDO_OK;
+}
+
+static rondo_status walk_node(graph_walker *walker, rondo_graph *graph, uint32_t slot, ends before, ends *out,
+                              uint32_t *out_place) {
+  const rondo_graph_node *node = rondo_graph_at(graph, slot);
+  if (node->params.kind == RONDO_NODE_CHILD) {
+    *out_place = RONDO_PLACE_CHILD;
+    return walk_child(walker, node, before, out);
+  }
+  const bool is_event = node->params.kind == RONDO_NODE_EVENT_RECORD || node->params.kind == RONDO_NODE_EVENT_WAIT;
+  const rondo_lowered_node lowered = {
+      .params = &node->params, .event = is_event ? node->params.as.event->driver : NULL, .number = slot};
+  const rondo_node tag = {.id = (uint64_t)graph->source_serial << 32 | slot};
+  const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag};
+  RONDO_TRY(place(walker, &lowered, origin, out_place));
+  RONDO_TRY(link_to(walker, before, *out_place));
+  return single_end(walker, *out_place, out);
+}
+
+/* Walks the nodes in order; `places` and `ends_of` are by slot. */
+static rondo_status walk_nodes(graph_walker *walker, rondo_graph *graph, const uint32_t *order, ends around,
+                               uint32_t *places, ends *ends_of) {
+  for (uint32_t i = 0; i < graph->live_count; i++) {
+    const uint32_t slot = order[i];
+    ends before;
+    RONDO_TRY(gather(walker, &rondo_graph_at(graph, slot)->dependencies, ends_of, around, &before));
+    RONDO_TRY(walk_node(walker, graph, slot, before, &ends_of[slot], &places[slot]));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status gather_sinks(graph_walker *walker, const rondo_graph *graph, const ends *ends_of, ends *out) {
+  const size_t first = walker->pool.count;
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (!node->live || node->dependents.count > 0) continue;
+    for (size_t k = 0; k < ends_of[i].count; k++) {
+      const uint32_t end = walker->pool.items[ends_of[i].first + k];
+      RONDO_TRY(rondo_array_push(walker->allocator, &walker->pool, &end));
+    }
+  }
+  *out = (ends){.first = first, .count = walker->pool.count - first};
+  return RONDO_OK;
+}
+
+static rondo_status add_places(graph_walker *walker, const rondo_graph *graph, uint32_t **out) {
+  void *memory;
+  RONDO_TRY(rondo_allocate(walker->allocator, graph->nodes.count, sizeof(uint32_t), &memory));
+  *out = memory;
+  for (size_t i = 0; i < graph->nodes.count; i++) (*out)[i] = RONDO_PLACE_NONE;
+  const rondo_graph_places entry = {.serial = graph->source_serial, .count = graph->nodes.count, .places = memory};
+  const rondo_status status = rondo_array_push(walker->allocator, &walker->lowering->graphs, &entry);
+  if (status != RONDO_OK) rondo_release(walker->allocator, memory, graph->nodes.count, sizeof(uint32_t));
+  return status;
+}
+
+static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends around, ends *out) {
+  uint32_t *order, *places;
+  void *ends_of = NULL;
+  RONDO_TRY(rondo_graph_order(graph, &order));
+  rondo_status status = add_places(walker, graph, &places);
+  if (status == RONDO_OK) status = rondo_allocate(walker->allocator, graph->nodes.count, sizeof(ends), &ends_of);
+  if (status == RONDO_OK) status = walk_nodes(walker, graph, order, around, places, ends_of);
+  if (status == RONDO_OK) status = gather_sinks(walker, graph, ends_of, out);
+  rondo_release(walker->allocator, ends_of, graph->nodes.count, sizeof(ends));
+  rondo_release(&graph->allocator, order, graph->live_count, sizeof(uint32_t));
+  return status;
+}
+
+/* Edges ----------------------------------------------------------------------------------------------------------- */
+
+/* Counting sort by `from`; edges were made in the order of `to`, so that each node's successors ascend. */
+static rondo_status sort_edges(const graph_walker *walker) {
+  rondo_lowering *lowering = walker->lowering;
+  const size_t count = lowering->nodes.count;
+  void *starts, *successors;
+  if (walker->edges.count > UINT32_MAX)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "a graph of %zu edges with its children cannot be instantiated", walker->edges.count);
+  RONDO_TRY(rondo_allocate(walker->allocator, count + 1, sizeof(uint32_t), &starts));
+  lowering->successor_start = starts;
+  RONDO_TRY(rondo_allocate(walker->allocator, walker->edges.count, sizeof(uint32_t), &successors));
+  lowering->successors = successors;
+  lowering->edge_count = walker->edges.count;
+  uint32_t *start = lowering->successor_start;
+  for (size_t i = 0; i < walker->edges.count; i++) start[walker->edges.items[i].from]++;
+  uint32_t sum = 0;
+  for (size_t i = 0; i <= count; i++) {
+    const uint32_t here = i < count ? start[i] : 0;
+    start[i] = sum;
+    sum += here;
+  }
+  for (size_t i = 0; i < walker->edges.count; i++)
+    lowering->successors[start[walker->edges.items[i].from]++] = walker->edges.items[i].to;
+  for (size_t i = count; i > 0; i--) start[i] = start[i - 1];
+  start[0] = 0;
+  return RONDO_OK;
+}
+
+static int compare_serials(const void *a, const void *b) {
+  const uint32_t left = ((const rondo_graph_places *)a)->serial, right = ((const rondo_graph_places *)b)->serial;
+  return (left > right) - (left < right);
+}
+
+rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out) {
+  *out = (rondo_lowering){.allocator = graph->allocator};
+  graph_walker walker = {.lowering = out, .allocator = &out->allocator};
+  ends all;
+  rondo_status status = walk_graph(&walker, graph, (ends){0}, &all);
+  if (status == RONDO_OK) status = sort_edges(&walker);
+  rondo_array_free(walker.allocator, &walker.edges);
+  rondo_array_free(walker.allocator, &walker.pool);
+  if (status != RONDO_OK) {
+    rondo_lowering_free(out);
+    return status;
+  }
+  qsort(out->graphs.items, out->graphs.count, sizeof *out->graphs.items, compare_serials);
+  return RONDO_OK;
+}
+
+void rondo_lowering_free(rondo_lowering *lowering) {
+  const rondo_allocator *allocator = &lowering->allocator;
+  if (lowering->allocator.release == NULL) return;
+  for (size_t i = 0; i < lowering->graphs.count; i++) {
+    const rondo_graph_places *at = &lowering->graphs.items[i];
+    rondo_release(allocator, at->places, at->count, sizeof(uint32_t));
+  }
+  if (lowering->successor_start != NULL)
+    rondo_release(allocator, lowering->successor_start, lowering->nodes.count + 1, sizeof(uint32_t));
+  rondo_release(allocator, lowering->successors, lowering->edge_count, sizeof(uint32_t));
+  rondo_array_free(allocator, &lowering->graphs);
+  rondo_array_free(allocator, &lowering->origins);
+  rondo_array_free(allocator, &lowering->nodes);
+  *lowering = (rondo_lowering){0};
+}
+
+/* Looking up ------------------------------------------------------------------------------------------------------ */
+
+uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node) {
+  const rondo_graph_places key = {.serial = (uint32_t)(node.id >> 32)};
+  const uint32_t slot = rondo_node_number(node);
+  const rondo_graph_places *at = lowering->graphs.count == 0
+                                     ? NULL
+                                     : bsearch(&key, lowering->graphs.items, lowering->graphs.count,
+                                               sizeof *lowering->graphs.items, compare_serials);
+  return at == NULL || slot >= at->count ? RONDO_PLACE_NONE : at->places[slot];
+}
+
+void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to) {
+  for (size_t i = 0; i < to->origins.count; i++) to->origins.items[i].tag = from->origins.items[i].tag;
+  const rondo_lowering given = *from;
+  from->graphs = to->graphs;
+  to->graphs = given.graphs;
+}
+
+rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const char *name) {
+  return (rondo_lowered_graph){.name = name,
+                               .node_count = lowering->nodes.count,
+                               .nodes = lowering->nodes.items,
+                               .successor_start = lowering->successor_start,
+                               .successors = lowering->successors};
+}
+
+const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, char buffer[RONDO_LABEL_BYTES]) {
+  const rondo_lowered_node *node = &lowering->nodes.items[index];
+  return rondo_node_label(buffer, node->params, node->number);
+}

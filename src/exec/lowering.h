@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Lowering: a graph and all graphs inside it become one list of nodes in topological order, as a driver takes it.
+ *
+ * A child's nodes stand where the child node would. What the child depends on becomes what its roots depend on, what
+ * depends on it depends on its sinks; where that would take more edges than an empty node between, such a node (a join)
+ * is put there, and for an empty child too. Joins belong to no graph.
+ *
+ * `places` leads from a node of any of the graphs to its number in the list. The graphs are clones made for the exec;
+ * places are therefore kept under the serials of the graphs that they were cloned from, which the user knows.
+ */
+#ifndef RONDO_EXEC_LOWERING_H
+#define RONDO_EXEC_LOWERING_H
+
+#include "base/array.h"
+#include "exec/front.h"
+#include "graph/graph_internal.h"
+
+#define RONDO_PLACE_NONE UINT32_MAX        /* no such node */
+#define RONDO_PLACE_CHILD (UINT32_MAX - 1) /* a child node, which has no place of its own */
+
+/* One of the graphs. */
+typedef struct rondo_graph_places {
+  uint32_t serial;  /* of the graph it was cloned from */
+  size_t count;     /* slots */
+  uint32_t *places; /* by slot */
+} rondo_graph_places;
+
+/* Where a lowered node comes from. */
+typedef struct rondo_lowered_origin {
+  rondo_graph *graph; /* the clone; NULL for joins */
+  uint32_t slot;      /* in it */
+  rondo_node tag;     /* the user's: of the graph that was cloned; no node for joins */
+} rondo_lowered_origin;
+
+typedef struct rondo_lowering {
+  rondo_allocator allocator;
+  RONDO_ARRAY(rondo_lowered_node) nodes;
+  RONDO_ARRAY(rondo_lowered_origin) origins; /* as many */
+  RONDO_ARRAY(rondo_graph_places) graphs;    /* by serial */
+  uint32_t *successor_start;                 /* nodes.count + 1 */
+  uint32_t *successors;
+  size_t edge_count;
+  size_t join_count;
+} rondo_lowering;
+
+/* `graph` is a clone and must stay as long as the lowering. Errors: CYCLE, OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out);
+void rondo_lowering_free(rondo_lowering *lowering); /* a zeroed one is fine */
+
+/* The place of a node by the user's tag; RONDO_PLACE_NONE when it is of none of the graphs. */
+uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node);
+
+/* Lets the places and tags of `to` be those of `from`, which has as many nodes and loses them. */
+void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to);
+
+/* As the driver takes it. */
+rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const char *name);
+
+/* "kernel 'saxpy' (node 2)"; returns buffer. */
+const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, char buffer[RONDO_LABEL_BYTES]);
+
+#endif

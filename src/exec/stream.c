@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * Streams as users see them. Every operation is one piece of work and takes the same way: checked, then, while the
+ * stream captures, made a node, else handed to the device's queue. rondo_launch is the hot one: it looks at its
+ * arguments by itself and leaves finding the words for what is wrong with them to the checks that nodes go through.
+ */
+#include <stdio.h>
+
+#include "base/tracing.h"
+#include "base/versioned.h"
+#include "exec/capture_internal.h"
+
+const char *rondo_stream_label(char buffer[RONDO_STREAM_LABEL], const rondo_stream *stream) {
+  if (stream->name[0] == '\0')
+    snprintf(buffer, RONDO_STREAM_LABEL, "a stream without a name");
+  else
+    snprintf(buffer, RONDO_STREAM_LABEL, "stream '%.60s'", stream->name);
+  return buffer;
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_status make_stream(rondo_device *device, const char *name, rondo_stream **out) {
+  void *state;
+  RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_stream), &state));
+  rondo_stream *stream = state;
+  stream->device = device;
+  stream->synchronous = device->synchronous;
+  rondo_status status = rondo_allocate_text(&device->allocator, name, &stream->name);
+  if (status == RONDO_OK) {
+    status = device->ops->queue_create(device, stream->name, &stream->queue);
+    if (status != RONDO_OK) rondo_release_text(&device->allocator, stream->name);
+  }
+  if (status != RONDO_OK) {
+    rondo_release(&device->allocator, stream, 1, sizeof *stream);
+    return status;
+  }
+  *out = stream;
+  return RONDO_OK;
+}
+
+rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_options *options, rondo_stream **out_stream) {
+  RONDO_TRY(rondo_front("rondo_stream_create", "out_stream", out_stream));
+  *out_stream = NULL;
+  if (device == NULL) return rondo_refuse_null("rondo_stream_create", "device");
+  rondo_stream_options known;
+  RONDO_TRY(rondo_versioned_read("rondo_stream_options", options, &known, sizeof known));
+  RONDO_TRY(make_stream(device, known.name, out_stream));
+  atomic_fetch_add_explicit(&device->streams, 1, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+rondo_status rondo_stream_destroy(rondo_stream *stream) {
+  if (stream == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_refuse_in_callback("rondo_stream_destroy"));
+  if (rondo_stream_capture(stream) != NULL) rondo_capture_forget_stream(stream);
+  rondo_device *device = stream->device;
+  const rondo_status status = stream->queue->ops->destroy(stream->queue);
+  rondo_heap_release(stream->heap);
+  rondo_array_free(&device->allocator, &stream->frontier);
+  rondo_release_text(&device->allocator, stream->name);
+  rondo_release(&device->allocator, stream, 1, sizeof *stream);
+  atomic_fetch_sub_explicit(&device->streams, 1, memory_order_relaxed);
+  return status;
+}
+
+rondo_device *rondo_stream_device(const rondo_stream *stream) { return stream == NULL ? NULL : stream->device; }
+
+void *rondo_stream_native(rondo_stream *stream) {
+  if (stream == NULL || stream->queue->ops->native == NULL) return NULL;
+  return stream->queue->ops->native(stream->queue);
+}
+
+rondo_status rondo_stream_heap(rondo_stream *stream, rondo_heap **out) {
+  if (stream->heap == NULL) {
+    rondo_device_memory *memory;
+    RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
+    RONDO_TRY(rondo_heap_acquire(memory, &stream->heap));
+  }
+  *out = stream->heap;
+  return RONDO_OK;
+}
+
+/* Work ------------------------------------------------------------------------------------------------------------ */
+
+rondo_status rondo_stream_settle(rondo_stream *stream, const char *call) {
+  const rondo_status status = stream->queue->ops->synchronize(stream->queue);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s (waited for, see RONDO_SYNC)", call);
+}
+
+/* Checked work, with its defaults. */
+static inline rondo_status submit(rondo_stream *stream, const char *call, const rondo_node_params *work) {
+  RONDO_TRY(stream->queue->ops->submit(stream->queue, work));
+  return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, call) : RONDO_OK;
+}
+
+/* All but launches. */
+static rondo_status queue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
+  RONDO_TRY(rondo_front(call, "the stream", stream));
+  if (rondo_stream_capture(stream) != NULL) return rondo_capture_add(stream, call, work, NULL);
+  RONDO_TRY(rondo_node_params_check(call, stream->device, work));
+  rondo_node_params_resolve(work);
+  work->name = "";
+  return submit(stream, call, work);
+}
+
+/* What is wrong with a launch, in the words that a kernel node would get. */
+static rondo_status refuse_launch(rondo_stream *stream, const rondo_node_params *work) {
+  RONDO_TRY(rondo_front("rondo_launch", "the stream", stream));
+  return rondo_node_params_check("rondo_launch", stream->device, work);
+}
+
+/* As rondo_node_params_check, without the words. */
+static inline bool is_launchable(const rondo_stream *stream, const rondo_kernel_node *work) {
+  if (stream == NULL || work->kernel == NULL || rondo_in_callback()) return false;
+  if (work->kernel->device != stream->device || work->arg_count != work->kernel->parameter_count) return false;
+  if (work->arg_count > 0 && work->args == NULL) return false;
+  for (size_t i = 0; i < work->arg_count; i++)
+    if (work->args[i] == NULL) return false;
+  const rondo_grid grid = work->grid;
+  const uint64_t rows = (uint64_t)(grid.y == 0 ? 1 : grid.y) * (grid.z == 0 ? 1 : grid.z);
+  return grid.x > 0 && rows <= (UINT64_C(1) << 40) / grid.x;
+}
+
+rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid grid, const void *const *args,
+                          size_t arg_count) {
+  rondo_node_params work;
+  work.kind = RONDO_NODE_KERNEL;
+  work.name = NULL;
+  work.as.kernel = (rondo_kernel_node){.kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count};
+  if (__builtin_expect(!is_launchable(stream, &work.as.kernel), 0)) return refuse_launch(stream, &work);
+  if (__builtin_expect(rondo_stream_capture(stream) != NULL, 0))
+    return rondo_capture_add(stream, "rondo_launch", &work, NULL);
+  if (work.as.kernel.grid.y == 0) work.as.kernel.grid.y = 1;
+  if (work.as.kernel.grid.z == 0) work.as.kernel.grid.z = 1;
+  work.name = kernel->name;
+  RONDO_TRY(stream->device->ops->kernel_check(stream->device, kernel));
+  return submit(stream, "rondo_launch", &work);
+}
+
+rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, size_t bytes) {
+  rondo_node_params work = {.kind = RONDO_NODE_COPY, .as.copy = {.dst = dst, .src = src, .width = bytes}};
+  return queue_or_capture(stream, "rondo_copy_async", &work);
+}
+
+rondo_status rondo_copy_box_async(rondo_stream *stream, const rondo_copy *copy) {
+  if (copy == NULL) return rondo_refuse_null("rondo_copy_box_async", "copy");
+  rondo_node_params work = {.kind = RONDO_NODE_COPY, .as.copy = *copy};
+  return queue_or_capture(stream, "rondo_copy_box_async", &work);
+}
+
+rondo_status rondo_fill_async(rondo_stream *stream, const rondo_fill *fill) {
+  if (fill == NULL) return rondo_refuse_null("rondo_fill_async", "fill");
+  rondo_node_params work = {.kind = RONDO_NODE_FILL, .as.fill = *fill};
+  return queue_or_capture(stream, "rondo_fill_async", &work);
+}
+
+rondo_status rondo_host_async(rondo_stream *stream, rondo_host_function function, void *user) {
+  rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = function, .user = user}};
+  return queue_or_capture(stream, "rondo_host_async", &work);
+}
+
+/* Waiting --------------------------------------------------------------------------------------------------------- */
+
+/* The gates of a call that asks for a stream's state: the stream's own capture, then everybody's. */
+static rondo_status ask_gates(rondo_stream *stream, const char *call) {
+  RONDO_TRY(rondo_front(call, "the stream", stream));
+  if (rondo_stream_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+  return rondo_capture_refuse_unsafe(call);
+}
+
+rondo_status rondo_stream_synchronize(rondo_stream *stream) {
+  RONDO_TRY(ask_gates(stream, "rondo_stream_synchronize"));
+  rondo_trace(RONDO_TRACE_BEGIN, "exec", "rondo_stream_synchronize", 0, 0);
+  const rondo_status status = stream->queue->ops->synchronize(stream->queue);
+  rondo_trace(RONDO_TRACE_END, "exec", "rondo_stream_synchronize", 0, 0);
+  return status;
+}
+
+rondo_status rondo_stream_query(rondo_stream *stream) {
+  RONDO_TRY(ask_gates(stream, "rondo_stream_query"));
+  return stream->queue->ops->query(stream->queue);
+}
+
+rondo_status rondo_device_synchronize(rondo_device *device) {
+  const char *const call = "rondo_device_synchronize";
+  RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_capture_refuse_device(device, call));
+  rondo_trace(RONDO_TRACE_BEGIN, "exec", call, 0, 0);
+  const rondo_status status = device->ops->synchronize(device);
+  rondo_trace(RONDO_TRACE_END, "exec", call, 0, 0);
+  return status;
+}

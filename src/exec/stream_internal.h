@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Streams and events inside this layer. A stream is a device's queue with, while it is part of a capture, a frontier:
+ * the nodes that its next node will depend on. An event is a device's event, or, when it was last recorded in a
+ * capture, the frontier of that moment.
+ *
+ * Threads: a stream and an event belong to one thread at a time. A capture that ends takes its streams out of it from
+ * the thread that ends it, hence the atomic pointer; the rest of what a capture changes in a stream is touched by the
+ * stream's own calls, or with the capture's lock held (capture_internal.h).
+ */
+#ifndef RONDO_EXEC_STREAM_INTERNAL_H
+#define RONDO_EXEC_STREAM_INTERNAL_H
+
+#include <rondo/stream.h>
+
+#include "base/array.h"
+#include "exec/front.h"
+#include "graph/graph_internal.h"
+#include "memory/heap.h"
+
+typedef struct rondo_capture rondo_capture;
+typedef RONDO_ARRAY(rondo_node) rondo_frontier;
+
+struct rondo_stream {
+  rondo_queue *queue;
+  rondo_device *device;
+  _Atomic(rondo_capture *) capture; /* that it is part of; NULL when none */
+  bool synchronous;                 /* wait after each operation (GX-9) */
+  rondo_heap *heap;                 /* for graph memory; NULL before the first launch that needs it */
+  rondo_frontier frontier;
+  rondo_node last; /* the last node captured from this stream, for the join test; no node when there is none to join */
+  rondo_stream *next_member; /* in the capture's list */
+  char *name;
+};
+
+struct rondo_event {
+  rondo_device *device;
+  rondo_device_event *driver;
+  bool timing;
+  bool recorded;          /* ever, on a queue or by a launch */
+  rondo_capture *capture; /* it was last recorded in; a reference. NULL when on a queue or never */
+  rondo_frontier frontier;
+  rondo_event *next; /* in the device's lists of destroyed events */
+};
+
+static inline rondo_capture *rondo_stream_capture(const rondo_stream *stream) {
+  return atomic_load_explicit(&stream->capture, memory_order_relaxed);
+}
+
+/* Waits, on a synchronous device, for what `call` has just queued. */
+RONDO_MUST_USE rondo_status rondo_stream_settle(rondo_stream *stream, const char *call);
+
+/* The stream's heap, had at the first call. */
+RONDO_MUST_USE rondo_status rondo_stream_heap(rondo_stream *stream, rondo_heap **out);
+
+/* "stream 'copies'", "a stream without a name"; returns buffer. */
+#define RONDO_STREAM_LABEL 80
+const char *rondo_stream_label(char buffer[RONDO_STREAM_LABEL], const rondo_stream *stream);
+
+/* A launch counts as recording the events of its nodes. */
+void rondo_event_note_launched(rondo_event *event);
+
+/* Gives the event's hold of a capture up. */
+void rondo_event_leave_capture(rondo_event *event);
+
+#endif

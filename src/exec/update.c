@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * Updates: one node's parameters, one node on or off, or the parameters of a whole graph. What must not change is found
+ * before anything does; what the driver then refuses (it can only run out of memory) is taken back.
+ */
+#include "base/tracing.h"
+#include "base/versioned.h"
+#include "exec/build_internal.h"
+#include "exec/exec_internal.h"
+
+/* One node -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
+  *out = rondo_lowering_find(&exec->lowering, node);
+  const uint32_t number = rondo_node_number(node);
+  if (*out == RONDO_PLACE_NONE)
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
+                           "%s: node %u is not of the graph that the exec was made of, nor of a child graph in it",
+                           call, number);
+  if (*out == RONDO_PLACE_CHILD)
+    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number,
+                           "%s: node %u is a child graph: change the nodes in it, or update with a whole graph", call,
+                           number);
+  return RONDO_OK;
+}
+
+static bool is_plain(const rondo_node_params *params) {
+  if (params->kind == RONDO_NODE_COPY) return params->as.copy.height == 1 && params->as.copy.depth == 1;
+  if (params->kind == RONDO_NODE_FILL) return params->as.fill.height == 1;
+  return true;
+}
+
+static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
+                               uint32_t number) {
+  char label[RONDO_LABEL_BYTES];
+  if (now->kind != then->kind)
+    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, number,
+                           "%s: %s cannot become a node of kind '%s'", call, rondo_node_label(label, now, number),
+                           rondo_node_kind_name(then->kind));
+  if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_ALLOC || now->kind == RONDO_NODE_FREE)
+    return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number, "%s: %s has nothing that can change",
+                           call, rondo_node_label(label, now, number));
+  return RONDO_OK;
+}
+
+/* `then` is resolved. */
+static rondo_status check_shapes(const char *call, const rondo_node_params *now, const rondo_node_params *then,
+                                 uint32_t number) {
+  char label[RONDO_LABEL_BYTES];
+  if ((is_plain(now) && is_plain(then)) || rondo_node_params_compare(now, then, false) == 0) return RONDO_OK;
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, number,
+                         "%s: %s is or would be of more than one dimension: only one-dimensional copies and fills can "
+                         "change",
+                         call, rondo_node_label(label, now, number));
+}
+
+static rondo_lowered_node lowered_of(const rondo_node_params *params, uint32_t number) {
+  const bool is_event = params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
+  return (rondo_lowered_node){.params = params, .event = is_event ? params->as.event->driver : NULL, .number = number};
+}
+
+/* First the driver, then the clone; when that fails the driver is set back. */
+static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  rondo_executable *executable = exec->executable;
+  rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
+  const rondo_lowered_node before = *lowered, after = lowered_of(params, origin->slot);
+  RONDO_TRY(executable->ops->set_params(executable, place, &after));
+  const rondo_status status = rondo_graph_replace(origin->graph, origin->slot, params);
+  if (status == RONDO_OK) {
+    lowered->event = after.event;
+    return RONDO_OK;
+  }
+  if (executable->ops->set_params(executable, place, &before) != RONDO_OK) exec->broken = true;
+  rondo_exec_note_extras(exec);
+  return status;
+}
+
+rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rondo_node_params *params) {
+  const char *const call = "rondo_exec_set_params";
+  RONDO_TRY(rondo_front(call, "the exec", exec));
+  if (params == NULL) return rondo_refuse_null(call, "params");
+  uint32_t place;
+  RONDO_TRY(find_place(call, exec, node, &place));
+  const rondo_node_params *now = rondo_exec_params(exec, place);
+  const uint32_t number = exec->lowering.nodes.items[place].number;
+  RONDO_TRY(check_kind(call, now, params, number));
+  RONDO_TRY(rondo_build_check(call, exec->device, params));
+  RONDO_TRY(rondo_node_params_check(call, exec->device, params));
+  RONDO_TRY(rondo_exec_check_kernel(call, exec->device, params, number));
+  rondo_node_params then = *params;
+  rondo_node_params_resolve(&then);
+  if (then.name == NULL) then.name = now->name;
+  RONDO_TRY(check_shapes(call, now, &then, number));
+  return commit_one(exec, place, &then);
+}
+
+/* On and off ------------------------------------------------------------------------------------------------------ */
+
+static rondo_status find_switchable(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
+  RONDO_TRY(find_place(call, exec, node, out));
+  const rondo_node_params *params = rondo_exec_params(exec, *out);
+  if (params->kind == RONDO_NODE_KERNEL || params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL)
+    return RONDO_OK;
+  char label[RONDO_LABEL_BYTES];
+  const uint32_t number = rondo_node_number(node);
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number,
+                         "%s: %s cannot be disabled: kernels, copies and fills can", call,
+                         rondo_node_label(label, params, number));
+}
+
+rondo_status rondo_exec_set_enabled(rondo_exec *exec, rondo_node node, bool enabled) {
+  const char *const call = "rondo_exec_set_enabled";
+  RONDO_TRY(rondo_front(call, "the exec", exec));
+  uint32_t place;
+  RONDO_TRY(find_switchable(call, exec, node, &place));
+  if (exec->disabled[place] == !enabled) return RONDO_OK;
+  RONDO_TRY(exec->executable->ops->set_enabled(exec->executable, place, enabled));
+  exec->disabled[place] = !enabled;
+  exec->disabled_count += enabled ? (size_t)-1 : 1;
+  return RONDO_OK;
+}
+
+rondo_status rondo_exec_get_enabled(const rondo_exec *exec, rondo_node node, bool *out_enabled) {
+  const char *const call = "rondo_exec_get_enabled";
+  if (out_enabled == NULL) return rondo_refuse_null(call, "out_enabled");
+  *out_enabled = false;
+  RONDO_TRY(rondo_front(call, "the exec", exec));
+  uint32_t place;
+  RONDO_TRY(find_switchable(call, exec, node, &place));
+  *out_enabled = !exec->disabled[place];
+  return RONDO_OK;
+}
+
+/* Whole graphs: comparing ------------------------------------------------------------------------------------------ */
+
+static rondo_status refuse_update(rondo_update_result *result, rondo_reason reason, const rondo_exec *exec,
+                                  const rondo_exec_draft *draft, size_t place, const char *what) {
+  char now[RONDO_LABEL_BYTES], then[RONDO_LABEL_BYTES];
+  result->reason = reason;
+  result->exec_node = exec->lowering.origins.items[place].tag;
+  result->graph_node = draft->lowering.origins.items[place].tag;
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, rondo_node_number(result->exec_node),
+                         "rondo_exec_update: %s against %s of the new graph: %s",
+                         rondo_lowering_label(&exec->lowering, place, now),
+                         rondo_lowering_label(&draft->lowering, place, then), what);
+}
+
+/* The first node that only one of the two ascending lists names; UINT32_MAX when they are the same. */
+static uint32_t first_difference(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count) {
+  for (size_t i = 0;; i++) {
+    if (i == a_count && i == b_count) return UINT32_MAX;
+    if (i == a_count || i == b_count) return i == a_count ? b[i] : a[i];
+    if (a[i] != b[i]) return a[i] < b[i] ? a[i] : b[i];
+  }
+}
+
+/* The first node with other dependencies; UINT32_MAX when there is none. */
+static uint32_t find_other_edges(const rondo_lowering *a, const rondo_lowering *b) {
+  uint32_t first = UINT32_MAX;
+  for (size_t i = 0; i < a->nodes.count; i++) {
+    const uint32_t a_start = a->successor_start[i], b_start = b->successor_start[i];
+    const uint32_t other = first_difference(a->successors + a_start, a->successor_start[i + 1] - a_start,
+                                            b->successors + b_start, b->successor_start[i + 1] - b_start);
+    if (other < first) first = other;
+  }
+  return first;
+}
+
+static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_draft *draft,
+                                     rondo_update_result *result) {
+  const size_t now = exec->lowering.nodes.count, then = draft->lowering.nodes.count;
+  if (now != then) {
+    result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
+    return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
+                      "rondo_exec_update: the new graph has %zu nodes with its children, the exec %zu: instantiate it",
+                      then - draft->lowering.join_count, now - exec->lowering.join_count);
+  }
+  const uint32_t other = find_other_edges(&exec->lowering, &draft->lowering);
+  if (other != UINT32_MAX)
+    return refuse_update(result, RONDO_REASON_TOPOLOGY_CHANGED, exec, draft, other,
+                         "other dependencies: instantiate the new graph");
+  return RONDO_OK;
+}
+
+static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft *draft, size_t place,
+                                 rondo_update_result *result) {
+  const rondo_node_params *now = rondo_exec_params(exec, place);
+  const rondo_node_params *then = draft->lowering.nodes.items[place].params;
+  if (now->kind != then->kind)
+    return refuse_update(result, RONDO_REASON_NODE_KIND_CHANGED, exec, draft, place,
+                         "another kind of node: instantiate the new graph");
+  const bool same_shape = (is_plain(now) && is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
+  if (!same_shape)
+    return refuse_update(result, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, place,
+                         "only one-dimensional copies and fills can change");
+  if (then->kind == RONDO_NODE_KERNEL &&
+      exec->device->ops->kernel_check(exec->device, then->as.kernel.kernel) != RONDO_OK)
+    return refuse_update(result, RONDO_REASON_FUNCTION_CHANGED, exec, draft, place,
+                         "the new kernel has no code for the device");
+  return RONDO_OK;
+}
+
+static bool differs(const rondo_exec *exec, const rondo_exec_draft *draft, size_t place) {
+  return rondo_node_params_compare(rondo_exec_params(exec, place), draft->lowering.nodes.items[place].params, false) !=
+         0;
+}
+
+static bool is_memory_node(const rondo_node_params *params) {
+  return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
+}
+
+/* Other memory nodes mean other graph memory; those of the same addresses keep it, but other nodes may access it. */
+static rondo_status draft_memory(const rondo_exec *exec, rondo_exec_draft *draft, bool *out_changed,
+                                 rondo_update_result *result) {
+  *out_changed = false;
+  for (size_t i = 0; i < exec->lowering.nodes.count && !*out_changed; i++)
+    *out_changed = is_memory_node(rondo_exec_params(exec, i)) && differs(exec, draft, i);
+  if (!*out_changed && (exec->memory == NULL || !exec->verify)) return RONDO_OK;
+  const rondo_status status = rondo_exec_draft_memory(draft, exec->verify, exec->auto_free);
+  if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY) return status;
+  result->reason = RONDO_REASON_NOT_UPDATABLE;
+  return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE,
+                    "rondo_exec_update: the new graph uses graph memory wrongly: %s", rondo_last_error()->message);
+}
+
+/* Whole graphs: committing ----------------------------------------------------------------------------------------- */
+
+/* What the driver is given for a place: memory nodes, empty ones and joins run nothing. */
+static bool is_given(const rondo_node_params *params) {
+  return params->kind != RONDO_NODE_EMPTY && !is_memory_node(params);
+}
+
+static void take_back(rondo_exec *exec, const rondo_exec_draft *draft, size_t count) {
+  rondo_executable *executable = exec->executable;
+  for (size_t i = 0; i < count; i++) {
+    if (!is_given(rondo_exec_params(exec, i)) || !differs(exec, draft, i)) continue;
+    if (executable->ops->set_params(executable, i, &exec->lowering.nodes.items[i]) != RONDO_OK) exec->broken = true;
+  }
+  rondo_exec_note_extras(exec);
+}
+
+/* A broken exec is given all: what it runs now is unknown. */
+static rondo_status commit_nodes(rondo_exec *exec, const rondo_exec_draft *draft) {
+  rondo_executable *executable = exec->executable;
+  for (size_t i = 0; i < exec->lowering.nodes.count; i++) {
+    if (!is_given(rondo_exec_params(exec, i)) || (!exec->broken && !differs(exec, draft, i))) continue;
+    const rondo_status status = executable->ops->set_params(executable, i, &draft->lowering.nodes.items[i]);
+    if (status == RONDO_OK) continue;
+    take_back(exec, draft, i);
+    return status;
+  }
+  return RONDO_OK;
+}
+
+/* The draft becomes the exec's own, and what it replaced becomes the draft. */
+static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_changed) {
+  rondo_lowering_move_tags(&exec->lowering, &draft->lowering);
+  const rondo_exec_draft fresh = *draft;
+  draft->graph = exec->graph;
+  draft->lowering = exec->lowering;
+  exec->graph = fresh.graph;
+  exec->lowering = fresh.lowering;
+  if (memory_changed) {
+    draft->memory = exec->memory;
+    exec->memory = fresh.memory;
+  }
+  exec->broken = false;
+  exec->updates++;
+  rondo_exec_note_extras(exec);
+}
+
+static rondo_status update_from(rondo_exec *exec, rondo_exec_draft *draft, rondo_update_result *result) {
+  RONDO_TRY(compare_topology(exec, draft, result));
+  for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, result));
+  bool memory_changed;
+  RONDO_TRY(draft_memory(exec, draft, &memory_changed, result));
+  RONDO_TRY(commit_nodes(exec, draft));
+  exchange(exec, draft, memory_changed);
+  return RONDO_OK;
+}
+
+static rondo_status update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *result) {
+  rondo_exec_draft draft;
+  RONDO_TRY(rondo_exec_draft_make("rondo_exec_update", graph, &draft));
+  const rondo_status status = update_from(exec, &draft, result);
+  rondo_exec_draft_free(&draft);
+  return status;
+}
+
+rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *out_result) {
+  const char *const call = "rondo_exec_update";
+  rondo_update_result result = {.struct_size = sizeof result};
+  if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
+  RONDO_TRY(rondo_front(call, "the exec", exec));
+  if (graph == NULL) return rondo_refuse_null(call, "the graph");
+  RONDO_TRY(rondo_require_device(call, "the graph", exec->device, graph->device));
+  rondo_trace(RONDO_TRACE_BEGIN, "exec", call, 0, 0);
+  const rondo_status status = update(exec, graph, &result);
+  rondo_trace(RONDO_TRACE_END, "exec", call, 0, 0);
+  if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
+  return status;
+}

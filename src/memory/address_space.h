@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * The virtual side of graph memory: one range of addresses a graph, shared with its clones and execs, in which alloc
+ * nodes get their addresses when they are made (GM-2).
+ *
+ * Placing is online and knows the order: bytes are free for a new alloc node when each allocation that covers them has
+ * a free node among the new node's ancestors (GM-11); the smallest gap that fits is taken. Removing the edge or node by
+ * which a free comes before an alloc at the same bytes is refused.
+ *
+ * An allocation here is a record of its own: it may live when graph and exec are gone (GM-4). Its state changes in the
+ * order of the calls: a launch that leaves it allocated makes it live, any of the three ways to free it ends that.
+ *
+ * Who holds the space: each graph of the family, each exec, each live allocation. The last one retires it; it goes when
+ * its launches are done (see heap.h).
+ *
+ * Threads: graphs of one family may be used by different threads; what they share is under the lock of the device's
+ * memory. States are atomic, because launches read them without a lock.
+ */
+#ifndef RONDO_MEMORY_ADDRESS_SPACE_H
+#define RONDO_MEMORY_ADDRESS_SPACE_H
+
+#include "base/array.h"
+#include "graph/graph_internal.h"
+#include "memory/device_memory.h"
+
+/* What is asked of the system for each space; less when it has no more. */
+#define RONDO_ADDRESS_SPACE_BYTES (UINT64_C(64) << 30)
+
+typedef enum rondo_life { RONDO_LIFE_NEVER = 0, RONDO_LIFE_LIVE = 1, RONDO_LIFE_FREED = 2 } rondo_life;
+
+/* Alloc nodes with the same address, bytes and name share a record: their lifetimes follow each other. */
+typedef struct rondo_graph_allocation {
+  rondo_allocation base;
+  rondo_address_space *space;
+  uint32_t references;  /* alloc nodes and execs */
+  uint32_t alloc_nodes; /* made in graphs of the family by building or capture */
+  uint32_t free_nodes;
+  bool open, freed; /* scratch of a walk over a graph */
+  _Atomic uint32_t life;
+  rondo_device_event *freed_event;    /* recorded behind the last stream-ordered free; NULL when there was none */
+  _Atomic(rondo_queue *) freed_queue; /* where; NULL when what comes next need not wait */
+} rondo_graph_allocation;
+
+/* Chunk `chunk` of the heap is mapped at `offset`. */
+typedef struct rondo_mapping {
+  size_t offset, bytes;
+  uint32_t chunk;
+} rondo_mapping;
+
+/* Pages of an allocation that its graph does not free: not the heap's. */
+typedef struct rondo_private_pages {
+  size_t offset, bytes;
+  rondo_physical *physical;
+} rondo_private_pages;
+
+struct rondo_address_space {
+  rondo_device_memory *memory;
+  atomic_uint references;
+  atomic_uint live;   /* allocations alive */
+  atomic_bool shared; /* was cloned: records of removed nodes stay */
+
+  /* Under the memory's lock. */
+  char *base; /* NULL until the first alloc node */
+  size_t reserved;
+  RONDO_ARRAY(rondo_graph_allocation *) allocations; /* by address */
+  uint32_t view_serial;                              /* graph that `view` lists alloc and free nodes of */
+  size_t viewed;                                     /* its slots looked at so far */
+  rondo_slots view;
+  rondo_address_space *next_retired;
+
+  /* Under the gate of `heap`; the pointer itself also under the memory's lock (heap.h). */
+  rondo_heap *heap;
+  rondo_address_space *next_bound; /* in the heap's list */
+  size_t need;                     /* bytes from `base` that must be mapped for its execs */
+  RONDO_ARRAY(rondo_mapping) mappings;
+  RONDO_ARRAY(rondo_private_pages) privates; /* by offset */
+  bool mapped;                               /* all that `need` asks for */
+  bool mapped_before;                        /* ever: mapping again counts as a remap */
+};
+
+/* An empty space, held once. It takes no addresses before the first alloc node. */
+RONDO_MUST_USE rondo_status rondo_address_space_create(rondo_device_memory *memory, rondo_address_space **out);
+void rondo_address_space_retain(rondo_address_space *space);
+void rondo_address_space_release(rondo_address_space *space);
+
+/* The same as a graph's attachment; retaining it so marks the space as shared. */
+rondo_graph_attachment rondo_address_space_attachment(rondo_address_space *space);
+
+/* The space of a graph that was made for a device. */
+rondo_address_space *rondo_address_space_of(const rondo_graph *graph);
+
+/* Chooses the address of an alloc node of `graph` that depends on `dependencies`; name as the node will have it. Taken
+ * back with rondo_address_space_forget when the node is not made, and when it is removed. */
+RONDO_MUST_USE rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_node *dependencies,
+                                                      size_t count, size_t bytes, const char *name, void **out_address);
+void rondo_address_space_forget(const rondo_graph *graph, const rondo_alloc_node *node);
+
+/* Whether a free node of `address` may be added to the graph: FOREIGN_ADDRESS, DOUBLE_FREE. Counts it when the
+ * allocation is the graph's own; taken back with rondo_address_space_forget_free. */
+RONDO_MUST_USE rondo_status rondo_address_space_claim_free(const rondo_graph *graph, const void *address);
+void rondo_address_space_forget_free(const rondo_graph *graph, const void *address);
+
+/* Whether the node in `slot` (RONDO_NO_NODE: none) and the edges may be removed together: EDGE_IN_USE naming the two
+ * nodes that would no longer be ordered. The slots are checked. */
+RONDO_MUST_USE rondo_status rondo_address_space_check_removal(const rondo_graph *graph, uint32_t slot,
+                                                              const uint32_t *from, const uint32_t *to, size_t count);
+
+/* The record of an alloc node; NULL when there is none. Under the lock. */
+rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *space, const rondo_alloc_node *node);
+
+/* The record of an alloc node, made anew if it was forgotten; a new reference is the caller's. Under the lock. */
+RONDO_MUST_USE rondo_status rondo_graph_allocation_of(rondo_address_space *space, const rondo_alloc_node *node,
+                                                      rondo_graph_allocation **out);
+/* Gives a reference up; the last one forgets the record, if it is not alive and the space is not shared. Under the
+ * lock.
+ */
+void rondo_graph_allocation_release(rondo_graph_allocation *allocation);
+
+/* Frees a record that is in no table any more. */
+void rondo_graph_allocation_destroy(rondo_graph_allocation *allocation);
+
+/* The graph allocation at an address that a free from outside means: the live one, else the latest; NULL when there is
+ * none. Under the lock. */
+rondo_graph_allocation *rondo_graph_allocation_at(const rondo_device_memory *memory, const void *address);
+
+/* A life begins, if it is still `from` (false: another call was first): the allocation now counts and holds its space.
+ * Cancelling takes it back: the life is `before` again. No lock, so that a launch can call these. */
+bool rondo_graph_allocation_begin(rondo_graph_allocation *allocation, rondo_life from);
+void rondo_graph_allocation_cancel(rondo_graph_allocation *allocation, rondo_life before);
+
+/* A life ends in two steps: the claim (false: it does not live) can be taken back, the finish gives up what it held. */
+bool rondo_graph_allocation_claim(rondo_graph_allocation *allocation);
+void rondo_graph_allocation_unclaim(rondo_graph_allocation *allocation);
+void rondo_graph_allocation_finish(rondo_graph_allocation *allocation, rondo_queue *queue);
+
+/* Makes the event that a stream-ordered free records, if there is none yet. */
+RONDO_MUST_USE rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allocation *allocation);
+
+/* Frees it from outside, after what is queued or (NULL) at once. The caller holds a reference. */
+RONDO_MUST_USE rondo_status rondo_graph_allocation_free(rondo_graph_allocation *allocation, rondo_queue *queue);
+
+/* "'scratch' (4.0 KiB)" for messages; returns buffer. */
+#define RONDO_ALLOCATION_LABEL 112
+const char *rondo_allocation_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_allocation *allocation);
+
+#endif

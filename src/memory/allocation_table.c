@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * The table of allocations: buckets of chained records, doubled when there is a record a bucket.
+ */
+#include "memory/allocation_table.h"
+
+#include <assert.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+#define FIRST_BUCKETS 64
+
+static size_t bucket_of(const rondo_allocation_table *table, const void *address) {
+  return (size_t)rondo_hash_u64(RONDO_HASH_START, (uint64_t)(uintptr_t)address) & (table->bucket_count - 1);
+}
+
+rondo_status rondo_allocation_table_init(const rondo_allocator *allocator, rondo_allocation_table *table) {
+  *table = (rondo_allocation_table){0};
+  void *buckets;
+  RONDO_TRY(rondo_allocate(allocator, FIRST_BUCKETS, sizeof *table->buckets, &buckets));
+  table->buckets = buckets;
+  table->bucket_count = FIRST_BUCKETS;
+  return RONDO_OK;
+}
+
+void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_allocation_table *table) {
+  assert(table->count == 0);
+  rondo_release(allocator, table->buckets, table->bucket_count, sizeof *table->buckets);
+  *table = (rondo_allocation_table){0};
+}
+
+static void link_record(rondo_allocation_table *table, rondo_allocation *allocation) {
+  rondo_allocation **bucket = &table->buckets[bucket_of(table, allocation->address)];
+  allocation->next = *bucket;
+  *bucket = allocation;
+}
+
+/* Chains are turned round on the way, twice, so that the latest stays first. */
+static void rehash(rondo_allocation_table *table, rondo_allocation **buckets, size_t bucket_count) {
+  rondo_allocation *all = NULL;
+  for (size_t i = 0; i < table->bucket_count; i++)
+    while (table->buckets[i] != NULL) {
+      rondo_allocation *record = table->buckets[i];
+      table->buckets[i] = record->next;
+      record->next = all;
+      all = record;
+    }
+  table->buckets = buckets;
+  table->bucket_count = bucket_count;
+  while (all != NULL) {
+    rondo_allocation *record = all;
+    all = record->next;
+    link_record(table, record);
+  }
+}
+
+static void grow(const rondo_allocator *allocator, rondo_allocation_table *table) {
+  const size_t old_count = table->bucket_count;
+  rondo_allocation **old = table->buckets;
+  void *buckets;
+  if (rondo_allocate(allocator, old_count * 2, sizeof *old, &buckets) != RONDO_OK) return;
+  rehash(table, buckets, old_count * 2);
+  rondo_release(allocator, old, old_count, sizeof *old);
+}
+
+void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_allocation_table *table,
+                                   rondo_allocation *allocation) {
+  if (table->count >= table->bucket_count) grow(allocator, table);
+  link_record(table, allocation);
+  table->count++;
+}
+
+void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocation *allocation) {
+  rondo_allocation **at = &table->buckets[bucket_of(table, allocation->address)];
+  while (*at != allocation) {
+    assert(*at != NULL);
+    at = &(*at)->next;
+  }
+  *at = allocation->next;
+  allocation->next = NULL;
+  table->count--;
+}
+
+static rondo_allocation *skip_to(rondo_allocation *record, const void *address) {
+  while (record != NULL && record->address != address) record = record->next;
+  return record;
+}
+
+rondo_allocation *rondo_allocation_table_find(const rondo_allocation_table *table, const void *address) {
+  return skip_to(table->buckets[bucket_of(table, address)], address);
+}
+
+rondo_allocation *rondo_allocation_table_next(const rondo_allocation *allocation) {
+  return skip_to(allocation->next, allocation->address);
+}
+
+void rondo_allocation_table_note_freed(rondo_allocation_table *table, const void *address) {
+  table->freed[table->next_freed] = address;
+  table->next_freed = (table->next_freed + 1) % RONDO_FREED_RING;
+}
+
+bool rondo_allocation_table_was_freed(const rondo_allocation_table *table, const void *address) {
+  for (size_t i = 0; i < RONDO_FREED_RING; i++)
+    if (table->freed[i] == address) return true;
+  return false;
+}

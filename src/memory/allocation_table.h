@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Which allocation starts at an address: one table a device, for memory of all three kinds (immediate, stream-ordered,
+ * graph). A hash table of records that the owners embed, so that entering one cannot fail and looking one up does not
+ * depend on how many there are. Several graph allocations may start at one address, because reuse is what graph memory
+ * is for; at most one of them lives.
+ *
+ * Beside it a ring of the last addresses that were freed and forgotten, so that freeing one twice can be told from
+ * freeing what never was an allocation. It is looked at for messages only.
+ *
+ * Threads: the caller holds the lock of the device's memory.
+ */
+#ifndef RONDO_MEMORY_ALLOCATION_TABLE_H
+#define RONDO_MEMORY_ALLOCATION_TABLE_H
+
+#include <stdint.h>
+
+#include "base/allocation.h"
+
+typedef enum rondo_allocation_kind {
+  RONDO_ALLOCATION_IMMEDIATE = 1,
+  RONDO_ALLOCATION_STREAM_ORDERED = 2,
+  RONDO_ALLOCATION_GRAPH = 3
+} rondo_allocation_kind;
+
+/* The beginning of every owner's record. */
+typedef struct rondo_allocation {
+  struct rondo_allocation *next; /* in the same bucket */
+  char *address;
+  size_t bytes; /* as asked for */
+  char *name;   /* NULL when none */
+  rondo_allocation_kind kind;
+} rondo_allocation;
+
+#define RONDO_FREED_RING 1024
+
+typedef struct rondo_allocation_table {
+  rondo_allocation **buckets;
+  size_t bucket_count; /* a power of two */
+  size_t count;
+  const void *freed[RONDO_FREED_RING];
+  size_t next_freed;
+} rondo_allocation_table;
+
+RONDO_MUST_USE rondo_status rondo_allocation_table_init(const rondo_allocator *allocator,
+                                                        rondo_allocation_table *table);
+void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_allocation_table *table);
+
+/* Grows when it can; with no memory for that, it gets slower instead. */
+void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_allocation_table *table,
+                                   rondo_allocation *allocation);
+void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocation *allocation);
+
+/* The allocations that start at `address`: the latest entered first, NULL past the last. */
+rondo_allocation *rondo_allocation_table_find(const rondo_allocation_table *table, const void *address);
+rondo_allocation *rondo_allocation_table_next(const rondo_allocation *allocation);
+
+void rondo_allocation_table_note_freed(rondo_allocation_table *table, const void *address);
+bool rondo_allocation_table_was_freed(const rondo_allocation_table *table, const void *address);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * Graph memory of an exec: making it, and framing launches.
+ */
+#include "memory/exec_memory.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "memory/exec_memory_internal.h"
+
+rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_memory_node *nodes, size_t count,
+                                      const rondo_flat_order *order, bool verify, bool auto_free,
+                                      rondo_exec_memory **out) {
+  *out = NULL;
+  if (count == 0) return RONDO_OK;
+  void *state;
+  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_exec_memory), &state));
+  rondo_exec_memory *exec = state;
+  exec->memory = memory;
+  exec->auto_free = auto_free;
+  const rondo_status status = rondo_exec_memory_pair(exec, nodes, count, order, verify);
+  if (status != RONDO_OK) {
+    rondo_exec_memory_destroy(exec);
+    return status;
+  }
+  *out = exec;
+  return RONDO_OK;
+}
+
+void rondo_exec_memory_destroy(rondo_exec_memory *exec) {
+  if (exec == NULL) return;
+  rondo_device_memory *memory = exec->memory;
+  const rondo_allocator *allocator = &memory->allocator;
+  pthread_mutex_lock(&memory->lock);
+  for (size_t i = 0; i < exec->held.count; i++) rondo_graph_allocation_release(exec->held.items[i]);
+  pthread_mutex_unlock(&memory->lock);
+  for (size_t i = 0; i < exec->needs.count; i++) rondo_array_free(allocator, &exec->needs.items[i].privates);
+  for (size_t i = 0; i < exec->spaces.count; i++) rondo_address_space_release(exec->spaces.items[i]);
+  rondo_array_free(allocator, &exec->needs);
+  rondo_array_free(allocator, &exec->unfreed);
+  rondo_array_free(allocator, &exec->frees);
+  rondo_array_free(allocator, &exec->extents);
+  rondo_array_free(allocator, &exec->held);
+  rondo_array_free(allocator, &exec->spaces);
+  rondo_release(allocator, exec, 1, sizeof *exec);
+}
+
+uint64_t rondo_exec_memory_bytes(const rondo_exec_memory *exec) { return exec->bytes; }
+
+uint64_t rondo_exec_memory_host_bytes(const rondo_exec_memory *exec) {
+  return sizeof *exec + exec->needs.capacity * sizeof *exec->needs.items +
+         (exec->unfreed.capacity + exec->frees.capacity) * sizeof(rondo_outside) +
+         exec->extents.capacity * sizeof(rondo_byte_range) +
+         (exec->held.capacity + exec->spaces.capacity) * sizeof(void *);
+}
+
+/* Launching -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status bind(rondo_exec_memory *exec, rondo_heap *heap, bool move) {
+  rondo_heap *bound;
+  RONDO_TRY(rondo_heap_bind(heap, exec->needs.items, exec->needs.count, move, &bound));
+  exec->heap = bound;
+  exec->version = bound->version;
+  return RONDO_OK;
+}
+
+rondo_status rondo_exec_memory_upload(rondo_exec_memory *exec, rondo_heap *heap) {
+  if (exec->needs.count == 0) return RONDO_OK;
+  RONDO_TRY(bind(exec, heap, true));
+  rondo_heap_leave(exec->heap);
+  return RONDO_OK;
+}
+
+/* Enters the gate with all mapped. */
+static rondo_status enter_mapped(rondo_exec_memory *exec, rondo_heap *heap) {
+  if (exec->heap != NULL) {
+    rondo_heap_enter(exec->heap);
+    if (exec->heap->version == exec->version) return RONDO_OK;
+    rondo_heap_leave(exec->heap);
+  }
+  return bind(exec, heap, false);
+}
+
+static rondo_life life_of(const rondo_graph_allocation *allocation) {
+  return (rondo_life)atomic_load_explicit(&allocation->life, memory_order_acquire);
+}
+
+static bool covers(const rondo_exec_memory *exec, const rondo_allocation *allocation) {
+  size_t low = 0, high = exec->extents.count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (exec->extents.items[middle].end <= allocation->address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < exec->extents.count && exec->extents.items[low].begin < allocation->address + allocation->bytes;
+}
+
+static bool is_unfreed(const rondo_exec_memory *exec, const rondo_graph_allocation *allocation) {
+  for (size_t i = 0; i < exec->unfreed.count; i++)
+    if (exec->unfreed.items[i].allocation == allocation) return true;
+  return false;
+}
+
+static rondo_status fail_alive(const rondo_graph_allocation *allocation, const char *what) {
+  char label[RONDO_ALLOCATION_LABEL];
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED,
+                    "allocation %s of %s is still allocated: free it first, outside or by launching a graph that does, "
+                    "or instantiate with auto_free_on_launch",
+                    rondo_allocation_label(label, &allocation->base), what);
+}
+
+/* Whether what another exec of the same graph left alive has bytes that this one gives out. Execs of one graph that
+ * leave different allocations alive are rare: this is not on the way of the others. */
+static rondo_status check_relatives(rondo_exec_memory *exec, const rondo_address_space *space) {
+  rondo_status status = RONDO_OK;
+  pthread_mutex_lock(&exec->memory->lock);
+  for (size_t i = 0; i < space->allocations.count && status == RONDO_OK; i++) {
+    const rondo_graph_allocation *at = space->allocations.items[i];
+    if (life_of(at) == RONDO_LIFE_LIVE && !is_unfreed(exec, at) && covers(exec, &at->base))
+      status = fail_alive(at, "another exec or clone of the graph");
+  }
+  pthread_mutex_unlock(&exec->memory->lock);
+  return status;
+}
+
+static rondo_status check_spaces(rondo_exec_memory *exec) {
+  for (size_t i = 0; i < exec->needs.count; i++) {
+    const rondo_address_space *space = exec->needs.items[i].space;
+    unsigned alive = atomic_load_explicit(&space->live, memory_order_acquire);
+    for (size_t k = 0; k < exec->unfreed.count && alive > 0; k++) {
+      const rondo_graph_allocation *own = exec->unfreed.items[k].allocation;
+      if (own->space == space && life_of(own) == RONDO_LIFE_LIVE) alive--;
+    }
+    if (alive > 0) RONDO_TRY(check_relatives(exec, space));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status fail_free(const rondo_outside *at, rondo_life life) {
+  char label[RONDO_ALLOCATION_LABEL];
+  const bool never = life == RONDO_LIFE_NEVER;
+  return rondo_fail_node(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_DOUBLE_FREE,
+                         at->number, "free node %" PRIu32 " frees allocation %s, which %s", at->number,
+                         rondo_allocation_label(label, &at->allocation->base),
+                         never ? "is not allocated: launch the graph that allocates it first"
+                               : "was freed already: launch the graph that allocates it again first");
+}
+
+/* Takes back what the first `begun` unfreed and the first `claimed` freed allocations went through. */
+static void take_back_lives(rondo_exec_memory *exec, size_t begun, size_t claimed) {
+  for (size_t i = 0; i < claimed; i++) rondo_graph_allocation_unclaim(exec->frees.items[i].allocation);
+  for (size_t i = 0; i < begun; i++) {
+    const rondo_outside *at = &exec->unfreed.items[i];
+    if (at->before != RONDO_LIFE_LIVE) rondo_graph_allocation_cancel(at->allocation, at->before);
+  }
+}
+
+static rondo_status change_lives(rondo_exec_memory *exec) {
+  size_t begun = 0, claimed = 0;
+  rondo_status status = RONDO_OK;
+  for (; begun < exec->unfreed.count; begun++) {
+    rondo_outside *at = &exec->unfreed.items[begun];
+    at->before = life_of(at->allocation);
+    const bool fine =
+        at->before == RONDO_LIFE_LIVE ? exec->auto_free : rondo_graph_allocation_begin(at->allocation, at->before);
+    if (fine) continue;
+    status = fail_alive(at->allocation, "the last launch");
+    break;
+  }
+  for (; status == RONDO_OK && claimed < exec->frees.count; claimed++) {
+    rondo_outside *at = &exec->frees.items[claimed];
+    at->before = life_of(at->allocation);
+    if (rondo_graph_allocation_claim(at->allocation)) continue;
+    status = fail_free(at, at->before);
+    break;
+  }
+  if (status != RONDO_OK) take_back_lives(exec, begun, claimed);
+  return status;
+}
+
+/* After earlier launches on the heap, and after stream-ordered frees of what is allocated now. */
+static rondo_status wait_for_earlier(rondo_exec_memory *exec, rondo_queue *queue) {
+  if (exec->needs.count == 0) return RONDO_OK;
+  rondo_heap *heap = exec->heap;
+  if (heap->last_queue != NULL && heap->last_queue != queue) RONDO_TRY(queue->ops->wait(queue, heap->last));
+  for (size_t i = 0; i < exec->unfreed.count; i++) {
+    rondo_graph_allocation *at = exec->unfreed.items[i].allocation;
+    const rondo_queue *freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
+    if (freed != NULL && freed != queue) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_exec_memory_begin(rondo_exec_memory *exec, rondo_heap *heap, rondo_queue *queue) {
+  if (exec->needs.count > 0) RONDO_TRY(enter_mapped(exec, heap));
+  rondo_status status = check_spaces(exec);
+  if (status == RONDO_OK) {
+    status = change_lives(exec);
+    if (status == RONDO_OK) {
+      status = wait_for_earlier(exec, queue);
+      if (status != RONDO_OK) take_back_lives(exec, exec->unfreed.count, exec->frees.count);
+    }
+  }
+  if (status != RONDO_OK && exec->needs.count > 0) rondo_heap_leave(exec->heap);
+  return status;
+}
+
+/* Notes the launch where later ones look. */
+static rondo_status record_launch(rondo_exec_memory *exec, rondo_queue *queue) {
+  if (exec->needs.count > 0) {
+    RONDO_TRY(queue->ops->record(queue, exec->heap->last));
+    exec->heap->last_queue = queue;
+  }
+  for (size_t i = 0; i < exec->frees.count; i++)
+    RONDO_TRY(queue->ops->record(queue, exec->frees.items[i].allocation->freed_event));
+  return RONDO_OK;
+}
+
+rondo_status rondo_exec_memory_end(rondo_exec_memory *exec, rondo_queue *queue, rondo_status launched) {
+  rondo_status status = launched;
+  if (launched == RONDO_OK) {
+    const bool recorded = record_launch(exec, queue) == RONDO_OK;
+    /* The launch is on its way. What cannot be recorded is waited for instead: then nothing has to come after it. */
+    if (!recorded) status = queue->ops->synchronize(queue);
+    for (size_t i = 0; i < exec->unfreed.count; i++)
+      atomic_store_explicit(&exec->unfreed.items[i].allocation->freed_queue, NULL, memory_order_release);
+    for (size_t i = 0; i < exec->frees.count; i++)
+      rondo_graph_allocation_finish(exec->frees.items[i].allocation, recorded ? queue : NULL);
+  } else {
+    take_back_lives(exec, exec->unfreed.count, exec->frees.count);
+  }
+  if (exec->needs.count > 0) rondo_heap_leave(exec->heap);
+  return status;
+}

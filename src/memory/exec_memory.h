@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * The graph memory of one exec: which pages it needs mapped, which allocations its launches leave alive, and which
+ * allocations of other graphs they free. Made from the alloc and free nodes of the flattened graph; checks that they
+ * pair up in an order that the edges guarantee.
+ *
+ * A launch is framed by _begin and _end: begin checks and changes lives in the order of the calls, waits for what must
+ * come first, and enters the gate of the heap; end records the launch and leaves the gate. Once warm on a stream
+ * neither allocates, takes a lock or looks anything up.
+ *
+ * Threads: as the exec: one at a time. What execs share is atomic or under the heap's gate.
+ */
+#ifndef RONDO_MEMORY_EXEC_MEMORY_H
+#define RONDO_MEMORY_EXEC_MEMORY_H
+
+#include "memory/heap.h"
+
+/* A node of the flattened graph that allocates, frees or (kernels, copies, fills) accesses memory. */
+typedef struct rondo_memory_node {
+  const rondo_node_params *params;
+  rondo_address_space *space; /* of the graph that the node stands in */
+  uint32_t index;             /* in the flattened graph's topological order */
+  uint32_t number;            /* for messages */
+} rondo_memory_node;
+
+/* The order of a flattened graph, as the driver is given it. */
+typedef struct rondo_flat_order {
+  size_t node_count;
+  const uint32_t *successor_start;
+  const uint32_t *successors;
+} rondo_flat_order;
+
+typedef struct rondo_exec_memory rondo_exec_memory;
+
+/* `nodes` in topological order; *out is NULL when there are none. With `verify` the edges must guarantee what the order
+ * shows. Errors: INVALID_LIFETIME with NOT_ALLOCATED (a free or an access before the alloc), USE_AFTER_FREE,
+ * DOUBLE_FREE, STILL_ALLOCATED (bytes given out again before they are free), FOREIGN_ADDRESS; OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_memory_node *nodes,
+                                                     size_t count, const rondo_flat_order *order, bool verify,
+                                                     bool auto_free, rondo_exec_memory **out);
+void rondo_exec_memory_destroy(rondo_exec_memory *exec); /* what lives stays alive; NULL is fine */
+
+/* Bytes of whole pages that must be mapped for it. */
+uint64_t rondo_exec_memory_bytes(const rondo_exec_memory *exec);
+/* Host memory of the struct itself. */
+uint64_t rondo_exec_memory_host_bytes(const rondo_exec_memory *exec);
+
+/* Maps all ahead into the stream's heap. */
+RONDO_MUST_USE rondo_status rondo_exec_memory_upload(rondo_exec_memory *exec, rondo_heap *heap);
+
+/* `heap` is the stream's. On success the launch follows, then _end with its status, which is returned. */
+RONDO_MUST_USE rondo_status rondo_exec_memory_begin(rondo_exec_memory *exec, rondo_heap *heap, rondo_queue *queue);
+RONDO_MUST_USE rondo_status rondo_exec_memory_end(rondo_exec_memory *exec, rondo_queue *queue, rondo_status launched);
+
+#endif

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: MIT
+ * Heaps: their chunks, binding spaces to them, mapping, trimming. Within this file "the heap is idle" means that its
+ * gate is entered and its last launch is done: nothing then uses any mapping of it.
+ */
+#include "memory/heap.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/logging.h"
+
+/* Gates ----------------------------------------------------------------------------------------------------------- */
+
+void rondo_heap_enter_slowly(rondo_heap *heap) {
+  while (atomic_exchange_explicit(&heap->gate, 2, memory_order_acquire) != 0) rondo_futex_wait(&heap->gate, 2);
+}
+
+void rondo_heap_wake(rondo_heap *heap) { rondo_futex_wake(&heap->gate, 1); }
+
+/* Heaps ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status create_heap(rondo_device_memory *memory, rondo_heap **out) {
+  void *state;
+  RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_heap), &state));
+  rondo_heap *heap = state;
+  heap->memory = memory;
+  heap->owned = true;
+  const rondo_status status = memory->device->ops->event_create(memory->device, false, &heap->last);
+  if (status != RONDO_OK) {
+    rondo_release(&memory->allocator, heap, 1, sizeof *heap);
+    return status;
+  }
+  pthread_mutex_lock(&memory->lock);
+  heap->id = memory->heap_count++;
+  heap->next = memory->heaps;
+  memory->heaps = heap;
+  pthread_mutex_unlock(&memory->lock);
+  *out = heap;
+  return RONDO_OK;
+}
+
+rondo_status rondo_heap_acquire(rondo_device_memory *memory, rondo_heap **out) {
+  pthread_mutex_lock(&memory->lock);
+  rondo_heap *heap = memory->heaps;
+  while (heap != NULL && heap->owned) heap = heap->next;
+  if (heap != NULL) heap->owned = true;
+  pthread_mutex_unlock(&memory->lock);
+  *out = heap;
+  return heap != NULL ? RONDO_OK : create_heap(memory, out);
+}
+
+void rondo_heap_release(rondo_heap *heap) {
+  if (heap == NULL) return;
+  pthread_mutex_lock(&heap->memory->lock);
+  heap->owned = false;
+  pthread_mutex_unlock(&heap->memory->lock);
+}
+
+static rondo_status wait_idle(rondo_heap *heap) {
+  return heap->last_queue == NULL ? RONDO_OK : heap->last->ops->synchronize(heap->last);
+}
+
+static bool is_idle(const rondo_heap *heap) {
+  return heap->last_queue == NULL || heap->last->ops->query(heap->last) == RONDO_OK;
+}
+
+/* Chunks ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_growth(const rondo_device_memory *memory, rondo_status status, size_t bytes) {
+  char asked[RONDO_SIZE_TEXT], held[RONDO_SIZE_TEXT];
+  return rondo_fail_context(
+      status, "%s more for graphs on %s, which hold %s already; rondo_graph_memory_trim gives back what is not used",
+      rondo_size_text(asked, bytes), memory->device->name,
+      rondo_size_text(held, atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed)));
+}
+
+static rondo_status create_physical(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
+  rondo_device *device = memory->device;
+  rondo_status status = device->ops->physical_create(device, bytes, out);
+  if (status == RONDO_OUT_OF_MEMORY) {
+    rondo_memory_give_back_idle(memory);
+    status = device->ops->physical_create(device, bytes, out);
+  }
+  if (status != RONDO_OK) return fail_growth(memory, status, bytes);
+  rondo_level_add(&memory->graph_reserved, bytes);
+  return RONDO_OK;
+}
+
+static void destroy_physical(rondo_device_memory *memory, rondo_physical *physical, size_t bytes) {
+  memory->device->ops->physical_destroy(physical);
+  rondo_level_subtract(&memory->graph_reserved, bytes);
+}
+
+/* A new chunk at `index`; those from there on move up, which is for unmapped chunks alone. */
+static rondo_status insert_chunk(rondo_heap *heap, size_t index, size_t bytes) {
+  RONDO_TRY(rondo_array_reserve(&heap->memory->allocator, &heap->chunks, heap->chunks.count + 1));
+  rondo_heap_chunk chunk = {.bytes = bytes};
+  RONDO_TRY(create_physical(heap->memory, bytes, &chunk.physical));
+  rondo_heap_chunk *at = heap->chunks.items + index;
+  memmove(at + 1, at, (heap->chunks.count - index) * sizeof *at);
+  *at = chunk;
+  heap->chunks.count++;
+  return RONDO_OK;
+}
+
+static void remove_chunk(rondo_heap *heap, size_t index) {
+  rondo_heap_chunk *at = heap->chunks.items + index;
+  assert(at->mappings == 0);
+  destroy_physical(heap->memory, at->physical, at->bytes);
+  heap->chunks.count--;
+  memmove(at, at + 1, (heap->chunks.count - index) * sizeof *at);
+}
+
+/* Mapping --------------------------------------------------------------------------------------------------------- */
+
+/* The heap is idle. What cannot be unmapped stays noted as mapped, and the next attempt begins there. */
+static rondo_status unmap_space(rondo_address_space *space) {
+  rondo_device_memory *memory = space->memory;
+  rondo_heap *heap = space->heap;
+  if (space->mapped) heap->version++;
+  space->mapped = false;
+  while (space->mappings.count > 0) {
+    const rondo_mapping *mapping = &space->mappings.items[space->mappings.count - 1];
+    RONDO_TRY(memory->device->ops->unmap(memory->device, space->base + mapping->offset, mapping->bytes));
+    rondo_heap_chunk *chunk = &heap->chunks.items[mapping->chunk];
+    if (--chunk->mappings == 0) rondo_level_subtract(&memory->graph_used, chunk->bytes);
+    space->mappings.count--;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status unmap_all(rondo_heap *heap) {
+  for (rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
+    RONDO_TRY(unmap_space(space));
+  return RONDO_OK;
+}
+
+static rondo_status map_chunk(rondo_address_space *space, size_t offset, uint32_t index) {
+  rondo_device_memory *memory = space->memory;
+  rondo_heap_chunk *chunk = &space->heap->chunks.items[index];
+  const rondo_mapping mapping = {.offset = offset, .bytes = chunk->bytes, .chunk = index};
+  RONDO_TRY(rondo_array_reserve(&memory->allocator, &space->mappings, space->mappings.count + 1));
+  RONDO_TRY(memory->device->ops->map(memory->device, space->base + offset, chunk->physical));
+  space->mappings.items[space->mappings.count++] = mapping;
+  if (chunk->mappings++ == 0) rondo_level_add(&memory->graph_used, chunk->bytes);
+  return RONDO_OK;
+}
+
+/* What the heap must fill: the bytes between private pages. The last piece is open when chunks may reach past its end.
+ */
+typedef struct piece {
+  size_t offset, bytes;
+  bool open;
+} piece;
+
+/* The next piece from *offset on, with *index counting private pages; false past the last. */
+static bool next_piece(const rondo_address_space *space, size_t *offset, size_t *index, piece *out) {
+  while (*index < space->privates.count && space->privates.items[*index].offset == *offset)
+    *offset += space->privates.items[(*index)++].bytes;
+  if (*offset >= space->need) return false;
+  const bool last = *index == space->privates.count;
+  const size_t end = last ? space->need : space->privates.items[*index].offset;
+  *out = (piece){.offset = *offset, .bytes = end - *offset, .open = last};
+  *offset = end;
+  return true;
+}
+
+/* Replaces a chunk by two, the first of `bytes`. The heap is idle. */
+static rondo_status split_chunk(rondo_heap *heap, size_t index, size_t bytes) {
+  const size_t rest = heap->chunks.items[index].bytes - bytes;
+  RONDO_TRY(wait_idle(heap));
+  RONDO_TRY(unmap_all(heap));
+  remove_chunk(heap, index);
+  RONDO_TRY(insert_chunk(heap, index, bytes));
+  return insert_chunk(heap, index + 1, rest);
+}
+
+/* Makes chunks from *index on end where the piece does, growing the heap when there are too few. */
+static rondo_status cut_chunks(rondo_heap *heap, const rondo_address_space *space, const piece *at, size_t *index) {
+  size_t offset = at->offset, left = at->bytes;
+  while (left > 0) {
+    if (*index == heap->chunks.count) {
+      RONDO_TRY(insert_chunk(heap, *index, left));
+      atomic_fetch_add_explicit(&heap->memory->heap_growth, 1, memory_order_relaxed);
+    }
+    const size_t bytes = heap->chunks.items[*index].bytes;
+    const bool fits = bytes <= left || (at->open && bytes <= space->reserved - offset);
+    if (!fits) {
+      RONDO_TRY(split_chunk(heap, *index, left));
+      continue;
+    }
+    left -= bytes < left ? bytes : left;
+    offset += bytes;
+    (*index)++;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status map_piece(rondo_address_space *space, const piece *at, size_t *index) {
+  size_t offset = at->offset, left = at->bytes;
+  while (left > 0) {
+    const size_t bytes = space->heap->chunks.items[*index].bytes;
+    RONDO_TRY(map_chunk(space, offset, (uint32_t)(*index)++));
+    left -= bytes < left ? bytes : left;
+    offset += bytes;
+  }
+  return RONDO_OK;
+}
+
+/* Private pages --------------------------------------------------------------------------------------------------- */
+
+static rondo_status add_private(rondo_address_space *space, size_t position, size_t offset, size_t bytes) {
+  rondo_device_memory *memory = space->memory;
+  RONDO_TRY(rondo_array_reserve(&memory->allocator, &space->privates, space->privates.count + 1));
+  rondo_private_pages pages = {.offset = offset, .bytes = bytes};
+  RONDO_TRY(create_physical(memory, bytes, &pages.physical));
+  const rondo_status status = memory->device->ops->map(memory->device, space->base + offset, pages.physical);
+  if (status != RONDO_OK) {
+    destroy_physical(memory, pages.physical, bytes);
+    return status;
+  }
+  rondo_level_add(&memory->graph_used, bytes);
+  rondo_private_pages *at = space->privates.items + position;
+  memmove(at + 1, at, (space->privates.count - position) * sizeof *at);
+  *at = pages;
+  space->privates.count++;
+  return RONDO_OK;
+}
+
+/* On failure the pages stay noted. */
+static rondo_status remove_private(rondo_address_space *space, size_t position) {
+  rondo_device_memory *memory = space->memory;
+  rondo_private_pages *at = space->privates.items + position;
+  RONDO_TRY(memory->device->ops->unmap(memory->device, space->base + at->offset, at->bytes));
+  destroy_physical(memory, at->physical, at->bytes);
+  rondo_level_subtract(&memory->graph_used, at->bytes);
+  space->privates.count--;
+  memmove(at, at + 1, (space->privates.count - position) * sizeof *at);
+  return RONDO_OK;
+}
+
+/* Walks the bytes of `range` that are not private yet; with `add` they become so. Returns in *out_missing whether there
+ * were any. */
+static rondo_status cover_private(rondo_address_space *space, rondo_page_range range, bool add, bool *out_missing) {
+  size_t at = range.begin;
+  for (size_t i = 0; at < range.end; i++) {
+    const bool past = i == space->privates.count;
+    const size_t begin = past ? range.end : space->privates.items[i].offset;
+    const size_t end = past ? range.end : begin + space->privates.items[i].bytes;
+    if (end <= at && !past) continue;
+    const size_t gap_end = begin < range.end ? begin : range.end;
+    if (gap_end > at) {
+      *out_missing = true;
+      if (!add) return RONDO_OK;
+      RONDO_TRY(add_private(space, i, at, gap_end - at));
+      at = gap_end;
+      continue;
+    }
+    at = end;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status cover_privates(rondo_space_need *need, bool add, bool *out_missing) {
+  for (size_t i = 0; i < need->privates.count; i++)
+    RONDO_TRY(cover_private(need->space, need->privates.items[i], add, out_missing));
+  return RONDO_OK;
+}
+
+/* Binding --------------------------------------------------------------------------------------------------------- */
+
+/* Whether two spaces have a chunk in common; runs of chunks are ascending. */
+static bool share_chunks(const rondo_address_space *a, const rondo_address_space *b) {
+  if (a->mappings.count == 0 || b->mappings.count == 0) return false;
+  return a->mappings.items[0].chunk <= b->mappings.items[b->mappings.count - 1].chunk &&
+         b->mappings.items[0].chunk <= a->mappings.items[a->mappings.count - 1].chunk;
+}
+
+static bool is_satisfied(rondo_space_need *needs, size_t index) {
+  rondo_space_need *need = &needs[index];
+  bool missing = false;
+  if (!need->space->mapped || need->space->need < need->bytes) return false;
+  if (cover_privates(need, false, &missing) != RONDO_OK || missing) return false;
+  for (size_t i = 0; i < index; i++)
+    if (share_chunks(needs[i].space, need->space)) return false;
+  return true;
+}
+
+/* What the heap must give to the space. */
+static size_t shared_bytes(const rondo_address_space *space) {
+  size_t bytes = 0, offset = 0, index = 0;
+  piece at;
+  while (next_piece(space, &offset, &index, &at)) bytes += at.bytes;
+  return bytes;
+}
+
+/* Whether the chunks from `first` up to those of the exec's other spaces hold `bytes`; else *out_next is where to try
+ * next. */
+static bool run_fits(const rondo_heap *heap, const rondo_space_need *needs, size_t count,
+                     const rondo_address_space *space, size_t first, size_t bytes, size_t *out_next) {
+  size_t limit = SIZE_MAX;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_address_space *other = needs[i].space;
+    if (other == space || other->mappings.count == 0) continue;
+    const size_t begin = other->mappings.items[0].chunk;
+    const size_t behind = other->mappings.items[other->mappings.count - 1].chunk + (size_t)1;
+    if (behind <= first || begin >= limit) continue;
+    limit = begin;
+    *out_next = behind;
+  }
+  if (limit == SIZE_MAX) return true;
+  for (size_t i = first; i < limit && bytes > 0; i++)
+    bytes -= heap->chunks.items[i].bytes < bytes ? heap->chunks.items[i].bytes : bytes;
+  return bytes == 0;
+}
+
+/* The first chunk of the lowest run that the exec's other spaces leave to the space. */
+static size_t find_run(const rondo_heap *heap, const rondo_space_need *needs, size_t count,
+                       const rondo_address_space *space) {
+  const size_t bytes = shared_bytes(space);
+  size_t first = 0, next = 0;
+  while (!run_fits(heap, needs, count, space, first, bytes, &next)) first = next;
+  return first;
+}
+
+static rondo_status map_space(rondo_heap *heap, rondo_address_space *space, size_t first) {
+  size_t offset = 0, index = 0, chunk = first;
+  piece at;
+  while (next_piece(space, &offset, &index, &at)) RONDO_TRY(cut_chunks(heap, space, &at, &chunk));
+  offset = index = 0;
+  chunk = first;
+  rondo_status status = RONDO_OK;
+  while (status == RONDO_OK && next_piece(space, &offset, &index, &at)) status = map_piece(space, &at, &chunk);
+  if (status != RONDO_OK) {
+    rondo_status_ignore(unmap_space(space), "what stays mapped is noted; the first failure is the one to report");
+    return status;
+  }
+  if (space->mapped_before) atomic_fetch_add_explicit(&heap->memory->remaps, 1, memory_order_relaxed);
+  space->mapped_before = true;
+  space->mapped = true;
+  return RONDO_OK;
+}
+
+static rondo_status satisfy(rondo_heap *heap, rondo_space_need *needs, size_t count, size_t index) {
+  rondo_space_need *need = &needs[index];
+  rondo_address_space *space = need->space;
+  bool missing = false;
+  if (space->mappings.count > 0) RONDO_TRY(wait_idle(heap));
+  RONDO_TRY(unmap_space(space));
+  if (need->bytes > space->need) space->need = need->bytes;
+  RONDO_TRY(cover_privates(need, true, &missing));
+  return map_space(heap, space, find_run(heap, needs, count, space));
+}
+
+/* Making room for one space may unmap others, when a chunk is split; chunks are split finitely often. */
+static rondo_status satisfy_all(rondo_heap *heap, rondo_space_need *needs, size_t count) {
+  size_t index = 0;
+  while (index < count) {
+    if (is_satisfied(needs, index)) {
+      index++;
+      continue;
+    }
+    RONDO_TRY(satisfy(heap, needs, count, index));
+    index = 0;
+  }
+  return RONDO_OK;
+}
+
+static void detach(rondo_address_space *space) {
+  rondo_address_space **at = &space->heap->bound;
+  while (*at != space) at = &(*at)->next_bound;
+  *at = space->next_bound;
+}
+
+static void attach(rondo_heap *heap, rondo_address_space *space) {
+  space->heap = heap;
+  space->next_bound = heap->bound;
+  heap->bound = space;
+}
+
+/* Gates of both heaps are entered. */
+static rondo_status move_space(rondo_address_space *space, rondo_heap *heap) {
+  RONDO_TRY(wait_idle(space->heap));
+  RONDO_TRY(unmap_space(space));
+  pthread_mutex_lock(&heap->memory->lock);
+  detach(space);
+  attach(heap, space);
+  pthread_mutex_unlock(&heap->memory->lock);
+  return RONDO_OK;
+}
+
+/* Notes the heaps of all spaces, and returns the one to bind them to. */
+static rondo_heap *look_around(rondo_heap *target, rondo_space_need *needs, size_t count, bool move) {
+  rondo_heap *chosen = move ? target : NULL;
+  pthread_mutex_lock(&target->memory->lock);
+  for (size_t i = 0; i < count; i++) {
+    needs[i].seen = needs[i].space->heap;
+    if (chosen == NULL) chosen = needs[i].seen;
+  }
+  pthread_mutex_unlock(&target->memory->lock);
+  return chosen == NULL ? target : chosen;
+}
+
+/* The noted heap with the lowest id that is at least `id`; NULL past the last. */
+static rondo_heap *next_gate(rondo_heap *chosen, const rondo_space_need *needs, size_t count, uint64_t id) {
+  rondo_heap *next = chosen->id >= id ? chosen : NULL;
+  for (size_t i = 0; i < count; i++) {
+    rondo_heap *heap = needs[i].seen;
+    if (heap != NULL && heap->id >= id && (next == NULL || heap->id < next->id)) next = heap;
+  }
+  return next;
+}
+
+static void enter_all(rondo_heap *chosen, const rondo_space_need *needs, size_t count) {
+  rondo_heap *heap = next_gate(chosen, needs, count, 0);
+  while (heap != NULL) {
+    rondo_heap_enter(heap);
+    heap = next_gate(chosen, needs, count, (uint64_t)heap->id + 1);
+  }
+}
+
+static void leave_all_but(rondo_heap *keep, rondo_heap *chosen, const rondo_space_need *needs, size_t count) {
+  rondo_heap *heap = next_gate(chosen, needs, count, 0);
+  while (heap != NULL) {
+    rondo_heap *next = next_gate(chosen, needs, count, (uint64_t)heap->id + 1);
+    if (heap != keep) rondo_heap_leave(heap);
+    heap = next;
+  }
+}
+
+/* With the gates entered: true when nobody moved a space since it was looked at; unbound ones are then the chosen
+ * heap's. */
+static bool claim_spaces(rondo_heap *chosen, rondo_space_need *needs, size_t count) {
+  bool same = true;
+  pthread_mutex_lock(&chosen->memory->lock);
+  for (size_t i = 0; i < count; i++) same = same && needs[i].space->heap == needs[i].seen;
+  for (size_t i = 0; i < count && same; i++)
+    if (needs[i].space->heap == NULL) attach(chosen, needs[i].space);
+  pthread_mutex_unlock(&chosen->memory->lock);
+  return same;
+}
+
+static rondo_status bind_entered(rondo_heap *chosen, rondo_space_need *needs, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (needs[i].space->heap != chosen) RONDO_TRY(move_space(needs[i].space, chosen));
+  return satisfy_all(chosen, needs, count);
+}
+
+rondo_status rondo_heap_bind(rondo_heap *target, rondo_space_need *needs, size_t count, bool move,
+                             rondo_heap **out_heap) {
+  rondo_retired_sweep(target->memory, false);
+  for (;;) {
+    rondo_heap *chosen = look_around(target, needs, count, move);
+    enter_all(chosen, needs, count);
+    if (!claim_spaces(chosen, needs, count)) {
+      leave_all_but(NULL, chosen, needs, count);
+      continue;
+    }
+    const rondo_status status = bind_entered(chosen, needs, count);
+    leave_all_but(status == RONDO_OK ? chosen : NULL, chosen, needs, count);
+    *out_heap = chosen;
+    return status;
+  }
+}
+
+/* Trimming -------------------------------------------------------------------------------------------------------- */
+
+static bool is_alive(const rondo_address_space *space, const rondo_private_pages *pages) {
+  const char *begin = space->base + pages->offset, *end = begin + pages->bytes;
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *at = space->allocations.items[i];
+    if (at->base.address < end && at->base.address + at->base.bytes > begin &&
+        atomic_load_explicit(&at->life, memory_order_acquire) == RONDO_LIFE_LIVE)
+      return true;
+  }
+  return false;
+}
+
+/* An allocation whose stream-ordered free may not have been reached, with a reference; NULL when there is none. */
+static rondo_graph_allocation *find_unfinished_free(rondo_address_space *space) {
+  rondo_graph_allocation *found = NULL;
+  pthread_mutex_lock(&space->memory->lock);
+  for (size_t i = 0; i < space->allocations.count && found == NULL; i++) {
+    rondo_graph_allocation *at = space->allocations.items[i];
+    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) != NULL &&
+        at->freed_event->ops->query(at->freed_event) != RONDO_OK)
+      found = at;
+  }
+  if (found != NULL) found->references++;
+  pthread_mutex_unlock(&space->memory->lock);
+  return found;
+}
+
+static rondo_status wait_frees(rondo_address_space *space) {
+  rondo_status status = RONDO_OK;
+  rondo_graph_allocation *at;
+  while (status == RONDO_OK && (at = find_unfinished_free(space)) != NULL) {
+    status = at->freed_event->ops->synchronize(at->freed_event);
+    pthread_mutex_lock(&space->memory->lock);
+    rondo_graph_allocation_release(at);
+    pthread_mutex_unlock(&space->memory->lock);
+  }
+  return status;
+}
+
+static rondo_status trim_privates(rondo_address_space *space) {
+  if (space->privates.count == 0) return RONDO_OK;
+  RONDO_TRY(wait_frees(space));
+  for (size_t i = space->privates.count; i-- > 0;) {
+    pthread_mutex_lock(&space->memory->lock);
+    const bool alive = is_alive(space, &space->privates.items[i]);
+    pthread_mutex_unlock(&space->memory->lock);
+    if (!alive) RONDO_TRY(remove_private(space, i));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status trim_heap(rondo_heap *heap) {
+  RONDO_TRY(wait_idle(heap));
+  heap->version++;
+  RONDO_TRY(unmap_all(heap));
+  while (heap->chunks.count > 0) remove_chunk(heap, heap->chunks.count - 1);
+  for (rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
+    RONDO_TRY(trim_privates(space));
+  return RONDO_OK;
+}
+
+static rondo_heap *first_heap(rondo_device_memory *memory) {
+  pthread_mutex_lock(&memory->lock);
+  rondo_heap *heap = memory->heaps;
+  pthread_mutex_unlock(&memory->lock);
+  return heap;
+}
+
+rondo_status rondo_heaps_trim(rondo_device_memory *memory) {
+  rondo_status status = RONDO_OK;
+  for (rondo_heap *heap = first_heap(memory); heap != NULL; heap = heap->next) {
+    rondo_heap_enter(heap);
+    const rondo_status trimmed = trim_heap(heap);
+    rondo_heap_leave(heap);
+    if (status == RONDO_OK) status = trimmed;
+  }
+  rondo_retired_sweep(memory, false);
+  return status;
+}
+
+/* Retired spaces -------------------------------------------------------------------------------------------------- */
+
+/* Nobody else knows the space any more, but trimming finds it through its heap: so the gate is entered. */
+static bool frees_done(rondo_address_space *space, bool wait) {
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *at = space->allocations.items[i];
+    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) == NULL) continue;
+    if (wait)
+      rondo_status_ignore(at->freed_event->ops->synchronize(at->freed_event), "what failed has ended too");
+    else if (at->freed_event->ops->query(at->freed_event) != RONDO_OK)
+      return false;
+  }
+  return true;
+}
+
+static bool unmap_retired(rondo_address_space *space) {
+  rondo_status status = unmap_space(space);
+  while (status == RONDO_OK && space->privates.count > 0) status = remove_private(space, space->privates.count - 1);
+  if (status == RONDO_OK) return true;
+  rondo_log(RONDO_LOG_ERROR, "memory", "unmapping graph memory failed, its addresses are lost: %s",
+            rondo_last_error()->message);
+  return false;
+}
+
+/* False when launches still run, or somebody is at the gate. */
+static bool take_off_heap(rondo_address_space *space, bool wait, bool *out_unmapped) {
+  rondo_heap *heap = space->heap;
+  *out_unmapped = true;
+  if (heap == NULL) return true;
+  if (wait)
+    rondo_heap_enter(heap);
+  else if (!rondo_heap_try_enter(heap))
+    return false;
+  if (wait) rondo_status_ignore(wait_idle(heap), "what failed has ended too");
+  const bool done = is_idle(heap) && frees_done(space, wait);
+  if (done) {
+    *out_unmapped = unmap_retired(space);
+    detach(space);
+  }
+  rondo_heap_leave(heap);
+  return done;
+}
+
+static void destroy_allocation(rondo_address_space *space, rondo_graph_allocation *at) {
+  rondo_device_memory *memory = space->memory;
+  pthread_mutex_lock(&memory->lock);
+  rondo_allocation_table_remove(&memory->table, &at->base);
+  pthread_mutex_unlock(&memory->lock);
+  rondo_graph_allocation_destroy(at);
+}
+
+static void destroy_space(rondo_address_space *space, bool unmapped) {
+  rondo_device_memory *memory = space->memory;
+  rondo_device *device = memory->device;
+  for (size_t i = 0; i < space->allocations.count; i++) destroy_allocation(space, space->allocations.items[i]);
+  if (space->base != NULL && unmapped && device->ops->unreserve(device, space->base, space->reserved) != RONDO_OK)
+    rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
+              rondo_last_error()->message);
+  rondo_array_free(&memory->allocator, &space->allocations);
+  rondo_array_free(&memory->allocator, &space->view);
+  rondo_array_free(&memory->allocator, &space->mappings);
+  rondo_array_free(&memory->allocator, &space->privates);
+  rondo_release(&memory->allocator, space, 1, sizeof *space);
+}
+
+static rondo_address_space *take_retired(rondo_device_memory *memory) {
+  pthread_mutex_lock(&memory->lock);
+  rondo_address_space *list = memory->retired;
+  memory->retired = NULL;
+  pthread_mutex_unlock(&memory->lock);
+  return list;
+}
+
+static void put_back_retired(rondo_address_space *space) {
+  rondo_device_memory *memory = space->memory;
+  pthread_mutex_lock(&memory->lock);
+  space->next_retired = memory->retired;
+  memory->retired = space;
+  pthread_mutex_unlock(&memory->lock);
+}
+
+void rondo_retired_sweep(rondo_device_memory *memory, bool wait) {
+  rondo_address_space *next;
+  for (rondo_address_space *space = take_retired(memory); space != NULL; space = next) {
+    next = space->next_retired;
+    bool unmapped;
+    if (take_off_heap(space, wait, &unmapped))
+      destroy_space(space, unmapped);
+    else
+      put_back_retired(space);
+  }
+}
+
+void rondo_heaps_destroy(rondo_device_memory *memory) {
+  rondo_retired_sweep(memory, true);
+  while (memory->heaps != NULL) {
+    rondo_heap *heap = memory->heaps;
+    memory->heaps = heap->next;
+    assert(heap->bound == NULL);
+    while (heap->chunks.count > 0) remove_chunk(heap, heap->chunks.count - 1);
+    rondo_array_free(&memory->allocator, &heap->chunks);
+    heap->last->ops->destroy(heap->last);
+    rondo_release(&memory->allocator, heap, 1, sizeof *heap);
+  }
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * Giving alloc nodes their addresses, and free nodes their allocation.
+ *
+ * A graph's alloc and free nodes at one address alternate in the order of their making: an address is only given out
+ * again when a free node of it is among the new node's ancestors, so that the free was there first. Which free belongs
+ * to which alloc therefore follows from the slots alone, in a graph and in all its clones, and nothing has to be
+ * remembered about it but the addresses in the nodes.
+ */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "memory/address_space.h"
+#include "memory/heap.h"
+
+#define SMALLEST_SPACE (UINT64_C(1) << 30)
+#define SPACE_ALIGNMENT ((size_t)2 << 20)
+
+/* The range -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status reserve_some(rondo_device *device, size_t least, char **out_base, size_t *out_bytes) {
+  size_t bytes = (size_t)RONDO_ADDRESS_SPACE_BYTES > least ? (size_t)RONDO_ADDRESS_SPACE_BYTES : least;
+  void *base;
+  rondo_status status = device->ops->reserve(device, bytes, SPACE_ALIGNMENT, &base);
+  while (status == RONDO_OUT_OF_MEMORY && bytes / 4 >= SMALLEST_SPACE && bytes / 4 >= least) {
+    bytes /= 4;
+    status = device->ops->reserve(device, bytes, SPACE_ALIGNMENT, &base);
+  }
+  if (status != RONDO_OK) {
+    char size[RONDO_SIZE_TEXT];
+    return rondo_fail_context(status, "addresses for graph memory of at least %s on %s", rondo_size_text(size, bytes),
+                              device->name);
+  }
+  *out_base = base;
+  *out_bytes = bytes;
+  return RONDO_OK;
+}
+
+static rondo_status reserve_range(rondo_address_space *space, size_t least) {
+  rondo_device_memory *memory = space->memory;
+  rondo_device *device = memory->device;
+  rondo_retired_sweep(memory, false);
+  pthread_mutex_lock(&memory->lock);
+  const bool there = space->base != NULL;
+  pthread_mutex_unlock(&memory->lock);
+  if (there) return RONDO_OK;
+  char *base = NULL;
+  size_t bytes = 0;
+  RONDO_TRY(reserve_some(device, least, &base, &bytes));
+  pthread_mutex_lock(&memory->lock);
+  const bool first = space->base == NULL;
+  if (first) {
+    space->base = base;
+    space->reserved = bytes;
+  }
+  pthread_mutex_unlock(&memory->lock);
+  return first ? RONDO_OK : device->ops->unreserve(device, base, bytes);
+}
+
+/* What a graph frees ------------------------------------------------------------------------------------------------
+ */
+
+/* Brings the list of the graph's alloc and free nodes up to date. */
+static rondo_status refresh_view(rondo_address_space *space, const rondo_graph *graph) {
+  if (space->view_serial != graph->serial) {
+    space->view_serial = graph->serial;
+    space->viewed = space->view.count = 0;
+  }
+  for (; space->viewed < graph->nodes.count; space->viewed++) {
+    const rondo_graph_node *node = &graph->nodes.items[space->viewed];
+    if (!node->live || (node->params.kind != RONDO_NODE_ALLOC && node->params.kind != RONDO_NODE_FREE)) continue;
+    const uint32_t slot = (uint32_t)space->viewed;
+    RONDO_TRY(rondo_array_push(&space->memory->allocator, &space->view, &slot));
+  }
+  return RONDO_OK;
+}
+
+static rondo_graph_allocation *find_at(const rondo_address_space *space, const void *address, bool open) {
+  rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, address);
+  for (; at != NULL; at = rondo_allocation_table_next(at)) {
+    if (at->kind != RONDO_ALLOCATION_GRAPH) continue;
+    rondo_graph_allocation *record = (rondo_graph_allocation *)at;
+    if (record->space == space && record->open == open) return record;
+  }
+  return NULL;
+}
+
+/* Sets, in the space's records, `open` for those that the graph allocates and does not free, and `freed` for those
+ * whose last free node is marked (NULL: no node is). */
+static void walk(rondo_address_space *space, const rondo_graph *graph, const bool *marks) {
+  for (size_t i = 0; i < space->allocations.count; i++)
+    space->allocations.items[i]->open = space->allocations.items[i]->freed = false;
+  for (size_t i = 0; i < space->view.count; i++) {
+    const uint32_t slot = space->view.items[i];
+    const rondo_graph_node *node = &graph->nodes.items[slot];
+    if (!node->live) continue;
+    const bool is_alloc = node->params.kind == RONDO_NODE_ALLOC;
+    rondo_graph_allocation *record = is_alloc ? rondo_graph_allocation_find(space, &node->params.as.alloc)
+                                              : find_at(space, node->params.as.free_address, true);
+    if (record == NULL) continue;
+    record->open = is_alloc;
+    record->freed = !is_alloc && marks != NULL && marks[slot];
+  }
+}
+
+/* Placing ---------------------------------------------------------------------------------------------------------- */
+
+static size_t rounded_bytes(const rondo_graph_allocation *record) {
+  size_t rounded = 0;
+  const bool fits = rondo_pool_round(record->base.bytes, &rounded);
+  assert(fits);
+  (void)fits;
+  return rounded;
+}
+
+/* Best fit among the gaps between records that are not freed before the new node; behind them all when none fits. */
+static rondo_status find_gap(const rondo_address_space *space, size_t bytes, char **out) {
+  char *cursor = space->base, *best = NULL;
+  size_t best_bytes = SIZE_MAX;
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *record = space->allocations.items[i];
+    if (record->freed) continue;
+    const size_t gap = record->base.address > cursor ? (size_t)(record->base.address - cursor) : 0;
+    if (gap >= bytes && gap < best_bytes) {
+      best = cursor;
+      best_bytes = gap;
+    }
+    char *end = record->base.address + rounded_bytes(record);
+    if (end > cursor) cursor = end;
+  }
+  if (best == NULL && bytes <= space->reserved - (size_t)(cursor - space->base)) best = cursor;
+  *out = best;
+  if (best != NULL) return RONDO_OK;
+  char asked[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
+  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
+                    "an alloc node of %s does not fit the graph's address space of %s, of which %s are in use: free "
+                    "memory inside the graph, before the node",
+                    rondo_size_text(asked, bytes), rondo_size_text(whole, space->reserved),
+                    rondo_size_text(used, (uint64_t)(cursor - space->base)));
+}
+
+static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const bool *marks,
+                                 size_t rounded, rondo_alloc_node *node) {
+  RONDO_TRY(refresh_view(space, graph));
+  walk(space, graph, marks);
+  char *address;
+  RONDO_TRY(find_gap(space, rounded, &address));
+  node->address = address;
+  rondo_graph_allocation *record;
+  RONDO_TRY(rondo_graph_allocation_of(space, node, &record));
+  record->alloc_nodes++;
+  return RONDO_OK;
+}
+
+/* Marks of the dependencies' ancestors; a graph without nodes has none. */
+static rondo_status mark_dependencies(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                      bool *marks) {
+  void *memory;
+  RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &memory));
+  uint32_t *slots = memory;
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; i < count && status == RONDO_OK; i++) status = rondo_graph_find(graph, dependencies[i], &slots[i]);
+  if (status == RONDO_OK) status = rondo_graph_mark_ancestors(graph, slots, count, marks);
+  rondo_release(&graph->allocator, slots, count, sizeof(uint32_t));
+  return status;
+}
+
+rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                       size_t bytes, const char *name, void **out_address) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  size_t rounded, whole;
+  if (!rondo_pool_round(bytes, &rounded) || !rondo_checked_align(rounded, space->memory->page_bytes, &whole))
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
+                      "an alloc node of %zu bytes does not fit the address space", bytes);
+  RONDO_TRY(reserve_range(space, whole));
+  const size_t slots = graph->nodes.count;
+  void *marks;
+  RONDO_TRY(rondo_allocate(&graph->allocator, slots, sizeof(bool), &marks));
+  rondo_status status = mark_dependencies(graph, dependencies, count, marks);
+  rondo_alloc_node node = {.bytes = bytes, .name = name};
+  if (status == RONDO_OK) {
+    pthread_mutex_lock(&space->memory->lock);
+    status = place_locked(space, graph, marks, rounded, &node);
+    pthread_mutex_unlock(&space->memory->lock);
+  }
+  rondo_release(&graph->allocator, marks, slots, sizeof(bool));
+  if (status == RONDO_OK) *out_address = node.address;
+  return status;
+}
+
+void rondo_address_space_forget(const rondo_graph *graph, const rondo_alloc_node *node) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  pthread_mutex_lock(&space->memory->lock);
+  rondo_graph_allocation *record = rondo_graph_allocation_find(space, node);
+  if (record != NULL && record->alloc_nodes > 0) {
+    record->alloc_nodes--;
+    rondo_graph_allocation_release(record);
+  }
+  pthread_mutex_unlock(&space->memory->lock);
+}
+
+/* Free nodes --------------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status fail_double_free(const rondo_graph *graph, const rondo_graph_allocation *allocation,
+                                     uint32_t slot) {
+  char label[RONDO_LABEL_BYTES], name[RONDO_ALLOCATION_LABEL];
+  return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE, slot,
+                         "%s has a free node of allocation %s already, node %" PRIu32 ": a graph frees it once",
+                         rondo_graph_label(label, graph), rondo_allocation_label(name, &allocation->base), slot);
+}
+
+/* A free node of memory that another graph allocates. */
+static rondo_status check_foreign_free(const rondo_address_space *space, const rondo_graph *graph,
+                                       const void *address) {
+  const rondo_graph_allocation *record = rondo_graph_allocation_at(space->memory, address);
+  char label[RONDO_ALLOCATION_LABEL];
+  if (record == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                      "a free node of %p, which is not the address of an alloc node on device %s: free other memory "
+                      "outside of graphs",
+                      address, space->memory->device->name);
+  for (size_t i = 0; i < space->view.count; i++) {
+    const uint32_t slot = space->view.items[i];
+    const rondo_graph_node *node = &graph->nodes.items[slot];
+    if (node->live && node->params.kind == RONDO_NODE_FREE && node->params.as.free_address == address)
+      return fail_double_free(graph, record, slot);
+  }
+  if (record->free_nodes >= record->alloc_nodes && record->alloc_nodes > 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE,
+                      "a free node of allocation %s at %p, which its own graph frees already",
+                      rondo_allocation_label(label, &record->base), address);
+  return RONDO_OK;
+}
+
+static rondo_status claim_free_locked(rondo_address_space *space, const rondo_graph *graph, const void *address) {
+  RONDO_TRY(refresh_view(space, graph));
+  walk(space, graph, NULL);
+  rondo_graph_allocation *own = find_at(space, address, true);
+  if (own == NULL) return check_foreign_free(space, graph, address);
+  own->free_nodes++;
+  return RONDO_OK;
+}
+
+rondo_status rondo_address_space_claim_free(const rondo_graph *graph, const void *address) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  pthread_mutex_lock(&space->memory->lock);
+  const rondo_status status = claim_free_locked(space, graph, address);
+  pthread_mutex_unlock(&space->memory->lock);
+  return status;
+}
+
+void rondo_address_space_forget_free(const rondo_graph *graph, const void *address) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  pthread_mutex_lock(&space->memory->lock);
+  rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, address);
+  for (; at != NULL; at = rondo_allocation_table_next(at)) {
+    rondo_graph_allocation *record = (rondo_graph_allocation *)at;
+    if (at->kind != RONDO_ALLOCATION_GRAPH || record->space != space || record->free_nodes == 0) continue;
+    record->free_nodes--;
+    break;
+  }
+  pthread_mutex_unlock(&space->memory->lock);
+}
