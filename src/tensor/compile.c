@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ * Compiling a program (FW-1): layout, memory, steps, warm-up, capture, instantiate, upload. What the warm-up changed is
+ * put back by filling the memory anew: a program that was never run has zeros in its states, and its cells' and
+ * constants' initial numbers.
+ *
+ * Calls that act at once run in the thread mode RELAXED, so that no capture of another thread is disturbed; only the
+ * capture itself is taken in THREAD_LOCAL, in which the library refuses what must not happen while capturing (FW-2).
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/versioned.h"
+#include "tensor/emitter.h"
+#include "tensor/record.h"
+#include "tensor/shape.h"
+
+typedef struct compiler {
+  const rondo_program *program;
+  rondo_layout layout;
+  rondo_compiled *compiled;
+} compiler;
+
+/* Memory ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status allocate_block(const compiler *c, size_t bytes, const char *what, unsigned char **out) {
+  if (bytes == 0) return RONDO_OK;
+  void *address = NULL;
+  const rondo_status status = rondo_malloc(c->compiled->device, bytes, what, &address);
+  if (status != RONDO_OK) {
+    char text[RONDO_SIZE_TEXT];
+    return rondo_fail_context(status, "%s of program '%s' (%s)", what, c->program->name, rondo_size_text(text, bytes));
+  }
+  *out = address;
+  return RONDO_OK;
+}
+
+static size_t input_bytes(const rondo_program *program) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < program->values.count; i++) {
+    const rondo_program_value *value = &program->values.items[i];
+    if (value->kind == RONDO_VALUE_INPUT) bytes += rondo_shape_bytes(&value->shape);
+  }
+  return bytes;
+}
+
+static rondo_status allocate_memory(const compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  const rondo_layout *layout = &c->layout;
+  const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = compiled->name};
+  RONDO_TRY(rondo_stream_create(compiled->device, &options, &compiled->stream));
+  RONDO_TRY(allocate_block(c, layout->persistent_bytes, "states", &compiled->persistent));
+  RONDO_TRY(allocate_block(c, layout->arena_bytes, "arena", &compiled->arena));
+  RONDO_TRY(rondo_staging_init(&compiled->staging, compiled->device, input_bytes(c->program)));
+  return rondo_index_checks_init(&compiled->checks, &compiled->allocator, compiled->persistent + layout->check_offset,
+                                 layout->check_count);
+}
+
+static rondo_status fill(const compiler *c, void *address, size_t bytes, uint32_t value) {
+  const rondo_fill zeros = {
+      .dst = address, .value = value, .element_bytes = sizeof value, .width = bytes / sizeof value};
+  return bytes == 0 ? RONDO_OK : rondo_fill_async(c->compiled->stream, &zeros);
+}
+
+/* All memory as before the first run. */
+static rondo_status initialise(const compiler *c) {
+  RONDO_TRY(fill(c, c->compiled->persistent, c->layout.persistent_bytes, 0));
+  RONDO_TRY(fill(c, c->compiled->arena, c->layout.arena_bytes, 0));
+  for (uint32_t i = 0; i < c->program->values.count; i++) {
+    const rondo_program_value *value = &c->program->values.items[i];
+    if (value->kind != RONDO_VALUE_CELL && value->kind != RONDO_VALUE_CONSTANT) continue;
+    uint32_t bits = 0;
+    memcpy(&bits, &value->initial, sizeof bits);
+    RONDO_TRY(fill(c, rondo_layout_address(&c->layout, c->compiled, i), sizeof bits, bits));
+  }
+  return rondo_stream_synchronize(c->compiled->stream);
+}
+
+/* Named values ---------------------------------------------------------------------------------------------------- */
+
+static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value) {
+  rondo_compiled *compiled = c->compiled;
+  rondo_named_value named = {.kind = kind,
+                             .shape = *rondo_program_shape(c->program, value),
+                             .address = rondo_layout_address(&c->layout, compiled, value)};
+  RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));
+  const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->values, &named);
+  if (status != RONDO_OK) rondo_release_text(&compiled->allocator, named.name);
+  return status;
+}
+
+static rondo_status name_values(const compiler *c) {
+  static const struct {
+    rondo_value_kind kind;
+    char letter;
+  } kinds[] = {{RONDO_VALUE_STATE, 's'}, {RONDO_VALUE_CELL, 'c'}, {RONDO_VALUE_INPUT, 'i'}};
+  const rondo_program *program = c->program;
+  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    for (uint32_t i = 0; i < program->values.count; i++) {
+      const rondo_program_value *value = &program->values.items[i];
+      if (value->kind == kinds[k].kind) RONDO_TRY(name_value(c, kinds[k].letter, value->name, i));
+    }
+  }
+  for (size_t i = 0; i < program->outputs.count; i++) {
+    RONDO_TRY(name_value(c, 'o', program->outputs.items[i].name, program->outputs.items[i].value));
+  }
+  return RONDO_OK;
+}
+
+static uint64_t count_parameters(const rondo_program *program) {
+  uint64_t trained = 0;
+  uint64_t all = 0;
+  for (size_t i = 0; i < program->values.count; i++) {
+    const rondo_program_value *value = &program->values.items[i];
+    if (value->kind != RONDO_VALUE_STATE) continue;
+    all += rondo_shape_elements(&value->shape);
+    if (value->trained) trained += rondo_shape_elements(&value->shape);
+  }
+  return program->has_optimizer ? trained : all;
+}
+
+/* The whole ------------------------------------------------------------------------------------------------------- */
+
+static void fill_info(const compiler *c) {
+  rondo_compiled_info *info = &c->compiled->info; /* kernels are counted as they are emitted */
+  info->parameters = count_parameters(c->program);
+  info->state_bytes = c->layout.persistent_bytes;
+  info->arena_bytes = c->layout.arena_bytes;
+  info->lower_bound = c->layout.arena_bound;
+  info->sum_bytes = c->layout.arena_sum;
+}
+
+static rondo_status compile(compiler *c, bool unrecorded) {
+  rondo_compiled *compiled = c->compiled;
+  RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
+  RONDO_TRY(rondo_layout_make(c->program, &c->layout));
+  fill_info(c);
+  RONDO_TRY(allocate_memory(c));
+  RONDO_TRY(name_values(c));
+  RONDO_TRY(rondo_emit_all(c->program, &c->layout, compiled));
+  RONDO_TRY(initialise(c));
+  RONDO_TRY(rondo_warm_up(compiled));
+  if (!unrecorded) RONDO_TRY(rondo_record(compiled));
+  return initialise(c);
+}
+
+/* The compiled program is destroyed; the error is the one that made it fail. */
+static rondo_status give_up(rondo_compiled *compiled) {
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_status_ignore(rondo_compiled_destroy(compiled), "the failure that led here is the one to tell");
+  return rondo_error_raise(&error);
+}
+
+rondo_status rondo_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options,
+                           rondo_compiled **out_compiled) {
+  if (out_compiled != NULL) *out_compiled = NULL;
+  if (program == NULL || device == NULL || out_compiled == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_compile: an argument is NULL");
+  }
+  rondo_compile_options given;
+  RONDO_TRY(rondo_versioned_read("rondo_compile_options", options, &given, sizeof given));
+  compiler c = {.program = program};
+  RONDO_TRY(rondo_allocate(&program->allocator, 1, sizeof *c.compiled, (void **)&c.compiled));
+  c.compiled->allocator = program->allocator;
+  c.compiled->device = device;
+  rondo_resources_init(&c.compiled->resources, &program->allocator, device);
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  if (status == RONDO_OK) {
+    status = compile(&c, given.unrecorded);
+    const rondo_status back = rondo_capture_exchange_thread_mode(&mode);
+    if (status == RONDO_OK) status = back;
+  }
+  rondo_layout_free(program, &c.layout);
+  if (status != RONDO_OK) return give_up(c.compiled);
+  *out_compiled = c.compiled;
+  return RONDO_OK;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ * Using a compiled program: running it, writing and reading its named values, and what is known of it.
+ */
+#include "tensor/compiled.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/versioned.h"
+#include "tensor/shape.h"
+
+static rondo_status fail_null(const char *call) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: an argument is NULL", call);
+}
+
+/* Running --------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step) {
+  const rondo_status status =
+      step->kernel != NULL ? rondo_launch(compiled->stream, step->kernel, step->grid, step->args, step->arg_count)
+                           : step->call(&compiled->resources, compiled->stream, step->memory);
+  if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
+  return rondo_fail_context(status, "%s (operator %u of program '%s')", step->operator_name, step->operation,
+                            compiled->name);
+}
+
+rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
+  if (compiled == NULL) return fail_null("rondo_compiled_run_unrecorded");
+  for (size_t i = 0; i < compiled->steps.count; i++) {
+    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i]));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_compiled_run(rondo_compiled *compiled) {
+  if (compiled == NULL) return fail_null("rondo_compiled_run");
+  if (compiled->exec == NULL) return rondo_compiled_run_unrecorded(compiled);
+  return rondo_exec_launch(compiled->exec, compiled->stream);
+}
+
+/* Waits, and looks for wrong indices. */
+static rondo_status wait_and_judge(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_index_checks_queue(&compiled->checks, compiled->stream));
+  RONDO_TRY(rondo_stream_synchronize(compiled->stream));
+  const rondo_status status = rondo_index_checks_judge(&compiled->checks, compiled->stream);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "program '%s'", compiled->name);
+}
+
+rondo_status rondo_compiled_synchronize(rondo_compiled *compiled) {
+  if (compiled == NULL) return fail_null("rondo_compiled_synchronize");
+  return wait_and_judge(compiled);
+}
+
+/* Named values ---------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_unknown(const rondo_compiled *compiled, const char *call, const char *name,
+                                 const char *kinds) {
+  char list[512] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < compiled->values.count && used + 8 < sizeof list; i++) {
+    const rondo_named_value *value = &compiled->values.items[i];
+    if (strchr(kinds, value->kind) == NULL) continue;
+    const size_t bytes = strlen(value->name);
+    if (used + bytes + 3 > sizeof list - 8) {
+      memcpy(list + used, ", ...", sizeof ", ...");
+      break;
+    }
+    if (used > 0) memcpy(list + used, ", ", 3), used += 2;
+    memcpy(list + used, value->name, bytes + 1);
+    used += bytes;
+  }
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+                    "%s: program '%s' has no such value '%s'; there are: %s", call, compiled->name, name,
+                    used == 0 ? "none" : list);
+}
+
+/* The value of this name among those of the given kinds, whose size must be `bytes`. */
+static rondo_status find_value(const rondo_compiled *compiled, const char *call, const char *name, const char *kinds,
+                               size_t bytes, const rondo_named_value **out) {
+  for (size_t i = 0; i < compiled->values.count; i++) {
+    const rondo_named_value *value = &compiled->values.items[i];
+    if (strcmp(value->name, name) != 0 || strchr(kinds, value->kind) == NULL) continue;
+    *out = value;
+    const size_t wanted = rondo_shape_bytes(&value->shape);
+    if (bytes == wanted) return RONDO_OK;
+    char shape[RONDO_SHAPE_TEXT];
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: '%s' %s has %zu bytes, not %zu", call, name,
+                      rondo_shape_text(shape, &value->shape), wanted, bytes);
+  }
+  return fail_unknown(compiled, call, name, kinds);
+}
+
+rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data, size_t bytes) {
+  static const char call[] = "rondo_compiled_write";
+  const rondo_named_value *value = NULL;
+  if (compiled == NULL || name == NULL || data == NULL) return fail_null(call);
+  RONDO_TRY(find_value(compiled, call, name, "sci", bytes, &value));
+  return rondo_staging_write(&compiled->staging, compiled->stream, value->address, data, bytes);
+}
+
+rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, void *data, size_t bytes) {
+  static const char call[] = "rondo_compiled_read";
+  const rondo_named_value *value = NULL;
+  if (compiled == NULL || name == NULL || data == NULL) return fail_null(call);
+  RONDO_TRY(find_value(compiled, call, name, "sco", bytes, &value));
+  RONDO_TRY(rondo_copy_async(compiled->stream, data, value->address, bytes));
+  return wait_and_judge(compiled);
+}
+
+/* What is known --------------------------------------------------------------------------------------------------- */
+
+rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled) {
+  return compiled == NULL ? NULL : compiled->stream;
+}
+
+rondo_graph *rondo_compiled_graph(const rondo_compiled *compiled) { return compiled == NULL ? NULL : compiled->graph; }
+
+rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled) { return compiled == NULL ? NULL : compiled->exec; }
+
+rondo_status rondo_compiled_get_info(const rondo_compiled *compiled, rondo_compiled_info *out_info) {
+  if (compiled == NULL || out_info == NULL) return fail_null("rondo_compiled_get_info");
+  return rondo_versioned_write("rondo_compiled_info", &compiled->info, out_info, sizeof compiled->info);
+}
+
+rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t index, rondo_compiled_value *out_value) {
+  if (compiled == NULL || out_value == NULL) return fail_null("rondo_compiled_get_value");
+  if (index >= compiled->values.count) {
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "program '%s' has %zu named values, so none at %zu",
+                      compiled->name, compiled->values.count, index);
+  }
+  const rondo_named_value *value = &compiled->values.items[index];
+  rondo_compiled_value out = {.kind = value->kind,
+                              .type = value->shape.type,
+                              .name = value->name,
+                              .rank = value->shape.rank,
+                              .bytes = rondo_shape_bytes(&value->shape),
+                              .address = value->address};
+  memcpy(out.shape, value->shape.dims, sizeof out.shape);
+  return rondo_versioned_write("rondo_compiled_value", &out, out_value, sizeof out);
+}
+
+/* The end --------------------------------------------------------------------------------------------------------- */
+
+static void keep_first(rondo_status *kept, rondo_status status) {
+  if (*kept == RONDO_OK) *kept = status;
+}
+
+static void free_host(rondo_compiled *compiled) {
+  const rondo_allocator allocator = compiled->allocator;
+  for (size_t i = 0; i < compiled->steps.count; i++) {
+    rondo_release(&allocator, compiled->steps.items[i].memory, compiled->steps.items[i].memory_bytes, 1);
+  }
+  for (size_t i = 0; i < compiled->values.count; i++) rondo_release_text(&allocator, compiled->values.items[i].name);
+  rondo_array_free(&allocator, &compiled->steps);
+  rondo_array_free(&allocator, &compiled->values);
+  rondo_index_checks_deinit(&compiled->checks);
+  rondo_resources_deinit(&compiled->resources);
+  rondo_release_text(&allocator, compiled->name);
+  rondo_release(&allocator, compiled, 1, sizeof *compiled);
+}
+
+/* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. */
+static rondo_status settle(rondo_compiled *compiled) {
+  rondo_status status = compiled->stream == NULL ? RONDO_OK : wait_and_judge(compiled);
+  rondo_exec_destroy(compiled->exec);
+  keep_first(&status, rondo_graph_destroy(compiled->graph));
+  keep_first(&status, rondo_stream_destroy(compiled->stream));
+  keep_first(&status, rondo_staging_deinit(&compiled->staging));
+  keep_first(&status, rondo_free(compiled->device, compiled->arena));
+  keep_first(&status, rondo_free(compiled->device, compiled->persistent));
+  return status;
+}
+
+rondo_status rondo_compiled_destroy(rondo_compiled *compiled) {
+  if (compiled == NULL) return RONDO_OK;
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* freeing must not disturb a capture of somebody else's */
+  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  keep_first(&status, settle(compiled));
+  keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  free_host(compiled);
+  return status;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * What an operator's `emit` works with: addresses and shapes of its values, and the steps it adds. Called once, when a
+ * program is compiled; what it adds is played again for the warm-up, the capture and every run, in the same order and
+ * with the same arguments.
+ */
+#ifndef RONDO_TENSOR_EMIT_H
+#define RONDO_TENSOR_EMIT_H
+
+#include "tensor/operator.h"
+#include "tensor/resources.h"
+
+/* The address and shape of an input or result of the operation; NULL for RONDO_NO_VALUE. */
+void *rondo_emit_address(const rondo_emitter *emitter, uint32_t value);
+const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value);
+
+/* Adds a kernel. `code` is static; the arguments' values are copied (RONDO_ARGS). */
+RONDO_MUST_USE rondo_status rondo_emit_kernel(rondo_emitter *emitter, const rondo_kernel_options *code, rondo_grid grid,
+                                              const void *const *args, size_t arg_count);
+
+/* Adds a call that queues its own work on the stream, as library work does. It must queue the same work each time and
+ * take what it needs from `resources`, so that nothing is made ready while capturing (FW-2). user: `user_bytes` bytes,
+ * copied. */
+typedef rondo_status (*rondo_step_call)(rondo_resources *resources, rondo_stream *stream, const void *user);
+RONDO_MUST_USE rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const void *user,
+                                            size_t user_bytes);
+
+/* A cell on the device into which the operation's kernels say that an index is not in 0 .. bound - 1
+ * (rondo_check_index). It makes the run fail: the host looks at it when it waits (tensor/index_check.h). `input` is the
+ * operation's input that holds the indices. At most one an operation. */
+RONDO_MUST_USE rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound,
+                                                   void **out_cell);
+
+#endif

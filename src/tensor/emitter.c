@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * Emitting: operations become steps. A step's arguments are copied into one piece of memory: the list of addresses
+ * first, then the values, each at its alignment.
+ */
+#include "tensor/emitter.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+
+void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value) {
+  const rondo_place *place = &layout->places[value];
+  switch (place->block) {
+    case RONDO_BLOCK_NONE:
+      break;
+    case RONDO_BLOCK_PERSISTENT:
+      return compiled->persistent + place->offset;
+    case RONDO_BLOCK_ARENA:
+      return compiled->arena + place->offset;
+  }
+  return NULL;
+}
+
+void *rondo_emit_address(const rondo_emitter *emitter, uint32_t value) {
+  return value == RONDO_NO_VALUE ? NULL : rondo_layout_address(emitter->layout, emitter->compiled, value);
+}
+
+const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value) {
+  return value == RONDO_NO_VALUE ? NULL : rondo_program_shape(emitter->program, value);
+}
+
+static const rondo_operation *current(const rondo_emitter *emitter) {
+  return &emitter->program->operations.items[emitter->operation];
+}
+
+static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
+  rondo_compiled *compiled = emitter->compiled;
+  step->operator_name = current(emitter)->row->name;
+  step->operation = emitter->operation;
+  const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->steps, step);
+  if (status != RONDO_OK) rondo_release(&compiled->allocator, step->memory, step->memory_bytes, 1);
+  return status;
+}
+
+/* Bytes from the start of the arguments to the end of the last; offsets[i] is where argument i lies. */
+static size_t lay_out_arguments(const rondo_parameter *parameters, size_t count, size_t *offsets) {
+  size_t end = 0;
+  for (size_t i = 0; i < count; i++) {
+    offsets[i] = (end + parameters[i].alignment - 1) / parameters[i].alignment * parameters[i].alignment;
+    end = offsets[i] + parameters[i].bytes;
+  }
+  return end;
+}
+
+#define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
+
+static rondo_status copy_arguments(const rondo_allocator *allocator, const rondo_parameter *parameters,
+                                   const void *const *args, rondo_step *step) {
+  size_t offsets[RONDO_MAX_PARAMETERS];
+  size_t list_bytes = 0;
+  const size_t value_bytes = lay_out_arguments(parameters, step->arg_count, offsets);
+  const bool fits = rondo_checked_align(step->arg_count * sizeof *step->args, ARGUMENT_ALIGNMENT, &list_bytes);
+  assert(fits);
+  (void)fits;
+  step->memory_bytes = list_bytes + value_bytes;
+  RONDO_TRY(rondo_allocate_aligned(allocator, step->memory_bytes, 1, ARGUMENT_ALIGNMENT, &step->memory));
+  step->args = step->memory;
+  for (size_t i = 0; i < step->arg_count; i++) {
+    unsigned char *value = (unsigned char *)step->memory + list_bytes + offsets[i];
+    memcpy(value, args[i], parameters[i].bytes);
+    step->args[i] = value;
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_emit_kernel(rondo_emitter *emitter, const rondo_kernel_options *code, rondo_grid grid,
+                               const void *const *args, size_t arg_count) {
+  rondo_step step = {.grid = grid, .arg_count = arg_count};
+  size_t parameter_count = 0;
+  RONDO_TRY(rondo_resources_kernel(&emitter->compiled->resources, code, &step.kernel));
+  const rondo_parameter *parameters = rondo_kernel_parameters(step.kernel, &parameter_count);
+  assert(parameter_count == arg_count);
+  RONDO_TRY(copy_arguments(&emitter->compiled->allocator, parameters, args, &step));
+  emitter->compiled->info.kernels++;
+  return push_step(emitter, &step);
+}
+
+rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const void *user, size_t user_bytes) {
+  rondo_step step = {.call = call, .memory_bytes = user_bytes};
+  RONDO_TRY(rondo_allocate(&emitter->compiled->allocator, user_bytes, 1, &step.memory));
+  if (user_bytes > 0) memcpy(step.memory, user, user_bytes);
+  return push_step(emitter, &step);
+}
+
+rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound, void **out_cell) {
+  const rondo_operation *operation = current(emitter);
+  assert(operation->row->checks_indices);
+  const rondo_index_check check = {.operator_name = operation->row->name,
+                                   .operation = emitter->operation,
+                                   .input = operation->row->inputs[input],
+                                   .bound = bound};
+  return rondo_index_checks_add(&emitter->compiled->checks, &check, out_cell);
+}
+
+rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
+  rondo_emitter emitter = {.program = program, .layout = layout, .compiled = compiled};
+  for (size_t i = 0; i < layout->order_count; i++) {
+    emitter.operation = layout->order[i];
+    const rondo_operation *operation = current(&emitter);
+    if (operation->row->is_view) continue;
+    const rondo_status status = operation->row->emit(&emitter, operation);
+    if (status != RONDO_OK) {
+      return rondo_fail_context(status, "%s (operator %u of program '%s')", operation->row->name, emitter.operation,
+                                program->name);
+    }
+  }
+  return RONDO_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * The emitter itself: where an operator's emit writes its steps. Lives while a program is compiled.
+ */
+#ifndef RONDO_TENSOR_EMITTER_H
+#define RONDO_TENSOR_EMITTER_H
+
+#include "tensor/compiled.h"
+#include "tensor/layout.h"
+
+struct rondo_emitter {
+  const rondo_program *program;
+  const rondo_layout *layout;
+  rondo_compiled *compiled; /* its blocks are allocated */
+  uint32_t operation;       /* the one that is being emitted */
+};
+
+/* Emits all operations of the layout's order. */
+RONDO_MUST_USE rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *layout,
+                                           rondo_compiled *compiled);
+
+/* The address of a value in the compiled program's blocks; NULL when it lies in none. */
+void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value);
+
+#endif

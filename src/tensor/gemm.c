@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * Which product is used: found out once, kept for the life of the process. The library is never closed: other users of
+ * it in the process may hold its state.
+ */
+#include "tensor/gemm.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/dylib.h"
+#include "base/error.h"
+#include "base/logging.h"
+#include "base/options.h"
+
+/* The C interface to the BLAS ("Basic Linear Algebra Subprograms Technical Forum Standard", 2001, appendix B). */
+typedef void (*cblas_sgemm_function)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
+                                     const float *a, int a_stride, const float *b, int b_stride, float beta, float *c,
+                                     int c_stride);
+typedef void (*set_threads_function)(int threads);
+
+enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANSPOSE = 111, CBLAS_TRANSPOSE = 112 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static cblas_sgemm_function cblas_sgemm; /* written once, before any thread reads it */
+static rondo_dylib library;
+
+static void use_one_thread(const rondo_dylib *from) {
+  void *symbol = rondo_dylib_symbol(from, "openblas_set_num_threads");
+  set_threads_function set_threads = NULL;
+  if (symbol == NULL) return;
+  memcpy(&set_threads, &symbol, sizeof set_threads);
+  set_threads(1);
+}
+
+static bool use_library(const char *name, rondo_log_level level) {
+  if (rondo_dylib_open(&name, 1, &library) != RONDO_OK) {
+    rondo_log(level, "tensor", "no matrix products from %s: %s", name, rondo_last_error()->message);
+    return false;
+  }
+  void *symbol = rondo_dylib_symbol(&library, "cblas_sgemm");
+  if (symbol == NULL) {
+    rondo_log(level, "tensor", "no matrix products from %s: it has no cblas_sgemm", library.path);
+    rondo_dylib_close(&library);
+    return false;
+  }
+  memcpy(&cblas_sgemm, &symbol, sizeof cblas_sgemm);
+  use_one_thread(&library);
+  return true;
+}
+
+static void find_library(void) {
+  static const char *const usual[] = {"libopenblas.so.0", "libcblas.so.3", "libblas.so.3"};
+  const char *asked = rondo_option_text(RONDO_OPTION_CBLAS_LIBRARY);
+  if (strcmp(asked, "none") == 0) return;
+  if (asked[0] != '\0' && use_library(asked, RONDO_LOG_WARNING)) return;
+  for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+    if (use_library(usual[i], RONDO_LOG_DEBUG)) return;
+  }
+}
+
+/* A library that is not there is no error of the call that looked for it. */
+static void find_library_quietly(void) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  find_library();
+  rondo_status_ignore(rondo_error_raise(&before), "it is the error from before that is put back");
+}
+
+void rondo_gemm_prepare(void) {
+  const int failed = pthread_once(&once, find_library_quietly);
+  (void)failed; /* it has no errors but those of a wrong argument */
+}
+
+const char *rondo_gemm_library(void) { return cblas_sgemm == NULL ? "" : library.path; }
+
+static bool fits_int(size_t value) { return value <= INT_MAX; }
+
+void rondo_gemm_run(const rondo_gemm *gemm) {
+  const bool fits = fits_int(gemm->m) && fits_int(gemm->n) && fits_int(gemm->k) && fits_int(gemm->a_stride) &&
+                    fits_int(gemm->b_stride) && fits_int(gemm->c_stride);
+  if (cblas_sgemm == NULL || !fits) {
+    rondo_gemm_plain(gemm);
+    return;
+  }
+  cblas_sgemm(CBLAS_ROW_MAJOR, gemm->transpose_a ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE,
+              gemm->transpose_b ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE, (int)gemm->m, (int)gemm->n, (int)gemm->k, 1.0f,
+              gemm->a, (int)gemm->a_stride, gemm->b, (int)gemm->b_stride, gemm->accumulate ? 1.0f : 0.0f, gemm->c,
+              (int)gemm->c_stride);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products of one tile, on the calling thread: through CBLAS when a library with cblas_sgemm is found, in plain
+ * C otherwise. Which of the two is settled once a process, so that all products of it are made alike.
+ */
+#ifndef RONDO_TENSOR_GEMM_H
+#define RONDO_TENSOR_GEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <rondo/status.h>
+
+/* c [m, n] = a' · b', or c + a' · b' when `accumulate`, row by row: a' [m, k] is a, or a transposed when a is stored as
+ * [k, m]; b' [k, n] is b, or b stored as [n, k]. A stride is the elements from one stored row to the next. */
+typedef struct rondo_gemm {
+  bool transpose_a, transpose_b, accumulate;
+  size_t m, n, k;
+  const float *a, *b;
+  float *c;
+  size_t a_stride, b_stride, c_stride;
+} rondo_gemm;
+
+/* Looks for the library named by RONDO_CBLAS_LIBRARY ("none": plain C), then for libopenblas.so.0, libcblas.so.3 and
+ * libblas.so.3, and tells OpenBLAS to use one thread. Later calls do nothing. A library that was asked for by name and
+ * cannot be had is said through the log. Thread-safe. */
+void rondo_gemm_prepare(void);
+
+/* The path of the library in use, "" for plain C; after rondo_gemm_prepare. */
+const char *rondo_gemm_library(void);
+
+/* After rondo_gemm_prepare. Any thread. */
+void rondo_gemm_run(const rondo_gemm *gemm);
+
+/* Plain C: blocked, the oracle of the other. */
+void rondo_gemm_plain(const rondo_gemm *gemm);
+
+#endif

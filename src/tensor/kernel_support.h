@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * What the operators' CPU kernels share: how work is cut into blocks, and how a wrong index is told.
+ *
+ * The cut depends on the shape alone and a kernel treats each block by itself, so results do not depend on the number
+ * of workers. Inner loops run over a fixed number of lanes, so that compilers vectorise them at -O2.
+ */
+#ifndef RONDO_TENSOR_KERNEL_SUPPORT_H
+#define RONDO_TENSOR_KERNEL_SUPPORT_H
+
+#include <stdatomic.h>
+
+#include <rondo/kernel.h>
+
+#define RONDO_LANES 16
+
+/* The value of parameter `index` of a kernel whose arguments are called args. */
+#define RONDO_ARG(type, index) (*(type const *)args[index])
+
+/* Elements of a block of cheap elementwise work: some microseconds. */
+#define RONDO_ELEMENTWISE_GRAIN 8192
+
+/* As many blocks as `count` things give at `grain` (at least 1) to a block, at most 4096. */
+static inline rondo_grid rondo_grid_for(size_t count, size_t grain) {
+  const size_t blocks = count / grain + (count % grain != 0);
+  return (rondo_grid){.x = blocks > 4096 ? 4096 : (uint32_t)blocks};
+}
+
+typedef struct rondo_span {
+  size_t first, last; /* first <= i < last */
+} rondo_span;
+
+/* The share of `block` in `count` things. All shares but the last are equal, and multiples of `unit`. */
+static inline rondo_span rondo_block_span(size_t block, rondo_blocks blocks, size_t count, size_t unit) {
+  const size_t units = count / unit + (count % unit != 0);
+  const size_t share = (units / blocks.grid.x + (units % blocks.grid.x != 0)) * unit;
+  const size_t first = block * share < count ? block * share : count;
+  return (rondo_span){first, count - first > share ? first + share : count};
+}
+
+/* True when 0 <= index < bound. Otherwise the cell keeps the wrong index of the lowest position, whatever the order in
+ * which blocks run: position plus one in the upper half, the index in the lower; 0 = none. */
+static inline bool rondo_check_index(_Atomic uint64_t *cell, size_t position, int32_t index, size_t bound) {
+  if (index >= 0 && (size_t)index < bound) return true;
+  const uint64_t place = position < UINT32_MAX - 1 ? position + 1 : UINT32_MAX;
+  const uint64_t mine = place << 32 | (uint32_t)index;
+  uint64_t held = atomic_load_explicit(cell, memory_order_relaxed);
+  while ((held == 0 || mine < held) &&
+         !atomic_compare_exchange_weak_explicit(cell, &held, mine, memory_order_relaxed, memory_order_relaxed)) {
+  }
+  return false;
+}
+
+#endif

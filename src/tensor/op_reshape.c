@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * reshape: the same bytes under another shape (attributes: sizes). A view: nothing runs.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "tensor/operators.h"
+#include "tensor/program_internal.h"
+#include "tensor/shape.h"
+
+static rondo_status infer_reshape(const rondo_program *program, const rondo_operation *operation,
+                                  rondo_shape *results) {
+  const rondo_attributes *attributes = &operation->attributes;
+  const rondo_shape *value = rondo_operation_input(program, operation, 0);
+  RONDO_TRY(rondo_shape_make("reshape", value->type, attributes->sizes, attributes->size_count, &results[0]));
+  if (rondo_shape_elements(value) == rondo_shape_elements(&results[0])) return RONDO_OK;
+  char text[RONDO_SHAPE_TEXT];
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s has %zu elements, the value has %zu",
+                              rondo_shape_text(text, &results[0]), rondo_shape_elements(&results[0]),
+                              rondo_shape_elements(value));
+}
+
+static rondo_attributes shape_attributes(const size_t *dims, size_t rank) {
+  rondo_attributes attributes = {.size_count = (uint32_t)rank};
+  if (rank > 0) memcpy(attributes.sizes, dims, rank * sizeof *dims);
+  return attributes;
+}
+
+static rondo_status differentiate_reshape(rondo_program *program, const rondo_operation *operation,
+                                          const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_shape *value = rondo_operation_input(program, operation, 0);
+  const rondo_attributes attributes = shape_attributes(value->dims, value->rank);
+  return rondo_program_add(program, &rondo_operator_reshape, &result_gradients[0], 1, &attributes, &input_gradients[0]);
+}
+
+const rondo_operator rondo_operator_reshape = {.name = "reshape",
+                                               .inputs = {"value"},
+                                               .required = 1,
+                                               .result_count = 1,
+                                               .is_view = true,
+                                               .infer = infer_reshape,
+                                               .differentiate = differentiate_reshape};
+
+rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
+                              rondo_value *out_value) {
+  if (out_value != NULL) *out_value = (rondo_value){0};
+  if (shape == NULL && rank > 0) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "reshape: shape is NULL");
+  }
+  if (rank > RONDO_MAX_DIMENSIONS) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "reshape: %zu dimensions; the most is %d", rank,
+                      RONDO_MAX_DIMENSIONS);
+  }
+  const rondo_attributes attributes = shape_attributes(shape, rank);
+  return rondo_program_apply(program, &rondo_operator_reshape, &value, 1, &attributes, out_value);
+}

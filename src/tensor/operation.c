@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * Adding operators to a program: inputs checked, shapes inferred, results made; and the messages about them.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "tensor/program_internal.h"
+#include "tensor/shape.h"
+
+#define CALL_TEXT 512
+
+const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
+                                         uint32_t input) {
+  const uint32_t value = operation->inputs[input];
+  return value == RONDO_NO_VALUE ? NULL : rondo_program_shape(program, value);
+}
+
+/* Messages --------------------------------------------------------------------------------------------------------- */
+
+static void add_text(char buffer[CALL_TEXT], const char *format, ...) RONDO_PRINTF(2, 3);
+
+static void add_text(char buffer[CALL_TEXT], const char *format, ...) {
+  const size_t used = strlen(buffer);
+  if (CALL_TEXT - used < 8) return;
+  va_list arguments;
+  va_start(arguments, format);
+  (void)rondo_format_cut(buffer + used, CALL_TEXT - used, format, arguments);
+  va_end(arguments);
+}
+
+/* "'x' [64, 512]", or "result of tanh (operator 4) [64, 512]". */
+static void add_value(char buffer[CALL_TEXT], const rondo_program *program, uint32_t index) {
+  const rondo_program_value *value = &program->values.items[index];
+  char shape[RONDO_SHAPE_TEXT];
+  (void)rondo_shape_text(shape, &value->shape);
+  if (value->kind == RONDO_VALUE_RESULT) {
+    add_text(buffer, "result of %s (operator %u) %s", program->operations.items[value->operation].row->name,
+             value->operation, shape);
+  } else if (value->kind == RONDO_VALUE_CONSTANT) {
+    add_text(buffer, "constant %g", (double)value->initial);
+  } else {
+    add_text(buffer, "'%s' %s", value->name, shape);
+  }
+}
+
+static void describe_operation(const rondo_program *program, const rondo_operation *operation, char buffer[CALL_TEXT]) {
+  buffer[0] = '\0';
+  add_text(buffer, "%s(", operation->row->name);
+  const uint32_t count = rondo_operator_input_count(operation->row);
+  for (uint32_t i = 0; i < count; i++) {
+    if (operation->inputs[i] == RONDO_NO_VALUE) continue;
+    add_text(buffer, "%s%s ", i == 0 ? "" : ", ", operation->row->inputs[i]);
+    add_value(buffer, program, operation->inputs[i]);
+  }
+  add_text(buffer, ")");
+}
+
+rondo_status rondo_fail_operation(const rondo_program *program, const rondo_operation *operation, rondo_reason reason,
+                                  const char *format, ...) {
+  char call[CALL_TEXT];
+  char message[CALL_TEXT];
+  describe_operation(program, operation, call);
+  va_list arguments;
+  va_start(arguments, format);
+  (void)rondo_format_cut(message, sizeof message, format, arguments);
+  va_end(arguments);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: %s", call, message);
+}
+
+rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                                 rondo_type type, uint32_t rank) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  const char *name = operation->row->inputs[input];
+  if (shape->type != type) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "%s must be %s, not %s", name,
+                                rondo_type_name(type), rondo_type_name(shape->type));
+  }
+  if (rank != RONDO_ANY_RANK && shape->rank != rank) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must have %u dimensions, not %u", name,
+                                rank, shape->rank);
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation, uint32_t a,
+                                      uint32_t b) {
+  const rondo_shape *x = rondo_operation_input(program, operation, a);
+  const rondo_shape *y = rondo_operation_input(program, operation, b);
+  if (rondo_shape_same(x, y)) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s and %s must have one type and shape",
+                              operation->row->inputs[a], operation->row->inputs[b]);
+}
+
+/* Adding ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status infer(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  memset(results, 0, RONDO_MAX_RESULTS * sizeof *results);
+  RONDO_TRY(operation->row->infer(program, operation, results));
+  for (uint32_t i = 0; i < operation->row->result_count; i++) {
+    const rondo_shape made = results[i];
+    RONDO_TRY(rondo_shape_make(operation->row->name, made.type, made.dims, made.rank, &results[i]));
+  }
+  return RONDO_OK;
+}
+
+/* Room for the operation and its results, so that adding them cannot fail half way. */
+static rondo_status make_room(rondo_program *program, uint32_t results) {
+  if (program->values.count + results >= RONDO_NO_VALUE - 1) {
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "program '%s' has %zu values, which is the most",
+                      program->name, program->values.count);
+  }
+  const rondo_allocator *allocator = &program->allocator;
+  if (program->values.capacity < program->values.count + results) {
+    RONDO_TRY(rondo_array_reserve(allocator, &program->values, 2 * program->values.count + results));
+  }
+  if (program->operations.capacity < program->operations.count + 1) {
+    RONDO_TRY(rondo_array_reserve(allocator, &program->operations, 2 * program->operations.count + 1));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row, const uint32_t *inputs,
+                               uint32_t count, const rondo_attributes *attributes, uint32_t *out_results) {
+  rondo_operation operation = {.row = row};
+  rondo_shape shapes[RONDO_MAX_RESULTS];
+  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) operation.inputs[i] = i < count ? inputs[i] : RONDO_NO_VALUE;
+  for (uint32_t i = 0; i < RONDO_MAX_RESULTS; i++) operation.results[i] = RONDO_NO_VALUE;
+  if (attributes != NULL) operation.attributes = *attributes;
+  RONDO_TRY(infer(program, &operation, shapes));
+  RONDO_TRY(make_room(program, row->result_count));
+  for (uint32_t i = 0; i < row->result_count; i++) {
+    operation.results[i] = (uint32_t)program->values.count;
+    program->values.items[program->values.count++] =
+        (rondo_program_value){.kind = RONDO_VALUE_RESULT,
+                              .shape = shapes[i],
+                              .operation = (uint32_t)program->operations.count,
+                              .view_of = row->is_view ? operation.inputs[0] : RONDO_NO_VALUE};
+    if (out_results != NULL) out_results[i] = operation.results[i];
+  }
+  program->operations.items[program->operations.count++] = operation;
+  return RONDO_OK;
+}
+
+rondo_status rondo_program_apply(rondo_program *program, const rondo_operator *row, const rondo_value *inputs,
+                                 uint32_t count, const rondo_attributes *attributes, rondo_value *out_value) {
+  if (out_value == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: out_value is NULL", row->name);
+  }
+  *out_value = (rondo_value){0};
+  if (program == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: program is NULL", row->name);
+  }
+  uint32_t indices[RONDO_MAX_OPERANDS];
+  for (uint32_t i = 0; i < count; i++) {
+    indices[i] = RONDO_NO_VALUE;
+    if (i >= row->required && inputs[i].id == 0) continue;
+    RONDO_TRY(rondo_program_resolve(program, inputs[i], row->name, row->inputs[i], &indices[i]));
+  }
+  uint32_t results[RONDO_MAX_RESULTS];
+  RONDO_TRY(rondo_program_add(program, row, indices, count, attributes, results));
+  *out_value = rondo_program_tag(program, results[0]);
+  return RONDO_OK;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * What an operator is: one row of the table, in a file of its own. A new operator is one file op_<name>.c that defines
+ * `const rondo_operator rondo_operator_<name>` and its public function, one line in operators.h, a plain C reference
+ * and a test. Gradient and update operators are rows like all others; they only have no public function.
+ *
+ * Rows are constant. The functions of a row are called by one thread at a time for one program.
+ */
+#ifndef RONDO_TENSOR_OPERATOR_H
+#define RONDO_TENSOR_OPERATOR_H
+
+#include <rondo/program.h>
+
+#define RONDO_MAX_OPERANDS 8
+#define RONDO_MAX_RESULTS 4
+#define RONDO_NO_VALUE UINT32_MAX
+
+typedef struct rondo_operator rondo_operator;
+typedef struct rondo_emitter rondo_emitter;
+
+/* Type and shape of a value. Dimensions past the rank are 0. */
+typedef struct rondo_shape {
+  rondo_type type;
+  uint32_t rank;
+  size_t dims[RONDO_MAX_DIMENSIONS];
+} rondo_shape;
+
+/* What an operator is told beside its inputs; each operator gives the fields its own meaning, in its file. */
+typedef struct rondo_attributes {
+  size_t sizes[RONDO_MAX_DIMENSIONS];
+  uint32_t size_count;
+  float numbers[3];
+  bool flags[2];
+} rondo_attributes;
+
+/* An operator applied in a program. Inputs and results are indices of the program's values. */
+typedef struct rondo_operation {
+  const rondo_operator *row;
+  uint32_t inputs[RONDO_MAX_OPERANDS]; /* RONDO_NO_VALUE where an optional one is left out, and past the last */
+  uint32_t results[RONDO_MAX_RESULTS];
+  rondo_attributes attributes;
+} rondo_operation;
+
+struct rondo_operator {
+  const char *name;
+  const char *inputs[RONDO_MAX_OPERANDS]; /* what messages call them, up to the first NULL */
+  uint32_t required;                      /* so many of the inputs; the rest may be left out */
+  uint32_t result_count;
+  uint32_t updates;    /* bit i: input i, a state, is changed in place. Such operators run behind all others */
+  bool is_view;        /* the result shows the bytes of the first input; nothing runs */
+  bool checks_indices; /* its emit calls rondo_emit_index_check, once */
+
+  /* Checks types and shapes of the inputs and gives those of the results. Errors: rondo_fail_operation. */
+  rondo_status (*infer)(const rondo_program *program, const rondo_operation *operation, rondo_shape *results);
+
+  /* Adds the operators that compute the gradients of the inputs, from those of the results; RONDO_NO_VALUE stands for a
+   * gradient of zeros, in both. `operation` is the caller's copy. NULL: the operator has no gradient. */
+  rondo_status (*differentiate)(rondo_program *program, const rondo_operation *operation,
+                                const uint32_t *result_gradients, uint32_t *input_gradients);
+
+  /* Says what runs: kernels and calls (tensor/emit.h). NULL for views. */
+  rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *operation);
+};
+
+/* The table; *out_count rows. */
+const rondo_operator *const *rondo_operator_table(size_t *out_count);
+
+/* Inputs of a row, required and optional. */
+uint32_t rondo_operator_input_count(const rondo_operator *row);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * The list of operators, one line each; operator_table.c makes the table of it.
+ */
+#ifndef RONDO_TENSOR_OPERATORS_H
+#define RONDO_TENSOR_OPERATORS_H
+
+#include "tensor/operator.h"
+
+#define RONDO_OPERATORS(ROW)  \
+  ROW(embedding)              \
+  ROW(embedding_gradient)     \
+  ROW(reshape)                \
+  ROW(matmul)                 \
+  ROW(column_sum)             \
+  ROW(tanh)                   \
+  ROW(tanh_gradient)          \
+  ROW(softmax)                \
+  ROW(softmax_gradient)       \
+  ROW(cross_entropy)          \
+  ROW(cross_entropy_gradient) \
+  ROW(add)                    \
+  ROW(zeros)                  \
+  ROW(sgd)                    \
+  ROW(sgd_momentum)           \
+  ROW(adam_step)              \
+  ROW(adam)
+
+#define RONDO_DECLARE_OPERATOR(name) extern const rondo_operator rondo_operator_##name;
+RONDO_OPERATORS(RONDO_DECLARE_OPERATOR)
+#undef RONDO_DECLARE_OPERATOR
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * A program's inside: values and operations, append only. An operation's inputs stand before it, so the order of adding
+ * is an order of execution. A value's public tag carries the program's serial in its upper half and its index plus one
+ * in the lower, so that a tag of another program is found out.
+ *
+ * A public call that fails half way rolls the program back to where it stood (rondo_program_mark), so that nothing of
+ * it is left. Thread-compatible; serials come from a process-wide atomic.
+ */
+#ifndef RONDO_TENSOR_PROGRAM_INTERNAL_H
+#define RONDO_TENSOR_PROGRAM_INTERNAL_H
+
+#include "base/array.h"
+#include "base/error.h"
+#include "tensor/operator.h"
+
+typedef enum rondo_value_kind {
+  RONDO_VALUE_INPUT,
+  RONDO_VALUE_STATE,
+  RONDO_VALUE_CELL,
+  RONDO_VALUE_CONSTANT, /* a scalar that nobody changes: a cell without a name */
+  RONDO_VALUE_RESULT
+} rondo_value_kind;
+
+typedef struct rondo_program_value {
+  rondo_value_kind kind;
+  rondo_shape shape;
+  char *name;         /* inputs, states and cells; else NULL */
+  float initial;      /* cells and constants */
+  bool trained;       /* a state that an optimizer updates */
+  uint32_t operation; /* results: the one that computes it */
+  uint32_t view_of;   /* the value whose bytes it shows; RONDO_NO_VALUE: its own */
+} rondo_program_value;
+
+typedef struct rondo_named_output {
+  char *name;
+  uint32_t value;
+} rondo_named_output;
+
+struct rondo_program {
+  rondo_allocator allocator;
+  char *name;
+  uint32_t serial;
+  bool has_optimizer;
+  RONDO_ARRAY(rondo_program_value) values;
+  RONDO_ARRAY(rondo_operation) operations;
+  RONDO_ARRAY(rondo_named_output) outputs;
+};
+
+/* Values ----------------------------------------------------------------------------------------------------------- */
+
+/* The index of a tag, checked; `call` and `what` start the message. */
+RONDO_MUST_USE rondo_status rondo_program_resolve(const rondo_program *program, rondo_value value, const char *call,
+                                                  const char *what, uint32_t *out_index);
+rondo_value rondo_program_tag(const rondo_program *program, uint32_t index);
+const rondo_shape *rondo_program_shape(const rondo_program *program, uint32_t index);
+
+/* A scalar constant, F32. */
+RONDO_MUST_USE rondo_status rondo_program_constant(rondo_program *program, float number, uint32_t *out_index);
+
+/* A state, cell or input without the front's checks of the out-parameter; names and shapes are checked here. */
+RONDO_MUST_USE rondo_status rondo_program_declare(rondo_program *program, rondo_value_kind kind, const char *name,
+                                                  const rondo_shape *shape, float initial, uint32_t *out_index);
+
+/* Operations ------------------------------------------------------------------------------------------------------- */
+
+/* Adds an operator; inputs past `count` are left out. attributes may be NULL. out_results has room for the row's
+ * results, or is NULL. */
+RONDO_MUST_USE rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row, const uint32_t *inputs,
+                                              uint32_t count, const rondo_attributes *attributes,
+                                              uint32_t *out_results);
+
+/* The body of every public operator: resolves the tags (zero tags are inputs left out), adds, tags the first result. */
+RONDO_MUST_USE rondo_status rondo_program_apply(rondo_program *program, const rondo_operator *row,
+                                                const rondo_value *inputs, uint32_t count,
+                                                const rondo_attributes *attributes, rondo_value *out_value);
+
+/* INVALID_ARGUMENT: "matmul(a 'x' [64, 512], b 'w' [500, 256]): " and the message. */
+rondo_status rondo_fail_operation(const rondo_program *program, const rondo_operation *operation, rondo_reason reason,
+                                  const char *format, ...) RONDO_PRINTF(4, 5);
+
+/* The shapes of an operation's inputs; NULL for one left out. */
+const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
+                                         uint32_t input);
+
+/* TYPE or SHAPE unless input `input` has this type, and this rank (RONDO_ANY_RANK: any). */
+#define RONDO_ANY_RANK UINT32_MAX
+RONDO_MUST_USE rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation,
+                                                uint32_t input, rondo_type type, uint32_t rank);
+/* SHAPE unless both inputs have the same shape. */
+RONDO_MUST_USE rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation,
+                                                     uint32_t a, uint32_t b);
+
+/* Undoing ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct rondo_program_mark {
+  size_t values, operations, outputs;
+} rondo_program_mark;
+
+rondo_program_mark rondo_program_get_mark(const rondo_program *program);
+void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark);
+
+/* Differentiation -------------------------------------------------------------------------------------------------- */
+
+/* As rondo_program_gradients, on indices: gradients[i] becomes the gradient of values[i]. Does not roll back. */
+RONDO_MUST_USE rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, const uint32_t *values,
+                                                        size_t count, uint32_t *gradients);
+
+/* Sets needed[v] for every value that `value` is computed from, itself among them. One entry a value, zeroed. */
+void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bool *needed);
+
+#endif

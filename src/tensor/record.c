@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * Warm-up and capture. While capturing, each call is looked at right after it (kernels of the library's own make
+ * nothing ready): the resources tell what was made ready late, the capture whether the call was refused something, and
+ * the graph whether it has gained memory nodes.
+ */
+#include "tensor/record.h"
+
+#include "base/error.h"
+
+/* Warm-up --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status explain_warm_up(rondo_status status) {
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  if (status != RONDO_INVALID_GRAPH || error.reason != RONDO_REASON_NO_FUNCTION) return status;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NO_FUNCTION, "an operator has no kernel for this device: %s",
+                    error.message);
+}
+
+rondo_status rondo_warm_up(rondo_compiled *compiled) {
+  for (size_t i = 0; i < compiled->steps.count; i++) {
+    const rondo_status status = rondo_compiled_play(compiled, &compiled->steps.items[i]);
+    if (status != RONDO_OK) return explain_warm_up(status);
+  }
+  return rondo_stream_synchronize(compiled->stream);
+}
+
+/* Capture --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_unprepared(const rondo_compiled *compiled, const rondo_step *step, const char *what) {
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_UNPREPARED,
+                    "%s (operator %u of program '%s') did while capturing what the warm-up should have done: %s",
+                    step->operator_name, step->operation, compiled->name, what);
+}
+
+/* The first alloc or free node from the `seen`-th on, into *out; its kind is 0 when there is none. */
+static rondo_status find_memory_node(const rondo_compiled *compiled, rondo_graph *graph, size_t seen,
+                                     rondo_node_params *out) {
+  size_t count = 0;
+  rondo_node *nodes = NULL;
+  *out = (rondo_node_params){0};
+  RONDO_TRY(rondo_graph_nodes(graph, NULL, &count));
+  const size_t room = count;
+  RONDO_TRY(rondo_allocate(&compiled->allocator, room, sizeof *nodes, (void **)&nodes));
+  rondo_status status = rondo_graph_nodes(graph, nodes, &count);
+  for (size_t i = seen; i < count && status == RONDO_OK; i++) {
+    rondo_node_params params;
+    status = rondo_graph_get_params(graph, nodes[i], &params);
+    if (status == RONDO_OK && (params.kind == RONDO_NODE_ALLOC || params.kind == RONDO_NODE_FREE)) {
+      *out = params;
+      break;
+    }
+  }
+  rondo_release(&compiled->allocator, nodes, room, sizeof *nodes);
+  return status;
+}
+
+static rondo_status check_graph(const rondo_compiled *compiled, const rondo_step *step, rondo_graph *graph,
+                                size_t seen) {
+  rondo_node_params found;
+  RONDO_TRY(find_memory_node(compiled, graph, seen, &found));
+  if (found.kind == RONDO_NODE_FREE) return fail_unprepared(compiled, step, "memory was freed");
+  if (found.kind != RONDO_NODE_ALLOC) return RONDO_OK;
+  char size[RONDO_SIZE_TEXT];
+  const rondo_alloc_node *alloc = &found.as.alloc;
+  rondo_status_ignore(fail_unprepared(compiled, step, "memory was allocated"), "the next line adds to it and returns");
+  return rondo_fail_context(RONDO_INVALID_STATE, "allocation '%s' (%s)", alloc->name == NULL ? "" : alloc->name,
+                            rondo_size_text(size, alloc->bytes));
+}
+
+/* Plays one call into the capture and looks at what it did. */
+static rondo_status capture_call(rondo_compiled *compiled, const rondo_step *step) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  size_t seen = 0;
+  RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
+  RONDO_TRY(rondo_graph_nodes(info.graph, NULL, &seen));
+  const rondo_status status = rondo_compiled_play(compiled, step);
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
+  if (info.state != RONDO_CAPTURE_ACTIVE) return fail_unprepared(compiled, step, error.message);
+  if (status != RONDO_OK) return status;
+  if (compiled->resources.late[0] != '\0') return fail_unprepared(compiled, step, compiled->resources.late);
+  return check_graph(compiled, step, info.graph, seen);
+}
+
+static rondo_status capture_steps(rondo_compiled *compiled) {
+  for (size_t i = 0; i < compiled->steps.count; i++) {
+    const rondo_step *step = &compiled->steps.items[i];
+    RONDO_TRY(step->kernel != NULL ? rondo_compiled_play(compiled, step) : capture_call(compiled, step));
+  }
+  return RONDO_OK;
+}
+
+/* Ends the capture also when the steps failed, and tells their failure then. */
+static rondo_status capture(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_capture_begin(compiled->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  compiled->resources.capturing = true;
+  const rondo_status status = capture_steps(compiled);
+  compiled->resources.capturing = false;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  const rondo_status ended = rondo_capture_end(compiled->stream, &compiled->graph);
+  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+}
+
+rondo_status rondo_record(rondo_compiled *compiled) {
+  rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL;
+  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
+  const rondo_status status = capture(compiled);
+  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
+  if (status != RONDO_OK) return status;
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = compiled->stream};
+  return rondo_instantiate(compiled->graph, &options, &compiled->exec);
+}

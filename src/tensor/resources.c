@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels of a compiled program, one for each piece of code, found by the code's address: codes are static.
+ */
+#include "tensor/resources.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device) {
+  *resources = (rondo_resources){.allocator = *allocator, .device = device};
+}
+
+void rondo_resources_deinit(rondo_resources *resources) {
+  for (size_t i = 0; i < resources->kernels.count; i++) rondo_kernel_destroy(resources->kernels.items[i].kernel);
+  rondo_array_free(&resources->allocator, &resources->kernels);
+}
+
+static void note_late(rondo_resources *resources, const char *kind, const char *name) {
+  const size_t used = strlen(resources->late);
+  (void)snprintf(resources->late + used, sizeof resources->late - used, "%s%s '%s'", used == 0 ? "" : ", ", kind, name);
+}
+
+rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kernel_options *code,
+                                    rondo_kernel **out_kernel) {
+  *out_kernel = NULL;
+  for (size_t i = 0; i < resources->kernels.count; i++) {
+    if (resources->kernels.items[i].code != code) continue;
+    *out_kernel = resources->kernels.items[i].kernel;
+    return RONDO_OK;
+  }
+  if (resources->capturing) note_late(resources, "kernel", code->name);
+  rondo_ready_kernel ready = {.code = code};
+  RONDO_TRY(rondo_kernel_create(resources->device, code, &ready.kernel));
+  const rondo_status status = rondo_array_push(&resources->allocator, &resources->kernels, &ready);
+  if (status != RONDO_OK) {
+    rondo_kernel_destroy(ready.kernel);
+    return status;
+  }
+  *out_kernel = ready.kernel;
+  return RONDO_OK;
+}

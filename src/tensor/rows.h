@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Reductions over one row, in lanes of partial results that are joined in a fixed order: the same on every machine and
+ * for every number of workers.
+ */
+#ifndef RONDO_TENSOR_ROWS_H
+#define RONDO_TENSOR_ROWS_H
+
+#include "tensor/elementary.h"
+#include "tensor/kernel_support.h"
+
+/* Rows of a block: so many that it has some thousand elements. */
+static inline size_t rondo_row_grain(size_t columns) { return 4096 / columns + 1; }
+
+/* NaN anywhere makes the sum of exponentials NaN, so it may get lost here. */
+static inline float rondo_row_max(const float *x, size_t count) {
+  float most[RONDO_LANES];
+  for (size_t lane = 0; lane < RONDO_LANES; lane++) most[lane] = x[lane < count ? lane : 0];
+  for (size_t i = RONDO_LANES; i < count; i++) {
+    float *slot = &most[i % RONDO_LANES];
+    if (x[i] > *slot) *slot = x[i];
+  }
+  for (size_t lane = 1; lane < RONDO_LANES; lane++) {
+    if (most[lane] > most[0]) most[0] = most[lane];
+  }
+  return most[0];
+}
+
+static inline float rondo_join_lanes(const float *sums) {
+  float total = 0;
+  for (size_t lane = 0; lane < RONDO_LANES; lane++) total += sums[lane];
+  return total;
+}
+
+/* The sum of exp(x[i] - most), where most is the row's maximum. */
+static inline float rondo_row_exp_sum(const float *x, float most, size_t count) {
+  float sums[RONDO_LANES] = {0};
+  size_t i = 0;
+  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
+    for (size_t lane = 0; lane < RONDO_LANES; lane++) sums[lane] += rondo_exp_negative(x[i + lane] - most);
+  }
+  for (size_t lane = 0; i < count; i++, lane++) sums[lane] += rondo_exp_negative(x[i] - most);
+  return rondo_join_lanes(sums);
+}
+
+/* y[i] = scale * exp(x[i] - most). */
+static inline void rondo_row_scaled_exp(const float *restrict x, float most, float scale, float *restrict y,
+                                        size_t count) {
+  size_t i = 0;
+  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
+    for (size_t lane = i; lane < i + RONDO_LANES; lane++) y[lane] = scale * rondo_exp_negative(x[lane] - most);
+  }
+  for (; i < count; i++) y[i] = scale * rondo_exp_negative(x[i] - most);
+}
+
+static inline float rondo_row_dot(const float *x, const float *y, size_t count) {
+  float sums[RONDO_LANES] = {0};
+  size_t i = 0;
+  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
+    for (size_t lane = 0; lane < RONDO_LANES; lane++) sums[lane] += x[i + lane] * y[i + lane];
+  }
+  for (size_t lane = 0; i < count; i++, lane++) sums[lane] += x[i] * y[i];
+  return rondo_join_lanes(sums);
+}
+
+#endif

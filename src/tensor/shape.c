@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Shapes of values.
+ */
+#include "tensor/shape.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/allocation.h"
+#include "base/error.h"
+
+const char *rondo_type_name(rondo_type type) {
+  switch (type) {
+    case RONDO_F32:
+      return "f32";
+    case RONDO_I32:
+      return "i32";
+  }
+  return "unknown";
+}
+
+size_t rondo_type_bytes(rondo_type type) {
+  switch (type) {
+    case RONDO_F32:
+      return sizeof(float);
+    case RONDO_I32:
+      return sizeof(int32_t);
+  }
+  return 0;
+}
+
+rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *dims, size_t rank, rondo_shape *out) {
+  if (rondo_type_bytes(type) == 0) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: type %d is none; use RONDO_F32 or RONDO_I32",
+                      what, (int)type);
+  }
+  if (rank > RONDO_MAX_DIMENSIONS) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; the most is %d", what, rank,
+                      RONDO_MAX_DIMENSIONS);
+  }
+  rondo_shape shape = {.type = type, .rank = (uint32_t)rank};
+  size_t bytes = rondo_type_bytes(type);
+  for (size_t i = 0; i < rank; i++) {
+    shape.dims[i] = dims[i];
+    if (dims[i] == 0) {
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: dimension %zu of %zu is 0; each is at least 1",
+                        what, i, rank);
+    }
+    if (!rondo_checked_multiply(bytes, dims[i], &bytes) || bytes > PTRDIFF_MAX / 2) {
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s: its bytes do not fit in %zu bits", what,
+                        8 * sizeof(size_t));
+    }
+  }
+  *out = shape;
+  return RONDO_OK;
+}
+
+rondo_shape rondo_shape_scalar(rondo_type type) { return (rondo_shape){.type = type}; }
+
+rondo_shape rondo_shape_vector(rondo_type type, size_t n) {
+  return (rondo_shape){.type = type, .rank = 1, .dims = {n}};
+}
+
+rondo_shape rondo_shape_matrix(rondo_type type, size_t m, size_t n) {
+  return (rondo_shape){.type = type, .rank = 2, .dims = {m, n}};
+}
+
+size_t rondo_shape_elements(const rondo_shape *shape) {
+  size_t elements = 1;
+  for (uint32_t i = 0; i < shape->rank; i++) elements *= shape->dims[i];
+  return elements;
+}
+
+size_t rondo_shape_bytes(const rondo_shape *shape) {
+  return rondo_shape_elements(shape) * rondo_type_bytes(shape->type);
+}
+
+size_t rondo_shape_last(const rondo_shape *shape) { return shape->rank == 0 ? 1 : shape->dims[shape->rank - 1]; }
+
+bool rondo_shape_same(const rondo_shape *a, const rondo_shape *b) {
+  return a->type == b->type && a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+}
+
+const char *rondo_shape_text(char buffer[RONDO_SHAPE_TEXT], const rondo_shape *shape) {
+  int used = snprintf(buffer, RONDO_SHAPE_TEXT, "[");
+  for (uint32_t i = 0; i < shape->rank; i++) {
+    used += snprintf(buffer + used, RONDO_SHAPE_TEXT - (size_t)used, i == 0 ? "%zu" : ", %zu", shape->dims[i]);
+  }
+  const char *type = shape->type == RONDO_F32 ? "" : " i32";
+  used += snprintf(buffer + used, RONDO_SHAPE_TEXT - (size_t)used, "]%s", type);
+  assert(used < RONDO_SHAPE_TEXT);
+  return buffer;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * Sets of named tensors in memory.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor/weights_internal.h"
+
+#define DATA_ALIGNMENT 64
+
+static rondo_status fail_null(const char *call) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: an argument is NULL", call);
+}
+
+/* Sets ------------------------------------------------------------------------------------------------------------ */
+
+rondo_status rondo_weights_create(const rondo_allocator *allocator, rondo_weights **out_weights) {
+  if (out_weights == NULL) return fail_null("rondo_weights_create");
+  *out_weights = NULL;
+  rondo_allocator resolved;
+  RONDO_TRY(rondo_allocator_resolve(allocator, &resolved));
+  rondo_weights *weights = NULL;
+  RONDO_TRY(rondo_allocate(&resolved, 1, sizeof *weights, (void **)&weights));
+  weights->allocator = resolved;
+  *out_weights = weights;
+  return RONDO_OK;
+}
+
+static void free_entry(const rondo_weights *weights, rondo_weights_entry *entry) {
+  rondo_release_text(&weights->allocator, entry->name);
+  rondo_release(&weights->allocator, entry->data, rondo_shape_bytes(&entry->shape), 1);
+}
+
+void rondo_weights_destroy(rondo_weights *weights) {
+  if (weights == NULL) return;
+  const rondo_allocator allocator = weights->allocator;
+  for (size_t i = 0; i < weights->entries.count; i++) free_entry(weights, &weights->entries.items[i]);
+  for (size_t i = 0; i < weights->metadata.count; i++) {
+    rondo_release_text(&allocator, weights->metadata.items[i].key);
+    rondo_release_text(&allocator, weights->metadata.items[i].value);
+  }
+  rondo_array_free(&allocator, &weights->entries);
+  rondo_array_free(&allocator, &weights->metadata);
+  rondo_release(&allocator, weights, 1, sizeof *weights);
+}
+
+/* Entries --------------------------------------------------------------------------------------------------------- */
+
+/* Names are written into JSON, where what is not UTF-8 would become something else (Unicode 15, table 3-7). */
+static bool is_utf8(const char *text) {
+  const unsigned char *at = (const unsigned char *)text;
+  while (*at != 0) {
+    const unsigned char lead = *at++;
+    const unsigned char first = *at;
+    if (lead < 0x80) continue;
+    if (lead < 0xc2 || lead > 0xf4) return false;
+    if ((lead == 0xe0 && first < 0xa0) || (lead == 0xed && first > 0x9f) || (lead == 0xf0 && first < 0x90) ||
+        (lead == 0xf4 && first > 0x8f)) {
+      return false;
+    }
+    for (int more = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3; more > 0; more--) {
+      if ((*at++ & 0xc0) != 0x80) return false;
+    }
+  }
+  return true;
+}
+
+static rondo_status check_name(const char *name) {
+  if (is_utf8(name) && strcmp(name, RONDO_METADATA_KEY) != 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MALFORMED,
+                    "'%s' cannot be a tensor's name: it must be UTF-8 and not " RONDO_METADATA_KEY, name);
+}
+
+rondo_status rondo_weights_append(rondo_weights *weights, const char *name, const rondo_shape *shape, void **out_data) {
+  const rondo_allocator *allocator = &weights->allocator;
+  rondo_weights_entry entry = {.shape = *shape};
+  RONDO_TRY(check_name(name));
+  RONDO_TRY(rondo_allocate_text(allocator, name, &entry.name));
+  rondo_status status = rondo_allocate_aligned(allocator, rondo_shape_bytes(shape), 1, DATA_ALIGNMENT, &entry.data);
+  if (status == RONDO_OK) status = rondo_array_push(allocator, &weights->entries, &entry);
+  if (status != RONDO_OK) {
+    free_entry(weights, &entry);
+    return status;
+  }
+  *out_data = entry.data;
+  return RONDO_OK;
+}
+
+static int compare_entries(const void *a, const void *b) {
+  return strcmp(((const rondo_weights_entry *)a)->name, ((const rondo_weights_entry *)b)->name);
+}
+
+void rondo_weights_sort(rondo_weights *weights) {
+  if (weights->entries.count < 2) return;
+  qsort(weights->entries.items, weights->entries.count, sizeof *weights->entries.items, compare_entries);
+}
+
+/* How many entries come before the name. */
+static size_t position_of(const rondo_weights *weights, const char *name) {
+  size_t low = 0;
+  size_t high = weights->entries.count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (strcmp(weights->entries.items[middle].name, name) < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name) {
+  const size_t at = position_of(weights, name);
+  if (at == weights->entries.count || strcmp(weights->entries.items[at].name, name) != 0) return NULL;
+  return &weights->entries.items[at];
+}
+
+static rondo_status fail_duplicate(const char *name) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "the weights have a tensor '%s' already",
+                    name);
+}
+
+rondo_status rondo_weights_move(rondo_weights *to, rondo_weights *from) {
+  for (size_t i = 0; i < from->entries.count; i++) {
+    const char *name = from->entries.items[i].name;
+    if (rondo_weights_look_up(to, name) != NULL) return fail_duplicate(name);
+  }
+  RONDO_TRY(rondo_array_reserve(&to->allocator, &to->entries, to->entries.count + from->entries.count));
+  for (size_t i = 0; i < from->entries.count; i++) to->entries.items[to->entries.count++] = from->entries.items[i];
+  from->entries.count = 0;
+  rondo_weights_sort(to);
+  return RONDO_OK;
+}
+
+rondo_status rondo_weights_add(rondo_weights *weights, const rondo_weight *weight) {
+  if (weights == NULL || weight == NULL || weight->name == NULL || weight->data == NULL) {
+    return fail_null("rondo_weights_add");
+  }
+  if (rondo_weights_look_up(weights, weight->name) != NULL) return fail_duplicate(weight->name);
+  rondo_shape shape;
+  rondo_status status = rondo_shape_make("rondo_weights_add", weight->type, weight->shape, weight->rank, &shape);
+  if (status != RONDO_OK) return rondo_fail_context(status, "'%s'", weight->name);
+  const size_t bytes = rondo_shape_bytes(&shape);
+  if (bytes != weight->bytes) {
+    char text[RONDO_SHAPE_TEXT];
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "rondo_weights_add: '%s' %s has %zu bytes, not %zu",
+                      weight->name, rondo_shape_text(text, &shape), bytes, weight->bytes);
+  }
+  void *data = NULL;
+  RONDO_TRY(rondo_weights_append(weights, weight->name, &shape, &data));
+  memcpy(data, weight->data, bytes);
+  rondo_weights_sort(weights);
+  return RONDO_OK;
+}
+
+static void describe_entry(const rondo_weights_entry *entry, rondo_weight *out) {
+  *out = (rondo_weight){.name = entry->name,
+                        .type = entry->shape.type,
+                        .rank = entry->shape.rank,
+                        .data = entry->data,
+                        .bytes = rondo_shape_bytes(&entry->shape)};
+  memcpy(out->shape, entry->shape.dims, sizeof out->shape);
+}
+
+rondo_status rondo_weights_at(const rondo_weights *weights, size_t index, rondo_weight *out_weight) {
+  if (weights == NULL || out_weight == NULL) return fail_null("rondo_weights_at");
+  if (index >= weights->entries.count) {
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "the weights have %zu tensors, so none at %zu",
+                      weights->entries.count, index);
+  }
+  describe_entry(&weights->entries.items[index], out_weight);
+  return RONDO_OK;
+}
+
+rondo_status rondo_weights_find(const rondo_weights *weights, const char *name, rondo_weight *out_weight) {
+  if (weights == NULL || name == NULL || out_weight == NULL) return fail_null("rondo_weights_find");
+  const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
+  if (entry == NULL) {
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor '%s' among their %zu",
+                      name, weights->entries.count);
+  }
+  describe_entry(entry, out_weight);
+  return RONDO_OK;
+}
+
+/* Metadata -------------------------------------------------------------------------------------------------------- */
+
+static size_t metadata_position(const rondo_weights *weights, const char *key) {
+  size_t at = 0;
+  while (at < weights->metadata.count && strcmp(weights->metadata.items[at].key, key) < 0) at++;
+  return at;
+}
+
+static bool metadata_is_at(const rondo_weights *weights, size_t at, const char *key) {
+  return at < weights->metadata.count && strcmp(weights->metadata.items[at].key, key) == 0;
+}
+
+static rondo_status insert_metadata(rondo_weights *weights, size_t at, const char *key, const char *value) {
+  rondo_weights_pair pair = {0};
+  rondo_status status = rondo_allocate_text(&weights->allocator, key, &pair.key);
+  if (status == RONDO_OK) status = rondo_allocate_text(&weights->allocator, value, &pair.value);
+  if (status == RONDO_OK) status = rondo_array_push(&weights->allocator, &weights->metadata, &pair);
+  if (status != RONDO_OK) {
+    rondo_release_text(&weights->allocator, pair.key);
+    rondo_release_text(&weights->allocator, pair.value);
+    return status;
+  }
+  rondo_weights_pair *items = weights->metadata.items;
+  memmove(items + at + 1, items + at, (weights->metadata.count - 1 - at) * sizeof *items);
+  items[at] = pair;
+  return RONDO_OK;
+}
+
+rondo_status rondo_weights_set_metadata(rondo_weights *weights, const char *key, const char *value) {
+  if (weights == NULL || key == NULL || value == NULL) return fail_null("rondo_weights_set_metadata");
+  if (!is_utf8(key) || !is_utf8(value)) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MALFORMED,
+                      "rondo_weights_set_metadata: key and value of '%s' must be UTF-8", key);
+  }
+  const size_t at = metadata_position(weights, key);
+  if (!metadata_is_at(weights, at, key)) return insert_metadata(weights, at, key, value);
+  char *copy = NULL;
+  RONDO_TRY(rondo_allocate_text(&weights->allocator, value, &copy));
+  rondo_release_text(&weights->allocator, weights->metadata.items[at].value);
+  weights->metadata.items[at].value = copy;
+  return RONDO_OK;
+}
+
+const char *rondo_weights_get_metadata(const rondo_weights *weights, const char *key) {
+  if (weights == NULL || key == NULL) return NULL;
+  const size_t at = metadata_position(weights, key);
+  return metadata_is_at(weights, at, key) ? weights->metadata.items[at].value : NULL;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * Feeds bytes to the safetensors reader. What it takes must be a set: sorted, each name once, each tensor with the
+ * bytes of its shape, all of them readable. What it refuses must leave nothing behind, and say why.
+ */
+#include <rondo/weights.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static volatile uint8_t sink; /* every byte is read */
+
+static void require(int holds) {
+  if (!holds) abort();
+}
+
+static size_t elements(const rondo_weight *weight) {
+  size_t count = 1;
+  for (size_t i = 0; i < weight->rank; i++) count *= weight->shape[i];
+  return count;
+}
+
+static void check_set(const rondo_weights *weights) {
+  rondo_weight weight;
+  rondo_weight found;
+  const char *before = NULL;
+  for (size_t i = 0; rondo_weights_at(weights, i, &weight) == RONDO_OK; i++) {
+    require(before == NULL || strcmp(before, weight.name) < 0);
+    require(weight.bytes == elements(&weight) * rondo_type_bytes(weight.type));
+    for (size_t k = 0; k < weight.bytes; k++) sink = ((const uint8_t *)weight.data)[k];
+    require(rondo_weights_find(weights, weight.name, &found) == RONDO_OK && found.data == weight.data);
+    before = weight.name;
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  rondo_weights *weights = NULL;
+  const rondo_status status = rondo_weights_parse(data, size, NULL, &weights);
+  if (status == RONDO_OK) {
+    check_set(weights);
+  } else {
+    require(weights == NULL && rondo_last_error()->message[0] != '\0');
+  }
+  rondo_weights_destroy(weights);
+  return 0;
+}

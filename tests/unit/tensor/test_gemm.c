@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products of a tile: plain C and CBLAS against the definition in double precision, for every way of storing,
+ * sizes around the edges of blocks, rows that are longer than the tile, and adding to what is there.
+ */
+#include "tensor/gemm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "unit/tensor/reference.h"
+
+enum { MOST = 40 * 300 };
+
+static float a[MOST], b[MOST], c[MOST];
+static double exact_a[MOST], exact_b[MOST], exact_c[MOST];
+
+static void fill(float *values, uint64_t seed) {
+  for (size_t i = 0; i < MOST; i++) values[i] = (float)test_random_below(&seed, 2001) / 1000.0f - 1.0f;
+}
+
+/* Stored rows to rows without what lies between them. */
+static void pack(const float *from, size_t rows, size_t columns, size_t stride, double *to) {
+  for (size_t i = 0; i < rows; i++) {
+    for (size_t j = 0; j < columns; j++) to[i * columns + j] = (double)from[i * stride + j];
+  }
+}
+
+static void check(const rondo_gemm *g, void (*multiply)(const rondo_gemm *)) {
+  const size_t m = g->m, n = g->n, k = g->k;
+  fill(c, 3);
+  float before[MOST];
+  memcpy(before, c, sizeof c);
+  pack(g->a, g->transpose_a ? k : m, g->transpose_a ? m : k, g->a_stride, exact_a);
+  pack(g->b, g->transpose_b ? n : k, g->transpose_b ? k : n, g->b_stride, exact_b);
+  reference_matmul(exact_a, exact_b, NULL, m, n, k, g->transpose_a, g->transpose_b, exact_c);
+  multiply(g);
+  for (size_t i = 0; i < MOST; i++) {
+    const size_t row = i / g->c_stride, column = i % g->c_stride;
+    const bool inside = row < m && column < n;
+    const double wanted =
+        !inside ? (double)before[i] : exact_c[row * n + column] + (g->accumulate ? (double)before[i] : 0.0);
+    if (fabs((double)c[i] - wanted) > 2e-5) {
+      fail_msg("%zu x %zu x %zu, element %zu: %.9g, not %.9g", m, n, k, i, (double)c[i], wanted);
+    }
+  }
+}
+
+static void check_all(void (*multiply)(const rondo_gemm *)) {
+  static const size_t sizes[][3] = {{1, 1, 1},  {4, 8, 1},   {3, 7, 5},   {5, 9, 17},   {12, 16, 40},
+                                    {1, 33, 9}, {33, 1, 13}, {8, 8, 256}, {6, 10, 257}, {37, 29, 100}};
+  fill(a, 1);
+  fill(b, 2);
+  for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+    for (unsigned way = 0; way < 16; way++) {
+      const size_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2], wider = (way & 8) != 0 ? 3 : 0;
+      rondo_gemm g = {.transpose_a = (way & 1) != 0,
+                      .transpose_b = (way & 2) != 0,
+                      .accumulate = (way & 4) != 0,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .a = a,
+                      .b = b,
+                      .c = c,
+                      .c_stride = n + wider};
+      g.a_stride = (g.transpose_a ? m : k) + wider;
+      g.b_stride = (g.transpose_b ? k : n) + wider;
+      check(&g, multiply);
+    }
+  }
+}
+
+static void test_plain_products(void **state) {
+  (void)state;
+  check_all(rondo_gemm_plain);
+}
+
+/* With the library that is in use here, which the message names; without one this is plain C again. */
+static void test_products_in_use(void **state) {
+  (void)state;
+  rondo_gemm_prepare();
+  rondo_gemm_prepare();
+  print_message("products from '%s'\n", rondo_gemm_library());
+  check_all(rondo_gemm_run);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_plain_products),
+      cmocka_unit_test(test_products_in_use),
+  };
+  return cmocka_run_group_tests_name("tensor/gemm", tests, NULL, NULL);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT
+ * Sets of weights and their files: what is written reads back, every file that is not one gets its own error, a failing
+ * allocator leaks nothing, and a save that fails leaves the old file whole.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <rondo/weights.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/rondo_test.h"
+
+/* Files ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct bytes {
+  unsigned char *data;
+  size_t count;
+} bytes;
+
+/* A safetensors file of a header and so many data bytes, all 7. The length field says `length`. */
+static bytes make_file(const char *header, uint64_t length, size_t data_bytes) {
+  const size_t header_bytes = strlen(header);
+  bytes file = {.count = 8 + header_bytes + data_bytes};
+  file.data = malloc(file.count);
+  assert_non_null(file.data);
+  for (size_t i = 0; i < 8; i++) file.data[i] = (unsigned char)(length >> (8 * i));
+  memcpy(file.data + 8, header, header_bytes);
+  memset(file.data + 8 + header_bytes, 7, data_bytes);
+  return file;
+}
+
+static bytes make_right_file(const char *header, size_t data_bytes) {
+  return make_file(header, strlen(header), data_bytes);
+}
+
+static char folder[] = "/tmp/rondo-weights-XXXXXX";
+
+static int make_folder(void **state) {
+  (void)state;
+  return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static const char *path_of(const char *name) {
+  static char path[512];
+  (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  DIR *open_folder = opendir(folder);
+  if (open_folder == NULL) return -1;
+  for (struct dirent *entry = readdir(open_folder); entry != NULL; entry = readdir(open_folder)) {
+    if (entry->d_name[0] != '.') unlink(path_of(entry->d_name));
+  }
+  closedir(open_folder);
+  return rmdir(folder);
+}
+
+#ifdef RONDO_HAVE_JANSSON
+static size_t count_files(void) {
+  DIR *open_folder = opendir(folder);
+  size_t count = 0;
+  assert_non_null(open_folder);
+  for (struct dirent *entry = readdir(open_folder); entry != NULL; entry = readdir(open_folder)) {
+    if (entry->d_name[0] != '.') count++;
+  }
+  closedir(open_folder);
+  return count;
+}
+
+static bytes read_file(const char *path) {
+  FILE *file = fopen(path, "rb");
+  bytes content = {.data = malloc(65536)};
+  assert_non_null(file);
+  assert_non_null(content.data);
+  content.count = fread(content.data, 1, 65536, file);
+  fclose(file);
+  return content;
+}
+
+static void write_file(const char *path, const void *data, size_t count) {
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(data, 1, count, file), count);
+  fclose(file);
+}
+#endif
+
+/* Sets ------------------------------------------------------------------------------------------------------------- */
+
+static const float matrix[6] = {1, -2, 3.5f, 1e-30f, 0, -0.0f};
+static const int32_t numbers[3] = {INT32_MIN, 0, INT32_MAX};
+static const float scalar = 0.1f;
+
+static rondo_status fill_sample(rondo_weights *weights) {
+  const rondo_weight b = {.name = "b", .type = RONDO_F32, .rank = 2, .shape = {2, 3}, .data = matrix, .bytes = 24};
+  const rondo_weight a = {.name = "a.step", .type = RONDO_I32, .rank = 1, .shape = {3}, .data = numbers, .bytes = 12};
+  const rondo_weight c = {.name = "c \"é\"", .type = RONDO_F32, .data = &scalar, .bytes = 4};
+  rondo_status status = rondo_weights_add(weights, &b);
+  if (status == RONDO_OK) status = rondo_weights_add(weights, &a);
+  if (status == RONDO_OK) status = rondo_weights_add(weights, &c);
+  if (status == RONDO_OK) status = rondo_weights_set_metadata(weights, "kind", "test");
+  if (status == RONDO_OK) status = rondo_weights_set_metadata(weights, "another", "first");
+  if (status == RONDO_OK) status = rondo_weights_set_metadata(weights, "another", "line\n\"quoted\"");
+  return status;
+}
+
+static rondo_weights *make_sample(void) {
+  rondo_weights *weights = NULL;
+  assert_ok(rondo_weights_create(NULL, &weights));
+  assert_ok(fill_sample(weights));
+  return weights;
+}
+
+static void assert_sample(const rondo_weights *weights) {
+  rondo_weight weight;
+  assert_ok(rondo_weights_at(weights, 0, &weight));
+  assert_string_equal(weight.name, "a.step");
+  assert_int_equal(weight.type, RONDO_I32);
+  assert_int_equal(weight.rank, 1);
+  assert_int_equal(weight.shape[0], 3);
+  assert_memory_equal(weight.data, numbers, sizeof numbers);
+  assert_ok(rondo_weights_find(weights, "b", &weight));
+  assert_int_equal(weight.type, RONDO_F32);
+  assert_int_equal(weight.rank, 2);
+  assert_int_equal(weight.shape[1], 3);
+  assert_int_equal(weight.bytes, 24);
+  assert_int_equal((uintptr_t)weight.data % 16, 0);
+  assert_memory_equal(weight.data, matrix, sizeof matrix);
+  assert_ok(rondo_weights_at(weights, 2, &weight));
+  assert_string_equal(weight.name, "c \"é\"");
+  assert_int_equal(weight.rank, 0);
+  assert_memory_equal(weight.data, &scalar, sizeof scalar);
+  assert_error(rondo_weights_at(weights, 3, &weight), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_weights_find(weights, "d", &weight), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_string_equal(rondo_weights_get_metadata(weights, "kind"), "test");
+  assert_string_equal(rondo_weights_get_metadata(weights, "another"), "line\n\"quoted\"");
+  assert_null(rondo_weights_get_metadata(weights, "none"));
+}
+
+static void test_a_set_keeps_what_it_is_given(void **state) {
+  (void)state;
+  rondo_weights *weights = make_sample();
+  assert_sample(weights);
+  rondo_weights_destroy(weights);
+  rondo_weights_destroy(NULL);
+}
+
+static void test_wrong_tensors_are_refused(void **state) {
+  (void)state;
+  rondo_weights *weights = make_sample();
+  rondo_weight weight = {.name = "b", .type = RONDO_F32, .data = &scalar, .bytes = 4};
+  assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  weight.name = "x";
+  weight.bytes = 8;
+  assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("'x' [] has 4 bytes, not 8");
+  weight.rank = 5;
+  assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  weight.rank = 2;
+  weight.shape[0] = 2;
+  assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  weight.rank = 0;
+  weight.type = (rondo_type)9;
+  assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  weight = (rondo_weight){.name = "bad \xff", .type = RONDO_F32, .data = &scalar, .bytes = 4};
+  assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_MALFORMED);
+  weight.name = "__metadata__";
+  assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_MALFORMED);
+  assert_error(rondo_weights_set_metadata(weights, "\xc0\x80", ""), RONDO_INVALID_ARGUMENT, RONDO_REASON_MALFORMED);
+  assert_error(rondo_weights_add(weights, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_sample(weights);
+  rondo_weights_destroy(weights);
+}
+
+#ifdef RONDO_HAVE_JANSSON
+
+/* Round trips ------------------------------------------------------------------------------------------------------ */
+
+static void test_what_is_saved_reads_back(void **state) {
+  (void)state;
+  rondo_weights *weights = make_sample();
+  const char *path = path_of("sample.safetensors");
+  assert_ok(rondo_weights_save(weights, path));
+  rondo_weights *back = NULL;
+  assert_ok(rondo_weights_load(path, NULL, &back));
+  assert_sample(back);
+  rondo_weights_destroy(back);
+  bytes file = read_file(path);
+  assert_int_equal(file.data[0] % 8, 0);
+  assert_ok(rondo_weights_parse(file.data, file.count, NULL, &back));
+  assert_sample(back);
+  free(file.data);
+  rondo_weights_destroy(back);
+  rondo_weights_destroy(weights);
+  assert_int_equal(count_files(), 1);
+}
+
+static void test_an_empty_set_reads_back(void **state) {
+  (void)state;
+  rondo_weights *weights = NULL;
+  rondo_weights *back = NULL;
+  rondo_weight weight;
+  assert_ok(rondo_weights_create(NULL, &weights));
+  assert_ok(rondo_weights_save(weights, path_of("empty.safetensors")));
+  assert_ok(rondo_weights_load(path_of("empty.safetensors"), NULL, &back));
+  assert_fails(rondo_weights_at(back, 0, &weight), RONDO_NOT_FOUND);
+  rondo_weights_destroy(back);
+  rondo_weights_destroy(weights);
+}
+
+/* What other programs write: any order of tensors in the data, spaces, a header of odd length. */
+static void test_files_of_others_are_read(void **state) {
+  (void)state;
+  bytes file = make_right_file(
+      "{\n \"z\": {\"data_offsets\": [0, 4], \"shape\": [1, 1], \"dtype\": \"I32\"},\n"
+      " \"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [4, 12]} }  ",
+      12);
+  rondo_weights *weights = NULL;
+  rondo_weight weight;
+  assert_ok(rondo_weights_parse(file.data, file.count, NULL, &weights));
+  assert_ok(rondo_weights_at(weights, 0, &weight));
+  assert_string_equal(weight.name, "a");
+  assert_int_equal(((const unsigned char *)weight.data)[7], 7);
+  rondo_weights_destroy(weights);
+  free(file.data);
+}
+
+/* Bad files -------------------------------------------------------------------------------------------------------- */
+
+static void test_a_file_cut_off_anywhere_is_refused(void **state) {
+  (void)state;
+  rondo_weights *weights = make_sample();
+  assert_ok(rondo_weights_save(weights, path_of("whole.safetensors")));
+  rondo_weights_destroy(weights);
+  bytes file = read_file(path_of("whole.safetensors"));
+  for (size_t count = 0; count < file.count; count++) {
+    unsigned char *cut = malloc(count > 0 ? count : 1);
+    assert_non_null(cut);
+    memcpy(cut, file.data, count);
+    rondo_weights *back = (rondo_weights *)1;
+    assert_error(rondo_weights_parse(cut, count, NULL, &back), RONDO_INVALID_DATA, RONDO_REASON_TRUNCATED);
+    assert_null(back);
+    write_file(path_of("cut.safetensors"), cut, count);
+    assert_error(rondo_weights_load(path_of("cut.safetensors"), NULL, &back), RONDO_INVALID_DATA,
+                 RONDO_REASON_TRUNCATED);
+    assert_message("cut.safetensors: ");
+    free(cut);
+  }
+  free(file.data);
+}
+
+typedef struct bad_file {
+  const char *header;
+  size_t data_bytes;
+  rondo_status status;
+  rondo_reason reason;
+  const char *message;
+} bad_file;
+
+#define MALFORMED RONDO_INVALID_DATA, RONDO_REASON_MALFORMED
+#define T(dtype, shape, offsets) "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+
+static const bad_file bad_files[] = {
+    {"[]", 0, MALFORMED, "does not begin with '{'"},
+    {" {}", 0, MALFORMED, "does not begin with '{'"},
+    {"{\"a\":", 0, MALFORMED, "line 1, column"},
+    {"{} {}", 0, MALFORMED, "line 1, column"},
+    {"{}\xff", 0, MALFORMED, "header"},
+    {"{\"a\":1}", 0, MALFORMED, "'a': it is no object"},
+    {"{\"a\":{}}", 0, MALFORMED, "'a': it has no dtype"},
+    {"{\"a\":{\"dtype\":\"F32\"}}", 0, MALFORMED, "'a': it has no shape"},
+    {"{\"a\":" T("F32", "[1]", "[0]") "}", 4, MALFORMED, "data_offsets are not two numbers"},
+    {"{\"a\":" T("F32", "[1]", "[0,4,8]") "}", 4, MALFORMED, "data_offsets are not two numbers"},
+    {"{\"a\":" T("F32", "[1]", "[4,0]") "}", 4, MALFORMED, "data_offsets are not two numbers"},
+    {"{\"a\":" T("F32", "[1]", "[-4,0]") "}", 4, MALFORMED, "data_offsets are not two numbers"},
+    {"{\"a\":" T("F32", "[1]", "[0,4.0]") "}", 4, MALFORMED, "data_offsets are not two numbers"},
+    {"{\"a\":" T("F32", "[1]", "[0,99999999999999999999]") "}", 4, MALFORMED, "line 1, column"},
+    {"{\"a\":" T("F32", "[2]", "[0,4]") "}", 4, MALFORMED, "[2] has 8 bytes, its data_offsets say 4"},
+    {"{\"a\":" T("F32", "[-1]", "[0,4]") "}", 4, MALFORMED, "no size"},
+    {"{\"a\":" T("F32", "[1.5]", "[0,4]") "}", 4, MALFORMED, "no size"},
+    {"{\"a\":" T("F32", "[4294967296,4294967296]", "[0,4]") "}", 4, MALFORMED, "more bytes than any file"},
+    {"{\"a\":" T("F32", "[9223372036854775807]", "[0,4]") "}", 4, MALFORMED, "more bytes than any file"},
+    {"{\"a\":" T("F32", "[1]", "[4,8]") "}", 8, MALFORMED, "with a gap"},
+    {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[2,6]") "}", 6, MALFORMED, "inside the one before"},
+    {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[0,4]") "}", 4, MALFORMED, "inside the one before"},
+    {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}", 12, MALFORMED, "with a gap"},
+    {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"a\":" T("F32", "[1]", "[4,8]") "}", 8, MALFORMED, "duplicate"},
+    {"{\"a\":" T("F32", "[1]", "[0,4]") "}", 5, MALFORMED, "1 bytes behind the last tensor"},
+    {"{\"a\":" T("F32", "[1]", "[0,4]") "}", 3, RONDO_INVALID_DATA, RONDO_REASON_TRUNCATED, "cut off"},
+    {"{\"a\\u0000b\":" T("F32", "[1]", "[0,4]") "}", 4, MALFORMED, "line 1, column"},
+    {"{\"__metadata__\":[]}", 0, MALFORMED, "__metadata__ is no object"},
+    {"{\"__metadata__\":{\"k\":1}}", 0, MALFORMED, "'k' is no text"},
+    {"{\"a\":" T("BF16", "[1]", "[0,2]") "}", 2, RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "'a' is BF16"},
+    {"{\"a\":" T("F32", "[1,1,1,1,1]", "[0,4]") "}", 4, RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "5 dimensions"},
+    {"{\"a\":" T("F32", "[0]", "[0,0]") "}", 0, RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "size 0"},
+};
+
+static void test_every_bad_file_has_its_error(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof bad_files / sizeof bad_files[0]; i++) {
+    const bad_file *bad = &bad_files[i];
+    bytes file = make_right_file(bad->header, bad->data_bytes);
+    rondo_weights *weights = (rondo_weights *)1;
+    assert_error(rondo_weights_parse(file.data, file.count, NULL, &weights), bad->status, bad->reason);
+    assert_message(bad->message);
+    assert_null(weights);
+    free(file.data);
+  }
+}
+
+static void test_absurd_header_lengths_are_refused(void **state) {
+  (void)state;
+  const struct {
+    uint64_t length;
+    rondo_reason reason;
+  } cases[] = {{0, RONDO_REASON_MALFORMED},
+               {1, RONDO_REASON_MALFORMED},
+               {3, RONDO_REASON_TRUNCATED},
+               {100000000, RONDO_REASON_TRUNCATED},
+               {100000001, RONDO_REASON_MALFORMED},
+               {UINT64_MAX, RONDO_REASON_MALFORMED},
+               {UINT64_MAX - 7, RONDO_REASON_MALFORMED}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    bytes file = make_file("{}", cases[i].length, 0);
+    rondo_weights *weights = NULL;
+    assert_error(rondo_weights_parse(file.data, file.count, NULL, &weights), RONDO_INVALID_DATA, cases[i].reason);
+    free(file.data);
+  }
+}
+
+static void test_deep_nesting_is_refused(void **state) {
+  (void)state;
+  const size_t depth = 100000;
+  char *header = malloc(depth + 8);
+  assert_non_null(header);
+  memcpy(header, "{\"a\":", 5);
+  memset(header + 5, '[', depth);
+  header[5 + depth] = '\0';
+  bytes file = make_right_file(header, 0);
+  rondo_weights *weights = NULL;
+  assert_error(rondo_weights_parse(file.data, file.count, NULL, &weights), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
+  free(file.data);
+  free(header);
+}
+
+static void test_files_that_are_none(void **state) {
+  (void)state;
+  rondo_weights *weights = NULL;
+  assert_fails(rondo_weights_load(path_of("absent"), NULL, &weights), RONDO_NOT_FOUND);
+  assert_message("ENOENT");
+  assert_fails(rondo_weights_load(folder, NULL, &weights), RONDO_IO_ERROR);
+  assert_fails(rondo_weights_load("/dev/zero", NULL, &weights), RONDO_IO_ERROR);
+  assert_error(rondo_weights_load(NULL, NULL, &weights), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_weights_parse(NULL, 8, NULL, &weights), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_weights_parse(NULL, 0, NULL, &weights), RONDO_INVALID_DATA, RONDO_REASON_TRUNCATED);
+}
+
+/* Any byte of a right file changed to any of a few values: read or refused, never a crash; a sanitizer looks on. */
+static void test_changed_bytes_never_crash(void **state) {
+  (void)state;
+  rondo_weights *sample = make_sample();
+  assert_ok(rondo_weights_save(sample, path_of("changed.safetensors")));
+  rondo_weights_destroy(sample);
+  bytes file = read_file(path_of("changed.safetensors"));
+  static const unsigned char values[] = {0, 1, '"', '{', '}', '[', ',', '9', '-', '\\', 0x80, 0xff};
+  size_t refused = 0;
+  for (size_t at = 0; at < file.count; at++) {
+    const unsigned char kept = file.data[at];
+    for (size_t i = 0; i < sizeof values; i++) {
+      rondo_weights *weights = NULL;
+      file.data[at] = values[i];
+      if (rondo_weights_parse(file.data, file.count, NULL, &weights) != RONDO_OK) {
+        assert_null(weights);
+        refused++;
+      }
+      rondo_weights_destroy(weights);
+    }
+    file.data[at] = kept;
+  }
+  assert_true(refused > 0);
+  free(file.data);
+}
+
+/* Saving ----------------------------------------------------------------------------------------------------------- */
+
+static void test_a_save_that_fails_leaves_the_old_file(void **state) {
+  (void)state;
+  rondo_weights *weights = make_sample();
+  const size_t before = count_files();
+  assert_fails(rondo_weights_save(weights, path_of("no/such/folder")), RONDO_IO_ERROR);
+  assert_ok(mkdir(path_of("taken"), 0777) == 0 ? RONDO_OK : RONDO_IO_ERROR);
+  write_file(path_of("taken/inside"), "x", 1);
+  assert_fails(rondo_weights_save(weights, path_of("taken")), RONDO_IO_ERROR);
+  assert_int_equal(count_files(), before + 1);
+  unlink(path_of("taken/inside"));
+  rmdir(path_of("taken"));
+  assert_ok(rondo_weights_save(weights, path_of("twice.safetensors")));
+  assert_ok(rondo_weights_save(weights, path_of("twice.safetensors")));
+  assert_int_equal(count_files(), before + 1);
+  rondo_weights_destroy(weights);
+}
+
+static rondo_status build_save_and_read(const rondo_allocator *allocator) {
+  rondo_weights *weights = NULL;
+  rondo_weights *back = NULL;
+  rondo_status status = rondo_weights_create(allocator, &weights);
+  if (status == RONDO_OK) status = fill_sample(weights);
+  if (status == RONDO_OK) status = rondo_weights_save(weights, path_of("swept.safetensors"));
+  if (status == RONDO_OK) status = rondo_weights_load(path_of("swept.safetensors"), allocator, &back);
+  if (status == RONDO_OK) assert_sample(back);
+  rondo_weights_destroy(back);
+  rondo_weights_destroy(weights);
+  return status;
+}
+
+static void test_failing_allocators_leak_nothing(void **state) {
+  (void)state;
+  rondo_status status = RONDO_OUT_OF_MEMORY;
+  for (size_t fail_at = 1; status != RONDO_OK; fail_at++) {
+    test_allocator allocator;
+    test_allocator_init(&allocator);
+    atomic_store(&allocator.fail_at, fail_at);
+    status = build_save_and_read(&allocator.table);
+    assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
+    assert_int_equal(atomic_load(&allocator.live), 0);
+    assert_int_equal(atomic_load(&allocator.faults), 0);
+    assert_true(fail_at < 1000);
+  }
+}
+
+#else
+static void test_reading_says_what_is_missing(void **state) {
+  (void)state;
+  bytes file = make_right_file("{}", 0);
+  rondo_weights *weights = NULL;
+  assert_fails(rondo_weights_parse(file.data, file.count, NULL, &weights), RONDO_UNSUPPORTED);
+  assert_message("RONDO_WITH_JANSSON");
+  free(file.data);
+}
+#endif
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_set_keeps_what_it_is_given),
+      cmocka_unit_test(test_wrong_tensors_are_refused),
+#ifdef RONDO_HAVE_JANSSON
+      cmocka_unit_test(test_what_is_saved_reads_back),
+      cmocka_unit_test(test_an_empty_set_reads_back),
+      cmocka_unit_test(test_files_of_others_are_read),
+      cmocka_unit_test(test_a_file_cut_off_anywhere_is_refused),
+      cmocka_unit_test(test_every_bad_file_has_its_error),
+      cmocka_unit_test(test_absurd_header_lengths_are_refused),
+      cmocka_unit_test(test_deep_nesting_is_refused),
+      cmocka_unit_test(test_files_that_are_none),
+      cmocka_unit_test(test_changed_bytes_never_crash),
+      cmocka_unit_test(test_a_save_that_fails_leaves_the_old_file),
+      cmocka_unit_test(test_failing_allocators_leak_nothing),
+#else
+      cmocka_unit_test(test_reading_says_what_is_missing),
+#endif
+  };
+  return cmocka_run_group_tests_name("tensor/weights", tests, make_folder, remove_folder);
+}
