@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * rondo bench: finds the benchmark.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "tool.h"
+
+typedef struct benchmark {
+  const char *name;
+  const char *full_name; /* what its messages begin with */
+  int (*run)(int argc, char **argv);
+  const char *summary;
+} benchmark;
+
+static const benchmark benchmarks[] = {
+    {"launch", "rondo bench launch", bench_launch,
+     "empty kernels in five shapes: by streams, as a graph, as a plain loop"},
+};
+
+#define BENCHMARK_COUNT (sizeof benchmarks / sizeof benchmarks[0])
+
+static int print_help(void) {
+  puts("Usage: rondo bench BENCHMARK [OPTION]...\n\nMeasures what launches cost.\n");
+  for (size_t i = 0; i < BENCHMARK_COUNT; i++) printf("  %-10s %s\n", benchmarks[i].name, benchmarks[i].summary);
+  puts("\n'rondo bench BENCHMARK --help' explains one.");
+  return TOOL_OK;
+}
+
+int command_bench(int argc, char **argv) {
+  if (argc < 2) return tool_fail_usage("a benchmark is missing");
+  if (strcmp(argv[1], "--help") == 0) return print_help();
+  for (size_t i = 0; i < BENCHMARK_COUNT; i++) {
+    if (strcmp(argv[1], benchmarks[i].name) != 0) continue;
+    tool_set_command(benchmarks[i].full_name);
+    return benchmarks[i].run(argc - 1, argv + 1);
+  }
+  return tool_fail_usage("there is no %s '%s'", argv[1][0] == '-' ? "option" : "benchmark", argv[1]);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * rondo devices: what can be opened here, and what cannot and why.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "commands.h"
+#include "json.h"
+#include "options.h"
+#include "tool.h"
+
+typedef struct devices_settings {
+  bool json;
+} devices_settings;
+
+static const devices_settings defaults = {0};
+
+static const option_row rows[] = {
+    {"json", NULL, OPTION_FLAG, offsetof(devices_settings, json), 0, 0, "print one JSON object"},
+};
+
+static const option_table table = {
+    .command = "rondo devices",
+    .description = "Lists the devices that can be opened, and the drivers that cannot be had, with the reason.",
+    .defaults = &defaults,
+    .rows = rows,
+    .count = sizeof rows / sizeof rows[0],
+};
+
+/* One line of the list; `reason` is "" for a device that can be opened. */
+typedef struct device_entry {
+  const char *name, *reason;
+  rondo_device_info info;
+} device_entry;
+
+static rondo_status inspect(const char *name, rondo_device_info *out) {
+  rondo_device *device = NULL;
+  TOOL_TRY(rondo_device_open(name, NULL, &device));
+  const rondo_status status = rondo_device_get_info(device, out);
+  const rondo_status closed = rondo_device_close(device);
+  return status ? status : closed;
+}
+
+static void write_entry(const device_entry *entry, json *out) {
+  json_begin_object(out, NULL);
+  json_text(out, "name", entry->name);
+  json_boolean(out, "available", !entry->reason[0]);
+  if (entry->reason[0]) {
+    json_text(out, "reason", entry->reason);
+  } else {
+    json_text(out, "description", entry->info.description);
+    json_integer(out, "workers", entry->info.workers);
+    json_integer(out, "processors", entry->info.processors);
+    json_integer(out, "memory_bytes", entry->info.memory_bytes);
+    json_integer(out, "page_bytes", entry->info.page_bytes);
+    json_boolean(out, "graph_memory", entry->info.graph_memory);
+  }
+  json_end(out);
+}
+
+static void print_entry(const device_entry *entry) {
+  if (entry->reason[0]) {
+    printf("%-8s not available: %s\n", entry->name, entry->reason);
+    return;
+  }
+  const rondo_device_info *info = &entry->info;
+  printf("%-8s %s: %" PRIu32 " processor%s, %" PRIu32 " worker%s, %.1f GiB, pages of %" PRIu64 " KiB, %s\n",
+         entry->name, info->description, info->processors, info->processors == 1 ? "" : "s", info->workers,
+         info->workers == 1 ? "" : "s", (double)info->memory_bytes / (1 << 30), info->page_bytes >> 10,
+         info->graph_memory ? "graph memory" : "no graph memory");
+}
+
+/* Shows entry `index`. RONDO_NOT_FOUND past the last. */
+static rondo_status show(size_t index, json *out) {
+  char name[64];
+  device_entry entry = {.name = name};
+  const char *found = NULL;
+  TOOL_TRY(rondo_device_enumerate(index, &found, &entry.reason));
+  snprintf(name, sizeof name, "%s", found); /* it lives until the next call only */
+  if (!entry.reason[0]) TOOL_TRY(inspect(name, &entry.info));
+  if (out) {
+    write_entry(&entry, out);
+  } else {
+    print_entry(&entry);
+  }
+  return RONDO_OK;
+}
+
+static int show_all(json *out) {
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; !status; i++) status = show(i, out);
+  return status == RONDO_NOT_FOUND ? TOOL_OK : tool_fail_status("the devices could not be listed");
+}
+
+static int show_json(void) {
+  json out;
+  json_begin(&out);
+  json_text(&out, "version", rondo_version());
+  json_begin_array(&out, "devices");
+  const int result = show_all(&out);
+  json_end(&out);
+  if (result == TOOL_OK) return json_print(&out);
+  json_discard(&out);
+  return result;
+}
+
+int command_devices(int argc, char **argv) {
+  devices_settings settings = defaults;
+  const option_result parsed = options_parse(&table, argc, argv, &settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  return settings.json ? show_json() : show_all(NULL);
+}

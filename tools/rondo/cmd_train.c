@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ * rondo train: trains the model twice from the same seed on the same batches, kernel by kernel and recorded, and
+ * compares the losses bit for bit. Both runs use one compiled program, whose states are set back in between.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "corpus.h"
+#include "file.h"
+#include "json.h"
+#include "model.h"
+#include "options.h"
+#include "runs.h"
+#include "tool.h"
+
+typedef struct train_settings {
+  const char *device, *save, *dump_graph, *trace;
+  uint64_t steps, seed, batch, context, embedding, hidden, workers;
+  double learning_rate;
+  bool json;
+} train_settings;
+
+static const train_settings defaults = {
+    .device = "cpu",
+    .steps = 10000,
+    .seed = 1,
+    .batch = 64,
+    .context = 8,
+    .embedding = 24,
+    .hidden = 256,
+    .learning_rate = 0.005,
+};
+
+#define OFFSET(member) offsetof(train_settings, member)
+
+static const option_row rows[] = {
+    {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to train on"},
+    {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, 10e6, "steps of each of the two runs"},
+    {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the first parameters and of the batches"},
+    {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 20, "places of the text in a step"},
+    {"context", "N", OPTION_COUNT, OFFSET(context), 1, MODEL_MAX_CONTEXT, "bytes that the model sees"},
+    {"embedding", "N", OPTION_COUNT, OFFSET(embedding), 1, MODEL_MAX_EMBEDDING, "numbers that stand for a byte"},
+    {"hidden", "N", OPTION_COUNT, OFFSET(hidden), 1, MODEL_MAX_HIDDEN, "width of the hidden layer"},
+    {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 100, "the highest; it rises to it, then falls"},
+    {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
+    {"save", "FILE", OPTION_TEXT, OFFSET(save), 0, 0, "write the model to FILE (safetensors)"},
+    {"dump-graph", "FILE", OPTION_TEXT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
+    {"trace", "FILE", OPTION_TEXT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
+    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
+};
+
+static const option_table table = {
+    .command = "rondo train",
+    .operand = "TEXT",
+    .operand_help = "any file; '-' is standard input",
+    .description =
+        "Trains a language model on the bytes of a text, twice from the same seed: kernel by kernel, and with\n"
+        "the whole step (forward, loss, backward, optimizer) recorded as one graph. Says whether both gave\n"
+        "the same losses bit for bit, and what a step costs in each. Losses are in nats a byte: the first\n"
+        "is that of the first step, the last the mean of the last twentieth of the steps.",
+    .defaults = &defaults,
+    .rows = rows,
+    .count = sizeof rows / sizeof rows[0],
+};
+
+typedef struct training_run {
+  float *losses; /* one a step */
+  run_times times;
+} training_run;
+
+typedef struct training {
+  const train_settings *settings;
+  const char *path;
+  corpus corpus;
+  language_model model;
+  rondo_device *device;
+  rondo_device_info device_info;
+  rondo_compiled *compiled;
+  rondo_compiled_info info;
+  int32_t *tokens, *labels; /* a batch */
+  training_run unrecorded, recorded;
+  bool is_identical;
+  double loss_first, loss_last;
+} training;
+
+/* Making ready ---------------------------------------------------------------------------------------------------- */
+
+static int load_text(training *t) {
+  const train_settings *s = t->settings;
+  const uint32_t context = (uint32_t)s->context;
+  if (corpus_load(t->path, context, &t->corpus) != TOOL_OK) return TOOL_FAILURE;
+  t->model = (language_model){.context = context,
+                              .embedding = (uint32_t)s->embedding,
+                              .hidden = (uint32_t)s->hidden,
+                              .vocabulary = t->corpus.vocabulary};
+  for (uint32_t i = 0; i < context; i++) t->model.opening[i] = t->corpus.vocabulary.byte_of[t->corpus.tokens[i]];
+  return TOOL_OK;
+}
+
+static int create_run(training_run *run, size_t steps) {
+  run->losses = calloc(steps, sizeof *run->losses);
+  if (!run->losses) return tool_fail("there is no memory for the losses of %zu steps", steps);
+  return run_times_create(&run->times, steps);
+}
+
+static int create_buffers(training *t) {
+  const train_settings *s = t->settings;
+  t->tokens = calloc(s->batch * s->context, sizeof *t->tokens);
+  t->labels = calloc(s->batch, sizeof *t->labels);
+  if (!t->tokens || !t->labels) return tool_fail("there is no memory for a batch of %" PRIu64, s->batch);
+  const int result = create_run(&t->unrecorded, s->steps);
+  return result == TOOL_OK ? create_run(&t->recorded, s->steps) : result;
+}
+
+static int open_device(training *t) {
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = (uint32_t)t->settings->workers};
+  if (rondo_device_open(t->settings->device, &options, &t->device)) return tool_fail_status("--device");
+  return rondo_device_get_info(t->device, &t->device_info) ? tool_fail_status("the device") : TOOL_OK;
+}
+
+/* Refuses what the device cannot hold before memory for it is touched. Counts each activation twice, with its gradient,
+ * and each parameter four times, with its gradient and Adam's two moments. */
+static int check_size(const training *t) {
+  const language_model *m = &t->model;
+  const double inputs = (double)m->context * m->embedding, hidden = m->hidden, bytes = m->vocabulary.count;
+  const double activations = (double)t->settings->batch * (inputs + hidden + bytes);
+  const double needed = 4 * (2 * activations + 4 * (inputs * hidden + hidden * bytes));
+  const double gib = 1 << 30, held = (double)t->device_info.memory_bytes;
+  if (needed <= held) return TOOL_OK;
+  return tool_fail(
+      "the training step takes about %.1f GiB, of which '%s' has %.1f: lower --batch, --context, --embedding "
+      "or --hidden",
+      needed / gib, t->settings->device, held / gib);
+}
+
+/* A step: forward, mean loss of the batch, backward and Adam, with the learning rate in a cell. */
+static rondo_status build_step(const training *t, rondo_program *program) {
+  const size_t batch = t->settings->batch;
+  rondo_value logits, labels, loss, rate;
+  TOOL_TRY(model_build(&t->model, program, batch, &logits));
+  TOOL_TRY(rondo_program_input(program, "labels", RONDO_I32, &batch, 1, &labels));
+  TOOL_TRY(rondo_op_cross_entropy(program, logits, labels, &loss));
+  TOOL_TRY(rondo_program_output(program, "loss", loss));
+  TOOL_TRY(rondo_program_cell(program, "learning_rate", 0, &rate));
+  return rondo_program_adam(program, loss, &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate});
+}
+
+static rondo_status compile_step(training *t) {
+  rondo_program *program = NULL;
+  TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "train"}, &program));
+  rondo_status status = build_step(t, program);
+  if (!status) status = rondo_compile(program, t->device, NULL, &t->compiled);
+  rondo_program_destroy(program);
+  return status ? status : rondo_compiled_get_info(t->compiled, &t->info);
+}
+
+static int dump_graph(const training *t) {
+  char *text = NULL;
+  if (rondo_graph_to_json(rondo_compiled_graph(t->compiled), true, &text)) return tool_fail_status("the graph");
+  const int result = file_write(t->settings->dump_graph, text);
+  rondo_text_free(text);
+  return result;
+}
+
+static int prepare(training *t) {
+  if (t->settings->save && file_check_replaceable(t->settings->save) != TOOL_OK) return TOOL_FAILURE;
+  int result = load_text(t);
+  if (result == TOOL_OK) result = open_device(t);
+  if (result == TOOL_OK) result = check_size(t);
+  if (result == TOOL_OK) result = create_buffers(t);
+  if (result == TOOL_OK && compile_step(t)) result = tool_fail_status("the training step could not be compiled");
+  if (result == TOOL_OK && t->settings->dump_graph) result = dump_graph(t);
+  return result;
+}
+
+/* Training -------------------------------------------------------------------------------------------------------- */
+
+/* Rises over the first twentieth of the steps, at most 100, then falls to zero as half a cosine (Loshchilov and Hutter,
+ * ICLR 2017, equation 5). */
+static float learning_rate_at(const train_settings *settings, uint64_t step) {
+  const double pi = 3.14159265358979323846;
+  const double rise = fmin(100, ceil((double)settings->steps / 20));
+  const double fall = (1 + cos(pi * (double)step / (double)settings->steps)) / 2;
+  return (float)(settings->learning_rate * fmin(1, (double)(step + 1) / rise) * fall);
+}
+
+static rondo_status train_step(training *t, uint64_t step, draw_source *batches, run_function run, training_run *out) {
+  const train_settings *s = t->settings;
+  const float rate = learning_rate_at(s, step);
+  corpus_draw_batch(&t->corpus, batches, t->model.context, (uint32_t)s->batch, t->tokens, t->labels);
+  TOOL_TRY(rondo_compiled_write(t->compiled, "tokens", t->tokens, s->batch * s->context * sizeof *t->tokens));
+  TOOL_TRY(rondo_compiled_write(t->compiled, "labels", t->labels, s->batch * sizeof *t->labels));
+  TOOL_TRY(rondo_compiled_write(t->compiled, "learning_rate", &rate, sizeof rate));
+  TOOL_TRY(run_timed(t->compiled, run, &out->times));
+  return rondo_compiled_read(t->compiled, "loss", &out->losses[step], sizeof out->losses[step]);
+}
+
+/* One training from the first parameters on. */
+static int train(training *t, const char *label, run_function run, training_run *out) {
+  const uint64_t steps = t->settings->steps;
+  if (model_initialize(&t->model, t->compiled, t->settings->seed) != TOOL_OK) return TOOL_FAILURE;
+  draw_source batches = draw_create(t->settings->seed, DRAW_BATCHES);
+  const uint64_t begin = clock_ns();
+  for (uint64_t step = 0; step < steps; step++) {
+    if (train_step(t, step, &batches, run, out)) return tool_fail_status("%s, step %" PRIu64, label, step);
+    if (!isfinite(out->losses[step])) {
+      return tool_fail("%s, step %" PRIu64 ": the loss is not a number any more; lower --learning-rate", label, step);
+    }
+    tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f", label, step + 1, steps,
+                       (double)out->losses[step]);
+  }
+  out->times.seconds = (double)(clock_ns() - begin) / 1e9;
+  return TOOL_OK;
+}
+
+static int train_both(training *t) {
+  int result = train(t, "kernel by kernel", rondo_compiled_run_unrecorded, &t->unrecorded);
+  if (result == TOOL_OK) result = train(t, "recorded", rondo_compiled_run, &t->recorded);
+  tool_clear_progress();
+  return result;
+}
+
+/* Results --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t last_count(const training *t) { return t->settings->steps < 20 ? 1 : t->settings->steps / 20; }
+
+static void evaluate(training *t) {
+  const uint64_t steps = t->settings->steps, count = last_count(t);
+  const float *losses = t->recorded.losses;
+  double sum = 0;
+  for (uint64_t i = steps - count; i < steps; i++) sum += (double)losses[i];
+  t->loss_first = (double)losses[0];
+  t->loss_last = sum / (double)count;
+  t->is_identical = memcmp(losses, t->unrecorded.losses, steps * sizeof *losses) == 0;
+}
+
+static void write_description(const training *t, json *out) {
+  const train_settings *s = t->settings;
+  json_text(out, "device", s->device);
+  json_text(out, "device_description", t->device_info.description);
+  json_integer(out, "workers", t->device_info.workers);
+  json_text(out, "text", t->path);
+  json_integer(out, "text_bytes", t->corpus.count);
+  json_integer(out, "vocabulary", t->model.vocabulary.count);
+  json_integer(out, "context", s->context);
+  json_integer(out, "embedding", s->embedding);
+  json_integer(out, "hidden", s->hidden);
+  json_integer(out, "batch", s->batch);
+  json_integer(out, "seed", s->seed);
+  json_real(out, "learning_rate", s->learning_rate);
+}
+
+static int show_json(training *t) {
+  json out;
+  json_begin(&out);
+  write_description(t, &out);
+  json_integer(&out, "steps", t->settings->steps);
+  json_integer(&out, "parameters", t->info.parameters);
+  json_real(&out, "loss_first", t->loss_first);
+  json_real(&out, "loss_last", t->loss_last);
+  json_boolean(&out, "identical", t->is_identical);
+  json_integer(&out, "kernels", t->info.kernels);
+  run_times_to_json(&t->unrecorded.times, &out, "unrecorded");
+  run_times_to_json(&t->recorded.times, &out, "recorded");
+  memory_to_json(&t->info, &out);
+  if (t->settings->save) json_text(&out, "saved", t->settings->save);
+  return json_print(&out);
+}
+
+static int show_text(training *t) {
+  const train_settings *s = t->settings;
+  printf("device   %s: %s, %" PRIu32 " worker%s\n", s->device, t->device_info.description, t->device_info.workers,
+         t->device_info.workers == 1 ? "" : "s");
+  printf("text     %s: %zu bytes, %" PRIu32 " different\n", file_display_name(t->path), t->corpus.count,
+         t->model.vocabulary.count);
+  printf("model    %" PRIu64 " parameters: context %" PRIu64 ", embedding %" PRIu64 ", hidden %" PRIu64 "\n",
+         t->info.parameters, s->context, s->embedding, s->hidden);
+  printf("steps    %" PRIu64 " of %" PRIu64 " places, %" PRIu32 " kernels each\n", s->steps, s->batch, t->info.kernels);
+  printf("loss     %.4f -> %.4f nats a byte (first step -> mean of the last %" PRIu64 ")\n", t->loss_first,
+         t->loss_last, last_count(t));
+  printf("losses   %s\n", t->is_identical ? "identical: both runs gave the same, bit for bit" : "NOT identical");
+  run_times_print_head("a step until done, us");
+  run_times_print(&t->unrecorded.times, "kernel by kernel");
+  run_times_print(&t->recorded.times, "recorded");
+  memory_print(&t->info);
+  if (s->save) printf("saved    %s\n", s->save);
+  return TOOL_OK;
+}
+
+static int report(training *t) {
+  evaluate(t);
+  if (t->settings->save && model_save(&t->model, t->compiled, t->settings->save) != TOOL_OK) return TOOL_FAILURE;
+  const int result = t->settings->json ? show_json(t) : show_text(t);
+  if (result != TOOL_OK || t->is_identical) return result;
+  return tool_fail("the losses of the two runs differ");
+}
+
+static void destroy_run(training_run *run) {
+  free(run->losses);
+  run_times_destroy(&run->times);
+}
+
+static int take_down(training *t) {
+  int result = TOOL_OK;
+  if (rondo_compiled_destroy(t->compiled)) result = tool_fail_status("the training step");
+  if (rondo_device_close(t->device)) result = tool_fail_status("the device");
+  destroy_run(&t->unrecorded);
+  destroy_run(&t->recorded);
+  free(t->tokens);
+  free(t->labels);
+  corpus_destroy(&t->corpus);
+  return result;
+}
+
+int command_train(int argc, char **argv) {
+  train_settings settings = defaults;
+  training t = {.settings = &settings};
+  const option_result parsed = options_parse(&table, argc, argv, &settings, &t.path);
+  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  if (settings.trace && rondo_trace_open_json(settings.trace)) return tool_fail_status("the trace");
+  int result = prepare(&t);
+  if (result == TOOL_OK) result = train_both(&t);
+  if (result == TOOL_OK) result = report(&t);
+  const int taken_down = take_down(&t);
+  if (result == TOOL_OK) result = taken_down;
+  if (rondo_trace_close_json() && result == TOOL_OK) result = tool_fail_status("the trace");
+  return result;
+}

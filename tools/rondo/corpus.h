@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * A text to learn from, as tokens: each byte value that occurs in it is a token, numbered in the order of the values.
+ */
+#ifndef RONDO_TOOL_CORPUS_H
+#define RONDO_TOOL_CORPUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "draw.h"
+
+/* The bytes that have a token, in rising order. */
+typedef struct vocabulary {
+  uint32_t count;
+  unsigned char byte_of[256];
+  int16_t token_of[256]; /* -1: the byte has none */
+} vocabulary;
+
+/* The vocabulary of the bytes marked in `occurs`. */
+vocabulary vocabulary_create(const unsigned char occurs[256]);
+
+typedef struct corpus {
+  vocabulary vocabulary;
+  unsigned char *tokens; /* a token fits a byte */
+  size_t count;
+} corpus;
+
+/* Reads a text ("-" is standard input). It must have more than `context` bytes and at least two different ones.
+ * Returns TOOL_OK, or TOOL_FAILURE having said why. */
+int corpus_load(const char *path, uint32_t context, corpus *out);
+void corpus_destroy(corpus *text);
+
+/* Draws `batch` places of the text: for each, the `context` tokens before it and, as the label, the token there. */
+void corpus_draw_batch(const corpus *text, draw_source *source, uint32_t context, uint32_t batch, int32_t *tokens,
+                       int32_t *labels);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * Whole files in memory. Reading does not ask for the size first, so pipes and devices are read as files are.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+static bool is_standard(const char *path) { return strcmp(path, "-") == 0; }
+
+const char *file_display_name(const char *path) { return is_standard(path) ? "standard input" : path; }
+
+/* Makes room for more bytes and the NUL. */
+static bool grow(file_bytes *file, size_t *capacity) {
+  const size_t wanted = *capacity ? *capacity * 2 : (size_t)64 << 10;
+  unsigned char *bytes = realloc(file->bytes, wanted + 1);
+  if (!bytes) return false;
+  file->bytes = bytes;
+  *capacity = wanted;
+  return true;
+}
+
+static int read_all(FILE *stream, const char *name, file_bytes *out) {
+  size_t capacity = 0;
+  while (!feof(stream)) {
+    if (out->count == capacity && !grow(out, &capacity)) return tool_fail("%s: there is no memory for it", name);
+    out->count += fread(out->bytes + out->count, 1, capacity - out->count, stream);
+    if (ferror(stream)) return tool_fail("%s: %s", name, strerror(errno));
+    if (out->count > FILE_MAX_BYTES) {
+      return tool_fail("%s: larger than the %zu MiB that can be read", name, FILE_MAX_BYTES >> 20);
+    }
+  }
+  out->bytes[out->count] = '\0';
+  return TOOL_OK;
+}
+
+int file_read(const char *path, file_bytes *out) {
+  *out = (file_bytes){0};
+  FILE *stream = is_standard(path) ? stdin : fopen(path, "rb");
+  if (!stream) return tool_fail("%s: %s", path, strerror(errno));
+  const int result = read_all(stream, file_display_name(path), out);
+  if (stream != stdin) fclose(stream);
+  if (result != TOOL_OK) file_release(out);
+  return result;
+}
+
+void file_release(file_bytes *file) {
+  free(file->bytes);
+  *file = (file_bytes){0};
+}
+
+int file_write(const char *path, const char *text) {
+  FILE *stream = fopen(path, "wb");
+  if (!stream) return tool_fail("%s: %s", path, strerror(errno));
+  const bool is_written = fputs(text, stream) >= 0 && fflush(stream) == 0;
+  const int error = errno;
+  if (fclose(stream) == 0 && is_written) return TOOL_OK;
+  return tool_fail("%s: %s", path, strerror(is_written ? errno : error));
+}
+
+/* Whether the folder that `path` is in takes new files; errno says why not. */
+static bool folder_is_writable(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash) return access(".", W_OK) == 0;
+  char *folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+  if (!folder) return false;
+  const bool is_writable = access(folder, W_OK) == 0;
+  const int error = errno;
+  free(folder);
+  errno = error;
+  return is_writable;
+}
+
+int file_check_replaceable(const char *path) {
+  struct stat status;
+  if (path[0] == '\0') return tool_fail("the name of the file to write is empty");
+  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    return tool_fail("%s cannot be written: it is no regular file", path);
+  return folder_is_writable(path) ? TOOL_OK : tool_fail("%s cannot be written: %s", path, strerror(errno));
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * A JSON writer on a memory stream. Standard output sees the text only once it is complete.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+void json_begin(json *out) {
+  *out = (json){0};
+  out->stream = open_memstream(&out->text, &out->bytes);
+  json_begin_object(out, NULL);
+}
+
+/* Tells whether the text is whole. */
+static bool close_stream(json *out) {
+  if (!out->stream) return false;
+  const bool has_failed = ferror(out->stream);
+  return fclose(out->stream) == 0 && !has_failed;
+}
+
+int json_print(json *out) {
+  json_end(out);
+  assert(out->depth == 0);
+  const bool is_whole = close_stream(out);
+  if (is_whole) puts(out->text);
+  const int result = is_whole ? tool_check_output() : tool_fail("there is no memory for the output");
+  free(out->text);
+  return result;
+}
+
+void json_discard(json *out) {
+  (void)close_stream(out);
+  free(out->text);
+}
+
+/* The length of the UTF-8 character at `text` (RFC 3629, section 4), 0 when there is none. */
+static size_t utf8_length(const unsigned char *text, size_t count) {
+  if (text[0] < 0x80) return 1;
+  const size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+  if (text[0] < 0xc2 || text[0] > 0xf4 || length > count) return 0;
+  const unsigned low = text[0] == 0xe0 ? 0xa0 : text[0] == 0xf0 ? 0x90 : 0x80;
+  const unsigned high = text[0] == 0xed ? 0x9f : text[0] == 0xf4 ? 0x8f : 0xbf;
+  if (text[1] < low || text[1] > high) return 0;
+  for (size_t i = 2; i < length; i++) {
+    if (text[i] < 0x80 || text[i] > 0xbf) return 0;
+  }
+  return length;
+}
+
+static void write_character(FILE *stream, const unsigned char *text, size_t length) {
+  if (length == 0) {
+    fputs("\\ufffd", stream);
+  } else if (text[0] == '"' || text[0] == '\\') {
+    fprintf(stream, "\\%c", text[0]);
+  } else if (text[0] < 0x20) {
+    fprintf(stream, "\\u%04x", (unsigned)text[0]);
+  } else {
+    fwrite(text, 1, length, stream);
+  }
+}
+
+static void write_text(FILE *stream, const void *bytes, size_t count) {
+  const unsigned char *text = bytes;
+  putc('"', stream);
+  while (count > 0) {
+    const size_t length = utf8_length(text, count);
+    write_character(stream, text, length);
+    text += length ? length : 1;
+    count -= length ? length : 1;
+  }
+  putc('"', stream);
+}
+
+/* Writes what stands before a value. False when there is no stream. */
+static bool begin_value(json *out, const char *name) {
+  if (!out->stream) return false;
+  if (out->needs_comma) fputs(", ", out->stream);
+  out->needs_comma = true;
+  if (name) {
+    write_text(out->stream, name, strlen(name));
+    fputs(": ", out->stream);
+  }
+  return true;
+}
+
+static void begin_group(json *out, const char *name, char opener, char closer) {
+  assert(out->depth < JSON_DEPTH);
+  out->closers[out->depth++] = closer;
+  if (begin_value(out, name)) putc(opener, out->stream);
+  out->needs_comma = false;
+}
+
+void json_begin_object(json *out, const char *name) { begin_group(out, name, '{', '}'); }
+
+void json_begin_array(json *out, const char *name) { begin_group(out, name, '[', ']'); }
+
+void json_end(json *out) {
+  const char closer = out->closers[--out->depth];
+  if (out->stream) putc(closer, out->stream);
+  out->needs_comma = true;
+}
+
+void json_boolean(json *out, const char *name, bool value) {
+  if (begin_value(out, name)) fputs(value ? "true" : "false", out->stream);
+}
+
+void json_integer(json *out, const char *name, uint64_t value) {
+  if (begin_value(out, name)) fprintf(out->stream, "%" PRIu64, value);
+}
+
+void json_real(json *out, const char *name, double value) {
+  if (!begin_value(out, name)) return;
+  if (isfinite(value)) {
+    fprintf(out->stream, "%.9g", value);
+  } else {
+    fputs("null", out->stream);
+  }
+}
+
+void json_text(json *out, const char *name, const char *text) { json_bytes(out, name, text, strlen(text)); }
+
+void json_bytes(json *out, const char *name, const void *bytes, size_t count) {
+  if (begin_value(out, name)) write_text(out->stream, bytes, count);
+}
+
+void json_summary(json *out, const char *name, summary value) {
+  char longer[64];
+  json_real(out, name, value.median);
+  snprintf(longer, sizeof longer, "%s_min", name);
+  json_real(out, longer, value.minimum);
+  snprintf(longer, sizeof longer, "%s_max", name);
+  json_real(out, longer, value.maximum);
+}

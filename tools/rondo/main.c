@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * The command line tool `rondo`: finds the command and sees to it that no output is lost unnoticed.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "tool.h"
+
+typedef struct command {
+  const char *name;
+  const char *full_name; /* what its messages begin with */
+  int (*run)(int argc, char **argv);
+  const char *summary;
+} command;
+
+static const command commands[] = {
+    {"train", "rondo train", command_train, "train a language model on a text, kernel by kernel and recorded"},
+    {"generate", "rondo generate", command_generate, "write text with a trained model"},
+    {"bench", "rondo bench", command_bench, "measure what launches cost"},
+    {"devices", "rondo devices", command_devices, "list the devices"},
+    {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},
+};
+
+#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+
+static int print_help(void) {
+  puts("Usage: rondo COMMAND [ARGUMENT]...\n\nRecords work for a GPU or a CPU once, as a graph, and replays it.\n");
+  for (size_t i = 0; i < COMMAND_COUNT; i++) printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+  puts(
+      "\n  --help     print this and exit\n  --version  print the version and exit\n\n'rondo COMMAND --help' explains "
+      "one.");
+  return TOOL_OK;
+}
+
+static int print_version(void) {
+  printf("rondo %s\n", rondo_version());
+  return TOOL_OK;
+}
+
+static int run(int argc, char **argv) {
+  if (argc < 2) return tool_fail_usage("a command is missing");
+  if (strcmp(argv[1], "--help") == 0) return print_help();
+  if (strcmp(argv[1], "--version") == 0) return print_version();
+  for (size_t i = 0; i < COMMAND_COUNT; i++) {
+    if (strcmp(argv[1], commands[i].name) != 0) continue;
+    tool_set_command(commands[i].full_name);
+    return commands[i].run(argc - 1, argv + 1);
+  }
+  return tool_fail_usage("there is no %s '%s'", argv[1][0] == '-' ? "option" : "command", argv[1]);
+}
+
+/* Puts /dev/null where a standard stream is closed: else the next file opened would take its place and be written to.
+ * Tells whether standard output was open. */
+static bool open_standard_streams(void) {
+  const bool has_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
+  int descriptor = 0;
+  do descriptor = open("/dev/null", O_RDWR);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+  if (descriptor > STDERR_FILENO) close(descriptor);
+  return has_output;
+}
+
+int main(int argc, char **argv) {
+  const bool has_output = open_standard_streams();
+  signal(SIGPIPE, SIG_IGN); /* a reader that has gone is a write error, said below */
+  rondo_log_set_sink(tool_log, NULL, RONDO_LOG_WARNING);
+  if (!has_output) return tool_fail("standard output is closed");
+  const int result = run(argc, argv);
+  tool_clear_progress();
+  fflush(stdout);
+  const int written = tool_check_output();
+  return result ? result : written;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Command lines by getopt_long, with messages of our own: getopt's name neither the remedy nor the range.
+ */
+#include "options.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+/* What getopt_long returns for row i, above all characters. */
+enum { FIRST_ROW = 1000, HELP = 999 };
+
+#define HELP_COLUMN 26
+
+static void print_row(const char *name, const char *argument, const char *help) {
+  char left[64];
+  snprintf(left, sizeof left, "  --%s%s%s", name, argument ? " " : "", argument ? argument : "");
+  printf("%-*s %s", HELP_COLUMN, left, help);
+}
+
+static void print_default(const option_row *row, const void *defaults) {
+  const void *value = (const char *)defaults + row->offset;
+  const char *text = row->kind == OPTION_TEXT ? *(const char *const *)value : NULL;
+  if (text && text[0]) printf(" (default %s)", text);
+  if (row->kind == OPTION_COUNT) printf(" (default %llu)", (unsigned long long)*(const uint64_t *)value);
+  if (row->kind == OPTION_REAL) printf(" (default %g)", *(const double *)value);
+}
+
+static void print_help(const option_table *table) {
+  printf("Usage: %s%s%s [OPTION]...\n\n%s\n\n", table->command, table->operand ? " " : "",
+         table->operand ? table->operand : "", table->description);
+  if (table->operand) printf("  %-*s %s\n", HELP_COLUMN - 2, table->operand, table->operand_help);
+  for (size_t i = 0; i < table->count; i++) {
+    print_row(table->rows[i].name, table->rows[i].argument, table->rows[i].help);
+    print_default(&table->rows[i], table->defaults);
+    putchar('\n');
+  }
+  print_row("help", NULL, "print this and exit\n");
+}
+
+static bool parse_count(const option_row *row, const char *text, uint64_t *out) {
+  char *end = NULL;
+  errno = 0;
+  const unsigned long long value = strtoull(text, &end, 10);
+  const bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+  if (is_number && (double)value >= row->minimum && (row->maximum == 0 || (double)value <= row->maximum)) {
+    *out = value;
+    return true;
+  }
+  char range[64] = "";
+  if (row->maximum > 0) snprintf(range, sizeof range, " from %.0f to %.0f", row->minimum, row->maximum);
+  tool_fail_usage("--%s takes a whole number%s, not '%s'", row->name, range, text);
+  return false;
+}
+
+static bool parse_real(const option_row *row, const char *text, double *out) {
+  char *end = NULL;
+  const double value = strtod(text, &end);
+  if (end != text && *end == '\0' && value >= row->minimum && value <= row->maximum) {
+    *out = value;
+    return true;
+  }
+  tool_fail_usage("--%s takes a number from %g to %g, not '%s'", row->name, row->minimum, row->maximum, text);
+  return false;
+}
+
+static bool parse_value(const option_row *row, const char *text, void *settings) {
+  void *value = (char *)settings + row->offset;
+  switch (row->kind) {
+    case OPTION_FLAG:
+      *(bool *)value = true;
+      return true;
+    case OPTION_TEXT:
+      *(const char **)value = text;
+      return true;
+    case OPTION_COUNT:
+      return parse_count(row, text, value);
+    case OPTION_REAL:
+      return parse_real(row, text, value);
+  }
+  return false;
+}
+
+static option_result take_operand(const option_table *table, int count, char **rest, const char **out_operand) {
+  const int wanted = table->operand ? 1 : 0;
+  if (count > wanted) {
+    tool_fail_usage("'%s' is one argument too many", rest[wanted]);
+    return OPTIONS_WRONG;
+  }
+  if (count < wanted) {
+    tool_fail_usage("%s is missing", table->operand);
+    return OPTIONS_WRONG;
+  }
+  if (out_operand) *out_operand = count > 0 ? rest[0] : NULL;
+  return OPTIONS_RUN;
+}
+
+/* Says what getopt_long did not understand. */
+static option_result refuse(int found, char *const *argv) {
+  const char *text = argv[optind - 1];
+  if (found == ':') {
+    tool_fail_usage("%s needs a value", text);
+  } else if (optopt >= HELP) {
+    tool_fail_usage("%s: this option takes no value", text);
+  } else if (optopt > 0) {
+    tool_fail_usage("there is no option '-%c'", optopt);
+  } else {
+    tool_fail_usage("there is no option '%s'", text);
+  }
+  return OPTIONS_WRONG;
+}
+
+option_result options_parse(const option_table *table, int argc, char **argv, void *settings,
+                            const char **out_operand) {
+  assert(table->count <= OPTIONS_MAX);
+  struct option known[OPTIONS_MAX + 2] = {{"help", no_argument, NULL, HELP}};
+  for (size_t i = 0; i < table->count; i++) {
+    const int takes = table->rows[i].kind == OPTION_FLAG ? no_argument : required_argument;
+    known[i + 1] = (struct option){table->rows[i].name, takes, NULL, FIRST_ROW + (int)i};
+  }
+  int found = 0;
+  while ((found = getopt_long(argc, argv, ":", known, NULL)) != -1) {
+    if (found == HELP) {
+      print_help(table);
+      return OPTIONS_DONE;
+    }
+    if (found == ':' || found == '?') return refuse(found, argv);
+    if (!parse_value(&table->rows[found - FIRST_ROW], optarg, settings)) return OPTIONS_WRONG;
+  }
+  return take_operand(table, argc - optind, argv + optind, out_operand);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * The command line of one command: one table gives both what is understood and what --help prints. A row points into
+ * the command's struct of settings.
+ */
+#ifndef RONDO_TOOL_OPTIONS_H
+#define RONDO_TOOL_OPTIONS_H
+
+#include <stddef.h>
+
+typedef enum option_kind {
+  OPTION_FLAG,  /* bool */
+  OPTION_TEXT,  /* const char * */
+  OPTION_COUNT, /* uint64_t, from minimum to maximum */
+  OPTION_REAL   /* double, from minimum to maximum */
+} option_kind;
+
+typedef struct option_row {
+  const char *name;     /* "steps" for --steps */
+  const char *argument; /* "N" as --help shows it; NULL for a flag */
+  option_kind kind;
+  size_t offset;           /* of the value in the settings */
+  double minimum, maximum; /* a maximum of 0 for a count means any */
+  const char *help;        /* what it means, a line; the default is put behind it */
+} option_row;
+
+#define OPTIONS_MAX 20
+
+typedef struct option_table {
+  const char *command;      /* "rondo train" */
+  const char *operand;      /* name of the one operand, "TEXT", or NULL */
+  const char *operand_help; /* a line */
+  const char *description;  /* of the command, lines of up to 100 columns */
+  const void *defaults;     /* settings as they are when no option is given */
+  const option_row *rows;
+  size_t count; /* at most OPTIONS_MAX */
+} option_table;
+
+/* What is to happen after parsing. */
+typedef enum option_result {
+  OPTIONS_RUN,  /* run the command */
+  OPTIONS_DONE, /* the help was printed */
+  OPTIONS_WRONG /* bad usage, said on standard error */
+} option_result;
+
+/* Reads argv[1] and what follows into the settings, which hold the defaults, and the operand (required if there is one)
+ * into *out_operand, which may be NULL for a table without. The texts are argv's own. */
+option_result options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * Messages of the tool. All are one line; line ends in what is quoted become blanks.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "tool.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "timing.h"
+
+#define LINE_BYTES 1400
+#define PROGRESS_INTERVAL_NS 100000000u
+
+static const char *command_name = "rondo";
+static bool failure_said;
+static bool progress_shown;
+
+void tool_set_command(const char *name) { command_name = name; }
+
+static void say(const char *text, const char *detail, const char *hint) {
+  char line[LINE_BYTES];
+  snprintf(line, sizeof line, "%s: %s%s%s%s", command_name, text, detail[0] ? ": " : "", detail, hint);
+  for (char *c = line; *c; c++) {
+    if (*c == '\n' || *c == '\r') *c = ' ';
+  }
+  tool_clear_progress();
+  fprintf(stderr, "%s\n", line);
+}
+
+static void say_once(const char *detail, const char *hint, const char *format, va_list arguments) RONDO_PRINTF(3, 0);
+static void say_once(const char *detail, const char *hint, const char *format, va_list arguments) {
+  if (failure_said) return;
+  failure_said = true;
+  char text[LINE_BYTES / 2];
+  vsnprintf(text, sizeof text, format, arguments);
+  say(text, detail, hint);
+}
+
+int tool_fail(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  say_once("", "", format, arguments);
+  va_end(arguments);
+  return TOOL_FAILURE;
+}
+
+int tool_fail_status(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  say_once(rondo_last_error()->message, "", format, arguments);
+  va_end(arguments);
+  return TOOL_FAILURE;
+}
+
+int tool_fail_usage(const char *format, ...) {
+  char hint[80];
+  snprintf(hint, sizeof hint, "; see '%s --help'", command_name);
+  va_list arguments;
+  va_start(arguments, format);
+  say_once("", hint, format, arguments);
+  va_end(arguments);
+  return TOOL_USAGE;
+}
+
+int tool_check_output(void) {
+  return ferror(stdout) ? tool_fail("cannot write to standard output: %s", strerror(errno)) : TOOL_OK;
+}
+
+void tool_show_progress(const char *format, ...) {
+  static uint64_t shown_at;
+  const uint64_t now = clock_ns();
+  if (now - shown_at < PROGRESS_INTERVAL_NS || !isatty(STDERR_FILENO)) return;
+  shown_at = now;
+  progress_shown = true;
+  va_list arguments;
+  va_start(arguments, format);
+  fputs("\r\033[K", stderr);
+  vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  fflush(stderr);
+}
+
+void tool_clear_progress(void) {
+  if (!progress_shown) return;
+  progress_shown = false;
+  fputs("\r\033[K", stderr);
+  fflush(stderr);
+}
+
+void tool_log(void *user, rondo_log_level level, const char *area, const char *message) {
+  static const char *const names[] = {"error", "warning", "info", "debug"};
+  (void)user;
+  fprintf(stderr, "rondo: %s: %s: %s\n", names[level], area, message);
+}

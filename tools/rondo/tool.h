@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * What all commands share: how they end, how they say what went wrong, and how they show that they are at work.
+ * Results go to standard output, everything else to standard error. Only the main thread uses this, but for tool_log.
+ */
+#ifndef RONDO_TOOL_H
+#define RONDO_TOOL_H
+
+#include <rondo/rondo.h>
+
+/* Exit statuses. */
+enum { TOOL_OK = 0, TOOL_FAILURE = 1, TOOL_USAGE = 2 };
+
+/* What messages begin with: "rondo train". */
+void tool_set_command(const char *name);
+
+/* Say in one line why the command fails, and return its exit status. Only the first failure is said: it is the cause of
+ * those that follow while things are taken down. tool_fail_status puts the text of rondo_last_error() behind the
+ * context. */
+int tool_fail(const char *format, ...) RONDO_PRINTF(1, 2);
+int tool_fail_status(const char *format, ...) RONDO_PRINTF(1, 2);
+int tool_fail_usage(const char *format, ...) RONDO_PRINTF(1, 2);
+
+/* Call it right after writing to standard output: TOOL_OK, or TOOL_FAILURE having said what errno says. */
+int tool_check_output(void);
+
+/* Shows how far the command is, on a line that the next one replaces, when standard error is a terminal. */
+void tool_show_progress(const char *format, ...) RONDO_PRINTF(1, 2);
+void tool_clear_progress(void);
+
+/* The library's log: each message is a line. Any thread. */
+void tool_log(void *user, rondo_log_level level, const char *area, const char *message);
+
+/* Returns from the calling function when the call was not RONDO_OK. */
+#define TOOL_TRY(call)                        \
+  do {                                        \
+    const rondo_status tool_status_ = (call); \
+    if (tool_status_) return tool_status_;    \
+  } while (0)
+
+#endif
