@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# rondo bench launch (GX-6, GX-10): every row is there and makes sense, with the founding document's table beside it.
+source "$(dirname "$0")/support.sh" "$1"
+
+succeeds bench launch --seconds 0.3 --json
+json_holds '.device == "cpu"' '[.shapes[].nodes] == [32, 32, 32, 320, 3200]' '[.shapes[].streams] == [1, 2, 30, 1, 1]' \
+  'all(.shapes[]; .samples > 0 and .loop_us > 0 and .speedup.host > 0 and .speedup.device > 0 and .speedup.total > 0)' \
+  'all(.shapes[] | .stream, .graph; .host_us > 0 and .host_us_min <= .host_us and .host_us <= .host_us_max and
+    .device_us >= 0 and .total_us >= .host_us_min and .total_us_min <= .total_us and .total_us <= .total_us_max)' \
+  '[.reference_a100[].host_speedup] == [14.7, 21.8, 21.9]' '[.reference_a100[].device_speedup] == [2.2, 5.4, 7.6]' \
+  '[.launch_call[].nodes] == [32, 10000]' 'all(.launch_call[]; .host_us > 0)' \
+  '[.threads[].threads] == [1, 2, 4, 8]' 'all(.threads[]; .host_us > 0 and .host_us_min <= .host_us)'
+
+succeeds bench launch --seconds 0.1 --workers 2
+for text in 'line of 32' 'two branches of 16' 'fork 30 and join' 'line of 320' 'line of 3200' 'A100' '10,000 nodes' \
+  '8 threads'; do
+  grep -q -- "$text" out || die "no '$text' in: $(cat out)"
+done
+
+fails 1 'nonsense' bench launch --device nonsense

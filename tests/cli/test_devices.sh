@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# rondo devices: the CPU device is always there.
+source "$(dirname "$0")/support.sh" "$1"
+
+succeeds devices
+grep -q '^cpu .* worker' out || die "no CPU device: $(cat out)"
+
+succeeds devices --json
+json_holds '.version | test("^[0-9]+[.][0-9]+[.][0-9]+$")' \
+  '.devices[0] | .name == "cpu" and .available and .workers >= 1 and .processors >= 1 and .memory_bytes > 0 and
+    .page_bytes >= 4096 and (.description | length > 0)' \
+  'all(.devices[] | select(.available | not); .reason | length > 0 and (contains("\n") | not))'
+[ "$(jq '.devices | map(.name) | length == (unique | length)' out)" = true ] || die "a device is listed twice"

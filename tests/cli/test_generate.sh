@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# rondo generate: what a trained model writes, recorded and kernel by kernel, and files that are no model.
+source "$(dirname "$0")/support.sh" "$1"
+make_text >text
+succeeds train text --steps 100 --batch 16 --context 4 --embedding 8 --hidden 32 --save model
+
+succeeds generate model --length 60 --seed 5 --prompt abc
+[ "$(head -c 3 out)" = abc ] || die "the prompt is not in front: $(cat out)"
+[ "$(head -1 out | wc -c)" -eq 64 ] || die "not 3 + 60 bytes and a line end: $(cat out)"
+tail -c +4 out | head -c 60 >written
+
+succeeds generate model --length 60 --seed 5 --prompt abc --json
+json_holds '.identical' '.length == 60' '.prompt == "abc"' '.kernels > 0' '.recorded.step_us > 0' \
+  '.unrecorded.step_us > 0' '.memory.planned >= .memory.lower_bound'
+[ "$(jq -r .text out)" = "$(cat written)" ] || die "--json gave another text"
+
+# The seed decides, unless the temperature is 0.
+succeeds generate model --length 200 --seed 6 --json
+cp out other
+succeeds generate model --length 200 --seed 7 --json
+[ "$(jq .text out)" != "$(jq .text other)" ] || die "two seeds gave the same text"
+succeeds generate model --length 200 --seed 6 --temperature 0 --json
+cp out other
+succeeds generate model --length 200 --seed 7 --temperature 0 --json
+[ "$(jq .text out)" = "$(jq .text other)" ] || die "temperature 0 depends on the seed"
+
+fails 1 "byte 2 of the prompt, 'X', does not occur" generate model --prompt aX
+fails 1 'byte 1 of the prompt, 0xc3, does not occur' generate model --prompt $'\xc3\xa9'
+fails 1 'nonsense' generate model --device nonsense
+fails 1 'missing' generate missing
+fails 1 '' generate .
+fails 1 'text' generate text
+printf '' >empty
+fails 1 'empty' generate empty
+
+# Cut off anywhere, a model is refused; so is one with bytes behind its end.
+succeeds train text --steps 1 --batch 1 --context 1 --embedding 1 --hidden 1 --save tiny
+size=$(stat -c %s tiny)
+for ((count = 0; count < size; count += count < 16 || count > size - 16 ? 1 : 23)); do
+  head -c "$count" tiny >shortened
+  fails 1 'shortened' generate shortened
+done
+{ cat tiny; printf 'more'; } >longer
+fails 1 'longer' generate longer
+
+# Metadata that lie or are not there. The replacements keep the header's length.
+lie() {
+  sed "s/$1/$2/" tiny >liar
+  cmp -s tiny liar && die "nothing to replace: $1"
+  fails 1 "liar: $3" generate liar
+}
+lie '"hidden":"1"' '"hidden":"2"' "tensor '(hidden.weight|hidden.bias|output.weight)' has the shape"
+lie '"context":"1"' '"context":"0"' "the context in its metadata is '0', not a number from 1"
+lie '"context":"1"' '"cantext":"1"' "is no model of rondo train: its metadata have no 'context'"
+lie '"version":"1"' '"version":"2"' "its format is of version '2'"
+lie 'rondo-byte-model' 'rando-byte-model' "its format is 'rando-byte-model'"
+lie '"vocabulary":"20' '"vocabulary":"zz' 'the vocabulary in its metadata'
+lie '"vocabulary":"2061' '"vocabulary":"6120' 'the vocabulary in its metadata'
+lie '"opening":"..' '"opening":"00' 'the opening in its metadata'
+lie '"output.bias"' '"output.bios"' "there is no tensor 'output.bias'"

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# rondo train: both runs give the same losses (FW-4, FW-5, FW-9), the loss falls, and texts and devices that are not
+# fit to train on or with are refused (the issue's bad input).
+source "$(dirname "$0")/support.sh" "$1"
+make_text >text
+small=(--steps 200 --batch 16 --context 4 --embedding 8 --hidden 32 --learning-rate 0.02)
+
+succeeds train text "${small[@]}" --json --save model --dump-graph step.json
+json_holds '.device == "cpu"' '.steps == 200' '.identical' '.loss_first > 2.5 and .loss_first < 4.5' \
+  '.loss_last < .loss_first - 0.5' \
+  '.vocabulary == 27' '.parameters == 27 * 8 + 4 * 8 * 32 + 32 + 32 * 27 + 27' '.kernels > 5' \
+  '.memory.lower_bound <= .memory.planned and .memory.planned <= .memory.sum and .memory.lower_bound > 0' \
+  '[.recorded, .unrecorded] | all(.step_us > 0 and .host_us > 0 and .step_us_min <= .step_us and
+    .step_us <= .step_us_max and .host_us_min <= .host_us and .host_us <= .host_us_max and .host_us <= .step_us)'
+[ -s model ] || die "the model was not written"
+[ -s step.json ] || die "the graph was not written"
+cp out first
+
+# The same seed gives the same training, with another number of workers too; another seed another one.
+losses() { jq -c '[.loss_first, .loss_last]' "$1"; }
+succeeds train text "${small[@]}" --json --workers 3
+[ "$(losses out)" = "$(losses first)" ] || die "the same seed gave other losses"
+succeeds train text "${small[@]}" --json --seed 2
+[ "$(losses out)" != "$(losses first)" ] || die "another seed gave the same losses"
+
+# For people, and from standard input.
+succeeds train - "${small[@]}" <text
+grep -q 'identical: both runs' out || die "no word on the losses: $(cat out)"
+grep -q '^recorded ' out || die "no row for the recorded run: $(cat out)"
+
+# Any bytes can be learnt.
+head -c 3000 "$tool" >bytes
+succeeds train bytes --steps 5 --json
+json_holds .identical
+
+# A trace is JSON.
+succeeds train text --steps 2 --trace trace.json --json
+jq -e 'type == "array" or (.traceEvents | type == "array")' trace.json >/dev/null || die "the trace is no JSON"
+
+printf '' >empty
+printf 'x' >one
+printf '%12s' x >twelve
+printf '%100s' '' >same
+fails 1 'missing: No such file or directory' train missing
+fails 1 'empty: is empty' train empty
+fails 1 'one: 1 byte is too few' train one --context 4
+fails 1 'twelve: 12 bytes are too few; a context of 12 needs at least 13' train twelve --context 12
+fails 1 'same: all its bytes are the same' train same
+fails 1 ': Is a directory' train .
+fails 1 '/dev/zero: larger than the [0-9]+ MiB' train /dev/zero
+for device in nonsense cpu:99 'cpu:' CPU cuda:7; do
+  fails 1 "$device" train text --device "$device"
+done
+fails 1 'nowhere/model cannot be written: No such file or directory' train text --save nowhere/model
+fails 1 'cannot be written: it is no regular file' train text --save .
+fails 1 'nowhere/graph: No such file or directory' train text --steps 1 --dump-graph nowhere/graph
+fails 1 'nowhere/trace' train text --steps 1 --trace nowhere/trace
+fails 1 'takes about [0-9.]+ GiB, of which .cpu. has [0-9.]+: lower --batch' train text --batch 1000000 --context 256 \
+  --embedding 1024 --hidden 16384

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Help, version, and command lines that are wrong.
+source "$(dirname "$0")/support.sh" "$1"
+
+succeeds --help
+for command in train generate bench devices graph; do
+  grep -q "^  $command " out || die "rondo --help does not name $command"
+done
+succeeds --version
+grep -Eq '^rondo [0-9]+\.[0-9]+\.[0-9]+$' out || die "rondo --version printed: $(cat out)"
+
+# Every option that --help names is in the man page, and the other way round.
+options_of_help() {
+  for command in train generate 'bench launch' devices graph; do
+    # shellcheck disable=SC2086
+    "$tool" $command --help
+  done | grep -Eo '^  --[a-z-]+' | tr -d ' ' | sort -u
+}
+options_of_man() {
+  sed 's/\\-/-/g' "$here/../../docs/man/rondo.1" | grep -Eo '(^|[^a-z-])--[a-z-]+' | sed 's/^[^-]*--/--/' |
+    grep -v -- '--version' | sort -u
+}
+diff <(options_of_help) <(options_of_man) || die "the man page and --help differ"
+
+for command in train generate bench 'bench launch' devices graph; do
+  # shellcheck disable=SC2086
+  succeeds $command --help
+  head -1 out | grep -Eq "^Usage: rondo $command " || die "rondo $command --help begins with: $(head -1 out)"
+done
+
+fails 2 "a command is missing; see 'rondo --help'"
+fails 2 "no command 'trian'" trian
+fails 2 "no option '--jsn'" --jsn
+fails 2 'TEXT is missing' train
+fails 2 'MODEL is missing' generate
+fails 2 'FILE is missing' graph
+fails 2 'a benchmark is missing' bench
+fails 2 "no benchmark 'lunch'" bench lunch
+fails 2 "'b' is one argument too many" train a b
+fails 2 "'a' is one argument too many" devices a
+fails 2 "no option '--stepz'.*rondo train --help" train a --stepz 3
+fails 2 "no option '-s'" train a -s 3
+fails 2 '--steps needs a value' train a --steps
+fails 2 '--json=yes: this option takes no value' train a --json=yes
+for bad in 0 -1 1.5 x '' 99999999999999999999999 ' 5'; do
+  fails 2 "--steps takes a whole number from 1 to [0-9]+, not '$bad'" train a --steps "$bad"
+done
+fails 2 '--hidden takes a whole number from 1 to' train a --hidden 100000000
+fails 2 '--batch takes a whole number from 1 to' train a --batch 0
+fails 2 '--context takes a whole number from 1 to' train a --context 0
+fails 2 '--embedding takes a whole number from 1 to' train a --embedding 0
+fails 2 '--seed takes a whole number' train a --seed 18446744073709551616
+for bad in 0 nan inf -1 1e9 x ''; do
+  fails 2 '--learning-rate takes a number from' train a --learning-rate "$bad"
+done
+fails 2 '--length takes a whole number from 1 to' generate a --length 0
+fails 2 '--length takes a whole number from 1 to' generate a --length 99999999999
+fails 2 '--temperature takes a number from 0 to' generate a --temperature -0.1
+fails 2 '--seconds takes a number from' bench launch --seconds 0
+fails 2 'exclude each other' graph a --dot --json
