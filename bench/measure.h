@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring and reporting, the same for every benchmark. Header only, in C that C++ accepts too.
+ *
+ * A program prints one JSON object: its name, its engine's version, and "rows", one a line, of flat fields. Every
+ * configuration is measured in a child process of its own (bench_child), so that no thread or binding is left over from
+ * the one before. A sample is
+ *     start; launch; launched; wait; end        launch = launched - start, total = end - start.
+ * Each graph is first replayed with a checking body; a replay that runs a node twice, early or not at all ends the
+ * program. Times are host times in nanoseconds.
+ *
+ * Environment (bench/run sets it):
+ *   BENCH_SHAPES, BENCH_BODIES, BENCH_ENGINES   lists with commas of what to measure; all when not set
+ *   BENCH_BUDGET_MS   measuring time of a row, 150
+ *   BENCH_GAP_US      rest of the host before each replay, 0
+ *   BENCH_PLACE       spread: host on the first processor, other threads on the second, first, ...; one: all on the
+ *                     first; os: left to the system. Default spread
+ *   BENCH_LIMIT_S     a configuration that takes longer is ended, 60
+ *   BENCH_ROUND       number of the round, passed on in the output
+ */
+#ifndef RONDO_BENCH_MEASURE_H
+#define RONDO_BENCH_MEASURE_H
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "graphs.h"
+
+/* One way of replaying a graph. */
+typedef struct bench_engine {
+  const char *name;
+  int threads; /* that run nodes */
+  int batch;   /* replays in a sample: more than one where a replay is shorter than reading the clock */
+  int no_span; /* the engine cannot run the stamping body */
+  void *self;
+  void (*prepare)(void *self); /* the bodies of the graph have changed; may be NULL */
+  void (*launch)(void *self);
+  void (*wait)(void *self);
+} bench_engine;
+
+/* Settings -------------------------------------------------------------------------------------------------------- */
+
+static inline long bench_setting(const char *name, long otherwise) {
+  const char *value = getenv(name);
+  return value != NULL && value[0] != '\0' ? atol(value) : otherwise;
+}
+
+static inline int bench_is_listed(const char *setting, const char *name) {
+  const char *list = getenv(setting);
+  if (list == NULL || list[0] == '\0') return 1;
+  const size_t length = strlen(name);
+  for (const char *at = list; (at = strstr(at, name)) != NULL; at += length) {
+    if ((at == list || at[-1] == ',') && (at[length] == '\0' || at[length] == ',')) return 1;
+  }
+  return 0;
+}
+
+static inline int bench_wants(int shape, const char *engine) {
+  return bench_is_listed("BENCH_SHAPES", bench_shape_name(shape)) && bench_is_listed("BENCH_ENGINES", engine);
+}
+
+static inline const char *bench_place(void) {
+  const char *place = getenv("BENCH_PLACE");
+  return place != NULL && place[0] != '\0' ? place : "spread";
+}
+
+/* Reporting ------------------------------------------------------------------------------------------------------- */
+
+typedef struct bench_report {
+  FILE *out; /* where rows go: the parent's pipe in a child */
+  int rows, failures;
+} bench_report;
+
+static inline bench_report *bench_reporting(void) {
+  static bench_report report;
+  return &report;
+}
+
+/* `version` may be "". */
+static inline void bench_begin(const char *program, const char *version) {
+  bench_reporting()->out = stdout;
+  bench_calibrate();
+  printf("{\"program\":\"%s\",\"version\":\"%s\",\"round\":%ld,\"rows\":[", program, version,
+         bench_setting("BENCH_ROUND", 1));
+  fflush(stdout);
+}
+
+/* Returns main's exit status. */
+static inline int bench_end(void) {
+  printf("\n]}\n");
+  return bench_reporting()->failures > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Prints what a child reported, a row a line; a line that the child did not end is dropped. */
+static inline void bench_forward_rows(FILE *from) {
+  char line[1024];
+  bench_report *report = bench_reporting();
+  while (fgets(line, sizeof line, from) != NULL) {
+    char *end = strchr(line, '\n');
+    if (end == NULL) break;
+    *end = '\0';
+    printf("%s\n%s", report->rows++ > 0 ? "," : "", line);
+  }
+  fflush(stdout);
+}
+
+/* True in a new child, which reports rows and ends with bench_child_end; the parent waits for it and gets false. */
+static inline int bench_child(void) {
+  int ends[2], status = 0;
+  if (pipe(ends) != 0) {
+    perror("pipe");
+    exit(EXIT_FAILURE);
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    bench_reporting()->out = fdopen(ends[1], "w");
+    alarm((unsigned)bench_setting("BENCH_LIMIT_S", 60));
+    return 1;
+  }
+  close(ends[1]);
+  FILE *rows = fdopen(ends[0], "r");
+  if (rows != NULL) bench_forward_rows(rows);
+  if (rows != NULL) fclose(rows);
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+    fprintf(stderr, "a configuration failed (status %#x)\n", (unsigned)status);
+    bench_reporting()->failures++;
+  }
+  return 0;
+}
+
+/* Without the engine's own tear-down, which some do badly. */
+static inline void bench_child_end(void) {
+  fflush(bench_reporting()->out);
+  _exit(EXIT_SUCCESS);
+}
+
+/* Numbers --------------------------------------------------------------------------------------------------------- */
+
+static inline int bench_compare(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+typedef struct bench_spread {
+  uint64_t median, minimum, p95, maximum;
+} bench_spread;
+
+/* Sorts the samples. */
+static inline bench_spread bench_spread_of(uint64_t *samples, size_t count) {
+  qsort(samples, count, sizeof *samples, bench_compare);
+  bench_spread spread = {samples[count / 2], samples[0], samples[count * 95 / 100], samples[count - 1]};
+  return spread;
+}
+
+/* A row that is not about replaying a graph. */
+static inline void bench_report_value(const char *measure, const char *unit, uint64_t *samples, size_t count) {
+  const bench_spread spread = bench_spread_of(samples, count);
+  fprintf(bench_reporting()->out,
+          "{\"measure\":\"%s\",\"unit\":\"%s\",\"samples\":%zu,\"median\":%" PRIu64 ",\"min\":%" PRIu64
+          ",\"max\":%" PRIu64 "}\n",
+          measure, unit, count, spread.median, spread.minimum, spread.maximum);
+}
+
+static inline uint64_t bench_cpu_ns(void) {
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  return (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000u +
+         (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000u;
+}
+
+/* Placing --------------------------------------------------------------------------------------------------------- */
+
+static inline void bench_bind(pid_t thread, size_t processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  sched_setaffinity(thread, sizeof set, &set); /* a machine with one processor stays as it is */
+}
+
+/* The threads that the process has now, in the order of their making: the host, then the workers. */
+static inline int bench_threads(pid_t threads[64]) {
+  int count = 0;
+  DIR *folder = opendir("/proc/self/task");
+  if (folder == NULL) return 0;
+  for (struct dirent *entry = readdir(folder); entry != NULL && count < 64; entry = readdir(folder)) {
+    const pid_t thread = (pid_t)atol(entry->d_name);
+    if (thread <= 0) continue;
+    int at = count++;
+    for (; at > 0 && threads[at - 1] > thread; at--) threads[at] = threads[at - 1];
+    threads[at] = thread;
+  }
+  closedir(folder);
+  return count;
+}
+
+static inline void bench_place_threads(void) {
+  pid_t threads[64];
+  const int one = strcmp(bench_place(), "one") == 0;
+  if (strcmp(bench_place(), "os") == 0) return;
+  const int count = bench_threads(threads);
+  for (int i = 0; i < count; i++) bench_bind(threads[i], one ? 0 : (size_t)i % 2);
+}
+
+/* Replays --------------------------------------------------------------------------------------------------------- */
+
+static inline void bench_prepare(const bench_engine *engine) {
+  if (engine->prepare != NULL) engine->prepare(engine->self);
+}
+
+static inline void bench_verify(const bench_engine *engine, bench_graph *graph) {
+  enum { REPLAYS = 20 };
+  bench_check_state *check = bench_check();
+  check->graph = graph;
+  check->stamps = (uint32_t *)bench_zeroed(graph->count, sizeof(uint32_t));
+  check->counts = (uint32_t *)bench_zeroed(graph->count, sizeof(uint32_t));
+  bench_set_bodies(graph, bench_checking);
+  bench_prepare(engine);
+  for (check->replay = 1; check->replay <= REPLAYS; check->replay++) {
+    memset(check->counts, 0, graph->count * sizeof(uint32_t));
+    engine->launch(engine->self);
+    engine->wait(engine->self);
+    for (uint32_t i = 0; i < graph->count; i++) {
+      if (check->stamps[i] != check->replay || check->counts[i] != graph->nodes[i].blocks) check->wrong++;
+    }
+  }
+  if (check->wrong > 0) {
+    fprintf(stderr, "%s: %s ran wrong %u times\n", engine->name, graph->name, check->wrong);
+    exit(EXIT_FAILURE);
+  }
+  free(check->stamps);
+  free(check->counts);
+}
+
+enum { BENCH_MOST_SAMPLES = 20000, BENCH_FEWEST_SAMPLES = 20 };
+
+typedef struct bench_samples {
+  size_t count;
+  uint64_t launch[BENCH_MOST_SAMPLES], total[BENCH_MOST_SAMPLES];
+  double cpu_ns; /* of all threads, a replay */
+} bench_samples;
+
+/* From the first source's start to the last sink's end, of the replay just done. */
+static inline uint64_t bench_span_ns(const bench_graph *graph) {
+  const uint64_t *stamps = *bench_span_stamps();
+  uint64_t first = UINT64_MAX, last = 0;
+  for (uint32_t i = 0; i < graph->count; i++) {
+    if (bench_is_source(graph, i) && stamps[i] < first) first = stamps[i];
+    if (bench_is_sink(graph, i) && stamps[i] > last) last = stamps[i];
+  }
+  return last - first;
+}
+
+static inline void bench_sample(const bench_engine *engine, bench_samples *samples) {
+  const uint64_t batch = (uint64_t)engine->batch;
+  const uint64_t start = bench_now_ns();
+  uint64_t launched = start;
+  for (uint64_t k = 0; k < batch; k++) {
+    engine->launch(engine->self);
+    if (batch == 1) launched = bench_now_ns();
+    engine->wait(engine->self);
+  }
+  const uint64_t end = bench_now_ns();
+  samples->launch[samples->count] = (launched - start) / batch;
+  samples->total[samples->count++] = (end - start) / batch;
+}
+
+/* Twice, because some engines start threads at their first work, which are placed in between. */
+static inline void bench_warm_up(const bench_engine *engine, uint64_t budget_ns) {
+  for (int turn = 0; turn < 2; turn++) {
+    const uint64_t end = bench_now_ns() + budget_ns / 10;
+    for (int i = 0; i < 3 || bench_now_ns() < end; i++) {
+      engine->launch(engine->self);
+      engine->wait(engine->self);
+    }
+    bench_place_threads();
+  }
+}
+
+static inline void bench_take_samples(const bench_engine *engine, const bench_graph *span, bench_samples *samples) {
+  const uint64_t budget_ns = (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
+  const long gap_us = bench_setting("BENCH_GAP_US", 0);
+  bench_warm_up(engine, budget_ns);
+  samples->count = 0;
+  const uint64_t cpu = bench_cpu_ns(), end = bench_now_ns() + budget_ns;
+  while (samples->count < BENCH_MOST_SAMPLES && (samples->count < BENCH_FEWEST_SAMPLES || bench_now_ns() < end)) {
+    if (gap_us > 0) usleep((useconds_t)gap_us);
+    bench_sample(engine, samples);
+    if (span != NULL) samples->total[samples->count - 1] = bench_span_ns(span);
+  }
+  samples->cpu_ns = (double)(bench_cpu_ns() - cpu) / (double)samples->count / engine->batch;
+}
+
+static inline void bench_report_row(const bench_engine *engine, const bench_graph *graph, const char *body,
+                                    double body_ns, bench_samples *samples) {
+  const bench_spread launch = bench_spread_of(samples->launch, samples->count);
+  const bench_spread total = bench_spread_of(samples->total, samples->count);
+  fprintf(bench_reporting()->out,
+          "{\"engine\":\"%s\",\"shape\":\"%s\",\"body\":\"%s\",\"threads\":%d,\"place\":\"%s\",\"gap_us\":%ld,"
+          "\"samples\":%zu,\"launch_ns\":%" PRIu64 ",\"launch_min_ns\":%" PRIu64 ",\"launch_max_ns\":%" PRIu64
+          ",\"total_ns\":%" PRIu64 ",\"total_min_ns\":%" PRIu64 ",\"total_p95_ns\":%" PRIu64
+          ",\"total_max_ns\":%" PRIu64 ",\"cpu_ns\":%.0f,\"body_ns\":%.1f}\n",
+          engine->name, graph->name, body, engine->threads, bench_place(), bench_setting("BENCH_GAP_US", 0),
+          samples->count * (size_t)engine->batch, launch.median, launch.minimum, launch.maximum, total.median,
+          total.minimum, total.p95, total.maximum, samples->cpu_ns, body_ns);
+}
+
+static inline void bench_measure_body(const bench_engine *engine, bench_graph *graph, const char *name,
+                                      bench_body body) {
+  static bench_samples samples;
+  if (!bench_is_listed("BENCH_BODIES", name)) return;
+  bench_set_bodies(graph, body);
+  bench_prepare(engine);
+  bench_take_samples(engine, NULL, &samples);
+  bench_report_row(engine, graph, name, bench_body_ns(body), &samples);
+}
+
+/* Empty bodies, but time stamps in the sources and sinks: the row's total is the time between the first and the last,
+ * which CUDA's tools call the device time. */
+static inline void bench_measure_span(const bench_engine *engine, bench_graph *graph) {
+  static bench_samples samples;
+  bench_engine single = *engine;
+  if (engine->no_span || !bench_is_listed("BENCH_BODIES", "span")) return;
+  single.batch = 1;
+  *bench_span_stamps() = (uint64_t *)bench_zeroed(graph->count, sizeof(uint64_t));
+  bench_set_bodies(graph, bench_empty);
+  for (uint32_t i = 0; i < graph->count; i++) {
+    if (bench_is_source(graph, i) || bench_is_sink(graph, i)) graph->nodes[i].body = bench_stamping;
+  }
+  bench_prepare(&single);
+  bench_take_samples(&single, graph, &samples);
+  bench_report_row(&single, graph, "span", 0, &samples);
+  free(*bench_span_stamps());
+}
+
+/* Verifies the engine, then measures every body that is asked for. */
+static inline void bench_measure(const bench_engine *engine, bench_graph *graph) {
+  bench_engine single = *engine;
+  single.batch = 1;
+  bench_verify(engine, graph);
+  if (graph->count == 1) {
+    bench_measure_body(&single, graph, "block", bench_block);
+    return;
+  }
+  bench_measure_body(engine, graph, "empty", bench_empty);
+  bench_measure_body(&single, graph, "microsecond", bench_microsecond);
+  if (graph->count == 32) bench_measure_span(engine, graph);
+}
+
+#endif

@@ -1,0 +1,738 @@
+/* SPDX-License-Identifier: MIT
+ * Capture: the graph it gives is the one that is built by hand for the same work (GX-2); and every rule that a capture
+ * can break, C1 to C16, with what it says and what it leaves (GX-3). The table of modes is test_capture_modes.c.
+ */
+#include "support/rondo_test.h"
+
+static void begin(rondo_stream *stream) { assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL)); }
+
+static rondo_capture_info info_of(const rondo_stream *stream) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_capture_get_info(stream, &info));
+  return info;
+}
+
+static void assert_state(const rondo_stream *stream, rondo_capture_state expected) {
+  assert_int_equal(info_of(stream).state, expected);
+}
+
+/* Lets `to` wait for what `from` has been given so far. */
+static void order(test_fixture *t, rondo_stream *from, rondo_stream *to) {
+  rondo_event *event = test_event(t);
+  assert_ok(rondo_event_record(event, from));
+  assert_ok(rondo_stream_wait_event(to, event));
+  rondo_event_destroy(event);
+}
+
+/* The capture is over with this failure, and the stream works again. */
+static void assert_end_fails(test_fixture *t, rondo_stream *stream, rondo_status status, rondo_reason reason) {
+  rondo_graph *graph = (rondo_graph *)t;
+  assert_error(rondo_capture_end(stream, &graph), status, reason);
+  assert_null(graph);
+  assert_state(stream, RONDO_CAPTURE_NONE);
+  assert_ok(rondo_stream_synchronize(stream));
+}
+
+/* GX-2 ------------------------------------------------------------------------------------------------------------ */
+
+/* Captured and built graphs of the same work: no difference, also with addresses, and the same fingerprint. */
+static void assert_same_graph(rondo_graph *captured, rondo_graph *built) {
+  size_t count = 1;
+  uint64_t a = 0, b = 0;
+  rondo_difference difference = {0};
+  assert_ok(rondo_graph_diff(captured, built, true, &difference, &count));
+  if (count > 0) print_error("first difference: kind %d\n", (int)difference.kind);
+  assert_int_equal(count, 0);
+  assert_ok(rondo_graph_diff(captured, built, false, NULL, &count));
+  assert_int_equal(count, 0);
+  assert_ok(rondo_graph_fingerprint(captured, &a));
+  assert_ok(rondo_graph_fingerprint(built, &b));
+  assert_true(a == b);
+  test_graph_destroy(built);
+}
+
+static void run_once(test_fixture *t, rondo_graph *graph) {
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec_destroy(exec);
+}
+
+static void test_gx2_a_line(void **state) {
+  test_fixture *t = *state;
+  uint32_t *word = test_words(t, 1);
+  begin(t->stream);
+  for (uint32_t i = 0; i < 5; i++) test_affine(t, t->stream, word, 1, i + 2, i);
+  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
+  rondo_node last = {0};
+  for (uint32_t i = 0; i < 5; i++) last = test_add_affine(t, built, &last, i > 0, word, i + 2, i);
+  assert_same_graph(captured, built);
+  assert_int_equal(test_word(t, word), 0); /* nothing has run */
+  run_once(t, captured);
+  assert_int_equal(test_word(t, word), (((0 * 3 + 1) * 4 + 2) * 5 + 3) * 6 + 4);
+  test_words_free(t, word);
+}
+
+static void test_gx2_fork_and_join(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *side = test_stream(t, "side");
+  uint32_t *words = test_words(t, 3), *left = words, *right = words + 1, *out = words + 2;
+  rondo_kernel *combine = test_kernel(t, TEST_KERNEL_COMBINE);
+  begin(t->stream);
+  test_affine(t, t->stream, words, 2, 1, 1);
+  order(t, t->stream, side);
+  test_affine(t, t->stream, left, 1, 2, 0);
+  test_affine(t, side, right, 1, 3, 0);
+  order(t, side, t->stream);
+  assert_ok(rondo_launch(t->stream, combine, (rondo_grid){1, 0, 0}, RONDO_ARGS(&left, &right, &out)));
+  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
+  const uint32_t one = 1;
+  rondo_node root = {0}, branches[2], join = {0};
+  assert_ok(rondo_graph_add_kernel(built, NULL, 0, test_kernel(t, TEST_KERNEL_AFFINE), (rondo_grid){2, 0, 0},
+                                   RONDO_ARGS(&one, &one, &words), &root));
+  branches[0] = test_add_affine(t, built, &root, 1, left, 2, 0);
+  branches[1] = test_add_affine(t, built, &root, 1, right, 3, 0);
+  assert_ok(rondo_graph_add_kernel(built, branches, 2, combine, (rondo_grid){1, 0, 0}, RONDO_ARGS(&left, &right, &out),
+                                   &join));
+  assert_same_graph(captured, built);
+  run_once(t, captured);
+  const uint32_t expected[3] = {2, 3, 2 * 31 + 3};
+  assert_words(t, words, expected, 3);
+  test_stream_destroy(side);
+  test_words_free(t, words);
+}
+
+/* Two streams from the beginning: forked off before any work, so that the graph has two roots. */
+static void test_gx2_two_streams(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *side = test_stream(t, "side");
+  uint32_t *words = test_words(t, 2);
+  begin(t->stream);
+  order(t, t->stream, side);
+  for (uint32_t i = 0; i < 3; i++) {
+    test_affine(t, t->stream, words, 1, 2, i);
+    test_affine(t, side, words + 1, 1, 3, i);
+  }
+  order(t, side, t->stream);
+  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
+  rondo_node a = {0}, b = {0};
+  for (uint32_t i = 0; i < 3; i++) {
+    a = test_add_affine(t, built, &a, i > 0, words, 2, i);
+    b = test_add_affine(t, built, &b, i > 0, words + 1, 3, i);
+  }
+  assert_same_graph(captured, built);
+  run_once(t, captured);
+  const uint32_t expected[2] = {4, 5};
+  assert_words(t, words, expected, 2);
+  test_stream_destroy(side);
+  test_words_free(t, words);
+}
+
+static rondo_status no_operation(void *user) {
+  (void)user;
+  return RONDO_OK;
+}
+
+/* All that a stream takes becomes the node that is added by hand. */
+static void test_gx2_every_operation(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 64), host[16] = {0};
+  const rondo_copy box = {.dst = words, .src = words + 32, .width = 16, .height = 2, .src_pitch = 32};
+  const rondo_fill fill = {.dst = words, .value = 3, .element_bytes = 2, .width = 5, .height = 2, .pitch = 16};
+  begin(t->stream);
+  assert_ok(rondo_copy_async(t->stream, words, host, sizeof host));
+  assert_ok(rondo_copy_box_async(t->stream, &box));
+  assert_ok(rondo_fill_async(t->stream, &fill));
+  assert_ok(rondo_host_async(t->stream, no_operation, host));
+  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
+  const rondo_copy line = {.dst = words, .src = host, .width = sizeof host};
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_copy(built, NULL, 0, &line, &node));
+  assert_ok(rondo_graph_add_copy(built, &node, 1, &box, &node));
+  assert_ok(rondo_graph_add_fill(built, &node, 1, &fill, &node));
+  assert_ok(rondo_graph_add_host(built, &node, 1, no_operation, host, &node));
+  assert_same_graph(captured, built);
+  test_graph_destroy(captured);
+  test_words_free(t, words);
+}
+
+/* The same work captured twice: equal but for addresses. */
+static void test_gx2_captured_twice(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words[2] = {test_words(t, 8), test_words(t, 8)};
+  rondo_graph *graphs[2];
+  for (int i = 0; i < 2; i++) {
+    void *scratch = NULL;
+    begin(t->stream);
+    assert_ok(rondo_malloc_async(t->stream, 4096, NULL, &scratch));
+    assert_ok(rondo_copy_async(t->stream, scratch, words[i], 32));
+    test_affine(t, t->stream, words[i], 8, 2, 1);
+    assert_ok(rondo_free_async(t->stream, scratch));
+    graphs[i] = test_capture_end(t->stream);
+  }
+  size_t count = 0;
+  uint64_t prints[2];
+  assert_ok(rondo_graph_diff(graphs[0], graphs[1], true, NULL, &count));
+  assert_int_equal(count, 0);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(rondo_graph_fingerprint(graphs[i], &prints[i]));
+    test_graph_destroy(graphs[i]);
+    test_words_free(t, words[i]);
+  }
+  assert_true(prints[0] == prints[1]);
+}
+
+/* C1, C2: beginning ----------------------------------------------------------------------------------------------- */
+
+static void test_gx3_c1_work_queued_earlier_is_not_recorded(void **state) {
+  test_fixture *t = *state;
+  uint32_t *word = test_words(t, 1);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  begin(t->stream);
+  test_affine(t, t->stream, word, 1, 1, 10);
+  rondo_graph *graph = test_capture_end(t->stream);
+  size_t count = 0;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  assert_int_equal(count, 1);
+  assert_int_equal(test_word(t, word), 1);
+  test_graph_destroy(graph);
+  test_words_free(t, word);
+}
+
+static void test_gx3_c1_a_stream_captures_once_at_a_time(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *side = test_stream(t, "side");
+  begin(t->stream);
+  assert_error(rondo_capture_begin(t->stream, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED,
+               RONDO_REASON_ALREADY_CAPTURING);
+  order(t, t->stream, side);
+  assert_error(rondo_capture_begin(side, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING);
+  assert_state(t->stream, RONDO_CAPTURE_ACTIVE);
+  rondo_graph *graph = test_capture_end(t->stream); /* the fork did nothing */
+  size_t count = 1;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  assert_int_equal(count, 0);
+  test_graph_destroy(graph);
+  test_stream_destroy(side);
+}
+
+/* C4, C5: ending -------------------------------------------------------------------------------------------------- */
+
+static void test_gx3_c4_a_capture_is_ended_once(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = (rondo_graph *)t;
+  assert_error(rondo_capture_end(t->stream, &graph), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
+  assert_null(graph);
+  begin(t->stream);
+  graph = test_capture_end(t->stream);
+  test_graph_destroy(graph);
+  graph = (rondo_graph *)t;
+  assert_error(rondo_capture_end(t->stream, &graph), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
+  assert_null(graph);
+  begin(t->stream); /* and begun anew */
+  test_graph_destroy(test_capture_end(t->stream));
+}
+
+static void test_gx3_c4_the_graph_must_have_somewhere_to_go(void **state) {
+  test_fixture *t = *state;
+  begin(t->stream);
+  assert_error(rondo_capture_end(t->stream, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  test_graph_destroy(test_capture_end(t->stream));
+}
+
+static void test_gx3_c4_an_unjoined_branch(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *side = test_stream(t, "forgotten");
+  uint32_t *word = test_words(t, 1);
+  begin(t->stream);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  order(t, t->stream, side);
+  test_affine(t, side, word, 1, 1, 1);
+  rondo_graph *graph = (rondo_graph *)t;
+  assert_error(rondo_capture_end(t->stream, &graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED);
+  assert_null(graph);
+  assert_message("forgotten");
+  assert_message("test_affine");
+  assert_state(t->stream, RONDO_CAPTURE_NONE);
+  assert_state(side, RONDO_CAPTURE_NONE);
+  test_affine(t, side, word, 1, 1, 5); /* runs at once */
+  assert_ok(rondo_stream_synchronize(side));
+  assert_int_equal(test_word(t, word), 5);
+  test_stream_destroy(side);
+  test_words_free(t, word);
+}
+
+static void test_gx3_c4_a_branch_used_after_its_join(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *side = test_stream(t, "late");
+  uint32_t *word = test_words(t, 1);
+  begin(t->stream);
+  order(t, t->stream, side);
+  test_affine(t, side, word, 1, 1, 1);
+  order(t, side, t->stream);
+  test_affine(t, side, word, 1, 1, 1);
+  assert_end_fails(t, t->stream, RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED);
+  assert_message("late");
+  assert_state(side, RONDO_CAPTURE_NONE);
+  test_stream_destroy(side);
+  test_words_free(t, word);
+}
+
+/* A branch may be joined through another branch. */
+static void test_gx3_c5_a_join_through_another_branch(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *first = test_stream(t, "first"), *second = test_stream(t, "second");
+  uint32_t *words = test_words(t, 2);
+  begin(t->stream);
+  order(t, t->stream, first);
+  order(t, t->stream, second);
+  test_affine(t, first, words, 1, 1, 1);
+  test_affine(t, second, words + 1, 1, 1, 2);
+  order(t, first, second);
+  order(t, second, t->stream);
+  run_once(t, test_capture_end(t->stream));
+  const uint32_t expected[2] = {1, 2};
+  assert_words(t, words, expected, 2);
+  test_stream_destroy(first);
+  test_stream_destroy(second);
+  test_words_free(t, words);
+}
+
+static void test_gx3_c4_the_wrong_stream(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "side");
+  begin(origin);
+  order(t, origin, side);
+  rondo_graph *graph = (rondo_graph *)t;
+  assert_error(rondo_capture_end(side, &graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM);
+  assert_null(graph);
+  assert_message("origin");
+  assert_state(origin, RONDO_CAPTURE_ACTIVE);
+  order(t, side, origin);
+  test_graph_destroy(test_capture_end(origin));
+  test_stream_destroy(origin);
+  test_stream_destroy(side);
+}
+
+typedef struct end_elsewhere {
+  rondo_stream *stream;
+  rondo_graph *graph;
+  rondo_status status;
+  rondo_reason reason;
+} end_elsewhere;
+
+static void end_on_this_thread(void *user) {
+  end_elsewhere *self = user;
+  self->status = rondo_capture_end(self->stream, &self->graph);
+  self->reason = self->status == RONDO_OK ? RONDO_REASON_NONE : rondo_last_error()->reason;
+}
+
+static void test_gx3_c4_the_wrong_thread(void **state) {
+  test_fixture *t = *state;
+  static const rondo_capture_mode modes[] = {RONDO_CAPTURE_THREAD_LOCAL, RONDO_CAPTURE_GLOBAL};
+  for (int i = 0; i < 2; i++) {
+    assert_ok(rondo_capture_begin(t->stream, modes[i]));
+    end_elsewhere elsewhere = {.stream = t->stream, .graph = (rondo_graph *)t};
+    test_on_thread(end_on_this_thread, &elsewhere);
+    assert_int_equal(elsewhere.status, RONDO_CAPTURE_REFUSED);
+    assert_int_equal(elsewhere.reason, RONDO_REASON_WRONG_THREAD);
+    assert_null(elsewhere.graph);
+    assert_state(t->stream, RONDO_CAPTURE_ACTIVE);
+    test_graph_destroy(test_capture_end(t->stream));
+  }
+}
+
+static void test_gx3_c4_a_relaxed_capture_ends_on_any_thread(void **state) {
+  test_fixture *t = *state;
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_RELAXED));
+  end_elsewhere elsewhere = {.stream = t->stream};
+  test_on_thread(end_on_this_thread, &elsewhere);
+  assert_int_equal(elsewhere.status, RONDO_OK);
+  assert_non_null(elsewhere.graph);
+  test_graph_destroy(elsewhere.graph);
+}
+
+/* Nodes added by hand, and those dropped from a frontier, need no join. */
+static void test_gx3_c5_nodes_added_by_hand_need_no_join(void **state) {
+  test_fixture *t = *state;
+  uint32_t *word = test_words(t, 1);
+  begin(t->stream);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  test_add_affine(t, info_of(t->stream).graph, NULL, 0, word, 1, 0);
+  assert_ok(rondo_capture_set_frontier(t->stream, NULL, 0, true));
+  test_affine(t, t->stream, word, 1, 1, 0);
+  rondo_graph *graph = test_capture_end(t->stream);
+  size_t count = 0, edges = 7;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  assert_ok(rondo_graph_edges(graph, NULL, NULL, &edges));
+  assert_int_equal(count, 3);
+  assert_int_equal(edges, 0);
+  test_graph_destroy(graph);
+  test_words_free(t, word);
+}
+
+/* C6, C10: refused calls and invalid captures --------------------------------------------------------------------- */
+
+/* The refusal names the call, the capture is invalid and says why, and it is over for all its streams. */
+static void assert_invalidated(test_fixture *t, rondo_stream *member, const char *call) {
+  assert_message(call);
+  assert_state(t->stream, RONDO_CAPTURE_INVALIDATED);
+  assert_state(member, RONDO_CAPTURE_INVALIDATED);
+  assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_message(call);
+  assert_state(member, RONDO_CAPTURE_NONE);
+}
+
+static void test_gx3_c6_waiting_for_a_capturing_stream(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *side = test_stream(t, "side");
+  rondo_stream *const streams[2] = {t->stream, side};
+  for (int i = 0; i < 2; i++) {
+    begin(t->stream);
+    order(t, t->stream, side);
+    assert_error(rondo_stream_synchronize(streams[i]), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+    assert_invalidated(t, side, "rondo_stream_synchronize");
+    begin(t->stream);
+    order(t, t->stream, side);
+    assert_error(rondo_stream_query(streams[i]), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+    assert_invalidated(t, side, "rondo_stream_query");
+  }
+  begin(t->stream);
+  order(t, t->stream, side);
+  assert_error(rondo_device_synchronize(t->device), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+  assert_invalidated(t, side, "rondo_device_synchronize");
+  test_stream_destroy(side);
+}
+
+static void test_gx3_c6_a_captured_event_has_no_completion(void **state) {
+  test_fixture *t = *state;
+  rondo_event *event = test_event(t);
+  uint32_t *word = test_words(t, 1);
+  for (int i = 0; i < 2; i++) {
+    begin(t->stream);
+    test_affine(t, t->stream, word, 1, 1, 1);
+    assert_ok(rondo_event_record(event, t->stream));
+    assert_error((i == 0 ? rondo_event_query : rondo_event_synchronize)(event), RONDO_CAPTURE_REFUSED,
+                 RONDO_REASON_CAPTURED_EVENT);
+    const bool valid = info_of(t->stream).state == RONDO_CAPTURE_ACTIVE;
+    rondo_graph *graph = NULL;
+    assert_status(rondo_capture_end(t->stream, &graph), valid ? RONDO_OK : RONDO_CAPTURE_INVALID);
+    test_graph_destroy(graph);
+    assert_ok(rondo_event_record(event, t->stream)); /* an ordinary event again */
+    assert_ok(rondo_event_synchronize(event));
+  }
+  assert_int_equal(test_word(t, word), 0);
+  rondo_event_destroy(event);
+  test_words_free(t, word);
+}
+
+/* C10: once invalid, nothing is taken until the end. */
+static void test_gx3_c10_an_invalid_capture_takes_nothing(void **state) {
+  test_fixture *t = *state;
+  rondo_event *event = test_event(t);
+  rondo_graph *empty = test_graph(t);
+  rondo_exec *exec = test_instantiate(empty);
+  uint32_t *words = test_words(t, 8), one = 1;
+  void *address = t;
+  rondo_kernel *kernel = test_kernel(t, TEST_KERNEL_SET);
+  const rondo_fill fill = {.dst = words, .element_bytes = 4, .width = 1};
+  begin(t->stream);
+  assert_error(rondo_stream_synchronize(t->stream), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+#define assert_invalid(call) assert_error(call, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED)
+  assert_invalid(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &words)));
+  assert_invalid(rondo_copy_async(t->stream, words, words + 4, 4));
+  assert_invalid(rondo_fill_async(t->stream, &fill));
+  assert_invalid(rondo_host_async(t->stream, no_operation, NULL));
+  assert_invalid(rondo_event_record(event, t->stream));
+  assert_invalid(rondo_event_record_external(event, t->stream));
+  assert_invalid(rondo_malloc_async(t->stream, 64, NULL, &address));
+  assert_null(address);
+  assert_invalid(rondo_exec_launch(exec, t->stream));
+  assert_invalid(rondo_capture_set_frontier(t->stream, NULL, 0, true));
+  assert_message("rondo_stream_synchronize");
+#undef assert_invalid
+  assert_null(info_of(t->stream).graph);
+  assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_int_equal(test_word(t, words), 0);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(empty);
+  rondo_event_destroy(event);
+  test_words_free(t, words);
+}
+
+/* What an invalid capture had allocated is not leaked: the fixture's teardown looks. */
+static void test_gx3_c10_an_invalid_capture_leaks_no_memory(void **state) {
+  test_fixture *t = *state;
+  for (int i = 0; i < 3; i++) {
+    void *address = NULL;
+    begin(t->stream);
+    assert_ok(rondo_malloc_async(t->stream, 1 << 20, NULL, &address));
+    assert_fails(rondo_stream_synchronize(t->stream), RONDO_CAPTURE_REFUSED);
+    assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+    assert_true(rondo_free(t->device, address) != RONDO_OK);
+  }
+}
+
+static void test_gx3_destroying_a_capturing_stream(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *side = test_stream(t, "gone");
+  begin(t->stream);
+  order(t, t->stream, side);
+  test_stream_destroy(side);
+  assert_state(t->stream, RONDO_CAPTURE_INVALIDATED);
+  assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  rondo_stream *origin = test_stream(t, "origin");
+  side = test_stream(t, "side");
+  begin(origin);
+  order(t, origin, side);
+  test_stream_destroy(origin);
+  assert_int_not_equal(info_of(side).state, RONDO_CAPTURE_ACTIVE);
+  test_stream_destroy(side);
+}
+
+/* C7: isolation and merges ---------------------------------------------------------------------------------------- */
+
+static void test_gx3_c7_a_capture_waits_for_nothing_outside(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *outside = test_stream(t, "outside");
+  rondo_event *event = test_event(t);
+  assert_ok(rondo_event_record(event, outside));
+  begin(t->stream);
+  assert_error(rondo_stream_wait_event(t->stream, event), RONDO_CAPTURE_REFUSED, RONDO_REASON_ISOLATION);
+  assert_message("rondo_stream_wait_event");
+  assert_state(t->stream, RONDO_CAPTURE_INVALIDATED);
+  assert_state(outside, RONDO_CAPTURE_NONE);
+  assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  rondo_event_destroy(event);
+  test_stream_destroy(outside);
+}
+
+static void test_gx3_c7_captures_do_not_merge(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *other = test_stream(t, "other");
+  rondo_event *event = test_event(t);
+  begin(t->stream);
+  begin(other);
+  assert_ok(rondo_event_record(event, other));
+  assert_error(rondo_stream_wait_event(t->stream, event), RONDO_CAPTURE_REFUSED, RONDO_REASON_MERGE);
+  assert_state(t->stream, RONDO_CAPTURE_INVALIDATED);
+  assert_state(other, RONDO_CAPTURE_INVALIDATED);
+  assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  rondo_graph *graph = NULL;
+  assert_error(rondo_capture_end(other, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_null(graph);
+  rondo_event_destroy(event);
+  test_stream_destroy(other);
+}
+
+/* C7: the external forms become nodes, which record and wait at each launch. */
+static void test_gx3_c7_external_events_become_nodes(void **state) {
+  test_fixture *t = *state;
+  rondo_event *start = test_event(t), *done = test_event(t);
+  uint32_t *word = test_words(t, 1);
+  begin(t->stream);
+  assert_ok(rondo_stream_wait_event_external(t->stream, start));
+  test_affine(t, t->stream, word, 1, 1, 1);
+  assert_ok(rondo_event_record_external(done, t->stream));
+  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_event_wait(built, NULL, 0, start, &node));
+  node = test_add_affine(t, built, &node, 1, word, 1, 1);
+  assert_ok(rondo_graph_add_event_record(built, &node, 1, done, &node));
+  assert_same_graph(captured, built);
+  rondo_exec *exec = test_instantiate(captured);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_event_synchronize(done));
+  assert_int_equal(test_word(t, word), 1);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(captured);
+  rondo_event_destroy(start);
+  rondo_event_destroy(done);
+  test_words_free(t, word);
+}
+
+/* C11 to C16 ------------------------------------------------------------------------------------------------------ */
+
+typedef struct look_inside {
+  const rondo_stream *stream;
+  rondo_capture_info info;
+  rondo_status status;
+} look_inside;
+
+static void look_from_this_thread(void *user) {
+  look_inside *self = user;
+  self->info.struct_size = sizeof self->info;
+  self->status = rondo_capture_get_info(self->stream, &self->info);
+}
+
+static void test_gx3_c12_a_capture_tells_about_itself(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *side = test_stream(t, "side");
+  uint32_t *word = test_words(t, 1);
+  assert_state(t->stream, RONDO_CAPTURE_NONE);
+  assert_true(info_of(t->stream).id == 0 && info_of(t->stream).graph == NULL);
+  begin(t->stream);
+  const rondo_capture_info begun = info_of(t->stream);
+  assert_int_equal(begun.state, RONDO_CAPTURE_ACTIVE);
+  assert_true(begun.id != 0 && begun.graph != NULL && begun.frontier_count == 0);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  order(t, t->stream, side);
+  const rondo_capture_info forked = info_of(side);
+  assert_true(forked.id == begun.id && forked.graph == begun.graph);
+  assert_int_equal(forked.frontier_count, 1);
+  assert_true(forked.frontier[0].id == info_of(t->stream).frontier[0].id);
+  look_inside other = {.stream = t->stream};
+  test_on_thread(look_from_this_thread, &other);
+  assert_int_equal(other.status, RONDO_OK);
+  assert_true(other.info.id == begun.id && other.info.graph == begun.graph);
+  assert_fails(rondo_graph_destroy(begun.graph), RONDO_INVALID_STATE);
+  assert_reason(rondo_graph_remove(begun.graph, forked.frontier[0]), RONDO_REASON_CAPTURING_INTO);
+  rondo_exec *exec = NULL;
+  assert_error(rondo_instantiate(begun.graph, NULL, &exec), RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO);
+  assert_state(t->stream, RONDO_CAPTURE_ACTIVE);
+  test_graph_destroy(test_capture_end(t->stream));
+  begin(t->stream);
+  assert_true(info_of(t->stream).id != begun.id);
+  test_graph_destroy(test_capture_end(t->stream));
+  test_stream_destroy(side);
+  test_words_free(t, word);
+}
+
+static void test_gx3_c13_the_frontier_is_added_to_and_replaced(void **state) {
+  test_fixture *t = *state;
+  uint32_t *word = test_words(t, 1);
+  rondo_graph *other = test_graph(t);
+  const rondo_node stranger = test_add_affine(t, other, NULL, 0, word, 1, 0);
+  assert_error(rondo_capture_set_frontier(t->stream, NULL, 0, true), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
+  begin(t->stream);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  const rondo_node first = info_of(t->stream).frontier[0];
+  const rondo_node by_hand = test_add_affine(t, info_of(t->stream).graph, &first, 1, word, 3, 0);
+  assert_reason(rondo_capture_set_frontier(t->stream, &stranger, 1, false), RONDO_REASON_UNKNOWN_NODE);
+  assert_fails(rondo_capture_set_frontier(t->stream, NULL, 1, false), RONDO_INVALID_ARGUMENT);
+  assert_ok(rondo_capture_set_frontier(t->stream, &by_hand, 1, false));
+  assert_int_equal(info_of(t->stream).frontier_count, 2);
+  assert_ok(rondo_capture_set_frontier(t->stream, &by_hand, 1, false)); /* there already */
+  assert_int_equal(info_of(t->stream).frontier_count, 2);
+  assert_ok(rondo_capture_set_frontier(t->stream, &by_hand, 1, true));
+  assert_int_equal(info_of(t->stream).frontier_count, 1);
+  test_affine(t, t->stream, word, 1, 1, 10);
+  run_once(t, test_capture_end(t->stream));
+  assert_int_equal(test_word(t, word), 13);
+  test_graph_destroy(other);
+  test_words_free(t, word);
+}
+
+static void test_gx3_c14_capturing_into_a_graph(void **state) {
+  test_fixture *t = *state;
+  uint32_t *word = test_words(t, 1);
+  rondo_graph *graph = test_graph(t), *out = NULL;
+  const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 0, 5);
+  assert_error(rondo_capture_begin_to_graph(t->stream, NULL, NULL, 0, RONDO_CAPTURE_RELAXED), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  assert_state(t->stream, RONDO_CAPTURE_NONE);
+  assert_ok(rondo_capture_begin_to_graph(t->stream, graph, &first, 1, RONDO_CAPTURE_THREAD_LOCAL));
+  test_affine(t, t->stream, word, 1, 10, 1);
+  rondo_exec *exec = NULL;
+  assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO);
+  assert_fails(rondo_graph_destroy(graph), RONDO_INVALID_STATE);
+  assert_ok(rondo_capture_end(t->stream, &out));
+  assert_ptr_equal(out, graph);
+  size_t count = 1;
+  rondo_node last = {0};
+  assert_ok(rondo_graph_dependents(graph, first, &last, &count));
+  assert_int_equal(count, 1);
+  assert_ok(rondo_capture_begin_to_graph(t->stream, graph, &last, 1, RONDO_CAPTURE_THREAD_LOCAL));
+  test_affine(t, t->stream, word, 1, 10, 2);
+  assert_ok(rondo_capture_end(t->stream, NULL));
+  run_once(t, graph);
+  assert_int_equal(test_word(t, word), 512);
+  test_words_free(t, word);
+}
+
+/* The graph stays the caller's when the capture into it fails. */
+static void test_gx3_c14_a_failed_capture_leaves_the_graph_to_its_owner(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t), *out = graph;
+  uint32_t *word = test_words(t, 1);
+  assert_ok(rondo_capture_begin_to_graph(t->stream, graph, NULL, 0, RONDO_CAPTURE_THREAD_LOCAL));
+  test_affine(t, t->stream, word, 1, 1, 1);
+  assert_fails(rondo_stream_synchronize(t->stream), RONDO_CAPTURE_REFUSED);
+  assert_error(rondo_capture_end(t->stream, &out), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_null(out);
+  test_graph_destroy(graph);
+  test_words_free(t, word);
+}
+
+static void test_gx3_c15_a_capture_frees_graph_memory_only(void **state) {
+  test_fixture *t = *state;
+  uint32_t *word = test_words(t, 1);
+  void *scratch = NULL;
+  begin(t->stream);
+  assert_error(rondo_free_async(t->stream, word), RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_ok(rondo_malloc_async(t->stream, 64, NULL, &scratch));
+  assert_ok(rondo_free_async(t->stream, scratch));
+  test_graph_destroy(test_capture_end(t->stream));
+  assert_int_equal(test_word(t, word), 0);
+  test_words_free(t, word);
+}
+
+/* C16: launching an exec while capturing makes a child-graph node. */
+static void test_gx3_c16_a_launch_becomes_a_child(void **state) {
+  test_fixture *t = *state;
+  uint32_t *word = test_words(t, 1);
+  rondo_graph *inner = test_graph(t);
+  test_add_affine(t, inner, NULL, 0, word, 10, 1);
+  rondo_exec *exec = test_instantiate(inner);
+  begin(t->stream);
+  test_affine(t, t->stream, word, 1, 0, 4);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  test_affine(t, t->stream, word, 1, 10, 2);
+  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
+  rondo_node node = test_add_affine(t, built, NULL, 0, word, 0, 4);
+  assert_ok(rondo_graph_add_child(built, &node, 1, inner, &node));
+  test_add_affine(t, built, &node, 1, word, 10, 2);
+  assert_same_graph(captured, built);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(inner);
+  run_once(t, captured);
+  assert_int_equal(test_word(t, word), 412);
+  test_words_free(t, word);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_gx2_a_line),
+      test_case(test_gx2_fork_and_join),
+      test_case(test_gx2_two_streams),
+      test_case(test_gx2_every_operation),
+      test_case(test_gx2_captured_twice),
+      test_case(test_gx3_c1_work_queued_earlier_is_not_recorded),
+      test_case(test_gx3_c1_a_stream_captures_once_at_a_time),
+      test_case(test_gx3_c4_a_capture_is_ended_once),
+      test_case(test_gx3_c4_the_graph_must_have_somewhere_to_go),
+      test_case(test_gx3_c4_an_unjoined_branch),
+      test_case(test_gx3_c4_a_branch_used_after_its_join),
+      test_case(test_gx3_c5_a_join_through_another_branch),
+      test_case(test_gx3_c4_the_wrong_stream),
+      test_case(test_gx3_c4_the_wrong_thread),
+      test_case(test_gx3_c4_a_relaxed_capture_ends_on_any_thread),
+      test_case(test_gx3_c5_nodes_added_by_hand_need_no_join),
+      test_case(test_gx3_c6_waiting_for_a_capturing_stream),
+      test_case(test_gx3_c6_a_captured_event_has_no_completion),
+      test_case(test_gx3_c10_an_invalid_capture_takes_nothing),
+      test_case(test_gx3_c10_an_invalid_capture_leaks_no_memory),
+      test_case(test_gx3_destroying_a_capturing_stream),
+      test_case(test_gx3_c7_a_capture_waits_for_nothing_outside),
+      test_case(test_gx3_c7_captures_do_not_merge),
+      test_case(test_gx3_c7_external_events_become_nodes),
+      test_case(test_gx3_c12_a_capture_tells_about_itself),
+      test_case(test_gx3_c13_the_frontier_is_added_to_and_replaced),
+      test_case(test_gx3_c14_capturing_into_a_graph),
+      test_case(test_gx3_c14_a_failed_capture_leaves_the_graph_to_its_owner),
+      test_case(test_gx3_c15_a_capture_frees_graph_memory_only),
+      test_case(test_gx3_c16_a_launch_becomes_a_child),
+  };
+  return test_main(tests);
+}

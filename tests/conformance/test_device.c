@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT
+ * Devices: names, information, counters, closing with live objects, several at once, calls from host functions, and the
+ * option that synchronises after every operation (GX-9).
+ */
+#include "support/rondo_test.h"
+
+#include <string.h>
+
+static void test_info_describes_the_device(void **state) {
+  test_fixture *t = *state;
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(t->device, &info));
+  assert_memory_equal(info.name, test_device_name(), strcspn(test_device_name(), ":"));
+  assert_true(strchr(info.name, ':') != NULL);
+  assert_true(strlen(info.description) > 0);
+  assert_true(info.processors >= 1);
+  assert_true(info.memory_bytes > info.page_bytes);
+  assert_true(info.page_bytes != 0 && (info.page_bytes & (info.page_bytes - 1)) == 0);
+  if (test_device_is("cpu")) assert_true(info.workers >= 1);
+  assert_ptr_equal(rondo_stream_device(t->stream), t->device);
+}
+
+/* GM-1: a device says whether it has memory nodes. */
+static void test_gm1_a_device_says_whether_it_has_graph_memory(void **state) {
+  test_fixture *t = *state;
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(t->device, &info));
+  rondo_graph *graph = test_graph(t);
+  void *address = NULL;
+  rondo_node node = {0};
+  const rondo_status added = rondo_graph_add_alloc(graph, NULL, 0, 4096, "scratch", &address, &node);
+  if (info.graph_memory) {
+    assert_ok(added);
+    assert_non_null(address);
+  } else {
+    assert_fails(added, RONDO_UNSUPPORTED);
+    assert_null(address);
+  }
+  test_graph_destroy(graph);
+}
+
+static void test_unknown_devices_are_refused_by_name(void **state) {
+  (void)state;
+  static const char *const names[] = {"",       "gpu",    "cpu:16", "cpu:-1", "cpu:x", "cpu:1x",
+                                      "cpu: 1", "cpu:1 ", "cpux",   " cpu",   "CPU",   "cpu:99999999999999999999"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    rondo_device *device = (rondo_device *)&device;
+    assert_error(rondo_device_open(names[i], NULL, &device), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE);
+    assert_null(device);
+    assert_message(names[i]);
+    assert_message("cpu");
+  }
+  rondo_device *device = (rondo_device *)&device;
+  assert_error(rondo_device_open(NULL, NULL, &device), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_null(device);
+  assert_error(rondo_device_open("cpu", NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+}
+
+static void test_enumerated_names_can_be_opened(void **state) {
+  (void)state;
+  size_t index = 0;
+  for (;; index++) {
+    const char *name = NULL, *unavailable = NULL;
+    const rondo_status status = rondo_device_enumerate(index, &name, &unavailable);
+    if (status == RONDO_NOT_FOUND) break;
+    assert_ok(status);
+    assert_non_null(unavailable);
+    if (index == 0) assert_string_equal(name, "cpu");
+    if (unavailable[0] != '\0') continue;
+    rondo_device *device = NULL;
+    assert_ok(rondo_device_open(name, NULL, &device));
+    assert_ok(rondo_device_close(device));
+    assert_true(index < 1000);
+  }
+  assert_true(index >= 1);
+}
+
+static void test_closing_null_is_fine(void **state) {
+  (void)state;
+  assert_ok(rondo_device_close(NULL));
+}
+
+static void test_the_workers_option_holds(void **state) {
+  (void)state;
+  if (!test_device_is("cpu")) skip();
+  for (uint32_t workers = 1; workers <= 5; workers += 2) {
+    rondo_device *device = NULL;
+    rondo_device_info info = {.struct_size = sizeof info};
+    assert_ok(rondo_device_open(test_device_name(),
+                                &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = workers}, &device));
+    assert_ok(rondo_device_get_info(device, &info));
+    assert_int_equal(info.workers, workers);
+    assert_ok(rondo_device_close(device));
+  }
+}
+
+static void test_absurdly_many_workers_are_refused(void **state) {
+  (void)state;
+  if (!test_device_is("cpu")) skip();
+  rondo_device *device = NULL;
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = UINT32_MAX};
+  assert_true(rondo_device_open(test_device_name(), &options, &device) != RONDO_OK);
+  assert_null(device);
+  assert_true(strlen(rondo_last_error()->message) > 0);
+}
+
+/* Closing with live objects closes nothing; what existed still works. */
+static void test_a_device_with_live_objects_is_not_closed(void **state) {
+  test_fixture *t = *state;
+  rondo_device *device = NULL;
+  rondo_stream *stream = NULL;
+  rondo_event *event = NULL;
+  void *memory = NULL;
+  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("1 stream");
+  assert_ok(rondo_stream_synchronize(stream));
+  assert_ok(rondo_event_create(device, NULL, &event));
+  test_stream_destroy(stream);
+  assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("1 event");
+  assert_ok(rondo_malloc(device, 1000, "kept", &memory));
+  rondo_event_destroy(event);
+  assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("1 allocation");
+  assert_ok(rondo_free(device, memory));
+  assert_ok(rondo_device_close(device));
+  assert_ok(rondo_stream_synchronize(t->stream)); /* another device of the same name is untouched */
+}
+
+static void test_an_exec_keeps_its_device_open(void **state) {
+  (void)state;
+  rondo_device *device = NULL;
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  assert_ok(rondo_graph_create(device, NULL, &graph));
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("1 exec");
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_device_close(device));
+}
+
+static void test_closing_waits_for_the_work(void **state) {
+  (void)state;
+  rondo_device *device = NULL;
+  rondo_stream *stream = NULL;
+  test_gate gate;
+  test_gate_init(&gate);
+  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  test_gate_open(&gate);
+  assert_ok(rondo_host_async(stream, test_gate_pass, &gate));
+  test_stream_destroy(stream);
+  assert_ok(rondo_device_close(device));
+  int entered = 0;
+  assert_int_equal(sem_getvalue(&gate.entered, &entered), 0);
+  assert_int_equal(entered, 1);
+  test_gate_destroy(&gate);
+}
+
+static void test_statistics_count_kernels_and_launches(void **state) {
+  test_fixture *t = *state;
+  uint32_t *word = test_words(t, 1);
+  rondo_graph *graph = test_graph(t);
+  const rondo_node first = test_add_affine(t, graph, NULL, 0, word, 1, 1);
+  test_add_affine(t, graph, &first, 1, word, 1, 1);
+  rondo_exec *exec = test_instantiate(graph);
+  const rondo_device_statistics before = test_statistics(t);
+  for (int i = 0; i < 3; i++) test_affine(t, t->stream, word, 1, 1, 1);
+  for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  const rondo_device_statistics after = test_statistics(t);
+  assert_int_equal(after.kernels - before.kernels, 3 + 4 * 2);
+  assert_int_equal(after.launches - before.launches, 4);
+  assert_int_equal(test_word(t, word), 11);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_words_free(t, word);
+}
+
+/* Two devices at once: `cpu` and `cpu:1` have memory of their own, and nothing of one is taken by the other. */
+static void test_two_devices_work_side_by_side(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) skip();
+  rondo_device *other = NULL;
+  rondo_stream *stream = NULL;
+  rondo_kernel *kernel = NULL;
+  void *memory = NULL;
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_open("cpu:1", NULL, &other));
+  assert_ok(rondo_device_get_info(other, &info));
+  assert_int_equal(info.index, 1);
+  assert_string_equal(info.name, "cpu:1");
+  assert_ok(rondo_stream_create(other, NULL, &stream));
+  assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_SET), &kernel));
+  assert_ok(rondo_malloc(other, 64, NULL, &memory));
+  uint32_t *words = test_words(t, 16);
+  const uint32_t here = 7, there = 9;
+  assert_ok(
+      rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){16, 0, 0}, RONDO_ARGS(&here, &words)));
+  assert_ok(rondo_launch(stream, kernel, (rondo_grid){16, 0, 0}, RONDO_ARGS(&there, &memory)));
+  uint32_t read[16];
+  assert_ok(rondo_copy_async(stream, read, memory, sizeof read));
+  assert_ok(rondo_device_synchronize(other));
+  for (int i = 0; i < 16; i++) assert_int_equal(read[i], there);
+  assert_int_equal(test_word(t, words + 15), here);
+  assert_error(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&there, &memory)),
+               RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  assert_error(rondo_free(t->device, memory), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_ok(rondo_free(other, memory));
+  rondo_kernel_destroy(kernel);
+  test_stream_destroy(stream);
+  assert_ok(rondo_device_close(other));
+  test_words_free(t, words);
+}
+
+static void test_device_synchronize_waits_for_all_streams(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *streams[4];
+  uint32_t *words = test_words(t, 4);
+  for (uint32_t i = 0; i < 4; i++) {
+    streams[i] = test_stream(t, "one of four");
+    for (uint32_t k = 0; k < 100; k++) test_affine(t, streams[i], words + i, 1, 1, i + 1);
+  }
+  assert_ok(rondo_device_synchronize(t->device));
+  for (int i = 0; i < 4; i++) assert_ok(rondo_stream_query(streams[i]));
+  const uint32_t expected[4] = {100, 200, 300, 400};
+  assert_words(t, words, expected, 4);
+  for (int i = 0; i < 4; i++) test_stream_destroy(streams[i]);
+  test_words_free(t, words);
+}
+
+/* Calls from inside a host function are refused. */
+typedef struct callback_calls {
+  test_fixture *fixture;
+  void *memory;
+  rondo_event *event;
+  rondo_reason reasons[8];
+  size_t count;
+} callback_calls;
+
+static void note(callback_calls *calls, rondo_status status) {
+  calls->reasons[calls->count++] = status == RONDO_OK ? RONDO_REASON_NONE : rondo_last_error()->reason;
+}
+
+static rondo_status call_rondo_inside(void *user) {
+  callback_calls *calls = user;
+  test_fixture *t = calls->fixture;
+  void *memory = NULL;
+  rondo_stream *stream = NULL;
+  note(calls, rondo_stream_synchronize(t->stream));
+  note(calls, rondo_device_synchronize(t->device));
+  note(calls, rondo_event_synchronize(calls->event));
+  note(calls, rondo_host_async(t->stream, test_gate_pass, calls));
+  note(calls, rondo_malloc(t->device, 64, NULL, &memory));
+  note(calls, rondo_free(t->device, calls->memory));
+  note(calls, rondo_stream_create(t->device, NULL, &stream));
+  note(calls, rondo_stream_query(t->stream));
+  return RONDO_OK;
+}
+
+static void test_calls_from_a_host_function_are_refused(void **state) {
+  test_fixture *t = *state;
+  callback_calls calls = {.fixture = t, .event = test_event(t)};
+  assert_ok(rondo_malloc(t->device, 64, NULL, &calls.memory));
+  assert_ok(rondo_host_async(t->stream, call_rondo_inside, &calls));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(calls.count, 8);
+  for (size_t i = 0; i < calls.count; i++) assert_int_equal(calls.reasons[i], RONDO_REASON_IN_CALLBACK);
+  rondo_event_destroy(calls.event);
+  assert_ok(rondo_free(t->device, calls.memory));
+}
+
+static rondo_status fail_with_io_error(void *user) {
+  (void)user;
+  return RONDO_IO_ERROR;
+}
+
+/* GX-9: with `synchronous`, an error comes out where it arises, and work is done when the call returns. */
+static void test_gx9_a_synchronous_device_waits_after_every_operation(void **state) {
+  (void)state;
+  rondo_device *device = NULL;
+  rondo_stream *stream = NULL;
+  rondo_kernel *kernel = NULL;
+  void *memory = NULL;
+  assert_ok(rondo_device_open(test_device_name(),
+                              &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .synchronous = true}, &device));
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  assert_ok(rondo_kernel_create(device, test_kernel_options(TEST_KERNEL_SET), &kernel));
+  assert_ok(rondo_malloc(device, 4, NULL, &memory));
+  const uint32_t value = 5;
+  uint32_t read = 0;
+  assert_ok(rondo_launch(stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&value, &memory)));
+  assert_ok(rondo_stream_query(stream));
+  assert_ok(rondo_copy_async(stream, &read, memory, sizeof read));
+  assert_int_equal(read, 5);
+  assert_error(rondo_host_async(stream, fail_with_io_error, NULL), RONDO_EXECUTION_FAILED,
+               RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_ok(rondo_stream_synchronize(stream)); /* it came out already */
+  assert_ok(rondo_free(device, memory));
+  rondo_kernel_destroy(kernel);
+  test_stream_destroy(stream);
+  assert_ok(rondo_device_close(device));
+}
+
+/* A failure that no synchronisation returned comes out then, and the stream is gone all the same. */
+static void test_destroying_a_stream_returns_the_failure_that_was_left(void **state) {
+  (void)state;
+  rondo_device *device = NULL;
+  rondo_stream *stream = NULL;
+  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  assert_ok(rondo_host_async(stream, fail_with_io_error, NULL));
+  assert_error(rondo_stream_destroy(stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_ok(rondo_device_close(device));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_info_describes_the_device),
+      test_case(test_gm1_a_device_says_whether_it_has_graph_memory),
+      test_case(test_unknown_devices_are_refused_by_name),
+      test_case(test_enumerated_names_can_be_opened),
+      test_case(test_closing_null_is_fine),
+      test_case(test_the_workers_option_holds),
+      test_case(test_absurdly_many_workers_are_refused),
+      test_case(test_a_device_with_live_objects_is_not_closed),
+      test_case(test_an_exec_keeps_its_device_open),
+      test_case(test_closing_waits_for_the_work),
+      test_case(test_statistics_count_kernels_and_launches),
+      test_case(test_two_devices_work_side_by_side),
+      test_case(test_device_synchronize_waits_for_all_streams),
+      test_case(test_calls_from_a_host_function_are_refused),
+      test_case(test_gx9_a_synchronous_device_waits_after_every_operation),
+      test_case(test_destroying_a_stream_returns_the_failure_that_was_left),
+  };
+  return test_main(tests);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT
+ * Events: what a record stands for, waits across streams, timing, and the free list (GX-9).
+ */
+#include "support/rondo_test.h"
+
+static void test_an_event_never_recorded_is_complete(void **state) {
+  test_fixture *t = *state;
+  rondo_event *event = test_event(t);
+  assert_ok(rondo_event_query(event));
+  assert_ok(rondo_event_synchronize(event));
+  assert_ok(rondo_stream_wait_event(t->stream, event));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_event_destroy(event);
+}
+
+static void test_an_event_completes_with_the_work_before_it(void **state) {
+  test_fixture *t = *state;
+  rondo_event *before = test_event(t), *behind = test_event(t);
+  uint32_t *word = test_words(t, 1);
+  test_gate gate;
+  test_gate_init(&gate);
+  assert_ok(rondo_event_record(before, t->stream));
+  test_gate_hold(&gate, t->stream);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  assert_ok(rondo_event_record(behind, t->stream));
+  assert_ok(rondo_event_query(before));
+  assert_ok(rondo_event_synchronize(before));
+  assert_status(rondo_event_query(behind), RONDO_NOT_READY);
+  test_gate_open(&gate);
+  assert_ok(rondo_event_synchronize(behind));
+  assert_ok(rondo_event_query(behind));
+  assert_int_equal(test_word(t, word), 1);
+  rondo_event_destroy(before);
+  rondo_event_destroy(behind);
+  test_gate_destroy(&gate);
+  test_words_free(t, word);
+}
+
+static void test_a_stream_waits_for_an_event_of_another(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *other = test_stream(t, "follower");
+  rondo_event *event = test_event(t);
+  uint32_t *word = test_words(t, 1);
+  test_gate gate;
+  test_gate_init(&gate);
+  test_gate_hold(&gate, t->stream);
+  test_affine(t, t->stream, word, 1, 0, 5);
+  assert_ok(rondo_event_record(event, t->stream));
+  assert_ok(rondo_stream_wait_event(other, event));
+  test_affine(t, other, word, 1, 10, 1);
+  assert_status(rondo_stream_query(other), RONDO_NOT_READY);
+  test_gate_open(&gate);
+  assert_ok(rondo_stream_synchronize(other));
+  assert_int_equal(test_word(t, word), 51);
+  test_stream_destroy(other);
+  rondo_event_destroy(event);
+  test_gate_destroy(&gate);
+  test_words_free(t, word);
+}
+
+/* Recording again starts anew; waits made before keep what they wait for. */
+static void test_recording_again_leaves_earlier_waits(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *follower = test_stream(t, "follower"), *blocked = test_stream(t, "blocked");
+  rondo_event *event = test_event(t);
+  uint32_t *word = test_words(t, 1);
+  test_gate gate;
+  test_gate_init(&gate);
+  test_affine(t, t->stream, word, 1, 1, 1);
+  assert_ok(rondo_event_record(event, t->stream));
+  assert_ok(rondo_stream_wait_event(follower, event));
+  test_gate_hold(&gate, blocked);
+  assert_ok(rondo_event_record(event, blocked));
+  assert_status(rondo_event_query(event), RONDO_NOT_READY);
+  test_affine(t, follower, word, 1, 2, 0);
+  assert_ok(rondo_stream_synchronize(follower));
+  assert_int_equal(test_word(t, word), 2);
+  assert_status(rondo_event_query(event), RONDO_NOT_READY);
+  test_gate_open(&gate);
+  assert_ok(rondo_event_synchronize(event));
+  test_stream_destroy(follower);
+  test_stream_destroy(blocked);
+  rondo_event_destroy(event);
+  test_gate_destroy(&gate);
+  test_words_free(t, word);
+}
+
+/* Work that waits for an event still does after the event was destroyed, and reused by another. */
+static void test_destroying_an_event_leaves_its_waits(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *follower = test_stream(t, "follower");
+  rondo_event *event = test_event(t);
+  uint32_t *word = test_words(t, 1);
+  test_gate gate;
+  test_gate_init(&gate);
+  test_gate_hold(&gate, t->stream);
+  test_affine(t, t->stream, word, 1, 0, 3);
+  assert_ok(rondo_event_record(event, t->stream));
+  assert_ok(rondo_stream_wait_event(follower, event));
+  rondo_event_destroy(event);
+  rondo_event *next = test_event(t);
+  assert_ok(rondo_event_query(next));
+  test_affine(t, follower, word, 1, 10, 0);
+  assert_status(rondo_stream_query(follower), RONDO_NOT_READY);
+  test_gate_open(&gate);
+  assert_ok(rondo_stream_synchronize(follower));
+  assert_int_equal(test_word(t, word), 30);
+  rondo_event_destroy(next);
+  test_stream_destroy(follower);
+  test_gate_destroy(&gate);
+  test_words_free(t, word);
+}
+
+/* Four streams hand one word round and round, each step ordered by an event alone. */
+static void test_events_order_a_ring_of_streams(void **state) {
+  test_fixture *t = *state;
+  enum { STREAMS = 4, STEPS = 4000 };
+  rondo_stream *streams[STREAMS];
+  rondo_event *events[STREAMS];
+  uint32_t *word = test_words(t, 1), expected = 0;
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i] = test_stream(t, NULL);
+    events[i] = test_event(t);
+  }
+  for (uint32_t k = 0; k < STEPS; k++) {
+    rondo_stream *stream = streams[k % STREAMS];
+    if (k > 0) assert_ok(rondo_stream_wait_event(stream, events[(k - 1) % STREAMS]));
+    test_affine(t, stream, word, 1, 5, k);
+    assert_ok(rondo_event_record(events[k % STREAMS], stream));
+    expected = expected * 5 + k;
+  }
+  assert_ok(rondo_event_synchronize(events[(STEPS - 1) % STREAMS]));
+  assert_int_equal(test_word(t, word), expected);
+  for (int i = 0; i < STREAMS; i++) {
+    test_stream_destroy(streams[i]);
+    rondo_event_destroy(events[i]);
+  }
+  test_words_free(t, word);
+}
+
+static rondo_status rest_two_milliseconds(void *user) {
+  (void)user;
+  test_sleep_ms(2);
+  return RONDO_OK;
+}
+
+static void test_timing_events_tell_the_time_between(void **state) {
+  test_fixture *t = *state;
+  const rondo_event_options options = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
+  rondo_event *start = NULL, *end = NULL, *plain = test_event(t);
+  double microseconds = -1;
+  assert_ok(rondo_event_create(t->device, &options, &start));
+  assert_ok(rondo_event_create(t->device, &options, &end));
+  assert_error(rondo_event_elapsed(start, end, &microseconds), RONDO_INVALID_STATE, RONDO_REASON_EVENT_NOT_RECORDED);
+  test_gate gate;
+  test_gate_init(&gate);
+  assert_ok(rondo_event_record(start, t->stream));
+  assert_ok(rondo_event_record(plain, t->stream));
+  assert_ok(rondo_host_async(t->stream, rest_two_milliseconds, NULL));
+  assert_ok(rondo_host_async(t->stream, test_gate_pass, &gate));
+  assert_ok(rondo_event_record(end, t->stream));
+  assert_status(rondo_event_elapsed(start, end, &microseconds), RONDO_NOT_READY);
+  test_gate_open(&gate);
+  assert_ok(rondo_event_synchronize(end));
+  assert_error(rondo_event_elapsed(start, plain, &microseconds), RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING);
+  assert_ok(rondo_event_elapsed(start, end, &microseconds));
+  assert_true(microseconds >= 1900.0 && microseconds < 60e6);
+  assert_ok(rondo_event_elapsed(end, start, &microseconds));
+  assert_true(microseconds <= -1900.0);
+  rondo_event_destroy(start);
+  rondo_event_destroy(end);
+  rondo_event_destroy(plain);
+  test_gate_destroy(&gate);
+}
+
+static void test_external_forms_belong_to_captures(void **state) {
+  test_fixture *t = *state;
+  rondo_event *event = test_event(t);
+  assert_error(rondo_event_record_external(event, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
+  assert_error(rondo_stream_wait_event_external(t->stream, event), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
+  rondo_event_destroy(event);
+}
+
+/* GX-9: events come from a free list. */
+static void test_gx9_complete_events_are_reused(void **state) {
+  test_fixture *t = *state;
+  enum { ROUNDS = 1000, AT_ONCE = 3 };
+  const rondo_device_statistics before = test_statistics(t);
+  for (int i = 0; i < ROUNDS; i++) {
+    rondo_event *events[AT_ONCE];
+    for (int k = 0; k < AT_ONCE; k++) {
+      events[k] = test_event(t);
+      assert_ok(rondo_event_query(events[k])); /* a reused event is as new */
+      assert_ok(rondo_event_record(events[k], t->stream));
+    }
+    assert_ok(rondo_stream_synchronize(t->stream));
+    for (int k = 0; k < AT_ONCE; k++) rondo_event_destroy(events[k]);
+  }
+  const rondo_device_statistics after = test_statistics(t);
+  const uint64_t created = after.events_created - before.events_created;
+  const uint64_t reused = after.events_reused - before.events_reused;
+  assert_int_equal(created + reused, ROUNDS * AT_ONCE);
+  assert_true(created <= AT_ONCE);
+}
+
+/* GX-9: an event destroyed before it is complete goes back by itself once it is, at the next request. */
+static void test_gx9_an_event_under_way_goes_back_when_complete(void **state) {
+  test_fixture *t = *state;
+  test_gate gate;
+  test_gate_init(&gate);
+  rondo_event *event = test_event(t);
+  test_gate_hold(&gate, t->stream);
+  assert_ok(rondo_event_record(event, t->stream));
+  rondo_event_destroy(event);
+  const rondo_device_statistics held = test_statistics(t);
+  rondo_event *second = test_event(t); /* the first is still under way */
+  assert_int_equal(test_statistics(t).events_created, held.events_created + 1);
+  test_gate_open(&gate);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_event *third = test_event(t);
+  const rondo_device_statistics after = test_statistics(t);
+  assert_int_equal(after.events_created, held.events_created + 1);
+  assert_int_equal(after.events_reused, held.events_reused + 1);
+  assert_ok(rondo_event_query(third));
+  rondo_event_destroy(second);
+  rondo_event_destroy(third);
+  test_gate_destroy(&gate);
+}
+
+/* GX-9: a timing event is not handed out as one without timing, nor the other way round. */
+static void test_gx9_the_free_list_keeps_kinds_apart(void **state) {
+  test_fixture *t = *state;
+  const rondo_event_options timing = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
+  for (int i = 0; i < 4; i++) {
+    rondo_event *timed = NULL, *plain = test_event(t);
+    double microseconds = 0;
+    assert_ok(rondo_event_create(t->device, &timing, &timed));
+    assert_ok(rondo_event_record(timed, t->stream));
+    assert_ok(rondo_event_record(plain, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    assert_ok(rondo_event_elapsed(timed, timed, &microseconds));
+    assert_reason(rondo_event_elapsed(timed, plain, &microseconds), RONDO_REASON_NO_TIMING);
+    rondo_event_destroy(i % 2 == 0 ? timed : plain);
+    rondo_event_destroy(i % 2 == 0 ? plain : timed);
+  }
+}
+
+typedef struct event_churn {
+  test_fixture *fixture;
+  rondo_status status;
+} event_churn;
+
+static void churn_events(void *user) {
+  event_churn *self = user;
+  for (int i = 0; i < 2000 && self->status == RONDO_OK; i++) {
+    rondo_event *event = NULL;
+    self->status = rondo_event_create(self->fixture->device, NULL, &event);
+    if (self->status == RONDO_OK) self->status = rondo_event_query(event);
+    rondo_event_destroy(event);
+  }
+}
+
+static void test_gx9_events_from_four_threads_at_once(void **state) {
+  test_fixture *t = *state;
+  event_churn churns[4];
+  test_thread threads[4];
+  for (int i = 0; i < 4; i++) {
+    churns[i] = (event_churn){.fixture = t};
+    threads[i] = (test_thread){.function = churn_events, .user = &churns[i]};
+  }
+  const rondo_device_statistics before = test_statistics(t);
+  test_on_threads(threads, 4);
+  for (int i = 0; i < 4; i++) assert_int_equal(churns[i].status, RONDO_OK);
+  const rondo_device_statistics after = test_statistics(t);
+  assert_int_equal(after.events_created - before.events_created + after.events_reused - before.events_reused, 8000);
+  assert_true(after.events_created - before.events_created <= 4);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_an_event_never_recorded_is_complete),
+      test_case(test_an_event_completes_with_the_work_before_it),
+      test_case_workers(test_a_stream_waits_for_an_event_of_another),
+      test_case_workers(test_recording_again_leaves_earlier_waits),
+      test_case_workers(test_destroying_an_event_leaves_its_waits),
+      test_case(test_events_order_a_ring_of_streams),
+      test_case(test_timing_events_tell_the_time_between),
+      test_case(test_external_forms_belong_to_captures),
+      test_case(test_gx9_complete_events_are_reused),
+      test_case(test_gx9_an_event_under_way_goes_back_when_complete),
+      test_case(test_gx9_the_free_list_keeps_kinds_apart),
+      test_case(test_gx9_events_from_four_threads_at_once),
+  };
+  return test_main(tests);
+}

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: MIT
+ * Graph memory: alloc and free nodes, their addresses and lives, what may share bytes, and the error of each misuse.
+ * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18; memory that outlives its graph is
+ * test_graph_memory_order.c, accesses outside a life are test_graph_memory_verify.c.
+ */
+#include "support/rondo_test.h"
+
+enum { WORDS = 4096, BYTES = WORDS * 4 };
+
+typedef struct allocation {
+  rondo_node node;
+  uint32_t *words;
+} allocation;
+
+static allocation add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
+                            const char *name) {
+  allocation self = {.node = {0}};
+  void *address = NULL;
+  assert_ok(rondo_graph_add_alloc(graph, dependencies, count, bytes, name, &address, &self.node));
+  assert_non_null(address);
+  assert_true((uintptr_t)address % 256 == 0);
+  self.words = address;
+  return self;
+}
+
+static rondo_node add_free(rondo_graph *graph, rondo_node dependency, uint32_t *words) {
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_free(graph, &dependency, 1, words, &node));
+  return node;
+}
+
+static rondo_node add_set(test_fixture *t, rondo_graph *graph, rondo_node dependency, uint32_t *words, uint32_t count,
+                          uint32_t value) {
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_kernel(graph, &dependency, dependency.id != 0, test_kernel(t, TEST_KERNEL_SET),
+                                   (rondo_grid){count, 0, 0}, RONDO_ARGS(&value, &words), &node));
+  return node;
+}
+
+/* out[i] = words[i] * 31 + words[i], for all words. */
+static rondo_node add_read(test_fixture *t, rondo_graph *graph, rondo_node dependency, uint32_t *words, uint32_t *out,
+                           uint32_t count) {
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_kernel(graph, &dependency, 1, test_kernel(t, TEST_KERNEL_COMBINE),
+                                   (rondo_grid){count, 0, 0}, RONDO_ARGS(&words, &words, &out), &node));
+  return node;
+}
+
+/* A graph: alloc, write `value`, read into `out`, free. */
+static rondo_graph *scratch_graph(test_fixture *t, uint32_t *out, size_t bytes, uint32_t value) {
+  rondo_graph *graph = test_graph(t);
+  const allocation scratch = add_alloc(graph, NULL, 0, bytes, "scratch");
+  rondo_node node = add_set(t, graph, scratch.node, scratch.words, WORDS, value);
+  node = add_read(t, graph, node, scratch.words, out, WORDS);
+  add_free(graph, node, scratch.words);
+  return graph;
+}
+
+static rondo_exec *scratch_exec(test_fixture *t, uint32_t *out, size_t bytes, uint32_t value) {
+  rondo_graph *graph = scratch_graph(t, out, bytes, value);
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  return exec;
+}
+
+static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
+  static uint32_t expected[WORDS];
+  for (size_t i = 0; i < WORDS; i++) expected[i] = value;
+  assert_words(t, words, expected, WORDS);
+}
+
+/* Nodes and addresses --------------------------------------------------------------------------------------------- */
+
+/* GM-6: the node API, and parameters read back. */
+static void test_gm6_parameters_read_back(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  const allocation made = add_alloc(graph, NULL, 0, 1000, "weights");
+  const rondo_node freed = add_free(graph, made.node, made.words);
+  rondo_node_params params;
+  assert_ok(rondo_graph_get_params(graph, made.node, &params));
+  assert_int_equal(params.kind, RONDO_NODE_ALLOC);
+  assert_int_equal(params.as.alloc.bytes, 1000);
+  assert_ptr_equal(params.as.alloc.address, made.words);
+  assert_string_equal(params.as.alloc.name, "weights");
+  assert_ok(rondo_graph_get_params(graph, freed, &params));
+  assert_int_equal(params.kind, RONDO_NODE_FREE);
+  assert_ptr_equal(params.as.free_address, made.words);
+  params = (rondo_node_params){.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = 5000, .name = "more"}};
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add(graph, &freed, 1, &params, &node));
+  assert_non_null(params.as.alloc.address);
+  test_graph_destroy(graph);
+}
+
+static void test_gm6_bad_sizes_are_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  void *address = t;
+  assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, NULL, &address, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_SIZE);
+  assert_null(address);
+  address = t;
+  assert_true(rondo_graph_add_alloc(graph, NULL, 0, SIZE_MAX / 2, "vast", &address, &node) != RONDO_OK);
+  assert_null(address);
+  assert_fails(rondo_graph_add_alloc(graph, NULL, 0, 64, NULL, NULL, &node), RONDO_INVALID_ARGUMENT);
+  size_t count = 1;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  assert_int_equal(count, 0);
+  add_alloc(graph, NULL, 0, 64, NULL);
+  test_graph_destroy(graph);
+}
+
+/* GM-2: one address for all execs, clones and launches. */
+static void test_gm2_the_address_is_fixed(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  rondo_graph *graph = scratch_graph(t, out, BYTES, 3), *clone = NULL;
+  assert_ok(rondo_graph_clone(graph, &clone));
+  rondo_node nodes[4], mate = {0};
+  size_t count = 4;
+  rondo_node_params params, mate_params;
+  assert_ok(rondo_graph_nodes(graph, nodes, &count));
+  assert_ok(rondo_graph_get_params(graph, nodes[0], &params));
+  assert_ok(rondo_graph_find_in_clone(clone, nodes[0], &mate));
+  assert_ok(rondo_graph_get_params(clone, mate, &mate_params));
+  assert_ptr_equal(params.as.alloc.address, mate_params.as.alloc.address);
+  rondo_exec *execs[3] = {test_instantiate(graph), test_instantiate(graph), test_instantiate(clone)};
+  test_graph_destroy(graph);
+  test_graph_destroy(clone);
+  for (int i = 0; i < 30; i++) {
+    assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = out, .element_bytes = 4, .width = WORDS}));
+    assert_ok(rondo_exec_launch(execs[i % 3], t->stream));
+    assert_all(t, out, 3 * 32);
+  }
+  for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
+  test_words_free(t, out);
+}
+
+/* GM-7: stream-ordered malloc and free become nodes, fork and join by events become edges: the founding document's
+ * graph, captured. */
+static void test_gm7_captured_as_nodes_and_edges(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *side = test_stream(t, "side");
+  rondo_event *forked = test_event(t), *joined = test_event(t);
+  uint32_t *out = test_words(t, 2 * WORDS), *right = out + WORDS, value = 5;
+  rondo_kernel *set = test_kernel(t, TEST_KERNEL_SET), *combine = test_kernel(t, TEST_KERNEL_COMBINE);
+  const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = "dptr"};
+  const rondo_grid grid = {WORDS, 0, 0};
+  void *dptr = NULL;
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_GLOBAL));
+  assert_ok(rondo_malloc_async(t->stream, BYTES, &options, &dptr));
+  assert_ok(rondo_launch(t->stream, set, grid, RONDO_ARGS(&value, &dptr)));
+  assert_ok(rondo_event_record(forked, t->stream));
+  assert_ok(rondo_stream_wait_event(side, forked));
+  assert_ok(rondo_launch(t->stream, combine, grid, RONDO_ARGS(&dptr, &dptr, &out)));
+  assert_ok(rondo_launch(side, combine, grid, RONDO_ARGS(&dptr, &dptr, &right)));
+  assert_ok(rondo_event_record(joined, side));
+  assert_ok(rondo_stream_wait_event(t->stream, joined));
+  assert_ok(rondo_free_async(t->stream, dptr));
+  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_node from[6], to[6];
+  size_t count = 6;
+  assert_ok(rondo_graph_edges(graph, from, to, &count));
+  assert_int_equal(count, 5);
+  static const uint32_t expected[5][2] = {{0, 1}, {1, 2}, {1, 3}, {2, 4}, {3, 4}};
+  for (int i = 0; i < 5; i++) {
+    assert_int_equal(rondo_node_number(from[i]), expected[i][0]);
+    assert_int_equal(rondo_node_number(to[i]), expected[i][1]);
+  }
+  rondo_exec *exec = test_instantiate(graph);
+  for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_all(t, out, 5 * 32);
+  assert_all(t, right, 5 * 32);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  rondo_event_destroy(forked);
+  rondo_event_destroy(joined);
+  test_stream_destroy(side);
+  test_words_free(t, out);
+}
+
+/* Order ----------------------------------------------------------------------------------------------------------- */
+
+/* GM-18: free nodes of nothing, of foreign memory, twice. */
+static void test_gm18_misuse_of_free_nodes(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 16);
+  rondo_graph *graph = test_graph(t), *other = test_graph(t);
+  const allocation memory = add_alloc(graph, NULL, 0, BYTES, "twice");
+  rondo_node node = {0};
+  assert_error(rondo_graph_add_free(graph, NULL, 0, words, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_FOREIGN_ADDRESS);
+  assert_error(rondo_graph_add_free(graph, NULL, 0, memory.words + 64, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_FOREIGN_ADDRESS);
+  assert_fails(rondo_graph_add_free(graph, NULL, 0, NULL, &node), RONDO_INVALID_ARGUMENT);
+  assert_true(node.id == 0);
+  add_free(graph, memory.node, memory.words);
+  assert_error(rondo_graph_add_free(graph, &memory.node, 1, memory.words, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_DOUBLE_FREE);
+  assert_message("twice");
+  assert_error(rondo_graph_add_free(other, NULL, 0, memory.words, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_DOUBLE_FREE);
+  size_t count = 0;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  assert_int_equal(count, 2);
+  test_graph_destroy(graph);
+  test_graph_destroy(other);
+  test_words_free(t, words);
+}
+
+/* GM-18: a free that is ordered before its alloc. */
+static void test_gm18_a_free_before_its_alloc_is_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  const allocation memory = add_alloc(graph, NULL, 0, BYTES, "backwards");
+  rondo_node freed = {0};
+  assert_ok(rondo_graph_add_free(graph, NULL, 0, memory.words, &freed));
+  assert_ok(rondo_graph_add_edges(graph, &freed, &memory.node, 1));
+  rondo_exec *exec = NULL;
+  assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  assert_message("backwards");
+  test_graph_destroy(graph);
+}
+
+/* GM-18: memory whose graph frees it, or never ran, is not freed outside. */
+static void test_gm18_graph_memory_that_is_not_live_is_not_freed_outside(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
+  assert_error(rondo_free(t->device, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  assert_message("kept");
+  assert_error(rondo_free_async(t->stream, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_free(t->device, kept.words));
+  assert_error(rondo_free(t->device, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
+/* GM-4: destroying a graph and its execs frees no live allocation; GM-10: nor does it lose it. */
+static void test_gm4_live_memory_outlives_graph_and_exec(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  rondo_graph *graph = test_graph(t);
+  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
+  add_set(t, graph, kept.node, kept.words, WORDS, 6);
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  rondo_exec *scratch = scratch_exec(t, out, 4 * BYTES, 1); /* others come and go */
+  for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(scratch, t->stream));
+  rondo_exec_destroy(scratch);
+  assert_all(t, kept.words, 6);
+  assert_ok(rondo_free(t->device, kept.words));
+  test_words_free(t, out);
+}
+
+/* Relaunching ----------------------------------------------------------------------------------------------------- */
+
+/* GM-10: an unfreed allocation keeps its graph from being launched again. */
+static void test_gm10_relaunch_with_a_live_allocation_is_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
+  rondo_exec *exec = test_instantiate(graph);
+  for (int i = 0; i < 3; i++) {
+    assert_ok(rondo_exec_launch(exec, t->stream));
+    assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
+    assert_message("kept");
+    if (i == 0) {
+      assert_ok(rondo_free_async(t->stream, kept.words)); /* queued is enough */
+    } else {
+      assert_ok(rondo_stream_synchronize(t->stream));
+      assert_ok(rondo_free(t->device, kept.words));
+    }
+  }
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
+/* GM-10: the producer with two consumers of the founding document, with automatic freeing: loops and leaks nothing. */
+static void test_gm10_a_producer_with_two_consumers(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 2 * WORDS);
+  rondo_graph *graphs[3] = {test_graph(t), test_graph(t), test_graph(t)};
+  const allocation first = add_alloc(graphs[0], NULL, 0, BYTES, "data1");
+  const allocation second = add_alloc(graphs[0], &first.node, 1, BYTES, "data2");
+  rondo_node node = add_set(t, graphs[0], second.node, first.words, WORDS, 3);
+  add_set(t, graphs[0], node, second.words, WORDS, 4);
+  rondo_exec *execs[3] = {NULL};
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .auto_free_on_launch = true};
+  assert_ok(rondo_instantiate(graphs[0], &options, &execs[0]));
+  uint32_t *const data[2] = {first.words, second.words};
+  for (int i = 0; i < 2; i++) {
+    const uint32_t *words = data[i];
+    uint32_t *result = out + i * WORDS;
+    assert_ok(rondo_graph_add_kernel(graphs[1 + i], NULL, 0, test_kernel(t, TEST_KERNEL_COMBINE),
+                                     (rondo_grid){WORDS, 0, 0}, RONDO_ARGS(&words, &words, &result), &node));
+    execs[1 + i] = test_instantiate(graphs[1 + i]);
+  }
+  for (int i = 0; i < 3; i++) test_graph_destroy(graphs[i]);
+  uint64_t reserved = 0;
+  for (int i = 0; i < 50; i++) {
+    assert_ok(rondo_exec_launch(execs[0], t->stream));
+    assert_ok(rondo_exec_launch(execs[1], t->stream));
+    if (i % 3 == 0) assert_ok(rondo_exec_launch(execs[2], t->stream));
+    if (i == 2) reserved = test_memory_statistics(t).graph_reserved;
+  }
+  assert_all(t, out, 3 * 32);
+  assert_all(t, out + WORDS, 4 * 32);
+  assert_int_equal(test_memory_statistics(t).graph_reserved, reserved);
+  for (int i = 0; i < 2; i++) assert_ok(rondo_free_async(t->stream, data[i]));
+  for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
+  test_words_free(t, out);
+}
+
+/* Sharing --------------------------------------------------------------------------------------------------------- */
+
+static bool overlap(const allocation *a, const allocation *b, size_t words) {
+  return a->words < b->words + words && b->words < a->words + words;
+}
+
+/* GM-11: reuse after a free that comes before, never beside one that does not. */
+static void test_gm11_addresses_are_reused_in_order_only(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  const allocation first = add_alloc(graph, NULL, 0, BYTES, "first");
+  const rondo_node freed = add_free(graph, first.node, first.words);
+  const allocation second = add_alloc(graph, &freed, 1, BYTES, "second");
+  assert_ptr_equal(second.words, first.words);
+  const rondo_node freed_again = add_free(graph, second.node, second.words);
+  /* beside the second free, after the first: neither may share with it */
+  const allocation third = add_alloc(graph, &freed, 1, BYTES, "third");
+  const allocation fourth = add_alloc(graph, NULL, 0, BYTES, "fourth");
+  assert_false(overlap(&third, &second, WORDS));
+  assert_false(overlap(&fourth, &second, WORDS));
+  assert_false(overlap(&fourth, &third, WORDS));
+  const allocation fifth = add_alloc(graph, &freed_again, 1, BYTES, "fifth");
+  assert_ptr_equal(fifth.words, first.words);
+  add_free(graph, third.node, third.words);
+  add_free(graph, fourth.node, fourth.words);
+  add_free(graph, fifth.node, fifth.words);
+  rondo_exec *exec = test_instantiate(graph);
+  for (int i = 0; i < 5; i++) assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
+/* GM-11: an edge that a reuse relies on is not taken away. */
+static void test_gm11_what_a_reuse_relies_on_is_kept(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  const allocation first = add_alloc(graph, NULL, 0, BYTES, "first");
+  const rondo_node freed = add_free(graph, first.node, first.words);
+  const allocation second = add_alloc(graph, &freed, 1, BYTES, "second");
+  assert_ptr_equal(second.words, first.words);
+  assert_error(rondo_graph_remove_edges(graph, &freed, &second.node, 1), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
+  assert_message("first");
+  assert_message("second");
+  assert_error(rondo_graph_remove(graph, freed), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
+  assert_ok(rondo_graph_remove(graph, second.node));
+  assert_ok(rondo_graph_remove(graph, freed));
+  test_graph_destroy(graph);
+}
+
+/* GM-12: graphs launched on one stream share pages: together they hold what the largest needs. */
+static void test_gm12_graphs_on_one_stream_share_memory(void **state) {
+  test_fixture *t = *state;
+  static const size_t sizes[] = {8 << 20, 32 << 20, 16 << 20};
+  uint32_t *out = test_words(t, WORDS);
+  rondo_exec *execs[3];
+  rondo_exec_info info = {.struct_size = sizeof info};
+  for (uint32_t i = 0; i < 3; i++) {
+    execs[i] = scratch_exec(t, out, sizes[i], i + 1);
+    assert_ok(rondo_exec_get_info(execs[i], &info));
+    assert_true(info.graph_bytes >= sizes[i]);
+  }
+  for (uint32_t round = 0; round < 3; round++) {
+    for (uint32_t i = 0; i < 3; i++) {
+      assert_ok(rondo_exec_launch(execs[i], t->stream));
+      assert_all(t, out, (i + 1) * 32);
+    }
+  }
+  const rondo_memory_statistics statistics = test_memory_statistics(t);
+  assert_true(statistics.graph_reserved >= 32 << 20);
+  assert_true(statistics.graph_reserved < (32 << 20) + (4 << 20));
+  for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
+  test_words_free(t, out);
+}
+
+/* GM-12: graphs that may run at once do not share: two execs of different graphs, each holding its own contents across
+ * a host function at which the other writes. */
+static void test_gm12_graphs_that_may_run_at_once_do_not_share(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *other = test_stream(t, "other");
+  uint32_t *out = test_words(t, 2 * WORDS);
+  rondo_stream *const streams[2] = {t->stream, other};
+  rondo_exec *execs[2];
+  test_gate gates[2];
+  for (uint32_t i = 0; i < 2; i++) {
+    test_gate_init(&gates[i]);
+    rondo_graph *graph = test_graph(t);
+    const allocation scratch = add_alloc(graph, NULL, 0, BYTES, "scratch");
+    rondo_node node = add_set(t, graph, scratch.node, scratch.words, WORDS, i + 1);
+    assert_ok(rondo_graph_add_host(graph, &node, 1, test_gate_pass, &gates[i], &node));
+    node = add_read(t, graph, node, scratch.words, out + i * WORDS, WORDS);
+    add_free(graph, node, scratch.words);
+    execs[i] = test_instantiate(graph);
+    test_graph_destroy(graph);
+  }
+  for (int i = 0; i < 2; i++) assert_ok(rondo_exec_launch(execs[i], streams[i]));
+  for (int i = 0; i < 2; i++) test_gate_await(&gates[i]); /* both hold their contents now */
+  for (int i = 0; i < 2; i++) test_gate_open(&gates[i]);
+  assert_ok(rondo_device_synchronize(t->device));
+  assert_all(t, out, 32);
+  assert_all(t, out + WORDS, 64);
+  for (int i = 0; i < 2; i++) {
+    rondo_exec_destroy(execs[i]);
+    test_gate_destroy(&gates[i]);
+  }
+  test_stream_destroy(other);
+  test_words_free(t, out);
+}
+
+/* GM-12: pages of an unfreed allocation are shared with nobody. */
+static void test_gm12_unfreed_memory_is_never_shared(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  rondo_exec *scratch = scratch_exec(t, out, 4 * BYTES, 9);
+  assert_ok(rondo_exec_launch(scratch, t->stream)); /* the heap's pages are in use before */
+  rondo_graph *graph = test_graph(t);
+  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
+  add_set(t, graph, kept.node, kept.words, WORDS, 7);
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  for (int i = 0; i < 5; i++) assert_ok(rondo_exec_launch(scratch, t->stream));
+  assert_all(t, kept.words, 7);
+  assert_ok(rondo_free_async(t->stream, kept.words));
+  rondo_exec_destroy(exec);
+  rondo_exec_destroy(scratch);
+  test_words_free(t, out);
+}
+
+/* Mapping --------------------------------------------------------------------------------------------------------- */
+
+/* GM-13: mappings are kept between launches, also when graphs take turns. */
+static void test_gm13_steady_launches_map_nothing(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  rondo_exec *execs[2] = {scratch_exec(t, out, BYTES, 1), scratch_exec(t, out, 8 * BYTES, 2)};
+  for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(execs[i % 2], t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  const uint64_t maps = test_statistics(t).maps, mapped = test_statistics(t).mapped_bytes;
+  const uint64_t remaps = test_memory_statistics(t).remaps;
+  for (int i = 0; i < 200; i++) assert_ok(rondo_exec_launch(execs[i % 2], t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(test_statistics(t).maps, maps);
+  assert_int_equal(test_statistics(t).mapped_bytes, mapped);
+  assert_int_equal(test_memory_statistics(t).remaps, remaps);
+  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
+  test_words_free(t, out);
+}
+
+/* GM-14: upload maps ahead, the launch behind it nothing. */
+static void test_gm14_upload_maps_ahead(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  rondo_exec *exec = scratch_exec(t, out, 100 * BYTES, 4);
+  const uint64_t before = test_statistics(t).maps;
+  assert_ok(rondo_exec_upload(exec, t->stream));
+  const uint64_t uploaded = test_statistics(t).maps;
+  assert_true(uploaded > before);
+  for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_all(t, out, 4 * 32);
+  assert_int_equal(test_statistics(t).maps, uploaded);
+  rondo_exec_destroy(exec);
+  test_words_free(t, out);
+}
+
+/* GM-15: trim gives back what nobody uses; later launches map again; live memory stays. */
+static void test_gm15_trim_gives_unused_memory_back(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  rondo_exec *exec = scratch_exec(t, out, 64 * BYTES, 5);
+  rondo_graph *graph = test_graph(t);
+  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
+  add_set(t, graph, kept.node, kept.words, WORDS, 8);
+  rondo_exec *keeper = test_instantiate(graph);
+  test_graph_destroy(graph);
+  assert_ok(rondo_exec_launch(keeper, t->stream));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  const uint64_t held = test_memory_statistics(t).graph_reserved;
+  assert_true(held >= 64 * BYTES);
+  assert_ok(rondo_graph_memory_trim(t->device));
+  const uint64_t trimmed = test_memory_statistics(t).graph_reserved;
+  assert_true(trimmed >= BYTES && trimmed <= held - 63 * BYTES);
+  assert_all(t, kept.words, 8);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_all(t, out, 5 * 32);
+  assert_true(test_memory_statistics(t).graph_reserved > trimmed);
+  assert_ok(rondo_free_async(t->stream, kept.words));
+  rondo_exec_destroy(exec);
+  rondo_exec_destroy(keeper);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_graph_memory_trim(t->device));
+  assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
+  test_words_free(t, out);
+}
+
+/* GM-16: used and reserved, now and at most; highs are reset. */
+static void test_gm16_figures(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  assert_int_equal(test_memory_statistics(t).graph_used, 0);
+  rondo_exec *exec = scratch_exec(t, out, 64 * BYTES, 5);
+  assert_int_equal(test_memory_statistics(t).graph_reserved, 0); /* instantiating maps nothing */
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  rondo_memory_statistics now = test_memory_statistics(t);
+  assert_true(now.graph_used >= 64 * BYTES && now.graph_reserved >= now.graph_used);
+  assert_true(now.graph_used_high >= now.graph_used && now.graph_reserved_high >= now.graph_reserved);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_graph_memory_trim(t->device));
+  now = test_memory_statistics(t);
+  assert_true(now.graph_used == 0 && now.graph_reserved == 0);
+  assert_true(now.graph_used_high >= 64 * BYTES);
+  assert_ok(rondo_memory_reset_highs(t->device));
+  now = test_memory_statistics(t);
+  assert_true(now.graph_used_high == 0 && now.graph_reserved_high == 0);
+  test_words_free(t, out);
+}
+
+/* GM-13: another stream is taken too, with right contents; launches stay one after another. */
+static void test_gm13_launches_move_between_streams(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *other = test_stream(t, "other");
+  uint32_t *out = test_words(t, WORDS);
+  rondo_exec *execs[2] = {scratch_exec(t, out, BYTES, 1), scratch_exec(t, out, 2 * BYTES, 2)};
+  for (int i = 0; i < 40; i++) {
+    assert_ok(rondo_exec_launch(execs[i % 2], (i / 2) % 2 == 0 ? t->stream : other));
+    if (i % 2 == 1) assert_ok(rondo_device_synchronize(t->device));
+  }
+  assert_all(t, out, 64);
+  for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
+  test_stream_destroy(other);
+  test_words_free(t, out);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_gm6_parameters_read_back),
+      test_case(test_gm6_bad_sizes_are_refused),
+      test_case(test_gm2_the_address_is_fixed),
+      test_case(test_gm7_captured_as_nodes_and_edges),
+      test_case(test_gm18_misuse_of_free_nodes),
+      test_case(test_gm18_a_free_before_its_alloc_is_refused),
+      test_case(test_gm18_graph_memory_that_is_not_live_is_not_freed_outside),
+      test_case(test_gm4_live_memory_outlives_graph_and_exec),
+      test_case(test_gm10_relaunch_with_a_live_allocation_is_refused),
+      test_case(test_gm10_a_producer_with_two_consumers),
+      test_case(test_gm11_addresses_are_reused_in_order_only),
+      test_case(test_gm11_what_a_reuse_relies_on_is_kept),
+      test_case(test_gm12_graphs_on_one_stream_share_memory),
+      test_case_workers(test_gm12_graphs_that_may_run_at_once_do_not_share),
+      test_case(test_gm12_unfreed_memory_is_never_shared),
+      test_case(test_gm13_steady_launches_map_nothing),
+      test_case(test_gm14_upload_maps_ahead),
+      test_case(test_gm15_trim_gives_unused_memory_back),
+      test_case(test_gm16_figures),
+      test_case(test_gm13_launches_move_between_streams),
+  };
+  return test_main(tests);
+}

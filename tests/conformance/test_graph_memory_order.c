@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ * GM-8: memory that outlives its graph, used and freed outside, ordered in the founding document's three ways: by one
+ * stream, by events between streams, and by event nodes inside the graphs. GM-3: when such a life begins and ends.
+ *
+ * After a first round that maps the memory, each program is queued several times over behind a gate before anything of
+ * it runs, so that only the order that it states keeps it right.
+ */
+#include "support/rondo_test.h"
+
+enum { WORDS = 2048, ROUNDS = 5 };
+
+/* A graph that allocates and writes: dptr[i] = value. */
+typedef struct producer {
+  rondo_exec *exec;
+  uint32_t *dptr;
+} producer;
+
+static producer make_producer(test_fixture *t, uint32_t value, rondo_event *written) {
+  producer self = {.exec = NULL};
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  void *address = NULL;
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, WORDS * 4, "dptr", &address, &node));
+  self.dptr = address;
+  assert_ok(rondo_graph_add_kernel(graph, &node, 1, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){WORDS, 0, 0},
+                                   RONDO_ARGS(&value, &self.dptr), &node));
+  if (written != NULL) assert_ok(rondo_graph_add_event_record(graph, &node, 1, written, &node));
+  self.exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  return self;
+}
+
+/* Queues dptr = dptr * factor + term. */
+static void change(test_fixture *t, rondo_stream *stream, uint32_t *dptr, uint32_t factor, uint32_t term) {
+  test_affine(t, stream, dptr, WORDS, factor, term);
+}
+
+static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
+  uint32_t expected[WORDS];
+  for (int i = 0; i < WORDS; i++) expected[i] = value;
+  assert_words(t, words, expected, WORDS);
+}
+
+/* The consumer: waits for the events, if any, reads dptr into out, and frees it. */
+static rondo_exec *make_consumer(test_fixture *t, uint32_t *dptr, uint32_t *out, rondo_event *const events[2]) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node waits[2] = {{0}}, node = {0};
+  size_t count = 0;
+  for (; events != NULL && count < 2; count++) {
+    assert_ok(rondo_graph_add_event_wait(graph, NULL, 0, events[count], &waits[count]));
+  }
+  assert_ok(rondo_graph_add_kernel(graph, waits, count, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){WORDS, 0, 0},
+                                   RONDO_ARGS(&dptr, &dptr, &out), &node));
+  assert_ok(rondo_graph_add_free(graph, &node, 1, dptr, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  return exec;
+}
+
+static void test_gm8_ordered_by_one_stream(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS), *dptr = NULL;
+  const producer made = make_producer(t, 2, NULL);
+  test_gate gate;
+  test_gate_init(&gate);
+  for (int i = 0; i < ROUNDS; i++) {
+    if (i == 1) test_gate_hold(&gate, t->stream);
+    assert_ok(rondo_exec_launch(made.exec, t->stream));
+    dptr = made.dptr;
+    change(t, t->stream, dptr, 10, 1);
+    assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){WORDS, 0, 0},
+                           RONDO_ARGS(&dptr, &dptr, &out)));
+    assert_ok(rondo_free_async(t->stream, dptr));
+  }
+  test_gate_open(&gate);
+  assert_all(t, out, 21 * 32);
+  rondo_exec_destroy(made.exec);
+  test_gate_destroy(&gate);
+  test_words_free(t, out);
+}
+
+static void test_gm8_ordered_by_events_between_streams(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
+  rondo_event *allocated = test_event(t), *used = test_event(t), *freed = test_event(t);
+  uint32_t *out = test_words(t, WORDS);
+  const producer made = make_producer(t, 3, NULL);
+  rondo_exec *consumer = make_consumer(t, made.dptr, out, NULL);
+  test_gate gate;
+  test_gate_init(&gate);
+  for (int i = 0; i < ROUNDS; i++) {
+    if (i == 1) test_gate_hold(&gate, t->stream);
+    assert_ok(rondo_exec_launch(made.exec, t->stream));
+    assert_ok(rondo_event_record(allocated, t->stream));
+    assert_ok(rondo_stream_wait_event(user, allocated));
+    change(t, user, made.dptr, 10, 2);
+    assert_ok(rondo_event_record(used, user));
+    assert_ok(rondo_stream_wait_event(freeing, used));
+    assert_ok(rondo_exec_launch(consumer, freeing));
+    assert_ok(rondo_event_record(freed, freeing));
+    assert_ok(rondo_stream_wait_event(t->stream, freed));
+  }
+  test_gate_open(&gate);
+  assert_all(t, out, 32 * 32);
+  rondo_exec_destroy(made.exec);
+  rondo_exec_destroy(consumer);
+  rondo_event_destroy(allocated);
+  rondo_event_destroy(used);
+  rondo_event_destroy(freed);
+  test_stream_destroy(user);
+  test_stream_destroy(freeing);
+  test_gate_destroy(&gate);
+  test_words_free(t, out);
+}
+
+static void test_gm8_ordered_by_event_nodes_in_the_graphs(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
+  rondo_event *written = test_event(t), *used = test_event(t), *freed = test_event(t);
+  rondo_event *const awaited[2] = {written, used};
+  uint32_t *out = test_words(t, WORDS);
+  const producer made = make_producer(t, 4, written);
+  rondo_exec *consumer = make_consumer(t, made.dptr, out, awaited);
+  test_gate gate;
+  test_gate_init(&gate);
+  for (int i = 0; i < ROUNDS; i++) {
+    if (i == 1) test_gate_hold(&gate, t->stream);
+    assert_ok(rondo_exec_launch(made.exec, t->stream));
+    assert_ok(rondo_stream_wait_event(user, written));
+    change(t, user, made.dptr, 10, 3);
+    assert_ok(rondo_event_record(used, user));
+    assert_ok(rondo_exec_launch(consumer, freeing));
+    assert_ok(rondo_event_record(freed, freeing));
+    assert_ok(rondo_stream_wait_event(t->stream, freed));
+  }
+  test_gate_open(&gate);
+  assert_all(t, out, 43 * 32);
+  rondo_exec_destroy(made.exec);
+  rondo_exec_destroy(consumer);
+  rondo_event_destroy(written);
+  rondo_event_destroy(used);
+  rondo_event_destroy(freed);
+  test_stream_destroy(user);
+  test_stream_destroy(freeing);
+  test_gate_destroy(&gate);
+  test_words_free(t, out);
+}
+
+/* The same programs captured: the consumer frees memory of another graph while capturing. */
+static void test_gm8_a_captured_consumer(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  const producer made = make_producer(t, 5, NULL);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){WORDS, 0, 0},
+                         RONDO_ARGS(&made.dptr, &made.dptr, &out)));
+  assert_ok(rondo_free_async(t->stream, made.dptr));
+  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_exec *consumer = test_instantiate(graph);
+  test_graph_destroy(graph);
+  for (int i = 0; i < ROUNDS; i++) {
+    assert_ok(rondo_exec_launch(made.exec, t->stream));
+    assert_ok(rondo_exec_launch(consumer, t->stream));
+  }
+  assert_all(t, out, 5 * 32);
+  rondo_exec_destroy(made.exec);
+  rondo_exec_destroy(consumer);
+  test_words_free(t, out);
+}
+
+/* GM-3: a life ends at a free node, at a stream-ordered free, or at an immediate one; each lets the producer run
+ * again, and nothing else does. */
+static void test_gm3_a_life_ends_in_three_ways(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  const producer made = make_producer(t, 6, NULL);
+  rondo_exec *consumer = make_consumer(t, made.dptr, out, NULL);
+  for (int i = 0; i < 3 * ROUNDS; i++) {
+    assert_ok(rondo_exec_launch(made.exec, t->stream));
+    assert_error(rondo_exec_launch(made.exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
+    if (i % 3 == 0) assert_ok(rondo_exec_launch(consumer, t->stream));
+    if (i % 3 == 1) assert_ok(rondo_free_async(t->stream, made.dptr));
+    if (i % 3 != 2) continue;
+    assert_ok(rondo_stream_synchronize(t->stream));
+    assert_ok(rondo_free(t->device, made.dptr));
+  }
+  assert_all(t, out, 6 * 32);
+  rondo_exec_destroy(made.exec);
+  rondo_exec_destroy(consumer);
+  test_words_free(t, out);
+}
+
+/* GM-18: a free-graph launched while its memory does not live. */
+static void test_gm18_a_free_graph_without_its_memory_is_refused(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  const producer made = make_producer(t, 7, NULL);
+  rondo_exec *consumer = make_consumer(t, made.dptr, out, NULL);
+  assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
+  assert_message("dptr");
+  assert_ok(rondo_exec_launch(made.exec, t->stream));
+  assert_ok(rondo_exec_launch(consumer, t->stream));
+  assert_fails(rondo_exec_launch(consumer, t->stream), RONDO_INVALID_LIFETIME);
+  assert_all(t, out, 7 * 32);
+  rondo_exec_destroy(made.exec);
+  rondo_exec_destroy(consumer);
+  test_words_free(t, out);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_gm8_ordered_by_one_stream),
+      test_case_workers(test_gm8_ordered_by_events_between_streams),
+      test_case_workers(test_gm8_ordered_by_event_nodes_in_the_graphs),
+      test_case(test_gm8_a_captured_consumer),
+      test_case(test_gm3_a_life_ends_in_three_ways),
+      test_case(test_gm18_a_free_graph_without_its_memory_is_refused),
+  };
+  return test_main(tests);
+}

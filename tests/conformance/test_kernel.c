@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels: what is refused when they are made and launched, how arguments arrive, and that each block of a grid runs
+ * exactly once.
+ */
+#include "support/rondo_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void do_nothing(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  (void)args;
+}
+
+static void refuse(test_fixture *t, const rondo_kernel_options *options, const char *what) {
+  rondo_kernel *kernel = (rondo_kernel *)t;
+  assert_fails(rondo_kernel_create(t->device, options, &kernel), RONDO_INVALID_ARGUMENT);
+  assert_null(kernel);
+  assert_message(what);
+}
+
+static void test_bad_options_are_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel *kernel = (rondo_kernel *)t;
+  assert_error(rondo_kernel_create(t->device, NULL, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_null(kernel);
+  refuse(t, &(rondo_kernel_options){.cpu = do_nothing}, "name");
+  refuse(t, &(rondo_kernel_options){.name = "", .cpu = do_nothing}, "name");
+  static const rondo_parameter bad[] = {
+      {.access = RONDO_ACCESS_SCALAR, .bytes = 4, .alignment = 0},
+      {.access = RONDO_ACCESS_SCALAR, .bytes = 4, .alignment = 3},
+      {.access = RONDO_ACCESS_SCALAR, .bytes = 256, .alignment = 128},
+      {.access = (rondo_access)9, .bytes = 8, .alignment = 8},
+      {.access = (rondo_access)0, .bytes = 8, .alignment = 8},
+      {.access = RONDO_ACCESS_READ, .bytes = 4, .alignment = 4},
+      {.access = RONDO_ACCESS_SCALAR, .bytes = RONDO_MAX_PARAMETER_BYTES + 4, .alignment = 4},
+      {.access = RONDO_ACCESS_SCALAR, .bytes = UINT32_MAX, .alignment = 1},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    rondo_kernel_options options = {.name = "odd", .cpu = do_nothing, .params = {RONDO_SCALAR(int)}};
+    options.params[1] = bad[i];
+    refuse(t, &options, "odd");
+  }
+}
+
+static void test_too_many_bytes_together_are_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel_options options = {.name = "wide", .cpu = do_nothing};
+  for (int i = 0; i < 17; i++) {
+    options.params[i] = (rondo_parameter){.access = RONDO_ACCESS_SCALAR, .bytes = 64, .alignment = 64};
+  }
+  refuse(t, &options, "wide");
+  memset(&options.params[16], 0, sizeof options.params[16]);
+  rondo_kernel *kernel = NULL;
+  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel_destroy(kernel);
+}
+
+static void test_a_kernel_keeps_its_own_copies(void **state) {
+  test_fixture *t = *state;
+  char name[] = "copied";
+  rondo_kernel_options options = {.name = name, .cpu = do_nothing};
+  for (int i = 0; i < RONDO_MAX_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_SCALAR(uint32_t);
+  rondo_kernel *kernel = NULL;
+  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  memset(name, '-', sizeof name - 1);
+  memset(&options, 0, sizeof options);
+  assert_string_equal(rondo_kernel_name(kernel), "copied");
+  size_t count = 0;
+  const rondo_parameter *parameters = rondo_kernel_parameters(kernel, &count);
+  assert_int_equal(count, RONDO_MAX_PARAMETERS);
+  for (size_t i = 0; i < count; i++) {
+    assert_int_equal(parameters[i].access, RONDO_ACCESS_SCALAR);
+    assert_int_equal(parameters[i].bytes, 4);
+    assert_int_equal(parameters[i].alignment, 4);
+  }
+  rondo_kernel_destroy(kernel);
+}
+
+static void test_bad_launches_are_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel *kernel = test_kernel(t, TEST_KERNEL_SET);
+  uint32_t *word = test_words(t, 1);
+  const uint32_t value = 1;
+  const rondo_grid one = {1, 0, 0}, none = {0, 1, 1}, huge = {1u << 31, 1u << 10, 1};
+  assert_fails(rondo_launch(t->stream, kernel, none, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT);
+  assert_message("test_set");
+  assert_fails(rondo_launch(t->stream, kernel, huge, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT);
+  assert_error(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value)), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_ARGUMENT_COUNT);
+  assert_message("test_set");
+  assert_error(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value, &word, &word)), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_ARGUMENT_COUNT);
+  assert_fails(rondo_launch(t->stream, kernel, one, NULL, 2), RONDO_INVALID_ARGUMENT);
+  assert_fails(rondo_launch(t->stream, kernel, one, RONDO_ARGS(&value, NULL)), RONDO_INVALID_ARGUMENT);
+  assert_error(rondo_launch(t->stream, NULL, one, RONDO_NO_ARGS), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_launch(NULL, kernel, one, RONDO_ARGS(&value, &word)), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  assert_int_equal(test_word(t, word), 0);
+  test_words_free(t, word);
+}
+
+static void test_a_kernel_without_code_is_refused_by_name(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel *bare = test_kernel(t, TEST_KERNEL_BARE);
+  uint32_t *word = test_words(t, 1);
+  assert_error(rondo_launch(t->stream, bare, (rondo_grid){1, 0, 0}, RONDO_ARGS(&word)), RONDO_INVALID_GRAPH,
+               RONDO_REASON_NO_FUNCTION);
+  assert_message("test_bare");
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, bare, (rondo_grid){1, 0, 0}, RONDO_ARGS(&word), &node));
+  rondo_exec *exec = (rondo_exec *)t;
+  assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION);
+  assert_message("test_bare");
+  assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
+  assert_null(exec);
+  test_graph_destroy(graph);
+  test_words_free(t, word);
+}
+
+static void test_every_block_runs_once_in_its_place(void **state) {
+  test_fixture *t = *state;
+  static const rondo_grid grids[] = {{1, 0, 0},  {2, 1, 1},  {97, 0, 0},  {5, 3, 0},    {4, 4, 4},
+                                     {1, 1, 90}, {1, 70, 2}, {33, 17, 9}, {99, 99, 99}, {1000, 0, 0}};
+  for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++) {
+    const rondo_grid grid = grids[i];
+    const uint32_t height = grid.y == 0 ? 1 : grid.y, depth = grid.z == 0 ? 1 : grid.z;
+    const size_t count = (size_t)grid.x * height * depth;
+    uint32_t *words = test_words(t, count + 1);
+    uint32_t *expected = calloc(count + 1, sizeof *expected);
+    assert_non_null(expected);
+    uint32_t weight = 1, *sum = words + count;
+    assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_PLACE), grid, RONDO_ARGS(&words)));
+    assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COUNT_BLOCKS), grid, RONDO_ARGS(&weight, &sum)));
+    for (size_t b = 0; b < count; b++) {
+      expected[b] = (uint32_t)(b % grid.x + 100 * (b / grid.x % height) + 10000 * (b / grid.x / height) + 1);
+    }
+    expected[count] = (uint32_t)count;
+    assert_words(t, words, expected, count + 1);
+    free(expected);
+    test_words_free(t, words);
+  }
+}
+
+static void test_a_grid_of_a_million_blocks(void **state) {
+  test_fixture *t = *state;
+  uint32_t *sum = test_words(t, 1);
+  const uint32_t weight = 3;
+  assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COUNT_BLOCKS), (rondo_grid){1000, 1000, 1},
+                         RONDO_ARGS(&weight, &sum)));
+  assert_int_equal(test_word(t, sum), 3000000);
+  test_words_free(t, sum);
+}
+
+static const uint32_t mixed_expected[8] = {200, 0x12345678u ^ 0x9abcdef0u, 60000, 20, 1, 2, 3, 77};
+
+static void launch_mixed(test_fixture *t, rondo_stream *stream, uint32_t *out) {
+  uint8_t small = 200;
+  uint64_t wide = 0x123456789abcdef0u;
+  uint16_t middle = 60000;
+  double real = 2.5;
+  test_triple triple = {{1, 2, 3}};
+  uint32_t word = 77;
+  assert_ok(rondo_launch(stream, test_kernel(t, TEST_KERNEL_MIXED), (rondo_grid){1, 0, 0},
+                         RONDO_ARGS(&small, &wide, &middle, &real, &triple, &word, &out)));
+  small = 0, wide = 0, middle = 0, real = 0, word = 0;
+  memset(&triple, 0, sizeof triple);
+}
+
+/* Arguments of all sizes arrive, and are the launch's own copies: the caller's change right after the call. */
+static void test_arguments_are_copied_at_the_call(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 8);
+  test_gate gate;
+  test_gate_init(&gate);
+  test_gate_hold(&gate, t->stream);
+  launch_mixed(t, t->stream, out);
+  test_gate_open(&gate);
+  assert_words(t, out, mixed_expected, 8);
+  test_gate_destroy(&gate);
+  test_words_free(t, out);
+}
+
+static void test_a_graph_keeps_copies_of_arguments(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 8);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  launch_mixed(t, t->stream, out);
+  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_words(t, out, mixed_expected, 8);
+  rondo_exec_destroy(exec);
+  test_words_free(t, out);
+}
+
+/* Queued work, graphs and execs keep what they need of a kernel. */
+static void test_a_kernel_may_be_destroyed_while_it_is_used(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel *kernel = NULL;
+  uint32_t *word = test_words(t, 1);
+  const uint32_t factor = 1, term = 1;
+  assert_ok(rondo_kernel_create(t->device, test_kernel_options(TEST_KERNEL_AFFINE), &kernel));
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  assert_ok(
+      rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&factor, &term, &word), &node));
+  test_gate gate;
+  test_gate_init(&gate);
+  test_gate_hold(&gate, t->stream);
+  assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&factor, &term, &word)));
+  rondo_kernel_destroy(kernel);
+  test_gate_open(&gate);
+  assert_int_equal(test_word(t, word), 1);
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(test_word(t, word), 2);
+  rondo_exec_destroy(exec);
+  test_gate_destroy(&gate);
+  test_words_free(t, word);
+}
+
+static void test_floats_agree_with_the_reference(void **state) {
+  test_fixture *t = *state;
+  enum { COUNT = 1000 };
+  float x[COUNT], y[COUNT], expected[COUNT];
+  const float a = 0.3f;
+  for (int i = 0; i < COUNT; i++) {
+    x[i] = (float)i * 0.25f;
+    y[i] = 1.0f / (float)(i + 1);
+    expected[i] = y[i] + a * x[i];
+  }
+  uint32_t *memory = test_words(t, 2 * COUNT);
+  float *device_x = (float *)memory, *device_y = device_x + COUNT;
+  test_write(t, device_x, x, sizeof x);
+  test_write(t, device_y, y, sizeof y);
+  assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_SAXPY), (rondo_grid){COUNT, 0, 0},
+                         RONDO_ARGS(&a, &device_x, &device_y)));
+  test_read(t, y, device_y, sizeof y);
+  assert_near(y, expected, COUNT, 1e-6f);
+  test_words_free(t, memory);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_bad_options_are_refused),
+      test_case(test_too_many_bytes_together_are_refused),
+      test_case(test_a_kernel_keeps_its_own_copies),
+      test_case(test_bad_launches_are_refused),
+      test_case(test_a_kernel_without_code_is_refused_by_name),
+      test_case(test_every_block_runs_once_in_its_place),
+      test_case(test_a_grid_of_a_million_blocks),
+      test_case(test_arguments_are_copied_at_the_call),
+      test_case(test_a_graph_keeps_copies_of_arguments),
+      test_case(test_a_kernel_may_be_destroyed_while_it_is_used),
+      test_case(test_floats_agree_with_the_reference),
+  };
+  return test_main(tests);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * Memory at once, in stream order and on the host: alignment, contents, reuse, figures, and every misuse's own error
+ * (GM-18 outside graphs).
+ */
+#include "support/rondo_test.h"
+
+static void test_memory_at_once(void **state) {
+  test_fixture *t = *state;
+  static const size_t sizes[] = {1, 255, 256, 4096, 1000003, 64 << 20};
+  void *addresses[6];
+  for (size_t i = 0; i < 6; i++) {
+    assert_ok(rondo_malloc(t->device, sizes[i], "block", &addresses[i]));
+    assert_true((uintptr_t)addresses[i] % 256 == 0);
+  }
+  assert_int_equal(test_memory_statistics(t).live_allocations, 6);
+  for (uint32_t i = 0; i < 6; i++) { /* first and last byte of each */
+    const unsigned char mark = (unsigned char)(i + 1);
+    test_write(t, addresses[i], &mark, 1);
+    test_write(t, (char *)addresses[i] + sizes[i] - 1, &mark, 1);
+  }
+  for (uint32_t i = 0; i < 6; i++) {
+    unsigned char first = 0, last = 0;
+    test_read(t, &first, addresses[i], 1);
+    test_read(t, &last, (char *)addresses[i] + sizes[i] - 1, 1);
+    assert_true(first == i + 1 && last == i + 1);
+    assert_ok(rondo_free(t->device, addresses[i]));
+  }
+  assert_int_equal(test_memory_statistics(t).live_allocations, 0);
+}
+
+static void test_absurd_sizes_are_refused(void **state) {
+  test_fixture *t = *state;
+  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 4096, (size_t)1 << 60};
+  for (size_t i = 0; i < 3; i++) {
+    void *address = t;
+    assert_fails(rondo_malloc(t->device, sizes[i], "vast", &address), RONDO_OUT_OF_MEMORY);
+    assert_null(address);
+    address = t;
+    assert_fails(rondo_malloc_async(t->stream, sizes[i], NULL, &address), RONDO_OUT_OF_MEMORY);
+    assert_null(address);
+  }
+  void *address = t;
+  assert_fails(rondo_malloc(t->device, 0, NULL, &address), RONDO_INVALID_ARGUMENT);
+  assert_null(address);
+  assert_fails(rondo_malloc_async(t->stream, 0, NULL, &address), RONDO_INVALID_ARGUMENT);
+  assert_fails(rondo_host_malloc(t->device, 0, &address), RONDO_INVALID_ARGUMENT);
+  assert_ok(rondo_malloc(t->device, 4096, NULL, &address)); /* and memory can still be had */
+  assert_ok(rondo_free(t->device, address));
+}
+
+/* GM-18: double free and foreign address, each with its own error. */
+static void test_gm18_misuse_of_free(void **state) {
+  test_fixture *t = *state;
+  void *address = NULL, *host = NULL;
+  uint32_t local = 0;
+  assert_ok(rondo_free(t->device, NULL));
+  assert_ok(rondo_malloc(t->device, 1000, "twice", &address));
+  assert_error(rondo_free(t->device, (char *)address + 256), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_error(rondo_free(t->device, &local), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_ok(rondo_free(t->device, address));
+  assert_error(rondo_free(t->device, address), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_error(rondo_free_async(t->stream, address), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_ok(rondo_host_malloc(t->device, 100, &host));
+  assert_error(rondo_free(t->device, host), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_ok(rondo_host_free(t->device, host));
+  assert_fails(rondo_host_free(t->device, host), RONDO_INVALID_LIFETIME);
+  assert_fails(rondo_host_free(t->device, &local), RONDO_INVALID_LIFETIME);
+  assert_ok(rondo_host_free(t->device, NULL));
+}
+
+static void test_host_memory_is_for_host_and_copies(void **state) {
+  test_fixture *t = *state;
+  void *host = NULL;
+  uint32_t *words = test_words(t, 100);
+  assert_ok(rondo_host_malloc(t->device, 400, &host));
+  assert_true((uintptr_t)host % 256 == 0);
+  uint32_t *numbers = host;
+  for (uint32_t i = 0; i < 100; i++) numbers[i] = i * i;
+  assert_ok(rondo_copy_async(t->stream, words, host, 400));
+  test_affine(t, t->stream, words, 100, 2, 1);
+  assert_ok(rondo_copy_async(t->stream, host, words, 400));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  for (uint32_t i = 0; i < 100; i++) assert_int_equal(numbers[i], 2 * i * i + 1);
+  assert_ok(rondo_host_free(t->device, host));
+  test_words_free(t, words);
+}
+
+/* Stream order ---------------------------------------------------------------------------------------------------- */
+
+static void test_stream_ordered_memory(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 1), expected = 0;
+  for (uint32_t i = 0; i < 300; i++) {
+    void *address = NULL;
+    assert_ok(rondo_malloc_async(t->stream, 4096 + 16 * i, NULL, &address));
+    assert_true((uintptr_t)address % 256 == 0);
+    uint32_t *scratch = address;
+    const uint32_t value = i, *left = scratch, *right = out;
+    assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){1024, 0, 0},
+                           RONDO_ARGS(&value, &scratch)));
+    assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){1, 0, 0},
+                           RONDO_ARGS(&left, &right, &out)));
+    assert_ok(rondo_free_async(t->stream, address));
+    expected = i * 31 + expected;
+  }
+  assert_int_equal(test_word(t, out), expected);
+  test_words_free(t, out);
+}
+
+/* Memory freed in the order of a stream that stands still is not given to another stream meanwhile. */
+static void test_memory_pending_on_one_stream_is_not_given_to_another(void **state) {
+  test_fixture *t = *state;
+  enum { COUNT = 1024, TRIES = 20 };
+  rondo_stream *other = test_stream(t, "other");
+  void *first = NULL, *taken[TRIES];
+  uint32_t *out = test_words(t, COUNT), expected[COUNT];
+  test_gate gate;
+  test_gate_init(&gate);
+  assert_ok(rondo_malloc_async(t->stream, COUNT * 4, NULL, &first));
+  const rondo_fill mine = {.dst = first, .value = 1, .element_bytes = 4, .width = COUNT};
+  test_gate_hold(&gate, t->stream);
+  assert_ok(rondo_fill_async(t->stream, &mine));
+  assert_ok(rondo_copy_async(t->stream, out, first, COUNT * 4));
+  assert_ok(rondo_free_async(t->stream, first));
+  for (int i = 0; i < TRIES; i++) {
+    assert_ok(rondo_malloc_async(other, COUNT * 4, NULL, &taken[i]));
+    assert_ptr_not_equal(taken[i], first);
+    const rondo_fill theirs = {.dst = taken[i], .value = 2, .element_bytes = 4, .width = COUNT};
+    assert_ok(rondo_fill_async(other, &theirs));
+  }
+  assert_ok(rondo_stream_synchronize(other));
+  test_gate_open(&gate);
+  for (int i = 0; i < COUNT; i++) expected[i] = 1;
+  assert_words(t, out, expected, COUNT);
+  for (int i = 0; i < TRIES; i++) assert_ok(rondo_free_async(other, taken[i]));
+  test_stream_destroy(other);
+  test_gate_destroy(&gate);
+  test_words_free(t, out);
+}
+
+/* The same stream may have it at once, because what it queues next runs later. */
+static void test_a_stream_reuses_what_it_freed(void **state) {
+  test_fixture *t = *state;
+  void *first = NULL, *again = NULL;
+  test_gate gate;
+  test_gate_init(&gate);
+  assert_ok(rondo_malloc_async(t->stream, 1 << 20, NULL, &first));
+  test_gate_hold(&gate, t->stream);
+  assert_ok(rondo_free_async(t->stream, first));
+  const uint64_t reserved = test_memory_statistics(t).pool_reserved;
+  assert_ok(rondo_malloc_async(t->stream, 1 << 20, NULL, &again));
+  assert_int_equal(test_memory_statistics(t).pool_reserved, reserved);
+  assert_ok(rondo_free_async(t->stream, again));
+  test_gate_open(&gate);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  test_gate_destroy(&gate);
+}
+
+/* Memory may be allocated in one way and freed in the other. */
+static void test_ways_of_freeing_mix(void **state) {
+  test_fixture *t = *state;
+  void *ordered = NULL, *immediate = NULL;
+  assert_ok(rondo_malloc_async(t->stream, 4096, NULL, &ordered));
+  assert_ok(rondo_malloc(t->device, 4096, NULL, &immediate));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_free(t->device, ordered));
+  assert_ok(rondo_free_async(t->stream, immediate));
+  assert_error(rondo_free(t->device, immediate), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(test_memory_statistics(t).live_allocations, 0);
+}
+
+static void test_figures_of_the_pool(void **state) {
+  test_fixture *t = *state;
+  enum { BYTES = 8 << 20 };
+  void *address = NULL;
+  const rondo_memory_statistics before = test_memory_statistics(t);
+  assert_ok(rondo_malloc_async(t->stream, BYTES, NULL, &address));
+  rondo_memory_statistics now = test_memory_statistics(t);
+  assert_true(now.pool_used >= before.pool_used + BYTES);
+  assert_true(now.pool_used_high >= now.pool_used && now.pool_reserved >= now.pool_used);
+  assert_ok(rondo_free_async(t->stream, address));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  now = test_memory_statistics(t);
+  assert_int_equal(now.pool_used, before.pool_used);
+  assert_true(now.pool_used_high >= before.pool_used + BYTES);
+  assert_true(now.pool_reserved >= BYTES); /* kept for the next */
+  assert_ok(rondo_pool_trim(t->device, UINT64_MAX));
+  assert_int_equal(test_memory_statistics(t).pool_reserved, now.pool_reserved);
+  assert_ok(rondo_pool_trim(t->device, 0));
+  assert_int_equal(test_memory_statistics(t).pool_reserved, before.pool_used);
+  assert_ok(rondo_memory_reset_highs(t->device));
+  now = test_memory_statistics(t);
+  assert_int_equal(now.pool_used_high, now.pool_used);
+  assert_int_equal(now.pool_reserved_high, now.pool_reserved);
+}
+
+/* Random sizes, random order of freeing, contents checked at the end of each life. */
+static void test_random_lives_keep_their_contents(void **state) {
+  test_fixture *t = *state;
+  enum { LIVE = 32, STEPS = 1500 };
+  struct {
+    uint32_t *words;
+    size_t count;
+    uint32_t value;
+  } lives[LIVE] = {{0}};
+  uint64_t random = 11;
+  for (uint32_t step = 0; step < STEPS + LIVE; step++) {
+    const uint32_t at = step < STEPS ? test_random_below(&random, LIVE) : step - STEPS;
+    if (lives[at].words != NULL) {
+      uint32_t first = 0, last = 0;
+      assert_ok(rondo_copy_async(t->stream, &first, lives[at].words, 4));
+      assert_ok(rondo_copy_async(t->stream, &last, lives[at].words + lives[at].count - 1, 4));
+      assert_ok(rondo_stream_synchronize(t->stream));
+      assert_true(first == lives[at].value && last == lives[at].value);
+      assert_ok(rondo_free_async(t->stream, lives[at].words));
+      lives[at].words = NULL;
+    }
+    if (step >= STEPS) continue;
+    void *address = NULL;
+    lives[at].count = 1 + test_random_below(&random, test_random_below(&random, 8) == 0 ? 500000 : 3000);
+    lives[at].value = step;
+    assert_ok(rondo_malloc_async(t->stream, lives[at].count * 4, NULL, &address));
+    lives[at].words = address;
+    const rondo_fill fill = {.dst = address, .value = step, .element_bytes = 4, .width = lives[at].count};
+    assert_ok(rondo_fill_async(t->stream, &fill));
+  }
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(test_memory_statistics(t).live_allocations, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_memory_at_once),
+      test_case(test_absurd_sizes_are_refused),
+      test_case(test_gm18_misuse_of_free),
+      test_case(test_host_memory_is_for_host_and_copies),
+      test_case(test_stream_ordered_memory),
+      test_case_workers(test_memory_pending_on_one_stream_is_not_given_to_another),
+      test_case(test_a_stream_reuses_what_it_freed),
+      test_case(test_ways_of_freeing_mix),
+      test_case(test_figures_of_the_pool),
+      test_case(test_random_lives_keep_their_contents),
+  };
+  return test_main(tests);
+}

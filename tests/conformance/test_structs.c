@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * The size rules of <rondo/rondo.h>: struct_size 0 means this version's struct; a longer struct is taken when its tail
+ * is zero and refused when it is not; of a struct that the library fills, nothing past struct_size is touched. And
+ * values of enums and options that do not exist.
+ */
+#include "support/rondo_test.h"
+
+#include <string.h>
+
+/* A struct of a later version of the header: `type` and more members behind it. */
+#define LATER_VERSION(type) \
+  struct {                  \
+    type known;             \
+    uint64_t tail[4];       \
+  }
+
+typedef LATER_VERSION(rondo_device_options) later_device_options;
+typedef LATER_VERSION(rondo_stream_options) later_stream_options;
+typedef LATER_VERSION(rondo_event_options) later_event_options;
+typedef LATER_VERSION(rondo_kernel_options) later_kernel_options;
+typedef LATER_VERSION(rondo_graph_options) later_graph_options;
+typedef LATER_VERSION(rondo_malloc_options) later_malloc_options;
+typedef LATER_VERSION(rondo_instantiate_options) later_instantiate_options;
+
+#define assert_bad_options(call) assert_error(call, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS)
+
+static void test_device_options_of_any_version(void **state) {
+  (void)state;
+  later_device_options later = {.known = {.struct_size = sizeof later}};
+  rondo_device *device = NULL;
+  assert_ok(rondo_device_open(test_device_name(), &later.known, &device));
+  assert_ok(rondo_device_close(device));
+  later.known.struct_size = 0;
+  assert_ok(rondo_device_open(test_device_name(), &later.known, &device));
+  assert_ok(rondo_device_close(device));
+  later.known.struct_size = sizeof later;
+  later.tail[3] = 1;
+  assert_bad_options(rondo_device_open(test_device_name(), &later.known, &device));
+  assert_null(device);
+}
+
+static void test_stream_options_of_any_version(void **state) {
+  test_fixture *t = *state;
+  later_stream_options later = {.known = {.struct_size = sizeof later, .name = "later"}};
+  rondo_stream *stream = NULL;
+  assert_ok(rondo_stream_create(t->device, &later.known, &stream));
+  test_stream_destroy(stream);
+  later.known.struct_size = 0;
+  assert_ok(rondo_stream_create(t->device, &later.known, &stream));
+  test_stream_destroy(stream);
+  later.known.struct_size = sizeof later;
+  later.tail[0] = 1;
+  assert_bad_options(rondo_stream_create(t->device, &later.known, &stream));
+  assert_null(stream);
+}
+
+static void test_event_options_of_any_version(void **state) {
+  test_fixture *t = *state;
+  later_event_options later = {.known = {.struct_size = sizeof later}};
+  rondo_event *event = NULL;
+  assert_ok(rondo_event_create(t->device, &later.known, &event));
+  rondo_event_destroy(event);
+  later.tail[1] = 1;
+  assert_bad_options(rondo_event_create(t->device, &later.known, &event));
+  assert_null(event);
+}
+
+static void test_kernel_options_of_any_version(void **state) {
+  test_fixture *t = *state;
+  later_kernel_options later = {.known = *test_kernel_options(TEST_KERNEL_SET)};
+  rondo_kernel *kernel = NULL;
+  later.known.struct_size = sizeof later;
+  assert_ok(rondo_kernel_create(t->device, &later.known, &kernel));
+  rondo_kernel_destroy(kernel);
+  later.known.struct_size = 0;
+  assert_ok(rondo_kernel_create(t->device, &later.known, &kernel));
+  rondo_kernel_destroy(kernel);
+  later.known.struct_size = sizeof later;
+  later.tail[2] = 1;
+  assert_bad_options(rondo_kernel_create(t->device, &later.known, &kernel));
+  assert_null(kernel);
+}
+
+static void test_graph_options_of_any_version(void **state) {
+  test_fixture *t = *state;
+  later_graph_options later = {.known = {.struct_size = sizeof later, .name = "later"}};
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_graph_create(t->device, &later.known, &graph));
+  test_graph_destroy(graph);
+  later.tail[0] = 1;
+  assert_bad_options(rondo_graph_create(t->device, &later.known, &graph));
+  assert_null(graph);
+}
+
+static void test_malloc_options_of_any_version(void **state) {
+  test_fixture *t = *state;
+  later_malloc_options later = {.known = {.struct_size = sizeof later, .name = "later"}};
+  void *address = NULL;
+  assert_ok(rondo_malloc_async(t->stream, 256, &later.known, &address));
+  assert_ok(rondo_free_async(t->stream, address));
+  later.tail[0] = 1;
+  assert_bad_options(rondo_malloc_async(t->stream, 256, &later.known, &address));
+  assert_null(address);
+}
+
+static void test_instantiate_options_of_any_version(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  later_instantiate_options later = {.known = {.struct_size = sizeof later}};
+  rondo_exec *exec = NULL;
+  assert_ok(rondo_instantiate(graph, &later.known, &exec));
+  rondo_exec_destroy(exec);
+  later.tail[0] = 1;
+  assert_bad_options(rondo_instantiate(graph, &later.known, &exec));
+  assert_null(exec);
+  test_graph_destroy(graph);
+}
+
+/* A size that ends within the struct's own size field is no version. */
+static void test_an_impossible_size_is_refused(void **state) {
+  test_fixture *t = *state;
+  const rondo_stream_options options = {.struct_size = 2};
+  rondo_stream *stream = NULL;
+  assert_bad_options(rondo_stream_create(t->device, &options, &stream));
+  assert_null(stream);
+}
+
+#define UNTOUCHED 0xee
+
+/* Calls `get` with the struct cut at `size`, and looks at what lies behind. */
+#define CHECK_FILLED(type, size, call)                                                    \
+  do {                                                                                    \
+    LATER_VERSION(type) later;                                                            \
+    type *const out = &later.known;                                                       \
+    memset(&later, UNTOUCHED, sizeof later);                                              \
+    later.known.struct_size = (size);                                                     \
+    assert_ok(call);                                                                      \
+    const unsigned char *bytes = (const unsigned char *)&later;                           \
+    for (size_t i = (size); i < sizeof later; i++) assert_int_equal(bytes[i], UNTOUCHED); \
+  } while (false)
+
+static void test_filled_structs_end_where_the_caller_says(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_exec *exec = test_instantiate(graph);
+  CHECK_FILLED(rondo_device_info, offsetof(rondo_device_info, workers), rondo_device_get_info(t->device, out));
+  CHECK_FILLED(rondo_device_info, sizeof(rondo_device_info), rondo_device_get_info(t->device, out));
+  CHECK_FILLED(rondo_device_statistics, offsetof(rondo_device_statistics, events_created),
+               rondo_device_get_statistics(t->device, out));
+  CHECK_FILLED(rondo_memory_statistics, offsetof(rondo_memory_statistics, graph_used),
+               rondo_memory_get_statistics(t->device, out));
+  CHECK_FILLED(rondo_exec_info, offsetof(rondo_exec_info, updates), rondo_exec_get_info(exec, out));
+  CHECK_FILLED(rondo_capture_info, offsetof(rondo_capture_info, graph), rondo_capture_get_info(t->stream, out));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
+static void test_filled_structs_of_size_zero_are_filled_whole(void **state) {
+  test_fixture *t = *state;
+  rondo_device_info info = {.struct_size = 0};
+  rondo_device_statistics statistics = {.struct_size = 0};
+  assert_ok(rondo_device_get_info(t->device, &info));
+  assert_true(info.graph_memory || info.page_bytes != 0);
+  assert_ok(rondo_device_get_statistics(t->device, &statistics));
+  assert_true(statistics.host_allocations > 0);
+}
+
+static void test_null_arguments_are_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *stream = (rondo_stream *)t;
+  rondo_event *event = (rondo_event *)t;
+  rondo_graph *graph = (rondo_graph *)t;
+  rondo_exec *exec = (rondo_exec *)t;
+  void *address = t;
+#define assert_null_refused(call) assert_error(call, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT)
+  assert_null_refused(rondo_stream_create(NULL, NULL, &stream));
+  assert_null(stream);
+  assert_null_refused(rondo_stream_create(t->device, NULL, NULL));
+  assert_null_refused(rondo_event_create(NULL, NULL, &event));
+  assert_null(event);
+  assert_null_refused(rondo_graph_create(t->device, NULL, NULL));
+  assert_null_refused(rondo_instantiate(NULL, NULL, &exec));
+  assert_null(exec);
+  assert_null_refused(rondo_malloc(NULL, 64, NULL, &address));
+  assert_null(address);
+  assert_null_refused(rondo_malloc(t->device, 64, NULL, NULL));
+  assert_null_refused(rondo_device_get_info(t->device, NULL));
+  assert_null_refused(rondo_device_get_info(NULL, &(rondo_device_info){0}));
+  assert_null_refused(rondo_stream_synchronize(NULL));
+  assert_null_refused(rondo_capture_begin(NULL, RONDO_CAPTURE_RELAXED));
+  assert_null_refused(rondo_capture_end(NULL, &graph));
+  assert_null(graph);
+  assert_null_refused(rondo_exec_launch(NULL, t->stream));
+#undef assert_null_refused
+}
+
+static void test_destroying_null_is_fine(void **state) {
+  (void)state;
+  assert_ok(rondo_stream_destroy(NULL));
+  assert_ok(rondo_graph_destroy(NULL));
+  rondo_event_destroy(NULL);
+  rondo_exec_destroy(NULL);
+  rondo_kernel_destroy(NULL);
+  rondo_text_free(NULL);
+}
+
+static void test_modes_that_do_not_exist_are_refused(void **state) {
+  test_fixture *t = *state;
+  assert_fails(rondo_capture_begin(t->stream, (rondo_capture_mode)17), RONDO_INVALID_ARGUMENT);
+  rondo_capture_mode mode = (rondo_capture_mode)17;
+  assert_fails(rondo_capture_exchange_thread_mode(&mode), RONDO_INVALID_ARGUMENT);
+  assert_fails(rondo_capture_exchange_thread_mode(NULL), RONDO_INVALID_ARGUMENT);
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  rondo_node_params params = {.kind = (rondo_node_kind)77};
+  assert_fails(rondo_graph_add(graph, NULL, 0, &params, &node), RONDO_INVALID_ARGUMENT);
+  assert_true(node.id == 0);
+  test_graph_destroy(graph);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_device_options_of_any_version),
+      test_case(test_stream_options_of_any_version),
+      test_case(test_event_options_of_any_version),
+      test_case(test_kernel_options_of_any_version),
+      test_case(test_graph_options_of_any_version),
+      test_case(test_malloc_options_of_any_version),
+      test_case(test_instantiate_options_of_any_version),
+      test_case(test_an_impossible_size_is_refused),
+      test_case(test_filled_structs_end_where_the_caller_says),
+      test_case(test_filled_structs_of_size_zero_are_filled_whole),
+      test_case(test_null_arguments_are_refused),
+      test_case(test_destroying_null_is_fine),
+      test_case(test_modes_that_do_not_exist_are_refused),
+  };
+  return test_main(tests);
+}

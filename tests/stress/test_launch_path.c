@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * GX-4, GX-10: once warm, handing over a kernel, launching an exec, and waiting for it neither allocate nor take a
+ * lock, on any thread of the process. The C library's functions for both are replaced in this program by ones that
+ * count, for as long as a test says, and then do what the originals do.
+ *
+ * A sanitizer replaces the same functions, so the test is skipped under one.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "support/rondo_test.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAVE_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define HAVE_SANITIZER 1
+#endif
+#endif
+
+#ifndef HAVE_SANITIZER
+
+static atomic_bool counting;
+static atomic_uint allocations, locks;
+
+static void count_allocation(void) {
+  if (atomic_load_explicit(&counting, memory_order_relaxed)) atomic_fetch_add(&allocations, 1);
+}
+
+static void count_lock(void) {
+  if (atomic_load_explicit(&counting, memory_order_relaxed)) atomic_fetch_add(&locks, 1);
+}
+
+/* Allocation: the C library exports its own under these names. */
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *pointer, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+void __libc_free(void *pointer);
+
+void *malloc(size_t bytes) {
+  count_allocation();
+  return __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes) {
+  count_allocation();
+  return __libc_calloc(count, bytes);
+}
+
+void *realloc(void *pointer, size_t bytes) {
+  count_allocation();
+  return __libc_realloc(pointer, bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+  count_allocation();
+  return __libc_memalign(alignment, bytes);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t bytes) {
+  count_allocation();
+  *out = __libc_memalign(alignment, bytes);
+  return *out == NULL ? ENOMEM : 0;
+}
+
+void free(void *pointer) {
+  if (pointer != NULL) count_allocation();
+  __libc_free(pointer);
+}
+
+/* Locks: the original is the next definition in the order of the linker. The table is filled before main, when nothing
+ * counts yet. */
+typedef int (*lock_fn)(void *lock);
+enum { MUTEX_LOCK, MUTEX_TRYLOCK, READ_LOCK, WRITE_LOCK, SPIN_LOCK, SEMAPHORE_WAIT, LOCK_KINDS };
+static lock_fn originals[LOCK_KINDS];
+
+__attribute__((constructor)) static void find_originals(void) {
+  static const char *const names[LOCK_KINDS] = {"pthread_mutex_lock",    "pthread_mutex_trylock",
+                                                "pthread_rwlock_rdlock", "pthread_rwlock_wrlock",
+                                                "pthread_spin_lock",     "sem_wait"};
+  for (int i = 0; i < LOCK_KINDS; i++) *(void **)&originals[i] = dlsym(RTLD_NEXT, names[i]);
+}
+
+static int take_lock(int kind, void *lock) {
+  count_lock();
+  if (originals[kind] == NULL) find_originals();
+  return originals[kind](lock);
+}
+
+int pthread_mutex_lock(pthread_mutex_t *lock) { return take_lock(MUTEX_LOCK, lock); }
+int pthread_mutex_trylock(pthread_mutex_t *lock) { return take_lock(MUTEX_TRYLOCK, lock); }
+int pthread_rwlock_rdlock(pthread_rwlock_t *lock) { return take_lock(READ_LOCK, lock); }
+int pthread_rwlock_wrlock(pthread_rwlock_t *lock) { return take_lock(WRITE_LOCK, lock); }
+int pthread_spin_lock(pthread_spinlock_t *lock) { return take_lock(SPIN_LOCK, (void *)(uintptr_t)lock); }
+int sem_wait(sem_t *lock) { return take_lock(SEMAPHORE_WAIT, lock); }
+
+/* The tests ------------------------------------------------------------------------------------------------------- */
+
+enum { NODES = 40, ROUNDS = 2000 };
+
+typedef struct setup {
+  rondo_device *device;
+  rondo_stream *streams[2];
+  rondo_kernel *kernel;
+  rondo_exec *line, *wide, *memory;
+  uint32_t *words;
+} setup;
+
+static rondo_exec *make_exec(const setup *s, bool wide, bool memory) {
+  rondo_graph *graph = NULL;
+  rondo_node node = {0};
+  const uint32_t one = 1;
+  void *scratch = s->words;
+  assert_ok(rondo_graph_create(s->device, NULL, &graph));
+  if (memory) assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 4096, NULL, &scratch, &node));
+  const rondo_node first = node;
+  for (uint32_t i = 0; i < NODES; i++) {
+    uint32_t *word = (uint32_t *)scratch + i;
+    const rondo_node *before = wide ? &first : &node;
+    assert_ok(rondo_graph_add_kernel(graph, before, before->id != 0, s->kernel, (rondo_grid){1, 0, 0},
+                                     RONDO_ARGS(&one, &one, &word), &node));
+  }
+  if (memory) assert_ok(rondo_graph_add_free(graph, &node, 1, scratch, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  return exec;
+}
+
+static setup make_setup(void) {
+  setup s = {.device = NULL};
+  void *words = NULL;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = 3}, &s.device));
+  for (int i = 0; i < 2; i++) assert_ok(rondo_stream_create(s.device, NULL, &s.streams[i]));
+  assert_ok(rondo_kernel_create(s.device, test_kernel_options(TEST_KERNEL_AFFINE), &s.kernel));
+  assert_ok(rondo_malloc(s.device, NODES * sizeof(uint32_t), NULL, &words));
+  s.words = words;
+  const rondo_fill zeros = {.dst = words, .element_bytes = 4, .width = NODES};
+  assert_ok(rondo_fill_async(s.streams[0], &zeros));
+  s.line = make_exec(&s, false, false);
+  s.wide = make_exec(&s, true, false);
+  s.memory = make_exec(&s, false, true);
+  return s;
+}
+
+static void take_down(setup *s) {
+  rondo_exec_destroy(s->line);
+  rondo_exec_destroy(s->wide);
+  rondo_exec_destroy(s->memory);
+  for (int i = 0; i < 2; i++) test_stream_destroy(s->streams[i]);
+  rondo_kernel_destroy(s->kernel);
+  assert_ok(rondo_free(s->device, s->words));
+  assert_ok(rondo_device_close(s->device));
+}
+
+/* One round of what must be free of both; returns the first failure. */
+typedef rondo_status (*round_fn)(const setup *s, uint32_t round);
+
+static rondo_status launch_execs(const setup *s, uint32_t round) {
+  rondo_exec *const execs[2] = {s->line, s->wide};
+  rondo_status status = rondo_exec_launch(execs[round % 2], s->streams[0]);
+  if (status == RONDO_OK && round % 3 == 0) status = rondo_stream_synchronize(s->streams[0]);
+  return status;
+}
+
+static rondo_status launch_memory_graph(const setup *s, uint32_t round) {
+  rondo_status status = rondo_exec_launch(s->memory, s->streams[0]);
+  if (status == RONDO_OK && round % 5 == 0) status = rondo_stream_synchronize(s->streams[0]);
+  return status;
+}
+
+static rondo_status launch_on_two_streams(const setup *s, uint32_t round) {
+  rondo_status status = rondo_exec_launch(s->line, s->streams[round % 2]);
+  if (status == RONDO_OK && round % 3 == 0) status = rondo_stream_synchronize(s->streams[round % 2]);
+  return status;
+}
+
+static rondo_status hand_over_kernels(const setup *s, uint32_t round) {
+  const uint32_t one = 1;
+  rondo_status status =
+      rondo_launch(s->streams[0], s->kernel, (rondo_grid){NODES, 0, 0}, RONDO_ARGS(&one, &one, &s->words));
+  if (status == RONDO_OK && round % 7 == 0) status = rondo_stream_synchronize(s->streams[0]);
+  return status;
+}
+
+/* Every tenth launch comes after a rest, when the workers have gone to sleep and must be woken. */
+static rondo_status launch_cold(const setup *s, uint32_t round) {
+  if (round % 200 == 0) test_sleep_ms(5);
+  rondo_status status = rondo_exec_launch(s->wide, s->streams[0]);
+  if (status == RONDO_OK) status = rondo_stream_synchronize(s->streams[0]);
+  return status;
+}
+
+static void expect_nothing_counted(round_fn round) {
+  setup s = make_setup();
+  rondo_status status = RONDO_OK;
+  for (uint32_t i = 0; i < ROUNDS && status == RONDO_OK; i++) status = round(&s, i);
+  if (status == RONDO_OK) status = rondo_device_synchronize(s.device);
+  assert_ok(status);
+  atomic_store(&allocations, 0);
+  atomic_store(&locks, 0);
+  atomic_store(&counting, true);
+  for (uint32_t i = 0; i < ROUNDS && status == RONDO_OK; i++) status = round(&s, i);
+  for (int i = 0; i < 2 && status == RONDO_OK; i++) status = rondo_stream_synchronize(s.streams[i]);
+  atomic_store(&counting, false);
+  assert_ok(status);
+  assert_int_equal(atomic_load(&allocations), 0);
+  assert_int_equal(atomic_load(&locks), 0);
+  take_down(&s);
+}
+
+static void test_gx4_launching_execs(void **state) {
+  (void)state;
+  expect_nothing_counted(launch_execs);
+}
+
+static void test_gx4_launching_a_graph_with_memory(void **state) {
+  (void)state;
+  expect_nothing_counted(launch_memory_graph);
+}
+
+static void test_gx4_launching_on_two_streams(void **state) {
+  (void)state;
+  expect_nothing_counted(launch_on_two_streams);
+}
+
+static void test_handing_over_kernels(void **state) {
+  (void)state;
+  expect_nothing_counted(hand_over_kernels);
+}
+
+static void test_gx4_launching_cold(void **state) {
+  (void)state;
+  expect_nothing_counted(launch_cold);
+}
+
+/* The counters count: a lock and an allocation of the library's are seen. */
+static void test_the_counters_count(void **state) {
+  (void)state;
+  setup s = make_setup();
+  void *memory = NULL;
+  atomic_store(&allocations, 0);
+  atomic_store(&locks, 0);
+  atomic_store(&counting, true);
+  const rondo_status status = rondo_malloc(s.device, 1000, "a name of its own", &memory);
+  atomic_store(&counting, false);
+  assert_ok(status);
+  assert_true(atomic_load(&allocations) > 0);
+  assert_true(atomic_load(&locks) > 0);
+  assert_ok(rondo_free(s.device, memory));
+  take_down(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_counters_count),
+      cmocka_unit_test(test_gx4_launching_execs),
+      cmocka_unit_test(test_gx4_launching_a_graph_with_memory),
+      cmocka_unit_test(test_gx4_launching_on_two_streams),
+      cmocka_unit_test(test_handing_over_kernels),
+      cmocka_unit_test(test_gx4_launching_cold),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void) { return 77; }
+
+#endif

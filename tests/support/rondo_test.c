@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ * The fixture and the assertions. A fixture's teardown tells what is left instead of asserting it, because after a test
+ * that failed something is always left.
+ */
+#define _GNU_SOURCE
+#include "support/rondo_test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define GATE_SECONDS 20
+#define SKIPPED 77
+
+/* Statuses -------------------------------------------------------------------------------------------------------- */
+
+static void print_status(const char *call, rondo_status actual) {
+  const rondo_error *error = rondo_last_error();
+  print_error("%s returned %s\n  last error: %s/%s: %s\n", call, rondo_status_name(actual),
+              rondo_status_name(error->status), rondo_reason_name(error->reason), error->message);
+}
+
+void test_assert_status(rondo_status actual, rondo_status expected, const char *call, const char *file, int line) {
+  if (actual == expected) return;
+  print_status(call, actual);
+  print_error("  expected: %s\n", rondo_status_name(expected));
+  _fail(file, line);
+}
+
+/* A failed call explains itself: its status, and a message of some length. */
+static void check_detail(rondo_status actual, const char *call, const char *file, int line) {
+  const rondo_error *error = rondo_last_error();
+  if (actual != RONDO_OK && error->status == actual && error->message != NULL && strlen(error->message) >= 10) return;
+  print_status(call, actual);
+  print_error("  expected: a failure whose detail is kept and says something\n");
+  _fail(file, line);
+}
+
+void test_assert_error(rondo_status actual, rondo_status expected, rondo_reason reason, const char *call,
+                       const char *file, int line) {
+  check_detail(actual, call, file, line);
+  if ((expected == RONDO_OK || actual == expected) && rondo_last_error()->reason == reason) return;
+  print_status(call, actual);
+  print_error("  expected: %s/%s\n", expected == RONDO_OK ? "any failure" : rondo_status_name(expected),
+              rondo_reason_name(reason));
+  _fail(file, line);
+}
+
+void test_assert_fails(rondo_status actual, rondo_status expected, const char *call, const char *file, int line) {
+  test_assert_status(actual, expected, call, file, line);
+  check_detail(actual, call, file, line);
+}
+
+void test_assert_message(const char *text, const char *file, int line) {
+  if (strstr(rondo_last_error()->message, text) != NULL) return;
+  print_error("the last error's message does not hold '%s':\n  %s\n", text, rondo_last_error()->message);
+  _fail(file, line);
+}
+
+static float magnitude(float value) { return value < 0 ? -value : value; }
+
+void test_assert_near(const float *actual, const float *expected, size_t count, float tolerance, const char *file,
+                      int line) {
+  for (size_t i = 0; i < count; i++) {
+    const float size = magnitude(expected[i]) > 1.0f ? magnitude(expected[i]) : 1.0f;
+    if (magnitude(actual[i] - expected[i]) <= tolerance * size) continue;
+    print_error("value %zu of %zu is %.9g, expected %.9g\n", i, count, (double)actual[i], (double)expected[i]);
+    _fail(file, line);
+  }
+}
+
+/* Devices and fixtures -------------------------------------------------------------------------------------------- */
+
+const char *test_device_name(void) {
+  const char *name = getenv("RONDO_TEST_DEVICE");
+  return name != NULL && name[0] != '\0' ? name : "cpu";
+}
+
+bool test_device_is(const char *prefix) { return strncmp(test_device_name(), prefix, strlen(prefix)) == 0; }
+
+int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count) {
+  rondo_device *device = NULL;
+  const rondo_status opened = rondo_device_open(test_device_name(), NULL, &device);
+  if (opened != RONDO_OK) {
+    const char *required = getenv("RONDO_REQUIRE");
+    const bool must = required != NULL && required[0] != '\0' && test_device_is(required);
+    fprintf(stderr, "%s: device %s cannot be opened: %s\n", must ? "failed" : "skipped", test_device_name(),
+            rondo_last_error()->message);
+    return must ? EXIT_FAILURE : SKIPPED;
+  }
+  if (rondo_device_close(device) != RONDO_OK) {
+    fprintf(stderr, "failed: a fresh device cannot be closed: %s\n", rondo_last_error()->message);
+    return EXIT_FAILURE;
+  }
+  return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+}
+
+static int setup(void **state, uint32_t workers) {
+  test_fixture *fixture = calloc(1, sizeof *fixture);
+  if (fixture == NULL) return -1;
+  *state = fixture;
+  test_allocator_init(&fixture->allocator);
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers,
+                                        .allocator = &fixture->allocator.table};
+  assert_ok(rondo_device_open(test_device_name(), &options, &fixture->device));
+  assert_ok(rondo_stream_create(fixture->device, NULL, &fixture->stream));
+  return 0;
+}
+
+int test_setup(void **state) { return setup(state, 0); }
+int test_setup_workers(void **state) { return setup(state, 4); }
+
+/* True when OK; else says what could not be taken down. */
+static bool took_down(rondo_status status, const char *what) {
+  if (status != RONDO_OK) print_error("teardown: %s: %s\n", what, rondo_last_error()->message);
+  return status == RONDO_OK;
+}
+
+int test_teardown(void **state) {
+  test_fixture *fixture = *state;
+  for (size_t i = 0; i < TEST_KERNEL_COUNT; i++) rondo_kernel_destroy(fixture->kernels[i]);
+  bool clean = took_down(rondo_stream_destroy(fixture->stream), "the stream");
+  clean = took_down(rondo_device_close(fixture->device), "the device") && clean;
+  const size_t live = atomic_load(&fixture->allocator.live);
+  const size_t faults = atomic_load(&fixture->allocator.faults);
+  if (live != 0 || faults != 0) print_error("teardown: %zu blocks of host memory leaked, %zu faults\n", live, faults);
+  if (clean && live == 0 && faults == 0) free(fixture); /* else what is left may still point to it */
+  return clean && live == 0 && faults == 0 ? 0 : -1;
+}
+
+rondo_stream *test_stream(test_fixture *fixture, const char *name) {
+  rondo_stream *stream = NULL;
+  const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
+  assert_ok(rondo_stream_create(fixture->device, &options, &stream));
+  return stream;
+}
+
+rondo_event *test_event(test_fixture *fixture) {
+  rondo_event *event = NULL;
+  assert_ok(rondo_event_create(fixture->device, NULL, &event));
+  return event;
+}
+
+rondo_graph *test_graph(test_fixture *fixture) {
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_graph_create(fixture->device, NULL, &graph));
+  return graph;
+}
+
+rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id) {
+  if (fixture->kernels[id] == NULL) {
+    assert_ok(rondo_kernel_create(fixture->device, test_kernel_options(id), &fixture->kernels[id]));
+  }
+  return fixture->kernels[id];
+}
+
+rondo_exec *test_instantiate(rondo_graph *graph) {
+  rondo_exec *exec = NULL;
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  assert_non_null(exec);
+  return exec;
+}
+
+void test_stream_destroy(rondo_stream *stream) { assert_ok(rondo_stream_destroy(stream)); }
+void test_graph_destroy(rondo_graph *graph) { assert_ok(rondo_graph_destroy(graph)); }
+
+rondo_graph *test_capture_end(rondo_stream *stream) {
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_capture_end(stream, &graph));
+  assert_non_null(graph);
+  return graph;
+}
+
+uint32_t *test_words(test_fixture *fixture, size_t count) {
+  void *address = NULL;
+  assert_ok(rondo_malloc(fixture->device, count * sizeof(uint32_t), "words", &address));
+  const rondo_fill zeros = {.dst = address, .value = 0, .element_bytes = 4, .width = count};
+  assert_ok(rondo_fill_async(fixture->stream, &zeros));
+  assert_ok(rondo_stream_synchronize(fixture->stream));
+  return address;
+}
+
+void test_words_free(test_fixture *fixture, uint32_t *words) { assert_ok(rondo_free(fixture->device, words)); }
+
+void test_write(test_fixture *fixture, void *device_address, const void *host, size_t bytes) {
+  assert_ok(rondo_copy_async(fixture->stream, device_address, host, bytes));
+  assert_ok(rondo_stream_synchronize(fixture->stream));
+}
+
+void test_read(test_fixture *fixture, void *host, const void *device_address, size_t bytes) {
+  assert_ok(rondo_copy_async(fixture->stream, host, device_address, bytes));
+  assert_ok(rondo_stream_synchronize(fixture->stream));
+}
+
+uint32_t test_word(test_fixture *fixture, const uint32_t *device_address) {
+  uint32_t word = 0;
+  test_read(fixture, &word, device_address, sizeof word);
+  return word;
+}
+
+void test_assert_words(test_fixture *fixture, const uint32_t *device_address, const uint32_t *expected, size_t count,
+                       const char *file, int line) {
+  uint32_t *actual = calloc(count, sizeof *actual);
+  assert_non_null(actual);
+  test_read(fixture, actual, device_address, count * sizeof *actual);
+  size_t at = 0;
+  while (at < count && actual[at] == expected[at]) at++;
+  const uint32_t found = at < count ? actual[at] : 0;
+  free(actual);
+  if (at == count) return;
+  print_error("word %zu of %zu is %u, expected %u\n", at, count, found, expected[at]);
+  _fail(file, line);
+}
+
+void test_affine(test_fixture *fixture, rondo_stream *stream, uint32_t *words, size_t count, uint32_t factor,
+                 uint32_t term) {
+  const rondo_grid grid = {.x = (uint32_t)count};
+  assert_ok(rondo_launch(stream, test_kernel(fixture, TEST_KERNEL_AFFINE), grid, RONDO_ARGS(&factor, &term, &words)));
+}
+
+rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                           uint32_t *word, uint32_t factor, uint32_t term) {
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_kernel(graph, dependencies, count, test_kernel(fixture, TEST_KERNEL_AFFINE),
+                                   (rondo_grid){.x = 1}, RONDO_ARGS(&factor, &term, &word), &node));
+  return node;
+}
+
+rondo_device_statistics test_statistics(const test_fixture *fixture) {
+  rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_device_get_statistics(fixture->device, &statistics));
+  return statistics;
+}
+
+rondo_memory_statistics test_memory_statistics(const test_fixture *fixture) {
+  rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_memory_get_statistics(fixture->device, &statistics));
+  return statistics;
+}
+
+/* Holding a stream ------------------------------------------------------------------------------------------------ */
+
+/* False when the time is over. */
+static bool wait_at(sem_t *semaphore) {
+  struct timespec deadline;
+  clock_gettime(CLOCK_REALTIME, &deadline);
+  deadline.tv_sec += GATE_SECONDS;
+  int result = 0;
+  do {
+    result = sem_timedwait(semaphore, &deadline);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+void test_gate_init(test_gate *gate) {
+  assert_int_equal(sem_init(&gate->entered, 0, 0), 0);
+  assert_int_equal(sem_init(&gate->opened, 0, 0), 0);
+}
+
+rondo_status test_gate_pass(void *gate) {
+  test_gate *self = gate;
+  sem_post(&self->entered);
+  return wait_at(&self->opened) ? RONDO_OK : RONDO_EXECUTION_FAILED;
+}
+
+void test_gate_hold(test_gate *gate, rondo_stream *stream) {
+  assert_ok(rondo_host_async(stream, test_gate_pass, gate));
+  test_gate_await(gate);
+}
+
+void test_gate_await(test_gate *gate) { assert_true(wait_at(&gate->entered)); }
+void test_gate_open(test_gate *gate) { assert_int_equal(sem_post(&gate->opened), 0); }
+
+void test_gate_destroy(test_gate *gate) {
+  sem_destroy(&gate->entered);
+  sem_destroy(&gate->opened);
+}
+
+/* Threads --------------------------------------------------------------------------------------------------------- */
+
+typedef struct thread_start {
+  test_thread thread;
+  pthread_barrier_t *together; /* NULL: start at once */
+} thread_start;
+
+static void *run_thread(void *argument) {
+  const thread_start *start = argument;
+  if (start->together != NULL) pthread_barrier_wait(start->together);
+  start->thread.function(start->thread.user);
+  return NULL;
+}
+
+void test_on_thread(void (*function)(void *user), void *user) {
+  thread_start start = {.thread = {.function = function, .user = user}};
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, run_thread, &start), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+void test_on_threads(const test_thread *threads, size_t count) {
+  enum { MOST = 16 };
+  pthread_t handles[MOST];
+  thread_start starts[MOST];
+  pthread_barrier_t together;
+  assert_true(count <= MOST);
+  assert_int_equal(pthread_barrier_init(&together, NULL, (unsigned)count), 0);
+  for (size_t i = 0; i < count; i++) {
+    starts[i] = (thread_start){.thread = threads[i], .together = &together};
+    assert_int_equal(pthread_create(&handles[i], NULL, run_thread, &starts[i]), 0);
+  }
+  for (size_t i = 0; i < count; i++) assert_int_equal(pthread_join(handles[i], NULL), 0);
+  pthread_barrier_destroy(&together);
+}
+
+void test_sleep_ms(unsigned milliseconds) {
+  struct timespec rest = {.tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000};
+  while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
+  }
+}
+
+/* Numbers --------------------------------------------------------------------------------------------------------- */
+
+uint64_t test_random(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+uint32_t test_random_below(uint64_t *state, uint32_t bound) { return (uint32_t)((test_random(state) >> 32) % bound); }

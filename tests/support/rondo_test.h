@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * What the tests of the public interface share: assertions on statuses that print what rondo_last_error() says, a
+ * fixture with a device and a stream whose teardown proves that nothing leaked, device memory that the host reaches
+ * through copies alone, and a gate that holds a stream until the test lets it go.
+ *
+ * The device is the one that RONDO_TEST_DEVICE names (default "cpu"). Assertions leave a test by a long jump, so they
+ * are for the test's own thread; another thread hands its statuses back and the test looks at them after the join.
+ */
+#ifndef RONDO_TESTS_SUPPORT_RONDO_TEST_H
+#define RONDO_TESTS_SUPPORT_RONDO_TEST_H
+
+/* cmocka.h wants these before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <rondo/rondo.h>
+#include <semaphore.h>
+
+#include "support/test_allocator.h"
+#include "support/test_kernels.h"
+
+/* Statuses -------------------------------------------------------------------------------------------------------- */
+
+/* The call succeeds. */
+#define assert_ok(call) test_assert_status((call), RONDO_OK, #call, __FILE__, __LINE__)
+/* It returns a status that carries no error detail (RONDO_NOT_READY). */
+#define assert_status(call, status) test_assert_status((call), (status), #call, __FILE__, __LINE__)
+/* It fails with this status and reason, and rondo_last_error() says so in words. */
+#define assert_error(call, status, reason) test_assert_error((call), (status), (reason), #call, __FILE__, __LINE__)
+/* It fails for this reason; the header leaves the status open. */
+#define assert_reason(call, reason) test_assert_error((call), RONDO_OK, (reason), #call, __FILE__, __LINE__)
+/* It fails with this status; the header leaves the reason open. */
+#define assert_fails(call, status) test_assert_fails((call), (status), #call, __FILE__, __LINE__)
+/* The last error's message holds this text. */
+#define assert_message(text) test_assert_message((text), __FILE__, __LINE__)
+/* All `count` floats agree within `tolerance`, relative to the larger of 1 and the expected value. */
+#define assert_near(actual, expected, count, tolerance) \
+  test_assert_near((actual), (expected), (count), (tolerance), __FILE__, __LINE__)
+
+void test_assert_status(rondo_status actual, rondo_status expected, const char *call, const char *file, int line);
+void test_assert_error(rondo_status actual, rondo_status expected, rondo_reason reason, const char *call,
+                       const char *file, int line);
+void test_assert_fails(rondo_status actual, rondo_status expected, const char *call, const char *file, int line);
+void test_assert_message(const char *text, const char *file, int line);
+void test_assert_near(const float *actual, const float *expected, size_t count, float tolerance, const char *file,
+                      int line);
+
+/* Devices and fixtures -------------------------------------------------------------------------------------------- */
+
+/* The name of the device under test, and whether it is one of the driver `prefix` ("cpu"). */
+const char *test_device_name(void);
+bool test_device_is(const char *prefix);
+
+/* The body of main: runs a group of cmocka tests. Returns 77 when the device under test cannot be opened, or 1 when
+ * RONDO_REQUIRE names it by its beginning. */
+#define test_main(tests) test_run_group(#tests, (tests), sizeof(tests) / sizeof((tests)[0]))
+int test_run_group(const char *name, const struct CMUnitTest *tests, size_t count);
+
+/* What nearly every test begins with. */
+typedef struct test_fixture {
+  test_allocator allocator; /* the device's; all is given back at the end */
+  rondo_device *device;
+  rondo_stream *stream;
+  rondo_kernel *kernels[TEST_KERNEL_COUNT]; /* made when first asked for */
+} test_fixture;
+
+/* Setup and teardown of a test. The second setup opens the device with four workers where it has workers, for tests
+ * that hold a stream. The teardown closes the device, which must succeed, and looks for host memory that is left. */
+int test_setup(void **state);
+int test_setup_workers(void **state);
+int test_teardown(void **state);
+#define test_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
+#define test_case_workers(function) cmocka_unit_test_setup_teardown(function, test_setup_workers, test_teardown)
+
+/* Further objects of the fixture's device; the caller destroys them. */
+rondo_stream *test_stream(test_fixture *fixture, const char *name);
+rondo_event *test_event(test_fixture *fixture);
+rondo_graph *test_graph(test_fixture *fixture);
+rondo_kernel *test_kernel(test_fixture *fixture, test_kernel_id id); /* the fixture's */
+rondo_exec *test_instantiate(rondo_graph *graph);
+
+/* Destroys a stream or graph, which must succeed. */
+void test_stream_destroy(rondo_stream *stream);
+void test_graph_destroy(rondo_graph *graph);
+
+/* Ends the stream's capture, which must succeed. */
+rondo_graph *test_capture_end(rondo_stream *stream);
+
+/* Device memory. All wait for the fixture's stream; none may be used while the thread captures. */
+uint32_t *test_words(test_fixture *fixture, size_t count); /* zeroed; freed with test_words_free */
+void test_words_free(test_fixture *fixture, uint32_t *words);
+void test_write(test_fixture *fixture, void *device_address, const void *host, size_t bytes);
+void test_read(test_fixture *fixture, void *host, const void *device_address, size_t bytes);
+uint32_t test_word(test_fixture *fixture, const uint32_t *device_address);
+#define assert_words(fixture, address, expected, count) \
+  test_assert_words((fixture), (address), (expected), (count), __FILE__, __LINE__)
+void test_assert_words(test_fixture *fixture, const uint32_t *device_address, const uint32_t *expected, size_t count,
+                       const char *file, int line);
+
+/* Work whose order shows: word = word * factor + term, over `count` words. */
+void test_affine(test_fixture *fixture, rondo_stream *stream, uint32_t *words, size_t count, uint32_t factor,
+                 uint32_t term);
+/* The same as a node. */
+rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                           uint32_t *word, uint32_t factor, uint32_t term);
+
+/* Counters of the device. */
+rondo_device_statistics test_statistics(const test_fixture *fixture);
+rondo_memory_statistics test_memory_statistics(const test_fixture *fixture);
+
+/* Holding a stream ------------------------------------------------------------------------------------------------ */
+
+/* A host function test_gate_pass waits at the gate until test_gate_open. A gate that nobody opens lets go by itself
+ * after a while with a failure, so that a failing test ends. One pass a gate. */
+typedef struct test_gate {
+  sem_t entered;
+  sem_t opened;
+} test_gate;
+
+void test_gate_init(test_gate *gate);
+rondo_status test_gate_pass(void *gate);
+/* Queues the gate on the stream and waits until the stream stands at it. */
+void test_gate_hold(test_gate *gate, rondo_stream *stream);
+void test_gate_await(test_gate *gate);
+void test_gate_open(test_gate *gate);
+void test_gate_destroy(test_gate *gate);
+
+/* Threads --------------------------------------------------------------------------------------------------------- */
+
+/* Runs the function on a thread of its own and waits for it. */
+void test_on_thread(void (*function)(void *user), void *user);
+
+/* The same on several threads, which start together. */
+typedef struct test_thread {
+  void (*function)(void *user);
+  void *user;
+} test_thread;
+void test_on_threads(const test_thread *threads, size_t count);
+
+void test_sleep_ms(unsigned milliseconds);
+
+/* Numbers --------------------------------------------------------------------------------------------------------- */
+
+/* A random number generator (Steele, Lea, Flood 2014, "splitmix64"): the same sequence everywhere. */
+uint64_t test_random(uint64_t *state);
+/* In 0 .. bound - 1. */
+uint32_t test_random_below(uint64_t *state, uint32_t bound);
+
+#endif

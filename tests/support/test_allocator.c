@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Each block carries a header in front of it, at a distance of at least the header's size that keeps the alignment.
+ */
+#include "support/test_allocator.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIVE_MARK 0x6c697665u
+#define DEAD_MARK 0x64656164u
+
+typedef struct block_header {
+  void *start; /* what aligned_alloc returned */
+  size_t bytes;
+  uint32_t mark;
+} block_header;
+
+static block_header *header_of(void *pointer) { return (block_header *)pointer - 1; }
+
+static bool is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+static bool is_to_fail(test_allocator *allocator, size_t call) {
+  const size_t fail_at = atomic_load(&allocator->fail_at);
+  return fail_at != 0 && (call == fail_at || (call > fail_at && atomic_load(&allocator->fail_on)));
+}
+
+static void *counted_allocate(void *self, size_t bytes, size_t alignment) {
+  test_allocator *allocator = self;
+  if (is_to_fail(allocator, atomic_fetch_add(&allocator->calls, 1) + 1)) return NULL;
+  if (bytes == 0 || alignment < 16 || !is_power_of_two(alignment)) {
+    atomic_fetch_add(&allocator->faults, 1);
+    return NULL;
+  }
+  const size_t distance = (sizeof(block_header) + alignment - 1) / alignment * alignment;
+  if (bytes > SIZE_MAX - distance - alignment) return NULL;
+  unsigned char *start = aligned_alloc(alignment, (distance + bytes + alignment - 1) / alignment * alignment);
+  if (start == NULL) return NULL;
+  void *pointer = start + distance;
+  memset(pointer, 0xa5, bytes);
+  *header_of(pointer) = (block_header){.start = start, .bytes = bytes, .mark = LIVE_MARK};
+  atomic_fetch_add(&allocator->live, 1);
+  return pointer;
+}
+
+static void counted_release(void *self, void *pointer, size_t bytes) {
+  test_allocator *allocator = self;
+  block_header *header = header_of(pointer);
+  if (header->mark != LIVE_MARK || header->bytes != bytes) {
+    atomic_fetch_add(&allocator->faults, 1);
+    return;
+  }
+  header->mark = DEAD_MARK;
+  memset(pointer, 0xdd, bytes);
+  atomic_fetch_sub(&allocator->live, 1);
+  free(header->start);
+}
+
+void test_allocator_init(test_allocator *allocator) {
+  memset(allocator, 0, sizeof *allocator);
+  allocator->table = (rondo_allocator){.self = allocator, .allocate = counted_allocate, .release = counted_release};
+}

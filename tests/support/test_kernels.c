@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ * The table of test kernels. The CPU functions run a range of blocks; what they compute does not depend on how the grid
+ * was cut.
+ */
+#include "support/test_kernels.h"
+
+static void empty_cpu(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  (void)args;
+}
+
+static void set_cpu(rondo_blocks blocks, void *const *args) {
+  const uint32_t value = *(const uint32_t *)args[0];
+  uint32_t *out = *(uint32_t **)args[1];
+  for (size_t b = blocks.first; b < blocks.last; b++) out[b] = value;
+}
+
+static void affine_cpu(rondo_blocks blocks, void *const *args) {
+  const uint32_t factor = *(const uint32_t *)args[0];
+  const uint32_t term = *(const uint32_t *)args[1];
+  uint32_t *out = *(uint32_t **)args[2];
+  for (size_t b = blocks.first; b < blocks.last; b++) out[b] = out[b] * factor + term;
+}
+
+static void place_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_grid grid = blocks.grid;
+  uint32_t *out = *(uint32_t **)args[0];
+  for (size_t b = blocks.first; b < blocks.last; b++) {
+    const size_t x = b % grid.x;
+    const size_t y = b / grid.x % grid.y;
+    const size_t z = b / grid.x / grid.y;
+    out[b] = (uint32_t)(x + 100 * y + 10000 * z + 1);
+  }
+}
+
+static void count_blocks_cpu(rondo_blocks blocks, void *const *args) {
+  const uint32_t weight = *(const uint32_t *)args[0];
+  uint32_t *sum = *(uint32_t **)args[1];
+  for (size_t b = blocks.first; b < blocks.last; b++) __atomic_fetch_add(sum, weight, __ATOMIC_RELAXED);
+}
+
+static void combine_cpu(rondo_blocks blocks, void *const *args) {
+  const uint32_t *left = *(const uint32_t **)args[0];
+  const uint32_t *right = *(const uint32_t **)args[1];
+  uint32_t *out = *(uint32_t **)args[2];
+  for (size_t b = blocks.first; b < blocks.last; b++) out[b] = left[b] * 31 + right[b];
+}
+
+static void saxpy_cpu(rondo_blocks blocks, void *const *args) {
+  const float a = *(const float *)args[0];
+  const float *x = *(const float **)args[1];
+  float *y = *(float **)args[2];
+  for (size_t b = blocks.first; b < blocks.last; b++) y[b] += a * x[b];
+}
+
+static void mixed_cpu(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  const uint64_t wide = *(const uint64_t *)args[1];
+  const test_triple triple = *(const test_triple *)args[4];
+  uint32_t *out = *(uint32_t **)args[6];
+  out[0] = *(const uint8_t *)args[0];
+  out[1] = (uint32_t)(wide >> 32) ^ (uint32_t)wide;
+  out[2] = *(const uint16_t *)args[2];
+  out[3] = (uint32_t)(*(const double *)args[3] * 8.0);
+  for (int i = 0; i < 3; i++) out[4 + i] = triple.values[i];
+  out[7] = *(const uint32_t *)args[5];
+}
+
+static const rondo_kernel_options kernels[TEST_KERNEL_COUNT] = {
+    [TEST_KERNEL_EMPTY] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_empty", .cpu = empty_cpu},
+    [TEST_KERNEL_SET] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_set", .cpu = set_cpu,
+                         .params = {RONDO_SCALAR(uint32_t), RONDO_WRITES}},
+    [TEST_KERNEL_AFFINE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_affine", .cpu = affine_cpu,
+                            .params = {RONDO_SCALAR(uint32_t), RONDO_SCALAR(uint32_t), RONDO_UPDATES}},
+    [TEST_KERNEL_PLACE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_place", .cpu = place_cpu, .params = {RONDO_WRITES}},
+    [TEST_KERNEL_COUNT_BLOCKS] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_count_blocks", .cpu = count_blocks_cpu,
+                                  .params = {RONDO_SCALAR(uint32_t), RONDO_UPDATES}},
+    [TEST_KERNEL_COMBINE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_combine", .cpu = combine_cpu,
+                             .params = {RONDO_READS, RONDO_READS, RONDO_WRITES}},
+    [TEST_KERNEL_SAXPY] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_saxpy", .cpu = saxpy_cpu,
+                           .params = {RONDO_SCALAR(float), RONDO_READS, RONDO_UPDATES}},
+    [TEST_KERNEL_MIXED] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_mixed", .cpu = mixed_cpu,
+                           .params = {RONDO_SCALAR(uint8_t), RONDO_SCALAR(uint64_t), RONDO_SCALAR(uint16_t),
+                                      RONDO_SCALAR(double), RONDO_SCALAR(test_triple), RONDO_SCALAR(uint32_t),
+                                      RONDO_WRITES}},
+    [TEST_KERNEL_BARE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_bare", .params = {RONDO_UPDATES}},
+};
+
+const rondo_kernel_options *test_kernel_options(test_kernel_id id) { return &kernels[id]; }
