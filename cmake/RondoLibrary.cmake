@@ -6,7 +6,7 @@ set(RONDO_LAYERS base graph plan device device/cpu memory exec tree tensor sessi
 
 find_package(Threads REQUIRED)
 if(RONDO_WITH_JANSSON)
-  rondo_require_package(JANSSON "jansson>=2.10" libjansson-dev "configure with -DRONDO_WITH_JANSSON=OFF")
+  rondo_require_package(JANSSON "jansson>=2.11" libjansson-dev "configure with -DRONDO_WITH_JANSSON=OFF")
 endif()
 
 set(rondo_objects)

@@ -10,6 +10,7 @@ add_library(rondo_settings INTERFACE)
 target_compile_options(rondo_settings INTERFACE
   -Wall -Wextra
   $<$<COMPILE_LANGUAGE:C>:-Wshadow;-Wconversion;-Wstrict-prototypes;-Wvla>
+  $<$<COMPILE_LANGUAGE:C>:-fno-math-errno>  # nobody reads errno after sqrtf, which is then one instruction
   $<$<BOOL:${RONDO_WERROR}>:-Werror>)
 
 if(RONDO_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
