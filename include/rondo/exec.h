@@ -18,25 +18,32 @@ typedef struct rondo_exec rondo_exec;
 typedef struct rondo_instantiate_options {
   uint32_t struct_size;        /* RONDO_INSTANTIATE_OPTIONS_INIT sets it; 0 means this version's */
   bool auto_free_on_launch;    /* a launch first frees what the last one left allocated (GM-10) */
-  bool skip_verify;            /* do not look for lifetime mistakes */
+  bool skip_verify;            /* do not look for lifetime mistakes (GM-5, GM-18) */
   rondo_stream *upload_stream; /* upload there at once; may be NULL */
 } rondo_instantiate_options;
 #define RONDO_INSTANTIATE_OPTIONS_INIT .struct_size = sizeof(rondo_instantiate_options)
 
 /* Makes an exec of the graph: verified, lowered, everything a launch needs made ready. options may be NULL. The caller
- * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it) or NO_FUNCTION (the kernel); INVALID_LIFETIME;
- * INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device); OUT_OF_MEMORY. */
+ * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it) or NO_FUNCTION (the kernel); INVALID_LIFETIME with
+ * NOT_ALLOCATED (a free or an access that is not ordered after the alloc), USE_AFTER_FREE (an access that is not
+ * ordered before the free), DOUBLE_FREE, STILL_ALLOCATED (two allocations of the same bytes that may live at once, as
+ * when one graph with memory stands in parallel branches), FOREIGN_ADDRESS, naming the nodes and the edge that would
+ * mend it; INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device); OUT_OF_MEMORY; what
+ * rondo_exec_upload returns. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_options *options,
                                                         rondo_exec **out_exec);
 
-/* Does ahead what the first launch on this stream would do besides launching: mapping memory (GM-14). Ordered as a
- * launch. */
+/* Does ahead what the first launch on this stream would do besides launching: mapping memory (GM-14). Memory that was
+ * mapped for another stream is moved, after waiting for the launches that use it; a launch alone never moves it but is
+ * ordered after the last one (GM-13). Errors: INVALID_ARGUMENT (NULL, another device's stream); OUT_OF_MEMORY;
+ * CAPTURE_REFUSED/UNSUPPORTED_CALL on a capturing stream, which makes the capture invalid. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream);
 
 /* Queues the exec. While the stream captures, it becomes a child-graph node (C16). Does not allocate and takes no lock
- * once warm (GX-4, GX-10). Errors: INVALID_ARGUMENT (NULL, another device's stream), INVALID_LIFETIME/STILL_ALLOCATED
- * (memory of the last launch was not freed, and no auto_free_on_launch), CAPTURE_INVALID, OUT_OF_MEMORY (first launch
- * on a stream). */
+ * once warm (GX-4, GX-10). Errors: INVALID_ARGUMENT (NULL, another device's stream), INVALID_LIFETIME with
+ * STILL_ALLOCATED (memory of the last launch, or of an exec of the same graph, was not freed, and no
+ * auto_free_on_launch), NOT_ALLOCATED or DOUBLE_FREE (it frees what does not live), CAPTURE_INVALID, OUT_OF_MEMORY
+ * (first launch on a stream), UNSUPPORTED (nodes are disabled and the stream captures). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream);
 
 /* What an update was refused for. */
@@ -49,7 +56,8 @@ typedef struct rondo_update_result {
 } rondo_update_result;
 
 /* Gives the exec the parameters of a graph of the same topology, all or none (U3). Nodes are paired in topological
- * order. out_result may be NULL. Errors: UPDATE_REFUSED, with *out_result; the exec is as before. */
+ * order; disabled nodes stay so. Alloc and free nodes may change too: launches from then on use the new graph's memory.
+ * out_result may be NULL. Errors: UPDATE_REFUSED, with *out_result, CYCLE, OUT_OF_MEMORY; the exec is as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph,
                                                         rondo_update_result *out_result);
 
@@ -60,7 +68,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_exec_update(rondo_exec *exec, rondo_
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node,
                                                             const rondo_node_params *params);
 
-/* A disabled node behaves as an empty one; what is set meanwhile holds later. KERNEL, COPY and FILL only (U2). */
+/* A disabled node behaves as an empty one; what is set meanwhile holds later. KERNEL, COPY and FILL only (U2).
+ * Errors: UNKNOWN_NODE; UNSUPPORTED/NODE_KIND; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_enabled(rondo_exec *exec, rondo_node node, bool enabled);
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_get_enabled(const rondo_exec *exec, rondo_node node,
                                                              bool *out_enabled);

@@ -55,7 +55,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_host_async(rondo_stream *stream, ron
 
 /* Waits until all that was queued on the stream is done; the waiting thread works along. Errors: the first asynchronous
  * failure since the last synchronisation, with its node's name, once; CAPTURE_REFUSED/UNSUPPORTED_CALL while the stream
- * captures, which makes the capture invalid (C6); IN_CALLBACK. */
+ * captures, which makes the capture invalid (C6), or when another capture forbids it (C9); IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_synchronize(rondo_stream *stream);
 
 /* OK when all is done, NOT_READY otherwise; else as rondo_stream_synchronize. */
@@ -91,13 +91,17 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_event_record_external(rondo_event *e
 
 /* Work queued on the stream from now on waits for the event as it is now recorded. An event never recorded is complete.
  * While the event belongs to a capture, the stream joins it (C3). Errors: CAPTURE_REFUSED with ISOLATION (a capturing
- * stream waits for an event outside its capture) or MERGE (of another capture), which make the captures invalid. */
+ * stream waits for an event outside its capture) or MERGE (of another capture), which make the captures invalid;
+ * CAPTURED_EVENT (the capture it was recorded in is over); CAPTURE_INVALID. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event);
 
-/* While capturing: adds an event-wait node; each launch waits for the event as it is recorded then. */
+/* While capturing: adds an event-wait node; each launch waits for the event as it is recorded then. Errors:
+ * INVALID_STATE/NOT_CAPTURING outside a capture. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_wait_event_external(rondo_stream *stream, rondo_event *event);
 
-/* OK when complete, NOT_READY otherwise. CAPTURE_REFUSED/CAPTURED_EVENT for an event of a capture (C6). */
+/* OK when complete, NOT_READY otherwise. Errors: CAPTURE_REFUSED with CAPTURED_EVENT for an event that was last
+ * recorded in a capture, which becomes invalid if it still goes on (C6), or UNSUPPORTED_CALL when a capture forbids it
+ * (C9). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_query(rondo_event *event);
 
 /* Waits until it is complete; the waiting thread works along. Errors as rondo_event_query, IN_CALLBACK. */

@@ -269,7 +269,9 @@ rondo_status rondo_graph_remove(rondo_graph *graph, rondo_node node) {
   const bool placed = graph->device != NULL;
   if (placed && params->kind == RONDO_NODE_ALLOC) rondo_address_space_forget(graph, &params->as.alloc);
   if (placed && params->kind == RONDO_NODE_FREE) rondo_address_space_forget_free(graph, params->as.free_address);
-  return rondo_graph_erase(graph, slot);
+  RONDO_TRY(rondo_graph_erase(graph, slot));
+  rondo_address_space_note_removal(graph);
+  return RONDO_OK;
 }
 
 static rondo_status find_edges(const rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count,
@@ -290,6 +292,7 @@ rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from
   RONDO_TRY(rondo_allocate(&graph->allocator, count, 2 * sizeof(uint32_t), &slots));
   rondo_status status = find_edges(graph, from, to, count, slots);
   if (status == RONDO_OK) status = rondo_graph_erase_edges(graph, slots, (const uint32_t *)slots + count, count);
+  if (status == RONDO_OK) rondo_address_space_note_removal(graph);
   rondo_release(&graph->allocator, slots, count, 2 * sizeof(uint32_t));
   return status;
 }

@@ -40,12 +40,10 @@ static rondo_status check_graph(const char *call, const rondo_graph *graph) {
   return RONDO_OK;
 }
 
-/* The clone is nobody's but the exec's: it neither counts as a graph nor makes the address space a shared one. */
+/* The clone is nobody's but the exec's: it counts neither as a graph nor as one that shares the addresses. */
 static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
-  rondo_address_space *space = rondo_address_space_of(graph);
-  const bool shared = atomic_load_explicit(&space->shared, memory_order_relaxed);
   RONDO_TRY(rondo_graph_clone(graph, out));
-  atomic_store_explicit(&space->shared, shared, memory_order_relaxed);
+  rondo_address_space_forget_clone(rondo_address_space_of(graph));
   rondo_build_uncount(*out);
   return RONDO_OK;
 }

@@ -154,13 +154,18 @@ static uint32_t first_difference(const uint32_t *a, size_t a_count, const uint32
   }
 }
 
+/* NULL when the graph has no edges. */
+static const uint32_t *successors_from(const rondo_lowering *lowering, uint32_t start) {
+  return lowering->successors == NULL ? NULL : lowering->successors + start;
+}
+
 /* The first node with other dependencies; UINT32_MAX when there is none. */
 static uint32_t find_other_edges(const rondo_lowering *a, const rondo_lowering *b) {
   uint32_t first = UINT32_MAX;
   for (size_t i = 0; i < a->nodes.count; i++) {
     const uint32_t a_start = a->successor_start[i], b_start = b->successor_start[i];
-    const uint32_t other = first_difference(a->successors + a_start, a->successor_start[i + 1] - a_start,
-                                            b->successors + b_start, b->successor_start[i + 1] - b_start);
+    const uint32_t other = first_difference(successors_from(a, a_start), a->successor_start[i + 1] - a_start,
+                                            successors_from(b, b_start), b->successor_start[i + 1] - b_start);
     if (other < first) first = other;
   }
   return first;

@@ -37,9 +37,13 @@ void rondo_address_space_release(rondo_address_space *space) {
 
 static void retain_for_clone(void *object) {
   rondo_address_space *space = object;
-  atomic_store_explicit(&space->shared, true, memory_order_relaxed);
+  atomic_fetch_add_explicit(&space->clones, 1, memory_order_relaxed);
   rondo_address_space_retain(space);
 }
+void rondo_address_space_forget_clone(rondo_address_space *space) {
+  atomic_fetch_sub_explicit(&space->clones, 1, memory_order_relaxed);
+}
+
 static void release_for_graph(void *object) { rondo_address_space_release(object); }
 
 rondo_graph_attachment rondo_address_space_attachment(rondo_address_space *space) {
@@ -94,6 +98,7 @@ static rondo_status make_record(rondo_address_space *space, const rondo_alloc_no
   rondo_graph_allocation *record = state;
   record->base = (rondo_allocation){.address = node->address, .bytes = node->bytes, .kind = RONDO_ALLOCATION_GRAPH};
   record->space = space;
+  record->free_slot = RONDO_NO_NODE;
   const rondo_status status = rondo_allocate_text(allocator, node->name, &record->base.name);
   if (status != RONDO_OK) {
     rondo_release(allocator, record, 1, sizeof *record);
@@ -124,10 +129,10 @@ void rondo_graph_allocation_destroy(rondo_graph_allocation *record) {
   rondo_release(allocator, record, 1, sizeof *record);
 }
 
-/* A clone may hold a node that this record stands for, which is not counted: so records of shared spaces stay. The
+/* A clone may hold a node that this record stands for, which is not counted: so records of spaces with clones stay. The
  * bytes of a free that may not have been reached stay taken too. */
 static bool is_forgettable(const rondo_graph_allocation *record) {
-  return record->references == 0 && !atomic_load_explicit(&record->space->shared, memory_order_relaxed) &&
+  return record->references == 0 && atomic_load_explicit(&record->space->clones, memory_order_relaxed) == 0 &&
          atomic_load_explicit(&record->life, memory_order_relaxed) != RONDO_LIFE_LIVE && record->freed_event == NULL;
 }
 
@@ -203,14 +208,17 @@ void rondo_graph_allocation_finish(rondo_graph_allocation *allocation, rondo_que
 }
 
 rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allocation *allocation) {
-  if (allocation->freed_event != NULL) return RONDO_OK;
-  rondo_device *device = allocation->space->memory->device;
+  rondo_device_memory *memory = allocation->space->memory;
+  pthread_mutex_lock(&memory->lock);
+  const bool there = allocation->freed_event != NULL;
+  pthread_mutex_unlock(&memory->lock);
+  if (there) return RONDO_OK;
   rondo_device_event *event;
-  RONDO_TRY(device->ops->event_create(device, false, &event));
-  pthread_mutex_lock(&allocation->space->memory->lock);
+  RONDO_TRY(memory->device->ops->event_create(memory->device, false, &event));
+  pthread_mutex_lock(&memory->lock);
   const bool first = allocation->freed_event == NULL;
   if (first) allocation->freed_event = event;
-  pthread_mutex_unlock(&allocation->space->memory->lock);
+  pthread_mutex_unlock(&memory->lock);
   if (!first) event->ops->destroy(event);
   return RONDO_OK;
 }

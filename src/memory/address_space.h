@@ -34,7 +34,8 @@ typedef struct rondo_graph_allocation {
   uint32_t references;  /* alloc nodes and execs */
   uint32_t alloc_nodes; /* made in graphs of the family by building or capture */
   uint32_t free_nodes;
-  bool open, freed; /* scratch of a walk over a graph */
+  bool open;          /* the viewed graph allocates it and does not free it */
+  uint32_t free_slot; /* the viewed graph's last free node of it; RONDO_NO_NODE when there is none */
   _Atomic uint32_t life;
   rondo_device_event *freed_event;    /* recorded behind the last stream-ordered free; NULL when there was none */
   _Atomic(rondo_queue *) freed_queue; /* where; NULL when what comes next need not wait */
@@ -52,19 +53,27 @@ typedef struct rondo_private_pages {
   rondo_physical *physical;
 } rondo_private_pages;
 
+/* What is known of one graph of the space, the last that was built: brought up to date, and built on, with every alloc
+ * and free node, so that making them does not look at the whole graph each time. */
+typedef struct rondo_graph_view {
+  uint32_t serial; /* 0: none */
+  size_t viewed;   /* slots looked at so far */
+  rondo_slots roots;
+  RONDO_ARRAY(bool) marks; /* by slot: what `roots` are and come after; what an edge made later adds may be missing */
+  rondo_slots stack;
+} rondo_graph_view;
+
 struct rondo_address_space {
   rondo_device_memory *memory;
   atomic_uint references;
   atomic_uint live;   /* allocations alive */
-  atomic_bool shared; /* was cloned: records of removed nodes stay */
+  atomic_uint clones; /* ever made, but for those of execs: with one, records of removed nodes stay */
 
   /* Under the memory's lock. */
   char *base; /* NULL until the first alloc node */
   size_t reserved;
   RONDO_ARRAY(rondo_graph_allocation *) allocations; /* by address */
-  uint32_t view_serial;                              /* graph that `view` lists alloc and free nodes of */
-  size_t viewed;                                     /* its slots looked at so far */
-  rondo_slots view;
+  rondo_graph_view view;
   rondo_address_space *next_retired;
 
   /* Under the gate of `heap`; the pointer itself also under the memory's lock (heap.h). */
@@ -82,8 +91,10 @@ RONDO_MUST_USE rondo_status rondo_address_space_create(rondo_device_memory *memo
 void rondo_address_space_retain(rondo_address_space *space);
 void rondo_address_space_release(rondo_address_space *space);
 
-/* The same as a graph's attachment; retaining it so marks the space as shared. */
+/* The same as a graph's attachment, which counts the clones that are made. An exec's clone is not a graph that can
+ * grow: it is taken out of the count again. */
 rondo_graph_attachment rondo_address_space_attachment(rondo_address_space *space);
+void rondo_address_space_forget_clone(rondo_address_space *space);
 
 /* The space of a graph that was made for a device. */
 rondo_address_space *rondo_address_space_of(const rondo_graph *graph);
@@ -104,13 +115,16 @@ void rondo_address_space_forget_free(const rondo_graph *graph, const void *addre
 RONDO_MUST_USE rondo_status rondo_address_space_check_removal(const rondo_graph *graph, uint32_t slot,
                                                               const uint32_t *from, const uint32_t *to, size_t count);
 
+/* Something was removed from the graph. */
+void rondo_address_space_note_removal(const rondo_graph *graph);
+
 /* The record of an alloc node; NULL when there is none. Under the lock. */
 rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *space, const rondo_alloc_node *node);
 
 /* The record of an alloc node, made anew if it was forgotten; a new reference is the caller's. Under the lock. */
 RONDO_MUST_USE rondo_status rondo_graph_allocation_of(rondo_address_space *space, const rondo_alloc_node *node,
                                                       rondo_graph_allocation **out);
-/* Gives a reference up; the last one forgets the record, if it is not alive and the space is not shared. Under the
+/* Gives a reference up; the last one forgets the record, if it is not alive and there was never a clone. Under the
  * lock.
  */
 void rondo_graph_allocation_release(rondo_graph_allocation *allocation);

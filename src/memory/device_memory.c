@@ -149,6 +149,10 @@ void rondo_memory_trim_pool(rondo_device_memory *memory, uint64_t keep_bytes) {
   rondo_chunks_destroy(discarded);
 }
 
+void rondo_memory_forget_error(const rondo_saved_error *before) {
+  rondo_status_ignore(rondo_error_raise(before), "it is the detail of an earlier call");
+}
+
 void rondo_memory_give_back_idle(rondo_device_memory *memory) {
   pthread_mutex_lock(&memory->lock);
   rondo_pool_sweep(&memory->immediate);
@@ -175,10 +179,13 @@ static rondo_status fail_growth(rondo_device_memory *memory, const rondo_pool *p
 /* A chunk for a pool that has no room; a second try after giving back what is idle. */
 static rondo_status make_room(rondo_device_memory *memory, rondo_pool *pool, size_t bytes, size_t rounded,
                               rondo_chunk **out) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
   rondo_status status = rondo_chunk_create(pool, rounded, out);
   if (status == RONDO_OUT_OF_MEMORY) {
     rondo_memory_give_back_idle(memory);
     status = rondo_chunk_create(pool, rounded, out);
+    if (status == RONDO_OK) rondo_memory_forget_error(&before);
   }
   return status == RONDO_OK ? RONDO_OK : fail_growth(memory, pool, status, bytes);
 }

@@ -15,6 +15,7 @@
 
 #include <rondo/memory.h>
 
+#include "base/error.h"
 #include "device/device.h"
 #include "memory/allocation_table.h"
 #include "memory/block_pool.h"
@@ -62,6 +63,9 @@ RONDO_MUST_USE rondo_status rondo_memory_free(rondo_device_memory *memory, rondo
 
 RONDO_MUST_USE rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t bytes, void **out_address);
 RONDO_MUST_USE rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address);
+
+/* A second try went well: the thread's error detail is again what it was before the first. */
+void rondo_memory_forget_error(const rondo_saved_error *before);
 
 /* Gives all that the pools hold unused back to the system: the last thing to try before memory runs out. */
 void rondo_memory_give_back_idle(rondo_device_memory *memory);

@@ -218,19 +218,24 @@ static rondo_status record_launch(rondo_exec_memory *exec, rondo_queue *queue) {
   return RONDO_OK;
 }
 
+static void finish_lives(rondo_exec_memory *exec, rondo_queue *queue) {
+  for (size_t i = 0; i < exec->unfreed.count; i++)
+    atomic_store_explicit(&exec->unfreed.items[i].allocation->freed_queue, NULL, memory_order_release);
+  for (size_t i = 0; i < exec->frees.count; i++) rondo_graph_allocation_finish(exec->frees.items[i].allocation, queue);
+}
+
 rondo_status rondo_exec_memory_end(rondo_exec_memory *exec, rondo_queue *queue, rondo_status launched) {
   rondo_status status = launched;
-  if (launched == RONDO_OK) {
-    const bool recorded = record_launch(exec, queue) == RONDO_OK;
+  rondo_queue *frees_on = queue;
+  if (launched == RONDO_OK && record_launch(exec, queue) != RONDO_OK) {
     /* The launch is on its way. What cannot be recorded is waited for instead: then nothing has to come after it. */
-    if (!recorded) status = queue->ops->synchronize(queue);
-    for (size_t i = 0; i < exec->unfreed.count; i++)
-      atomic_store_explicit(&exec->unfreed.items[i].allocation->freed_queue, NULL, memory_order_release);
-    for (size_t i = 0; i < exec->frees.count; i++)
-      rondo_graph_allocation_finish(exec->frees.items[i].allocation, recorded ? queue : NULL);
-  } else {
-    take_back_lives(exec, exec->unfreed.count, exec->frees.count);
+    status = queue->ops->synchronize(queue);
+    frees_on = NULL;
   }
+  if (status == RONDO_OK)
+    finish_lives(exec, frees_on);
+  else
+    take_back_lives(exec, exec->unfreed.count, exec->frees.count);
   if (exec->needs.count > 0) rondo_heap_leave(exec->heap);
   return status;
 }

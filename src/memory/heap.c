@@ -77,10 +77,13 @@ static rondo_status fail_growth(const rondo_device_memory *memory, rondo_status 
 
 static rondo_status create_physical(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
   rondo_device *device = memory->device;
+  rondo_saved_error before;
+  rondo_error_save(&before);
   rondo_status status = device->ops->physical_create(device, bytes, out);
   if (status == RONDO_OUT_OF_MEMORY) {
     rondo_memory_give_back_idle(memory);
     status = device->ops->physical_create(device, bytes, out);
+    if (status == RONDO_OK) rondo_memory_forget_error(&before);
   }
   if (status != RONDO_OK) return fail_growth(memory, status, bytes);
   rondo_level_add(&memory->graph_reserved, bytes);
@@ -604,7 +607,9 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
     rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
               rondo_last_error()->message);
   rondo_array_free(&memory->allocator, &space->allocations);
-  rondo_array_free(&memory->allocator, &space->view);
+  rondo_array_free(&memory->allocator, &space->view.roots);
+  rondo_array_free(&memory->allocator, &space->view.marks);
+  rondo_array_free(&memory->allocator, &space->view.stack);
   rondo_array_free(&memory->allocator, &space->mappings);
   rondo_array_free(&memory->allocator, &space->privates);
   rondo_release(&memory->allocator, space, 1, sizeof *space);

@@ -8,6 +8,7 @@
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "memory/address_space.h"
@@ -21,7 +22,10 @@
 static rondo_status reserve_some(rondo_device *device, size_t least, char **out_base, size_t *out_bytes) {
   size_t bytes = (size_t)RONDO_ADDRESS_SPACE_BYTES > least ? (size_t)RONDO_ADDRESS_SPACE_BYTES : least;
   void *base;
+  rondo_saved_error before;
+  rondo_error_save(&before);
   rondo_status status = device->ops->reserve(device, bytes, SPACE_ALIGNMENT, &base);
+  const bool at_once = status == RONDO_OK;
   while (status == RONDO_OUT_OF_MEMORY && bytes / 4 >= SMALLEST_SPACE && bytes / 4 >= least) {
     bytes /= 4;
     status = device->ops->reserve(device, bytes, SPACE_ALIGNMENT, &base);
@@ -31,6 +35,7 @@ static rondo_status reserve_some(rondo_device *device, size_t least, char **out_
     return rondo_fail_context(status, "addresses for graph memory of at least %s on %s", rondo_size_text(size, bytes),
                               device->name);
   }
+  if (!at_once) rondo_memory_forget_error(&before);
   *out_base = base;
   *out_bytes = bytes;
   return RONDO_OK;
@@ -57,50 +62,123 @@ static rondo_status reserve_range(rondo_address_space *space, size_t least) {
   return first ? RONDO_OK : device->ops->unreserve(device, base, bytes);
 }
 
-/* What a graph frees ------------------------------------------------------------------------------------------------
- */
+/* The view --------------------------------------------------------------------------------------------------------- */
 
-/* Brings the list of the graph's alloc and free nodes up to date. */
-static rondo_status refresh_view(rondo_address_space *space, const rondo_graph *graph) {
-  if (space->view_serial != graph->serial) {
-    space->view_serial = graph->serial;
-    space->viewed = space->view.count = 0;
-  }
-  for (; space->viewed < graph->nodes.count; space->viewed++) {
-    const rondo_graph_node *node = &graph->nodes.items[space->viewed];
-    if (!node->live || (node->params.kind != RONDO_NODE_ALLOC && node->params.kind != RONDO_NODE_FREE)) continue;
-    const uint32_t slot = (uint32_t)space->viewed;
-    RONDO_TRY(rondo_array_push(&space->memory->allocator, &space->view, &slot));
-  }
-  return RONDO_OK;
-}
-
-static rondo_graph_allocation *find_at(const rondo_address_space *space, const void *address, bool open) {
+static rondo_graph_allocation *find_open(const rondo_address_space *space, const void *address) {
   rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, address);
   for (; at != NULL; at = rondo_allocation_table_next(at)) {
     if (at->kind != RONDO_ALLOCATION_GRAPH) continue;
     rondo_graph_allocation *record = (rondo_graph_allocation *)at;
-    if (record->space == space && record->open == open) return record;
+    if (record->space == space && record->open) return record;
   }
   return NULL;
 }
 
-/* Sets, in the space's records, `open` for those that the graph allocates and does not free, and `freed` for those
- * whose last free node is marked (NULL: no node is). */
-static void walk(rondo_address_space *space, const rondo_graph *graph, const bool *marks) {
-  for (size_t i = 0; i < space->allocations.count; i++)
-    space->allocations.items[i]->open = space->allocations.items[i]->freed = false;
-  for (size_t i = 0; i < space->view.count; i++) {
-    const uint32_t slot = space->view.items[i];
-    const rondo_graph_node *node = &graph->nodes.items[slot];
-    if (!node->live) continue;
-    const bool is_alloc = node->params.kind == RONDO_NODE_ALLOC;
-    rondo_graph_allocation *record = is_alloc ? rondo_graph_allocation_find(space, &node->params.as.alloc)
-                                              : find_at(space, node->params.as.free_address, true);
-    if (record == NULL) continue;
-    record->open = is_alloc;
-    record->freed = !is_alloc && marks != NULL && marks[slot];
+static void view_node(rondo_address_space *space, uint32_t slot, const rondo_node_params *params) {
+  const bool is_alloc = params->kind == RONDO_NODE_ALLOC;
+  if (!is_alloc && params->kind != RONDO_NODE_FREE) return;
+  rondo_graph_allocation *record =
+      is_alloc ? rondo_graph_allocation_find(space, &params->as.alloc) : find_open(space, params->as.free_address);
+  if (record == NULL) return;
+  record->open = is_alloc;
+  record->free_slot = is_alloc ? RONDO_NO_NODE : slot;
+}
+
+static void clear_marks(rondo_graph_view *view) {
+  for (size_t i = 0; i < view->marks.count; i++) view->marks.items[i] = false;
+}
+
+static void reset_view(rondo_address_space *space, uint32_t serial) {
+  space->view.serial = serial;
+  space->view.viewed = space->view.roots.count = 0;
+  clear_marks(&space->view);
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    space->allocations.items[i]->open = false;
+    space->allocations.items[i]->free_slot = RONDO_NO_NODE;
   }
+}
+
+/* Brings what the records know of the graph up to date. */
+static void refresh_view(rondo_address_space *space, const rondo_graph *graph) {
+  rondo_graph_view *view = &space->view;
+  if (view->serial != graph->serial) reset_view(space, graph->serial);
+  for (; view->viewed < graph->nodes.count; view->viewed++) {
+    const rondo_graph_node *node = &graph->nodes.items[view->viewed];
+    if (node->live) view_node(space, (uint32_t)view->viewed, &node->params);
+  }
+}
+
+void rondo_address_space_note_removal(const rondo_graph *graph) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  if (space == NULL) return;
+  pthread_mutex_lock(&space->memory->lock);
+  if (space->view.serial == graph->serial) reset_view(space, 0);
+  pthread_mutex_unlock(&space->memory->lock);
+}
+
+/* Marks ----------------------------------------------------------------------------------------------------------- */
+
+/* Room for a mark a slot; those that are there stay. */
+static rondo_status grow_marks(rondo_address_space *space, size_t slots) {
+  rondo_graph_view *view = &space->view;
+  RONDO_TRY(rondo_array_reserve(&space->memory->allocator, &view->marks, slots));
+  while (view->marks.count < slots) view->marks.items[view->marks.count++] = false;
+  return RONDO_OK;
+}
+
+/* Marks the slots and what comes before them, stopping at what is marked. */
+static rondo_status spread_marks(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
+                                 size_t count) {
+  rondo_graph_view *view = &space->view;
+  const rondo_allocator *allocator = &space->memory->allocator;
+  view->stack.count = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (view->marks.items[slots[i]]) continue;
+    view->marks.items[slots[i]] = true;
+    RONDO_TRY(rondo_array_push(allocator, &view->stack, &slots[i]));
+  }
+  while (view->stack.count > 0) {
+    const rondo_slots *before = &rondo_graph_at(graph, view->stack.items[--view->stack.count])->dependencies;
+    for (size_t i = 0; i < before->count; i++) {
+      if (view->marks.items[before->items[i]]) continue;
+      view->marks.items[before->items[i]] = true;
+      RONDO_TRY(rondo_array_push(allocator, &view->stack, &before->items[i]));
+    }
+  }
+  return RONDO_OK;
+}
+
+/* Nodes are mostly made behind the last ones. Then what was marked for those stays marked, and only what is new is
+ * walked through. That this is so shows in the old roots: taken out of the marks first, they are found again. */
+static rondo_status build_on_marks(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
+                                   size_t count, bool *out_found) {
+  const rondo_graph_view *view = &space->view;
+  *out_found = true;
+  for (size_t i = 0; i < view->roots.count; i++) view->marks.items[view->roots.items[i]] = false;
+  RONDO_TRY(spread_marks(space, graph, slots, count));
+  for (size_t i = 0; i < view->roots.count; i++) *out_found = *out_found && view->marks.items[view->roots.items[i]];
+  return RONDO_OK;
+}
+
+/* Marks the slots and all that comes before them. After a failure nothing is known. */
+static rondo_status mark_slots(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
+                               size_t count) {
+  rondo_graph_view *view = &space->view;
+  bool found = false;
+  RONDO_TRY(grow_marks(space, graph->nodes.count));
+  rondo_status status = rondo_array_reserve(&space->memory->allocator, &view->roots, count);
+  if (status == RONDO_OK) status = build_on_marks(space, graph, slots, count, &found);
+  if (status == RONDO_OK && !found) {
+    clear_marks(view);
+    status = spread_marks(space, graph, slots, count);
+  }
+  if (status != RONDO_OK) {
+    reset_view(space, 0);
+    return status;
+  }
+  if (count > 0) memcpy(view->roots.items, slots, count * sizeof *slots);
+  view->roots.count = count;
+  return RONDO_OK;
 }
 
 /* Placing ---------------------------------------------------------------------------------------------------------- */
@@ -113,13 +191,17 @@ static size_t rounded_bytes(const rondo_graph_allocation *record) {
   return rounded;
 }
 
+static bool is_freed_before(const rondo_address_space *space, const rondo_graph_allocation *record) {
+  return !record->open && record->free_slot != RONDO_NO_NODE && space->view.marks.items[record->free_slot];
+}
+
 /* Best fit among the gaps between records that are not freed before the new node; behind them all when none fits. */
 static rondo_status find_gap(const rondo_address_space *space, size_t bytes, char **out) {
   char *cursor = space->base, *best = NULL;
   size_t best_bytes = SIZE_MAX;
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *record = space->allocations.items[i];
-    if (record->freed) continue;
+    if (is_freed_before(space, record)) continue;
     const size_t gap = record->base.address > cursor ? (size_t)(record->base.address - cursor) : 0;
     if (gap >= bytes && gap < best_bytes) {
       best = cursor;
@@ -139,11 +221,11 @@ static rondo_status find_gap(const rondo_address_space *space, size_t bytes, cha
                     rondo_size_text(used, (uint64_t)(cursor - space->base)));
 }
 
-static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const bool *marks,
-                                 size_t rounded, rondo_alloc_node *node) {
-  RONDO_TRY(refresh_view(space, graph));
-  walk(space, graph, marks);
-  char *address;
+static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
+                                 size_t count, size_t rounded, rondo_alloc_node *node) {
+  char *address = NULL;
+  refresh_view(space, graph);
+  RONDO_TRY(mark_slots(space, graph, slots, count));
   RONDO_TRY(find_gap(space, rounded, &address));
   node->address = address;
   rondo_graph_allocation *record;
@@ -152,16 +234,13 @@ static rondo_status place_locked(rondo_address_space *space, const rondo_graph *
   return RONDO_OK;
 }
 
-/* Marks of the dependencies' ancestors; a graph without nodes has none. */
-static rondo_status mark_dependencies(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
-                                      bool *marks) {
-  void *memory;
-  RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &memory));
-  uint32_t *slots = memory;
-  rondo_status status = RONDO_OK;
-  for (size_t i = 0; i < count && status == RONDO_OK; i++) status = rondo_graph_find(graph, dependencies[i], &slots[i]);
-  if (status == RONDO_OK) status = rondo_graph_mark_ancestors(graph, slots, count, marks);
-  rondo_release(&graph->allocator, slots, count, sizeof(uint32_t));
+static rondo_status place_behind(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                 uint32_t *slots, size_t rounded, rondo_alloc_node *node) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slots[i]));
+  pthread_mutex_lock(&space->memory->lock);
+  const rondo_status status = place_locked(space, graph, slots, count, rounded, node);
+  pthread_mutex_unlock(&space->memory->lock);
   return status;
 }
 
@@ -173,17 +252,11 @@ rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_nod
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
                       "an alloc node of %zu bytes does not fit the address space", bytes);
   RONDO_TRY(reserve_range(space, whole));
-  const size_t slots = graph->nodes.count;
-  void *marks;
-  RONDO_TRY(rondo_allocate(&graph->allocator, slots, sizeof(bool), &marks));
-  rondo_status status = mark_dependencies(graph, dependencies, count, marks);
+  void *slots;
   rondo_alloc_node node = {.bytes = bytes, .name = name};
-  if (status == RONDO_OK) {
-    pthread_mutex_lock(&space->memory->lock);
-    status = place_locked(space, graph, marks, rounded, &node);
-    pthread_mutex_unlock(&space->memory->lock);
-  }
-  rondo_release(&graph->allocator, marks, slots, sizeof(bool));
+  RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &slots));
+  const rondo_status status = place_behind(graph, dependencies, count, slots, rounded, &node);
+  rondo_release(&graph->allocator, slots, count, sizeof(uint32_t));
   if (status == RONDO_OK) *out_address = node.address;
   return status;
 }
@@ -220,11 +293,10 @@ static rondo_status check_foreign_free(const rondo_address_space *space, const r
                       "a free node of %p, which is not the address of an alloc node on device %s: free other memory "
                       "outside of graphs",
                       address, space->memory->device->name);
-  for (size_t i = 0; i < space->view.count; i++) {
-    const uint32_t slot = space->view.items[i];
-    const rondo_graph_node *node = &graph->nodes.items[slot];
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
     if (node->live && node->params.kind == RONDO_NODE_FREE && node->params.as.free_address == address)
-      return fail_double_free(graph, record, slot);
+      return fail_double_free(graph, record, (uint32_t)i);
   }
   if (record->free_nodes >= record->alloc_nodes && record->alloc_nodes > 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE,
@@ -234,9 +306,8 @@ static rondo_status check_foreign_free(const rondo_address_space *space, const r
 }
 
 static rondo_status claim_free_locked(rondo_address_space *space, const rondo_graph *graph, const void *address) {
-  RONDO_TRY(refresh_view(space, graph));
-  walk(space, graph, NULL);
-  rondo_graph_allocation *own = find_at(space, address, true);
+  refresh_view(space, graph);
+  rondo_graph_allocation *own = find_open(space, address);
   if (own == NULL) return check_foreign_free(space, graph, address);
   own->free_nodes++;
   return RONDO_OK;

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT
+ * A driver for tests of the layers above: runs work at once on the calling thread, keeps a ledger of what it handed
+ * out, and fails on request. Header only, because every test is one source. Define _GNU_SOURCE before the first
+ * include.
+ *
+ * Calls that may fail are counted; `fail_at` (1, 2, ...) makes that call fail, and with `fail_rest` all later ones too.
+ * Giving memory back does not count, and fails while `fail_unmaps`.
+ * While `stalled`, events recorded and launches made do not complete until somebody synchronises with them, so that
+ * what depends on completion can be seen waiting for it. Memory is real: physical memory is a file that several
+ * addresses can show.
+ */
+#ifndef RONDO_TESTS_FAULT_FAKE_DRIVER_H
+#define RONDO_TESTS_FAULT_FAKE_DRIVER_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "device/device.h"
+
+#define FAKE_PAGE ((size_t)4096)
+
+typedef struct fake_device {
+  rondo_device base;
+  size_t calls, fail_at;
+  bool fail_rest, stalled, fail_unmaps;
+  bool no_graph_memory;
+  /* live now */
+  int queues, events, executables, physicals, reservations, mappings, host_blocks;
+  size_t physical_bytes, mapped_bytes;
+  /* so far */
+  size_t submitted, launched, waits, records, maps;
+} fake_device;
+
+typedef struct fake_queue {
+  rondo_queue base;
+} fake_queue;
+
+typedef struct fake_event {
+  rondo_device_event base;
+  bool pending;
+} fake_event;
+
+typedef struct fake_executable {
+  rondo_executable base;
+  size_t node_count;
+  rondo_node_kind *kinds;
+  uint64_t *marks; /* what a test wants to see of a node's parameters: a kernel's first argument word, a host's user */
+  bool *enabled;
+} fake_executable;
+
+typedef struct fake_physical {
+  rondo_physical base;
+  int file;
+} fake_physical;
+
+static inline fake_device *fake_of(rondo_device *device) { return (fake_device *)(void *)device; }
+
+/* OUT_OF_MEMORY when it is this call's turn to fail. */
+static inline rondo_status fake_call(rondo_device *base, const char *what) {
+  fake_device *device = fake_of(base);
+  device->calls++;
+  const bool fails = device->fail_at != 0 &&
+                     (device->calls == device->fail_at || (device->fail_rest && device->calls > device->fail_at));
+  if (!fails) return RONDO_OK;
+  return rondo_fail_driver(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, 7, "FAKE_FAILURE", "the fake driver failed in %s",
+                           what);
+}
+
+/* Queues ---------------------------------------------------------------------------------------------------------- */
+
+static inline void fake_run(const rondo_node_params *work) {
+  if (work->kind == RONDO_NODE_KERNEL) {
+    const rondo_kernel_node *node = &work->as.kernel;
+    void *args[RONDO_MAX_PARAMETERS] = {0};
+    for (size_t i = 0; i < node->arg_count; i++) args[i] = (void *)(uintptr_t)node->args[i];
+    const rondo_blocks blocks = {.last = (size_t)rondo_grid_blocks(node->grid), .grid = node->grid};
+    node->kernel->cpu(blocks, args);
+  } else if (work->kind == RONDO_NODE_COPY && work->as.copy.height == 1) {
+    memcpy(work->as.copy.dst, work->as.copy.src, work->as.copy.width);
+  } else if (work->kind == RONDO_NODE_HOST) {
+    rondo_callback_enter();
+    rondo_status_ignore(work->as.host.function(work->as.host.user), "these tests look at what ran");
+    rondo_callback_leave();
+  }
+}
+
+static inline rondo_status fake_submit(rondo_queue *queue, const rondo_node_params *work) {
+  RONDO_TRY(fake_call(queue->device, "submit"));
+  fake_of(queue->device)->submitted++;
+  fake_run(work);
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_record(rondo_queue *queue, rondo_device_event *event) {
+  RONDO_TRY(fake_call(queue->device, "record"));
+  fake_of(queue->device)->records++;
+  ((fake_event *)event)->pending = fake_of(queue->device)->stalled;
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_wait(rondo_queue *queue, rondo_device_event *event) {
+  (void)event;
+  RONDO_TRY(fake_call(queue->device, "wait"));
+  fake_of(queue->device)->waits++;
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_launch(rondo_queue *queue, rondo_executable *executable) {
+  (void)executable;
+  RONDO_TRY(fake_call(queue->device, "launch"));
+  fake_of(queue->device)->launched++;
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_queue_synchronize(rondo_queue *queue) {
+  return fake_call(queue->device, "synchronize");
+}
+
+static inline rondo_status fake_queue_query(rondo_queue *queue) {
+  (void)queue;
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_queue_destroy(rondo_queue *queue) {
+  fake_of(queue->device)->queues--;
+  free(queue);
+  return RONDO_OK;
+}
+
+static const rondo_queue_ops fake_queue_ops = {.destroy = fake_queue_destroy,
+                                               .submit = fake_submit,
+                                               .record = fake_record,
+                                               .wait = fake_wait,
+                                               .launch = fake_launch,
+                                               .synchronize = fake_queue_synchronize,
+                                               .query = fake_queue_query};
+
+static inline rondo_status fake_queue_create(rondo_device *device, const char *name, rondo_queue **out) {
+  (void)name;
+  RONDO_TRY(fake_call(device, "queue_create"));
+  fake_queue *queue = calloc(1, sizeof *queue);
+  queue->base = (rondo_queue){.ops = &fake_queue_ops, .device = device};
+  fake_of(device)->queues++;
+  *out = &queue->base;
+  return RONDO_OK;
+}
+
+/* Events ---------------------------------------------------------------------------------------------------------- */
+
+static inline void fake_event_destroy(rondo_device_event *event) {
+  fake_of(event->device)->events--;
+  free(event);
+}
+
+static inline rondo_status fake_event_query(rondo_device_event *event) {
+  const fake_event *self = (fake_event *)event;
+  return self->pending && fake_of(event->device)->stalled ? RONDO_NOT_READY : RONDO_OK;
+}
+
+static inline rondo_status fake_event_synchronize(rondo_device_event *event) {
+  RONDO_TRY(fake_call(event->device, "event synchronize"));
+  ((fake_event *)event)->pending = false;
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_event_time(const rondo_device_event *event, uint64_t *out_ns) {
+  (void)event;
+  *out_ns = 0;
+  return RONDO_OK;
+}
+
+static const rondo_event_ops fake_event_ops = {.destroy = fake_event_destroy,
+                                               .query = fake_event_query,
+                                               .synchronize = fake_event_synchronize,
+                                               .time = fake_event_time};
+
+static inline rondo_status fake_event_create(rondo_device *device, bool timing, rondo_device_event **out) {
+  RONDO_TRY(fake_call(device, "event_create"));
+  fake_event *event = calloc(1, sizeof *event);
+  event->base = (rondo_device_event){.ops = &fake_event_ops, .device = device, .timing = timing};
+  fake_of(device)->events++;
+  *out = &event->base;
+  return RONDO_OK;
+}
+
+/* Executables ----------------------------------------------------------------------------------------------------- */
+
+static inline uint64_t fake_mark(const rondo_node_params *params) {
+  uint64_t mark = 0;
+  if (params->kind == RONDO_NODE_KERNEL && params->as.kernel.arg_count > 0)
+    memcpy(&mark, params->as.kernel.args[0], params->as.kernel.kernel->parameters[0].bytes);
+  if (params->kind == RONDO_NODE_HOST) mark = (uint64_t)(uintptr_t)params->as.host.user;
+  if (params->kind == RONDO_NODE_COPY) mark = (uint64_t)(uintptr_t)params->as.copy.dst;
+  return mark;
+}
+
+static inline void fake_executable_destroy(rondo_executable *base) {
+  fake_executable *self = (fake_executable *)base;
+  fake_of(base->device)->executables--;
+  free(self->kinds);
+  free(self->marks);
+  free(self->enabled);
+  free(self);
+}
+
+static inline rondo_status fake_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *node) {
+  fake_executable *self = (fake_executable *)base;
+  RONDO_TRY(fake_call(base->device, "set_params"));
+  self->marks[index] = fake_mark(node->params);
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_set_enabled(rondo_executable *base, size_t index, bool enabled) {
+  RONDO_TRY(fake_call(base->device, "set_enabled"));
+  ((fake_executable *)base)->enabled[index] = enabled;
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_executable_synchronize(rondo_executable *base) {
+  return fake_call(base->device, "executable synchronize");
+}
+
+static inline uint64_t fake_executable_bytes(const rondo_executable *base) {
+  return sizeof(fake_executable) + ((const fake_executable *)base)->node_count;
+}
+
+static const rondo_executable_ops fake_executable_ops = {.destroy = fake_executable_destroy,
+                                                         .set_params = fake_set_params,
+                                                         .set_enabled = fake_set_enabled,
+                                                         .synchronize = fake_executable_synchronize,
+                                                         .host_bytes = fake_executable_bytes,
+                                                         .device_bytes = fake_executable_bytes};
+
+static inline rondo_status fake_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
+                                                  rondo_executable **out) {
+  RONDO_TRY(fake_call(device, "executable_create"));
+  fake_executable *self = calloc(1, sizeof *self);
+  self->base = (rondo_executable){.ops = &fake_executable_ops, .device = device};
+  self->node_count = graph->node_count;
+  self->kinds = calloc(graph->node_count + 1, sizeof *self->kinds);
+  self->marks = calloc(graph->node_count + 1, sizeof *self->marks);
+  self->enabled = calloc(graph->node_count + 1, sizeof *self->enabled);
+  for (size_t i = 0; i < graph->node_count; i++) {
+    self->kinds[i] = graph->nodes[i].params->kind;
+    self->marks[i] = fake_mark(graph->nodes[i].params);
+    self->enabled[i] = true;
+  }
+  fake_of(device)->executables++;
+  *out = &self->base;
+  return RONDO_OK;
+}
+
+/* Memory ---------------------------------------------------------------------------------------------------------- */
+
+static inline rondo_status fake_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address) {
+  (void)alignment;
+  RONDO_TRY(fake_call(device, "reserve"));
+  void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "no addresses for %zu bytes", bytes);
+  fake_of(device)->reservations++;
+  *out_address = at;
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_unreserve(rondo_device *device, void *address, size_t bytes) {
+  fake_of(device)->reservations--;
+  munmap(address, bytes);
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_physical_create(rondo_device *device, size_t bytes, rondo_physical **out) {
+  RONDO_TRY(fake_call(device, "physical_create"));
+  const int file = memfd_create("rondo-fake", MFD_CLOEXEC);
+  if (file < 0 || bytes > ((size_t)1 << 40) || ftruncate(file, (off_t)bytes) != 0) {
+    if (file >= 0) close(file);
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "no physical memory for %zu bytes", bytes);
+  }
+  fake_physical *self = calloc(1, sizeof *self);
+  self->base = (rondo_physical){.device = device, .bytes = bytes};
+  self->file = file;
+  fake_of(device)->physicals++;
+  fake_of(device)->physical_bytes += bytes;
+  *out = &self->base;
+  return RONDO_OK;
+}
+
+static inline void fake_physical_destroy(rondo_physical *physical) {
+  fake_of(physical->device)->physicals--;
+  fake_of(physical->device)->physical_bytes -= physical->bytes;
+  close(((fake_physical *)physical)->file);
+  free(physical);
+}
+
+static inline rondo_status fake_map(rondo_device *device, void *address, rondo_physical *physical) {
+  RONDO_TRY(fake_call(device, "map"));
+  void *at = mmap(address, physical->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                  ((fake_physical *)physical)->file, 0);
+  if (at == MAP_FAILED) return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "mapping failed");
+  fake_of(device)->mappings++;
+  fake_of(device)->maps++;
+  fake_of(device)->mapped_bytes += physical->bytes;
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_unmap(rondo_device *device, void *address, size_t bytes) {
+  if (fake_of(device)->fail_unmaps) return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "unmapping failed");
+  void *at = mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (at == MAP_FAILED) return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "unmapping failed");
+  fake_of(device)->mappings--;
+  fake_of(device)->mapped_bytes -= bytes;
+  return RONDO_OK;
+}
+
+static inline rondo_status fake_protect(rondo_device *device, void *address, size_t bytes,
+                                        rondo_protection protection) {
+  (void)address;
+  (void)bytes;
+  (void)protection;
+  return fake_call(device, "protect");
+}
+
+static inline rondo_status fake_host_allocate(rondo_device *device, size_t bytes, void **out_address) {
+  RONDO_TRY(fake_call(device, "host_allocate"));
+  fake_of(device)->host_blocks++;
+  *out_address = aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return RONDO_OK;
+}
+
+static inline void fake_host_release(rondo_device *device, void *address, size_t bytes) {
+  (void)bytes;
+  fake_of(device)->host_blocks--;
+  free(address);
+}
+
+/* The device ------------------------------------------------------------------------------------------------------ */
+
+static inline void fake_info(const rondo_device *device, rondo_device_info *out) {
+  out->page_bytes = FAKE_PAGE;
+  out->graph_memory = !((const fake_device *)(const void *)device)->no_graph_memory;
+}
+
+static inline rondo_status fake_kernel_check(const rondo_device *device, const rondo_kernel *kernel) {
+  (void)device;
+  if (kernel->cpu != NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION, "kernel '%s' has no code", kernel->name);
+}
+
+static inline rondo_status fake_device_synchronize(rondo_device *device) {
+  return fake_call(device, "device synchronize");
+}
+
+static const rondo_device_ops fake_device_ops = {.info = fake_info,
+                                                 .kernel_check = fake_kernel_check,
+                                                 .queue_create = fake_queue_create,
+                                                 .event_create = fake_event_create,
+                                                 .executable_create = fake_executable_create,
+                                                 .synchronize = fake_device_synchronize,
+                                                 .reserve = fake_reserve,
+                                                 .unreserve = fake_unreserve,
+                                                 .physical_create = fake_physical_create,
+                                                 .physical_destroy = fake_physical_destroy,
+                                                 .map = fake_map,
+                                                 .unmap = fake_unmap,
+                                                 .protect = fake_protect,
+                                                 .host_allocate = fake_host_allocate,
+                                                 .host_release = fake_host_release};
+
+static inline rondo_device *fake_open(const rondo_allocator *allocator) {
+  fake_device *device = calloc(1, sizeof *device);
+  device->base.ops = &fake_device_ops;
+  device->base.allocator = allocator == NULL ? rondo_allocator_default() : *allocator;
+  strcpy(device->base.name, "fake");
+  return &device->base;
+}
+
+/* What of the device is still there; 0 when it may be closed. */
+static inline int fake_left(rondo_device *base) {
+  const fake_device *device = fake_of(base);
+  return device->queues + device->events + device->executables + device->physicals + device->reservations +
+         device->mappings + device->host_blocks;
+}
+
+/* Closes it as rondo_device_close does. Returns what was left: counted objects, and what the driver still holds. */
+static inline int fake_close(rondo_device *base) {
+  fake_of(base)->fail_at = 0;
+  int left = (int)(base->streams + base->events + base->graphs + base->execs + base->allocations);
+  if (left == 0) {
+    if (base->exec.state != NULL) base->exec.release(base->exec.state);
+    if (base->memory.state != NULL) base->memory.release(base->memory.state);
+    left = fake_left(base);
+  }
+  free(fake_of(base));
+  return left;
+}
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT
+ * Every call of the driver and every allocation may fail, once or from then on: over building, capture, instantiate,
+ * upload, launch, update, and memory of all kinds. Each failure comes out as an error that says something (or was
+ * rightly done without), what existed before goes on working, and nothing is left behind.
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include "fault/fake_driver.h"
+#include "support/rondo_test.h"
+
+enum { PAGE = 4096 };
+
+/* What the work is done with: made before anything fails, and used afterwards again. */
+typedef struct rig {
+  test_allocator allocator;
+  rondo_device *device;
+  rondo_stream *stream;
+  rondo_event *event;
+  rondo_kernel *kernel;
+  rondo_graph *old_graph;
+  rondo_exec *old_exec;
+  void *old_kept;
+} rig;
+
+/* What the work makes. */
+typedef struct things {
+  rondo_stream *side;
+  rondo_event *event, *external;
+  rondo_graph *built, *inner, *captured, *clone, *changed;
+  rondo_exec *exec, *captured_exec;
+  void *immediate, *large, *ordered, *host, *kept;
+  rondo_node kernel_node;
+} things;
+
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
+  } while (false)
+
+static void add_one(rondo_blocks blocks, void *const *args) {
+  uint32_t *word = *(uint32_t *const *)args[0];
+  (void)blocks;
+  (*word)++;
+}
+
+static rondo_status pass(void *user) {
+  (void)user;
+  return RONDO_OK;
+}
+
+/* alloc -> kernel -> child -> record -> free, and an allocation that stays. */
+static rondo_status build(const rig *r, rondo_graph *inner, rondo_event *event, rondo_graph **out, void **out_kept,
+                          rondo_node *out_kernel) {
+  rondo_node node = {0}, kept = {0};
+  void *scratch = NULL;
+  TRY(rondo_graph_create(r->device, &(rondo_graph_options){.name = "built"}, out));
+  TRY(rondo_graph_add_alloc(*out, NULL, 0, 3 * PAGE, "scratch", &scratch, &node));
+  TRY(rondo_graph_add_alloc(*out, &node, 1, PAGE, "kept", out_kept, &kept));
+  TRY(rondo_graph_add_kernel(*out, &node, 1, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch), out_kernel));
+  node = *out_kernel;
+  if (inner != NULL) TRY(rondo_graph_add_child(*out, &node, 1, inner, &node));
+  if (event != NULL) TRY(rondo_graph_add_event_record(*out, &node, 1, event, &node));
+  return rondo_graph_add_free(*out, &node, 1, scratch, &node);
+}
+
+static rondo_status do_building(const rig *r, things *t) {
+  rondo_node node = {0}, extra = {0};
+  TRY(rondo_graph_create(r->device, NULL, &t->inner));
+  TRY(rondo_graph_add_host(t->inner, NULL, 0, pass, NULL, &node));
+  TRY(rondo_event_create(r->device, NULL, &t->external));
+  TRY(build(r, t->inner, t->external, &t->built, &t->kept, &t->kernel_node));
+  TRY(rondo_graph_add_empty(t->built, NULL, 0, &extra));
+  TRY(rondo_graph_add_edges(t->built, &t->kernel_node, &extra, 1));
+  TRY(rondo_graph_remove_edges(t->built, &t->kernel_node, &extra, 1));
+  TRY(rondo_graph_remove(t->built, extra));
+  const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = pass, .user = t}};
+  TRY(rondo_graph_set_params(t->inner, node, &params));
+  TRY(rondo_graph_clone(t->built, &t->clone));
+  TRY(rondo_instantiate(t->built, &(rondo_instantiate_options){.upload_stream = r->stream}, &t->exec));
+  return RONDO_OK;
+}
+
+static rondo_status capture(const rig *r, things *t) {
+  void *scratch = NULL;
+  TRY(rondo_malloc_async(r->stream, 2 * PAGE, &(rondo_malloc_options){.name = "captured"}, &scratch));
+  TRY(rondo_launch(r->stream, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch)));
+  TRY(rondo_event_record(t->event, r->stream));
+  TRY(rondo_stream_wait_event(t->side, t->event));
+  TRY(rondo_host_async(t->side, pass, NULL));
+  TRY(rondo_event_record(t->event, t->side));
+  TRY(rondo_stream_wait_event(r->stream, t->event));
+  TRY(rondo_event_record_external(t->external, r->stream));
+  return rondo_free_async(r->stream, scratch);
+}
+
+static rondo_status do_capturing(const rig *r, things *t) {
+  TRY(rondo_stream_create(r->device, NULL, &t->side));
+  TRY(rondo_event_create(r->device, NULL, &t->event));
+  TRY(rondo_capture_begin(r->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  const rondo_status status = capture(r, t);
+  const rondo_status ended = rondo_capture_end(r->stream, &t->captured);
+  TRY(status);
+  TRY(ended);
+  return rondo_instantiate(t->captured, NULL, &t->captured_exec);
+}
+
+static rondo_status do_launching(const rig *r, things *t) {
+  rondo_node node = {0};
+  void *kept = NULL;
+  for (int i = 0; i < 2; i++) {
+    TRY(rondo_exec_launch(t->exec, i == 0 ? r->stream : t->side));
+    TRY(rondo_free_async(t->side, t->kept));
+    TRY(rondo_exec_launch(t->captured_exec, r->stream));
+    TRY(rondo_exec_upload(t->exec, t->side));
+  }
+  TRY(build(r, t->inner, t->external, &t->changed, &kept, &node));
+  TRY(rondo_exec_update(t->exec, t->clone, NULL));
+  TRY(rondo_exec_update(t->exec, t->changed, NULL));
+  TRY(rondo_exec_launch(t->exec, r->stream));
+  t->kept = kept;
+  const void *address = &kept;
+  const rondo_node_params params = {
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = r->kernel, .grid = {1, 0, 0}, .args = &address, .arg_count = 1}};
+  TRY(rondo_exec_set_params(t->exec, t->kernel_node, &params));
+  TRY(rondo_exec_set_enabled(t->exec, t->kernel_node, false));
+  TRY(rondo_stream_synchronize(r->stream));
+  return rondo_graph_memory_trim(r->device);
+}
+
+static rondo_status do_memory(const rig *r, things *t) {
+  TRY(rondo_malloc(r->device, 100, "immediate", &t->immediate));
+  TRY(rondo_malloc(r->device, (size_t)3 << 20, "large", &t->large));
+  TRY(rondo_host_malloc(r->device, 100, &t->host));
+  for (int i = 0; i < 3; i++) {
+    TRY(rondo_malloc_async(r->stream, 3000, NULL, &t->ordered));
+    TRY(rondo_free_async(r->stream, t->ordered));
+    t->ordered = NULL;
+  }
+  TRY(rondo_malloc_async(r->stream, (size_t)5 << 20, NULL, &t->ordered));
+  return rondo_pool_trim(r->device, 0);
+}
+
+static rondo_status do_all(const rig *r, things *t) {
+  TRY(do_building(r, t));
+  TRY(do_capturing(r, t));
+  TRY(do_launching(r, t));
+  return do_memory(r, t);
+}
+
+/* Nothing fails any more. What the device still counts as allocated must be free-able. */
+static void take_down(const rig *r, things *t) {
+  rondo_exec_destroy(t->exec);
+  rondo_exec_destroy(t->captured_exec);
+  assert_ok(rondo_graph_destroy(t->built));
+  assert_ok(rondo_graph_destroy(t->inner));
+  assert_ok(rondo_graph_destroy(t->captured));
+  assert_ok(rondo_graph_destroy(t->clone));
+  assert_ok(rondo_graph_destroy(t->changed));
+  rondo_event_destroy(t->event);
+  rondo_event_destroy(t->external);
+  assert_ok(rondo_stream_destroy(t->side));
+  assert_ok(rondo_free(r->device, t->immediate));
+  assert_ok(rondo_free(r->device, t->large));
+  assert_ok(rondo_free(r->device, t->ordered));
+  assert_ok(rondo_host_free(r->device, t->host));
+  if (t->kept != NULL) rondo_status_ignore(rondo_free(r->device, t->kept), "lives or not, as far as the work came");
+}
+
+static void set_up(rig *r) {
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "add_one", .cpu = add_one,
+                                        .params = {RONDO_UPDATES}};
+  memset(r, 0, sizeof *r);
+  test_allocator_init(&r->allocator);
+  r->device = fake_open(&r->allocator.table);
+  assert_ok(rondo_stream_create(r->device, NULL, &r->stream));
+  assert_ok(rondo_event_create(r->device, NULL, &r->event));
+  assert_ok(rondo_kernel_make(r->device, &r->allocator.table, &options, &r->kernel));
+  rondo_node node = {0};
+  assert_ok(build(r, NULL, NULL, &r->old_graph, &r->old_kept, &node));
+  assert_ok(rondo_instantiate(r->old_graph, NULL, &r->old_exec));
+  assert_ok(rondo_exec_launch(r->old_exec, r->stream));
+  *(uint32_t *)r->old_kept = 4711;
+}
+
+/* What was there before the failure: its memory as it was, and another round of its life. */
+static void assert_old_works(const rig *r) {
+  assert_int_equal(*(uint32_t *)r->old_kept, 4711);
+  assert_ok(rondo_free_async(r->stream, r->old_kept));
+  assert_ok(rondo_exec_launch(r->old_exec, r->stream));
+  *(uint32_t *)r->old_kept = 4711;
+  assert_ok(rondo_event_record(r->event, r->stream));
+  assert_ok(rondo_event_synchronize(r->event));
+  assert_ok(rondo_stream_synchronize(r->stream));
+}
+
+static void close_rig(rig *r) {
+  assert_ok(rondo_free(r->device, r->old_kept));
+  rondo_exec_destroy(r->old_exec);
+  assert_ok(rondo_graph_destroy(r->old_graph));
+  rondo_event_destroy(r->event);
+  rondo_kernel_release(r->kernel);
+  assert_ok(rondo_stream_destroy(r->stream));
+  assert_int_equal(fake_close(r->device), 0);
+  assert_int_equal(r->allocator.live, 0);
+  assert_int_equal(r->allocator.faults, 0);
+}
+
+/* One run with a failure; returns its status. */
+static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+  rig r;
+  things t = {0};
+  set_up(&r);
+  fake_device *fake = fake_of(r.device);
+  const size_t calls = fake->calls, allocations = r.allocator.calls;
+  fake->fail_rest = rest;
+  r.allocator.fail_on = rest;
+  if (driver_at != 0) fake->fail_at = calls + driver_at;
+  if (allocation_at != 0) r.allocator.fail_at = allocations + allocation_at;
+  const rondo_status status = do_all(&r, &t);
+  if (status != RONDO_OK) {
+    assert_int_equal(rondo_last_error()->status, status);
+    assert_true(rondo_last_error()->message[0] != '\0');
+  }
+  *out_calls = fake->calls - calls;
+  *out_allocations = r.allocator.calls - allocations;
+  fake->fail_at = 0;
+  r.allocator.fail_at = 0;
+  assert_old_works(&r);
+  take_down(&r, &t);
+  assert_old_works(&r);
+  close_rig(&r);
+  return status;
+}
+
+static void sweep(bool of_driver, bool rest) {
+  size_t calls, allocations, failures = 0;
+  assert_int_equal(run(0, 0, false, &calls, &allocations), RONDO_OK);
+  const size_t count = of_driver ? calls : allocations;
+  assert_true(count > 50);
+  for (size_t at = 1; at <= count; at++) {
+    const rondo_status status = run(of_driver ? at : 0, of_driver ? 0 : at, rest, &calls, &allocations);
+    failures += status != RONDO_OK;
+    if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY && status != RONDO_CAPTURE_REFUSED)
+      fail_msg("failure at %zu came out as %s", at, rondo_status_name(status));
+  }
+  /* Memory of the device is asked for twice, and a launch that cannot be recorded is waited for. */
+  assert_true(failures > count * (rest ? 8 : 5) / 10);
+}
+
+static void test_each_driver_call_fails_once(void **state) {
+  (void)state;
+  sweep(true, false);
+}
+static void test_the_driver_fails_from_some_call_on(void **state) {
+  (void)state;
+  sweep(true, true);
+}
+static void test_each_allocation_fails_once(void **state) {
+  (void)state;
+  sweep(false, false);
+}
+static void test_memory_ends_at_some_allocation(void **state) {
+  (void)state;
+  sweep(false, true);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_each_driver_call_fails_once),
+      cmocka_unit_test(test_the_driver_fails_from_some_call_on),
+      cmocka_unit_test(test_each_allocation_fails_once),
+      cmocka_unit_test(test_memory_ends_at_some_allocation),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ * Execs, events and captures with a driver whose every call is seen: what a launch asks of the driver, what an update
+ * that fails half-way leaves, when destroyed events are handed out again.
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include "exec/exec_internal.h"
+#include "fault/fake_driver.h"
+#include "support/rondo_test.h"
+
+static void nothing(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  (void)args;
+}
+
+static rondo_status pass(void *user) {
+  (void)user;
+  return RONDO_OK;
+}
+
+typedef struct rig {
+  rondo_device *device;
+  rondo_stream *stream;
+  rondo_kernel *kernel;
+} rig;
+
+static void set_up(rig *self) {
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "nothing", .cpu = nothing,
+                                        .params = {RONDO_SCALAR(uint32_t)}};
+  self->device = fake_open(NULL);
+  assert_ok(rondo_stream_create(self->device, NULL, &self->stream));
+  assert_ok(rondo_kernel_make(self->device, &self->device->allocator, &options, &self->kernel));
+}
+
+static void tear_down(rig *self) {
+  fake_of(self->device)->fail_at = 0;
+  rondo_kernel_release(self->kernel);
+  assert_ok(rondo_stream_destroy(self->stream));
+  assert_int_equal(fake_close(self->device), 0);
+}
+
+/* A line of `count` kernels with the values first, first + 1, ... */
+static rondo_graph *make_line(rig *self, int count, uint32_t first, rondo_node *nodes) {
+  rondo_graph *graph = NULL;
+  rondo_node node = {0};
+  assert_ok(rondo_graph_create(self->device, NULL, &graph));
+  for (int i = 0; i < count; i++) {
+    const uint32_t value = first + (uint32_t)i;
+    assert_ok(
+        rondo_graph_add_kernel(graph, &node, i > 0, self->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&value), &node));
+    if (nodes != NULL) nodes[i] = node;
+  }
+  return graph;
+}
+
+static void assert_values(const rondo_exec *exec, const uint32_t *expected, size_t count) {
+  const fake_executable *executable = (const fake_executable *)exec->executable;
+  for (size_t i = 0; i < count; i++) assert_int_equal(executable->marks[i], expected[i]);
+}
+
+/* GX-4: a launch without memory or events is one call of the driver. */
+static void test_gx4_a_launch_is_one_call(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  rondo_graph *graph = make_line(&self, 5, 1, NULL);
+  rondo_exec *exec = NULL;
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  const size_t calls = fake_of(self.device)->calls;
+  for (int i = 0; i < 10; i++) assert_ok(rondo_exec_launch(exec, self.stream));
+  assert_int_equal(fake_of(self.device)->calls, calls + 10);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(graph));
+  tear_down(&self);
+}
+
+/* GX-9: on a synchronous device every operation is waited for. */
+static void test_gx9_synchronous_devices_wait(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  rondo_stream *waiting = NULL;
+  self.device->synchronous = true;
+  assert_ok(rondo_stream_create(self.device, NULL, &waiting));
+  const size_t calls = fake_of(self.device)->calls;
+  assert_ok(rondo_host_async(waiting, pass, NULL));
+  assert_int_equal(fake_of(self.device)->calls, calls + 2);
+  fake_of(self.device)->fail_at = calls + 4;
+  assert_fails(rondo_host_async(waiting, pass, NULL), RONDO_OUT_OF_MEMORY);
+  assert_message("rondo_host_async");
+  assert_message("RONDO_SYNC");
+  assert_ok(rondo_stream_destroy(waiting));
+  tear_down(&self);
+}
+
+/* U3: an update that the driver breaks off half-way is taken back. */
+static void test_gx5_a_broken_off_update_is_taken_back(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  const uint32_t before[4] = {10, 11, 12, 13}, after[4] = {20, 21, 22, 23};
+  rondo_graph *old = make_line(&self, 4, 10, NULL), *fresh = make_line(&self, 4, 20, NULL);
+  rondo_exec *exec = NULL;
+  assert_ok(rondo_instantiate(old, NULL, &exec));
+  fake_of(self.device)->fail_at = fake_of(self.device)->calls + 3;
+  assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
+  assert_values(exec, before, 4);
+  assert_ok(rondo_exec_launch(exec, self.stream));
+  assert_ok(rondo_exec_update(exec, fresh, NULL));
+  assert_values(exec, after, 4);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(old));
+  assert_ok(rondo_graph_destroy(fresh));
+  tear_down(&self);
+}
+
+/* When taking back fails too, the exec does not run half of each: it refuses until an update takes effect. */
+static void test_gx5_an_exec_never_runs_half_an_update(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  const uint32_t after[4] = {20, 21, 22, 23};
+  rondo_node nodes[4];
+  rondo_graph *old = make_line(&self, 4, 10, nodes), *fresh = make_line(&self, 4, 20, NULL);
+  rondo_exec *exec = NULL;
+  rondo_exec_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_instantiate(old, NULL, &exec));
+  fake_of(self.device)->fail_at = fake_of(self.device)->calls + 3;
+  fake_of(self.device)->fail_rest = true;
+  assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
+  fake_of(self.device)->fail_at = 0;
+  assert_error(rondo_exec_launch(exec, self.stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
+  assert_ok(rondo_exec_update(exec, fresh, NULL));
+  assert_values(exec, after, 4);
+  assert_ok(rondo_exec_launch(exec, self.stream));
+  assert_ok(rondo_exec_get_info(exec, &info));
+  assert_true(info.launches == 1 && info.updates == 1);
+  const uint32_t value = 77;
+  const rondo_node_params params = {
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = self.kernel, .grid = {1, 0, 0}, .args = (const void *[]){&value}, .arg_count = 1}};
+  assert_ok(rondo_exec_set_params(exec, nodes[2], &params)); /* tags stay those of the first graph */
+  assert_int_equal(((fake_executable *)exec->executable)->marks[2], 77);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(old));
+  assert_ok(rondo_graph_destroy(fresh));
+  tear_down(&self);
+}
+
+/* GX-9: destroyed events are handed out again once they are complete, looked for at the next request. */
+static void test_gx9_events_come_back_when_complete(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  rondo_event *first = NULL, *second = NULL, *third = NULL, *timed = NULL;
+  assert_ok(rondo_event_create(self.device, NULL, &first));
+  fake_of(self.device)->stalled = true;
+  assert_ok(rondo_event_record(first, self.stream));
+  rondo_event_destroy(first);
+  assert_ok(rondo_event_create(self.device, NULL, &second));
+  assert_ptr_not_equal(second, first);
+  assert_int_equal(self.device->events_reused, 0);
+  fake_of(self.device)->stalled = false;
+  assert_ok(rondo_event_create(self.device, &(rondo_event_options){.timing = true}, &timed));
+  assert_ptr_not_equal(timed, first);
+  assert_ok(rondo_event_create(self.device, NULL, &third));
+  assert_ptr_equal(third, first);
+  assert_true(self.device->events_created == 3 && self.device->events_reused == 1);
+  double microseconds;
+  assert_error(rondo_event_elapsed(timed, timed, &microseconds), RONDO_INVALID_STATE, RONDO_REASON_EVENT_NOT_RECORDED);
+  rondo_event_destroy(second);
+  rondo_event_destroy(third);
+  rondo_event_destroy(timed);
+  tear_down(&self);
+}
+
+/* A frontier that was lent may be handed back, also while it grows. */
+static void test_c13_a_lent_frontier_comes_back(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  rondo_graph *graph = NULL;
+  rondo_capture_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_capture_begin(self.stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_host_async(self.stream, pass, NULL));
+  assert_ok(rondo_capture_get_info(self.stream, &info));
+  for (int i = 0; i < 10; i++) {
+    rondo_node node = {0};
+    assert_ok(rondo_graph_add_empty(info.graph, NULL, 0, &node));
+    assert_ok(rondo_capture_set_frontier(self.stream, &node, 1, false));
+    assert_ok(rondo_capture_get_info(self.stream, &info));
+    assert_int_equal(info.frontier_count, i + 2);
+    assert_ok(rondo_capture_set_frontier(self.stream, info.frontier, info.frontier_count, i % 2 == 0));
+    assert_ok(rondo_capture_get_info(self.stream, &info));
+    assert_int_equal(info.frontier_count, i + 2);
+  }
+  assert_ok(rondo_capture_end(self.stream, &graph));
+  assert_ok(rondo_graph_destroy(graph));
+  tear_down(&self);
+}
+
+/* Streams destroyed in a capture leave it invalid, and nothing behind. */
+static void test_streams_destroyed_while_capturing(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  rondo_stream *origin = NULL, *member = NULL;
+  rondo_event *event = NULL;
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_event_create(self.device, NULL, &event));
+  for (int who = 0; who < 2; who++) {
+    assert_ok(rondo_stream_create(self.device, &(rondo_stream_options){.name = "origin"}, &origin));
+    assert_ok(rondo_stream_create(self.device, &(rondo_stream_options){.name = "member"}, &member));
+    assert_ok(rondo_capture_begin(origin, RONDO_CAPTURE_GLOBAL));
+    assert_ok(rondo_host_async(origin, pass, NULL));
+    assert_ok(rondo_event_record(event, origin));
+    assert_ok(rondo_stream_wait_event(member, event));
+    if (who == 0) {
+      assert_ok(rondo_stream_destroy(member));
+      assert_error(rondo_host_async(origin, pass, NULL), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+      assert_message("member");
+      assert_error(rondo_capture_end(origin, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+      assert_ok(rondo_stream_destroy(origin));
+    } else {
+      assert_ok(rondo_stream_destroy(origin));
+      assert_ok(rondo_host_async(member, pass, NULL)); /* out of the capture, it runs */
+      assert_ok(rondo_stream_destroy(member));
+    }
+    assert_int_equal(rondo_capture_count, 0);
+    assert_error(rondo_event_query(event), RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT);
+  }
+  rondo_event_destroy(event);
+  tear_down(&self);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_gx4_a_launch_is_one_call),
+      cmocka_unit_test(test_gx9_synchronous_devices_wait),
+      cmocka_unit_test(test_gx5_a_broken_off_update_is_taken_back),
+      cmocka_unit_test(test_gx5_an_exec_never_runs_half_an_update),
+      cmocka_unit_test(test_gx9_events_come_back_when_complete),
+      cmocka_unit_test(test_c13_a_lent_frontier_comes_back),
+      cmocka_unit_test(test_streams_destroyed_while_capturing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

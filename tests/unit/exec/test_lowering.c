@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ * Lowering: nested graphs become one list in topological order with the same reachability, joins keep the number of
+ * edges small, and tags lead from the user's nodes to their places.
+ */
+#define _GNU_SOURCE
+#include "exec/lowering.h"
+
+#include <rondo/rondo.h>
+
+#include "exec/exec_internal.h"
+#include "fault/fake_driver.h"
+#include "support/rondo_test.h"
+
+static rondo_graph *make_graph(rondo_device *device) {
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_graph_create(device, NULL, &graph));
+  return graph;
+}
+
+static rondo_node add_empty(rondo_graph *graph, const rondo_node *before, size_t count) {
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_empty(graph, before, count, &node));
+  return node;
+}
+
+static rondo_node add_child(rondo_graph *graph, const rondo_node *before, size_t count, rondo_graph *child,
+                            rondo_graph **out_own) {
+  rondo_node node = {0};
+  rondo_node_params params;
+  assert_ok(rondo_graph_add_child(graph, before, count, child, &node));
+  assert_ok(rondo_graph_get_params(graph, node, &params));
+  if (out_own != NULL) *out_own = params.as.child;
+  return node;
+}
+
+static bool reaches(const rondo_lowering *lowering, uint32_t from, uint32_t to) {
+  if (from == to) return true;
+  for (uint32_t i = lowering->successor_start[from]; i < lowering->successor_start[from + 1]; i++)
+    if (lowering->successors[i] <= to && reaches(lowering, lowering->successors[i], to)) return true;
+  return false;
+}
+
+static void check_topological(const rondo_lowering *lowering) {
+  for (uint32_t i = 0; i < lowering->nodes.count; i++)
+    for (uint32_t k = lowering->successor_start[i]; k < lowering->successor_start[i + 1]; k++) {
+      assert_true(lowering->successors[k] > i);
+      assert_true(k == lowering->successor_start[i] || lowering->successors[k - 1] < lowering->successors[k]);
+    }
+}
+
+/* head -> child {a, b -> c} -> tail, and an empty child beside. */
+static void test_children_stand_where_their_node_stood(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *inner = make_graph(device), *nothing = make_graph(device), *outer = make_graph(device), *own = NULL;
+  const rondo_node a = add_empty(inner, NULL, 0), b = add_empty(inner, NULL, 0), c = add_empty(inner, &b, 1);
+  const rondo_node head = add_empty(outer, NULL, 0);
+  const rondo_node child = add_child(outer, &head, 1, inner, &own), hole = add_child(outer, &head, 1, nothing, NULL);
+  const rondo_node both[2] = {child, hole};
+  const rondo_node tail = add_empty(outer, both, 2), apart = add_empty(outer, NULL, 0);
+  rondo_exec_draft draft;
+  assert_ok(rondo_exec_draft_make("test", outer, &draft));
+  const rondo_lowering *lowering = &draft.lowering;
+  check_topological(lowering);
+  const uint32_t head_at = rondo_lowering_find(lowering, head), tail_at = rondo_lowering_find(lowering, tail);
+  const uint32_t apart_at = rondo_lowering_find(lowering, apart);
+  assert_int_equal(rondo_lowering_find(lowering, child), RONDO_PLACE_CHILD);
+  assert_int_equal(rondo_lowering_find(lowering, a), RONDO_PLACE_NONE); /* the graph that was copied in */
+  const rondo_node inside[3] = {{own->serial * (UINT64_C(1) << 32) + rondo_node_number(a)},
+                                {own->serial * (UINT64_C(1) << 32) + rondo_node_number(b)},
+                                {own->serial * (UINT64_C(1) << 32) + rondo_node_number(c)}};
+  uint32_t at[3];
+  for (int i = 0; i < 3; i++) {
+    at[i] = rondo_lowering_find(lowering, inside[i]);
+    assert_true(at[i] < lowering->nodes.count);
+    assert_true(lowering->origins.items[at[i]].tag.id == inside[i].id);
+    assert_true(reaches(lowering, head_at, at[i]) && reaches(lowering, at[i], tail_at));
+    assert_false(reaches(lowering, apart_at, at[i]));
+  }
+  assert_true(reaches(lowering, at[1], at[2]));
+  assert_false(reaches(lowering, at[0], at[2]) || reaches(lowering, at[0], at[1]));
+  assert_int_equal(lowering->join_count, 1); /* the empty child */
+  rondo_exec_draft_free(&draft);
+  assert_ok(rondo_graph_destroy(inner));
+  assert_ok(rondo_graph_destroy(nothing));
+  assert_ok(rondo_graph_destroy(outer));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* n sinks of one child before n roots of another: n + n edges and a join, not n * n. */
+static void test_wide_children_meet_in_a_join(void **state) {
+  (void)state;
+  enum { WIDE = 300 };
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *wide = make_graph(device), *outer = make_graph(device);
+  for (int i = 0; i < WIDE; i++) add_empty(wide, NULL, 0);
+  const rondo_node first = add_child(outer, NULL, 0, wide, NULL);
+  const rondo_node second = add_child(outer, &first, 1, wide, NULL);
+  const rondo_node third = add_child(outer, &first, 1, wide, NULL);
+  const rondo_node ends[2] = {second, third};
+  add_empty(outer, ends, 2);
+  rondo_exec_draft draft;
+  assert_ok(rondo_exec_draft_make("test", outer, &draft));
+  check_topological(&draft.lowering);
+  assert_true(draft.lowering.edge_count <= 6 * WIDE);
+  assert_int_equal(draft.lowering.nodes.count - draft.lowering.join_count, 3 * WIDE + 1);
+  for (uint32_t i = 0; i < draft.lowering.nodes.count - 1; i++)
+    assert_true(reaches(&draft.lowering, i, (uint32_t)draft.lowering.nodes.count - 1));
+  rondo_exec_draft_free(&draft);
+  assert_ok(rondo_graph_destroy(wide));
+  assert_ok(rondo_graph_destroy(outer));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* Random nested graphs: reachability between places is that of the graphs. */
+typedef struct flat {
+  rondo_node tags[400];
+  bool before[400][400];
+  size_t count;
+} flat;
+
+/* Adds `size` random nodes to a graph; plain nodes are noted in `all`, with what comes before them. `entry` marks what
+ * comes before the whole graph; `out_all` receives what a node behind the graph comes after. */
+static void fill_random(rondo_device *device, rondo_graph *graph, int depth, uint64_t *random, flat *all,
+                        const bool *entry, bool *out_all) {
+  enum { SIZE = 6 };
+  bool after[SIZE][400] = {{false}};
+  rondo_node nodes[SIZE];
+  for (int i = 0; i < SIZE; i++) {
+    rondo_node before[SIZE];
+    size_t count = 0;
+    bool own[400] = {false};
+    memcpy(own, entry, sizeof own);
+    for (int k = 0; k < i; k++) {
+      if (test_random_below(random, 3) != 0) continue;
+      before[count++] = nodes[k];
+      for (int j = 0; j < 400; j++) own[j] = own[j] || after[k][j];
+    }
+    if (depth > 0 && test_random_below(random, 3) == 0) {
+      rondo_graph *empty = make_graph(device), *child = NULL;
+      nodes[i] = add_child(graph, before, count, empty, &child);
+      assert_ok(rondo_graph_destroy(empty));
+      if (test_random_below(random, 4) != 0) fill_random(device, child, depth - 1, random, all, own, after[i]);
+      for (int j = 0; j < 400; j++) after[i][j] = after[i][j] || own[j];
+    } else {
+      nodes[i] = add_empty(graph, before, count);
+      const size_t at = all->count++;
+      all->tags[at] = nodes[i];
+      memcpy(all->before[at], own, sizeof own);
+      memcpy(after[i], own, sizeof own);
+      after[i][at] = true;
+    }
+    for (int j = 0; j < 400; j++) out_all[j] = out_all[j] || after[i][j];
+  }
+}
+
+static void test_random_nesting(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  flat *all = malloc(sizeof *all);
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    uint64_t random = seed;
+    const bool entry[400] = {false};
+    bool end[400] = {false};
+    rondo_graph *graph = make_graph(device);
+    memset(all, 0, sizeof *all);
+    fill_random(device, graph, 3, &random, all, entry, end);
+    rondo_exec_draft draft;
+    assert_ok(rondo_exec_draft_make("test", graph, &draft));
+    check_topological(&draft.lowering);
+    assert_int_equal(draft.lowering.nodes.count - draft.lowering.join_count, all->count);
+    for (size_t i = 0; i < all->count; i++)
+      for (size_t k = 0; k < i; k++) {
+        const uint32_t from = rondo_lowering_find(&draft.lowering, all->tags[k]);
+        const uint32_t to = rondo_lowering_find(&draft.lowering, all->tags[i]);
+        assert_int_equal(from < to && reaches(&draft.lowering, from, to), all->before[i][k]);
+      }
+    rondo_exec_draft_free(&draft);
+    assert_ok(rondo_graph_destroy(graph));
+  }
+  free(all);
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* A cycle inside a child is found by instantiating (B6). */
+static void test_a_cycle_in_a_child(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *inner = make_graph(device), *outer = make_graph(device), *own = NULL;
+  const rondo_node a = add_empty(inner, NULL, 0), b = add_empty(inner, &a, 1);
+  (void)b;
+  add_child(outer, NULL, 0, inner, &own);
+  rondo_node nodes[2];
+  size_t count = 2;
+  assert_ok(rondo_graph_nodes(own, nodes, &count));
+  assert_ok(rondo_graph_add_edges(own, &nodes[1], &nodes[0], 1));
+  rondo_exec *exec = (rondo_exec *)(void *)device;
+  assert_error(rondo_instantiate(outer, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_CYCLE);
+  assert_null(exec);
+  assert_ok(rondo_graph_remove_edges(own, &nodes[1], &nodes[0], 1));
+  assert_ok(rondo_instantiate(outer, NULL, &exec));
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(inner));
+  assert_ok(rondo_graph_destroy(outer));
+  assert_int_equal(fake_close(device), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_children_stand_where_their_node_stood),
+      cmocka_unit_test(test_wide_children_meet_in_a_join),
+      cmocka_unit_test(test_random_nesting),
+      cmocka_unit_test(test_a_cycle_in_a_child),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ * The pool of blocks from inside: who gets freed memory when, how blocks are cut and grow together, which chunks go
+ * back, and random use against a model (GM-19).
+ */
+#define _GNU_SOURCE
+#include "memory/block_pool.h"
+
+#include "fault/fake_driver.h"
+#include "support/rondo_test.h"
+
+typedef struct fixture {
+  rondo_device *device;
+  rondo_allocator allocator;
+  rondo_queue *queues[2];
+  rondo_pool pool;
+} fixture;
+
+static fixture *make(rondo_allocation_kind kind) {
+  fixture *self = calloc(1, sizeof *self);
+  self->device = fake_open(NULL);
+  self->allocator = self->device->allocator;
+  for (int i = 0; i < 2; i++) assert_ok(self->device->ops->queue_create(self->device, "", &self->queues[i]));
+  rondo_pool_init(&self->pool, self->device, &self->allocator, FAKE_PAGE, kind);
+  return self;
+}
+
+static void destroy(fixture *self) {
+  fake_of(self->device)->stalled = false;
+  rondo_pool_deinit(&self->pool);
+  for (int i = 0; i < 2; i++) assert_ok(self->queues[i]->ops->destroy(self->queues[i]));
+  assert_int_equal(fake_close(self->device), 0);
+  free(self);
+}
+
+static rondo_block *take(fixture *self, int queue, size_t bytes) {
+  size_t rounded;
+  assert_true(rondo_pool_round(bytes, &rounded));
+  rondo_block *block = rondo_pool_take(&self->pool, queue < 0 ? NULL : self->queues[queue], rounded);
+  if (block != NULL) return block;
+  rondo_chunk *chunk;
+  assert_ok(rondo_chunk_create(&self->pool, rounded, &chunk));
+  return rondo_pool_adopt(&self->pool, chunk, rounded);
+}
+
+static void give(fixture *self, rondo_block *block, int queue) {
+  rondo_fence *fence = NULL;
+  if (queue >= 0) {
+    fence = rondo_pool_spare_fence(&self->pool);
+    if (fence == NULL) assert_ok(rondo_fence_create(&self->pool, &fence));
+    assert_ok(self->queues[queue]->ops->record(self->queues[queue], fence->event));
+    fence->queue = self->queues[queue];
+  }
+  rondo_pool_give(block, fence);
+  rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
+}
+
+/* GM-19: memory freed on a stream serves that stream at once, another one when the free is done. */
+static void test_gm19_who_gets_freed_memory(void **state) {
+  (void)state;
+  fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
+  fake_of(self->device)->stalled = true;
+  rondo_block *first = take(self, 0, 1 << 20);
+  char *address = first->allocation.address;
+  give(self, first, 0);
+  rondo_block *other = take(self, 1, 1 << 20);
+  assert_ptr_not_equal(other->allocation.address, address);
+  rondo_block *same = take(self, 0, 1 << 20);
+  assert_ptr_equal(same->allocation.address, address);
+  give(self, same, 0);
+  fake_of(self->device)->stalled = false;
+  rondo_pool_sweep(&self->pool);
+  rondo_block *later = take(self, 1, 1 << 20);
+  assert_ptr_equal(later->allocation.address, address);
+  give(self, later, -1);
+  give(self, other, -1);
+  assert_int_equal(self->pool.reserved, 2 << 20);
+  destroy(self);
+}
+
+/* A pending block that is cut keeps its fence for the rest. */
+static void test_cutting_a_pending_block(void **state) {
+  (void)state;
+  fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
+  fake_of(self->device)->stalled = true;
+  rondo_block *whole = take(self, 0, 2 << 20);
+  char *address = whole->allocation.address;
+  give(self, whole, 0);
+  rondo_block *part = take(self, 0, 1000);
+  assert_ptr_equal(part->allocation.address, address);
+  assert_int_equal(part->bytes, 1024);
+  rondo_block *foreign = take(self, 1, 1000);
+  assert_true(foreign->allocation.address < address || foreign->allocation.address >= address + (2 << 20));
+  rondo_block *rest = take(self, 0, (2 << 20) - 1024);
+  assert_ptr_equal(rest->allocation.address, address + 1024);
+  give(self, part, 0);
+  give(self, rest, 0);
+  give(self, foreign, -1);
+  destroy(self);
+}
+
+/* Free neighbours are one block again, whatever the order they were freed in. */
+static void test_neighbours_grow_together(void **state) {
+  (void)state;
+  fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
+  for (int order = 0; order < 6; order++) {
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    rondo_block *blocks[3];
+    for (int i = 0; i < 3; i++) blocks[i] = take(self, 0, 600 << 10);
+    for (int i = 0; i < 3; i++) give(self, blocks[orders[order][i]], -1);
+    rondo_block *all = take(self, 0, 2 << 20);
+    assert_int_equal(self->pool.reserved, 2 << 20);
+    give(self, all, -1);
+  }
+  destroy(self);
+}
+
+/* Memory of rondo_malloc goes back to the system with its free; one shared chunk is kept. */
+static void test_immediate_chunks_go_back(void **state) {
+  (void)state;
+  fixture *self = make(RONDO_ALLOCATION_IMMEDIATE);
+  rondo_block *large = take(self, -1, (512 << 10) + 1), *small = take(self, -1, 1);
+  assert_true(large->chunk->dedicated && !small->chunk->dedicated);
+  assert_int_equal(large->bytes, (512 << 10) + FAKE_PAGE);
+  give(self, large, -1);
+  assert_int_equal(self->pool.reserved, 2 << 20);
+  rondo_block *filling[6];
+  for (int i = 0; i < 6; i++) filling[i] = take(self, -1, 512 << 10);
+  assert_int_equal(self->pool.reserved, 4 << 20);
+  for (int i = 0; i < 6; i++) give(self, filling[i], -1);
+  give(self, small, -1);
+  assert_int_equal(self->pool.reserved, 2 << 20);
+  assert_int_equal(fake_of(self->device)->physicals, 1);
+  destroy(self);
+}
+
+/* GM-19: trimming keeps what is asked for, and what is in use. */
+static void test_gm19_trim_keeps_what_is_asked(void **state) {
+  (void)state;
+  fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
+  rondo_block *blocks[4];
+  for (int i = 0; i < 4; i++) blocks[i] = take(self, 0, 2 << 20);
+  for (int i = 0; i < 3; i++) give(self, blocks[i], 0);
+  rondo_pool_sweep(&self->pool);
+  rondo_pool_trim_idle(&self->pool, 5 << 20);
+  rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
+  assert_int_equal(self->pool.reserved, 6 << 20);
+  rondo_pool_trim_idle(&self->pool, 0);
+  rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
+  assert_int_equal(self->pool.reserved, 2 << 20);
+  assert_int_equal(self->pool.reserved_high, 8 << 20);
+  give(self, blocks[3], -1);
+  destroy(self);
+}
+
+/* Random use: live blocks never overlap, and the figures are those of a count. */
+static void test_random_use(void **state) {
+  (void)state;
+  enum { MOST = 300, STEPS = 20000 };
+  fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
+  rondo_block *live[MOST];
+  size_t count = 0;
+  uint64_t random = 7, used = 0;
+  for (int step = 0; step < STEPS; step++) {
+    fake_of(self->device)->stalled = test_random_below(&random, 4) != 0;
+    const int queue = (int)test_random_below(&random, 2);
+    if (count < MOST && (count == 0 || test_random_below(&random, 2) == 0)) {
+      rondo_block *block = take(self, queue, 1 + test_random_below(&random, 200000));
+      memset(block->allocation.address, (int)count, 1);
+      for (size_t i = 0; i < count; i++)
+        assert_true(block->allocation.address >= live[i]->allocation.address + live[i]->bytes ||
+                    live[i]->allocation.address >= block->allocation.address + block->bytes);
+      used += block->bytes;
+      live[count++] = block;
+    } else {
+      const size_t at = test_random_below(&random, (uint32_t)count);
+      used -= live[at]->bytes;
+      give(self, live[at], test_random_below(&random, 3) == 0 ? -1 : queue);
+      live[at] = live[--count];
+    }
+    assert_int_equal(self->pool.used, used);
+    assert_int_equal(self->pool.live, count);
+  }
+  fake_of(self->device)->stalled = false;
+  while (count > 0) give(self, live[--count], -1);
+  rondo_pool_sweep(&self->pool);
+  rondo_pool_trim_idle(&self->pool, 0);
+  rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
+  assert_int_equal(self->pool.reserved, 0);
+  destroy(self);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_gm19_who_gets_freed_memory),    cmocka_unit_test(test_cutting_a_pending_block),
+      cmocka_unit_test(test_neighbours_grow_together),      cmocka_unit_test(test_immediate_chunks_go_back),
+      cmocka_unit_test(test_gm19_trim_keeps_what_is_asked), cmocka_unit_test(test_random_use),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

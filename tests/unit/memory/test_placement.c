@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ * Addresses of alloc nodes: best fit among what is free before the node, never anything else (GM-2, GM-11), and what
+ * may be removed afterwards. Random graphs are compared with reachability found by brute force.
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include "fault/fake_driver.h"
+#include "memory/address_space.h"
+#include "support/rondo_test.h"
+
+#define KIB ((size_t)1024)
+
+static rondo_graph *make_graph(rondo_device *device) {
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_graph_create(device, NULL, &graph));
+  return graph;
+}
+
+static rondo_node add_alloc(rondo_graph *graph, const rondo_node *before, size_t count, size_t bytes, char **out) {
+  rondo_node node = {0};
+  void *address = NULL;
+  assert_ok(rondo_graph_add_alloc(graph, before, count, bytes, NULL, &address, &node));
+  *out = address;
+  return node;
+}
+
+static rondo_node add_free(rondo_graph *graph, rondo_node before, void *address) {
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_free(graph, &before, 1, address, &node));
+  return node;
+}
+
+/* GM-11: behind a free its bytes are used again, beside it they are not. */
+static void test_gm11_reuse_follows_the_order(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *graph = make_graph(device);
+  char *first, *behind, *beside;
+  const rondo_node a = add_alloc(graph, NULL, 0, 64 * KIB, &first);
+  const rondo_node freed = add_free(graph, a, first);
+  add_alloc(graph, &freed, 1, 64 * KIB, &behind);
+  add_alloc(graph, &a, 1, 64 * KIB, &beside);
+  assert_ptr_equal(behind, first);
+  assert_true(beside >= first + 64 * KIB || beside + 64 * KIB <= first);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* The smallest gap that fits is taken, and gaps next to each other are one. */
+static void test_gm11_best_fit(void **state) {
+  (void)state;
+  static const size_t sizes[] = {8, 1, 3, 1, 2, 1, 4, 4, 1};
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *graph = make_graph(device);
+  char *addresses[9], *address;
+  rondo_node last = {0};
+  for (int i = 0; i < 9; i++) last = add_alloc(graph, &last, i > 0, sizes[i] * KIB, &addresses[i]);
+  for (int i = 0; i < 8; i += 2) last = add_free(graph, last, addresses[i]);
+  last = add_free(graph, last, addresses[7]);
+  rondo_node node = add_alloc(graph, &last, 1, 2 * KIB, &address);
+  assert_ptr_equal(address, addresses[4]);
+  node = add_alloc(graph, &node, 1, 3 * KIB - 100, &address);
+  assert_ptr_equal(address, addresses[2]);
+  node = add_alloc(graph, &node, 1, 8 * KIB, &address);
+  assert_true(address == addresses[0] || address == addresses[6]);
+  node = add_alloc(graph, &node, 1, 8 * KIB, &address);
+  assert_true(address == addresses[0] || address == addresses[6]);
+  add_alloc(graph, &node, 1, 1 * KIB, &address);
+  assert_true(address >= addresses[8] + KIB);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* Removing what a reuse relies on is refused, naming the two nodes; with another path it is not. */
+static void test_removal_keeps_the_order(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *graph = make_graph(device);
+  char *first, *second;
+  const rondo_node a = add_alloc(graph, NULL, 0, 4 * KIB, &first);
+  const rondo_node freed = add_free(graph, a, first);
+  rondo_node between = {0};
+  assert_ok(rondo_graph_add_empty(graph, &freed, 1, &between));
+  const rondo_node b = add_alloc(graph, &between, 1, 4 * KIB, &second);
+  assert_ptr_equal(first, second);
+  assert_error(rondo_graph_remove_edges(graph, &between, &b, 1), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
+  assert_message("1 -> 3");
+  assert_error(rondo_graph_remove(graph, between), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
+  assert_error(rondo_graph_remove(graph, freed), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
+  assert_ok(rondo_graph_add_edges(graph, &freed, &b, 1));
+  assert_ok(rondo_graph_remove(graph, between));
+  assert_error(rondo_graph_remove_edges(graph, &freed, &b, 1), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
+  assert_ok(rondo_graph_remove(graph, b));
+  assert_ok(rondo_graph_remove(graph, freed));
+  assert_ok(rondo_graph_remove(graph, a));
+  assert_int_equal(rondo_address_space_of(graph)->allocations.count, 0);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* A clone shares the addresses of what both have, and gets others for what it adds. */
+static void test_clones_add_beside_each_other(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *graph = make_graph(device), *clone = NULL;
+  char *common, *own, *cloned;
+  const rondo_node a = add_alloc(graph, NULL, 0, 4 * KIB, &common);
+  rondo_node copy = {0};
+  assert_ok(rondo_graph_clone(graph, &clone));
+  assert_ok(rondo_graph_find_in_clone(clone, a, &copy));
+  add_alloc(graph, &a, 1, 4 * KIB, &own);
+  add_alloc(clone, &copy, 1, 4 * KIB, &cloned);
+  assert_true(own != common && cloned != common && own != cloned);
+  assert_ok(rondo_graph_destroy(graph));
+  char *more;
+  add_alloc(clone, &copy, 1, 4 * KIB, &more);
+  assert_true(more != own && more != cloned);
+  assert_ok(rondo_graph_destroy(clone));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* The 64 GiB of a space end with a reason; the graph goes on. */
+static void test_the_space_ends(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *graph = make_graph(device);
+  char *address;
+  void *none = &address;
+  rondo_node node = add_alloc(graph, NULL, 0, 4 * KIB, &address);
+  const size_t reserved = rondo_address_space_of(graph)->reserved;
+  assert_error(rondo_graph_add_alloc(graph, &node, 1, reserved, "large", &none, &node), RONDO_OUT_OF_MEMORY,
+               RONDO_REASON_ADDRESS_SPACE);
+  assert_null(none);
+  size_t count = 0;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  assert_int_equal(count, 1);
+  add_alloc(graph, NULL, 0, 4 * KIB, &address);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* A device without graph memory says so at every memory node (GM-1). */
+static void test_gm1_without_graph_memory(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  fake_of(device)->no_graph_memory = true;
+  rondo_graph *graph = make_graph(device);
+  rondo_stream *stream = NULL;
+  rondo_node node = {0};
+  void *address = NULL;
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  assert_fails(rondo_graph_add_alloc(graph, NULL, 0, 16, NULL, &address, &node), RONDO_UNSUPPORTED);
+  assert_message("fake");
+  assert_fails(rondo_graph_add_free(graph, NULL, 0, &node, &node), RONDO_UNSUPPORTED);
+  assert_fails(rondo_malloc_async(stream, 16, NULL, &address), RONDO_UNSUPPORTED);
+  assert_ok(rondo_malloc(device, 16, NULL, &address));
+  assert_ok(rondo_free(device, address));
+  assert_ok(rondo_stream_destroy(stream));
+  assert_ok(rondo_graph_destroy(graph));
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* Random graphs ---------------------------------------------------------------------------------------------------- */
+
+enum { NODES = 120 };
+
+typedef struct random_graph {
+  rondo_graph *graph;
+  rondo_node nodes[NODES];
+  bool before[NODES][NODES]; /* before[i][k]: node k comes before node i */
+  char *address[NODES];      /* alloc nodes */
+  size_t bytes[NODES];
+  int freed_by[NODES]; /* -1: not yet */
+  bool is_alloc[NODES];
+} random_graph;
+
+static size_t pick_dependencies(random_graph *self, int at, uint64_t *random, rondo_node *out) {
+  size_t count = 0;
+  for (int i = at > 12 ? at - 12 : 0; i < at; i++) {
+    if (test_random_below(random, 5) != 0) continue;
+    out[count++] = self->nodes[i];
+    self->before[at][i] = true;
+    for (int k = 0; k < i; k++) self->before[at][k] = self->before[at][k] || self->before[i][k];
+  }
+  return count;
+}
+
+/* An alloc node before `at` that is not freed; -1 when there is none. */
+static int pick_unfreed(const random_graph *self, int at) {
+  for (int i = 0; i < at; i++)
+    if (self->is_alloc[i] && self->freed_by[i] < 0 && self->before[at][i]) return i;
+  return -1;
+}
+
+static void check_overlaps(const random_graph *self, int at) {
+  for (int i = 0; i < at; i++) {
+    if (!self->is_alloc[i]) continue;
+    const bool apart = self->address[i] + self->bytes[i] <= self->address[at] ||
+                       self->address[at] + self->bytes[at] <= self->address[i];
+    assert_true(apart || (self->freed_by[i] >= 0 && self->before[at][self->freed_by[i]]));
+  }
+}
+
+static void add_random_node(random_graph *self, int at, uint64_t *random) {
+  rondo_node dependencies[NODES];
+  const size_t count = pick_dependencies(self, at, random, dependencies);
+  const uint32_t what = test_random_below(random, 5);
+  const int unfreed = pick_unfreed(self, at);
+  if (what < 2) {
+    self->is_alloc[at] = true;
+    self->bytes[at] = 1 + test_random_below(random, 20000);
+    self->nodes[at] = add_alloc(self->graph, dependencies, count, self->bytes[at], &self->address[at]);
+    check_overlaps(self, at);
+  } else if (what < 4 && unfreed >= 0) {
+    assert_ok(rondo_graph_add_free(self->graph, dependencies, count, self->address[unfreed], &self->nodes[at]));
+    self->freed_by[unfreed] = at;
+  } else {
+    assert_ok(rondo_graph_add_empty(self->graph, dependencies, count, &self->nodes[at]));
+  }
+}
+
+/* GM-9, GM-11: bytes are given out again only behind the free, in any graph; and the graph can be instantiated. */
+static void test_gm11_random_graphs(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  random_graph *self = malloc(sizeof *self);
+  size_t reused = 0;
+  for (uint64_t seed = 1; seed <= 60; seed++) {
+    uint64_t random = seed;
+    memset(self, 0, sizeof *self);
+    self->graph = make_graph(device);
+    for (int i = 0; i < NODES; i++) self->freed_by[i] = -1;
+    for (int i = 0; i < NODES; i++) {
+      add_random_node(self, i, &random);
+      for (int k = 0; k < i && self->is_alloc[i]; k++) reused += self->address[k] == self->address[i];
+    }
+    rondo_exec *exec = NULL;
+    assert_ok(rondo_instantiate(self->graph, NULL, &exec));
+    rondo_exec_destroy(exec);
+    assert_ok(rondo_graph_destroy(self->graph));
+  }
+  assert_true(reused > 100);
+  free(self);
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* Edges that are removed, and removed nodes, leave every reuse ordered. */
+static bool reaches(const rondo_graph *graph, uint32_t from, uint32_t to, bool *seen) {
+  if (from == to) return true;
+  if (seen[from]) return false;
+  seen[from] = true;
+  const rondo_slots *after = &rondo_graph_at(graph, from)->dependents;
+  for (size_t i = 0; i < after->count; i++)
+    if (reaches(graph, after->items[i], to, seen)) return true;
+  return false;
+}
+
+static void check_reuse(const random_graph *self) {
+  for (int i = 0; i < NODES; i++)
+    for (int k = 0; k < i; k++) {
+      if (!self->is_alloc[i] || !self->is_alloc[k] || self->freed_by[k] < 0) continue;
+      if (!self->graph->nodes.items[i].live || !self->graph->nodes.items[k].live) continue;
+      if (self->address[k] + self->bytes[k] <= self->address[i] ||
+          self->address[i] + self->bytes[i] <= self->address[k])
+        continue;
+      bool seen[NODES] = {false};
+      assert_true(self->graph->nodes.items[self->freed_by[k]].live);
+      assert_true(reaches(self->graph, (uint32_t)self->freed_by[k], (uint32_t)i, seen));
+    }
+}
+
+static void test_random_removals(void **state) {
+  (void)state;
+  rondo_device *device = fake_open(NULL);
+  random_graph *self = malloc(sizeof *self);
+  size_t refused = 0, removed = 0;
+  for (uint64_t seed = 1; seed <= 12; seed++) {
+    uint64_t random = seed;
+    memset(self, 0, sizeof *self);
+    self->graph = make_graph(device);
+    for (int i = 0; i < NODES; i++) self->freed_by[i] = -1;
+    for (int i = 0; i < NODES; i++) add_random_node(self, i, &random);
+    for (int step = 0; step < 100; step++) {
+      rondo_node from[1000], to[1000];
+      size_t count = 1000;
+      assert_ok(rondo_graph_edges(self->graph, from, to, &count));
+      if (count == 0) break;
+      const size_t at = test_random_below(&random, (uint32_t)count);
+      const bool edge = test_random_below(&random, 2) == 0;
+      const rondo_status status = edge ? rondo_graph_remove_edges(self->graph, &from[at], &to[at], 1)
+                                       : rondo_graph_remove(self->graph, from[at]);
+      if (status != RONDO_OK) assert_int_equal(rondo_last_error()->reason, RONDO_REASON_EDGE_IN_USE);
+      refused += status != RONDO_OK;
+      removed += status == RONDO_OK;
+      check_reuse(self);
+    }
+    assert_ok(rondo_graph_destroy(self->graph));
+  }
+  assert_true(refused > 20 && removed > 100);
+  free(self);
+  assert_int_equal(fake_close(device), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_gm11_reuse_follows_the_order),
+      cmocka_unit_test(test_gm11_best_fit),
+      cmocka_unit_test(test_removal_keeps_the_order),
+      cmocka_unit_test(test_clones_add_beside_each_other),
+      cmocka_unit_test(test_the_space_ends),
+      cmocka_unit_test(test_gm1_without_graph_memory),
+      cmocka_unit_test(test_gm11_random_graphs),
+      cmocka_unit_test(test_random_removals),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
