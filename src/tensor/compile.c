@@ -51,8 +51,8 @@ static rondo_status allocate_memory(const compiler *c) {
   RONDO_TRY(allocate_block(c, layout->persistent_bytes, "states", &compiled->persistent));
   RONDO_TRY(allocate_block(c, layout->arena_bytes, "arena", &compiled->arena));
   RONDO_TRY(rondo_staging_init(&compiled->staging, compiled->device, input_bytes(c->program)));
-  return rondo_index_checks_init(&compiled->checks, &compiled->allocator, compiled->persistent + layout->check_offset,
-                                 layout->check_count);
+  unsigned char *cells = layout->check_count == 0 ? NULL : compiled->persistent + layout->check_offset;
+  return rondo_index_checks_init(&compiled->checks, &compiled->allocator, cells, layout->check_count);
 }
 
 static rondo_status fill(const compiler *c, void *address, size_t bytes, uint32_t value) {

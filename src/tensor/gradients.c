@@ -139,7 +139,7 @@ static rondo_status resolve_asked(const rondo_program *program, const rondo_valu
 
 static rondo_status add_gradients(rondo_program *program, uint32_t loss, const rondo_value *values, size_t count,
                                   uint32_t *asked, rondo_value *out_gradients) {
-  uint32_t *gradients = asked + count;
+  uint32_t *gradients = count == 0 ? NULL : asked + count;
   RONDO_TRY(resolve_asked(program, values, count, asked));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = rondo_program_differentiate(program, loss, asked, count, gradients);

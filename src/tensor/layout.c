@@ -51,7 +51,7 @@ static void append_order(const rondo_program *program, const bool *runs, bool up
 
 /* needed has an entry a value, and behind them one an operation. */
 static rondo_status order_operations(const rondo_program *program, bool *needed, rondo_layout *layout) {
-  bool *runs = needed + layout->values;
+  bool *runs = needed == NULL ? NULL : needed + layout->values; /* NULL: nothing is in the program */
   mark_needed(program, needed, runs);
   append_order(program, runs, false, layout);
   const size_t computing = layout->order_count;
