@@ -7,7 +7,7 @@
 #   make check   format, layers, headers, exported symbols, sanitizers
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #
-# Further: build, fuzz, coverage, tidy, format, requirements (installs the packages of every target), clean.
+# Further: build, fuzz, coverage, tidy, format, setup (installs the packages of every target), clean.
 # Variables: TEXT (what `make demo` learns), JOBS, SETUP (SETUP=true installs no package).
 
 SETUP ?= scripts/setup
@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 TEXT ?= /usr/share/common-licenses/GPL-3
 MODEL := build/demo.safetensors
 
-.PHONY: demo build test bench install check check-source asan tsan fuzz coverage tidy format requirements clean
+.PHONY: demo build test bench install check check-source asan tsan fuzz coverage tidy format setup clean
 .NOTPARALLEL:
 
 demo:
@@ -75,7 +75,7 @@ format:
 	@$(SETUP) check
 	scripts/check-format --fix
 
-requirements:
+setup:
 	@$(SETUP) build check bench coverage
 
 clean:

@@ -268,15 +268,11 @@ static inline void bench_sample(const bench_engine *engine, bench_samples *sampl
   samples->total[samples->count++] = (end - start) / batch;
 }
 
-/* Twice, because some engines start threads at their first work, which are placed in between. */
 static inline void bench_warm_up(const bench_engine *engine, uint64_t budget_ns) {
-  for (int turn = 0; turn < 2; turn++) {
-    const uint64_t end = bench_now_ns() + budget_ns / 10;
-    for (int i = 0; i < 3 || bench_now_ns() < end; i++) {
-      engine->launch(engine->self);
-      engine->wait(engine->self);
-    }
-    bench_place_threads();
+  const uint64_t end = bench_now_ns() + budget_ns / 5;
+  for (int i = 0; i < 3 || bench_now_ns() < end; i++) {
+    engine->launch(engine->self);
+    engine->wait(engine->self);
   }
 }
 
@@ -336,11 +332,13 @@ static inline void bench_measure_span(const bench_engine *engine, bench_graph *g
   free(*bench_span_stamps());
 }
 
-/* Verifies the engine, then measures every body that is asked for. */
+/* Verifies the engine, then measures every body that is asked for. Threads are placed in between, because some engines
+ * start theirs at the first work. */
 static inline void bench_measure(const bench_engine *engine, bench_graph *graph) {
   bench_engine single = *engine;
   single.batch = 1;
   bench_verify(engine, graph);
+  bench_place_threads();
   if (graph->count == 1) {
     bench_measure_body(&single, graph, "block", bench_block);
     return;

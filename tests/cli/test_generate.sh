@@ -59,3 +59,10 @@ lie '"vocabulary":"20' '"vocabulary":"zz' 'the vocabulary in its metadata'
 lie '"vocabulary":"2061' '"vocabulary":"6120' 'the vocabulary in its metadata'
 lie '"opening":"..' '"opening":"00' 'the opening in its metadata'
 lie '"output.bias"' '"output.bios"' "there is no tensor 'output.bias'"
+lie '"F32"' '"I32"' "tensor '[a-z.]*' has type i32, not f32"
+
+# A safetensors file of something else, and weights that are no numbers.
+printf '\x02\0\0\0\0\0\0\0{}' >foreign
+fails 1 "foreign: is no model of rondo train: its metadata have no 'format'" generate foreign
+{ head -c -8 tiny; printf '\xff\xff\xff\xff\xff\xff\xff\xff'; } >nan
+fails 1 'nan: its weights are such that its results are no numbers' generate nan
