@@ -6,9 +6,10 @@
  * driver's business on a CPU device: captured work never reaches it.
  *
  * Threads: "any" = may be called by several threads at once. "owner" = calls on one object come one after another, from
- * any thread (streams and execs are thread-compatible). No function is called with a lock of the library's held.
- * Every slot is required unless it says "may be NULL".
- * Each driver object's struct begins with the struct here, so that the driver casts it to its own.
+ * any thread (streams and execs are thread-compatible). No function that may wait is called with a lock of the
+ * library's held, but for a heap's gate (memory/heap.h), which is held over wait, launch, record and remapping. Every
+ * slot is required unless it says "may be NULL". Each driver object's struct begins with the struct here, so that the
+ * driver casts it to its own.
  */
 #ifndef RONDO_DEVICE_DRIVER_H
 #define RONDO_DEVICE_DRIVER_H
@@ -123,7 +124,8 @@ typedef struct rondo_queue_ops {
   void *(*native)(rondo_queue *queue);
 } rondo_queue_ops;
 
-/* An event. owner for record (a queue's slot); the rest any. */
+/* An event. Recording, by a queue's slot or by launching an executable with a node for it, is not called at once with
+ * anything else on that event; the rest any. */
 typedef struct rondo_event_ops {
   /* Freed at once; work that waits for its last record still does. */
   void (*destroy)(rondo_device_event *event);

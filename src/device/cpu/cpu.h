@@ -78,16 +78,15 @@ void cpu_point_set(cpu_point *point, cpu_timeline *timeline, uint64_t value);
 enum {
   CPU_HOSTS = 16, /* waiting host threads that can work along at once */
   CPU_MAX_WORKERS = 256,
-  CPU_QUEUE_WORDS = 16,
-  CPU_MAX_QUEUES = 64 * CPU_QUEUE_WORDS,
-  CPU_RUN_BITS = 6,
-  CPU_MAX_RUNS = 1 << CPU_RUN_BITS /* executables running by segments at once */
+  CPU_SLOT_BITS = 10,
+  CPU_MAX_QUEUES = 1 << CPU_SLOT_BITS,
+  CPU_QUEUE_WORDS = CPU_MAX_QUEUES / 64
 };
 
 /* A work-stealing deque (Chase and Lev 2005; orders as in Lê, Pop, Cohen, Nardelli 2013, without stand-alone fences).
- * An entry stands for segments that are ready: run number, how many, and where they begin in the executable's `ready`
- * order (cpu_run.c). Only the owner pushes and pops at the bottom; it grows the buffer between runs; old buffers stay
- * until the pool ends, since a thief may still look into one. */
+ * An entry stands for segments that are ready: the slot of the queue whose graph runs, how many, and where they begin
+ * in the executable's successors (cpu_run.c). Only the owner pushes and pops at the bottom; it grows the buffer between
+ * runs; old buffers stay until the pool ends, since a thief may still look into one. */
 typedef struct cpu_deque_buffer {
   struct cpu_deque_buffer *older;
   size_t capacity; /* a power of two */
@@ -119,6 +118,7 @@ struct cpu_participant {
   cpu_grid_job job;
   alignas(RONDO_CACHE_LINE) cpu_device *device;
   uint32_t index;
+  cpu_queue *watched;       /* a worker's: attached to it; holds a reference. Or NULL */
   uint32_t next_slot;       /* where the next search for a ready queue begins */
   uint32_t place;           /* a worker's processor, when bound: its place in the pool's */
   int processor;            /* the system's number of it */
@@ -140,14 +140,13 @@ typedef struct cpu_pool {
   _Atomic uint32_t starter_sleepers;                /* starters of runs that sleep until a run ends */
   _Atomic uint32_t starter_epoch;                   /* their futex */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t hosts; /* bit: that host participant is taken */
-  _Atomic uint64_t run_slots;                       /* bit: that run number is taken */
-  _Atomic(cpu_executable *) runs[CPU_MAX_RUNS];
-  _Atomic uint64_t deque_need; /* entries a deque must hold for the largest executable */
-  uint64_t spin_ns;            /* how long an idle thread stays awake */
-  bool bound;                  /* workers are bound to processors, each to one, one processor left to the host */
-  _Atomic uint32_t spare;      /* that one: its place in processors */
-  _Atomic int host_processor;  /* where a host thread waited last */
-  uint32_t watch_turns;        /* turns of an idle worker between two looks at its queue */
+  _Atomic(cpu_executable *) runs[CPU_MAX_QUEUES];   /* what runs by segments, by its queue's slot */
+  _Atomic uint64_t deque_need;                      /* entries a deque must hold for the largest executable */
+  uint64_t spin_ns;                                 /* how long an idle thread stays awake */
+  bool bound;                 /* workers are bound to processors, each to one, one processor left to the host */
+  _Atomic uint32_t spare;     /* that one: its place in processors */
+  _Atomic int host_processor; /* where a host thread waited last */
+  uint32_t watch_turns;       /* turns of an idle worker between two looks at its queue */
   uint32_t worker_count;
   uint32_t participant_count; /* workers first, then hosts */
   cpu_participant *participants;
@@ -160,13 +159,15 @@ RONDO_MUST_USE rondo_status cpu_pool_start(cpu_device *device, uint32_t workers)
 void cpu_pool_stop(cpu_device *device);
 /* Wakes one sleeping worker when there is one. */
 void cpu_pool_wake(cpu_pool *pool);
-void cpu_pool_wake_all(cpu_pool *pool);
 /* A participant for a host thread, or NULL when all are taken. */
 cpu_participant *cpu_pool_join(cpu_pool *pool);
 void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
 /* Does a bit of `queue`'s work that is shared now (any queue's when NULL): a grid's blocks, a stolen segment. False
  * when there was none. */
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
+/* To be called before work of `queue`'s: lets another queue go that the participant watches, since it will not look at
+ * that one meanwhile. */
+void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue);
 
 /* How long a waiting loop has turned: pauses first, a yield now and then, and after the pool's time it wants to sleep.
  */
@@ -186,19 +187,26 @@ void cpu_deque_free(cpu_device *device, cpu_deque *deque);
 void cpu_deque_push(cpu_deque *deque, uint64_t entry);
 #define CPU_DEQUE_EMPTY UINT64_MAX
 uint64_t cpu_deque_pop(cpu_deque *deque);
-static inline uint32_t cpu_entry_run(uint64_t entry) { return (uint32_t)(entry >> 32) % CPU_MAX_RUNS; }
-/* Takes the oldest entry; only one of run `run` unless that is CPU_ANY_RUN. */
-#define CPU_ANY_RUN UINT32_MAX
-uint64_t cpu_deque_steal(cpu_deque *deque, uint32_t run);
+static inline uint32_t cpu_entry_slot(uint64_t entry) { return (uint32_t)(entry >> 32) % CPU_MAX_QUEUES; }
+/* Stealing: a look at the oldest entry, which somebody else may take meanwhile, and taking it. */
+typedef struct cpu_loot {
+  int64_t top;
+  uint64_t entry;
+} cpu_loot;
+bool cpu_deque_look(cpu_deque *deque, cpu_loot *out);
+bool cpu_deque_take(cpu_deque *deque, const cpu_loot *loot);
 
-/* Grids (cpu_grid.c): runs all blocks of a kernel, sharing them when it pays. self may be NULL: then alone. */
+/* Grids (cpu_grid.c): runs all blocks of a kernel, sharing them when it pays. */
 void cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
                   rondo_blocks all);
-bool cpu_grid_join(cpu_participant *owner, const cpu_queue *queue); /* false: nothing to do there */
+/* Takes part in what `owner` shares; false when there is nothing to do, or it is not `queue`'s (any, when NULL). */
+bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queue *queue);
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
 
-enum { CPU_GRANULE = 64, CPU_RING_GRANULES = 1024 };
+enum { CPU_GRANULE = 64, CPU_RING_GRANULES = 1024, CPU_BUDGET = 64 /* items drained between two looks at the rest */ };
+
+static inline size_t cpu_align(size_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
 typedef enum cpu_operation {
   CPU_KERNEL = 1,
@@ -217,7 +225,6 @@ struct cpu_bindings;
 typedef struct cpu_item {
   uint16_t operation;
   uint16_t granules;
-  uint32_t number;
   union {
     struct {
       rondo_cpu_function function;
@@ -257,7 +264,7 @@ struct cpu_queue {
   _Atomic uint64_t tail; /* granules consumed; written by the owner */
   uint64_t completed;    /* items; the owner's */
   cpu_waiter waiter;     /* for CPU_WAIT and suspended graphs */
-  _Atomic uint32_t run;  /* run number of the graph running by segments, or CPU_ANY_RUN */
+  _Atomic bool runs;     /* a graph by segments */
   cpu_timeline timeline; /* references keep this struct, not the ring */
   _Atomic bool detach;   /* the producer wants the worker to let go */
   /* The first failure: 0 none, 1 being written, 2 there. */
@@ -268,11 +275,13 @@ struct cpu_queue {
 RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *name, rondo_queue **out);
 /* True when there is an item and nobody at it. */
 static inline bool cpu_queue_pending(cpu_queue *queue) {
-  return atomic_load(&queue->head) != atomic_load_explicit(&queue->tail, memory_order_relaxed) &&
-         atomic_load(&queue->owner) == CPU_FREE;
+  /* The owner first: while a host thread runs the queue, its line with `head` is left to it for the next launch. */
+  return atomic_load(&queue->owner) == CPU_FREE &&
+         atomic_load(&queue->head) != atomic_load_explicit(&queue->tail, memory_order_relaxed);
 }
-/* Owns the queue and runs what is in it, at most `budget` items; false when somebody else has it. */
-bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint32_t budget);
+/* Owns the queue and runs what is in it, at most `budget` items; false when somebody else has it. The caller keeps the
+ * struct alive. */
+bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget);
 /* Lets the queue, put aside, go on: by a waiter, or by the last segment of a suspended graph. */
 void cpu_queue_resume(cpu_queue *queue);
 void cpu_queue_finish_graph(cpu_queue *queue);
@@ -286,7 +295,7 @@ RONDO_MUST_USE rondo_status cpu_queue_take_failure(cpu_queue *queue);
 void cpu_queue_retain(cpu_queue *queue);
 void cpu_queue_release(cpu_queue *queue);
 
-/* Waits for a point that need not be a queue's. */
+/* Waits for a point; when it is a queue's, working along. */
 void cpu_point_await(cpu_device *device, cpu_point point);
 
 /* Work that is no kernel (cpu_work.c): functions of a kernel's form, args[0] points to their description. */
@@ -303,7 +312,7 @@ void cpu_run_fill(rondo_blocks blocks, void *const *args);
 uint64_t cpu_copy_blocks(const rondo_copy *copy);
 uint64_t cpu_fill_blocks(const rondo_fill *fill);
 static inline rondo_blocks cpu_all_blocks(uint64_t count) {
-  /* Copies and fills count blocks beyond 32 bits in y. */
+  /* Such work looks at first and last alone; the grid's numbers are too small for all counts. */
   const uint32_t x = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
   return (rondo_blocks){0, (size_t)count, {x, 1, 1}};
 }
@@ -313,10 +322,10 @@ static inline rondo_blocks cpu_all_blocks(uint64_t count) {
 typedef struct cpu_event {
   rondo_device_event base;
   cpu_device *device;
-  atomic_uint references; /* the handle's, and one a queued stamp or executable */
-  cpu_point point;        /* completes there */
-  uint64_t records;       /* how often recorded */
-  _Atomic uint64_t stamp_serial;
+  atomic_uint references;        /* the handle's, and one a queued stamp or executable */
+  cpu_point point;               /* completes there */
+  uint64_t records;              /* how often recorded */
+  _Atomic uint64_t stamp_serial; /* of the record that stamp_ns is of, twice; odd while that is being written */
   _Atomic uint64_t stamp_ns;
 } cpu_event;
 
@@ -376,6 +385,7 @@ typedef struct cpu_patch {
   char *old_name;
   void *old_storage;
   size_t old_storage_bytes;
+  cpu_timeline *old_timeline; /* of an event-record node; launches in flight still advance it */
 } cpu_patch;
 
 typedef struct cpu_patch_list {
@@ -388,7 +398,6 @@ enum { CPU_PLAN_LOOP = 0, CPU_PLAN_SEGMENTS = 1 };
 struct cpu_executable {
   rondo_executable base;
   cpu_device *device;
-  char *name;
   size_t node_count, edge_count, kernel_count;
   cpu_node *nodes;          /* in execution order: segment by segment */
   const char **names;       /* the same, for traces */
@@ -405,7 +414,6 @@ struct cpu_executable {
   /* The run that is going on: one at a time, since launches come one after another (L1). */
   cpu_queue *queue;
   uint64_t runs_begun;
-  uint32_t run;
   cpu_bindings *bindings;
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t sinks_left;
   /* Which plan: measured (cpu_run.c). */
@@ -435,9 +443,10 @@ void cpu_event_record_at(cpu_event *event, cpu_timeline *timeline, uint64_t valu
 
 /* Runs it for `queue`. False: suspended; the last segment finishes the queue's item. */
 bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item);
-/* Runs a stolen or injected segment and what follows from it. */
+/* Runs a stolen entry and what follows from it. */
 void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
-void cpu_run_injected(cpu_pool *pool, cpu_participant *self);
+/* The same for all segments that have waited for an event; false when there is no memory for that now. */
+bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
 void cpu_run_record(rondo_blocks blocks, void *const *args);
 
 /* Building (cpu_segments.c): chains of the lowered graph. */

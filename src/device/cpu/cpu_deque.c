@@ -58,13 +58,17 @@ uint64_t cpu_deque_pop(cpu_deque *deque) {
   return entry;
 }
 
-uint64_t cpu_deque_steal(cpu_deque *deque, uint32_t run) {
+bool cpu_deque_look(cpu_deque *deque, cpu_loot *out) {
   int64_t top = atomic_load_explicit(&deque->top, memory_order_acquire);
-  if (top >= atomic_load_explicit(&deque->bottom, memory_order_relaxed)) return CPU_DEQUE_EMPTY;
+  if (top >= atomic_load_explicit(&deque->bottom, memory_order_relaxed)) return false;
   top = atomic_load(&deque->top);
-  if (top >= atomic_load(&deque->bottom)) return CPU_DEQUE_EMPTY;
+  if (top >= atomic_load(&deque->bottom)) return false;
   cpu_deque_buffer *buffer = atomic_load_explicit(&deque->buffer, memory_order_acquire);
-  const uint64_t entry = atomic_load_explicit(entry_at(buffer, top), memory_order_relaxed);
-  if (run != CPU_ANY_RUN && cpu_entry_run(entry) != run) return CPU_DEQUE_EMPTY;
-  return atomic_compare_exchange_strong(&deque->top, &top, top + 1) ? entry : CPU_DEQUE_EMPTY;
+  *out = (cpu_loot){top, atomic_load_explicit(entry_at(buffer, top), memory_order_relaxed)};
+  return true;
+}
+
+bool cpu_deque_take(cpu_deque *deque, const cpu_loot *loot) {
+  int64_t top = loot->top;
+  return atomic_compare_exchange_strong(&deque->top, &top, top + 1);
 }

@@ -14,10 +14,18 @@ void cpu_event_release(cpu_event *event) {
   rondo_release(&event->device->base.allocator, event, 1, sizeof *event);
 }
 
+/* Stamps of one event come at once when it was recorded on several queues: then the later record's stays. */
 void cpu_event_stamp(cpu_event *event, uint64_t serial) {
-  if (atomic_load_explicit(&event->stamp_serial, memory_order_relaxed) > serial) return;
+  uint64_t before = atomic_load_explicit(&event->stamp_serial, memory_order_relaxed);
+  do {
+    while (before % 2 != 0) {
+      rondo_yield();
+      before = atomic_load_explicit(&event->stamp_serial, memory_order_relaxed);
+    }
+    if (before > 2 * serial) return;
+  } while (!atomic_compare_exchange_weak(&event->stamp_serial, &before, 2 * serial + 1));
   atomic_store_explicit(&event->stamp_ns, rondo_clock_ns(), memory_order_relaxed);
-  atomic_store_explicit(&event->stamp_serial, serial, memory_order_release);
+  atomic_store_explicit(&event->stamp_serial, 2 * serial, memory_order_release);
 }
 
 void cpu_event_record_at(cpu_event *event, cpu_timeline *timeline, uint64_t value) {

@@ -16,18 +16,16 @@ static const rondo_allocator *allocator_of(const cpu_executable *executable) {
 
 /* Details --------------------------------------------------------------------------------------------------------- */
 
-static size_t align_to(size_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
-
 /* Storage that begins with `addresses` argument addresses, and has `bytes` behind them at *out_data. */
 static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses, size_t bytes,
                                  void **out_data) {
-  const size_t data_at = align_to(addresses * sizeof(void *), CPU_GRANULE);
+  const size_t data_at = cpu_align(addresses * sizeof(void *), CPU_GRANULE);
   void *memory;
   RONDO_TRY(rondo_allocate_aligned(allocator_of(executable), 1, data_at + bytes, CPU_GRANULE, &memory));
   detail->storage = memory;
   detail->storage_bytes = data_at + bytes;
   detail->node.args = memory;
-  *out_data = (unsigned char *)memory + data_at;
+  *out_data = memory == NULL ? NULL : (unsigned char *)memory + data_at; /* a kernel without parameters */
   return RONDO_OK;
 }
 
@@ -128,7 +126,7 @@ void cpu_executable_apply(cpu_executable *executable, cpu_patch_list *patches) {
   for (const cpu_patch *patch = patches->first; patch != NULL; patch = patch->next) {
     executable->nodes[patch->position] = patch->node;
     executable->names[patch->position] = patch->name;
-    if (patch->node.blocks.last > 1) executable->parallel = executable->device->pool.participant_count > 1;
+    if (patch->node.blocks.last > 1) executable->parallel = true;
   }
   executable->trial = 0; /* another plan may be better now */
   patches->next = atomic_load_explicit(&executable->spent_patches, memory_order_relaxed);
@@ -144,6 +142,7 @@ static void free_patches(cpu_executable *executable, cpu_patch_list *list) {
       cpu_patch *next = patch->next;
       rondo_release_text(allocator, patch->old_name);
       rondo_release(allocator, patch->old_storage, 1, patch->old_storage_bytes);
+      cpu_timeline_release(patch->old_timeline);
       rondo_release(allocator, patch, 1, sizeof *patch);
       patch = next;
     }
@@ -178,8 +177,8 @@ static void settle(cpu_executable *executable) {
   free_patches(executable, atomic_exchange(&executable->spent_patches, NULL));
 }
 
-/* Event nodes change on the caller's side alone: launches read them there. */
-static void change_event(cpu_node_detail *detail, rondo_device_event *event) {
+/* Event-wait nodes change on the caller's side alone: launches read them there. */
+static void change_wait(cpu_node_detail *detail, rondo_device_event *event) {
   cpu_event_retain((cpu_event *)event);
   cpu_event_release(detail->event);
   detail->event = (cpu_event *)event;
@@ -188,8 +187,8 @@ static void change_event(cpu_node_detail *detail, rondo_device_event *event) {
 static rondo_status executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *node) {
   cpu_executable *executable = (cpu_executable *)base;
   cpu_node_detail *detail = &executable->details[index];
-  if (node->event != NULL) {
-    change_event(detail, node->event);
+  if (detail->kind == RONDO_NODE_EVENT_WAIT) {
+    change_wait(detail, node->event);
     return RONDO_OK;
   }
   cpu_node_detail changed;
@@ -200,12 +199,14 @@ static rondo_status executable_set_params(rondo_executable *base, size_t index, 
                            .name = changed.name,
                            .old_name = detail->name,
                            .old_storage = detail->storage,
-                           .old_storage_bytes = detail->storage_bytes};
+                           .old_storage_bytes = detail->storage_bytes,
+                           .old_timeline = detail->timeline};
   const rondo_status status = add_patch(executable, &patch);
   if (status != RONDO_OK) {
     free_detail(executable, &changed);
     return status;
   }
+  if (detail->event != NULL) cpu_event_release(detail->event);
   *detail = changed;
   settle(executable);
   return RONDO_OK;
@@ -258,7 +259,6 @@ void cpu_executable_free(cpu_executable *executable) {
   rondo_release(allocator, executable->wait_nodes, count, sizeof *executable->wait_nodes);
   rondo_release(allocator, executable->record_nodes, count, sizeof *executable->record_nodes);
   rondo_release(allocator, executable->waiters, executable->wait_count, sizeof *executable->waiters);
-  rondo_release_text(allocator, executable->name);
   rondo_release(allocator, executable, 1, sizeof *executable);
 }
 
@@ -402,8 +402,7 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
   executable->base = (rondo_executable){&executable_ops, base};
   executable->device = device;
   executable->node_count = graph->node_count;
-  rondo_status status = rondo_allocate_text(&base->allocator, graph->name, &executable->name);
-  if (status == RONDO_OK) status = cpu_segments_build(executable, graph);
+  rondo_status status = cpu_segments_build(executable, graph);
   if (status == RONDO_OK) status = make_nodes(executable, graph);
   if (status == RONDO_OK) status = make_waiters(executable);
   if (status != RONDO_OK) {
@@ -411,7 +410,6 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
     return status;
   }
   executable->parallel |= executable->segment_count > 1;
-  executable->parallel &= device->pool.participant_count > 1;
   raise_deque_need(&device->pool, executable->segment_count);
   *out = &executable->base;
   return RONDO_OK;

@@ -25,13 +25,15 @@ static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void
   return mine;
 }
 
-bool cpu_grid_join(cpu_participant *owner, const cpu_queue *queue) {
+bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queue *queue) {
   cpu_grid_job *job = &owner->job;
   if (atomic_load_explicit(&job->open, memory_order_relaxed) == 0) return false;
   atomic_fetch_add(&job->users, 1);
   uint64_t mine = 0;
-  if (atomic_load(&job->open) != 0 &&
-      (queue == NULL || atomic_load_explicit(&job->queue, memory_order_relaxed) == queue)) {
+  const bool open = atomic_load(&job->open) != 0;
+  const cpu_queue *shared = atomic_load_explicit(&job->queue, memory_order_relaxed);
+  if (open && (queue == NULL || shared == queue)) {
+    cpu_pool_turn_to(self, shared);
     mine = take_chunks(job, job->function, job->args, job->grid, job->blocks, job->chunk);
     if (mine > 0) atomic_fetch_add_explicit(&job->done, mine, memory_order_release);
   }
@@ -67,14 +69,13 @@ static void share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
 void cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
                   rondo_blocks all) {
   const uint64_t count = all.last - all.first;
-  if (count < 2 || self->device->pool.participant_count < 2) {
+  if (count < 2) {
     function(all, args);
     return;
   }
   const uint64_t piece = count / PIECES + 1;
   const uint64_t begun = rondo_clock_ns();
   function((rondo_blocks){all.first, all.first + (size_t)piece, all.grid}, args);
-  if (piece == count) return;
   const uint64_t spent = rondo_clock_ns() - begun;
   const rondo_blocks rest = {all.first + (size_t)piece, all.last, all.grid};
   const uint64_t rest_ns = (uint64_t)((double)spent * (double)(count - piece) / (double)piece);

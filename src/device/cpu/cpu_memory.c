@@ -21,8 +21,8 @@ enum { RESERVATION = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 static rondo_status fail_mapping(int error, const char *what, size_t bytes) {
   char size[RONDO_SIZE_TEXT];
   return rondo_fail_errno(RONDO_OUT_OF_MEMORY, error,
-                          "%s of %s failed: give memory back, or look at the limits on address space (ulimit -v) and "
-                          "mappings (vm.max_map_count)",
+                          "%s of %s failed: give memory back, or look at the limits on address space (ulimit -v), open "
+                          "files (ulimit -n) and mappings (vm.max_map_count)",
                           what, rondo_size_text(size, bytes));
 }
 

@@ -10,7 +10,7 @@
 #include "base/options.h"
 #include "device/cpu/cpu.h"
 
-enum { TURNS_A_YIELD = 64, QUEUE_BUDGET = 64, WATCH_NS = 400 };
+enum { TURNS_A_YIELD = 64, WATCH_NS = 400 };
 
 bool cpu_patience_turn(cpu_patience *patience, uint64_t limit_ns) {
   if (++patience->turns % TURNS_A_YIELD != 0) {
@@ -36,7 +36,7 @@ void cpu_pool_wake(cpu_pool *pool) {
   rondo_futex_wake(&pool->epoch, 1);
 }
 
-void cpu_pool_wake_all(cpu_pool *pool) {
+static void wake_all(cpu_pool *pool) {
   atomic_fetch_add(&pool->epoch, 1);
   rondo_futex_wake(&pool->epoch, UINT32_MAX);
 }
@@ -71,22 +71,24 @@ static bool help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *qu
   const uint32_t hosts = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
   uint32_t other = self->index;
   while ((other = next_participant(pool, hosts, other)) != self->index) {
-    if (cpu_grid_join(&pool->participants[other], queue)) return true;
+    if (cpu_grid_join(self, &pool->participants[other], queue)) return true;
   }
   return false;
 }
 
 static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
   if (atomic_load_explicit(&pool->active_runs, memory_order_relaxed) == 0) return false;
-  uint32_t run = CPU_ANY_RUN;
-  if (queue != NULL && (run = atomic_load_explicit(&queue->run, memory_order_relaxed)) == CPU_ANY_RUN) return false;
-  if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return false;
+  if (queue != NULL && !atomic_load_explicit(&queue->runs, memory_order_relaxed)) return false;
   const uint32_t hosts = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
   uint32_t victim = self->index;
   while ((victim = next_participant(pool, hosts, victim)) != self->index) {
-    const uint64_t entry = cpu_deque_steal(&pool->participants[victim].deque, run);
-    if (entry == CPU_DEQUE_EMPTY) continue;
-    cpu_run_entry(pool, self, entry);
+    cpu_loot loot;
+    cpu_deque *deque = &pool->participants[victim].deque;
+    if (!cpu_deque_look(deque, &loot) || (queue != NULL && cpu_entry_slot(loot.entry) != queue->slot)) continue;
+    /* Not before the look: the entry may be of an executable that was made a moment ago. */
+    if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return false;
+    if (!cpu_deque_take(deque, &loot)) continue;
+    cpu_run_entry(pool, self, loot.entry);
     return true;
   }
   return false;
@@ -130,63 +132,61 @@ static void tidy_summary(cpu_pool *pool) {
   }
 }
 
-static void attach(cpu_queue *queue) {
-  cpu_queue_retain(queue);
-  atomic_store(&queue->attached, CPU_ATTACHED);
-}
-
-static void let_go(cpu_queue **inout_queue) {
-  cpu_queue *queue = *inout_queue;
+static void let_go(cpu_participant *self) {
+  cpu_queue *queue = self->watched;
   if (queue == NULL) return;
-  *inout_queue = NULL;
+  self->watched = NULL;
   atomic_store(&queue->attached, CPU_DETACHED);
   if (cpu_queue_pending(queue)) cpu_queue_schedule(queue);
   cpu_queue_release(queue);
 }
 
-static bool switch_queue(cpu_device *device, cpu_participant *self, cpu_queue **inout_queue) {
+void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue) {
+  if (self->watched != queue) let_go(self);
+}
+
+static bool switch_queue(cpu_device *device, cpu_participant *self) {
   if (atomic_load_explicit(&device->pool.ready_summary, memory_order_relaxed) == 0) return false;
   cpu_queue *next = take_ready(device, self);
   tidy_summary(&device->pool);
   if (next == NULL) return false;
-  let_go(inout_queue);
-  attach(next);
-  *inout_queue = next;
+  let_go(self);
+  cpu_queue_retain(next);
+  atomic_store(&next->attached, CPU_ATTACHED);
+  self->watched = next;
   return true;
 }
 
 /* Looks at the queue that the worker watches; false when there was nothing to do. */
-static bool watch(cpu_device *device, cpu_participant *self, cpu_queue **inout_queue) {
-  cpu_queue *queue = *inout_queue;
+static bool watch(cpu_device *device, cpu_participant *self) {
+  cpu_queue *queue = self->watched;
   if (queue == NULL) return false;
   if (atomic_load_explicit(&queue->detach, memory_order_relaxed)) {
-    let_go(inout_queue);
+    let_go(self);
     return false;
   }
   if (!cpu_queue_pending(queue)) return false;
   const uint64_t begun = rondo_clock_ns();
-  if (!cpu_queue_drain(queue, self, QUEUE_BUDGET)) return false;
+  if (!cpu_queue_drain(queue, self, CPU_BUDGET)) return false;
   self->brief = rondo_clock_ns() - begun < WATCH_NS;
-  (void)switch_queue(device, self, inout_queue);
+  (void)switch_queue(device, self);
   return true;
 }
 
-/* One look at everything a worker can do; false when there was nothing. The watched queue is looked at in some turns
- * only: each look takes its lines from the thread that launches, which mostly waits next and then runs the work itself.
- */
-static bool work_once(cpu_device *device, cpu_participant *self, uint32_t turn, cpu_queue **inout_queue) {
+/* One look at everything a worker can do; false when there was nothing. Segments that have waited come first: no host
+ * thread does them, and a queue that is never empty would keep them waiting. The watched queue is looked at in some
+ * turns only: each look takes its lines from the thread that launches, which mostly waits next and then runs the work
+ * itself. */
+static bool work_once(cpu_device *device, cpu_participant *self, uint32_t turn) {
   cpu_pool *pool = &device->pool;
-  if (turn % pool->watch_turns == 0 && watch(device, self, inout_queue)) return true;
-  if (switch_queue(device, self, inout_queue)) return true;
-  if (cpu_pool_help(pool, self, NULL)) return true;
-  if (atomic_load_explicit(&pool->injected, memory_order_relaxed) == NULL) return false;
-  cpu_run_injected(pool, self);
-  return true;
+  if (atomic_load_explicit(&pool->injected, memory_order_relaxed) != NULL && cpu_run_injected(pool, self)) return true;
+  if (turn % pool->watch_turns == 0 && watch(device, self)) return true;
+  return switch_queue(device, self) || cpu_pool_help(pool, self, NULL);
 }
 
-static void park(cpu_device *device, cpu_participant *self, cpu_queue **inout_queue) {
+static void park(cpu_device *device, cpu_participant *self) {
   cpu_pool *pool = &device->pool;
-  let_go(inout_queue);
+  let_go(self);
   atomic_fetch_add(&pool->sleepers, 1);
   const uint32_t epoch = atomic_load(&pool->epoch);
   tidy_summary(pool);
@@ -214,20 +214,19 @@ static void make_way(cpu_pool *pool, cpu_participant *self) {
 static void *worker_main(void *argument) {
   cpu_participant *self = argument;
   cpu_device *device = self->device;
-  cpu_queue *queue = NULL;
   cpu_patience patience = {0};
   take_place(&device->pool, self);
   while (!atomic_load_explicit(&device->pool.stop, memory_order_relaxed)) {
-    if (work_once(device, self, patience.turns, &queue)) {
+    if (work_once(device, self, patience.turns)) {
       patience = (cpu_patience){.turns = self->brief ? 1 : 0}; /* after brief work let the producer get ahead */
       self->brief = false;
     } else if (cpu_patience_turn(&patience, device->pool.spin_ns)) {
-      park(device, self, &queue);
+      park(device, self);
       patience = (cpu_patience){0};
     }
     if (patience.turns % TURNS_A_YIELD == 0) make_way(&device->pool, self);
   }
-  let_go(&queue);
+  let_go(self);
   return NULL;
 }
 
@@ -242,10 +241,11 @@ static uint32_t measure_watch_turns(void) {
 }
 
 static uint32_t choose_worker_count(uint32_t asked) {
-  uint64_t count = asked != 0 ? asked : rondo_option_number(RONDO_OPTION_CPU_WORKERS);
-  if (count == 0) count = rondo_processor_count() - 1;
-  if (count == 0) count = 1;
-  return (uint32_t)count;
+  const uint32_t count = asked != 0 ? asked : (uint32_t)rondo_option_number(RONDO_OPTION_CPU_WORKERS);
+  if (count != 0) return count;
+  const uint32_t processors = rondo_processor_count();
+  if (processors > CPU_MAX_WORKERS) return CPU_MAX_WORKERS;
+  return processors > 1 ? processors - 1 : 1;
 }
 
 static rondo_status make_participants(cpu_device *device) {
@@ -299,7 +299,7 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
 void cpu_pool_stop(cpu_device *device) {
   cpu_pool *pool = &device->pool;
   atomic_store(&pool->stop, true);
-  cpu_pool_wake_all(pool);
+  wake_all(pool);
   if (pool->threads != NULL) {
     for (uint32_t i = 0; i < pool->worker_count; i++) rondo_thread_join(pool->threads[i]);
   }

@@ -12,7 +12,16 @@
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
 
-enum { PREFETCH_GRANULES = 6, QUEUE_BUDGET = 64 };
+enum { PREFETCH_GRANULES = 16 };
+
+static cpu_queue *queue_with(cpu_timeline *timeline) {
+  return (cpu_queue *)(void *)((char *)timeline - offsetof(cpu_queue, timeline));
+}
+
+static void free_struct(cpu_timeline *timeline) {
+  cpu_queue *queue = queue_with(timeline);
+  rondo_release(&queue->device->base.allocator, queue, 1, sizeof *queue);
+}
 
 /* The consumer's side --------------------------------------------------------------------------------------------- */
 
@@ -72,7 +81,7 @@ static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
 }
 
 /* Runs what is in the queue now; false when it was put aside. */
-static bool run_batch(cpu_queue *queue, cpu_participant *self, uint32_t budget) {
+static bool run_batch(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
   const uint64_t head = atomic_load(&queue->head);
   uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
   for (; budget > 0 && tail != head; budget--) {
@@ -84,12 +93,15 @@ static bool run_batch(cpu_queue *queue, cpu_participant *self, uint32_t budget) 
   return true;
 }
 
-/* Nothing needs to be looked at again after the ownership is given back: whoever published an item meanwhile has seen
- * to it that a worker is attached or scheduled. */
-bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint32_t budget) {
+/* What was published meanwhile is its worker's business; one that let the queue go while it was owned here left it to
+ * the owner. */
+bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
   uint32_t expected = CPU_FREE;
   if (!atomic_compare_exchange_strong(&queue->owner, &expected, CPU_OWNED)) return false;
-  if (run_batch(queue, self, budget)) atomic_store(&queue->owner, CPU_FREE);
+  if (!run_batch(queue, self, budget)) return true;
+  atomic_store(&queue->owner, CPU_FREE);
+  if (self->watched != queue && atomic_load(&queue->attached) == CPU_DETACHED && cpu_queue_pending(queue))
+    cpu_queue_schedule(queue);
   return true;
 }
 
@@ -150,10 +162,11 @@ static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_patience patience = {0};
   cpu_participant *self = cpu_pool_join(pool);
   for (;;) {
-    /* Read before the tail: an item consumed after the look at the tail then ends the sleep. */
+    /* Read before the tail: an item consumed after the look at the tail then ends the sleep. (A skip does not, but the
+     * item behind it does.) */
     const uint64_t completed = atomic_load_explicit(&queue->timeline.value, memory_order_acquire);
     if (has_room(queue, head, granules)) break;
-    if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, QUEUE_BUDGET)) continue;
+    if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, CPU_BUDGET)) continue;
     if (cpu_patience_turn(&patience, pool->spin_ns)) cpu_timeline_sleep(&queue->timeline, completed + 1);
   }
   cpu_pool_leave(pool, self);
@@ -188,8 +201,6 @@ static void publish(cpu_queue *queue, uint64_t head) {
   if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
 }
 
-static size_t align_to(size_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
-
 static void copy_argument(void *to, const void *from, uint32_t bytes) {
   if (bytes == 8) {
     memcpy(to, from, 8);
@@ -204,7 +215,7 @@ static rondo_status submit_kernel(cpu_queue *queue, const rondo_kernel_node *wor
   const rondo_kernel *kernel = work->kernel;
   if (kernel->cpu == NULL) return queue->base.device->ops->kernel_check(queue->base.device, kernel);
   const size_t count = kernel->parameter_count;
-  const size_t values_at = align_to(sizeof(cpu_item) + count * sizeof(void *), CPU_GRANULE);
+  const size_t values_at = cpu_align(sizeof(cpu_item) + count * sizeof(void *), CPU_GRANULE);
   uint64_t head;
   cpu_item *item = begin_item(queue, CPU_KERNEL, values_at + kernel->argument_bytes, &head);
   void **args = (void **)(void *)(item + 1);
@@ -375,9 +386,11 @@ void cpu_queue_await(cpu_queue *queue, uint64_t target) {
   cpu_pool *pool = &queue->device->pool;
   cpu_participant *self = cpu_pool_join(pool);
   cpu_patience patience = {0};
-  while (atomic_load_explicit(&queue->timeline.value, memory_order_acquire) < target) {
-    if (self != NULL &&
-        ((cpu_queue_pending(queue) && cpu_queue_drain(queue, self, UINT32_MAX)) || cpu_pool_help(pool, self, queue))) {
+  uint64_t value;
+  while ((value = atomic_load_explicit(&queue->timeline.value, memory_order_acquire)) < target) {
+    /* No more than is waited for: what is queued behind may take any time. */
+    if (self != NULL && ((cpu_queue_pending(queue) && cpu_queue_drain(queue, self, target - value)) ||
+                         cpu_pool_help(pool, self, queue))) {
       patience = (cpu_patience){0};
     } else if (cpu_patience_turn(&patience, pool->spin_ns)) {
       cpu_timeline_sleep(&queue->timeline, target);
@@ -385,6 +398,18 @@ void cpu_queue_await(cpu_queue *queue, uint64_t target) {
     if (patience.turns == 1) cpu_pool_note_host(pool);
   }
   cpu_pool_leave(pool, self);
+}
+
+void cpu_point_await(cpu_device *device, cpu_point point) {
+  if (cpu_point_reached(point)) return;
+  cpu_timeline_retain(point.timeline); /* the queue may be destroyed meanwhile, the event recorded anew */
+  const bool is_queues = point.timeline->release == free_struct;
+  if (is_queues) cpu_queue_await(queue_with(point.timeline), point.value);
+  cpu_patience patience = {0};
+  while (!cpu_point_reached(point)) {
+    if (cpu_patience_turn(&patience, device->pool.spin_ns)) cpu_timeline_sleep(point.timeline, point.value);
+  }
+  cpu_timeline_release(point.timeline);
 }
 
 static rondo_status queue_synchronize(rondo_queue *base) {
@@ -405,18 +430,23 @@ static rondo_status queue_query(rondo_queue *base) {
 void cpu_queue_retain(cpu_queue *queue) { cpu_timeline_retain(&queue->timeline); }
 void cpu_queue_release(cpu_queue *queue) { cpu_timeline_release(&queue->timeline); }
 
-static void free_struct(cpu_timeline *timeline) {
-  cpu_queue *queue = (cpu_queue *)(void *)((char *)timeline - offsetof(cpu_queue, timeline));
-  rondo_release(&queue->device->base.allocator, queue, 1, sizeof *queue);
+/* Takes a scheduled queue back from the pool; false when a worker has it, or it is not there yet. */
+static bool unschedule(cpu_queue *queue) {
+  const uint64_t bit = UINT64_C(1) << queue->slot % 64;
+  return (atomic_fetch_and(&queue->device->pool.ready[queue->slot / 64], ~bit) & bit) != 0;
 }
 
-/* Until no worker can come to the queue any more. */
+/* Until no worker can come to the queue any more; does not wait for one to have time. */
 static void retire(cpu_queue *queue) {
   cpu_patience patience = {0};
   atomic_store(&queue->detach, true);
   for (;;) {
     uint32_t expected = CPU_DETACHED;
     if (atomic_compare_exchange_strong(&queue->attached, &expected, CPU_DEAD)) break;
+    if (expected == CPU_SCHEDULED && unschedule(queue)) {
+      atomic_store(&queue->attached, CPU_DEAD);
+      break;
+    }
     (void)cpu_patience_turn(&patience, UINT64_MAX);
   }
   while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_patience_turn(&patience, UINT64_MAX);
@@ -474,7 +504,6 @@ rondo_status cpu_queue_create(rondo_device *base, const char *name, rondo_queue 
     queue->base = (rondo_queue){&queue_ops, base};
     queue->device = device;
     queue->ring = ring;
-    atomic_init(&queue->run, CPU_ANY_RUN);
     (void)snprintf(queue->name, sizeof queue->name, "%s", name);
     cpu_timeline_init(&queue->timeline, free_struct);
     status = enter_table(device, queue);

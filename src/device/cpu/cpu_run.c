@@ -19,13 +19,13 @@ enum {
   TRY_AGAIN_AT_MOST = 20000,
   WAKE_GAIN_NS = 20 * 1000
 };
-enum { RUN_BITS = CPU_RUN_BITS, MAX_ENTRY_COUNT = (1 << (32 - RUN_BITS)) - 1 };
+enum { MAX_ENTRY_COUNT = (1 << (32 - CPU_SLOT_BITS)) - 1 };
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
 static void run_loop(const cpu_executable *executable) {
-  const cpu_node *end = executable->nodes + executable->node_count;
-  for (const cpu_node *node = executable->nodes; node < end; node++) node->function(node->blocks, node->args);
+  const cpu_node *nodes = executable->nodes;
+  for (size_t i = 0, count = executable->node_count; i < count; i++) nodes[i].function(nodes[i].blocks, nodes[i].args);
 }
 
 static void run_traced(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
@@ -74,9 +74,8 @@ static void end_run(cpu_executable *executable) {
 }
 
 static void leave_run(cpu_pool *pool, cpu_executable *executable) {
-  atomic_store_explicit(&executable->queue->run, CPU_ANY_RUN, memory_order_relaxed);
+  atomic_store_explicit(&executable->queue->runs, false, memory_order_relaxed);
   atomic_fetch_sub(&pool->active_runs, 1);
-  atomic_fetch_and(&pool->run_slots, ~(UINT64_C(1) << executable->run));
 }
 
 static void sink_done(cpu_executable *executable) {
@@ -95,12 +94,13 @@ static void sink_done(cpu_executable *executable) {
   cpu_queue_finish_graph(queue);
 }
 
-/* Entries: successors[first .. first + count) of a run are ready. */
-static uint64_t make_entry(uint32_t run, uint32_t first, uint32_t count) {
-  return (uint64_t)run << 32 | (uint64_t)count << RUN_BITS << 32 | first;
+/* Entries: successors[first .. first + count) are ready. A queue runs one graph at a time, so its slot names the run.
+ */
+static uint64_t make_entry(const cpu_executable *executable, uint32_t first, uint32_t count) {
+  return (uint64_t)executable->queue->slot << 32 | (uint64_t)count << CPU_SLOT_BITS << 32 | first;
 }
 static uint32_t entry_first(uint64_t entry) { return (uint32_t)entry; }
-static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32 >> RUN_BITS); }
+static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32 >> CPU_SLOT_BITS); }
 
 /* Keeps the first of an entry and puts halves of the rest up for others, the largest first, where thieves look. */
 static uint32_t split_entry(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
@@ -109,7 +109,7 @@ static uint32_t split_entry(const cpu_executable *executable, cpu_participant *s
   while (count > 1) {
     const uint32_t half = count / 2;
     count -= half;
-    cpu_deque_push(&self->deque, make_entry(executable->run, first + count, half));
+    cpu_deque_push(&self->deque, make_entry(executable, first + count, half));
   }
   return executable->successors[first];
 }
@@ -138,7 +138,7 @@ static uint64_t finish_segment(cpu_executable *executable, cpu_participant *self
     if (is_ready) ready++;
     if (ready == 0 || (is_ready && k + 1 < end && ready < MAX_ENTRY_COUNT)) continue;
     if (next != CPU_DEQUE_EMPTY) cpu_deque_push(&self->deque, next);
-    next = make_entry(executable->run, k + is_ready - ready, ready);
+    next = make_entry(executable, k + is_ready - ready, ready);
     ready = 0;
   }
   return next;
@@ -169,35 +169,32 @@ static void run_from(cpu_executable *executable, cpu_participant *self, uint64_t
 }
 
 void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry) {
-  run_from(atomic_load_explicit(&pool->runs[cpu_entry_run(entry)], memory_order_acquire), self, entry);
+  cpu_executable *executable = atomic_load_explicit(&pool->runs[cpu_entry_slot(entry)], memory_order_acquire);
+  cpu_pool_turn_to(self, executable->queue);
+  run_from(executable, self, entry);
 }
 
-void cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
-  if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return; /* another time */
+bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
+  if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return false;
   cpu_waiter *waiter = atomic_exchange(&pool->injected, NULL);
   while (waiter != NULL) {
     cpu_waiter *next = waiter->next; /* the run may be over after this */
     cpu_executable *executable = waiter->executable;
+    cpu_pool_turn_to(self, executable->queue);
     uint64_t entry = finish_segment(executable, self, &executable->segments[waiter->segment]);
     if (entry == CPU_DEQUE_EMPTY) entry = cpu_deque_pop(&self->deque);
     run_from(executable, self, entry);
     waiter = next;
   }
+  return true;
 }
 
-/* A run number of its own; false when all are taken or there is no memory for the deque. */
+/* Opens the run to thieves; false when there is no memory for the deque. */
 static bool enter_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
   cpu_pool *pool = &executable->device->pool;
-  if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return false;
-  uint64_t taken = atomic_load_explicit(&pool->run_slots, memory_order_relaxed);
-  uint64_t bit;
-  do {
-    if (taken == UINT64_MAX) return false;
-    bit = ~taken & (taken + 1);
-  } while (!atomic_compare_exchange_weak(&pool->run_slots, &taken, taken | bit));
-  executable->run = (uint32_t)__builtin_ctzll(bit);
-  atomic_store_explicit(&pool->runs[executable->run], executable, memory_order_release);
-  atomic_store_explicit(&queue->run, executable->run, memory_order_relaxed);
+  if (!cpu_deque_reserve(self->device, &self->deque, executable->segment_count)) return false;
+  atomic_store_explicit(&pool->runs[queue->slot], executable, memory_order_release);
+  atomic_store_explicit(&queue->runs, true, memory_order_relaxed);
   atomic_fetch_add(&pool->active_runs, 1);
   return true;
 }
@@ -206,8 +203,8 @@ static void run_sources(cpu_executable *executable, cpu_participant *self) {
   const uint32_t end = executable->sources_first + executable->source_count;
   uint32_t first = executable->sources_first;
   for (; end - first > MAX_ENTRY_COUNT; first += MAX_ENTRY_COUNT)
-    cpu_deque_push(&self->deque, make_entry(executable->run, first, MAX_ENTRY_COUNT));
-  run_from(executable, self, make_entry(executable->run, first, end - first));
+    cpu_deque_push(&self->deque, make_entry(executable, first, MAX_ENTRY_COUNT));
+  run_from(executable, self, make_entry(executable, first, end - first));
 }
 
 static void await_sinks(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
@@ -235,15 +232,20 @@ static void run_segments(cpu_executable *executable, cpu_queue *queue, cpu_parti
   leave_run(&executable->device->pool, executable);
 }
 
-/* With event-wait nodes inside. True when it is done already, or could not be run for lack of memory. */
+/* Instead of a run, for lack of memory. Its events are recorded all the same, or who waits for them would for ever. */
+static void fail_run(const cpu_executable *executable, cpu_queue *queue) {
+  cpu_queue_fail(queue);
+  for (size_t i = 0; i < executable->node_count; i++) {
+    const cpu_node *node = &executable->nodes[i];
+    if (node->function == cpu_run_record) node->function(node->blocks, node->args);
+  }
+}
+
+/* With event-wait nodes inside. True when it is over already. */
 static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  cpu_patience patience = {0};
-  while (!enter_run(executable, queue, self)) {
-    if (!cpu_deque_reserve(self->device, &self->deque, executable->segment_count)) {
-      cpu_queue_fail(queue);
-      return true;
-    }
-    (void)cpu_patience_turn(&patience, UINT64_MAX);
+  if (!enter_run(executable, queue, self)) {
+    fail_run(executable, queue);
+    return true;
   }
   atomic_store_explicit(&executable->sinks_left, executable->sink_count + 1, memory_order_relaxed);
   run_sources(executable, self);
@@ -298,9 +300,7 @@ static void run_plan(cpu_executable *executable, cpu_queue *queue, cpu_participa
 }
 
 bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item) {
-  if (item->as.graph.patches != NULL) {
-    cpu_executable_apply(executable, item->as.graph.patches);
-  }
+  if (item->as.graph.patches != NULL) cpu_executable_apply(executable, item->as.graph.patches);
   executable->queue = queue;
   executable->runs_begun++;
   executable->bindings = item->as.graph.bindings;

@@ -92,13 +92,3 @@ void cpu_point_set(cpu_point *point, cpu_timeline *timeline, uint64_t value) {
   }
   point->value = value;
 }
-
-void cpu_point_await(cpu_device *device, cpu_point point) {
-  if (cpu_point_reached(point)) return;
-  cpu_timeline_retain(point.timeline);
-  cpu_patience patience = {0};
-  while (!cpu_point_reached(point)) {
-    if (cpu_patience_turn(&patience, device->pool.spin_ns)) cpu_timeline_sleep(point.timeline, point.value);
-  }
-  cpu_timeline_release(point.timeline);
-}

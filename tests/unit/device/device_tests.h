@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the unit tests of the device layer share: a CPU device with an allocator that counts and fails on request (from
- * any thread), lowered graphs made from edge lists, and kernels that check order.
+ * any thread), lowered graphs made from edge lists, and gates that hold a queue.
  */
 #ifndef RONDO_TESTS_DEVICE_TESTS_H
 #define RONDO_TESTS_DEVICE_TESTS_H
@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "device/device.h"
 
 #define assert_ok(call)                                                                 \
@@ -113,6 +114,25 @@ static inline void set_test_kernel(test_graph *graph, uint32_t node, rondo_kerne
                                    const void *const *args) {
   graph->params[node].kind = RONDO_NODE_KERNEL;
   graph->params[node].as.kernel = (rondo_kernel_node){kernel, {blocks, 1, 1}, args, kernel->parameter_count};
+}
+
+/* A gate that a test opens: holds the queue meanwhile. */
+typedef struct gate {
+  atomic_bool reached, open;
+} gate;
+
+static inline rondo_status wait_at_gate(void *user) {
+  gate *at = user;
+  atomic_store(&at->reached, true);
+  while (!atomic_load(&at->open)) rondo_yield();
+  return RONDO_OK;
+}
+
+static inline void close_queue_behind(rondo_queue *queue, gate *at) {
+  const rondo_node_params work = {
+      .kind = RONDO_NODE_HOST, .name = "gate", .as.host = {.function = wait_at_gate, .user = at}};
+  assert_ok(queue->ops->submit(queue, &work));
+  while (!atomic_load(&at->reached)) rondo_yield();
 }
 
 #endif

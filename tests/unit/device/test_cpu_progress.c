@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * That the CPU driver goes on whatever its workers are at: queues handed from thread to thread, queues destroyed while
+ * all workers are busy, many graphs that wait inside, workers that help others, event nodes that change their event.
+ * A defect here is mostly a hang, which the test's timeout ends.
+ */
+#include <pthread.h>
+
+#include "device/cpu/cpu.h"
+#include "device_tests.h"
+
+static rondo_status count_up(void *user) {
+  atomic_fetch_add((atomic_uint *)user, 1);
+  return RONDO_OK;
+}
+
+static void submit_count(rondo_queue *queue, atomic_uint *counter) {
+  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_up, .user = counter}};
+  assert_ok(queue->ops->submit(queue, &work));
+}
+
+/* Without working along: only workers get it done. */
+static void wait_for(const atomic_uint *counter, unsigned value) {
+  while (atomic_load(counter) < value) rondo_yield();
+}
+
+static void *synchronize_device(void *device) {
+  assert_ok(((rondo_device *)device)->ops->synchronize(device));
+  return NULL;
+}
+
+/* The worker leaves a queue while a host thread owns it, whose wait ends before the last item. */
+static void what_a_host_thread_leaves_is_taken_up_gx_2(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *first, *second;
+  pthread_t host;
+  atomic_uint of_first = 0, of_second = 0;
+  gate worker = {false, false}, owner = {false, false};
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
+  assert_ok(device->ops->queue_create(device, "first", &first));
+  assert_ok(device->ops->queue_create(device, "second", &second));
+  close_queue_behind(second, &worker);
+  const rondo_node_params hold = {.kind = RONDO_NODE_HOST, .as.host = {.function = wait_at_gate, .user = &owner}};
+  assert_ok(first->ops->submit(first, &hold));
+  assert_int_equal(pthread_create(&host, NULL, synchronize_device, device), 0);
+  while (!atomic_load(&owner.reached)) rondo_yield();
+  atomic_store(&worker.open, true);
+  while (atomic_load(&((cpu_queue *)first)->attached) != CPU_ATTACHED) rondo_yield();
+  submit_count(first, &of_first);
+  submit_count(second, &of_second);
+  wait_for(&of_second, 1);
+  atomic_store(&owner.open, true);
+  wait_for(&of_first, 1);
+  assert_int_equal(pthread_join(host, NULL), 0);
+  assert_ok(first->ops->destroy(first));
+  assert_ok(second->ops->destroy(second));
+  assert_ok(rondo_device_close(device));
+}
+
+/* Its work is done, so nothing is to be waited for but that. */
+static void destroying_an_idle_queue_waits_for_no_worker(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *busy, *idle;
+  gate at = {false, false};
+  atomic_uint count = 0;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
+  assert_ok(device->ops->queue_create(device, "busy", &busy));
+  assert_ok(device->ops->queue_create(device, "idle", &idle));
+  close_queue_behind(busy, &at);
+  submit_count(idle, &count);
+  assert_ok(idle->ops->synchronize(idle));
+  assert_int_equal(atomic_load(&count), 1);
+  assert_ok(idle->ops->destroy(idle));
+  assert_false(atomic_load(&at.open));
+  atomic_store(&at.open, true);
+  assert_ok(busy->ops->destroy(busy));
+  assert_ok(rondo_device_close(device));
+}
+
+static rondo_executable *make_waiting_graph(rondo_device *device, rondo_device_event *event) {
+  rondo_executable *executable;
+  test_graph *graph = make_test_graph(1, 0);
+  graph->params[0].kind = RONDO_NODE_EVENT_WAIT;
+  graph->nodes[0].event = event;
+  assert_ok(lower_test_graph(device, graph, &executable));
+  free_test_graph(graph);
+  return executable;
+}
+
+static void any_number_of_graphs_may_wait_inside_gx_1(void **state) {
+  (void)state;
+  enum { GRAPHS = 150 };
+  rondo_device *device;
+  rondo_queue *held, *other, *queues[GRAPHS];
+  rondo_executable *executables[GRAPHS];
+  rondo_device_event *event;
+  gate at = {false, false};
+  atomic_uint count = 0;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 2}, &device));
+  assert_ok(device->ops->event_create(device, false, &event));
+  assert_ok(device->ops->queue_create(device, "held", &held));
+  assert_ok(device->ops->queue_create(device, "other", &other));
+  close_queue_behind(held, &at);
+  assert_ok(held->ops->record(held, event));
+  for (int i = 0; i < GRAPHS; i++) {
+    assert_ok(device->ops->queue_create(device, "q", &queues[i]));
+    executables[i] = make_waiting_graph(device, event);
+    assert_ok(queues[i]->ops->launch(queues[i], executables[i]));
+  }
+  submit_count(other, &count);
+  wait_for(&count, 1);
+  atomic_store(&at.open, true);
+  for (int i = 0; i < GRAPHS; i++) {
+    assert_ok(queues[i]->ops->synchronize(queues[i]));
+    executables[i]->ops->destroy(executables[i]);
+    assert_ok(queues[i]->ops->destroy(queues[i]));
+  }
+  event->ops->destroy(event);
+  assert_ok(held->ops->destroy(held));
+  assert_ok(other->ops->destroy(other));
+  assert_ok(rondo_device_close(device));
+}
+
+enum { BACKLOG = 150 };
+
+typedef struct feeder {
+  rondo_queue *queue;
+  atomic_uint given, done;
+  atomic_bool stop;
+} feeder;
+
+static rondo_status take_a_while(void *user) {
+  for (int i = 0; i < 20000; i++) rondo_relax();
+  return count_up(user);
+}
+
+/* Keeps the queue from running empty. */
+static void *feed(void *argument) {
+  feeder *my = argument;
+  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = take_a_while, .user = &my->done}};
+  while (!atomic_load(&my->stop)) {
+    if (atomic_load(&my->given) - atomic_load(&my->done) > BACKLOG) {
+      rondo_yield();
+    } else {
+      assert_ok(my->queue->ops->submit(my->queue, &work));
+      atomic_fetch_add(&my->given, 1);
+    }
+  }
+  return NULL;
+}
+
+static void a_busy_queue_does_not_starve_a_graph_that_waited_gx_1(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *busy, *waiting, *recording;
+  rondo_device_event *event;
+  pthread_t thread;
+  gate at = {false, false};
+  atomic_uint count = 0;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
+  assert_ok(device->ops->event_create(device, false, &event));
+  assert_ok(device->ops->queue_create(device, "busy", &busy));
+  assert_ok(device->ops->queue_create(device, "waiting", &waiting));
+  assert_ok(device->ops->queue_create(device, "recording", &recording));
+  rondo_executable *executable = make_waiting_graph(device, event);
+  close_queue_behind(busy, &at); /* so that the graph is looked at before its event is complete */
+  submit_count(recording, &count);
+  assert_ok(recording->ops->record(recording, event));
+  assert_ok(waiting->ops->launch(waiting, executable));
+  feeder my = {.queue = busy};
+  assert_int_equal(pthread_create(&thread, NULL, feed, &my), 0);
+  wait_for(&my.given, BACKLOG);
+  atomic_store(&at.open, true);
+  while (waiting->ops->query(waiting) == RONDO_NOT_READY) rondo_yield();
+  atomic_store(&my.stop, true);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  executable->ops->destroy(executable);
+  event->ops->destroy(event);
+  assert_ok(busy->ops->destroy(busy));
+  assert_ok(waiting->ops->destroy(waiting));
+  assert_ok(recording->ops->destroy(recording));
+  assert_ok(rondo_device_close(device));
+}
+
+typedef struct meeting {
+  atomic_uint arrived;
+  atomic_bool open;
+} meeting;
+
+static void wait_in_kernel(rondo_blocks blocks, void *const *args) {
+  meeting *at = *(meeting *const *)args[0];
+  (void)blocks;
+  atomic_fetch_add(&at->arrived, 1);
+  while (!atomic_load(&at->open)) rondo_yield();
+}
+
+/* Two nodes side by side, each of which runs until the meeting is open. */
+static rondo_executable *make_meeting_graph(rondo_device *device, rondo_kernel *kernel, meeting **at) {
+  rondo_executable *executable;
+  test_graph *graph = make_test_graph(2, 0);
+  const void *args[] = {at};
+  for (uint32_t i = 0; i < 2; i++) set_test_kernel(graph, i, kernel, 1, args);
+  assert_ok(lower_test_graph(device, graph, &executable));
+  free_test_graph(graph);
+  return executable;
+}
+
+/* Of three workers two run the graph, one of them by helping, perhaps away from a queue that it watched. */
+static void a_worker_that_helps_holds_no_queue(void **state) {
+  (void)state;
+  enum { ROUNDS = 60 };
+  rondo_device *device;
+  rondo_queue *watched, *running;
+  rondo_kernel *kernel;
+  meeting meeting_value = {0, true}, *at = &meeting_value;
+  atomic_uint count = 0;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 3}, &device));
+  assert_ok(device->ops->queue_create(device, "watched", &watched));
+  assert_ok(device->ops->queue_create(device, "running", &running));
+  assert_ok(rondo_kernel_create(
+      device, &(rondo_kernel_options){.name = "meet", .cpu = wait_in_kernel, .params = {RONDO_UPDATES}}, &kernel));
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    rondo_executable *executable = make_meeting_graph(device, kernel, &at);
+    for (int i = 0; i < 5; i++) assert_ok(running->ops->launch(running, executable)); /* the other plan's trials */
+    assert_ok(running->ops->synchronize(running));
+    atomic_store(&at->open, false);
+    atomic_store(&at->arrived, 0);
+    submit_count(watched, &count);
+    wait_for(&count, 2 * round + 1);
+    assert_ok(running->ops->launch(running, executable));
+    for (int turn = 0; turn < 10000 && atomic_load(&at->arrived) < 2; turn++) rondo_yield();
+    submit_count(watched, &count);
+    wait_for(&count, 2 * round + 2);
+    atomic_store(&at->open, true);
+    assert_ok(running->ops->synchronize(running));
+    executable->ops->destroy(executable);
+  }
+  rondo_kernel_destroy(kernel);
+  assert_ok(watched->ops->destroy(watched));
+  assert_ok(running->ops->destroy(running));
+  assert_ok(rondo_device_close(device));
+}
+
+static uint64_t time_of(rondo_device_event *event) {
+  uint64_t time_ns = 0;
+  assert_ok(event->ops->synchronize(event));
+  assert_ok(event->ops->time(event, &time_ns));
+  return time_ns;
+}
+
+/* An event keeps its time when the node that recorded it goes on to record another; a launch in flight records the
+ * event that it was launched with. */
+static void a_record_node_may_change_its_event_gx_5(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *queue;
+  rondo_executable *executable;
+  rondo_device_event *plain, *events[3];
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  assert_ok(device->ops->event_create(device, false, &plain));
+  for (int i = 0; i < 3; i++) assert_ok(device->ops->event_create(device, true, &events[i]));
+  test_graph *graph = make_test_graph(1, 0);
+  graph->params[0].kind = RONDO_NODE_EVENT_RECORD;
+  graph->nodes[0].event = plain;
+  assert_ok(lower_test_graph(device, graph, &executable));
+  gate at = {false, false};
+  close_queue_behind(queue, &at);
+  for (int i = 0; i < 3; i++) {
+    assert_ok(queue->ops->launch(queue, executable));
+    graph->nodes[0].event = events[i];
+    assert_ok(executable->ops->set_params(executable, 0, &graph->nodes[0]));
+  }
+  assert_ok(queue->ops->launch(queue, executable));
+  assert_int_equal(plain->ops->query(plain), RONDO_NOT_READY);
+  atomic_store(&at.open, true);
+  assert_ok(plain->ops->synchronize(plain));
+  const uint64_t first = time_of(events[0]), second = time_of(events[1]), third = time_of(events[2]);
+  assert_true(0 < first && first <= second && second <= third);
+  assert_ok(queue->ops->launch(queue, executable));
+  assert_ok(queue->ops->synchronize(queue));
+  assert_true(time_of(events[0]) == first && time_of(events[1]) == second && time_of(events[2]) > third);
+  executable->ops->destroy(executable);
+  free_test_graph(graph);
+  plain->ops->destroy(plain);
+  for (int i = 0; i < 3; i++) events[i]->ops->destroy(events[i]);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_a_host_thread_leaves_is_taken_up_gx_2),
+      cmocka_unit_test(destroying_an_idle_queue_waits_for_no_worker),
+      cmocka_unit_test(any_number_of_graphs_may_wait_inside_gx_1),
+      cmocka_unit_test(a_busy_queue_does_not_starve_a_graph_that_waited_gx_1),
+      cmocka_unit_test(a_worker_that_helps_holds_no_queue),
+      cmocka_unit_test(a_record_node_may_change_its_event_gx_5),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
