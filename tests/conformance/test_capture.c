@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Capture: the graph it gives is the one that is built by hand for the same work (GX-2); and every rule that a capture
- * can break, C1 to C16, with what it says and what it leaves (GX-3). The table of modes is test_capture_modes.c.
+ * GX-3: every rule that a capture can break, C1 to C16 but for C9, with what it says and what it leaves. The table of
+ * modes, C9, is test_capture_modes.c; what graphs captures give is test_capture_graphs.c.
  */
 #include "support/rondo_test.h"
 
@@ -16,14 +16,6 @@ static void assert_state(const rondo_stream *stream, rondo_capture_state expecte
   assert_int_equal(info_of(stream).state, expected);
 }
 
-/* Lets `to` wait for what `from` has been given so far. */
-static void order(test_fixture *t, rondo_stream *from, rondo_stream *to) {
-  rondo_event *event = test_event(t);
-  assert_ok(rondo_event_record(event, from));
-  assert_ok(rondo_stream_wait_event(to, event));
-  rondo_event_destroy(event);
-}
-
 /* The capture is over with this failure, and the stream works again. */
 static void assert_end_fails(test_fixture *t, rondo_stream *stream, rondo_status status, rondo_reason reason) {
   rondo_graph *graph = (rondo_graph *)t;
@@ -33,154 +25,9 @@ static void assert_end_fails(test_fixture *t, rondo_stream *stream, rondo_status
   assert_ok(rondo_stream_synchronize(stream));
 }
 
-/* GX-2 ------------------------------------------------------------------------------------------------------------ */
-
-/* Captured and built graphs of the same work: no difference, also with addresses, and the same fingerprint. */
-static void assert_same_graph(rondo_graph *captured, rondo_graph *built) {
-  size_t count = 1;
-  uint64_t a = 0, b = 0;
-  rondo_difference difference = {0};
-  assert_ok(rondo_graph_diff(captured, built, true, &difference, &count));
-  if (count > 0) print_error("first difference: kind %d\n", (int)difference.kind);
-  assert_int_equal(count, 0);
-  assert_ok(rondo_graph_diff(captured, built, false, NULL, &count));
-  assert_int_equal(count, 0);
-  assert_ok(rondo_graph_fingerprint(captured, &a));
-  assert_ok(rondo_graph_fingerprint(built, &b));
-  assert_true(a == b);
-  test_graph_destroy(built);
-}
-
-static void run_once(test_fixture *t, rondo_graph *graph) {
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  assert_ok(rondo_stream_synchronize(t->stream));
-  rondo_exec_destroy(exec);
-}
-
-static void test_gx2_a_line(void **state) {
-  test_fixture *t = *state;
-  uint32_t *word = test_words(t, 1);
-  begin(t->stream);
-  for (uint32_t i = 0; i < 5; i++) test_affine(t, t->stream, word, 1, i + 2, i);
-  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
-  rondo_node last = {0};
-  for (uint32_t i = 0; i < 5; i++) last = test_add_affine(t, built, &last, i > 0, word, i + 2, i);
-  assert_same_graph(captured, built);
-  assert_int_equal(test_word(t, word), 0); /* nothing has run */
-  run_once(t, captured);
-  assert_int_equal(test_word(t, word), (((0 * 3 + 1) * 4 + 2) * 5 + 3) * 6 + 4);
-  test_words_free(t, word);
-}
-
-static void test_gx2_fork_and_join(void **state) {
-  test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side");
-  uint32_t *words = test_words(t, 3), *left = words, *right = words + 1, *out = words + 2;
-  rondo_kernel *combine = test_kernel(t, TEST_KERNEL_COMBINE);
-  begin(t->stream);
-  test_affine(t, t->stream, words, 2, 1, 1);
-  order(t, t->stream, side);
-  test_affine(t, t->stream, left, 1, 2, 0);
-  test_affine(t, side, right, 1, 3, 0);
-  order(t, side, t->stream);
-  assert_ok(rondo_launch(t->stream, combine, (rondo_grid){1, 0, 0}, RONDO_ARGS(&left, &right, &out)));
-  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
-  const uint32_t one = 1;
-  rondo_node root = {0}, branches[2], join = {0};
-  assert_ok(rondo_graph_add_kernel(built, NULL, 0, test_kernel(t, TEST_KERNEL_AFFINE), (rondo_grid){2, 0, 0},
-                                   RONDO_ARGS(&one, &one, &words), &root));
-  branches[0] = test_add_affine(t, built, &root, 1, left, 2, 0);
-  branches[1] = test_add_affine(t, built, &root, 1, right, 3, 0);
-  assert_ok(rondo_graph_add_kernel(built, branches, 2, combine, (rondo_grid){1, 0, 0}, RONDO_ARGS(&left, &right, &out),
-                                   &join));
-  assert_same_graph(captured, built);
-  run_once(t, captured);
-  const uint32_t expected[3] = {2, 3, 2 * 31 + 3};
-  assert_words(t, words, expected, 3);
-  test_stream_destroy(side);
-  test_words_free(t, words);
-}
-
-/* Two streams from the beginning: forked off before any work, so that the graph has two roots. */
-static void test_gx2_two_streams(void **state) {
-  test_fixture *t = *state;
-  rondo_stream *side = test_stream(t, "side");
-  uint32_t *words = test_words(t, 2);
-  begin(t->stream);
-  order(t, t->stream, side);
-  for (uint32_t i = 0; i < 3; i++) {
-    test_affine(t, t->stream, words, 1, 2, i);
-    test_affine(t, side, words + 1, 1, 3, i);
-  }
-  order(t, side, t->stream);
-  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
-  rondo_node a = {0}, b = {0};
-  for (uint32_t i = 0; i < 3; i++) {
-    a = test_add_affine(t, built, &a, i > 0, words, 2, i);
-    b = test_add_affine(t, built, &b, i > 0, words + 1, 3, i);
-  }
-  assert_same_graph(captured, built);
-  run_once(t, captured);
-  const uint32_t expected[2] = {4, 5};
-  assert_words(t, words, expected, 2);
-  test_stream_destroy(side);
-  test_words_free(t, words);
-}
-
 static rondo_status no_operation(void *user) {
   (void)user;
   return RONDO_OK;
-}
-
-/* All that a stream takes becomes the node that is added by hand. */
-static void test_gx2_every_operation(void **state) {
-  test_fixture *t = *state;
-  uint32_t *words = test_words(t, 64), host[16] = {0};
-  const rondo_copy box = {.dst = words, .src = words + 32, .width = 16, .height = 2, .src_pitch = 32};
-  const rondo_fill fill = {.dst = words, .value = 3, .element_bytes = 2, .width = 5, .height = 2, .pitch = 16};
-  begin(t->stream);
-  assert_ok(rondo_copy_async(t->stream, words, host, sizeof host));
-  assert_ok(rondo_copy_box_async(t->stream, &box));
-  assert_ok(rondo_fill_async(t->stream, &fill));
-  assert_ok(rondo_host_async(t->stream, no_operation, host));
-  rondo_graph *captured = test_capture_end(t->stream), *built = test_graph(t);
-  const rondo_copy line = {.dst = words, .src = host, .width = sizeof host};
-  rondo_node node = {0};
-  assert_ok(rondo_graph_add_copy(built, NULL, 0, &line, &node));
-  assert_ok(rondo_graph_add_copy(built, &node, 1, &box, &node));
-  assert_ok(rondo_graph_add_fill(built, &node, 1, &fill, &node));
-  assert_ok(rondo_graph_add_host(built, &node, 1, no_operation, host, &node));
-  assert_same_graph(captured, built);
-  test_graph_destroy(captured);
-  test_words_free(t, words);
-}
-
-/* The same work captured twice: equal but for addresses. */
-static void test_gx2_captured_twice(void **state) {
-  test_fixture *t = *state;
-  uint32_t *words[2] = {test_words(t, 8), test_words(t, 8)};
-  rondo_graph *graphs[2];
-  for (int i = 0; i < 2; i++) {
-    void *scratch = NULL;
-    begin(t->stream);
-    assert_ok(rondo_malloc_async(t->stream, 4096, NULL, &scratch));
-    assert_ok(rondo_copy_async(t->stream, scratch, words[i], 32));
-    test_affine(t, t->stream, words[i], 8, 2, 1);
-    assert_ok(rondo_free_async(t->stream, scratch));
-    graphs[i] = test_capture_end(t->stream);
-  }
-  size_t count = 0;
-  uint64_t prints[2];
-  assert_ok(rondo_graph_diff(graphs[0], graphs[1], true, NULL, &count));
-  assert_int_equal(count, 0);
-  for (int i = 0; i < 2; i++) {
-    assert_ok(rondo_graph_fingerprint(graphs[i], &prints[i]));
-    test_graph_destroy(graphs[i]);
-    test_words_free(t, words[i]);
-  }
-  assert_true(prints[0] == prints[1]);
 }
 
 /* C1, C2: beginning ----------------------------------------------------------------------------------------------- */
@@ -206,7 +53,7 @@ static void test_gx3_c1_a_stream_captures_once_at_a_time(void **state) {
   begin(t->stream);
   assert_error(rondo_capture_begin(t->stream, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED,
                RONDO_REASON_ALREADY_CAPTURING);
-  order(t, t->stream, side);
+  test_order(t, t->stream, side);
   assert_error(rondo_capture_begin(side, RONDO_CAPTURE_RELAXED), RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING);
   assert_state(t->stream, RONDO_CAPTURE_ACTIVE);
   rondo_graph *graph = test_capture_end(t->stream); /* the fork did nothing */
@@ -247,7 +94,7 @@ static void test_gx3_c4_an_unjoined_branch(void **state) {
   uint32_t *word = test_words(t, 1);
   begin(t->stream);
   test_affine(t, t->stream, word, 1, 1, 1);
-  order(t, t->stream, side);
+  test_order(t, t->stream, side);
   test_affine(t, side, word, 1, 1, 1);
   rondo_graph *graph = (rondo_graph *)t;
   assert_error(rondo_capture_end(t->stream, &graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED);
@@ -268,9 +115,9 @@ static void test_gx3_c4_a_branch_used_after_its_join(void **state) {
   rondo_stream *side = test_stream(t, "late");
   uint32_t *word = test_words(t, 1);
   begin(t->stream);
-  order(t, t->stream, side);
+  test_order(t, t->stream, side);
   test_affine(t, side, word, 1, 1, 1);
-  order(t, side, t->stream);
+  test_order(t, side, t->stream);
   test_affine(t, side, word, 1, 1, 1);
   assert_end_fails(t, t->stream, RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED);
   assert_message("late");
@@ -285,13 +132,15 @@ static void test_gx3_c5_a_join_through_another_branch(void **state) {
   rondo_stream *first = test_stream(t, "first"), *second = test_stream(t, "second");
   uint32_t *words = test_words(t, 2);
   begin(t->stream);
-  order(t, t->stream, first);
-  order(t, t->stream, second);
+  test_order(t, t->stream, first);
+  test_order(t, t->stream, second);
   test_affine(t, first, words, 1, 1, 1);
   test_affine(t, second, words + 1, 1, 1, 2);
-  order(t, first, second);
-  order(t, second, t->stream);
-  run_once(t, test_capture_end(t->stream));
+  test_order(t, first, second);
+  test_order(t, second, t->stream);
+  rondo_graph *graph = test_capture_end(t->stream);
+  test_run_once(t, graph);
+  test_graph_destroy(graph);
   const uint32_t expected[2] = {1, 2};
   assert_words(t, words, expected, 2);
   test_stream_destroy(first);
@@ -303,13 +152,13 @@ static void test_gx3_c4_the_wrong_stream(void **state) {
   test_fixture *t = *state;
   rondo_stream *origin = test_stream(t, "origin"), *side = test_stream(t, "side");
   begin(origin);
-  order(t, origin, side);
+  test_order(t, origin, side);
   rondo_graph *graph = (rondo_graph *)t;
   assert_error(rondo_capture_end(side, &graph), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM);
   assert_null(graph);
   assert_message("origin");
   assert_state(origin, RONDO_CAPTURE_ACTIVE);
-  order(t, side, origin);
+  test_order(t, side, origin);
   test_graph_destroy(test_capture_end(origin));
   test_stream_destroy(origin);
   test_stream_destroy(side);
@@ -390,16 +239,16 @@ static void test_gx3_c6_waiting_for_a_capturing_stream(void **state) {
   rondo_stream *const streams[2] = {t->stream, side};
   for (int i = 0; i < 2; i++) {
     begin(t->stream);
-    order(t, t->stream, side);
+    test_order(t, t->stream, side);
     assert_error(rondo_stream_synchronize(streams[i]), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
     assert_invalidated(t, side, "rondo_stream_synchronize");
     begin(t->stream);
-    order(t, t->stream, side);
+    test_order(t, t->stream, side);
     assert_error(rondo_stream_query(streams[i]), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
     assert_invalidated(t, side, "rondo_stream_query");
   }
   begin(t->stream);
-  order(t, t->stream, side);
+  test_order(t, t->stream, side);
   assert_error(rondo_device_synchronize(t->device), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
   assert_invalidated(t, side, "rondo_device_synchronize");
   test_stream_destroy(side);
@@ -478,14 +327,14 @@ static void test_gx3_destroying_a_capturing_stream(void **state) {
   test_fixture *t = *state;
   rondo_stream *side = test_stream(t, "gone");
   begin(t->stream);
-  order(t, t->stream, side);
+  test_order(t, t->stream, side);
   test_stream_destroy(side);
   assert_state(t->stream, RONDO_CAPTURE_INVALIDATED);
   assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   rondo_stream *origin = test_stream(t, "origin");
   side = test_stream(t, "side");
   begin(origin);
-  order(t, origin, side);
+  test_order(t, origin, side);
   test_stream_destroy(origin);
   assert_int_not_equal(info_of(side).state, RONDO_CAPTURE_ACTIVE);
   test_stream_destroy(side);
@@ -541,6 +390,7 @@ static void test_gx3_c7_external_events_become_nodes(void **state) {
   node = test_add_affine(t, built, &node, 1, word, 1, 1);
   assert_ok(rondo_graph_add_event_record(built, &node, 1, done, &node));
   assert_same_graph(captured, built);
+  test_graph_destroy(built);
   rondo_exec *exec = test_instantiate(captured);
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_event_synchronize(done));
@@ -577,7 +427,7 @@ static void test_gx3_c12_a_capture_tells_about_itself(void **state) {
   assert_int_equal(begun.state, RONDO_CAPTURE_ACTIVE);
   assert_true(begun.id != 0 && begun.graph != NULL && begun.frontier_count == 0);
   test_affine(t, t->stream, word, 1, 1, 1);
-  order(t, t->stream, side);
+  test_order(t, t->stream, side);
   const rondo_capture_info forked = info_of(side);
   assert_true(forked.id == begun.id && forked.graph == begun.graph);
   assert_int_equal(forked.frontier_count, 1);
@@ -618,7 +468,9 @@ static void test_gx3_c13_the_frontier_is_added_to_and_replaced(void **state) {
   assert_ok(rondo_capture_set_frontier(t->stream, &by_hand, 1, true));
   assert_int_equal(info_of(t->stream).frontier_count, 1);
   test_affine(t, t->stream, word, 1, 1, 10);
-  run_once(t, test_capture_end(t->stream));
+  rondo_graph *graph = test_capture_end(t->stream);
+  test_run_once(t, graph);
+  test_graph_destroy(graph);
   assert_int_equal(test_word(t, word), 13);
   test_graph_destroy(other);
   test_words_free(t, word);
@@ -646,7 +498,8 @@ static void test_gx3_c14_capturing_into_a_graph(void **state) {
   assert_ok(rondo_capture_begin_to_graph(t->stream, graph, &last, 1, RONDO_CAPTURE_THREAD_LOCAL));
   test_affine(t, t->stream, word, 1, 10, 2);
   assert_ok(rondo_capture_end(t->stream, NULL));
-  run_once(t, graph);
+  test_run_once(t, graph);
+  test_graph_destroy(graph);
   assert_int_equal(test_word(t, word), 512);
   test_words_free(t, word);
 }
@@ -694,20 +547,17 @@ static void test_gx3_c16_a_launch_becomes_a_child(void **state) {
   assert_ok(rondo_graph_add_child(built, &node, 1, inner, &node));
   test_add_affine(t, built, &node, 1, word, 10, 2);
   assert_same_graph(captured, built);
+  test_graph_destroy(built);
   rondo_exec_destroy(exec);
   test_graph_destroy(inner);
-  run_once(t, captured);
+  test_run_once(t, captured);
+  test_graph_destroy(captured);
   assert_int_equal(test_word(t, word), 412);
   test_words_free(t, word);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_gx2_a_line),
-      test_case(test_gx2_fork_and_join),
-      test_case(test_gx2_two_streams),
-      test_case(test_gx2_every_operation),
-      test_case(test_gx2_captured_twice),
       test_case(test_gx3_c1_work_queued_earlier_is_not_recorded),
       test_case(test_gx3_c1_a_stream_captures_once_at_a_time),
       test_case(test_gx3_c4_a_capture_is_ended_once),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Graph memory: alloc and free nodes, their addresses and lives, what may share bytes, and the error of each misuse.
- * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18; memory that outlives its graph is
+ * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18, GM-20 in part; memory that outlives its graph is
  * test_graph_memory_order.c, accesses outside a life are test_graph_memory_verify.c.
  */
 #include "support/rondo_test.h"
@@ -553,6 +553,54 @@ static void test_gm13_launches_move_between_streams(void **state) {
   test_words_free(t, out);
 }
 
+/* GM-20: what CUDA refuses for graphs with memory: embedding, in line twice over, and updating. */
+static void test_gm20_a_memory_graph_is_embedded(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 2 * WORDS);
+  rondo_graph *inner[2] = {scratch_graph(t, out, BYTES, 3), scratch_graph(t, out + WORDS, 2 * BYTES, 4)};
+  rondo_graph *outer = test_graph(t);
+  rondo_node node = {0};
+  for (int i = 0; i < 4; i++) assert_ok(rondo_graph_add_child(outer, &node, i > 0, inner[i % 2], &node));
+  rondo_exec *exec = test_instantiate(outer);
+  for (int i = 0; i < 2; i++) test_graph_destroy(inner[i]);
+  test_graph_destroy(outer);
+  for (int i = 0; i < 20; i++) {
+    assert_ok(rondo_fill_async(t->stream, &(rondo_fill){.dst = out, .element_bytes = 4, .width = 2 * WORDS}));
+    assert_ok(rondo_exec_launch(exec, t->stream));
+    assert_all(t, out, 3 * 32);
+    assert_all(t, out + WORDS, 4 * 32);
+  }
+  rondo_exec_destroy(exec);
+  test_words_free(t, out);
+}
+
+/* GM-20: an exec with memory takes the parameters of a changed clone. */
+static void test_gm20_a_memory_graph_is_updated(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS);
+  rondo_graph *graph = scratch_graph(t, out, BYTES, 3), *clone = NULL;
+  rondo_exec *exec = test_instantiate(graph);
+  rondo_node nodes[4];
+  rondo_node_params params;
+  size_t count = 4;
+  assert_ok(rondo_graph_clone(graph, &clone));
+  assert_ok(rondo_graph_nodes(clone, nodes, &count));
+  assert_ok(rondo_graph_get_params(clone, nodes[1], &params));
+  const uint32_t value = 5;
+  const void *args[2] = {&value, params.as.kernel.args[1]};
+  params.as.kernel.args = args;
+  assert_ok(rondo_graph_set_params(clone, nodes[1], &params));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_all(t, out, 3 * 32);
+  assert_ok(rondo_exec_update(exec, clone, NULL));
+  for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_all(t, out, 5 * 32);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_graph_destroy(clone);
+  test_words_free(t, out);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_gm6_parameters_read_back),
@@ -575,6 +623,8 @@ int main(void) {
       test_case(test_gm15_trim_gives_unused_memory_back),
       test_case(test_gm16_figures),
       test_case(test_gm13_launches_move_between_streams),
+      test_case(test_gm20_a_memory_graph_is_embedded),
+      test_case(test_gm20_a_memory_graph_is_updated),
   };
   return test_main(tests);
 }

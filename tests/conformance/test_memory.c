@@ -107,7 +107,7 @@ static void test_stream_ordered_memory(void **state) {
   test_words_free(t, out);
 }
 
-/* Memory freed in the order of a stream that stands still is not given to another stream meanwhile. */
+/* GM-9 on streams: memory freed in the order of a stream that stands still is not given to another stream meanwhile. */
 static void test_memory_pending_on_one_stream_is_not_given_to_another(void **state) {
   test_fixture *t = *state;
   enum { COUNT = 1024, TRIES = 20 };

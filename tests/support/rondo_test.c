@@ -174,6 +174,34 @@ rondo_graph *test_capture_end(rondo_stream *stream) {
   return graph;
 }
 
+void test_order(test_fixture *fixture, rondo_stream *from, rondo_stream *to) {
+  rondo_event *event = test_event(fixture);
+  assert_ok(rondo_event_record(event, from));
+  assert_ok(rondo_stream_wait_event(to, event));
+  rondo_event_destroy(event);
+}
+
+void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const char *file, int line) {
+  size_t count = 1;
+  uint64_t prints[2] = {0, 0};
+  rondo_difference first = {0};
+  assert_ok(rondo_graph_diff(a, b, false, &first, &count));
+  assert_ok(rondo_graph_fingerprint(a, &prints[0]));
+  assert_ok(rondo_graph_fingerprint(b, &prints[1]));
+  if (count == 0 && prints[0] == prints[1]) return;
+  print_error("the graphs have %zu differences, the first of kind %d at nodes %u and %u; their fingerprints are %s\n",
+              count, (int)first.kind, rondo_node_number(first.a), rondo_node_number(first.b),
+              prints[0] == prints[1] ? "equal" : "not equal");
+  _fail(file, line);
+}
+
+void test_run_once(test_fixture *fixture, rondo_graph *graph) {
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_exec_launch(exec, fixture->stream));
+  assert_ok(rondo_stream_synchronize(fixture->stream));
+  rondo_exec_destroy(exec);
+}
+
 uint32_t *test_words(test_fixture *fixture, size_t count) {
   void *address = NULL;
   assert_ok(rondo_malloc(fixture->device, count * sizeof(uint32_t), "words", &address));

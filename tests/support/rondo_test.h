@@ -90,6 +90,16 @@ void test_graph_destroy(rondo_graph *graph);
 /* Ends the stream's capture, which must succeed. */
 rondo_graph *test_capture_end(rondo_stream *stream);
 
+/* Lets `to` wait for what `from` has been given so far, by an event. */
+void test_order(test_fixture *fixture, rondo_stream *from, rondo_stream *to);
+
+/* Two graphs of the same work: no difference, also not in addresses, and the same fingerprint. */
+#define assert_same_graph(a, b) test_assert_same_graph((a), (b), __FILE__, __LINE__)
+void test_assert_same_graph(const rondo_graph *a, const rondo_graph *b, const char *file, int line);
+
+/* Instantiates the graph, launches it once on the fixture's stream, and waits. */
+void test_run_once(test_fixture *fixture, rondo_graph *graph);
+
 /* Device memory. All wait for the fixture's stream; none may be used while the thread captures. */
 uint32_t *test_words(test_fixture *fixture, size_t count); /* zeroed; freed with test_words_free */
 void test_words_free(test_fixture *fixture, uint32_t *words);
