@@ -21,13 +21,16 @@
 #include "base/logging.h"
 #include "base/sink.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "base/tracing.h"
 
 #define AREA_BYTES 128
 #define NAME_BYTES 1024
 #define LINE_BYTES (AREA_BYTES + NAME_BYTES + 256)
+#define THREAD_NAME_BYTES 16 /* the kernel's, with the NUL */
 
 typedef struct trace_file {
+  uint64_t number; /* unique in the process, never 0 */
   int descriptor;
   int process;
   struct stat identity; /* device and inode tell whether a path leads to this very file */
@@ -40,6 +43,8 @@ atomic_bool rondo_trace_active;
 static rondo_sink sink;
 static trace_file *open_file; /* begun and not ended; with another sink installed it gets no events */
 static bool file_installed;
+static _Thread_local uint64_t named_in; /* number of the file that has the calling thread's name; 0 none */
+static _Atomic uint64_t file_count;
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 
 /* With `change` held. */
@@ -90,10 +95,25 @@ static void describe_extra(const rondo_trace_event *event, char out[64]) {
   }
 }
 
+/* Names the calling thread's track. */
+static void write_thread_name(trace_file *file) {
+  char raw[THREAD_NAME_BYTES], name[6 * THREAD_NAME_BYTES], line[LINE_BYTES];
+  named_in = file->number;
+  if (pthread_getname_np(pthread_self(), raw, sizeof raw) != 0) return;
+  rondo_json_escape(name, sizeof name, raw);
+  const int length = snprintf(line, sizeof line,
+                              ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%" PRIu64
+                              ",\"name\":\"thread_name\","
+                              "\"args\":{\"name\":\"%s\"}}",
+                              file->process, rondo_thread_id(), name);
+  write_all(file, line, (size_t)length);
+}
+
 static void write_event(void *user, const rondo_trace_event *event) {
   static const char phases[] = {
       [RONDO_TRACE_BEGIN] = 'B', [RONDO_TRACE_END] = 'E', [RONDO_TRACE_INSTANT] = 'i', [RONDO_TRACE_COUNTER] = 'C'};
   trace_file *file = user;
+  if (named_in != file->number && event->track == rondo_thread_id()) write_thread_name(file);
   char area[AREA_BYTES], name[NAME_BYTES], extra[64], line[LINE_BYTES];
   rondo_json_escape(area, sizeof area, event->area);
   rondo_json_escape(name, sizeof name, event->name);
@@ -173,6 +193,7 @@ static rondo_status begin_file(const char *path, trace_file **out) {
   trace_file *file;
   *out = NULL;
   RONDO_TRY(allocate_file(path, &file));
+  file->number = atomic_fetch_add(&file_count, 1) + 1;
   file->process = (int)getpid();
   const rondo_status status = open_descriptor(file);
   if (status != RONDO_OK) {

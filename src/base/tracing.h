@@ -10,6 +10,8 @@
 
 #include <rondo/trace.h>
 
+#include "base/thread.h"
+
 extern atomic_bool rondo_trace_active;
 
 /* Behind the check of rondo_trace; the strings are never NULL and need to live for the call only. `value` counts for
@@ -21,6 +23,11 @@ static inline bool rondo_trace_on(void) { return atomic_load_explicit(&rondo_tra
 static inline void rondo_trace(rondo_trace_kind kind, const char *area, const char *name, uint64_t track,
                                double value) {
   if (__builtin_expect(rondo_trace_on(), 0)) rondo_trace_emit(kind, area, name, track, value);
+}
+
+/* On the calling thread's track. */
+static inline void rondo_trace_here(rondo_trace_kind kind, const char *area, const char *name) {
+  if (__builtin_expect(rondo_trace_on(), 0)) rondo_trace_emit(kind, area, name, rondo_thread_id(), 0);
 }
 
 #endif

@@ -183,9 +183,9 @@ rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_optio
   if (graph == NULL) return rondo_refuse_null("rondo_instantiate", "the graph");
   rondo_instantiate_options known;
   RONDO_TRY(rondo_versioned_read("rondo_instantiate_options", options, &known, sizeof known));
-  rondo_trace(RONDO_TRACE_BEGIN, "exec", "rondo_instantiate", 0, 0);
+  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_instantiate");
   const rondo_status status = instantiate(graph, &known, out_exec);
-  rondo_trace(RONDO_TRACE_END, "exec", "rondo_instantiate", 0, 0);
+  rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_instantiate");
   return status;
 }
 

@@ -47,10 +47,10 @@ rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
   const bool fine = exec != NULL && stream != NULL && exec->device == stream->device && !rondo_in_callback();
   if (__builtin_expect(!fine, 0)) return refuse("rondo_exec_launch", exec, stream);
   if (__builtin_expect(rondo_stream_capture(stream) != NULL, 0)) return launch_into_capture(exec, stream);
-  rondo_trace(RONDO_TRACE_BEGIN, "exec", "rondo_exec_launch", 0, 0);
+  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_exec_launch");
   const rondo_status status =
       exec->has_extras ? launch_with_extras(exec, stream) : stream->queue->ops->launch(stream->queue, exec->executable);
-  rondo_trace(RONDO_TRACE_END, "exec", "rondo_exec_launch", 0, 0);
+  rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_exec_launch");
   if (__builtin_expect(status != RONDO_OK, 0)) return status;
   exec->launches++;
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, "rondo_exec_launch") : RONDO_OK;

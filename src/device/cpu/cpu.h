@@ -221,10 +221,12 @@ struct cpu_event;
 struct cpu_patch_list;
 struct cpu_bindings;
 
-/* The head of an item; a kernel's argument addresses and values follow it. */
+/* The head of an item; a kernel's argument addresses and values follow it, and its name when it is to be traced: it may
+ * be destroyed before it runs. */
 typedef struct cpu_item {
   uint16_t operation;
   uint16_t granules;
+  uint32_t name_at; /* a kernel's: bytes from here to its name; 0 without one */
   union {
     struct {
       rondo_cpu_function function;

@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/tracing.h"
 #include "device/cpu/cpu.h"
 
-enum { PREFETCH_GRANULES = 16 };
+enum { PREFETCH_GRANULES = 16, NAME_BYTES = 64 /* kept of a name */ };
 
 static cpu_queue *queue_with(cpu_timeline *timeline) {
   return (cpu_queue *)(void *)((char *)timeline - offsetof(cpu_queue, timeline));
@@ -53,15 +54,30 @@ static void count_kernels(cpu_participant *self, uint64_t kernels) {
   atomic_store_explicit(&self->kernels, before + kernels, memory_order_relaxed);
 }
 
+static const char *name_of_work(const cpu_item *item) {
+  if (item->operation == CPU_KERNEL) return item->name_at != 0 ? (const char *)item + item->name_at : "kernel";
+  if (item->as.work.function == cpu_run_copy) return "copy";
+  if (item->as.work.function == cpu_run_fill) return "fill";
+  const cpu_host_work *host = item->as.work.args[0];
+  return host->name[0] != '\0' ? host->name : "host function";
+}
+
+static void run_work(cpu_queue *queue, cpu_participant *self, const cpu_item *item) {
+  const bool traced = rondo_trace_on();
+  if (__builtin_expect(traced, 0)) rondo_trace_here(RONDO_TRACE_BEGIN, "stream", name_of_work(item));
+  cpu_grid_run(self, queue, item->as.work.function, item->as.work.args, item->as.work.blocks);
+  if (__builtin_expect(traced, 0)) rondo_trace_here(RONDO_TRACE_END, "stream", name_of_work(item));
+}
+
 /* False when the queue was put aside. */
 static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   switch ((cpu_operation)item->operation) {
     case CPU_KERNEL:
       count_kernels(self, 1);
-      cpu_grid_run(self, queue, item->as.work.function, item->as.work.args, item->as.work.blocks);
+      run_work(queue, self, item);
       return true;
     case CPU_WORK:
-      cpu_grid_run(self, queue, item->as.work.function, item->as.work.args, item->as.work.blocks);
+      run_work(queue, self, item);
       return true;
     case CPU_WAIT:
       if (!pass(queue, item)) return false;
@@ -188,6 +204,7 @@ static cpu_item *begin_item(cpu_queue *queue, cpu_operation operation, size_t by
   cpu_item *item = item_at(queue, head);
   item->operation = (uint16_t)operation;
   item->granules = (uint16_t)granules;
+  item->name_at = 0;
   *out_head = head + granules;
   return item;
 }
@@ -211,13 +228,21 @@ static void copy_argument(void *to, const void *from, uint32_t bytes) {
   }
 }
 
+static void keep_name(cpu_item *item, size_t name_at, const char *name) {
+  item->name_at = (uint32_t)name_at;
+  (void)snprintf((char *)item + name_at, NAME_BYTES, "%s", name);
+}
+
 static rondo_status submit_kernel(cpu_queue *queue, const rondo_kernel_node *work) {
   const rondo_kernel *kernel = work->kernel;
   if (kernel->cpu == NULL) return queue->base.device->ops->kernel_check(queue->base.device, kernel);
   const size_t count = kernel->parameter_count;
   const size_t values_at = cpu_align(sizeof(cpu_item) + count * sizeof(void *), CPU_GRANULE);
+  const size_t name_at = values_at + kernel->argument_bytes;
+  const bool traced = rondo_trace_on();
   uint64_t head;
-  cpu_item *item = begin_item(queue, CPU_KERNEL, values_at + kernel->argument_bytes, &head);
+  cpu_item *item = begin_item(queue, CPU_KERNEL, name_at + (traced ? NAME_BYTES : 0), &head);
+  if (__builtin_expect(traced, 0)) keep_name(item, name_at, kernel->name);
   void **args = (void **)(void *)(item + 1);
   unsigned char *values = (unsigned char *)item + values_at;
   for (size_t i = 0; i < count; i++) {
@@ -249,7 +274,7 @@ static void submit_described(cpu_queue *queue, rondo_cpu_function function, uint
 typedef struct named_host_work {
   cpu_host_work work;
   cpu_queue *queue;
-  char name[64];
+  char name[NAME_BYTES];
 } named_host_work;
 
 static void submit_host(cpu_queue *queue, const rondo_node_params *params) {

@@ -3,15 +3,40 @@
  * alike. Copies and fills are cut into blocks of about 256 KiB, by bytes when they are one row, else by rows, so that
  * large ones are split over workers.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "device/cpu/cpu.h"
 
-enum { BLOCK_BYTES = 256 * 1024 };
+enum { BLOCK_BYTES = 256 * 1024, LABEL_BYTES = 128 };
 
 void cpu_run_nothing(rondo_blocks blocks, void *const *args) {
   (void)blocks;
   (void)args;
+}
+
+/* "stream 'main'" or "a stream without a name"; the words of a host function alike. */
+static const char *label_of(char buffer[LABEL_BYTES], const char *what, const char *name) {
+  if (name[0] == '\0')
+    (void)snprintf(buffer, LABEL_BYTES, "a %s without a name", what);
+  else
+    (void)snprintf(buffer, LABEL_BYTES, "%s '%s'", what, name);
+  return buffer;
+}
+
+static void fail_host_function(const cpu_host_work *work, rondo_status status) {
+  char stream[LABEL_BYTES], function[LABEL_BYTES];
+  label_of(stream, "stream", (*work->queue)->name);
+  label_of(function, "host function", work->name);
+  const char *const remedy = "mend what the function met, or let it return RONDO_OK";
+  if (work->number == RONDO_NO_NODE) {
+    (void)rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, "%s: %s failed with %s: %s", stream,
+                     function, rondo_status_name(status), remedy);
+  } else {
+    (void)rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->number,
+                          "%s: %s (node %u) failed with %s: %s", stream, function, work->number,
+                          rondo_status_name(status), remedy);
+  }
 }
 
 void cpu_run_host(rondo_blocks blocks, void *const *args) {
@@ -21,16 +46,7 @@ void cpu_run_host(rondo_blocks blocks, void *const *args) {
   const rondo_status status = work->host.function(work->host.user);
   rondo_callback_leave();
   if (status == RONDO_OK) return;
-  const char *name = work->name[0] != '\0' ? work->name : "without a name";
-  if (work->number == RONDO_NO_NODE) {
-    (void)rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED,
-                     "stream '%s': host function '%s' failed with %s", (*work->queue)->name, name,
-                     rondo_status_name(status));
-  } else {
-    (void)rondo_fail_node(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, work->number,
-                          "stream '%s': host function '%s' (node %u) failed with %s", (*work->queue)->name, name,
-                          work->number, rondo_status_name(status));
-  }
+  fail_host_function(work, status);
   cpu_queue_fail(*work->queue);
 }
 

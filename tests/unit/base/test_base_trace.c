@@ -46,9 +46,9 @@ static int remove_path(void **state) {
   return rondo_trace_close_json() == RONDO_OK ? 0 : -1;
 }
 
-static json_t *read_trace(void) {
+static json_t *read_file(const char *name) {
   json_error_t error;
-  json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+  json_t *root = json_load_file(name, JSON_REJECT_DUPLICATES, &error);
   if (root == NULL) fail_msg("%s:%d: %s", error.source, error.line, error.text);
   assert_true(json_is_array(root));
   return root;
@@ -57,6 +57,35 @@ static json_t *read_trace(void) {
 static const char *text_of(const json_t *event, const char *key) {
   const char *text = json_string_value(json_object_get(event, key));
   return text == NULL ? "" : text;
+}
+
+/* Without the names of threads. */
+static json_t *read_events(const char *name) {
+  json_t *root = read_file(name);
+  for (size_t i = json_array_size(root); i-- > 0;) {
+    if (strcmp(text_of(json_array_get(root, i), "name"), "thread_name") == 0)
+      assert_int_equal(json_array_remove(root, i), 0);
+  }
+  return root;
+}
+
+static json_t *read_trace(void) { return read_events(path); }
+
+/* How often the file calls the track so. */
+static unsigned count_names(const char *file, uint64_t track, const char *name) {
+  unsigned count = 0;
+  json_t *root = read_file(file);
+  for (size_t i = 0; i < json_array_size(root); i++) {
+    const json_t *event = json_array_get(root, i);
+    if (strcmp(text_of(event, "name"), "thread_name") != 0) continue;
+    if (json_integer_value(json_object_get(event, "tid")) != (json_int_t)track) continue;
+    assert_string_equal(text_of(event, "ph"), "M");
+    assert_int_equal(json_integer_value(json_object_get(event, "pid")), getpid());
+    assert_string_equal(text_of(json_object_get(event, "args"), "name"), name);
+    count++;
+  }
+  json_decref(root);
+  return count;
 }
 
 static void test_off_by_default(void **state) {
@@ -176,6 +205,41 @@ static void test_many_threads_write_one_file(void **state) {
   json_decref(root);
 }
 
+typedef struct late_tracer {
+  atomic_bool named; /* who starts a thread names it after that */
+  uint64_t track;
+} late_tracer;
+
+static void *trace_once_named(void *argument) {
+  late_tracer *self = argument;
+  while (!atomic_load(&self->named)) rondo_yield();
+  self->track = rondo_thread_id();
+  return trace_a_lot(argument);
+}
+
+static void test_a_thread_is_named_once_a_file(void **state) {
+  (void)state;
+  const uint64_t foreign = rondo_thread_id() + 1000;
+  char own_name[16];
+  late_tracer tracer = {false, 0};
+  rondo_thread thread;
+  assert_int_equal(pthread_getname_np(pthread_self(), own_name, sizeof own_name), 0);
+  assert_int_equal(rondo_trace_open_json(path), RONDO_OK);
+  rondo_trace(RONDO_TRACE_INSTANT, "test", "on no thread's track", foreign, 0);
+  for (int i = 0; i < 3; i++) rondo_trace_here(RONDO_TRACE_INSTANT, "test", "on its own");
+  assert_int_equal(rondo_thread_start(&thread, "quote\"\\d", trace_once_named, &tracer), RONDO_OK);
+  atomic_store(&tracer.named, true);
+  rondo_thread_join(thread);
+  assert_int_equal(rondo_trace_open_json(other_path), RONDO_OK);
+  rondo_trace_here(RONDO_TRACE_INSTANT, "test", "on its own");
+  assert_int_equal(rondo_trace_close_json(), RONDO_OK);
+  assert_int_equal(count_names(path, foreign, ""), 0);
+  assert_int_equal(count_names(path, rondo_thread_id(), own_name), 1);
+  assert_int_equal(count_names(path, tracer.track, "quote\"\\d"), 1);
+  assert_int_equal(count_names(other_path, rondo_thread_id(), own_name), 1);
+  assert_int_equal(count_names(other_path, tracer.track, ""), 0);
+}
+
 static void test_files_and_sinks_change_while_threads_trace(void **state) {
   (void)state;
   enum { THREADS = 3 };
@@ -241,7 +305,7 @@ static void test_another_file_takes_over(void **state) {
   assert_int_equal(json_array_size(first), 2);
   json_decref(first);
   assert_int_equal(rondo_trace_close_json(), RONDO_OK);
-  json_t *second = json_load_file(other_path, 0, NULL);
+  json_t *second = read_events(other_path);
   assert_int_equal(json_array_size(second), 3);
   json_decref(second);
 }
@@ -332,6 +396,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_the_file_has_each_kind, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_long_names_are_cut, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_many_threads_write_one_file, make_path, remove_path),
+      cmocka_unit_test_setup_teardown(test_a_thread_is_named_once_a_file, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_files_and_sinks_change_while_threads_trace, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_a_killed_process_leaves_its_events, make_path, remove_path),
       cmocka_unit_test_setup_teardown(test_another_sink_leaves_the_file_open, make_path, remove_path),

@@ -45,7 +45,10 @@ static void what_a_host_thread_leaves_is_taken_up_gx_2(void **state) {
   assert_int_equal(pthread_create(&host, NULL, synchronize_device, device), 0);
   while (!atomic_load(&owner.reached)) rondo_yield();
   atomic_store(&worker.open, true);
-  while (atomic_load(&((cpu_queue *)first)->attached) != CPU_ATTACHED) rondo_yield();
+  /* It comes to the queue, finds it owned, and watches it until it parks. */
+  const cpu_pool *pool = &((cpu_device *)device)->pool;
+  while (atomic_load(&((cpu_queue *)first)->attached) != CPU_ATTACHED && atomic_load(&pool->sleepers) == 0)
+    rondo_yield();
   submit_count(first, &of_first);
   submit_count(second, &of_second);
   wait_for(&of_second, 1);
@@ -209,7 +212,7 @@ static rondo_executable *make_meeting_graph(rondo_device *device, rondo_kernel *
 /* Of three workers two run the graph, one of them by helping, perhaps away from a queue that it watched. */
 static void a_worker_that_helps_holds_no_queue(void **state) {
   (void)state;
-  enum { ROUNDS = 60 };
+  enum { ROUNDS = 20, PATIENCE = 300 };
   rondo_device *device;
   rondo_queue *watched, *running;
   rondo_kernel *kernel;
@@ -229,7 +232,7 @@ static void a_worker_that_helps_holds_no_queue(void **state) {
     submit_count(watched, &count);
     wait_for(&count, 2 * round + 1);
     assert_ok(running->ops->launch(running, executable));
-    for (int turn = 0; turn < 10000 && atomic_load(&at->arrived) < 2; turn++) rondo_yield();
+    for (int turn = 0; turn < PATIENCE && atomic_load(&at->arrived) < 2; turn++) rondo_yield();
     submit_count(watched, &count);
     wait_for(&count, 2 * round + 2);
     atomic_store(&at->open, true);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Queues, deques and memory of the CPU driver from below: the ring wraps and pushes back, kernels keep their arguments,
  * two queues wait for each other's events, failures come out once, an idle device sleeps, thieves lose nothing, aliases
- * show the same bytes.
+ * show the same bytes, what runs is traced by name.
  */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <time.h>
+
+#include <rondo/trace.h>
 
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
@@ -257,6 +260,107 @@ static void aliases_show_the_same_bytes_gm_12(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
+typedef struct heard_spans {
+  atomic_uint begun, ended, wrong;
+  char names[8][128];
+} heard_spans;
+
+/* The queue runs its work in order, one at a time. */
+static void hear_spans(void *user, const rondo_trace_event *event) {
+  heard_spans *heard = user;
+  if (strcmp(event->area, "stream") != 0) return;
+  const unsigned ended = atomic_load(&heard->ended), begun = atomic_load(&heard->begun);
+  if (event->track != rondo_thread_id()) atomic_fetch_add(&heard->wrong, 1);
+  if (event->kind == RONDO_TRACE_BEGIN && begun == ended && begun < 8) {
+    (void)snprintf(heard->names[begun], sizeof heard->names[begun], "%s", event->name);
+    atomic_fetch_add(&heard->begun, 1);
+  } else if (event->kind == RONDO_TRACE_END && begun == ended + 1 && strcmp(heard->names[ended], event->name) == 0) {
+    atomic_fetch_add(&heard->ended, 1);
+  } else {
+    atomic_fetch_add(&heard->wrong, 1);
+  }
+}
+
+/* A kernel with that name, destroyed before it runs. */
+static void submit_kernel_called(rondo_queue *queue, const char *name, uint64_t **sum) {
+  rondo_kernel *kernel;
+  const wide value = {{1}};
+  const void *args[] = {sum, &value};
+  assert_ok(rondo_kernel_create(
+      queue->device,
+      &(rondo_kernel_options){.name = name, .cpu = add_wide, .params = {RONDO_UPDATES, RONDO_SCALAR(wide)}}, &kernel));
+  const rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .as.kernel = {kernel, {1, 1, 1}, args, 2}};
+  assert_ok(queue->ops->submit(queue, &work));
+  rondo_kernel_destroy(kernel);
+}
+
+static void submit_one_of_each(rondo_queue *queue, uint64_t **sum, visit *visits) {
+  static char from[16] = "theme", to[16], filled[16];
+  const rondo_node_params works[] = {
+      {.kind = RONDO_NODE_COPY, .as.copy = {.dst = to, .src = from, .width = sizeof to}},
+      {.kind = RONDO_NODE_FILL, .as.fill = {.dst = filled, .value = 1, .element_bytes = 1, .width = sizeof filled}},
+      {.kind = RONDO_NODE_HOST, .name = "named", .as.host = {.function = take_turn, .user = &visits[0]}},
+      {.kind = RONDO_NODE_HOST, .as.host = {.function = take_turn, .user = &visits[1]}},
+  };
+  submit_kernel_called(queue, "add_wide", sum);
+  for (size_t i = 0; i < sizeof works / sizeof *works; i++) assert_ok(queue->ops->submit(queue, &works[i]));
+}
+
+static void stream_work_is_traced_by_name(void **state) {
+  (void)state;
+  static const char *const expected[] = {"gate", "kernel", "add_wide", "copy", "fill", "named", "host function"};
+  enum { COUNT = sizeof expected / sizeof *expected };
+  rondo_device *device;
+  rondo_queue *queue;
+  gate at = {false, false};
+  counter turns = {0, 0, false};
+  visit visits[] = {{&turns, 0}, {&turns, 1}};
+  heard_spans heard = {0};
+  uint64_t sum_value = 0;
+  uint64_t *sum = &sum_value;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 2}, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_trace_set_sink(hear_spans, &heard);
+  close_queue_behind(queue, &at); /* the rest is submitted before it runs */
+  rondo_trace_set_sink(NULL, NULL);
+  submit_kernel_called(queue, "submitted untraced", &sum);
+  rondo_trace_set_sink(hear_spans, &heard);
+  submit_one_of_each(queue, &sum, visits);
+  atomic_store(&at.open, true);
+  assert_ok(queue->ops->synchronize(queue));
+  rondo_trace_set_sink(NULL, NULL);
+  assert_int_equal(atomic_load(&heard.wrong), 0);
+  assert_int_equal(atomic_load(&heard.ended), COUNT);
+  for (size_t i = 0; i < COUNT; i++) assert_string_equal(heard.names[i], expected[i]);
+  assert_int_equal(sum_value, 2);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
+}
+
+static void long_kernel_names_are_cut_in_traces(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *queue;
+  heard_spans heard = {0};
+  uint64_t sum_value = 0;
+  uint64_t *sum = &sum_value;
+  char name[101];
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  assert_ok(rondo_device_open("cpu", NULL, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  rondo_trace_set_sink(hear_spans, &heard);
+  submit_kernel_called(queue, name, &sum);
+  assert_ok(queue->ops->synchronize(queue));
+  rondo_trace_set_sink(NULL, NULL);
+  assert_int_equal(atomic_load(&heard.wrong), 0);
+  assert_int_equal(atomic_load(&heard.ended), 1);
+  assert_int_equal(strlen(heard.names[0]), 63);
+  assert_int_equal(strncmp(heard.names[0], name, 63), 0);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ring_wraps_and_arguments_are_copied),
@@ -266,6 +370,8 @@ int main(void) {
       cmocka_unit_test(deques_lose_and_double_nothing),
       cmocka_unit_test(loot_is_taken_once),
       cmocka_unit_test(aliases_show_the_same_bytes_gm_12),
+      cmocka_unit_test(stream_work_is_traced_by_name),
+      cmocka_unit_test(long_kernel_names_are_cut_in_traces),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
