@@ -29,7 +29,9 @@ typedef enum rondo_capture_mode {
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode);
 
 /* As rondo_capture_begin, adding to an existing graph behind the given nodes (C14). The graph must not be instantiated,
- * destroyed or captured into otherwise until the end, where rondo_capture_end hands it out again. */
+ * destroyed or captured into otherwise until the end, where rondo_capture_end hands it out again. Errors as
+ * rondo_capture_begin; INVALID_ARGUMENT with OTHER_DEVICE, UNKNOWN_NODE; INVALID_STATE/CAPTURING_INTO (another stream
+ * captures into the graph). Thread-compatible, also with respect to the graph. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin_to_graph(rondo_stream *stream, rondo_graph *graph,
                                                                    const rondo_node *dependencies, size_t count,
                                                                    rondo_capture_mode mode);
@@ -59,7 +61,8 @@ typedef struct rondo_capture_info {
   size_t frontier_count;
 } rondo_capture_info;
 
-/* Never invalidates (C12). */
+/* The state of the capture that the stream is part of. Never invalidates (C12). Errors: INVALID_ARGUMENT, IN_CALLBACK.
+ * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_info *out_info);
 
 /* Adds nodes to what the stream's next node depends on, or (replace) sets it (C13).
@@ -67,7 +70,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_capture_get_info(const rondo_stream 
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_set_frontier(rondo_stream *stream, const rondo_node *nodes,
                                                                  size_t count, bool replace);
 
-/* Sets the calling thread's mode and returns the one before in *inout_mode (see rondo_capture_mode). */
+/* Sets the calling thread's mode and returns the one before in *inout_mode (see rondo_capture_mode). Touches nothing
+ * but the calling thread's own mode. Errors: INVALID_ARGUMENT (NULL, no mode); the mode is then as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_exchange_thread_mode(rondo_capture_mode *inout_mode);
 
 RONDO_EXTERN_C_END

@@ -50,6 +50,7 @@ typedef struct rondo_device_info {
   bool graph_memory;     /* alloc and free nodes, stream-ordered allocation (GM-1) */
 } rondo_device_info;
 
+/* What the device is and can do. Thread-safe. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_get_info(const rondo_device *device, rondo_device_info *out_info);
 
 /* The names that can be opened now, one call each index: "cpu" first. Past the last: NOT_FOUND. For a driver that is
@@ -78,6 +79,8 @@ typedef struct rondo_device_statistics {
   uint64_t maps;             /* map calls */
 } rondo_device_statistics;
 
+/* The counters as they are now; those of work in flight may move between two of them. Thread-safe. Errors:
+ * INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_get_statistics(const rondo_device *device,
                                                                   rondo_device_statistics *out_statistics);
 

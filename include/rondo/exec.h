@@ -88,6 +88,7 @@ typedef struct rondo_exec_info {
   uint64_t device_bytes; /* device memory of the exec itself, without graph memory (0 on a CPU device) */
 } rondo_exec_info;
 
+/* Sizes and counters of the exec, as they are now. Errors: INVALID_ARGUMENT, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_get_info(const rondo_exec *exec, rondo_exec_info *out_info);
 
 RONDO_EXTERN_C_END

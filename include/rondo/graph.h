@@ -4,8 +4,9 @@
  * executable of it.
  *
  * A graph is thread-compatible: one thread at a time may use it, different graphs are independent. Rules and their
- * names (B1 to B12) follow the CUDA driver's graphs, where they are documented. Every call that takes a pointer which
- * its comment does not allow to be NULL returns INVALID_ARGUMENT/NULL_ARGUMENT for NULL; this is not repeated below.
+ * names (B1 to B12) follow the CUDA driver's graphs, where they are documented; docs/rules.md says what each name in
+ * these headers stands for. Every call that takes a pointer which its comment does not allow to be NULL returns
+ * INVALID_ARGUMENT/NULL_ARGUMENT for NULL; this is not repeated below.
  */
 #ifndef RONDO_GRAPH_H
 #define RONDO_GRAPH_H
@@ -67,7 +68,9 @@ typedef struct rondo_host_node {
 /* A box of width (bytes) × height (rows) × depth (slices). height and depth of 0 count as 1. A pitch is the bytes from
  * one row to the next, 0 = width, at least width; a slice pitch from one slice to the next, 0 = pitch × height, at
  * least what a slice covers. A pitch that nothing depends on (one row, one slice) is not looked at. Source and
- * destination may be host or device memory and must not overlap; where both are one row, that is checked. */
+ * destination may be host or device memory and must not overlap; where both are one row, that is checked. A side that
+ * begins in an allocation of the device's (rondo_malloc, rondo_malloc_async, rondo_host_malloc, an alloc node) must end
+ * in it: INVALID_ARGUMENT/OUT_OF_RANGE otherwise (B4). Other addresses are taken on trust. */
 typedef struct rondo_copy {
   void *dst;
   const void *src;
@@ -77,7 +80,8 @@ typedef struct rondo_copy {
 } rondo_copy;
 
 /* Sets width × height elements of element_bytes (1, 2 or 4) to the low bytes of value. height of 0 counts as 1; pitch
- * in bytes, 0 = width × element_bytes. dst and pitch are multiples of element_bytes. */
+ * in bytes, 0 = width × element_bytes. dst and pitch are multiples of element_bytes. Must end in the allocation it
+ * begins in, as a copy's sides. */
 typedef struct rondo_fill {
   void *dst;
   uint32_t value;

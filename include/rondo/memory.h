@@ -59,11 +59,13 @@ typedef struct rondo_memory_statistics {
   uint64_t heap_growth; /* times a heap got another chunk */
 } rondo_memory_statistics;
 
-/* Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* The figures as they are now, of everything but host memory. Allowed while streams capture: it changes nothing a
+ * capture could miss. Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_get_statistics(const rondo_device *device,
                                                                   rondo_memory_statistics *out_statistics);
 
-/* Sets the high marks to the current values (GM-16). Thread-safe. */
+/* Sets the high marks to the current values (GM-16). Allowed while streams capture. Thread-safe. Errors:
+ * INVALID_ARGUMENT, OUT_OF_MEMORY, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *device);
 
 /* Gives back to the system what graph memory no exec in flight and no unfreed allocation uses; later launches map again
@@ -72,7 +74,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *dev
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_memory_trim(rondo_device *device);
 
 /* Gives stream-ordered memory that is free back to the system, in whole chunks, while at least `keep_bytes` remain
- * reserved (GM-19). Does not wait for frees that are not done. Thread-safe. */
+ * reserved (GM-19). Does not wait for frees that are not done. Allowed while streams capture and no part of a capture:
+ * it acts at once, on memory that nothing uses, and leaves the captures valid. Thread-safe. Errors: INVALID_ARGUMENT,
+ * OUT_OF_MEMORY, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_pool_trim(rondo_device *device, uint64_t keep_bytes);
 
 RONDO_EXTERN_C_END

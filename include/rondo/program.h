@@ -2,18 +2,22 @@
  * Programs: networks written as operators on tensors, differentiated, compiled into one arena of fixed addresses, and
  * run either kernel by kernel or as one recorded graph.
  *
- *   rondo_program_create(NULL, &program);
- *   rondo_program_input(program, "tokens", RONDO_I32, shape, 2, &tokens);
- *   rondo_program_state(program, "table", RONDO_F32, shape, 2, &table);       // weights: kept between runs
- *   rondo_op_embedding(program, table, tokens, &x);
+ *   #define TRY(call) do { const rondo_status status = (call); if (status != RONDO_OK) return status; } while (0)
+ *
+ *   TRY(rondo_program_create(NULL, &program));
+ *   TRY(rondo_program_input(program, "tokens", RONDO_I32, shape, 2, &tokens));
+ *   TRY(rondo_program_state(program, "table", RONDO_F32, shape, 2, &table));       // weights: kept between runs
+ *   TRY(rondo_program_cell(program, "rate", 0.001f, &rate));
+ *   TRY(rondo_op_embedding(program, table, tokens, &x));
  *   ...
- *   rondo_op_cross_entropy(program, logits, labels, &loss);
- *   rondo_program_output(program, "loss", loss);
- *   rondo_program_adam(program, loss, &(rondo_adam_options){.learning_rate = rate});   // gradients and updates
- *   rondo_compile(program, device, NULL, &compiled);
- *   rondo_compiled_write(compiled, "tokens", data, bytes);
- *   rondo_compiled_run(compiled);
- *   rondo_compiled_read(compiled, "loss", &value, sizeof value);
+ *   TRY(rondo_op_cross_entropy(program, logits, labels, &loss));
+ *   TRY(rondo_program_output(program, "loss", loss));
+ *   const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
+ *   TRY(rondo_program_adam(program, loss, &adam));                                 // gradients and updates
+ *   TRY(rondo_compile(program, device, NULL, &compiled));
+ *   TRY(rondo_compiled_write(compiled, "tokens", data, bytes));
+ *   TRY(rondo_compiled_run(compiled));
+ *   TRY(rondo_compiled_read(compiled, "loss", &value, sizeof value));
  *
  * A run computes in the order in which operators were added, but updates of states (optimizers) come last: all else
  * sees the states as they were before the run. Operators whose results neither an output nor an update needs do not
@@ -53,6 +57,8 @@ typedef struct rondo_program_options {
 } rondo_program_options;
 #define RONDO_PROGRAM_OPTIONS_INIT .struct_size = sizeof(rondo_program_options)
 
+/* An empty program. options may be NULL. The caller destroys it. Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
+ */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_create(const rondo_program_options *options,
                                                            rondo_program **out_program);
 /* Compiled programs made from it live on. NULL is fine. */
@@ -75,7 +81,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_cell(rondo_program *program,
                                                          rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_output(rondo_program *program, const char *name, rondo_value value);
 
-/* Type and shape of a value. shape has room for RONDO_MAX_DIMENSIONS. */
+/* Type and shape of a value; out_shape has room for RONDO_MAX_DIMENSIONS. Errors: INVALID_ARGUMENT with NULL_ARGUMENT,
+ * UNKNOWN_NAME (a value of another program). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_value_shape(const rondo_program *program, rondo_value value,
                                                         rondo_type *out_type, size_t *out_shape, size_t *out_rank);
 
@@ -175,16 +182,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_write(rondo_compiled *compi
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, void *data,
                                                           size_t bytes);
 
-/* Queues a run: one launch when recorded, kernel by kernel when not. Does not wait. */
+/* Queues a run: one launch when recorded, kernel by kernel when not. Does not wait. Errors: as rondo_exec_launch, or as
+ * rondo_launch when not recorded. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run(rondo_compiled *compiled);
 
-/* Queues a run kernel by kernel even when recorded; same arena, same addresses, same results bit for bit (FW-9). */
+/* Queues a run kernel by kernel even when recorded; same arena, same addresses, same results bit for bit (FW-9).
+ * Errors: as rondo_launch. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled);
 
-/* Waits for all queued. Errors: any asynchronous failure, as rondo_compiled_read. */
+/* Waits for all queued. Errors: any asynchronous failure, as rondo_compiled_read. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_synchronize(rondo_compiled *compiled);
 
-/* What belongs to it: its stream, the graph that was recorded (NULL when not; do not destroy), its exec. */
+/* What belongs to it: its stream, the graph that was recorded and its exec (NULL when not). Do not destroy them; they
+ * go with it. NULL for NULL. Thread-safe. */
 RONDO_API rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled);
 RONDO_API rondo_graph *rondo_compiled_graph(const rondo_compiled *compiled);
 RONDO_API rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled);
@@ -200,10 +210,11 @@ typedef struct rondo_compiled_info {
   uint64_t sum_bytes;   /* what they would take without sharing */
 } rondo_compiled_info;
 
+/* Its sizes, fixed when it was compiled. Thread-safe. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_info(const rondo_compiled *compiled,
                                                               rondo_compiled_info *out_info);
 
-/* Named values of a compiled program, by index: states first, then cells, inputs, outputs. NOT_FOUND past the last. */
+/* A named value of a compiled program. */
 typedef struct rondo_compiled_value {
   uint32_t struct_size;
   char kind; /* 's' state, 'c' cell, 'i' input, 'o' output */
@@ -214,6 +225,8 @@ typedef struct rondo_compiled_value {
   void *address; /* fixed; device memory */
 } rondo_compiled_value;
 
+/* The named value at the index: states first, then cells, inputs, outputs. Thread-safe. Errors: NOT_FOUND past the
+ * last, INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t index,
                                                                rondo_compiled_value *out_value);
 

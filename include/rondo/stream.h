@@ -30,6 +30,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_stream_create(rondo_device *device, 
  * Errors: as rondo_stream_synchronize, outside capture; the stream is gone all the same. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_destroy(rondo_stream *stream);
 
+/* The device it was made for, which must outlive it; NULL for NULL. Thread-safe. */
 RONDO_API rondo_device *rondo_stream_device(const rondo_stream *stream);
 
 /* Queues a kernel over `grid`. The arguments' values are copied during the call, so they may change at once after it.
@@ -41,16 +42,23 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_launch(rondo_stream *stream, rondo_k
                                                    const void *const *args, size_t arg_count);
 
 /* Queues a copy of `bytes` bytes between any two of host and device memory that the device can reach. Host memory must
- * stay as it is until the copy has run. Errors: INVALID_ARGUMENT (NULL, 0 bytes), CAPTURE_INVALID, OUT_OF_MEMORY. */
+ * stay as it is until the copy has run. Errors: INVALID_ARGUMENT (NULL, 0 bytes, OUT_OF_RANGE: the two overlap, or one
+ * passes the end of the allocation it begins in), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, size_t bytes);
 
-/* The same for a box of up to three dimensions (see rondo_copy). */
+/* The same for a box of up to three dimensions (see rondo_copy), which is copied during the call. Errors as
+ * rondo_copy_async; INVALID_ARGUMENT/BAD_SIZE for pitches that are too small. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_copy_box_async(rondo_stream *stream, const rondo_copy *copy);
 
-/* Queues a fill (see rondo_fill). */
+/* Queues a fill (see rondo_fill), whose description is copied during the call. Errors: INVALID_ARGUMENT with
+ * NULL_ARGUMENT, BAD_SIZE (0 elements, an element of another size than 1, 2 or 4 bytes, alignment, pitch) or
+ * OUT_OF_RANGE (it passes the end of the allocation it begins in); CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK.
+ * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_fill_async(rondo_stream *stream, const rondo_fill *fill);
 
-/* Queues a host function (see rondo_host_function). */
+/* Queues a host function (see rondo_host_function); `user` is handed to it as it is and must last until it has run, or
+ * while capturing as long as the graph and its execs. Errors: INVALID_ARGUMENT/NULL_ARGUMENT, CAPTURE_INVALID,
+ * OUT_OF_MEMORY, IN_CALLBACK; what the function returns comes out at the next synchronisation. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_async(rondo_stream *stream, rondo_host_function function, void *user);
 
 /* Waits until all that was queued on the stream is done; the waiting thread works along. Errors: the first asynchronous
@@ -82,7 +90,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_event_create(rondo_device *device, c
 RONDO_API void rondo_event_destroy(rondo_event *event);
 
 /* The event completes when all that was queued on the stream so far is done. Recording again starts anew; waits made
- * before keep what they wait for. While capturing, it stands for the stream's last nodes (C3). Thread-compatible. */
+ * before keep what they wait for. While capturing, it stands for the stream's last nodes (C3). Errors:
+ * INVALID_ARGUMENT (NULL, OTHER_DEVICE), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_record(rondo_event *event, rondo_stream *stream);
 
 /* While capturing: adds an event-record node, so that the event is recorded at each launch (C7, flag EXTERNAL).
@@ -91,8 +100,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_event_record_external(rondo_event *e
 
 /* Work queued on the stream from now on waits for the event as it is now recorded. An event never recorded is complete.
  * While the event belongs to a capture, the stream joins it (C3). Errors: CAPTURE_REFUSED with ISOLATION (a capturing
- * stream waits for an event outside its capture) or MERGE (of another capture), which make the captures invalid;
- * CAPTURED_EVENT (the capture it was recorded in is over); CAPTURE_INVALID. */
+ * stream waits for an event never recorded, or recorded outside its capture) or MERGE (of another capture), which make
+ * the captures invalid; CAPTURED_EVENT (the capture it was recorded in is over); CAPTURE_INVALID. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event);
 
 /* While capturing: adds an event-wait node; each launch waits for the event as it is recorded then. Errors:
@@ -107,7 +116,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_event_query(rondo_event *event);
 /* Waits until it is complete; the waiting thread works along. Errors as rondo_event_query, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_synchronize(rondo_event *event);
 
-/* Time from `start`'s completion to `end`'s. Errors: INVALID_STATE with NO_TIMING, EVENT_NOT_RECORDED; NOT_READY. */
+/* Time from `start`'s completion to `end`'s, in microseconds. Errors: NOT_READY while one is not complete;
+ * INVALID_STATE with NO_TIMING, EVENT_NOT_RECORDED; INVALID_ARGUMENT (NULL, OTHER_DEVICE);
+ * CAPTURE_REFUSED/CAPTURED_EVENT for an event that was last recorded in a capture, which becomes invalid if it still
+ * goes on (C6); IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_elapsed(const rondo_event *start, const rondo_event *end,
                                                           double *out_microseconds);
 

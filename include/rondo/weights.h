@@ -19,9 +19,11 @@ typedef struct rondo_weight {
   size_t bytes;
 } rondo_weight;
 
-/* An empty set. allocator may be NULL. The caller destroys it. Thread-compatible. */
+/* An empty set. allocator is copied; NULL = the C library's. The caller destroys it. A set is thread-compatible.
+ * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_create(const rondo_allocator *allocator,
                                                            rondo_weights **out_weights);
+/* Frees the set with its names and data. NULL is fine. */
 RONDO_API void rondo_weights_destroy(rondo_weights *weights);
 
 /* Reads a file, or bytes in memory (copied). Errors: NOT_FOUND, IO_ERROR with errno; INVALID_DATA with TRUNCATED or

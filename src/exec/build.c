@@ -81,7 +81,19 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
+/* Without memory state the device has no allocations. */
+static rondo_status check_extents(const char *call, const rondo_device *device, const rondo_node_params *params) {
+  rondo_extent extents[RONDO_MOST_EXTENTS];
+  const size_t count = rondo_node_extents(params, extents);
+  if (count == 0 || device == NULL) return RONDO_OK;
+  rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  for (size_t i = 0; i < count && memory != NULL; i++)
+    RONDO_TRY(rondo_memory_check_range(memory, call, extents[i].what, extents[i].address, extents[i].bytes));
+  return RONDO_OK;
+}
+
 rondo_status rondo_build_check(const char *call, const rondo_device *device, const rondo_node_params *params) {
+  RONDO_TRY(check_extents(call, device, params));
   const bool is_event = params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
   if (!is_event || params->as.event == NULL) return RONDO_OK;
   return rondo_require_device(call, "the event", device, params->as.event->device);
@@ -121,8 +133,9 @@ static rondo_status build_free(const char *call, rondo_graph *graph, const rondo
                                const rondo_node_params *params, rondo_node *out_node) {
   RONDO_TRY(require_memory(call, graph));
   RONDO_TRY(rondo_node_params_check(call, graph->device, params));
-  RONDO_TRY(rondo_address_space_claim_free(graph, params->as.free_address));
-  const rondo_status status = rondo_graph_insert(graph, dependencies, count, params, out_node);
+  rondo_status status = rondo_address_space_claim_free(graph, params->as.free_address);
+  if (status != RONDO_OK) return rondo_fail_context(status, "%s", call);
+  status = rondo_graph_insert(graph, dependencies, count, params, out_node);
   if (status != RONDO_OK) rondo_address_space_forget_free(graph, params->as.free_address);
   return status;
 }

@@ -14,7 +14,8 @@ RONDO_MUST_USE rondo_status rondo_build_graph(rondo_device *device, const char *
 RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies,
                                              size_t count, rondo_node_params *params, rondo_node *out_node);
 
-/* The checks on a node's parameters that graph/ cannot make: an event of another device. */
+/* The checks on a node's parameters, or a stream's work, that graph/ cannot make: an event of another device, a copy or
+ * fill that passes the end of an allocation (B4). */
 RONDO_MUST_USE rondo_status rondo_build_check(const char *call, const rondo_device *device,
                                               const rondo_node_params *params);
 

@@ -170,8 +170,9 @@ static rondo_status refuse_isolation(rondo_stream *stream, rondo_capture *captur
   RONDO_TRY(rondo_capture_require_active(capture, "rondo_stream_wait_event"));
   rondo_capture_invalidate(capture, "rondo_stream_wait_event for an event recorded outside the capture");
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ISOLATION,
-                    "rondo_stream_wait_event: %s captures and cannot wait for an event that was recorded outside its "
-                    "capture, which is now invalid: record the event in the capture, wait before it begins, or use "
+                    "rondo_stream_wait_event: %s captures and cannot wait for an event that was never recorded, or "
+                    "recorded outside its capture, which is now invalid: record the event in the capture, wait before "
+                    "it begins, or use "
                     "rondo_stream_wait_event_external",
                     rondo_stream_label(label, stream));
 }

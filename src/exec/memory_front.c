@@ -18,7 +18,8 @@ static rondo_status check_request(const char *call, size_t bytes, void **out_add
   if (out_address == NULL) return rondo_refuse_null(call, "out_address");
   *out_address = NULL;
   if (bytes > 0) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: an allocation of 0 bytes", call);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "%s: an allocation of 0 bytes: ask for at least 1, or leave it out", call);
 }
 
 rondo_status rondo_malloc(rondo_device *device, size_t bytes, const char *name, void **out_address) {
@@ -32,7 +33,7 @@ rondo_status rondo_free(rondo_device *device, void *address) {
   rondo_device_memory *memory;
   if (address == NULL) return RONDO_OK;
   RONDO_TRY(enter_at_once("rondo_free", device, &memory));
-  RONDO_TRY(rondo_memory_free(memory, NULL, address));
+  RONDO_TRY(rondo_memory_free(memory, "rondo_free", NULL, address));
   rondo_retired_sweep(memory, false);
   return RONDO_OK;
 }
@@ -80,7 +81,7 @@ rondo_status rondo_free_async(rondo_stream *stream, void *address) {
   }
   rondo_device_memory *memory;
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
-  RONDO_TRY(rondo_memory_free(memory, stream->queue, address));
+  RONDO_TRY(rondo_memory_free(memory, "rondo_free_async", stream->queue, address));
   rondo_retired_sweep(memory, false);
   return RONDO_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "base/tracing.h"
 #include "base/versioned.h"
+#include "exec/build_internal.h"
 #include "exec/capture_internal.h"
 
 const char *rondo_stream_label(char buffer[RONDO_STREAM_LABEL], const rondo_stream *stream) {
@@ -98,6 +99,7 @@ static rondo_status queue_or_capture(rondo_stream *stream, const char *call, ron
   RONDO_TRY(rondo_front(call, "the stream", stream));
   if (rondo_stream_capture(stream) != NULL) return rondo_capture_add(stream, call, work, NULL);
   RONDO_TRY(rondo_node_params_check(call, stream->device, work));
+  RONDO_TRY(rondo_build_check(call, stream->device, work));
   rondo_node_params_resolve(work);
   work->name = "";
   return submit(stream, call, work);
@@ -170,9 +172,9 @@ static rondo_status ask_gates(rondo_stream *stream, const char *call) {
 
 rondo_status rondo_stream_synchronize(rondo_stream *stream) {
   RONDO_TRY(ask_gates(stream, "rondo_stream_synchronize"));
-  rondo_trace(RONDO_TRACE_BEGIN, "exec", "rondo_stream_synchronize", 0, 0);
+  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_stream_synchronize");
   const rondo_status status = stream->queue->ops->synchronize(stream->queue);
-  rondo_trace(RONDO_TRACE_END, "exec", "rondo_stream_synchronize", 0, 0);
+  rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_stream_synchronize");
   return status;
 }
 
@@ -185,8 +187,8 @@ rondo_status rondo_device_synchronize(rondo_device *device) {
   const char *const call = "rondo_device_synchronize";
   RONDO_TRY(rondo_front(call, "the device", device));
   RONDO_TRY(rondo_capture_refuse_device(device, call));
-  rondo_trace(RONDO_TRACE_BEGIN, "exec", call, 0, 0);
+  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
   const rondo_status status = device->ops->synchronize(device);
-  rondo_trace(RONDO_TRACE_END, "exec", call, 0, 0);
+  rondo_trace_here(RONDO_TRACE_END, "exec", call);
   return status;
 }

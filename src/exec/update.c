@@ -299,9 +299,9 @@ rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_updat
   RONDO_TRY(rondo_front(call, "the exec", exec));
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_require_device(call, "the graph", exec->device, graph->device));
-  rondo_trace(RONDO_TRACE_BEGIN, "exec", call, 0, 0);
+  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
   const rondo_status status = update(exec, graph, &result);
-  rondo_trace(RONDO_TRACE_END, "exec", call, 0, 0);
+  rondo_trace_here(RONDO_TRACE_END, "exec", call);
   if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
   return status;
 }

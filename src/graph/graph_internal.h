@@ -88,6 +88,18 @@ RONDO_MUST_USE rondo_status rondo_node_params_check(const char *where, const ron
  * does not count (the pitch of one row) is what it would be by default; a fill's value has no bits past its element. */
 void rondo_node_params_resolve(rondo_node_params *params);
 
+/* A range of bytes that a copy or fill accesses, from its first to past its last; `what` names it in messages. */
+typedef struct rondo_extent {
+  const char *what;
+  const void *address;
+  size_t bytes;
+} rondo_extent;
+
+/* The ranges of a copy or fill, resolved or not; returns their number, 0 for other kinds. Those that
+ * rondo_node_params_check would refuse are left out. */
+#define RONDO_MOST_EXTENTS 2
+size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[RONDO_MOST_EXTENTS]);
+
 /* Replaces a node's parameters, checked; the old ones stay on failure. NODE_KIND when the kind is another one,
  * UNSUPPORTED for kinds CHILD, ALLOC and FREE. `params` may point into the node. */
 RONDO_MUST_USE rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);

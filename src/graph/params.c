@@ -280,6 +280,25 @@ rondo_status rondo_node_params_check(const char *where, const rondo_device *devi
   return check_identities(where, device, params);
 }
 
+/* Extents --------------------------------------------------------------------------------------------------------- */
+
+static size_t add_extent(const char *what, const void *address, box_shape box, rondo_extent *out) {
+  *out = (rondo_extent){.what = what, .address = address};
+  if (address == NULL || box.width == 0 || !resolve_box(&box) || !measure_box(&box, &out->bytes)) return 0;
+  return 1;
+}
+
+size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[RONDO_MOST_EXTENTS]) {
+  if (params->kind == RONDO_NODE_COPY) {
+    const rondo_copy *copy = &params->as.copy;
+    const size_t count = add_extent("destination", copy->dst, destination_box(copy), &out[0]);
+    return count + add_extent("source", copy->src, source_box(copy), &out[count]);
+  }
+  box_shape box;
+  if (params->kind != RONDO_NODE_FILL || !fill_box(&params->as.fill, &box)) return 0;
+  return add_extent("fill", params->as.fill.dst, box, &out[0]);
+}
+
 /* Defaults -------------------------------------------------------------------------------------------------------- */
 
 static void resolve_copy(rondo_copy *copy) {

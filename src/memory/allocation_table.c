@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The table of allocations: buckets of chained records, doubled when there is a record a bucket.
+ * The table of allocations: buckets of chained records, doubled when there is a record a bucket; and the tree by
+ * address, whose recursion is as deep as the tree, some logarithms of the count.
  */
 #include "memory/allocation_table.h"
 
@@ -63,10 +64,101 @@ static void grow(const rondo_allocator *allocator, rondo_allocation_table *table
   rondo_release(allocator, old, old_count, sizeof *old);
 }
 
+/* The tree -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t priority_of(const rondo_allocation *record) {
+  return rondo_hash_u64(RONDO_HASH_START, (uint64_t)(uintptr_t)record);
+}
+
+/* Several may start at one address: those are in the order of the records' own addresses. */
+static bool precedes(const rondo_allocation *a, const rondo_allocation *b) {
+  return a->address != b->address ? (uintptr_t)a->address < (uintptr_t)b->address : (uintptr_t)a < (uintptr_t)b;
+}
+
+static uintptr_t end_of(const rondo_allocation *record) { return (uintptr_t)record->address + record->bytes; }
+
+/* Either may be NULL. */
+static rondo_allocation *farther(rondo_allocation *a, rondo_allocation *b) {
+  if (a == NULL || b == NULL) return a == NULL ? b : a;
+  return end_of(a) >= end_of(b) ? a : b;
+}
+
+static rondo_allocation *farthest_in(const rondo_allocation *tree) { return tree == NULL ? NULL : tree->farthest; }
+
+static void update_farthest(rondo_allocation *tree) {
+  tree->farthest = farther(tree, farther(farthest_in(tree->before), farthest_in(tree->after)));
+}
+
+static void split(rondo_allocation *tree, const rondo_allocation *at, rondo_allocation **out_before,
+                  rondo_allocation **out_after) {
+  if (tree == NULL) {
+    *out_before = *out_after = NULL;
+    return;
+  }
+  if (precedes(tree, at)) {
+    split(tree->after, at, &tree->after, out_after);
+    *out_before = tree;
+  } else {
+    split(tree->before, at, out_before, &tree->before);
+    *out_after = tree;
+  }
+  update_farthest(tree);
+}
+
+/* All of `before` precedes all of `after`. */
+static rondo_allocation *merge(rondo_allocation *before, rondo_allocation *after) {
+  if (before == NULL || after == NULL) return before == NULL ? after : before;
+  if (priority_of(before) > priority_of(after)) {
+    before->after = merge(before->after, after);
+    update_farthest(before);
+    return before;
+  }
+  after->before = merge(before, after->before);
+  update_farthest(after);
+  return after;
+}
+
+static void enter_tree(rondo_allocation **tree, rondo_allocation *record) {
+  if (*tree == NULL || priority_of(record) > priority_of(*tree)) {
+    split(*tree, record, &record->before, &record->after);
+    *tree = record;
+  } else {
+    enter_tree(precedes(record, *tree) ? &(*tree)->before : &(*tree)->after, record);
+  }
+  update_farthest(*tree);
+}
+
+static void leave_tree(rondo_allocation **tree, rondo_allocation *record) {
+  assert(*tree != NULL);
+  if (*tree == record) {
+    *tree = merge(record->before, record->after);
+    record->before = record->after = record->farthest = NULL;
+    return;
+  }
+  leave_tree(precedes(record, *tree) ? &(*tree)->before : &(*tree)->after, record);
+  update_farthest(*tree);
+}
+
+rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *table, const void *address) {
+  rondo_allocation *best = NULL;
+  for (rondo_allocation *at = table->root; at != NULL;) {
+    if ((uintptr_t)at->address > (uintptr_t)address) {
+      at = at->before;
+      continue;
+    }
+    best = farther(best, farther(at, farthest_in(at->before)));
+    at = at->after;
+  }
+  return best != NULL && end_of(best) > (uintptr_t)address ? best : NULL;
+}
+
+/* Entering and looking up ----------------------------------------------------------------------------------------- */
+
 void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_allocation_table *table,
                                    rondo_allocation *allocation) {
   if (table->count >= table->bucket_count) grow(allocator, table);
   link_record(table, allocation);
+  enter_tree(&table->root, allocation);
   table->count++;
 }
 
@@ -78,6 +170,7 @@ void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocati
   }
   *at = allocation->next;
   allocation->next = NULL;
+  leave_tree(&table->root, allocation);
   table->count--;
 }
 

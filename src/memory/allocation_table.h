@@ -4,6 +4,10 @@
  * depend on how many there are. Several graph allocations may start at one address, because reuse is what graph memory
  * is for; at most one of them lives.
  *
+ * The records also form a tree in the order of their addresses, which finds the allocation that an address lies in. It
+ * is balanced by the hash of each record as its priority, the greatest on top, and knows of each subtree how far its
+ * records reach, because graph allocations may overlap.
+ *
  * Beside it a ring of the last addresses that were freed and forgotten, so that freeing one twice can be told from
  * freeing what never was an allocation. It is looked at for messages only.
  *
@@ -29,6 +33,8 @@ typedef struct rondo_allocation {
   size_t bytes; /* as asked for */
   char *name;   /* NULL when none */
   rondo_allocation_kind kind;
+  struct rondo_allocation *before, *after; /* in the tree: lower and higher addresses */
+  struct rondo_allocation *farthest;       /* in the subtree: the record with the highest end */
 } rondo_allocation;
 
 #define RONDO_FREED_RING 1024
@@ -37,6 +43,7 @@ typedef struct rondo_allocation_table {
   rondo_allocation **buckets;
   size_t bucket_count; /* a power of two */
   size_t count;
+  rondo_allocation *root; /* of the tree */
   const void *freed[RONDO_FREED_RING];
   size_t next_freed;
 } rondo_allocation_table;
@@ -53,6 +60,10 @@ void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocati
 /* The allocations that start at `address`: the latest entered first, NULL past the last. */
 rondo_allocation *rondo_allocation_table_find(const rondo_allocation_table *table, const void *address);
 rondo_allocation *rondo_allocation_table_next(const rondo_allocation *allocation);
+
+/* The allocation that the address lies in, the one that reaches farthest when there are several; NULL when there is
+ * none. In time that grows with the logarithm of the count. */
+rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *table, const void *address);
 
 void rondo_allocation_table_note_freed(rondo_allocation_table *table, const void *address);
 bool rondo_allocation_table_was_freed(const rondo_allocation_table *table, const void *address);

@@ -237,27 +237,49 @@ rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_queue *que
   return RONDO_OK;
 }
 
+/* Ranges ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
+                                      const void *address, size_t bytes) {
+  rondo_status status = RONDO_OK;
+  pthread_mutex_lock(&memory->lock);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  if (at == NULL) at = rondo_allocation_table_around(&memory->host, address);
+  const size_t offset = at == NULL ? 0 : (size_t)((const char *)address - at->address);
+  if (at != NULL && bytes > at->bytes - offset)
+    status = rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                        "%s: the %s of %zu bytes at offset %zu passes the end of allocation '%.60s' of %zu bytes: "
+                        "make it smaller, or allocate more",
+                        call, what, bytes, offset, at->name == NULL ? "(no name)" : at->name, at->bytes);
+  pthread_mutex_unlock(&memory->lock);
+  return status;
+}
+
 /* Freeing --------------------------------------------------------------------------------------------------------- */
 
 /* Why there is nothing to free at the address. Under the lock. */
-static rondo_status refuse_free(const rondo_device_memory *memory, const void *address) {
+static rondo_status refuse_free(const rondo_device_memory *memory, const char *call, const void *address) {
   const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
   char label[RONDO_ALLOCATION_LABEL];
   if (graph != NULL && atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER)
     return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                      "graph allocation %s at %p is not allocated: no launch has left it so. Launch its graph first; "
-                      "what its graph frees itself cannot be freed outside",
-                      rondo_allocation_label(label, &graph->base), address);
+                      "%s: graph allocation %s at %p is not allocated: no launch has left it so. Launch its graph "
+                      "first; what its graph frees itself cannot be freed outside",
+                      call, rondo_allocation_label(label, &graph->base), address);
   if (graph != NULL)
     return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
-                      "graph allocation %s at %p was freed already: free it once for each launch that allocates it",
-                      rondo_allocation_label(label, &graph->base), address);
+                      "%s: graph allocation %s at %p was freed already: free it once for each launch that allocates "
+                      "it",
+                      call, rondo_allocation_label(label, &graph->base), address);
   if (rondo_allocation_table_was_freed(&memory->table, address))
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE, "the memory at %p was freed already", address);
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                      "%s: the memory at %p was freed already: free it once, with rondo_free, rondo_free_async or a "
+                      "free node",
+                      call, address);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
-                    "%p is not the address of an allocation of device %s (or of one freed long ago): free the address "
-                    "that the allocation returned, on its own device",
-                    address, memory->device->name);
+                    "%s: %p is not the address of an allocation of device %s (or of one freed long ago): free the "
+                    "address that the allocation returned, on its own device",
+                    call, address, memory->device->name);
 }
 
 /* The block that starts at the address, out of the table. Under the lock. */
@@ -307,7 +329,7 @@ static rondo_status free_block(rondo_device_memory *memory, rondo_queue *queue, 
   return RONDO_OK;
 }
 
-rondo_status rondo_memory_free(rondo_device_memory *memory, rondo_queue *queue, void *address) {
+rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, rondo_queue *queue, void *address) {
   pthread_mutex_lock(&memory->lock);
   rondo_block *block = withdraw_block(memory, address);
   rondo_graph_allocation *graph = block == NULL ? rondo_graph_allocation_at(memory, address) : NULL;
@@ -316,7 +338,7 @@ rondo_status rondo_memory_free(rondo_device_memory *memory, rondo_queue *queue, 
   if (live)
     graph->references++;
   else if (block == NULL)
-    status = refuse_free(memory, address);
+    status = refuse_free(memory, call, address);
   pthread_mutex_unlock(&memory->lock);
   if (status != RONDO_OK) return status;
   return block != NULL ? free_block(memory, queue, block) : rondo_graph_allocation_free(graph, queue);
@@ -352,11 +374,12 @@ static rondo_status withdraw_host(rondo_device_memory *memory, const void *addre
     return RONDO_OK;
   }
   if (rondo_allocation_table_was_freed(&memory->host, address))
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE, "the host memory at %p was freed already",
-                      address);
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                      "rondo_host_free: the host memory at %p was freed already: free it once", address);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
-                    "%p is not host memory of device %s: free the address that rondo_host_malloc returned", address,
-                    memory->device->name);
+                    "rondo_host_free: %p is not host memory of device %s: free the address that rondo_host_malloc "
+                    "returned",
+                    address, memory->device->name);
 }
 
 rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address) {

@@ -58,8 +58,14 @@ RONDO_MUST_USE rondo_status rondo_device_memory_require(const rondo_device_memor
 RONDO_MUST_USE rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_queue *queue, size_t bytes,
                                                   const char *name, void **out_address);
 
-/* Frees memory of any kind after what is queued, or at once when `queue` is NULL. */
-RONDO_MUST_USE rondo_status rondo_memory_free(rondo_device_memory *memory, rondo_queue *queue, void *address);
+/* Frees memory of any kind after what is queued, or at once when `queue` is NULL. `call` is for messages. */
+RONDO_MUST_USE rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, rondo_queue *queue,
+                                              void *address);
+
+/* OUT_OF_RANGE when the range begins in an allocation and passes its end (B4); `what` names the range. Addresses in no
+ * allocation of the device's pass. */
+RONDO_MUST_USE rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
+                                                     const void *address, size_t bytes);
 
 RONDO_MUST_USE rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t bytes, void **out_address);
 RONDO_MUST_USE rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address);

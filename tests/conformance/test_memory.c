@@ -59,6 +59,7 @@ static void test_gm18_misuse_of_free(void **state) {
   assert_error(rondo_free(t->device, &local), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
   assert_ok(rondo_free(t->device, address));
   assert_error(rondo_free(t->device, address), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_message("rondo_free: ");
   assert_error(rondo_free_async(t->stream, address), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
   assert_ok(rondo_host_malloc(t->device, 100, &host));
   assert_error(rondo_free(t->device, host), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
@@ -66,6 +67,81 @@ static void test_gm18_misuse_of_free(void **state) {
   assert_fails(rondo_host_free(t->device, host), RONDO_INVALID_LIFETIME);
   assert_fails(rondo_host_free(t->device, &local), RONDO_INVALID_LIFETIME);
   assert_ok(rondo_host_free(t->device, NULL));
+}
+
+/* GX-1, B4: a range that begins in a known allocation must end in it, whoever asks and wherever it begins. */
+static void check_range_ends(test_fixture *t, char *address, size_t bytes) {
+  char outside[64] = {0};
+  const rondo_fill vast = {.dst = address, .element_bytes = 4, .width = (size_t)1 << 40};
+  const rondo_fill last = {.dst = address + bytes - 4, .element_bytes = 1, .width = 4};
+  rondo_fill past = last;
+  past.width = 5;
+  assert_error(rondo_fill_async(t->stream, &vast), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("rondo_fill_async");
+  assert_error(rondo_fill_async(t->stream, &past), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_copy_async(t->stream, address + bytes - 32, outside, 64), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_message("destination of 64 bytes");
+  assert_error(rondo_copy_async(t->stream, outside, address + bytes - 32, 64), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_message("source of 64 bytes");
+  const rondo_copy box = {.dst = address, .src = outside, .width = 4, .height = 2, .dst_pitch = bytes, .src_pitch = 4};
+  assert_error(rondo_copy_box_async(t->stream, &box), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_fill_async(t->stream, &last));
+  assert_ok(rondo_copy_async(t->stream, address + bytes - 64, outside, 64));
+  assert_ok(rondo_stream_synchronize(t->stream));
+}
+
+static void test_b4_work_stays_in_its_allocation(void **state) {
+  test_fixture *t = *state;
+  enum { BYTES = 4096, COUNT = 40 };
+  void *addresses[COUNT], *ordered = NULL, *host = NULL;
+  for (int i = 0; i < COUNT; i++) assert_ok(rondo_malloc(t->device, BYTES, "page", &addresses[i]));
+  for (int i = 0; i < COUNT; i += 2) assert_ok(rondo_free(t->device, addresses[i]));
+  for (int i = 1; i < COUNT; i += 2) check_range_ends(t, addresses[i], BYTES);
+  const rondo_fill vast = {.dst = (char *)addresses[1] + 256, .element_bytes = 1, .width = BYTES};
+  assert_error(rondo_fill_async(t->stream, &vast), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("fill of 4096 bytes at offset 256 passes the end of allocation 'page' of 4096 bytes");
+  assert_ok(rondo_malloc_async(t->stream, 1000, NULL, &ordered));
+  check_range_ends(t, ordered, 1000);
+  assert_ok(rondo_host_malloc(t->device, 1000, &host));
+  check_range_ends(t, host, 1000);
+  assert_ok(rondo_host_free(t->device, host));
+  assert_ok(rondo_free_async(t->stream, ordered));
+  for (int i = 1; i < COUNT; i += 2) assert_ok(rondo_free(t->device, addresses[i]));
+}
+
+/* The same for nodes: by building, capture and change, and in graph memory that nothing has allocated yet. */
+static void test_b4_nodes_stay_in_their_allocations(void **state) {
+  test_fixture *t = *state;
+  void *address = NULL, *inside = NULL;
+  rondo_graph *graph = NULL;
+  rondo_node alloc, fill_node, node;
+  assert_ok(rondo_malloc(t->device, 4096, "page", &address));
+  assert_ok(rondo_graph_create(t->device, NULL, &graph));
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 4096, "scratch", &inside, &alloc));
+  rondo_node_params good = {.kind = RONDO_NODE_FILL, .as.fill = {.dst = address, .element_bytes = 4, .width = 1024}};
+  rondo_node_params bad = good;
+  bad.as.fill.width = 1025;
+  rondo_fill scratch = {.dst = inside, .element_bytes = 4, .width = 1025};
+  assert_ok(rondo_graph_add(graph, &alloc, 1, &good, &fill_node));
+  assert_error(rondo_graph_add(graph, &alloc, 1, &bad, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_graph_set_params(graph, fill_node, &bad), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_graph_add_fill(graph, &alloc, 1, &scratch, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_message("'scratch'");
+  rondo_exec *exec = test_instantiate(graph);
+  assert_error(rondo_exec_set_params(exec, fill_node, &bad), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_exec_set_params(exec, fill_node, &good));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  graph = NULL;
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_error(rondo_fill_async(t->stream, &bad.as.fill), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_fill_async(t->stream, &good.as.fill)); /* the capture goes on */
+  assert_ok(rondo_capture_end(t->stream, &graph));
+  test_graph_destroy(graph);
+  assert_ok(rondo_free(t->device, address));
 }
 
 static void test_host_memory_is_for_host_and_copies(void **state) {
@@ -234,6 +310,8 @@ int main(void) {
       test_case(test_memory_at_once),
       test_case(test_absurd_sizes_are_refused),
       test_case(test_gm18_misuse_of_free),
+      test_case(test_b4_work_stays_in_its_allocation),
+      test_case(test_b4_nodes_stay_in_their_allocations),
       test_case(test_host_memory_is_for_host_and_copies),
       test_case(test_stream_ordered_memory),
       test_case_workers(test_memory_pending_on_one_stream_is_not_given_to_another),

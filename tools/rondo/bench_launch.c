@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * rondo bench launch (GX-6, GX-10): what it costs to launch empty kernels node by node through streams and as one
- * graph, in the shapes of the founding document's table, with that table and the physical limit beside it. Ways are
+ * graph, in the shapes of the table of Yao and Li (2021), with that table and the physical limit beside it. Ways are
  * measured in turns, so that a slow moment of the machine meets all of them.
  */
 #include <inttypes.h>
@@ -39,7 +39,8 @@ static const option_table table = {
         "Measures what it costs to launch empty kernels: 32 in a straight line, in two branches, and as a fork and\n"
         "join (1 + 30 + 1), and straight lines of 320 and 3200, handed to streams node by node (two streams for the\n"
         "branches, thirty for the fork) and as one graph captured from the same calls; beside them one thread that\n"
-        "calls the same functions in a loop, which is the limit, and the founding document's table for an A100.\n"
+        "calls the same functions in a loop, which is the limit, and the table for an A100 of the document that\n"
+        "Rondo goes back to (J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021).\n"
         "Then the launch call alone for 32 and for 10,000 nodes, and from 1, 2, 4 and 8 threads at once.\n\n"
         "Times are microseconds, medians with minimum and maximum. host: the calls that hand the work over; device:\n"
         "between events before and behind it; total: until the stream is synchronized.",
@@ -56,7 +57,7 @@ static const option_table table = {
 static const uint32_t thread_counts[] = {1, 2, 4, 8};
 #define THREAD_ROWS (sizeof thread_counts / sizeof thread_counts[0])
 
-/* The table of the founding document: TensorFlow on an A100, graphs of 32 empty kernels, in its own unit. */
+/* J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021: on an A100, graphs of 32 empty kernels, in its own unit. */
 typedef struct reference_row {
   const char *pattern;
   double graph_host, graph_device, stream_host, stream_device, host_speedup, device_speedup;
@@ -243,7 +244,7 @@ static void print_shape(const launch_shape *shape, const shape_result *result) {
 }
 
 static void print_reference(void) {
-  puts("\nThe founding document's table: 32 empty kernels, TensorFlow on an A100, in the document's own unit");
+  puts("\nThe table of \"CUDA Graph in TensorFlow\": 32 empty kernels, on an A100, in the document's own unit");
   printf("  %-15s %11s %13s %12s %14s %13s %8s\n", "", "graph host", "graph device", "stream host", "stream device",
          "host speedup", "device");
   for (size_t i = 0; i < REFERENCE_ROWS; i++) {

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * The table of allocations: the allocation around an address is the one that a scan of all finds (B4), also where
+ * allocations overlap or start at one address, as those of graphs do.
+ */
+#include "memory/allocation_table.h"
+
+#include "support/rondo_test.h"
+
+enum { COUNT = 300, STEPS = 3000, SPAN = 4000 };
+
+static uintptr_t end_of(const rondo_allocation *record) { return (uintptr_t)record->address + record->bytes; }
+
+/* How far the records that hold the address reach; 0 when none does. */
+static uintptr_t scan(const rondo_allocation *records, const bool *entered, uintptr_t address) {
+  uintptr_t farthest = 0;
+  for (size_t i = 0; i < COUNT; i++) {
+    const bool holds = entered[i] && (uintptr_t)records[i].address <= address && end_of(&records[i]) > address;
+    if (holds && end_of(&records[i]) > farthest) farthest = end_of(&records[i]);
+  }
+  return farthest;
+}
+
+static void test_b4_the_allocation_around_an_address(void **state) {
+  (void)state;
+  rondo_allocator allocator;
+  static rondo_allocation_table table;
+  static rondo_allocation records[COUNT];
+  bool entered[COUNT] = {false};
+  uint64_t random = 7;
+  assert_ok(rondo_allocator_resolve(NULL, &allocator));
+  assert_ok(rondo_allocation_table_init(&allocator, &table));
+  for (int step = 0; step < STEPS; step++) {
+    const uint32_t at = test_random_below(&random, COUNT);
+    if (entered[at]) {
+      rondo_allocation_table_remove(&table, &records[at]);
+    } else {
+      char *const address = (char *)(uintptr_t)(SPAN + 8 * test_random_below(&random, SPAN / 8));
+      records[at] = (rondo_allocation){.address = address, .bytes = 1 + test_random_below(&random, 100)};
+      rondo_allocation_table_insert(&allocator, &table, &records[at]);
+    }
+    entered[at] = !entered[at];
+    const uintptr_t asked = SPAN - 10 + test_random_below(&random, SPAN + 200);
+    const rondo_allocation *found = rondo_allocation_table_around(&table, (const void *)asked);
+    assert_int_equal(found == NULL ? 0 : end_of(found), scan(records, entered, asked));
+    assert_true(found == NULL || (uintptr_t)found->address <= asked);
+  }
+  for (size_t i = 0; i < COUNT; i++)
+    if (entered[i]) rondo_allocation_table_remove(&table, &records[i]);
+  rondo_allocation_table_deinit(&allocator, &table);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_b4_the_allocation_around_an_address)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
