@@ -62,7 +62,8 @@ typedef struct rondo_device_ops {
    * where it is used, not here. May be NULL: nothing to make ready. any */
   rondo_status (*kernel_prepare)(rondo_device *device, rondo_kernel *kernel);
 
-  /* OK when the kernel has code for this device; INVALID_GRAPH/NO_FUNCTION naming the kernel and what to give. any */
+  /* OK when the kernel has code for this device; INVALID_GRAPH/NO_FUNCTION naming the kernel and what to give. The
+   * front asks before each use: submit, executable_create and set_params get only kernels that passed. any */
   rondo_status (*kernel_check)(const rondo_device *device, const rondo_kernel *kernel);
 
   /* Objects. `name` may be "". any */

@@ -6,6 +6,7 @@
  * launch, and launches queued before run as they were (U1). What a patch replaced is freed by the caller's side once it
  * is spent. An executable destroyed in flight goes to the device's zombies and is freed when its last launch is done.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "device/cpu/cpu.h"
@@ -31,8 +32,7 @@ static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *de
 
 static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *detail, const rondo_kernel_node *work) {
   const rondo_kernel *kernel = work->kernel;
-  const rondo_device *device = &executable->device->base;
-  if (kernel->cpu == NULL) return device->ops->kernel_check(device, kernel);
+  assert(kernel->cpu != NULL); /* the front has asked kernel_check */
   void *values;
   RONDO_TRY(make_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
   void **args = detail->storage;

@@ -6,6 +6,7 @@
  * launch followed by a wait needs no other thread. The ring is freed when all is consumed and nobody owns the queue;
  * the struct goes with the last reference to its timeline.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -235,7 +236,7 @@ static void keep_name(cpu_item *item, size_t name_at, const char *name) {
 
 static rondo_status submit_kernel(cpu_queue *queue, const rondo_kernel_node *work) {
   const rondo_kernel *kernel = work->kernel;
-  if (kernel->cpu == NULL) return queue->base.device->ops->kernel_check(queue->base.device, kernel);
+  assert(kernel->cpu != NULL); /* the front has asked kernel_check */
   const size_t count = kernel->parameter_count;
   const size_t values_at = cpu_align(sizeof(cpu_item) + count * sizeof(void *), CPU_GRANULE);
   const size_t name_at = values_at + kernel->argument_bytes;
