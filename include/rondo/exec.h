@@ -91,6 +91,24 @@ typedef struct rondo_exec_info {
 /* Sizes and counters of the exec, as they are now. Errors: INVALID_ARGUMENT, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_get_info(const rondo_exec *exec, rondo_exec_info *out_info);
 
+/* How long a node ran, in microseconds: from its begin to the end of all its blocks, wherever they ran. */
+typedef struct rondo_node_time {
+  rondo_node node;     /* of the graph the exec was made of, or of a child graph in it */
+  double microseconds; /* median of the launches */
+  double minimum, maximum;
+} rondo_node_time;
+
+/* Launches the exec once and then `repeats` (1 to 1000) times on the stream, waiting for each launch, and gives how
+ * long each node ran in those. The work is really done: states change and host functions are called repeats + 1 times.
+ * Looking at the clock adds some tens of nanoseconds to a node; what an event-wait node waits is not counted.
+ * The array as in queries (B7), in an order in which each node comes after all it depends on; nodes of child graphs
+ * have entries, child nodes themselves none. With times = NULL nothing is launched, and stream and repeats are not
+ * looked at. Errors: INVALID_ARGUMENT (NULL, another device's stream, OUT_OF_RANGE: repeats);
+ * CAPTURE_REFUSED/UNSUPPORTED_CALL on a capturing stream; OUT_OF_MEMORY; what rondo_exec_launch and
+ * rondo_stream_synchronize return. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_exec_measure(rondo_exec *exec, rondo_stream *stream, uint32_t repeats,
+                                                         rondo_node_time *times, size_t *inout_count);
+
 RONDO_EXTERN_C_END
 
 #endif

@@ -49,6 +49,7 @@ typedef struct fake_executable {
   rondo_node_kind *kinds;
   uint64_t *marks; /* what a test wants to see of a node's parameters: a kernel's first argument word, a host's user */
   bool *enabled;
+  bool timed;
 } fake_executable;
 
 typedef struct fake_physical {
@@ -227,12 +228,26 @@ static inline uint64_t fake_executable_bytes(const rondo_executable *base) {
   return sizeof(fake_executable) + ((const fake_executable *)base)->node_count;
 }
 
+static inline rondo_status fake_set_timing(rondo_executable *base, bool on) {
+  RONDO_TRY(on ? fake_call(base->device, "set_timing") : RONDO_OK);
+  ((fake_executable *)base)->timed = on;
+  return RONDO_OK;
+}
+
+/* Node i takes i + 1 microseconds. */
+static inline void fake_times(const rondo_executable *base, uint64_t *out_ns) {
+  const fake_executable *self = (const fake_executable *)base;
+  for (size_t i = 0; i < self->node_count; i++) out_ns[i] = 1000 * (i + 1);
+}
+
 static const rondo_executable_ops fake_executable_ops = {.destroy = fake_executable_destroy,
                                                          .set_params = fake_set_params,
                                                          .set_enabled = fake_set_enabled,
                                                          .synchronize = fake_executable_synchronize,
                                                          .host_bytes = fake_executable_bytes,
-                                                         .device_bytes = fake_executable_bytes};
+                                                         .device_bytes = fake_executable_bytes,
+                                                         .set_timing = fake_set_timing,
+                                                         .times = fake_times};
 
 static inline rondo_status fake_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                   rondo_executable **out) {

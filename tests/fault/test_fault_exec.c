@@ -126,7 +126,9 @@ static rondo_status do_launching(const rig *r, things *t) {
       .as.kernel = {.kernel = r->kernel, .grid = {1, 0, 0}, .args = &address, .arg_count = 1}};
   TRY(rondo_exec_set_params(t->exec, t->kernel_node, &params));
   TRY(rondo_exec_set_enabled(t->exec, t->kernel_node, false));
-  TRY(rondo_stream_synchronize(r->stream));
+  rondo_node_time times[4];
+  size_t count = sizeof times / sizeof times[0];
+  TRY(rondo_exec_measure(t->captured_exec, r->stream, 2, times, &count));
   return rondo_graph_memory_trim(r->device);
 }
 

@@ -403,6 +403,7 @@ struct cpu_executable {
   size_t node_count, edge_count, kernel_count;
   cpu_node *nodes;          /* in execution order: segment by segment */
   const char **names;       /* the same, for traces */
+  uint64_t *times;          /* the same: nanoseconds of the last run; NULL unless they are wanted */
   uint32_t *position;       /* of lowered node i in nodes */
   cpu_node_detail *details; /* of lowered node i */
   /* The plan by segments. */

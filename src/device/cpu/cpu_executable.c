@@ -255,6 +255,7 @@ void cpu_executable_free(cpu_executable *executable) {
   cpu_segments_free(executable);
   rondo_release(allocator, executable->nodes, count, sizeof *executable->nodes);
   rondo_release(allocator, executable->names, count, sizeof *executable->names);
+  rondo_release(allocator, executable->times, count, sizeof *executable->times);
   rondo_release(allocator, executable->details, count, sizeof *executable->details);
   rondo_release(allocator, executable->wait_nodes, count, sizeof *executable->wait_nodes);
   rondo_release(allocator, executable->record_nodes, count, sizeof *executable->record_nodes);
@@ -311,12 +312,29 @@ static uint64_t executable_host_bytes(const rondo_executable *base) {
   uint64_t bytes = sizeof *executable + executable->node_count * a_node + executable->edge_count * sizeof(uint32_t);
   for (size_t i = 0; i < executable->node_count; i++)
     bytes += executable->details[i].storage_bytes + strlen(executable->details[i].name) + 1;
+  if (executable->times != NULL) bytes += executable->node_count * sizeof *executable->times;
   return bytes;
 }
 
 static uint64_t executable_device_bytes(const rondo_executable *executable) {
   (void)executable;
   return 0;
+}
+
+static rondo_status executable_set_timing(rondo_executable *base, bool on) {
+  cpu_executable *executable = (cpu_executable *)base;
+  const size_t count = executable->node_count;
+  void *memory = NULL;
+  if (on == (executable->times != NULL)) return RONDO_OK;
+  if (on) RONDO_TRY(rondo_allocate(allocator_of(executable), count, sizeof *executable->times, &memory));
+  rondo_release(allocator_of(executable), executable->times, count, sizeof *executable->times);
+  executable->times = memory;
+  return RONDO_OK;
+}
+
+static void executable_times(const rondo_executable *base, uint64_t *out_ns) {
+  const cpu_executable *executable = (const cpu_executable *)base;
+  for (size_t i = 0; i < executable->node_count; i++) out_ns[i] = executable->times[executable->position[i]];
 }
 
 static const rondo_executable_ops executable_ops = {
@@ -326,6 +344,8 @@ static const rondo_executable_ops executable_ops = {
     .synchronize = executable_synchronize,
     .host_bytes = executable_host_bytes,
     .device_bytes = executable_device_bytes,
+    .set_timing = executable_set_timing,
+    .times = executable_times,
 };
 
 static rondo_status allocate_nodes(cpu_executable *executable) {

@@ -23,23 +23,27 @@ enum { MAX_ENTRY_COUNT = (1 << (32 - CPU_SLOT_BITS)) - 1 };
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
+static bool is_watched(const cpu_executable *executable) { return rondo_trace_on() || executable->times != NULL; }
+
 /* Shares grids with others, as segments do, unless `self` is NULL, as in the plain loop. */
-static void run_traced(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
+static void run_watched(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
   for (uint32_t i = first; i < first + count; i++) {
     const cpu_node *node = &executable->nodes[i];
     rondo_trace_here(RONDO_TRACE_BEGIN, "node", executable->names[i]);
+    const uint64_t begun = executable->times == NULL ? 0 : rondo_clock_ns();
     if (self != NULL) {
       cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks);
     } else {
       node->function(node->blocks, node->args);
     }
+    if (executable->times != NULL) executable->times[i] = rondo_clock_ns() - begun;
     rondo_trace_here(RONDO_TRACE_END, "node", executable->names[i]);
   }
 }
 
 static void run_loop(const cpu_executable *executable) {
-  if (__builtin_expect(rondo_trace_on(), 0)) {
-    run_traced(executable, NULL, 0, (uint32_t)executable->node_count);
+  if (__builtin_expect(is_watched(executable), 0)) {
+    run_watched(executable, NULL, 0, (uint32_t)executable->node_count);
     return;
   }
   const cpu_node *nodes = executable->nodes;
@@ -47,8 +51,8 @@ static void run_loop(const cpu_executable *executable) {
 }
 
 static void run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment) {
-  if (__builtin_expect(rondo_trace_on(), 0)) {
-    run_traced(executable, self, segment->first, segment->count);
+  if (__builtin_expect(is_watched(executable), 0)) {
+    run_watched(executable, self, segment->first, segment->count);
     return;
   }
   const cpu_node *node = &executable->nodes[segment->first];
