@@ -23,6 +23,7 @@
 #include <rondo/kernel.h>
 #include <rondo/log.h>
 #include <rondo/memory.h>
+#include <rondo/plan.h>
 #include <rondo/program.h>
 #include <rondo/status.h>
 #include <rondo/stream.h>

@@ -7,17 +7,17 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 typedef struct change {
-  uint64_t time;
+  uint32_t time;
   uint32_t item;
   uint32_t begins; /* 0: the item ends here; ends come before beginnings of the same time */
 } change;
 
 typedef struct checker {
   const rondo_plan_problem *problem;
-  const rondo_plan *plan;
+  const size_t *offsets;
   uint32_t *live; /* items, by offset */
   size_t live_count;
 } checker;
@@ -36,7 +36,7 @@ static size_t position_of(const checker *c, size_t offset) {
   size_t high = c->live_count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (c->plan->offsets[c->live[middle]] < offset) {
+    if (c->offsets[c->live[middle]] < offset) {
       low = middle + 1;
     } else {
       high = middle;
@@ -48,23 +48,23 @@ static size_t position_of(const checker *c, size_t offset) {
 static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
   const rondo_plan_item *x = &c->problem->items[a];
   const rondo_plan_item *y = &c->problem->items[b];
-  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
-                    "items %u (%zu bytes at %zu, steps %u to %u) and %u (%zu bytes at %zu, steps %u to %u) of a memory "
-                    "plan are live together and overlap",
-                    a, x->bytes, c->plan->offsets[a], x->first, x->last, b, y->bytes, c->plan->offsets[b], y->first,
-                    y->last);
+  return rondo_fail(
+      RONDO_INVALID_DATA, RONDO_REASON_NONE,
+      "items %u (%zu bytes at %zu, steps %u up to %u) and %u (%zu bytes at %zu, steps %u up to %u) of a memory "
+      "plan are live together and overlap",
+      a, x->bytes, c->offsets[a], x->lower, x->upper, b, y->bytes, c->offsets[b], y->lower, y->upper);
 }
 
 static rondo_status begin_item(checker *c, uint32_t item) {
-  const size_t offset = c->plan->offsets[item];
+  const size_t offset = c->offsets[item];
   const size_t at = position_of(c, offset);
   if (at > 0) {
     const uint32_t below = c->live[at - 1];
-    if (c->problem->items[below].bytes > offset - c->plan->offsets[below]) return fail_pair(c, below, item);
+    if (c->problem->items[below].bytes > offset - c->offsets[below]) return fail_pair(c, below, item);
   }
   if (at < c->live_count) {
     const uint32_t above = c->live[at];
-    if (c->problem->items[item].bytes > c->plan->offsets[above] - offset) return fail_pair(c, item, above);
+    if (c->problem->items[item].bytes > c->offsets[above] - offset) return fail_pair(c, item, above);
   }
   memmove(c->live + at + 1, c->live + at, (c->live_count - at) * sizeof *c->live);
   c->live[at] = item;
@@ -73,28 +73,23 @@ static rondo_status begin_item(checker *c, uint32_t item) {
 }
 
 static void end_item(checker *c, uint32_t item) {
-  const size_t at = position_of(c, c->plan->offsets[item]);
+  const size_t at = position_of(c, c->offsets[item]);
   assert(c->live[at] == item);
   c->live_count--;
   memmove(c->live + at, c->live + at + 1, (c->live_count - at) * sizeof *c->live);
 }
 
-static rondo_status check_bounds(const rondo_plan_problem *problem, const rondo_plan *plan) {
-  for (size_t i = 0; i < problem->count; i++) {
-    const rondo_plan_item *item = &problem->items[i];
-    const size_t offset = plan->offsets[i];
-    if (item->alignment > 1 && offset % item->alignment != 0) {
-      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
-                        "item %zu of a memory plan lies at %zu, which is not aligned to %zu", i, offset,
-                        item->alignment);
-    }
-    if (offset > plan->peak || item->bytes > plan->peak - offset) {
-      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
-                        "item %zu of a memory plan (%zu bytes at %zu) reaches past the peak of %zu bytes", i,
-                        item->bytes, offset, plan->peak);
-    }
+static rondo_status check_item(const rondo_plan_item *item, size_t index, size_t offset) {
+  if (item->alignment > 1 && offset % item->alignment != 0) {
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
+                      "item %zu of a memory plan lies at %zu, which is not aligned to %zu", index, offset,
+                      item->alignment);
   }
-  return RONDO_OK;
+  size_t end = 0;
+  if (rondo_checked_add(offset, item->bytes, &end)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE,
+                    "item %zu of a memory plan (%zu bytes at %zu) ends past %zu bits", index, item->bytes, offset,
+                    8 * sizeof(size_t));
 }
 
 static size_t list_changes(const rondo_plan_problem *problem, change *changes) {
@@ -102,22 +97,17 @@ static size_t list_changes(const rondo_plan_problem *problem, change *changes) {
   for (uint32_t i = 0; i < problem->count; i++) {
     const rondo_plan_item *item = &problem->items[i];
     if (item->bytes == 0) continue;
-    changes[count++] = (change){item->first, i, 1};
-    changes[count++] = (change){(uint64_t)item->last + 1, i, 0};
+    changes[count++] = (change){item->lower, i, 1};
+    changes[count++] = (change){item->upper, i, 0};
   }
   qsort(changes, count, sizeof *changes, compare_changes);
   return count;
 }
 
-rondo_status rondo_plan_check(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                              const rondo_plan *plan) {
-  if (plan->count != problem->count) {
-    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_NONE, "a memory plan of %zu items for a problem of %zu",
-                      plan->count, problem->count);
-  }
-  if (problem->count == 0) return RONDO_OK;
-  RONDO_TRY(check_bounds(problem, plan));
-  checker c = {.problem = problem, .plan = plan};
+rondo_status rondo_interval_check(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                  const size_t *offsets) {
+  for (size_t i = 0; i < problem->count; i++) RONDO_TRY(check_item(&problem->items[i], i, offsets[i]));
+  checker c = {.problem = problem, .offsets = offsets};
   change *changes = NULL;
   rondo_status status = rondo_allocate(allocator, 2 * problem->count, sizeof *changes, (void **)&changes);
   if (status == RONDO_OK) status = rondo_allocate(allocator, problem->count, sizeof *c.live, (void **)&c.live);

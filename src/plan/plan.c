@@ -1,160 +1,118 @@
 /* SPDX-License-Identifier: MIT
- * The portfolio: lowest-skyline placing under several orders of preference, until one meets the lower bound; the best
- * is kept, the earlier one among equals. Which rules, and that they suffice for the memory of neural networks: the
- * traces of MiniMalloc (Moffitt, ASPLOS 2023) and of training runs, on which no order is best everywhere.
+ * The front door of planning: reads and checks, hands over to the way of planning that the problem's form asks for,
+ * and in debug builds has each plan proved before it is handed out. A plan is immutable once made.
  */
-#include "plan/plan.h"
-
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "plan/profile.h"
-#include "plan/skyline.h"
+#include "base/versioned.h"
+#include "plan/plan_internal.h"
 
-typedef double (*key_function)(const rondo_plan_item *item, const rondo_profile *profile);
-
-/* Steps of a life, as a number that orders lives by length. */
-static double duration(const rondo_plan_item *item, const rondo_profile *profile) {
-  (void)profile;
-  return (double)item->last - (double)item->first + 1.0;
-}
-
-static double bytes(const rondo_plan_item *item, const rondo_profile *profile) {
-  (void)profile;
-  return (double)item->bytes;
-}
-
-static double area(const rondo_plan_item *item, const rondo_profile *profile) {
-  return bytes(item, profile) * duration(item, profile);
-}
-
-/* How crowded it is where the item lives. */
-static double crowding(const rondo_plan_item *item, const rondo_profile *profile) {
-  return (double)rondo_profile_most(profile, item);
-}
-
-typedef struct rule {
-  const char *name;
-  key_function key, then; /* larger first; ties by `then`, then by bytes, then by number */
-} rule;
-
-static const rule rules[] = {
-    {"area", area, duration},
-    {"crowding", crowding, area},
-    {"duration", duration, bytes},
-    {"bytes", bytes, duration},
+struct rondo_plan {
+  rondo_allocator allocator;
+  size_t *offsets; /* info.count; NULL when that is 0 */
+  rondo_plan_info info;
 };
 
-typedef struct candidate {
-  double key, then;
-  size_t bytes;
-  uint32_t item;
-} candidate;
-
-typedef struct planner {
-  const rondo_allocator *allocator;
-  const rondo_plan_problem *problem;
-  rondo_profile profile;
-  candidate *candidates;
-  uint32_t *ranks;
-  size_t *offsets; /* of the rule that is being tried */
-} planner;
-
-static int compare_candidates(const void *a, const void *b) {
-  const candidate *x = a;
-  const candidate *y = b;
-  if (x->key != y->key) return x->key > y->key ? -1 : 1;
-  if (x->then != y->then) return x->then > y->then ? -1 : 1;
-  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-  return (x->item > y->item) - (x->item < y->item);
+static bool is_of_intervals(const rondo_plan_problem *problem) {
+  return problem->order == NULL && problem->branch_count == 0;
 }
 
-static void rank_by(planner *p, const rule *by) {
-  for (uint32_t i = 0; i < p->problem->count; i++) {
-    const rondo_plan_item *item = &p->problem->items[i];
-    p->candidates[i] = (candidate){by->key(item, &p->profile), by->then(item, &p->profile), item->bytes, i};
-  }
-  qsort(p->candidates, p->problem->count, sizeof *p->candidates, compare_candidates);
-  for (uint32_t i = 0; i < p->problem->count; i++) p->ranks[p->candidates[i].item] = i;
+static rondo_status refuse_order(void) {
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE, "plans of a partial order or with branches");
 }
 
-/* Sum, alignment and count, checked; the sum leaves room for the gaps that alignment can make. */
-static rondo_status measure(const rondo_plan_problem *problem, rondo_plan *plan) {
-  if (problem->count >= UINT32_MAX / 4) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%zu items to plan memory for; the bound is %u",
-                      problem->count, UINT32_MAX / 4);
-  }
-  plan->count = problem->count;
-  plan->alignment = 1;
+static rondo_status check(const rondo_allocator *allocator, const rondo_plan_problem *problem, const size_t *offsets) {
+  return is_of_intervals(problem) ? rondo_interval_check(allocator, problem, offsets) : refuse_order();
+}
+
+static void measure(const rondo_plan_problem *problem, rondo_plan_info *info) {
+  *info = (rondo_plan_info){.count = problem->count, .alignment = 1, .method = "none"};
   for (size_t i = 0; i < problem->count; i++) {
-    const rondo_plan_item *item = &problem->items[i];
-    assert(item->first <= item->last && (item->alignment & (item->alignment - 1)) == 0);
-    if (!rondo_checked_add(plan->sum, item->bytes, &plan->sum)) {
-      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                        "the bytes of %zu items to plan memory for do not add up in %zu bits", problem->count,
-                        8 * sizeof(size_t));
-    }
-    if (item->alignment > plan->alignment) plan->alignment = item->alignment;
+    info->sum += problem->items[i].bytes;
+    if (problem->items[i].alignment > info->alignment) info->alignment = problem->items[i].alignment;
   }
-  return RONDO_OK;
 }
 
-static rondo_status prepare(planner *p, rondo_plan *plan) {
-  const size_t count = p->problem->count;
-  RONDO_TRY(measure(p->problem, plan));
-  RONDO_TRY(rondo_profile_make(p->allocator, p->problem, &p->profile));
-  plan->lower_bound = rondo_profile_peak(&p->profile);
-  plan->peak = SIZE_MAX;
-  RONDO_TRY(rondo_allocate(p->allocator, count, sizeof *plan->offsets, (void **)&plan->offsets));
-  RONDO_TRY(rondo_allocate(p->allocator, count, sizeof *p->offsets, (void **)&p->offsets));
-  RONDO_TRY(rondo_allocate(p->allocator, count, sizeof *p->candidates, (void **)&p->candidates));
-  return rondo_allocate(p->allocator, count, sizeof *p->ranks, (void **)&p->ranks);
-}
-
-static rondo_status try_rules(planner *p, rondo_plan *plan) {
-  for (size_t i = 0; i < sizeof rules / sizeof rules[0] && plan->peak > plan->lower_bound; i++) {
-    size_t peak = 0;
-    rank_by(p, &rules[i]);
-    RONDO_TRY(rondo_skyline_place(p->allocator, p->problem, p->ranks, p->offsets, &peak));
-    if (peak < plan->peak) {
-      plan->peak = peak;
-      plan->method = rules[i].name;
-      memcpy(plan->offsets, p->offsets, p->problem->count * sizeof *p->offsets);
-    }
-  }
-  return RONDO_OK;
-}
-
-static rondo_status prove(const planner *p, const rondo_plan *plan) {
+static rondo_status prove(const rondo_plan_problem *problem, const rondo_plan *plan) {
 #ifdef NDEBUG
-  (void)p;
+  (void)problem;
   (void)plan;
   return RONDO_OK;
 #else
-  const rondo_status status = rondo_plan_check(p->allocator, p->problem, plan);
+  const rondo_status status = check(&plan->allocator, problem, plan->offsets);
   assert(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
+  assert(plan->info.lower_bound <= plan->info.peak);
   return status;
 #endif
 }
 
-rondo_status rondo_plan_make(const rondo_allocator *allocator, const rondo_plan_problem *problem, rondo_plan *out) {
-  *out = (rondo_plan){.alignment = 1, .method = "none"};
-  if (problem->count == 0) return RONDO_OK;
-  planner p = {.allocator = allocator, .problem = problem};
-  rondo_status status = prepare(&p, out);
-  if (status == RONDO_OK) status = try_rules(&p, out);
-  if (status == RONDO_OK) status = prove(&p, out);
-  rondo_profile_free(allocator, &p.profile);
-  rondo_release(allocator, p.offsets, problem->count, sizeof *p.offsets);
-  rondo_release(allocator, p.candidates, problem->count, sizeof *p.candidates);
-  rondo_release(allocator, p.ranks, problem->count, sizeof *p.ranks);
-  if (status != RONDO_OK) rondo_plan_free(allocator, out);
-  return status;
+static rondo_status fill(const rondo_plan_problem *problem, const rondo_plan_options *options, rondo_plan *plan) {
+  measure(problem, &plan->info);
+  if (problem->count == 0) {
+    plan->info.optimal = true;
+    return RONDO_OK;
+  }
+  RONDO_TRY(rondo_allocate(&plan->allocator, problem->count, sizeof *plan->offsets, (void **)&plan->offsets));
+  if (!is_of_intervals(problem)) return refuse_order();
+  RONDO_TRY(rondo_interval_plan(&plan->allocator, problem, options, plan->offsets, &plan->info));
+  return prove(problem, plan);
 }
 
-void rondo_plan_free(const rondo_allocator *allocator, rondo_plan *plan) {
-  rondo_release(allocator, plan->offsets, plan->count, sizeof *plan->offsets);
-  *plan = (rondo_plan){0};
+rondo_status rondo_plan_make(const rondo_plan_problem *given, const rondo_plan_options *given_options,
+                             rondo_plan **out_plan) {
+  const uint64_t start = rondo_clock_ns();
+  if (out_plan == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_plan_make: out_plan is NULL");
+  }
+  *out_plan = NULL;
+  rondo_plan_problem problem;
+  rondo_plan_options options;
+  rondo_allocator allocator;
+  RONDO_TRY(rondo_plan_options_read(given_options, &options));
+  RONDO_TRY(rondo_allocator_resolve(options.allocator, &allocator));
+  RONDO_TRY(rondo_plan_problem_read(given, &problem));
+  rondo_plan *plan = NULL;
+  RONDO_TRY(rondo_allocate(&allocator, 1, sizeof *plan, (void **)&plan));
+  plan->allocator = allocator;
+  const rondo_status status = fill(&problem, &options, plan);
+  if (status != RONDO_OK) {
+    rondo_plan_destroy(plan);
+    return status;
+  }
+  plan->info.nanoseconds = rondo_clock_ns() - start;
+  *out_plan = plan;
+  return RONDO_OK;
+}
+
+void rondo_plan_destroy(rondo_plan *plan) {
+  if (plan == NULL) return;
+  const rondo_allocator allocator = plan->allocator;
+  rondo_release(&allocator, plan->offsets, plan->info.count, sizeof *plan->offsets);
+  rondo_release(&allocator, plan, 1, sizeof *plan);
+}
+
+const size_t *rondo_plan_offsets(const rondo_plan *plan) { return plan == NULL ? NULL : plan->offsets; }
+
+rondo_status rondo_plan_get_info(const rondo_plan *plan, rondo_plan_info *out_info) {
+  if (plan == NULL || out_info == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_plan_get_info: %s is NULL",
+                      plan == NULL ? "plan" : "out_info");
+  }
+  return rondo_versioned_write("rondo_plan_info", &plan->info, out_info, sizeof *out_info);
+}
+
+rondo_status rondo_plan_check(const rondo_allocator *given, const rondo_plan_problem *given_problem,
+                              const size_t *offsets) {
+  rondo_plan_problem problem;
+  rondo_allocator allocator;
+  RONDO_TRY(rondo_allocator_resolve(given, &allocator));
+  RONDO_TRY(rondo_plan_problem_read(given_problem, &problem));
+  if (problem.count == 0) return RONDO_OK;
+  if (offsets == NULL) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                      "rondo_plan_check: offsets is NULL, for %zu items", problem.count);
+  }
+  return check(&allocator, &problem, offsets);
 }

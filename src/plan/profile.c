@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The profile: a sweep over the ends of lifetimes, and a bottom-up segment tree of maxima over it. A lifetime ends
- * behind its last step, so ends are `last` + 1, in 64 bits.
+ * The profile: a sweep over the ends of lifetimes, and a bottom-up segment tree of maxima over it. Lifetimes are
+ * half-open.
  */
 #include "plan/profile.h"
 
@@ -43,8 +43,8 @@ static void fill_tree(const rondo_plan_problem *problem, rondo_profile *profile)
   size_t *leaves = profile->tree + profile->count;
   for (size_t i = 0; i < problem->count; i++) {
     const rondo_plan_item *item = &problem->items[i];
-    leaves[entry_of(profile, item->first)] += item->bytes;
-    leaves[entry_of(profile, (uint64_t)item->last + 1)] -= item->bytes;
+    leaves[entry_of(profile, item->lower)] += item->bytes;
+    leaves[entry_of(profile, item->upper)] -= item->bytes;
   }
   for (size_t i = 1; i < profile->count; i++) leaves[i] += leaves[i - 1];
   for (size_t i = profile->count - 1; i > 0; i--) {
@@ -65,8 +65,8 @@ rondo_status rondo_profile_make(const rondo_allocator *allocator, const rondo_pl
     return status;
   }
   for (size_t i = 0; i < problem->count; i++) {
-    out->times[2 * i] = problem->items[i].first;
-    out->times[2 * i + 1] = (uint64_t)problem->items[i].last + 1;
+    out->times[2 * i] = problem->items[i].lower;
+    out->times[2 * i + 1] = problem->items[i].upper;
   }
   qsort(out->times, room, sizeof *out->times, compare_times);
   out->count = keep_distinct(out->times, room);
@@ -82,8 +82,8 @@ void rondo_profile_free(const rondo_allocator *allocator, rondo_profile *profile
 
 size_t rondo_profile_most(const rondo_profile *profile, const rondo_plan_item *item) {
   size_t most = 0;
-  size_t low = entry_of(profile, item->first) + profile->count;
-  size_t high = entry_of(profile, (uint64_t)item->last + 1) + profile->count; /* not of the stretch */
+  size_t low = entry_of(profile, item->lower) + profile->count;
+  size_t high = entry_of(profile, item->upper) + profile->count; /* not of the stretch */
   for (; low < high; low /= 2, high /= 2) {
     if (low % 2 == 1) most = larger(most, profile->tree[low++]);
     if (high % 2 == 1) most = larger(most, profile->tree[--high]);

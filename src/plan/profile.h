@@ -5,7 +5,7 @@
 #ifndef RONDO_PLAN_PROFILE_H
 #define RONDO_PLAN_PROFILE_H
 
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 typedef struct rondo_profile {
   uint64_t *times; /* where the live bytes change, ascending; entry i holds from times[i] to times[i + 1] */

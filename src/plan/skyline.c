@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The skyline is a doubly linked list of segments, ordered by time, without gaps, neighbours of different height. A
  * heap finds the lowest; it may hold old entries of segments that changed since, told apart by their version. Items are
- * visited in order of their first step, through an array in which placed ones are skipped by links.
+ * visited in the order in which they begin, through an array in which placed ones are skipped by links.
  */
 #include "plan/skyline.h"
 
@@ -15,7 +15,7 @@
 #define NONE UINT32_MAX
 
 typedef struct segment {
-  uint32_t first, last; /* steps */
+  uint32_t lower, upper; /* steps, half-open */
   size_t height;
   uint32_t previous, next;
   uint32_t version; /* 0: gone */
@@ -28,7 +28,7 @@ typedef struct heap_entry {
 } heap_entry;
 
 typedef struct start {
-  uint32_t first, item;
+  uint32_t lower, item;
 } start;
 
 typedef struct skyline {
@@ -37,7 +37,7 @@ typedef struct skyline {
   const uint32_t *ranks;
   size_t *offsets;
   size_t peak;
-  start *starts;  /* items with bytes, by first step */
+  start *starts;  /* items with bytes, by where they begin */
   uint32_t *skip; /* skip[i] = i: start i is not placed; else one to look at instead. skip[start_count] = start_count */
   size_t start_count;
   RONDO_ARRAY(segment) segments;
@@ -61,7 +61,7 @@ static void swap(heap_entry *a, heap_entry *b) {
 static rondo_status announce(skyline *s, uint32_t index) {
   segment *seg = &s->segments.items[index];
   seg->version = ++s->versions;
-  const heap_entry entry = {seg->height, seg->first, index, seg->version};
+  const heap_entry entry = {seg->height, seg->lower, index, seg->version};
   RONDO_TRY(rondo_array_push(s->allocator, &s->heap, &entry));
   heap_entry *heap = s->heap.items;
   for (size_t i = s->heap.count - 1; i > 0 && lower(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2) {
@@ -107,7 +107,7 @@ static void link_behind(skyline *s, uint32_t index, uint32_t previous, uint32_t 
 static void swallow_next(skyline *s, uint32_t index) {
   segment *items = s->segments.items;
   const uint32_t gone = items[index].next;
-  items[index].last = items[gone].last;
+  items[index].upper = items[gone].upper;
   items[gone].version = 0;
   link_behind(s, index, items[index].previous, items[gone].next);
 }
@@ -125,14 +125,14 @@ static rondo_status settle(skyline *s, uint32_t index, size_t height) {
   return announce(s, index);
 }
 
-/* Cuts off the part of the segment before `step` (which lies behind its first) into a segment of its own. */
+/* Cuts off the part of the segment before `step` (which lies inside it) into a segment of its own. */
 static rondo_status split_before(skyline *s, uint32_t index, uint32_t step) {
   const segment whole = s->segments.items[index];
   segment front = whole;
-  front.last = step - 1;
+  front.upper = step;
   const uint32_t made = (uint32_t)s->segments.count;
   RONDO_TRY(rondo_array_push(s->allocator, &s->segments, &front));
-  s->segments.items[index].first = step;
+  s->segments.items[index].lower = step;
   link_behind(s, made, whole.previous, index);
   return announce(s, made);
 }
@@ -140,10 +140,10 @@ static rondo_status split_before(skyline *s, uint32_t index, uint32_t step) {
 static rondo_status split_after(skyline *s, uint32_t index, uint32_t step) {
   const segment whole = s->segments.items[index];
   segment back = whole;
-  back.first = step + 1;
+  back.lower = step;
   const uint32_t made = (uint32_t)s->segments.count;
   RONDO_TRY(rondo_array_push(s->allocator, &s->segments, &back));
-  s->segments.items[index].last = step;
+  s->segments.items[index].upper = step;
   link_behind(s, made, index, whole.next);
   return announce(s, made);
 }
@@ -174,7 +174,7 @@ static uint32_t first_start_from(const skyline *s, uint32_t step) {
   size_t high = s->start_count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (s->starts[middle].first < step) {
+    if (s->starts[middle].lower < step) {
       low = middle + 1;
     } else {
       high = middle;
@@ -187,10 +187,10 @@ static uint32_t first_start_from(const skyline *s, uint32_t step) {
 static uint32_t choose(skyline *s, const segment *seg) {
   uint32_t best = NONE;
   uint32_t best_rank = NONE;
-  for (uint32_t i = unplaced(s, first_start_from(s, seg->first)); i < s->start_count && s->starts[i].first <= seg->last;
+  for (uint32_t i = unplaced(s, first_start_from(s, seg->lower)); i < s->start_count && s->starts[i].lower < seg->upper;
        i = unplaced(s, i + 1)) {
     const uint32_t item = s->starts[i].item;
-    if (s->problem->items[item].last <= seg->last && s->ranks[item] < best_rank) {
+    if (s->problem->items[item].upper <= seg->upper && s->ranks[item] < best_rank) {
       best = i;
       best_rank = s->ranks[item];
     }
@@ -212,15 +212,15 @@ static rondo_status place(skyline *s, uint32_t index, uint32_t chosen) {
   s->offsets[number] = offset;
   if (top > s->peak) s->peak = top;
   s->skip[chosen] = chosen + 1;
-  if (item->first > whole.first) RONDO_TRY(split_before(s, index, item->first));
-  if (item->last < whole.last) RONDO_TRY(split_after(s, index, item->last));
+  if (item->lower > whole.lower) RONDO_TRY(split_before(s, index, item->lower));
+  if (item->upper < whole.upper) RONDO_TRY(split_after(s, index, item->upper));
   return settle(s, index, top);
 }
 
 static int compare_starts(const void *a, const void *b) {
   const start *x = a;
   const start *y = b;
-  if (x->first != y->first) return x->first < y->first ? -1 : 1;
+  if (x->lower != y->lower) return x->lower < y->lower ? -1 : 1;
   return (x->item > y->item) - (x->item < y->item);
 }
 
@@ -229,14 +229,14 @@ static rondo_status begin(skyline *s) {
   const rondo_plan_problem *problem = s->problem;
   RONDO_TRY(rondo_allocate(s->allocator, problem->count, sizeof *s->starts, (void **)&s->starts));
   RONDO_TRY(rondo_allocate(s->allocator, problem->count + 1, sizeof *s->skip, (void **)&s->skip));
-  segment ground = {.first = UINT32_MAX, .previous = NONE, .next = NONE};
+  segment ground = {.lower = UINT32_MAX, .previous = NONE, .next = NONE};
   for (uint32_t i = 0; i < problem->count; i++) {
     const rondo_plan_item *item = &problem->items[i];
     s->offsets[i] = 0;
     if (item->bytes == 0) continue;
-    s->starts[s->start_count++] = (start){item->first, i};
-    if (item->first < ground.first) ground.first = item->first;
-    if (item->last > ground.last) ground.last = item->last;
+    s->starts[s->start_count++] = (start){item->lower, i};
+    if (item->lower < ground.lower) ground.lower = item->lower;
+    if (item->upper > ground.upper) ground.upper = item->upper;
   }
   qsort(s->starts, s->start_count, sizeof *s->starts, compare_starts);
   for (uint32_t i = 0; i <= s->start_count; i++) s->skip[i] = i;

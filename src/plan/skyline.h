@@ -6,7 +6,7 @@
 #ifndef RONDO_PLAN_SKYLINE_H
 #define RONDO_PLAN_SKYLINE_H
 
-#include "plan/plan.h"
+#include "plan/plan_internal.h"
 
 /* Places all items; `ranks[i]` is item i's place in the order of preference, each number once. offsets has room for one
  * an item. Work: a placement looks at the unplaced items that begin within the lowest segment.

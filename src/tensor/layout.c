@@ -18,7 +18,7 @@ typedef struct arena_plan {
   rondo_plan_item *items;
   uint32_t *values; /* of the items */
   size_t count;
-  rondo_plan plan;
+  rondo_plan *plan;
 } arena_plan;
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
@@ -134,13 +134,20 @@ static rondo_status list_items(const rondo_program *program, const rondo_layout 
     if (!arena->lives[i].lives || !lies_in_arena(program, i)) continue;
     rondo_plan_item *item = &arena->items[arena->count];
     *item = (rondo_plan_item){
-        .alignment = RONDO_VALUE_ALIGNMENT, .first = arena->lives[i].first, .last = arena->lives[i].last};
+        .alignment = RONDO_VALUE_ALIGNMENT, .lower = arena->lives[i].first, .upper = arena->lives[i].last + 1};
     if (!rondo_checked_align(rondo_shape_bytes(rondo_program_shape(program, i)), RONDO_VALUE_ALIGNMENT, &item->bytes)) {
       return fail_bytes(program);
     }
     arena->values[arena->count++] = i;
   }
   return RONDO_OK;
+}
+
+/* Compiling the same program twice gives the same addresses, so the plan is made without a clock. */
+static rondo_status make_plan(const rondo_program *program, arena_plan *arena) {
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = arena->items, .count = arena->count};
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true, .allocator = &program->allocator};
+  return rondo_plan_make(&problem, &options, &arena->plan);
 }
 
 static rondo_status plan_arena(const rondo_program *program, rondo_layout *layout, arena_plan *arena) {
@@ -150,20 +157,21 @@ static rondo_status plan_arena(const rondo_program *program, rondo_layout *layou
   RONDO_TRY(rondo_allocate(allocator, layout->values, sizeof *arena->values, (void **)&arena->values));
   find_lives(program, layout, arena->lives);
   RONDO_TRY(list_items(program, layout, arena));
-  const rondo_plan_problem problem = {arena->items, arena->count};
-  RONDO_TRY(rondo_plan_make(allocator, &problem, &arena->plan));
+  RONDO_TRY(make_plan(program, arena));
   for (size_t i = 0; i < arena->count; i++) {
-    layout->places[arena->values[i]] = (rondo_place){RONDO_BLOCK_ARENA, arena->plan.offsets[i]};
+    layout->places[arena->values[i]] = (rondo_place){RONDO_BLOCK_ARENA, rondo_plan_offsets(arena->plan)[i]};
   }
-  layout->arena_bytes = arena->plan.peak;
-  layout->arena_bound = arena->plan.lower_bound;
-  layout->arena_sum = arena->plan.sum;
+  rondo_plan_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_plan_get_info(arena->plan, &info));
+  layout->arena_bytes = info.peak;
+  layout->arena_bound = info.lower_bound;
+  layout->arena_sum = info.sum;
   return RONDO_OK;
 }
 
 static void free_arena_plan(const rondo_program *program, const rondo_layout *layout, arena_plan *arena) {
   const rondo_allocator *allocator = &program->allocator;
-  rondo_plan_free(allocator, &arena->plan);
+  rondo_plan_destroy(arena->plan);
   rondo_release(allocator, arena->lives, layout->values, sizeof *arena->lives);
   rondo_release(allocator, arena->items, layout->values, sizeof *arena->items);
   rondo_release(allocator, arena->values, layout->values, sizeof *arena->values);

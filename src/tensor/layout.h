@@ -7,7 +7,8 @@
 #ifndef RONDO_TENSOR_LAYOUT_H
 #define RONDO_TENSOR_LAYOUT_H
 
-#include "plan/plan.h"
+#include <rondo/plan.h>
+
 #include "tensor/program_internal.h"
 
 /* Of every value's address, and its bytes are rounded up to it: what vector units and copies of any device want. */
