@@ -83,6 +83,7 @@ struct rondo_address_space {
   RONDO_ARRAY(rondo_mapping) mappings;
   RONDO_ARRAY(rondo_private_pages) privates; /* by offset */
   bool mapped;                               /* all that `need` asks for */
+  bool uploaded;                             /* mapped ahead of a launch that has not come yet */
   bool mapped_before;                        /* ever: mapping again counts as a remap */
 };
 

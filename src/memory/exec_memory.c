@@ -67,6 +67,7 @@ static rondo_status bind(rondo_exec_memory *exec, rondo_heap *heap, bool move) {
 rondo_status rondo_exec_memory_upload(rondo_exec_memory *exec, rondo_heap *heap) {
   if (exec->needs.count == 0) return RONDO_OK;
   RONDO_TRY(bind(exec, heap, true));
+  for (size_t i = 0; i < exec->needs.count; i++) exec->needs.items[i].space->uploaded = true;
   rondo_heap_leave(exec->heap);
   return RONDO_OK;
 }
@@ -212,6 +213,7 @@ static rondo_status record_launch(rondo_exec_memory *exec, rondo_queue *queue) {
   if (exec->needs.count > 0) {
     RONDO_TRY(queue->ops->record(queue, exec->heap->last));
     exec->heap->last_queue = queue;
+    for (size_t i = 0; i < exec->needs.count; i++) exec->needs.items[i].space->uploaded = false;
   }
   for (size_t i = 0; i < exec->frees.count; i++)
     RONDO_TRY(queue->ops->record(queue, exec->frees.items[i].allocation->freed_event));

@@ -150,11 +150,9 @@ static rondo_status map_chunk(rondo_address_space *space, size_t offset, uint32_
   return RONDO_OK;
 }
 
-/* What the heap must fill: the bytes between private pages. The last piece is open when chunks may reach past its end.
- */
+/* What the heap must fill: the bytes between private pages. Chunks may reach past its end, up to `room` bytes. */
 typedef struct piece {
-  size_t offset, bytes;
-  bool open;
+  size_t offset, bytes, room;
 } piece;
 
 /* The next piece from *offset on, with *index counting private pages; false past the last. */
@@ -162,11 +160,64 @@ static bool next_piece(const rondo_address_space *space, size_t *offset, size_t 
   while (*index < space->privates.count && space->privates.items[*index].offset == *offset)
     *offset += space->privates.items[(*index)++].bytes;
   if (*offset >= space->need) return false;
-  const bool last = *index == space->privates.count;
-  const size_t end = last ? space->need : space->privates.items[*index].offset;
-  *out = (piece){.offset = *offset, .bytes = end - *offset, .open = last};
+  const size_t limit = *index == space->privates.count ? space->reserved : space->privates.items[*index].offset;
+  const size_t end = limit < space->need ? limit : space->need;
+  *out = (piece){.offset = *offset, .bytes = end - *offset, .room = limit - *offset};
   *offset = end;
   return true;
+}
+
+/* Growing --------------------------------------------------------------------------------------------------------- */
+
+/* A chunk is taken for a request of `bytes` when it has room for it and little of it is left over. */
+static bool suits(const rondo_heap_chunk *chunk, size_t bytes, size_t room) {
+  return chunk->bytes <= bytes || (chunk->bytes <= room && chunk->bytes / 2 <= bytes);
+}
+
+/* Whether memory was mapped ahead for a launch that has not come yet (GM-14). */
+static bool is_awaited(const rondo_heap *heap) {
+  for (const rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
+    if (space->uploaded) return true;
+  return false;
+}
+
+/* Moves the last chunk of an idle heap, whose gate is entered, behind those of `heap`; false when it does not suit or
+ * cannot be had. */
+static bool take_last_chunk(rondo_heap *heap, rondo_heap *idle, size_t bytes, size_t room) {
+  const size_t count = idle->chunks.count;
+  if (count == 0 || !suits(&idle->chunks.items[count - 1], bytes, room)) return false;
+  if (!is_idle(idle) || is_awaited(idle)) return false;
+  if (unmap_all(idle) != RONDO_OK) return false;
+  idle->lost = true;
+  heap->chunks.items[heap->chunks.count++] = idle->chunks.items[--idle->chunks.count];
+  return true;
+}
+
+/* Takes a chunk that another stream's heap does not use now: graphs that are launched one after another share memory,
+ * also on several streams. A heap that lost a chunk takes none, so that streams in turn do not take from each other
+ * for ever. */
+static bool take_idle_chunk(rondo_heap *heap, size_t bytes, size_t room) {
+  bool taken = false;
+  if (heap->lost) return false;
+  pthread_mutex_lock(&heap->memory->lock);
+  rondo_heap *other = heap->memory->heaps;
+  pthread_mutex_unlock(&heap->memory->lock);
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  for (; other != NULL && !taken; other = other->next) {
+    if (other == heap || !rondo_heap_try_enter(other)) continue; /* who waits for gates enters them by their ids */
+    taken = take_last_chunk(heap, other, bytes, room);
+    rondo_heap_leave(other);
+  }
+  rondo_memory_forget_error(&before);
+  return taken;
+}
+
+/* Another chunk behind the others, for `bytes` that are missing. */
+static rondo_status grow(rondo_heap *heap, size_t bytes, size_t room) {
+  RONDO_TRY(rondo_array_reserve(&heap->memory->allocator, &heap->chunks, heap->chunks.count + 1));
+  atomic_fetch_add_explicit(&heap->memory->heap_growth, 1, memory_order_relaxed);
+  return take_idle_chunk(heap, bytes, room) ? RONDO_OK : insert_chunk(heap, heap->chunks.count, bytes);
 }
 
 /* Replaces a chunk by two, the first of `bytes`. The heap is idle. */
@@ -180,21 +231,17 @@ static rondo_status split_chunk(rondo_heap *heap, size_t index, size_t bytes) {
 }
 
 /* Makes chunks from *index on end where the piece does, growing the heap when there are too few. */
-static rondo_status cut_chunks(rondo_heap *heap, const rondo_address_space *space, const piece *at, size_t *index) {
-  size_t offset = at->offset, left = at->bytes;
+static rondo_status cut_chunks(rondo_heap *heap, const piece *at, size_t *index) {
+  size_t left = at->bytes, room = at->room;
   while (left > 0) {
-    if (*index == heap->chunks.count) {
-      RONDO_TRY(insert_chunk(heap, *index, left));
-      atomic_fetch_add_explicit(&heap->memory->heap_growth, 1, memory_order_relaxed);
-    }
+    if (*index == heap->chunks.count) RONDO_TRY(grow(heap, left, room));
     const size_t bytes = heap->chunks.items[*index].bytes;
-    const bool fits = bytes <= left || (at->open && bytes <= space->reserved - offset);
-    if (!fits) {
+    if (bytes > room) {
       RONDO_TRY(split_chunk(heap, *index, left));
       continue;
     }
     left -= bytes < left ? bytes : left;
-    offset += bytes;
+    room -= bytes;
     (*index)++;
   }
   return RONDO_OK;
@@ -330,7 +377,7 @@ static size_t find_run(const rondo_heap *heap, const rondo_space_need *needs, si
 static rondo_status map_space(rondo_heap *heap, rondo_address_space *space, size_t first) {
   size_t offset = 0, index = 0, chunk = first;
   piece at;
-  while (next_piece(space, &offset, &index, &at)) RONDO_TRY(cut_chunks(heap, space, &at, &chunk));
+  while (next_piece(space, &offset, &index, &at)) RONDO_TRY(cut_chunks(heap, &at, &chunk));
   offset = index = 0;
   chunk = first;
   rondo_status status = RONDO_OK;
@@ -524,6 +571,7 @@ static rondo_status trim_heap(rondo_heap *heap) {
   heap->version++;
   RONDO_TRY(unmap_all(heap));
   while (heap->chunks.count > 0) remove_chunk(heap, heap->chunks.count - 1);
+  heap->lost = false;
   for (rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
     RONDO_TRY(trim_privates(space));
   return RONDO_OK;

@@ -9,7 +9,8 @@
  * own.
  *
  * Mapping is done at once on the host, at the first launch, upload, trim or growth, never for another reason, and only
- * when all launches of the heap are done (GM-13). A heap outlives its stream and serves the next one.
+ * when all launches of the heap are done (GM-13). A heap that grows takes what another stream's heap holds idle: what
+ * runs one after another shares memory across streams too. A heap outlives its stream and serves the next one.
  *
  * Threads: the gate of a heap makes "wait for the last launch, launch, record the event" one step, and keeps launches
  * away while mappings change. It is held over these calls of the driver on purpose: a heap that is being mapped anew
@@ -39,6 +40,7 @@ struct rondo_heap {
   rondo_device_event *last; /* recorded behind the last launch */
   rondo_queue *last_queue;  /* identity only; NULL: nothing launched yet */
   uint64_t version;         /* changes when a mapping is taken away */
+  bool lost;                /* a chunk to another stream's heap, since the last trim */
   RONDO_ARRAY(rondo_heap_chunk) chunks;
   rondo_address_space *bound; /* by next_bound */
 };
@@ -51,7 +53,7 @@ typedef struct rondo_page_range {
 /* What an exec needs of one space. */
 typedef struct rondo_space_need {
   rondo_address_space *space;
-  size_t bytes; /* to be mapped from the base on, whole pages */
+  size_t bytes; /* to be mapped from the base on, whole pages; `privates` may lie beyond */
   RONDO_ARRAY(rondo_page_range) privates;
   rondo_heap *seen; /* scratch of binding */
 } rondo_space_need;

@@ -9,6 +9,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -416,11 +417,32 @@ static rondo_status sum_up_instance(rondo_exec_memory *exec, const instance *at)
   rondo_space_need *need = NULL;
   RONDO_TRY(need_of(exec, at->allocation->space, &need));
   const rondo_page_range pages = pages_of(need->space, at);
-  if (pages.end > need->bytes) need->bytes = pages.end;
-  if (at->freed_index != NOT_FREED) return RONDO_OK;
+  if (at->freed_index != NOT_FREED) {
+    if (pages.end > need->bytes) need->bytes = pages.end;
+    return RONDO_OK;
+  }
   RONDO_TRY(rondo_array_push(&exec->memory->allocator, &need->privates, &pages));
   const rondo_outside left = {.allocation = at->allocation, .number = at->number};
   return rondo_array_push(&exec->memory->allocator, &exec->unfreed, &left);
+}
+
+static int compare_ranges(const void *a, const void *b) {
+  const size_t left = ((const rondo_page_range *)a)->begin, right = ((const rondo_page_range *)b)->begin;
+  return (left > right) - (left < right);
+}
+
+/* Bytes of the pages from the base on and of the private ones, which are sorted, each counted once. */
+static size_t count_bytes(rondo_space_need *need) {
+  size_t bytes = need->bytes, counted = need->bytes;
+  if (need->privates.count > 0)
+    qsort(need->privates.items, need->privates.count, sizeof *need->privates.items, compare_ranges);
+  for (size_t i = 0; i < need->privates.count; i++) {
+    const rondo_page_range range = need->privates.items[i];
+    if (range.end <= counted) continue;
+    bytes += range.end - (range.begin > counted ? range.begin : counted);
+    counted = range.end;
+  }
+  return bytes;
 }
 
 static rondo_status sum_up(pair_finder *finder) {
@@ -430,7 +452,7 @@ static rondo_status sum_up(pair_finder *finder) {
     const rondo_byte_range range = {.begin = finder->stretches.items[i].begin, .end = finder->stretches.items[i].end};
     RONDO_TRY(rondo_array_push(finder->allocator, &exec->extents, &range));
   }
-  for (size_t i = 0; i < exec->needs.count; i++) exec->bytes += exec->needs.items[i].bytes;
+  for (size_t i = 0; i < exec->needs.count; i++) exec->bytes += count_bytes(&exec->needs.items[i]);
   return RONDO_OK;
 }
 

@@ -66,10 +66,44 @@ static void test_gm12_streams_hold_heaps(void **state) {
   for (int i = 0; i < 8; i++) rondo_exec_destroy(execs[i]);
   assert_ok(rondo_graph_memory_trim(self.device));
   assert_int_equal(held(&self), 0);
+  fake_of(self.device)->stalled = true; /* all run at once */
   for (int i = 0; i < 8; i++) execs[i] = make_exec(&self, S, false, NULL);
   for (int i = 0; i < 8; i++) assert_ok(rondo_exec_launch(execs[i], self.streams[i]));
   assert_int_equal(held(&self), 8 * S);
   for (int i = 0; i < 8; i++) rondo_exec_destroy(execs[i]);
+  tear_down(&self);
+}
+
+/* GM-12: launches on two streams, one after the other is done, share memory; launches that run at once do not; and in
+ * turn the streams do not take it from each other for ever. */
+static void test_gm12_streams_share_one_after_another(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  rondo_exec *execs[3];
+  void *addresses[3];
+  for (int i = 0; i < 3; i++) execs[i] = make_exec(&self, S, false, &addresses[i]);
+  for (int i = 0; i < 3; i++) {
+    assert_ok(rondo_exec_launch(execs[i], self.streams[i]));
+    memset(addresses[i], i, S);
+    assert_int_equal(held(&self), S);
+  }
+  for (int round = 0; round < 3; round++)
+    for (int i = 0; i < 3; i++) {
+      assert_ok(rondo_exec_launch(execs[i], self.streams[i]));
+      memset(addresses[i], i, S);
+    }
+  assert_int_equal(held(&self), 3 * S);
+  const uint64_t remaps = figures(&self).remaps;
+  assert_true(remaps <= 2);
+  fake_of(self.device)->stalled = true;
+  for (int i = 0; i < 6; i++) assert_ok(rondo_exec_launch(execs[i % 3], self.streams[i % 3]));
+  assert_int_equal(figures(&self).remaps, remaps);
+  rondo_exec *more = make_exec(&self, S, false, NULL);
+  assert_ok(rondo_exec_launch(more, self.streams[4])); /* nobody is idle */
+  assert_int_equal(held(&self), 4 * S);
+  rondo_exec_destroy(more);
+  for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
   tear_down(&self);
 }
 
@@ -219,6 +253,23 @@ static void test_gm14_launches_and_uploads_on_other_streams(void **state) {
   assert_int_equal(held(&self), S);
   assert_int_equal(figures(&self).remaps, 2);
   rondo_exec_destroy(exec);
+  tear_down(&self);
+}
+
+/* GM-14: what was uploaded and not launched yet is not taken by another stream. */
+static void test_gm14_uploaded_memory_stays(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  rondo_exec *uploaded = make_exec(&self, S, false, NULL), *other = make_exec(&self, S, false, NULL);
+  assert_ok(rondo_exec_upload(uploaded, self.streams[0]));
+  assert_ok(rondo_exec_launch(other, self.streams[1]));
+  assert_int_equal(held(&self), 2 * S);
+  const size_t maps = fake_of(self.device)->maps;
+  assert_ok(rondo_exec_launch(uploaded, self.streams[0]));
+  assert_int_equal(fake_of(self.device)->maps, maps);
+  rondo_exec_destroy(uploaded);
+  rondo_exec_destroy(other);
   tear_down(&self);
 }
 
@@ -432,10 +483,12 @@ static void test_gm12_random_launches(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gm12_streams_hold_heaps),
+      cmocka_unit_test(test_gm12_streams_share_one_after_another),
       cmocka_unit_test(test_gm12_the_largest_counts),
       cmocka_unit_test(test_gm12_unfreed_memory_is_not_shared),
       cmocka_unit_test(test_gm13_chunks_around_unfreed_memory),
       cmocka_unit_test(test_gm14_launches_and_uploads_on_other_streams),
+      cmocka_unit_test(test_gm14_uploaded_memory_stays),
       cmocka_unit_test(test_gm12_a_moved_launch_orders_the_heap),
       cmocka_unit_test(test_gm9_a_free_elsewhere_is_waited_for),
       cmocka_unit_test(test_gm20_children_with_memory),
