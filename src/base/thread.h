@@ -58,4 +58,14 @@ static inline void rondo_relax(void) {
 
 #define RONDO_CACHE_LINE 64
 
+/* Asks for the cache line at `address`, to be written soon. (Without a processor named, compilers make a read of it,
+ * which leaves the line with whoever has it now; processors that don't know the instruction pass over it.) */
+static inline void rondo_prefetch_for_write(const void *address) {
+#if defined(__x86_64__)
+  __asm__ volatile("prefetchw (%0)" : : "r"(address));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
 #endif

@@ -122,7 +122,10 @@ struct cpu_participant {
   uint32_t next_slot;       /* where the next search for a ready queue begins */
   uint32_t place;           /* a worker's processor, when bound: its place in the pool's */
   int processor;            /* the system's number of it */
-  bool brief;               /* a worker's last look at its queue found little to do */
+  uint64_t drained;         /* items, the last time it ran a queue */
+  uint32_t drains;          /* of the watched queue, since it turned to that */
+  uint32_t reserve;         /* doublings of the time until its next look at that queue */
+  bool brief;               /* the last look found little to do */
   _Atomic uint64_t kernels; /* run by it; written by it alone */
   _Atomic uint64_t parks;
 };

@@ -10,7 +10,7 @@
 #include "base/options.h"
 #include "device/cpu/cpu.h"
 
-enum { TURNS_A_YIELD = 64, WATCH_NS = 400 };
+enum { TURNS_A_YIELD = 64, WATCH_NS = 400, BRIEF_ITEM_NS = 150, MOST_RESERVE = 3, ALONE_DRAINS = 8 };
 
 bool cpu_patience_turn(cpu_patience *patience, uint64_t limit_ns) {
   if (++patience->turns % TURNS_A_YIELD != 0) {
@@ -154,7 +154,20 @@ static bool switch_queue(cpu_device *device, cpu_participant *self) {
   cpu_queue_retain(next);
   atomic_store(&next->attached, CPU_ATTACHED);
   self->watched = next;
+  self->reserve = 0;
+  self->drains = 0;
   return true;
+}
+
+/* After brief work the producer may get ahead, so that its lines stay with it: the farther, the longer the worker has
+ * served this queue alone. Between queues, which often wait for each other, it hurries. */
+static void set_pace(cpu_participant *self, uint64_t spent_ns) {
+  const bool alone = ++self->drains >= ALONE_DRAINS;
+  self->brief = spent_ns < WATCH_NS + (alone ? BRIEF_ITEM_NS * self->drained : 0);
+  if (!self->brief || !alone)
+    self->reserve = 0;
+  else if (self->reserve < MOST_RESERVE)
+    self->reserve++;
 }
 
 /* Looks at the queue that the worker watches; false when there was nothing to do. */
@@ -168,9 +181,16 @@ static bool watch(cpu_device *device, cpu_participant *self) {
   if (!cpu_queue_pending(queue)) return false;
   const uint64_t begun = rondo_clock_ns();
   if (!cpu_queue_drain(queue, self, CPU_BUDGET)) return false;
-  self->brief = rondo_clock_ns() - begun < WATCH_NS;
+  set_pace(self, rondo_clock_ns() - begun);
   (void)switch_queue(device, self);
   return true;
+}
+
+/* Now and then, and less often the more reserve there is, unless somebody waits for the queue. */
+static bool is_time_to_watch(const cpu_pool *pool, const cpu_participant *self, uint32_t turn) {
+  if (turn % pool->watch_turns != 0) return false;
+  if (turn % (pool->watch_turns << self->reserve) == 0) return true;
+  return self->watched != NULL && atomic_load_explicit(&self->watched->timeline.waiters, memory_order_relaxed) != NULL;
 }
 
 /* One look at everything a worker can do; false when there was nothing. Segments that have waited come first: no host
@@ -180,7 +200,7 @@ static bool watch(cpu_device *device, cpu_participant *self) {
 static bool work_once(cpu_device *device, cpu_participant *self, uint32_t turn) {
   cpu_pool *pool = &device->pool;
   if (atomic_load_explicit(&pool->injected, memory_order_relaxed) != NULL && cpu_run_injected(pool, self)) return true;
-  if (turn % pool->watch_turns == 0 && watch(device, self)) return true;
+  if (is_time_to_watch(pool, self, turn) && watch(device, self)) return true;
   return switch_queue(device, self) || cpu_pool_help(pool, self, NULL);
 }
 

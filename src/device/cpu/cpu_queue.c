@@ -101,7 +101,7 @@ static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
 static bool run_batch(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
   const uint64_t head = atomic_load(&queue->head);
   uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
-  for (; budget > 0 && tail != head; budget--) {
+  for (self->drained = 0; self->drained < budget && tail != head; self->drained++) {
     cpu_item *item = item_at(queue, tail);
     if (!run_item(queue, self, item)) return false;
     consume(queue, item);
@@ -215,7 +215,7 @@ static void publish(cpu_queue *queue, uint64_t head) {
   atomic_store_explicit(&queue->submitted, submitted, memory_order_relaxed);
   atomic_store(&queue->head, head);
   /* The consumer read this line one lap ago; asked for now, it is back when it is written. */
-  __builtin_prefetch(item_at(queue, head + PREFETCH_GRANULES), 1);
+  rondo_prefetch_for_write(item_at(queue, head + PREFETCH_GRANULES));
   if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
 }
 

@@ -19,7 +19,7 @@ enum {
   TRY_AGAIN_AT_MOST = 20000,
   WAKE_GAIN_NS = 20 * 1000
 };
-enum { MAX_ENTRY_COUNT = (1 << (32 - CPU_SLOT_BITS)) - 1 };
+enum { MAX_ENTRY_COUNT = (1 << (32 - CPU_SLOT_BITS)) - 1, MOST_PREFETCHED = 4 };
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
@@ -157,10 +157,20 @@ static uint64_t finish_segment(cpu_executable *executable, cpu_participant *self
   return next;
 }
 
+/* Asks for the counters of what comes next, which another processor may have counted last: they are here by the time
+ * the segment has run. */
+static void prefetch_successors(const cpu_executable *executable, const cpu_segment *segment) {
+  uint32_t end = segment->successors_end;
+  if (end - segment->successors_first > MOST_PREFETCHED) end = segment->successors_first + MOST_PREFETCHED;
+  for (uint32_t k = segment->successors_first; k < end; k++)
+    rondo_prefetch_for_write(&executable->segments[executable->successors[k]]);
+}
+
 /* Runs one segment; false when it has to wait for an event first, and will be injected. */
 static bool step(cpu_executable *executable, cpu_participant *self, uint32_t number) {
   const cpu_segment *segment = &executable->segments[number];
   if (segment->wait == CPU_NO_WAIT) {
+    prefetch_successors(executable, segment);
     run_segment(executable, self, segment);
     return true;
   }
