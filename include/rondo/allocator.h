@@ -24,6 +24,9 @@ typedef struct rondo_allocator {
   void (*release)(void *self, void *pointer, size_t bytes);
 } rondo_allocator;
 
+/* Frees a text that the library handed out (`char **out_text`). NULL is fine. Thread-safe. */
+RONDO_API void rondo_text_free(char *text);
+
 RONDO_EXTERN_C_END
 
 #endif

@@ -255,7 +255,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
                                                        bool ignore_addresses, rondo_difference *differences,
                                                        size_t *inout_count);
 
-/* Text dumps in a stable order (GX-7), of graphs with a cycle too. *out_text is freed with rondo_text_free.
+/* Text dumps in a stable order (GX-7), of graphs with a cycle too. *out_text is freed with rondo_text_free
+ * (<rondo/allocator.h>).
  * with_addresses = false leaves pointers out, so that two runs give the same text. DOT is for Graphviz: a shape for
  * each kind, a cluster for each child graph; names longer than 239 bytes are cut. JSON is what rondo_graph_from_json
  * reads:
@@ -273,9 +274,6 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_dot(const rondo_graph *grap
                                                          char **out_text);
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses,
                                                           char **out_text);
-
-/* Frees a text that the library handed out. NULL is fine. Thread-safe. */
-RONDO_API void rondo_text_free(char *text);
 
 /* Reads what rondo_graph_to_json wrote: a graph of data only, whose kernels have names, grids and parameters but no
  * code, and which gives the same text again (without addresses). Addresses of memory are kept as numbers; functions,

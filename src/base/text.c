@@ -79,6 +79,38 @@ void rondo_text_add(rondo_text *text, const char *format, ...) {
   va_end(arguments);
 }
 
+/* Texts handed to the user. Each lies behind a header with its allocator and size, so that rondo_text_free needs the
+ * text alone. */
+typedef struct handed_text {
+  rondo_allocator allocator;
+  size_t bytes; /* of the whole block */
+  char text[];
+} handed_text;
+
+rondo_status rondo_text_hand_out(rondo_text *text, char **out) {
+  *out = NULL;
+  if (text->failed != RONDO_OK) return rondo_text_take(text, out);
+  void *memory;
+  const size_t bytes = offsetof(handed_text, text) + text->count + 1;
+  const rondo_status status = rondo_allocate(&text->allocator, bytes, 1, &memory);
+  if (status == RONDO_OK) {
+    handed_text *handed = memory;
+    handed->allocator = text->allocator;
+    handed->bytes = bytes;
+    if (text->count > 0) memcpy(handed->text, text->bytes, text->count);
+    *out = handed->text;
+  }
+  rondo_text_deinit(text);
+  return status;
+}
+
+void rondo_text_free(char *text) {
+  if (text == NULL) return;
+  handed_text *handed = (handed_text *)(void *)(text - offsetof(handed_text, text));
+  const rondo_allocator allocator = handed->allocator;
+  rondo_release(&allocator, handed, handed->bytes, 1);
+}
+
 rondo_status rondo_text_take(rondo_text *text, char **out) {
   *out = NULL;
   assert(text->failed != RONDO_OK || (text->depth == 0 && !text->after_key));
@@ -164,6 +196,43 @@ size_t rondo_json_double_text(char buffer[RONDO_JSON_DOUBLE_BYTES], double value
   }
   buffer[length] = '\0';
   return whole ? length + (size_t)snprintf(buffer + length, RONDO_JSON_DOUBLE_BYTES - length, ".0") : length;
+}
+
+/* The character of `length` bytes at `at` as it stands in markup; XML 1.0, production 2, says which are allowed. */
+static const char *markup_of(const char *at, size_t length, char out[8]) {
+  static const char replacement[] = "\xEF\xBF\xBD";
+  const unsigned char c = (unsigned char)*at;
+  if (length == 0 || (c < 0x20 && c != '\t' && c != '\n') || c == 0x7F) return replacement;
+  if (length == 3 && c == 0xEF && (unsigned char)at[1] == 0xBF && (unsigned char)at[2] >= 0xBE) return replacement;
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    default:
+      memcpy(out, at, length);
+      out[length] = '\0';
+      return out;
+  }
+}
+
+void rondo_text_add_markup(rondo_text *text, const char *value, size_t most) {
+  size_t used = 0;
+  while (value[used] != '\0') {
+    char plain[8];
+    const size_t length = utf8_length((const unsigned char *)value + used), read = length == 0 ? 1 : length;
+    if (used + read > most) {
+      rondo_text_add_bytes(text, "...", 3);
+      return;
+    }
+    const char *shown = markup_of(value + used, length, plain);
+    rondo_text_add_bytes(text, shown, strlen(shown));
+    used += read;
+  }
 }
 
 /* What stands between the last value and the next one. */

@@ -37,6 +37,11 @@ void rondo_text_deinit(rondo_text *text); /* also after rondo_text_take */
 void rondo_text_add(rondo_text *text, const char *format, ...) RONDO_PRINTF(2, 3);
 void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count); /* with no NUL among them */
 
+/* Text inside an element or a quoted attribute of HTML and XML: & < > " are escaped; what is not UTF-8, and characters
+ * that XML does not allow, become U+FFFD. Of more than `most` bytes the rest, from a whole character on, is left out
+ * and "..." put in its place. */
+void rondo_text_add_markup(rondo_text *text, const char *value, size_t most);
+
 /* The inside of a JSON string (no quotes) into `room` bytes (at least 1), without allocating; what does not fit is left
  * out from a whole character on. Returns the length of what is there. */
 size_t rondo_json_escape(char *buffer, size_t room, const char *value);
@@ -60,5 +65,9 @@ void rondo_json_bool(rondo_text *text, bool value);
 /* Hands the text over (freed with rondo_release_text and the same allocator), or the first error with *out NULL. The
  * builder is empty after it. */
 RONDO_MUST_USE rondo_status rondo_text_take(rondo_text *text, char **out);
+
+/* Hands the text to the user, who frees it with rondo_text_free; its allocator goes with it. Leaves the builder empty.
+ * Fails with the text's first error or OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_text_hand_out(rondo_text *text, char **out);
 
 #endif

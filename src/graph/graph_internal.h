@@ -134,8 +134,4 @@ int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_param
 RONDO_MUST_USE rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char *bytes, size_t count,
                                                   rondo_graph **out);
 
-/* Hands a finished text to the user, who frees it with rondo_text_free; its allocator goes with it. Leaves the builder
- * empty. Fails with the text's first error or OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_text_hand_out(rondo_text *text, char **out);
-
 #endif

@@ -323,6 +323,39 @@ static void test_escape_cuts_whole_characters(void **state) {
   }
 }
 
+static void assert_markup(const char *value, size_t most, const char *expected) {
+  rondo_text text;
+  rondo_text_init(&text, NULL);
+  rondo_text_add_markup(&text, value, most);
+  rondo_text_add(&text, "|");
+  char *taken = NULL;
+  assert_int_equal(rondo_text_hand_out(&text, &taken), RONDO_OK);
+  assert_int_equal(taken[strlen(taken) - 1], '|');
+  taken[strlen(taken) - 1] = '\0';
+  assert_string_equal(taken, expected);
+  rondo_text_free(taken);
+}
+
+static void test_markup_is_escaped(void **state) {
+  (void)state;
+  assert_markup("", 10, "");
+  assert_markup("a<b> & \"c\" 'd'", 100, "a&lt;b&gt; &amp; &quot;c&quot; 'd'");
+  assert_markup("tab\tline\nbell\a\x1b\x7f", 100, "tab\tline\nbell" REPLACEMENT REPLACEMENT REPLACEMENT);
+  assert_markup("\xE2\x82\xAC\xF0\x9F\x98\x80", 100, "\xE2\x82\xAC\xF0\x9F\x98\x80");
+  assert_markup("\xC0\x80\xED\xA0\x80", 100, REPLACEMENT REPLACEMENT REPLACEMENT REPLACEMENT REPLACEMENT);
+  assert_markup("\xEF\xBF\xBD\xEF\xBF\xBE\xEF\xBF\xBF", 100, REPLACEMENT REPLACEMENT REPLACEMENT);
+}
+
+static void test_markup_is_cut_at_whole_characters(void **state) {
+  (void)state;
+  assert_markup("abc", 3, "abc");
+  assert_markup("abcd", 3, "abc...");
+  assert_markup("ab\xE2\x82\xAC", 5, "ab\xE2\x82\xAC");
+  assert_markup("ab\xE2\x82\xAC", 4, "ab...");
+  assert_markup("<<<", 2, "&lt;&lt;...");
+  assert_markup("a", 0, "...");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_text_grows),
@@ -337,6 +370,8 @@ int main(void) {
       cmocka_unit_test(test_any_bytes_give_valid_json),
       cmocka_unit_test(test_keys_are_escaped),
       cmocka_unit_test(test_escape_cuts_whole_characters),
+      cmocka_unit_test(test_markup_is_escaped),
+      cmocka_unit_test(test_markup_is_cut_at_whole_characters),
   };
   return cmocka_run_group_tests_name("base/text", tests, NULL, NULL);
 }
