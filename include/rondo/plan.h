@@ -126,6 +126,25 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_plan_get_info(const rondo_plan *plan
 RONDO_API RONDO_MUST_USE rondo_status rondo_plan_check(const rondo_allocator *allocator,
                                                        const rondo_plan_problem *problem, const size_t *offsets);
 
+typedef struct rondo_plan_picture_options {
+  uint32_t struct_size;
+  uint32_t width, height;   /* pixels, 320 to 20000; 0: 1200, 640 */
+  const char *title;        /* NULL: "Memory map" */
+  const char *const *names; /* one an item; NULL, or an entry that is NULL: its number */
+  const uint64_t *times;    /* what each step is called, to the last in a lifetime and one more; NULL: its number */
+  size_t capacity;          /* shown beside the peak; 0: none */
+  const rondo_allocator *allocator; /* NULL: the C library's */
+} rondo_plan_picture_options;
+#define RONDO_PLAN_PICTURE_OPTIONS_INIT .struct_size = sizeof(rondo_plan_picture_options)
+
+/* Draws offsets (one an item; they need not be a plan) as SVG: address against time, an item's name, bytes, offset and
+ * lifetime under the pointer, and below it the bytes that are live. Steps are evenly spaced; of an order, nodes are.
+ * One file without outside resources, for light and dark backgrounds; its bytes grow with the items, to about 150 each
+ * without their names, of which 120 bytes are shown at most. *out_text is freed with rondo_text_free. Errors:
+ * as rondo_plan_make for the problem; INVALID_ARGUMENT (NULL, a width or height out of range); OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_plan_to_svg(const rondo_plan_problem *problem, const size_t *offsets,
+                                                        const rondo_plan_picture_options *options, char **out_text);
+
 RONDO_EXTERN_C_END
 
 #endif
