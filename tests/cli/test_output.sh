@@ -27,6 +27,9 @@ fails_to_write generate model --length 100000
 fails_to_write generate model --json
 fails_to_write graph step.json --dot
 fails_to_write graph step.json
+printf 'id,lower,upper,size\na,0,1,2\n' >buffers.csv
+fails_to_write plan buffers.csv
+fails_to_write plan buffers.csv --json
 
 # A reader that goes away early.
 status=0

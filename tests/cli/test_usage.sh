@@ -4,7 +4,7 @@
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds --help
-for command in train generate bench devices graph; do
+for command in train generate bench devices graph plan; do
   grep -q "^  $command " out || die "rondo --help does not name $command"
 done
 succeeds --version
@@ -12,7 +12,7 @@ grep -Eq '^rondo [0-9]+\.[0-9]+\.[0-9]+$' out || die "rondo --version printed: $
 
 # Every option that --help names is in the man page, and the other way round.
 options_of_help() {
-  for command in train generate 'bench launch' devices graph; do
+  for command in train generate 'bench launch' devices graph plan; do
     # shellcheck disable=SC2086
     "$tool" $command --help
   done | grep -Eo '^  --[a-z-]+' | tr -d ' ' | sort -u
@@ -23,7 +23,7 @@ options_of_man() {
 }
 diff <(options_of_help) <(options_of_man) || die "the man page and --help differ"
 
-for command in train generate bench 'bench launch' devices graph; do
+for command in train generate bench 'bench launch' devices graph plan; do
   # shellcheck disable=SC2086
   succeeds $command --help
   head -1 out | grep -Eq "^Usage: rondo $command " || die "rondo $command --help begins with: $(head -1 out)"
@@ -35,6 +35,7 @@ fails 2 "no option '--jsn'" --jsn
 fails 2 'TEXT is missing' train
 fails 2 'MODEL is missing' generate
 fails 2 'FILE is missing' graph
+fails 2 'FILE is missing' plan
 fails 2 'a benchmark is missing' bench
 fails 2 "no benchmark 'lunch'" bench lunch
 fails 2 "'b' is one argument too many" train a b
@@ -59,3 +60,8 @@ fails 2 '--length takes a whole number from 1 to' generate a --length 9999999999
 fails 2 '--temperature takes a number from 0 to' generate a --temperature -0.1
 fails 2 '--seconds takes a number from' bench launch --seconds 0
 fails 2 'exclude each other' graph a --dot --json
+fails 2 '--budget-ms takes a whole number from 1 to' plan a --budget-ms 0
+fails 2 '--threads takes a whole number from 1 to 256' plan a --threads 257
+fails 2 '--gap takes a number from 1 to' plan a --gap 0.9
+fails 2 '--capacity takes a whole number' plan a --capacity -5
+fails 2 '--offsets goes with --json' plan a --offsets

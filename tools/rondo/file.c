@@ -57,13 +57,20 @@ void file_release(file_bytes *file) {
   *file = (file_bytes){0};
 }
 
+int file_finish(const char *path, FILE *stream) {
+  errno = 0;
+  const bool is_written = fflush(stream) == 0 && !ferror(stream);
+  const int error = errno;
+  if (fclose(stream) == 0 && is_written) return TOOL_OK;
+  const int reason = is_written ? errno : error;
+  return tool_fail("%s: %s", path, reason ? strerror(reason) : "it could not be written");
+}
+
 int file_write(const char *path, const char *text) {
   FILE *stream = fopen(path, "wb");
   if (!stream) return tool_fail("%s: %s", path, strerror(errno));
-  const bool is_written = fputs(text, stream) >= 0 && fflush(stream) == 0;
-  const int error = errno;
-  if (fclose(stream) == 0 && is_written) return TOOL_OK;
-  return tool_fail("%s: %s", path, strerror(is_written ? errno : error));
+  fputs(text, stream);
+  return file_finish(path, stream);
 }
 
 /* Whether the folder that `path` is in takes new files; errno says why not. */

@@ -5,6 +5,7 @@
 #define RONDO_TOOL_FILE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 
@@ -19,6 +20,9 @@ void file_release(file_bytes *file);
 
 /* Writes a file anew. Returns as file_read. */
 int file_write(const char *path, const char *text);
+
+/* Closes a stream that was written to. Returns as file_read, TOOL_FAILURE when anything was not written. */
+int file_finish(const char *path, FILE *stream);
 
 /* Whether a file can be put at `path` in place of what is there: found out before the work whose result goes there.
  * Returns as file_read. */

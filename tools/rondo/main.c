@@ -25,6 +25,7 @@ static const command commands[] = {
     {"bench", "rondo bench", command_bench, "measure what launches cost"},
     {"devices", "rondo devices", command_devices, "list the devices"},
     {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},
+    {"plan", "rondo plan", command_plan, "find offsets for buffers with lifetimes, in the least memory"},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
