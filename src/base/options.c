@@ -36,7 +36,7 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                   .kind = "number",
                                   .default_value = "0",
                                   .meaning = "worker threads of a CPU device; 0 = processors - 1, at least 1",
-                                  .maximum = 1024},
+                                  .maximum = 256},
     [RONDO_OPTION_CPU_BIND] = {.name = "RONDO_CPU_BIND",
                                .kind = "flag",
                                .default_value = "on",

@@ -4,9 +4,9 @@
  * A *queue* is a ring of items with one producer (the stream's user) and one consumer at a time: the `owner`, a worker
  * or a host thread that waits, whoever comes first. A *timeline* is a number that only grows, with those who wait for
  * it; each queue has one (its items counted), each event-record node one (its launches counted). An event is a point on
- * a timeline. An *executable* runs by one of two plans: a plain loop over its nodes, or segments handed to all
- * *participants* (workers and waiting hosts) through work-stealing deques. A kernel with many blocks is a *grid job*
- * that participants share.
+ * a timeline. An *executable* runs by one of three plans: a plain loop over its nodes; segments handed to all
+ * *participants* (workers and waiting hosts) through work-stealing deques; lanes, a schedule fixed ahead. A kernel with
+ * many blocks is a *grid job* that participants share.
  *
  * Waiting never holds a worker: a queue that must wait is put aside (owner = CPU_BLOCKED) and resumed by whoever
  * advances the timeline. There is no lock and no allocation between a launch and its completion once everything is
@@ -120,8 +120,8 @@ struct cpu_participant {
   uint32_t index;
   cpu_queue *watched;       /* a worker's: attached to it; holds a reference. Or NULL */
   uint32_t next_slot;       /* where the next search for a ready queue begins */
-  uint32_t place;           /* a worker's processor, when bound: its place in the pool's */
-  int processor;            /* the system's number of it */
+  uint32_t place;           /* a worker's processor, when bound: its place in the pool's; the mover's */
+  _Atomic int processor;    /* the system's number of it */
   uint64_t drained;         /* items, the last time it ran a queue */
   uint32_t drains;          /* of the watched queue, since it turned to that */
   uint32_t reserve;         /* doublings of the time until its next look at that queue */
@@ -147,7 +147,8 @@ typedef struct cpu_pool {
   _Atomic uint64_t deque_need;                      /* entries a deque must hold for the largest executable */
   uint64_t spin_ns;                                 /* how long an idle thread stays awake */
   bool bound;                 /* workers are bound to processors, each to one, one processor left to the host */
-  _Atomic uint32_t spare;     /* that one: its place in processors */
+  _Atomic bool moving;        /* a worker is given the spare processor */
+  uint32_t spare;             /* that one: its place in processors; the mover's */
   _Atomic int host_processor; /* where a host thread waited last */
   uint32_t watch_turns;       /* turns of an idle worker between two looks at its queue */
   uint32_t worker_count;
@@ -168,6 +169,8 @@ void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
 /* Does a bit of `queue`'s work that is shared now (any queue's when NULL): a grid's blocks, a stolen segment. False
  * when there was none. */
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
+/* The same for grids alone. */
+bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 /* To be called before work of `queue`'s: lets another queue go that the participant watches, since it will not look at
  * that one meanwhile. */
 void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue);
@@ -398,7 +401,29 @@ typedef struct cpu_patch_list {
   cpu_patch *first, **last;
 } cpu_patch_list;
 
-enum { CPU_PLAN_LOOP = 0, CPU_PLAN_SEGMENTS = 1 };
+enum { CPU_PLAN_LOOP = 0, CPU_PLAN_SEGMENTS = 1, CPU_PLAN_LANES = 2, CPU_PLANS = 3 };
+
+enum { CPU_MOST_LANES = 16 };
+
+/* A segment in its lane. */
+typedef struct cpu_step {
+  uint32_t segment;
+  uint32_t waits_first, waits_end; /* in the executable's lane_waits */
+  bool awaited;                    /* by another lane */
+} cpu_step;
+
+/* Until that lane has done so many steps. */
+typedef struct cpu_lane_wait {
+  uint32_t lane, done;
+} cpu_lane_wait;
+
+/* Segments that run one after another, steps[first .. first + count). */
+typedef struct cpu_lane {
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t done;  /* steps, as far as others wait for them */
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t owner; /* whether somebody runs it */
+  uint32_t next;                                    /* step; the owner's */
+  uint32_t first, count;
+} cpu_lane;
 
 struct cpu_executable {
   rondo_executable base;
@@ -416,17 +441,24 @@ struct cpu_executable {
   uint32_t *wait_nodes, *record_nodes; /* lowered indices of the event nodes */
   uint32_t wait_count, record_count;
   cpu_waiter *waiters; /* one an event-wait node */
-  bool parallel;       /* more than one participant can find work in it */
+  /* The plan by lanes; none when it makes no sense. */
+  uint32_t lane_count;
+  cpu_lane *lanes;
+  cpu_step *steps;
+  cpu_lane_wait *lane_waits;
+  bool parallel; /* more than one participant can find work in it */
   /* The run that is going on: one at a time, since launches come one after another (L1). */
   cpu_queue *queue;
   uint64_t runs_begun;
   cpu_bindings *bindings;
-  alignas(RONDO_CACHE_LINE) _Atomic uint32_t sinks_left;
+  uint32_t running;                                      /* by which plan */
+  alignas(RONDO_CACHE_LINE) _Atomic uint32_t sinks_left; /* segments: sinks to be done; lanes: invitations */
+  _Atomic uint32_t lanes_left;
   /* Which plan: measured (cpu_run.c). */
   alignas(RONDO_CACHE_LINE) uint32_t trial; /* runs since measuring began */
   uint32_t try_again_at;                    /* measuring begins anew at that run */
   uint32_t plan;
-  uint64_t best_ns[2];
+  uint64_t best_ns[CPU_PLANS];
   /* The caller's side. */
   uint64_t launches;
   cpu_point last;          /* completion of the last launch */
@@ -454,6 +486,18 @@ void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
 /* The same for all segments that have waited for an event; false when there is no memory for that now. */
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
 void cpu_run_record(rondo_blocks blocks, void *const *args);
+
+/* For the plan by lanes: runs a segment; an entry that takes a thief to a lane; wakes starters that sleep. */
+void cpu_run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment);
+uint64_t cpu_run_invitation(const cpu_executable *executable, uint32_t lane);
+void cpu_run_wake_starters(cpu_pool *pool);
+
+/* Lanes (cpu_lanes.c). Building makes none where they make no sense. Run: by the starter, who then waits until
+ * sinks_left is 0; join: by who took an invitation. */
+RONDO_MUST_USE rondo_status cpu_lanes_build(cpu_executable *executable);
+void cpu_lanes_free(cpu_executable *executable);
+void cpu_lanes_run(cpu_executable *executable, cpu_participant *self);
+void cpu_lanes_join(cpu_executable *executable, cpu_participant *self, uint32_t lane);
 
 /* Building (cpu_segments.c): chains of the lowered graph. */
 RONDO_MUST_USE rondo_status cpu_segments_build(cpu_executable *executable, const rondo_lowered_graph *graph);

@@ -252,6 +252,7 @@ void cpu_executable_free(cpu_executable *executable) {
     for (size_t i = 0; i < count; i++) free_detail(executable, &executable->details[i]);
   }
   cpu_timeline_release(executable->last.timeline);
+  cpu_lanes_free(executable);
   cpu_segments_free(executable);
   rondo_release(allocator, executable->nodes, count, sizeof *executable->nodes);
   rondo_release(allocator, executable->names, count, sizeof *executable->names);
@@ -313,6 +314,9 @@ static uint64_t executable_host_bytes(const rondo_executable *base) {
   for (size_t i = 0; i < executable->node_count; i++)
     bytes += executable->details[i].storage_bytes + strlen(executable->details[i].name) + 1;
   if (executable->times != NULL) bytes += executable->node_count * sizeof *executable->times;
+  if (executable->lane_count > 0)
+    bytes += executable->lane_count * sizeof(cpu_lane) + executable->segment_count * sizeof(cpu_step) +
+             executable->successor_count * sizeof(cpu_lane_wait);
   return bytes;
 }
 
@@ -425,6 +429,7 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
   rondo_status status = cpu_segments_build(executable, graph);
   if (status == RONDO_OK) status = make_nodes(executable, graph);
   if (status == RONDO_OK) status = make_waiters(executable);
+  if (status == RONDO_OK) status = cpu_lanes_build(executable);
   if (status != RONDO_OK) {
     cpu_executable_free(executable);
     return status;

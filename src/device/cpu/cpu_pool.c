@@ -29,8 +29,37 @@ void cpu_pool_note_host(cpu_pool *pool) {
     atomic_store_explicit(&pool->host_processor, processor, memory_order_relaxed);
 }
 
+/* Binds a worker to its processor; refused, it runs anywhere, only slower. */
+static void take_place(cpu_pool *pool, cpu_participant *worker) {
+  const int processor = pool->processors[worker->place];
+  atomic_store_explicit(&worker->processor, processor, memory_order_relaxed);
+  (void)rondo_thread_bind(pool->threads[worker->index], processor);
+}
+
+/* Exchanges a worker's processor for the spare one. Whoever comes while another is moved leaves it. */
+static void move_to_spare(cpu_pool *pool, cpu_participant *worker) {
+  if (atomic_exchange_explicit(&pool->moving, true, memory_order_acquire)) return;
+  const uint32_t place = worker->place;
+  worker->place = pool->spare;
+  pool->spare = place;
+  take_place(pool, worker);
+  atomic_store_explicit(&pool->moving, false, memory_order_release);
+}
+
+/* A worker that sleeps on the caller's processor could not run there when woken, and could not move away by itself. */
+static void clear_processor(cpu_pool *pool) {
+  const int processor = rondo_processor_now();
+  for (uint32_t i = 0; i < pool->worker_count; i++) {
+    cpu_participant *worker = &pool->participants[i];
+    if (atomic_load_explicit(&worker->processor, memory_order_relaxed) != processor) continue;
+    if (!pthread_equal(pool->threads[i].handle, pthread_self())) move_to_spare(pool, worker);
+    return;
+  }
+}
+
 void cpu_pool_wake(cpu_pool *pool) {
   if (atomic_load(&pool->sleepers) == 0) return;
+  if (pool->bound) clear_processor(pool);
   atomic_fetch_add(&pool->epoch, 1);
   atomic_fetch_add_explicit(&pool->wakes, 1, memory_order_relaxed);
   rondo_futex_wake(&pool->epoch, 1);
@@ -66,7 +95,7 @@ static uint32_t next_participant(const cpu_pool *pool, uint32_t hosts, uint32_t 
   return left == 0 ? 0 : index + (uint32_t)__builtin_ctz(left);
 }
 
-static bool help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
+bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
   if (atomic_load_explicit(&pool->open_jobs, memory_order_relaxed) == 0) return false;
   const uint32_t hosts = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
   uint32_t other = self->index;
@@ -95,7 +124,7 @@ static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *que
 }
 
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
-  return help_grid(pool, self, queue) || help_run(pool, self, queue);
+  return cpu_pool_help_grid(pool, self, queue) || help_run(pool, self, queue);
 }
 
 /* Takes the next ready queue behind the one taken last. */
@@ -217,25 +246,19 @@ static void park(cpu_device *device, cpu_participant *self) {
   atomic_fetch_sub(&pool->sleepers, 1);
 }
 
-static void take_place(const cpu_pool *pool, cpu_participant *self) {
-  if (!pool->bound) return;
-  self->processor = pool->processors[self->place];
-  (void)rondo_thread_bind((rondo_thread){pthread_self()}, self->processor); /* refused: it runs anywhere, only slower */
-}
-
 /* A host thread waits on this worker's processor, where both would stand in each other's way while another is idle
  * (kernels do pack threads so): the worker moves to the spare one, and leaves its own to the host. */
 static void make_way(cpu_pool *pool, cpu_participant *self) {
-  if (!pool->bound || atomic_load_explicit(&pool->host_processor, memory_order_relaxed) != self->processor) return;
-  self->place = atomic_exchange(&pool->spare, self->place);
-  take_place(pool, self);
+  if (!pool->bound || atomic_load_explicit(&pool->host_processor, memory_order_relaxed) !=
+                          atomic_load_explicit(&self->processor, memory_order_relaxed))
+    return;
+  move_to_spare(pool, self);
 }
 
 static void *worker_main(void *argument) {
   cpu_participant *self = argument;
   cpu_device *device = self->device;
   cpu_patience patience = {0};
-  take_place(&device->pool, self);
   while (!atomic_load_explicit(&device->pool.stop, memory_order_relaxed)) {
     if (work_once(device, self, patience.turns)) {
       patience = (cpu_patience){.turns = self->brief ? 1 : 0}; /* after brief work let the producer get ahead */
@@ -287,6 +310,22 @@ static rondo_status make_participants(cpu_device *device) {
   return RONDO_OK;
 }
 
+/* On failure, `worker_count` is how many there are to join. */
+static rondo_status start_workers(cpu_device *device) {
+  cpu_pool *pool = &device->pool;
+  rondo_status status = RONDO_OK;
+  for (uint32_t i = 0, want = pool->worker_count; status == RONDO_OK && i < want; i++) {
+    char name[32];
+    (void)snprintf(name, sizeof name, "rondo-%u-%u", device->index, i);
+    status = rondo_thread_start(&pool->threads[i], name, worker_main, &pool->participants[i]);
+    if (status != RONDO_OK)
+      pool->worker_count = i;
+    else if (pool->bound)
+      take_place(pool, &pool->participants[i]);
+  }
+  return status;
+}
+
 rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
   cpu_pool *pool = &device->pool;
   const uint32_t want = choose_worker_count(workers);
@@ -301,17 +340,12 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
   pool->participant_count = want + CPU_HOSTS;
   pool->processor_count = rondo_processor_count();
   pool->worker_count = want;
+  pool->bound = rondo_option_flag(RONDO_OPTION_CPU_BIND) && want < pool->processor_count;
+  pool->spare = device->index % pool->processor_count;
+  atomic_store(&pool->host_processor, -1);
   rondo_status status = make_participants(device);
   if (status != RONDO_OK) pool->worker_count = 0; /* none to join */
-  pool->bound = rondo_option_flag(RONDO_OPTION_CPU_BIND) && want < pool->processor_count;
-  atomic_store(&pool->spare, device->index % pool->processor_count);
-  atomic_store(&pool->host_processor, -1);
-  for (uint32_t i = 0; status == RONDO_OK && i < want; i++) {
-    char name[32];
-    (void)snprintf(name, sizeof name, "rondo-%u-%u", device->index, i);
-    status = rondo_thread_start(&pool->threads[i], name, worker_main, &pool->participants[i]);
-    if (status != RONDO_OK) pool->worker_count = i; /* as many as there are to join */
-  }
+  if (status == RONDO_OK) status = start_workers(device);
   if (status != RONDO_OK) cpu_pool_stop(device);
   return status;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Running an executable, by one of two plans. The plain loop costs nothing a node; segments use all participants, but
- * cost counters and hand-overs. Which is faster is measured: the first runs try each plan a few times, the better one
- * stays, and is tried again now and then and after changes. Both plans compute the same bits, since a kernel must not
+ * Running an executable, by one of three plans. The plain loop costs nothing a node; segments use all participants, but
+ * cost counters and hand-overs; lanes (cpu_lanes.c) cost less, but cannot even out what takes longer than was thought.
+ * Which is fastest is measured: the first runs try each plan a few times, the best one stays, and all are tried again
+ * now and then and after changes. All compute the same bits, since a kernel must not
  * depend on how its grid is cut.
  *
  * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
@@ -50,7 +51,7 @@ static void run_loop(const cpu_executable *executable) {
   for (size_t i = 0, count = executable->node_count; i < count; i++) nodes[i].function(nodes[i].blocks, nodes[i].args);
 }
 
-static void run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment) {
+void cpu_run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment) {
   if (__builtin_expect(is_watched(executable), 0)) {
     run_watched(executable, self, segment->first, segment->count);
     return;
@@ -91,14 +92,18 @@ static void leave_run(cpu_pool *pool, cpu_executable *executable) {
   atomic_fetch_sub(&pool->active_runs, 1);
 }
 
+void cpu_run_wake_starters(cpu_pool *pool) {
+  if (atomic_load(&pool->starter_sleepers) == 0) return;
+  atomic_fetch_add(&pool->starter_epoch, 1);
+  rondo_futex_wake(&pool->starter_epoch, UINT32_MAX);
+}
+
 static void sink_done(cpu_executable *executable) {
   cpu_pool *pool = &executable->device->pool;
   const bool suspends = executable->wait_count > 0;
   if (atomic_fetch_sub(&executable->sinks_left, 1) != 1) return;
   if (!suspends) {
-    if (atomic_load(&pool->starter_sleepers) == 0) return;
-    atomic_fetch_add(&pool->starter_epoch, 1);
-    rondo_futex_wake(&pool->starter_epoch, UINT32_MAX);
+    cpu_run_wake_starters(pool);
     return;
   }
   cpu_queue *queue = executable->queue;
@@ -112,6 +117,7 @@ static void sink_done(cpu_executable *executable) {
 static uint64_t make_entry(const cpu_executable *executable, uint32_t first, uint32_t count) {
   return (uint64_t)executable->queue->slot << 32 | (uint64_t)count << CPU_SLOT_BITS << 32 | first;
 }
+uint64_t cpu_run_invitation(const cpu_executable *executable, uint32_t lane) { return make_entry(executable, lane, 1); }
 static uint32_t entry_first(uint64_t entry) { return (uint32_t)entry; }
 static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32 >> CPU_SLOT_BITS); }
 
@@ -171,7 +177,7 @@ static bool step(cpu_executable *executable, cpu_participant *self, uint32_t num
   const cpu_segment *segment = &executable->segments[number];
   if (segment->wait == CPU_NO_WAIT) {
     prefetch_successors(executable, segment);
-    run_segment(executable, self, segment);
+    cpu_run_segment(executable, self, segment);
     return true;
   }
   const cpu_point point = executable->bindings->points[segment->wait];
@@ -194,7 +200,12 @@ static void run_from(cpu_executable *executable, cpu_participant *self, uint64_t
 void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry) {
   cpu_executable *executable = atomic_load_explicit(&pool->runs[cpu_entry_slot(entry)], memory_order_acquire);
   cpu_pool_turn_to(self, executable->queue);
-  run_from(executable, self, entry);
+  if (executable->running == CPU_PLAN_LANES) {
+    cpu_lanes_join(executable, self, entry_first(entry));
+    sink_done(executable);
+  } else {
+    run_from(executable, self, entry);
+  }
 }
 
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
@@ -248,9 +259,13 @@ static void await_sinks(cpu_executable *executable, cpu_queue *queue, cpu_partic
   }
 }
 
-static void run_segments(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  atomic_store_explicit(&executable->sinks_left, executable->sink_count, memory_order_relaxed);
-  run_sources(executable, self);
+static void run_shared(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, uint32_t plan) {
+  if (plan == CPU_PLAN_LANES) {
+    cpu_lanes_run(executable, self);
+  } else {
+    atomic_store_explicit(&executable->sinks_left, executable->sink_count, memory_order_relaxed);
+    run_sources(executable, self);
+  }
   await_sinks(executable, queue, self);
   leave_run(&executable->device->pool, executable);
 }
@@ -270,6 +285,7 @@ static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_par
     fail_run(executable, queue);
     return true;
   }
+  executable->running = CPU_PLAN_SEGMENTS;
   atomic_store_explicit(&executable->sinks_left, executable->sink_count + 1, memory_order_relaxed);
   run_sources(executable, self);
   atomic_store(&queue->owner, CPU_BLOCKED);
@@ -281,40 +297,43 @@ static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_par
 
 /* The choice ------------------------------------------------------------------------------------------------------ */
 
+static uint32_t trial_count(const cpu_executable *executable) {
+  return executable->lane_count > 0 ? CPU_PLANS * TRIALS : CPU_PLAN_LANES * TRIALS;
+}
+
 static uint32_t choose_plan(cpu_executable *executable) {
   if (!executable->parallel) return CPU_PLAN_LOOP;
-  if (executable->trial < TRIALS) return CPU_PLAN_LOOP;
-  if (executable->trial < 2 * TRIALS) return CPU_PLAN_SEGMENTS;
-  return executable->plan;
+  return executable->trial < trial_count(executable) ? executable->trial / TRIALS : executable->plan;
 }
 
 /* A clear result holds for long; one that a busy machine may have caused is looked at again soon. */
 static void decide(cpu_executable *executable) {
-  const uint64_t loop = executable->best_ns[CPU_PLAN_LOOP], segments = executable->best_ns[CPU_PLAN_SEGMENTS];
-  const bool clear = loop > 2 * segments || segments > 2 * loop;
+  const uint64_t *best_ns = executable->best_ns;
+  uint32_t shared = CPU_PLAN_SEGMENTS;
+  if (executable->lane_count > 0 && best_ns[CPU_PLAN_LANES] < best_ns[shared]) shared = CPU_PLAN_LANES;
+  const bool clear = best_ns[CPU_PLAN_LOOP] > 2 * best_ns[shared] || best_ns[shared] > 2 * best_ns[CPU_PLAN_LOOP];
   const uint32_t later =
       executable->try_again_at < TRY_AGAIN_AT_MOST / 4 ? 4 * executable->try_again_at : TRY_AGAIN_AT_MOST;
-  executable->plan = segments < loop ? CPU_PLAN_SEGMENTS : CPU_PLAN_LOOP;
+  executable->plan = best_ns[shared] < best_ns[CPU_PLAN_LOOP] ? shared : CPU_PLAN_LOOP;
   executable->try_again_at = clear ? TRY_AGAIN_AT_MOST : (later < TRY_AGAIN_AT_LEAST ? TRY_AGAIN_AT_LEAST : later);
 }
 
 static void note_time(cpu_executable *executable, uint32_t plan, uint64_t spent_ns) {
-  if (executable->trial == 0 || executable->best_ns[plan] == 0 || spent_ns < executable->best_ns[plan])
-    executable->best_ns[plan] = spent_ns;
-  if (executable->trial == TRIALS) executable->best_ns[CPU_PLAN_SEGMENTS] = spent_ns; /* not the last trial's */
-  if (executable->trial == 2 * TRIALS - 1) decide(executable);
+  if (executable->trial % TRIALS == 0 || spent_ns < executable->best_ns[plan]) executable->best_ns[plan] = spent_ns;
+  if (++executable->trial == trial_count(executable)) decide(executable);
 }
 
 /* While measuring all should be awake; afterwards a wake-up must cost less than it gains. */
 static bool wakes_pay(const cpu_executable *executable) {
-  if (executable->trial < 2 * TRIALS) return true;
-  return executable->best_ns[CPU_PLAN_LOOP] > executable->best_ns[CPU_PLAN_SEGMENTS] + WAKE_GAIN_NS;
+  if (executable->trial < trial_count(executable)) return true;
+  return executable->best_ns[CPU_PLAN_LOOP] > executable->best_ns[executable->plan] + WAKE_GAIN_NS;
 }
 
 static void run_plan(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, uint32_t plan) {
-  if (plan == CPU_PLAN_SEGMENTS && enter_run(executable, queue, self)) {
+  executable->running = plan;
+  if (plan != CPU_PLAN_LOOP && enter_run(executable, queue, self)) {
     if (wakes_pay(executable)) cpu_pool_wake(&executable->device->pool);
-    run_segments(executable, queue, self);
+    run_shared(executable, queue, self, plan);
   } else {
     run_loop(executable);
   }
@@ -331,7 +350,7 @@ bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_partic
     return true;
   }
   const uint32_t plan = choose_plan(executable);
-  if (!executable->parallel || executable->trial >= 2 * TRIALS) {
+  if (!executable->parallel || executable->trial >= trial_count(executable)) {
     run_plan(executable, queue, self, plan);
     if (++executable->trial > executable->try_again_at) executable->trial = 0;
     return true;
@@ -339,6 +358,5 @@ bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_partic
   const uint64_t begun = rondo_clock_ns();
   run_plan(executable, queue, self, plan);
   note_time(executable, plan, rondo_clock_ns() - begun);
-  executable->trial++;
   return true;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Executables of the CPU driver from below: order of random graphs under both plans and several numbers of workers,
+ * Executables of the CPU driver from below: order of random graphs under all plans and several numbers of workers,
+ * also when none has time,
  * grids, changes that travel with launches, event nodes inside graphs, destruction in flight, failing allocations.
  */
 #include "device_tests.h"
@@ -96,6 +97,26 @@ static void random_graphs_run_in_order_gx_4(void **state) {
     assert_ok(queue->ops->destroy(queue));
     assert_ok(rondo_device_close(device));
   }
+}
+
+/* The thread that waits gets a graph done alone, whatever it was planned for. */
+static void random_graphs_run_while_all_workers_are_held_gx_4(void **state) {
+  (void)state;
+  enum { WORKERS = 3 };
+  rondo_device *device;
+  rondo_queue *queue, *held[WORKERS];
+  gate gates[WORKERS] = {{false, false}};
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = WORKERS}, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  for (int i = 0; i < WORKERS; i++) {
+    assert_ok(device->ops->queue_create(device, "held", &held[i]));
+    close_queue_behind(held[i], &gates[i]);
+  }
+  for (uint64_t seed = 1; seed <= 40; seed++) run_random_graph(device, queue, seed, 1);
+  for (int i = 0; i < WORKERS; i++) atomic_store(&gates[i].open, true);
+  for (int i = 0; i < WORKERS; i++) assert_ok(held[i]->ops->destroy(held[i]));
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
 }
 
 static void append(rondo_blocks blocks, void *const *args) {
@@ -315,6 +336,7 @@ static void failing_allocations_leak_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_graphs_run_in_order_gx_4),
+      cmocka_unit_test(random_graphs_run_while_all_workers_are_held_gx_4),
       cmocka_unit_test(changes_do_not_touch_queued_launches_gx_5),
       cmocka_unit_test(launches_of_one_executable_are_ordered_gx_4),
       cmocka_unit_test(event_nodes_do_not_hold_the_worker_gx_1),
