@@ -23,6 +23,12 @@ typedef struct rondo_device_options {
   bool synchronous; /* wait after every operation, for debugging: an error comes out where it arises (GX-9).
                        RONDO_SYNC=1 does the same */
   const rondo_allocator *allocator; /* host memory for this device and all made from it; NULL = the C library's */
+  uint64_t memory_limit_bytes;      /* CPU: the most physical memory that the device takes from the system; 0 =
+                                       RONDO_CPU_MEMORY_LIMIT, else what the machine has. rondo_host_malloc does not count */
+  bool no_memory_nodes;             /* CPU: be a device without alloc and free nodes, for tests of programs (GM-1);
+                                       RONDO_CPU_LACKS=memory_nodes does the same */
+  bool no_memory_pools;             /* CPU: be one without stream-ordered memory, which also has no such nodes;
+                                       RONDO_CPU_LACKS=memory_pools does the same */
 } rondo_device_options;
 #define RONDO_DEVICE_OPTIONS_INIT .struct_size = sizeof(rondo_device_options)
 
@@ -33,8 +39,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_device_open(const char *name, const 
                                                         rondo_device **out_device);
 
 /* Waits for all work of the device and closes it. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE when streams,
- * events, execs or allocations of it live (the message counts them): nothing is closed then. EXECUTION_FAILED and what
- * else a synchronisation returns: the device is closed all the same. */
+ * events, execs, pools or allocations of it live (the message counts them): nothing is closed then. EXECUTION_FAILED
+ * and what else a synchronisation returns: the device is closed all the same. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_close(rondo_device *device);
 
 /* What a device is and can do. */
@@ -45,9 +51,10 @@ typedef struct rondo_device_info {
   char description[96];  /* the processor's or GPU's own name */
   uint32_t workers;      /* CPU: worker threads */
   uint32_t processors;   /* CPU: processors; CUDA: multiprocessors */
-  uint64_t memory_bytes; /* physical memory the device can use */
+  uint64_t memory_bytes; /* physical memory the device can use; asking for more fails */
   uint64_t page_bytes;   /* granularity of its memory */
-  bool graph_memory;     /* alloc and free nodes, stream-ordered allocation (GM-1) */
+  bool graph_memory;     /* alloc and free nodes (GM-1); only where memory_pools is set too */
+  bool memory_pools;     /* stream-ordered allocation and pools; without it such calls return UNSUPPORTED */
 } rondo_device_info;
 
 /* What the device is and can do. Thread-safe. Errors: INVALID_ARGUMENT. */

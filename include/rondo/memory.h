@@ -19,33 +19,42 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_malloc(rondo_device *device, size_t 
                                                    void **out_address);
 
 /* Frees memory of any of the three kinds, at once: the caller has waited for its users. NULL is fine. Thread-safe.
- * Errors: INVALID_LIFETIME with FOREIGN_ADDRESS, DOUBLE_FREE or NOT_ALLOCATED; CAPTURE_REFUSED (C9). */
+ * Errors: INVALID_LIFETIME with DOUBLE_FREE (naming what was freed, if that is not long ago), NOT_ALLOCATED (graph
+ * memory that no launch has allocated), INTERIOR_ADDRESS (naming the allocation that it lies in, and where),
+ * WRONG_MEMORY (of rondo_host_malloc), FOREIGN_ADDRESS; CAPTURE_REFUSED (C9). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_free(rondo_device *device, void *address);
+
+/* Pools: where stream-ordered memory comes from. See below. */
+typedef struct rondo_pool rondo_pool;
 
 typedef struct rondo_malloc_options {
   uint32_t struct_size;
   uint32_t reserved;
   const char *name; /* for messages and dumps; copied; may be NULL */
+  rondo_pool *pool; /* of the stream's device; NULL = the device's current pool */
 } rondo_malloc_options;
 #define RONDO_MALLOC_OPTIONS_INIT .struct_size = sizeof(rondo_malloc_options)
 
 /* Memory that may be used by work queued on the stream after this call. While capturing it becomes an alloc node with a
- * fixed address (GM-7). options may be NULL. Memory that was freed on the same stream is used again at once, what was
- * freed on another when that free is done (GM-19). Errors: INVALID_ARGUMENT, OUT_OF_MEMORY (ADDRESS_SPACE when a
- * graph's 64 GiB of addresses are used up), UNSUPPORTED (a device without graph memory), CAPTURE_INVALID. */
+ * fixed address (GM-7), whatever the pool. options may be NULL. Which freed memory is used again is said at
+ * rondo_pool_attribute (GM-19). Errors: INVALID_ARGUMENT (also OTHER_DEVICE: the pool's), OUT_OF_MEMORY
+ * (ADDRESS_SPACE when a graph's 64 GiB of addresses are used up), UNSUPPORTED (a device without pools or, while
+ * capturing, without graph memory), CAPTURE_INVALID. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes,
                                                          const rondo_malloc_options *options, void **out_address);
 
 /* Frees memory of any of the three kinds after the work queued on the stream so far. NULL is fine. While capturing it
  * becomes a free node, which must name memory of an alloc node (C15). Errors: INVALID_LIFETIME as rondo_free;
- * INVALID_ARGUMENT with FOREIGN_ADDRESS or DOUBLE_FREE while capturing; CAPTURE_INVALID; OUT_OF_MEMORY. */
+ * INVALID_ARGUMENT with FOREIGN_ADDRESS or DOUBLE_FREE while capturing; UNSUPPORTED as rondo_malloc_async;
+ * CAPTURE_INVALID; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_free_async(rondo_stream *stream, void *address);
 
-/* Host memory that copies can use without a detour (pinned on CUDA), aligned to 256. Thread-safe. Errors as
- * rondo_malloc. */
+/* Host memory that copies can use without a detour (pinned on CUDA), aligned to 256. It comes from the device's
+ * allocator (rondo_device_options) and does not count as memory of the device. Thread-safe. Errors as rondo_malloc. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_malloc(rondo_device *device, size_t bytes, void **out_address);
 
-/* Frees it at once: the caller has waited for the copies. NULL is fine. Thread-safe. Errors as rondo_free. */
+/* Frees it at once: the caller has waited for the copies. NULL is fine. Thread-safe. Errors as rondo_free;
+ * WRONG_MEMORY is for device memory here. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_free(rondo_device *device, void *address);
 
 /* What the device's memory holds now and held at most, in bytes. reserved: taken from the system; used: in live
@@ -53,7 +62,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_host_free(rondo_device *device, void
 typedef struct rondo_memory_statistics {
   uint32_t struct_size;
   uint32_t live_allocations;                                             /* by rondo_malloc and rondo_malloc_async */
-  uint64_t pool_used, pool_used_high, pool_reserved, pool_reserved_high; /* stream-ordered memory */
+  uint64_t pool_used, pool_used_high, pool_reserved, pool_reserved_high; /* stream-ordered memory, of all pools */
   uint64_t graph_used, graph_used_high, graph_reserved, graph_reserved_high;
   uint64_t remaps;      /* times the memory of a graph (and its clones) was mapped again (GM-13) */
   uint64_t heap_growth; /* times a heap got another chunk */
@@ -64,8 +73,8 @@ typedef struct rondo_memory_statistics {
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_get_statistics(const rondo_device *device,
                                                                   rondo_memory_statistics *out_statistics);
 
-/* Sets the high marks to the current values (GM-16). Allowed while streams capture. Thread-safe. Errors:
- * INVALID_ARGUMENT, OUT_OF_MEMORY, IN_CALLBACK. */
+/* Sets the high marks to the current values (GM-16); each pool keeps its own. Allowed while streams capture.
+ * Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *device);
 
 /* Gives back to the system what graph memory no exec in flight and no unfreed allocation uses; later launches map again
@@ -73,11 +82,95 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *dev
  * (C9). Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_memory_trim(rondo_device *device);
 
-/* Gives stream-ordered memory that is free back to the system, in whole chunks, while at least `keep_bytes` remain
- * reserved (GM-19). Does not wait for frees that are not done. Allowed while streams capture and no part of a capture:
- * it acts at once, on memory that nothing uses, and leaves the captures valid. Thread-safe. Errors: INVALID_ARGUMENT,
- * OUT_OF_MEMORY, IN_CALLBACK. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_pool_trim(rondo_device *device, uint64_t keep_bytes);
+/* Pools -----------------------------------------------------------------------------------------------------------
+ * A device has a default pool and any number of others. Pools are thread-safe: an allocation, its free and the policies
+ * may come from any thread. A pool takes memory from the system in chunks of 2 MiB and keeps what is freed for the next
+ * allocation, up to its release threshold, until the host waits for work. */
+
+typedef struct rondo_pool_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char *name;           /* for messages; copied; may be NULL */
+  uint64_t release_threshold; /* RONDO_POOL_RELEASE_THRESHOLD */
+} rondo_pool_options;
+#define RONDO_POOL_OPTIONS_INIT .struct_size = sizeof(rondo_pool_options)
+
+/* An empty pool. options may be NULL. Thread-safe. Errors: INVALID_ARGUMENT, UNSUPPORTED (a device without pools,
+ * GM-1), OUT_OF_MEMORY, IN_CALLBACK. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_pool_create(rondo_device *device, const rondo_pool_options *options,
+                                                        rondo_pool **out_pool);
+
+/* The pool may not be used any more; its memory goes back when its last allocation is freed and that free is done (P3).
+ * If it is the device's current pool, the default pool becomes that again. NULL is fine. Thread-safe. Errors:
+ * INVALID_ARGUMENT (the default pool), IN_CALLBACK. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_pool_destroy(rondo_pool *pool);
+
+/* The device's default pool, which is its own and cannot be destroyed. Thread-safe. Errors as rondo_pool_create. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_get_default_pool(rondo_device *device, rondo_pool **out_pool);
+
+/* The pool that rondo_malloc_async uses when none is named: the default pool unless set otherwise. NULL sets the
+ * default pool. Thread-safe. Errors as rondo_pool_create, and OTHER_DEVICE for another device's pool. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_get_pool(rondo_device *device, rondo_pool **out_pool);
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_set_pool(rondo_device *device, rondo_pool *pool);
+
+/* What a pool's attributes are: numbers of bytes, and policies, which are 0 or 1 and all 1 unless set otherwise.
+ *
+ * Memory for a stream is looked for in this order (P1): what was freed earlier on the same stream; what was never used,
+ * and what was freed on another stream and waited for on the host since; what was freed on a stream that this one comes
+ * after by events (FOLLOW_EVENT_DEPENDENCIES); what another stream freed when that free happens to be done
+ * (ALLOW_OPPORTUNISTIC); new memory of the system; and if there is no more, what another stream freed, for which the
+ * allocating stream is then made to wait (ALLOW_INTERNAL_DEPENDENCIES). "Waited for on the host" is a synchronisation
+ * or a query that returned OK, of the stream, the device, or an event behind the free, and the destruction of the
+ * stream. Event nodes count: recording ones, not waiting ones.
+ *
+ * With ALLOW_OPPORTUNISTIC off, which freed memory an allocation gets depends on the calls alone and is the same in
+ * every run, as long as memory does not run out.
+ *
+ * RELEASE_THRESHOLD is 0 unless set otherwise, as in the CUDA driver: when the host waits for a stream, an event or the
+ * device, all chunks that are free as a whole go back to the system while more than that is reserved. A program that
+ * waits in a loop and allocates in it sets UINT64_MAX, and trims where it wants to. */
+typedef enum rondo_pool_attribute {
+  RONDO_POOL_FOLLOW_EVENT_DEPENDENCIES = 1,
+  RONDO_POOL_ALLOW_OPPORTUNISTIC = 2,
+  RONDO_POOL_ALLOW_INTERNAL_DEPENDENCIES = 3,
+  RONDO_POOL_RELEASE_THRESHOLD = 4,
+  RONDO_POOL_RESERVED_CURRENT = 5, /* taken from the system; cannot be set */
+  RONDO_POOL_RESERVED_HIGH = 6,    /* the most ever; set to 0 it becomes the current value */
+  RONDO_POOL_USED_CURRENT = 7,     /* in live allocations, each rounded up to 256; cannot be set */
+  RONDO_POOL_USED_HIGH = 8         /* as RESERVED_HIGH */
+} rondo_pool_attribute;
+
+/* Thread-safe; allowed while streams capture. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS (no such
+ * attribute), and for setting OUT_OF_RANGE (a policy that is not 0 or 1, a high mark that is not 0, a current value);
+ * IN_CALLBACK. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_pool_get_attribute(rondo_pool *pool, rondo_pool_attribute attribute,
+                                                               uint64_t *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_pool_set_attribute(rondo_pool *pool, rondo_pool_attribute attribute,
+                                                               uint64_t value);
+
+/* A pool's figures together. The counters say how allocations were served: each by one kind of memory that was used
+ * before, or by memory that never was. */
+typedef struct rondo_pool_statistics {
+  uint32_t struct_size;
+  uint32_t live_allocations;
+  uint64_t used, used_high, reserved, reserved_high;
+  uint64_t same_stream;           /* freed on the stream itself */
+  uint64_t host_ordered;          /* freed elsewhere, and waited for by the host */
+  uint64_t event_ordered;         /* freed on a stream that comes before by events */
+  uint64_t opportunistic;         /* freed elsewhere and found to be done */
+  uint64_t internal_dependencies; /* freed elsewhere, and waited for by the stream */
+  uint64_t chunks;                /* times memory was taken from the system */
+} rondo_pool_statistics;
+
+/* Thread-safe; allowed while streams capture. Errors: INVALID_ARGUMENT, IN_CALLBACK. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_pool_get_statistics(rondo_pool *pool,
+                                                                rondo_pool_statistics *out_statistics);
+
+/* Gives memory of the pool that is free back to the system, in whole chunks, while at least `keep_bytes` remain
+ * reserved (P3). Does not wait for frees that are not done; with ALLOW_OPPORTUNISTIC off, those that the host has not
+ * waited for count as such. Allowed while streams capture and no part of a capture: it acts at once, on memory that
+ * nothing uses, and leaves the captures valid. Thread-safe. Errors: INVALID_ARGUMENT, IN_CALLBACK. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_pool_trim(rondo_pool *pool, uint64_t keep_bytes);
 
 RONDO_EXTERN_C_END
 

@@ -86,6 +86,8 @@ typedef enum rondo_reason {
   RONDO_REASON_USE_AFTER_FREE,
   RONDO_REASON_STILL_ALLOCATED, /* launched again while an allocation of the last launch lives */
   RONDO_REASON_ADDRESS_SPACE,
+  RONDO_REASON_INTERIOR_ADDRESS, /* inside an allocation, not where it begins */
+  RONDO_REASON_WRONG_MEMORY,     /* host memory where device memory is meant, or the reverse */
   /* tensors and files */
   RONDO_REASON_SHAPE,
   RONDO_REASON_TYPE,

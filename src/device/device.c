@@ -95,12 +95,12 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
 static rondo_status refuse_while_in_use(rondo_device *device) {
   const unsigned streams = atomic_load(&device->streams), events = atomic_load(&device->events);
   const unsigned graphs = atomic_load(&device->graphs), execs = atomic_load(&device->execs);
-  const unsigned allocations = atomic_load(&device->allocations);
-  if (streams + events + graphs + execs + allocations == 0) return RONDO_OK;
+  const unsigned pools = atomic_load(&device->pools), allocations = atomic_load(&device->allocations);
+  if (streams + events + graphs + execs + pools + allocations == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "device '%s' is still in use by %u streams, %u events, %u graphs, %u execs and %u allocations: "
-                    "destroy and free them first",
-                    device->name, streams, events, graphs, execs, allocations);
+                    "device '%s' is still in use by %u streams, %u events, %u graphs, %u execs, %u pools and %u "
+                    "allocations: destroy and free them first",
+                    device->name, streams, events, graphs, execs, pools, allocations);
 }
 
 static void release_slot(rondo_device_slot *slot) {

@@ -7,6 +7,7 @@
 #include "base/versioned.h"
 #include "exec/stream_internal.h"
 #include "memory/address_space.h"
+#include "memory/misuse.h"
 
 /* Graphs ---------------------------------------------------------------------------------------------------------- */
 
@@ -82,18 +83,23 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
 /* Without memory state the device has no allocations. */
-static rondo_status check_extents(const char *call, const rondo_device *device, const rondo_node_params *params) {
+static rondo_status check_extents(const char *call, const rondo_device *device, const rondo_node_params *params,
+                                  bool now) {
   rondo_extent extents[RONDO_MOST_EXTENTS];
   const size_t count = rondo_node_extents(params, extents);
   if (count == 0 || device == NULL) return RONDO_OK;
   rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
   for (size_t i = 0; i < count && memory != NULL; i++)
-    RONDO_TRY(rondo_memory_check_range(memory, call, extents[i].what, extents[i].address, extents[i].bytes));
+    RONDO_TRY(rondo_memory_check_range(memory, call, extents[i].what, extents[i].address, extents[i].bytes, now));
   return RONDO_OK;
 }
 
+rondo_status rondo_build_check_now(const char *call, const rondo_device *device, const rondo_node_params *params) {
+  return check_extents(call, device, params, true);
+}
+
 rondo_status rondo_build_check(const char *call, const rondo_device *device, const rondo_node_params *params) {
-  RONDO_TRY(check_extents(call, device, params));
+  RONDO_TRY(check_extents(call, device, params, false));
   const bool is_event = params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
   if (!is_event || params->as.event == NULL) return RONDO_OK;
   return rondo_require_device(call, "the event", device, params->as.event->device);
@@ -105,7 +111,7 @@ static rondo_status require_memory(const char *call, const rondo_graph *graph) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
                       "%s: %s was made without a device and cannot hold memory nodes: make it for one", call,
                       rondo_graph_label(label, graph));
-  return rondo_device_memory_require(rondo_address_space_of(graph)->memory, call);
+  return rondo_device_memory_require_nodes(rondo_address_space_of(graph)->memory, call);
 }
 
 static const char *alloc_name(const rondo_node_params *params) {

@@ -19,6 +19,10 @@ RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *grap
 RONDO_MUST_USE rondo_status rondo_build_check(const char *call, const rondo_device *device,
                                               const rondo_node_params *params);
 
+/* The same for a copy or fill that is queued now (GM-18): graph memory must be allocated for it. */
+RONDO_MUST_USE rondo_status rondo_build_check_now(const char *call, const rondo_device *device,
+                                                  const rondo_node_params *params);
+
 /* Drops the graph, and its children, from the device's count of graphs: for graphs that are not the user's. */
 void rondo_build_uncount(rondo_graph *graph);
 

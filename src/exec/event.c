@@ -151,6 +151,7 @@ void rondo_event_destroy(rondo_event *event) {
   rondo_device *device = event->device;
   event_store *store = atomic_load_explicit(&device->exec.state, memory_order_acquire);
   rondo_event_leave_capture(event);
+  rondo_order_forget(&event->order);
   pthread_mutex_lock(&store->lock);
   if (is_complete(event))
     put_complete(store, event);
@@ -168,8 +169,9 @@ static rondo_status check_pair(const char *call, const rondo_event *event, const
   return rondo_require_device(call, "the event", stream->device, event->device);
 }
 
-void rondo_event_note_launched(rondo_event *event) {
+void rondo_event_note_recorded(rondo_event *event, const rondo_stream *stream) {
   rondo_event_leave_capture(event);
+  rondo_order_record(&event->order, &stream->order);
   event->recorded = true;
 }
 
@@ -177,8 +179,7 @@ rondo_status rondo_event_record(rondo_event *event, rondo_stream *stream) {
   RONDO_TRY(check_pair("rondo_event_record", event, stream));
   if (rondo_stream_capture(stream) != NULL) return rondo_capture_record_event(stream, event);
   RONDO_TRY(stream->queue->ops->record(stream->queue, event->driver));
-  rondo_event_leave_capture(event);
-  event->recorded = true;
+  rondo_event_note_recorded(event, stream);
   return stream->synchronous ? rondo_stream_settle(stream, "rondo_event_record") : RONDO_OK;
 }
 
@@ -187,6 +188,7 @@ rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event) {
   if (rondo_stream_capture(stream) != NULL || event->capture != NULL) return rondo_capture_wait_event(stream, event);
   if (!event->recorded) return RONDO_OK;
   RONDO_TRY(stream->queue->ops->wait(stream->queue, event->driver));
+  rondo_order_wait(&stream->device->allocator, &stream->order, &event->order);
   return stream->synchronous ? rondo_stream_settle(stream, "rondo_stream_wait_event") : RONDO_OK;
 }
 
@@ -219,12 +221,16 @@ static rondo_status ask_gates(const char *call, const rondo_event *event) {
 
 rondo_status rondo_event_query(rondo_event *event) {
   RONDO_TRY(ask_gates("rondo_event_query", event));
-  return event->driver->ops->query(event->driver);
+  const rondo_status status = event->driver->ops->query(event->driver);
+  if (status == RONDO_OK) rondo_pools_event_waited(event->device, &event->order, false);
+  return status;
 }
 
 rondo_status rondo_event_synchronize(rondo_event *event) {
   RONDO_TRY(ask_gates("rondo_event_synchronize", event));
-  return event->driver->ops->synchronize(event->driver);
+  const rondo_status status = event->driver->ops->synchronize(event->driver);
+  if (status == RONDO_OK) rondo_pools_event_waited(event->device, &event->order, true);
+  return status;
 }
 
 static rondo_status check_timed(const char *call, const char *what, const rondo_event *event) {

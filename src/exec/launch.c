@@ -39,7 +39,7 @@ static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream) {
   RONDO_TRY(exec->memory != NULL ? launch_with_memory(exec, stream)
                                  : stream->queue->ops->launch(stream->queue, exec->executable));
   for (size_t i = 0; i < exec->records.count; i++)
-    rondo_event_note_launched(rondo_exec_params(exec, exec->records.items[i])->as.event);
+    rondo_event_note_recorded(rondo_exec_params(exec, exec->records.items[i])->as.event, stream);
   return RONDO_OK;
 }
 

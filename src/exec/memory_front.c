@@ -26,7 +26,7 @@ rondo_status rondo_malloc(rondo_device *device, size_t bytes, const char *name, 
   rondo_device_memory *memory;
   RONDO_TRY(check_request("rondo_malloc", bytes, out_address));
   RONDO_TRY(enter_at_once("rondo_malloc", device, &memory));
-  return rondo_memory_allocate(memory, NULL, bytes, name, out_address);
+  return rondo_memory_allocate(memory, NULL, NULL, bytes, name, out_address);
 }
 
 rondo_status rondo_free(rondo_device *device, void *address) {
@@ -52,6 +52,11 @@ rondo_status rondo_host_free(rondo_device *device, void *address) {
   return rondo_memory_host_free(memory, address);
 }
 
+/* The pool named, if any, must be the device's; while capturing it has no other part. */
+static rondo_status check_pool(const char *call, const rondo_device *device, const rondo_pool *pool) {
+  return pool == NULL ? RONDO_OK : rondo_require_device(call, "the pool", device, pool->device);
+}
+
 static rondo_status capture_malloc(rondo_stream *stream, size_t bytes, const char *name, void **out_address) {
   rondo_node_params params = {.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = bytes, .name = name}};
   RONDO_TRY(rondo_capture_add(stream, "rondo_malloc_async", &params, NULL));
@@ -61,27 +66,31 @@ static rondo_status capture_malloc(rondo_stream *stream, size_t bytes, const cha
 
 rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_malloc_options *options,
                                 void **out_address) {
+  const char *const call = "rondo_malloc_async";
   rondo_malloc_options known;
   rondo_device_memory *memory;
-  RONDO_TRY(check_request("rondo_malloc_async", bytes, out_address));
-  RONDO_TRY(rondo_front("rondo_malloc_async", "the stream", stream));
+  RONDO_TRY(check_request(call, bytes, out_address));
+  RONDO_TRY(rondo_front(call, "the stream", stream));
   RONDO_TRY(rondo_versioned_read("rondo_malloc_options", options, &known, sizeof known));
+  RONDO_TRY(check_pool(call, stream->device, known.pool));
   if (rondo_stream_capture(stream) != NULL) return capture_malloc(stream, bytes, known.name, out_address);
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
-  RONDO_TRY(rondo_device_memory_require(memory, "rondo_malloc_async"));
-  return rondo_memory_allocate(memory, stream->queue, bytes, known.name, out_address);
+  RONDO_TRY(rondo_device_memory_require_pools(memory, call));
+  return rondo_memory_allocate(memory, &stream->order, known.pool, bytes, known.name, out_address);
 }
 
 rondo_status rondo_free_async(rondo_stream *stream, void *address) {
-  RONDO_TRY(rondo_front("rondo_free_async", "the stream", stream));
+  const char *const call = "rondo_free_async";
+  RONDO_TRY(rondo_front(call, "the stream", stream));
   if (address == NULL) return RONDO_OK;
   if (rondo_stream_capture(stream) != NULL) {
     rondo_node_params params = {.kind = RONDO_NODE_FREE, .as.free_address = address};
-    return rondo_capture_add(stream, "rondo_free_async", &params, NULL);
+    return rondo_capture_add(stream, call, &params, NULL);
   }
   rondo_device_memory *memory;
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
-  RONDO_TRY(rondo_memory_free(memory, "rondo_free_async", stream->queue, address));
+  RONDO_TRY(rondo_device_memory_require_pools(memory, call));
+  RONDO_TRY(rondo_memory_free(memory, call, &stream->order, address));
   rondo_retired_sweep(memory, false);
   return RONDO_OK;
 }
@@ -112,12 +121,98 @@ rondo_status rondo_memory_reset_highs(rondo_device *device) {
 rondo_status rondo_graph_memory_trim(rondo_device *device) {
   rondo_device_memory *memory;
   RONDO_TRY(enter_at_once("rondo_graph_memory_trim", device, &memory));
+  RONDO_TRY(rondo_device_memory_require_nodes(memory, "rondo_graph_memory_trim"));
   return rondo_heaps_trim(memory);
 }
 
-rondo_status rondo_pool_trim(rondo_device *device, uint64_t keep_bytes) {
+/* Pools ----------------------------------------------------------------------------------------------------------- */
+
+/* The checks of a call about a device's pools. */
+static rondo_status enter_pools(const char *call, rondo_device *device, rondo_device_memory **out) {
+  RONDO_TRY(rondo_front(call, "the device", device));
+  RONDO_TRY(rondo_device_memory_of(device, out));
+  return rondo_device_memory_require_pools(*out, call);
+}
+
+static rondo_status enter_pool(const char *call, const rondo_pool *pool, rondo_device_memory **out) {
+  RONDO_TRY(rondo_front(call, "the pool", pool));
+  return rondo_device_memory_of(pool->device, out);
+}
+
+rondo_status rondo_pool_create(rondo_device *device, const rondo_pool_options *options, rondo_pool **out_pool) {
+  const char *const call = "rondo_pool_create";
+  RONDO_TRY(rondo_front(call, "out_pool", out_pool));
+  *out_pool = NULL;
+  rondo_pool_options known;
   rondo_device_memory *memory;
-  RONDO_TRY(memory_for_reading("rondo_pool_trim", device, &memory));
-  rondo_memory_trim_pool(memory, keep_bytes);
+  RONDO_TRY(enter_pools(call, device, &memory));
+  RONDO_TRY(rondo_versioned_read("rondo_pool_options", options, &known, sizeof known));
+  return rondo_pools_make(memory, &known, out_pool);
+}
+
+rondo_status rondo_pool_destroy(rondo_pool *pool) {
+  rondo_device_memory *memory;
+  if (pool == NULL) return RONDO_OK;
+  RONDO_TRY(enter_pool("rondo_pool_destroy", pool, &memory));
+  return rondo_pools_destroy(memory, pool);
+}
+
+rondo_status rondo_device_get_default_pool(rondo_device *device, rondo_pool **out_pool) {
+  const char *const call = "rondo_device_get_default_pool";
+  rondo_device_memory *memory;
+  RONDO_TRY(rondo_front(call, "out_pool", out_pool));
+  *out_pool = NULL;
+  RONDO_TRY(enter_pools(call, device, &memory));
+  *out_pool = &memory->default_pool;
+  return RONDO_OK;
+}
+
+rondo_status rondo_device_get_pool(rondo_device *device, rondo_pool **out_pool) {
+  const char *const call = "rondo_device_get_pool";
+  rondo_device_memory *memory;
+  RONDO_TRY(rondo_front(call, "out_pool", out_pool));
+  *out_pool = NULL;
+  RONDO_TRY(enter_pools(call, device, &memory));
+  *out_pool = rondo_pools_current(memory);
+  return RONDO_OK;
+}
+
+rondo_status rondo_device_set_pool(rondo_device *device, rondo_pool *pool) {
+  const char *const call = "rondo_device_set_pool";
+  rondo_device_memory *memory;
+  RONDO_TRY(enter_pools(call, device, &memory));
+  RONDO_TRY(check_pool(call, device, pool));
+  rondo_pools_set_current(memory, pool);
+  return RONDO_OK;
+}
+
+rondo_status rondo_pool_get_attribute(rondo_pool *pool, rondo_pool_attribute attribute, uint64_t *out_value) {
+  const char *const call = "rondo_pool_get_attribute";
+  rondo_device_memory *memory;
+  RONDO_TRY(rondo_front(call, "out_value", out_value));
+  *out_value = 0;
+  RONDO_TRY(enter_pool(call, pool, &memory));
+  return rondo_pools_read(memory, pool, attribute, out_value);
+}
+
+rondo_status rondo_pool_set_attribute(rondo_pool *pool, rondo_pool_attribute attribute, uint64_t value) {
+  rondo_device_memory *memory;
+  RONDO_TRY(enter_pool("rondo_pool_set_attribute", pool, &memory));
+  return rondo_pools_write(memory, pool, attribute, value);
+}
+
+rondo_status rondo_pool_get_statistics(rondo_pool *pool, rondo_pool_statistics *out_statistics) {
+  rondo_device_memory *memory;
+  RONDO_TRY(enter_pool("rondo_pool_get_statistics", pool, &memory));
+  if (out_statistics == NULL) return rondo_refuse_null("rondo_pool_get_statistics", "out_statistics");
+  rondo_pool_statistics statistics = {.struct_size = sizeof statistics};
+  rondo_pools_read_statistics(memory, pool, &statistics);
+  return rondo_versioned_write("rondo_pool_statistics", &statistics, out_statistics, sizeof statistics);
+}
+
+rondo_status rondo_pool_trim(rondo_pool *pool, uint64_t keep_bytes) {
+  rondo_device_memory *memory;
+  RONDO_TRY(enter_pool("rondo_pool_trim", pool, &memory));
+  rondo_pools_trim(memory, pool, keep_bytes);
   return RONDO_OK;
 }

@@ -35,6 +35,7 @@ static rondo_status make_stream(rondo_device *device, const char *name, rondo_st
     rondo_release(&device->allocator, stream, 1, sizeof *stream);
     return status;
   }
+  stream->order.queue = stream->queue;
   *out = stream;
   return RONDO_OK;
 }
@@ -56,6 +57,7 @@ rondo_status rondo_stream_destroy(rondo_stream *stream) {
   if (rondo_stream_capture(stream) != NULL) rondo_capture_forget_stream(stream);
   rondo_device *device = stream->device;
   const rondo_status status = stream->queue->ops->destroy(stream->queue);
+  rondo_pools_forget_stream(device, &stream->order);
   rondo_heap_release(stream->heap);
   rondo_array_free(&device->allocator, &stream->frontier);
   rondo_release_text(&device->allocator, stream->name);
@@ -85,6 +87,7 @@ rondo_status rondo_stream_heap(rondo_stream *stream, rondo_heap **out) {
 
 rondo_status rondo_stream_settle(rondo_stream *stream, const char *call) {
   const rondo_status status = stream->queue->ops->synchronize(stream->queue);
+  rondo_pools_stream_waited(stream->device, &stream->order, true);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s (waited for, see RONDO_SYNC)", call);
 }
 
@@ -99,7 +102,7 @@ static rondo_status queue_or_capture(rondo_stream *stream, const char *call, ron
   RONDO_TRY(rondo_front(call, "the stream", stream));
   if (rondo_stream_capture(stream) != NULL) return rondo_capture_add(stream, call, work, NULL);
   RONDO_TRY(rondo_node_params_check(call, stream->device, work));
-  RONDO_TRY(rondo_build_check(call, stream->device, work));
+  RONDO_TRY(rondo_build_check_now(call, stream->device, work));
   rondo_node_params_resolve(work);
   work->name = "";
   return submit(stream, call, work);
@@ -175,12 +178,15 @@ rondo_status rondo_stream_synchronize(rondo_stream *stream) {
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_stream_synchronize");
   const rondo_status status = stream->queue->ops->synchronize(stream->queue);
   rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_stream_synchronize");
+  rondo_pools_stream_waited(stream->device, &stream->order, true);
   return status;
 }
 
 rondo_status rondo_stream_query(rondo_stream *stream) {
   RONDO_TRY(ask_gates(stream, "rondo_stream_query"));
-  return stream->queue->ops->query(stream->queue);
+  const rondo_status status = stream->queue->ops->query(stream->queue);
+  if (status == RONDO_OK) rondo_pools_stream_waited(stream->device, &stream->order, false);
+  return status;
 }
 
 rondo_status rondo_device_synchronize(rondo_device *device) {
@@ -188,7 +194,9 @@ rondo_status rondo_device_synchronize(rondo_device *device) {
   RONDO_TRY(rondo_front(call, "the device", device));
   RONDO_TRY(rondo_capture_refuse_device(device, call));
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
+  rondo_clock *before = rondo_pools_before_waiting(device);
   const rondo_status status = device->ops->synchronize(device);
+  rondo_pools_device_waited(device, before);
   rondo_trace_here(RONDO_TRACE_END, "exec", call);
   return status;
 }

@@ -16,6 +16,7 @@
 #include "exec/front.h"
 #include "graph/graph_internal.h"
 #include "memory/heap.h"
+#include "memory/pools.h"
 
 typedef struct rondo_capture rondo_capture;
 typedef RONDO_ARRAY(rondo_node) rondo_frontier;
@@ -26,6 +27,7 @@ struct rondo_stream {
   _Atomic(rondo_capture *) capture; /* that it is part of; NULL when none */
   bool synchronous;                 /* wait after each operation (GX-9) */
   rondo_heap *heap;                 /* for graph memory; NULL before the first launch that needs it */
+  rondo_stream_order order;         /* which frees its next work comes after */
   rondo_frontier frontier;
   rondo_node last; /* the last node captured from this stream, for the join test; no node when there is none to join */
   rondo_stream *next_member; /* in the capture's list */
@@ -36,8 +38,9 @@ struct rondo_event {
   rondo_device *device;
   rondo_device_event *driver;
   bool timing;
-  bool recorded;          /* ever, on a queue or by a launch */
-  rondo_capture *capture; /* it was last recorded in; a reference. NULL when on a queue or never */
+  bool recorded;           /* ever, on a queue or by a launch */
+  rondo_event_order order; /* which frees the last record comes after */
+  rondo_capture *capture;  /* it was last recorded in; a reference. NULL when on a queue or never */
   rondo_frontier frontier;
   rondo_event *next; /* in the device's lists of destroyed events */
 };
@@ -56,8 +59,8 @@ RONDO_MUST_USE rondo_status rondo_stream_heap(rondo_stream *stream, rondo_heap *
 #define RONDO_STREAM_LABEL 80
 const char *rondo_stream_label(char buffer[RONDO_STREAM_LABEL], const rondo_stream *stream);
 
-/* A launch counts as recording the events of its nodes. */
-void rondo_event_note_launched(rondo_event *event);
+/* The event was recorded on the stream; a launch there counts as recording the events of its nodes. */
+void rondo_event_note_recorded(rondo_event *event, const rondo_stream *stream);
 
 /* Gives the event's hold of a capture up. */
 void rondo_event_leave_capture(rondo_event *event);

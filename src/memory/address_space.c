@@ -245,7 +245,7 @@ rondo_status rondo_graph_allocation_free(rondo_graph_allocation *allocation, ron
   rondo_address_space *space = allocation->space;
   pthread_mutex_lock(&memory->lock);
   if (status == RONDO_OK) {
-    rondo_allocation_table_note_freed(&memory->table, allocation->base.address);
+    rondo_allocation_table_note_freed(&memory->table, &allocation->base);
     atomic_store_explicit(&allocation->freed_queue, queue, memory_order_release);
   }
   rondo_graph_allocation_release(allocation);

@@ -5,6 +5,7 @@
 #include "memory/allocation_table.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -152,6 +153,26 @@ rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *ta
   return best != NULL && end_of(best) > (uintptr_t)address ? best : NULL;
 }
 
+/* False when the visitor has seen enough. `address` NULL: all. */
+static bool visit_tree(rondo_allocation *tree, const void *address, bool (*visit)(rondo_allocation *, void *),
+                       void *user) {
+  if (tree == NULL || (address != NULL && end_of(tree->farthest) <= (uintptr_t)address)) return true;
+  if (!visit_tree(tree->before, address, visit, user)) return false;
+  if (address != NULL && (uintptr_t)tree->address > (uintptr_t)address) return true;
+  const bool holds = address == NULL || end_of(tree) > (uintptr_t)address;
+  return (!holds || visit(tree, user)) && visit_tree(tree->after, address, visit, user);
+}
+
+void rondo_allocation_table_visit_around(const rondo_allocation_table *table, const void *address,
+                                         bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
+  (void)visit_tree(address == NULL ? NULL : table->root, address, visit, user);
+}
+
+void rondo_allocation_table_visit(const rondo_allocation_table *table,
+                                  bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
+  (void)visit_tree(table->root, NULL, visit, user);
+}
+
 /* Entering and looking up ----------------------------------------------------------------------------------------- */
 
 void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_allocation_table *table,
@@ -187,13 +208,46 @@ rondo_allocation *rondo_allocation_table_next(const rondo_allocation *allocation
   return skip_to(allocation->next, allocation->address);
 }
 
-void rondo_allocation_table_note_freed(rondo_allocation_table *table, const void *address) {
-  table->freed[table->next_freed] = address;
+/* Freed ----------------------------------------------------------------------------------------------------------- */
+
+/* What does not fit is left out from a whole UTF-8 character on. */
+static void copy_name(char out[RONDO_FREED_NAME], const char *name) {
+  const char *end = memchr(name, '\0', RONDO_FREED_NAME);
+  size_t length = end != NULL ? (size_t)(end - name) : RONDO_FREED_NAME - 1;
+  while (end == NULL && length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80) length--;
+  memcpy(out, name, length);
+  out[length] = '\0';
+}
+
+void rondo_allocation_table_note_freed(rondo_allocation_table *table, const rondo_allocation *allocation) {
+  rondo_freed *at = &table->freed[table->next_freed];
+  *at = (rondo_freed){.address = allocation->address, .bytes = allocation->bytes, .kind = allocation->kind};
+  if (allocation->name != NULL) copy_name(at->name, allocation->name);
   table->next_freed = (table->next_freed + 1) % RONDO_FREED_RING;
 }
 
-bool rondo_allocation_table_was_freed(const rondo_allocation_table *table, const void *address) {
+/* The `back`-th before the next one, from 1. */
+static const rondo_freed *freed_before(const rondo_allocation_table *table, size_t back) {
+  return &table->freed[(table->next_freed + RONDO_FREED_RING - back) % RONDO_FREED_RING];
+}
+
+const rondo_freed *rondo_allocation_table_freed_at(const rondo_allocation_table *table, const void *address) {
+  for (size_t back = 1; back <= RONDO_FREED_RING; back++) {
+    const rondo_freed *at = freed_before(table, back);
+    if (at->address != NULL && at->address == address) return at;
+  }
+  return NULL;
+}
+
+const rondo_freed *rondo_allocation_table_freed_around(const rondo_allocation_table *table, const void *address) {
+  for (size_t back = 1; back <= RONDO_FREED_RING; back++) {
+    const rondo_freed *at = freed_before(table, back);
+    if (at->address != NULL && !at->gone && (uintptr_t)address - (uintptr_t)at->address < at->bytes) return at;
+  }
+  return NULL;
+}
+
+void rondo_allocation_table_note_gone(rondo_allocation_table *table, const char *address, size_t bytes) {
   for (size_t i = 0; i < RONDO_FREED_RING; i++)
-    if (table->freed[i] == address) return true;
-  return false;
+    if ((uintptr_t)table->freed[i].address - (uintptr_t)address < bytes) table->freed[i].gone = true;
 }

@@ -8,8 +8,9 @@
  * is balanced by the hash of each record as its priority, the greatest on top, and knows of each subtree how far its
  * records reach, because graph allocations may overlap.
  *
- * Beside it a ring of the last addresses that were freed and forgotten, so that freeing one twice can be told from
- * freeing what never was an allocation. It is looked at for messages only.
+ * Beside it a ring of what was freed last, with names, so that freeing twice and using after the free can be told from
+ * addresses that never were an allocation's. It is looked at where something is wrong, and for addresses in no
+ * allocation.
  *
  * Threads: the caller holds the lock of the device's memory.
  */
@@ -37,14 +38,24 @@ typedef struct rondo_allocation {
   struct rondo_allocation *farthest;       /* in the subtree: the record with the highest end */
 } rondo_allocation;
 
-#define RONDO_FREED_RING 1024
+#define RONDO_FREED_RING 512
+#define RONDO_FREED_NAME 40
+
+/* What is left of a freed allocation. */
+typedef struct rondo_freed {
+  const char *address; /* NULL: nothing was freed here yet */
+  size_t bytes;
+  rondo_allocation_kind kind;
+  bool gone; /* the addresses were given back to the system and may be somebody else's */
+  char name[RONDO_FREED_NAME];
+} rondo_freed;
 
 typedef struct rondo_allocation_table {
   rondo_allocation **buckets;
   size_t bucket_count; /* a power of two */
   size_t count;
   rondo_allocation *root; /* of the tree */
-  const void *freed[RONDO_FREED_RING];
+  rondo_freed freed[RONDO_FREED_RING];
   size_t next_freed;
 } rondo_allocation_table;
 
@@ -65,7 +76,20 @@ rondo_allocation *rondo_allocation_table_next(const rondo_allocation *allocation
  * none. In time that grows with the logarithm of the count. */
 rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *table, const void *address);
 
-void rondo_allocation_table_note_freed(rondo_allocation_table *table, const void *address);
-bool rondo_allocation_table_was_freed(const rondo_allocation_table *table, const void *address);
+/* Calls `visit` for each allocation that the address lies in, from low addresses on, until it returns false. */
+void rondo_allocation_table_visit_around(const rondo_allocation_table *table, const void *address,
+                                         bool (*visit)(rondo_allocation *allocation, void *user), void *user);
+/* The same for all allocations, in the order of their addresses. */
+void rondo_allocation_table_visit(const rondo_allocation_table *table,
+                                  bool (*visit)(rondo_allocation *allocation, void *user), void *user);
+
+/* Freed allocations: the latest that began at the address; the latest that it lies in, unless those addresses are gone;
+ * NULL when none is known. */
+void rondo_allocation_table_note_freed(rondo_allocation_table *table, const rondo_allocation *allocation);
+const rondo_freed *rondo_allocation_table_freed_at(const rondo_allocation_table *table, const void *address);
+const rondo_freed *rondo_allocation_table_freed_around(const rondo_allocation_table *table, const void *address);
+
+/* Addresses were given back to the system. */
+void rondo_allocation_table_note_gone(rondo_allocation_table *table, const char *address, size_t bytes);
 
 #endif

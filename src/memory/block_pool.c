@@ -9,7 +9,6 @@
 #include "base/logging.h"
 
 #define SHARED_CHUNK_BYTES (2u << 20)
-#define SWEPT_WITH_A_FREE 2 /* pending blocks looked at with every free, so that they do not pile up */
 
 void rondo_pool_init(rondo_pool *pool, rondo_device *device, const rondo_allocator *allocator, size_t page_bytes,
                      rondo_allocation_kind kind) {
@@ -17,6 +16,7 @@ void rondo_pool_init(rondo_pool *pool, rondo_device *device, const rondo_allocat
   *pool = (rondo_pool){.device = device, .allocator = allocator, .kind = kind, .page_bytes = page_bytes};
   pool->chunk_bytes = page_bytes > SHARED_CHUNK_BYTES ? page_bytes : SHARED_CHUNK_BYTES;
   pool->dedicated_from = immediate ? pool->chunk_bytes / 4 : SIZE_MAX;
+  pool->follow_events = pool->opportunistic = pool->internal = true;
 }
 
 void rondo_pool_deinit(rondo_pool *pool) {
@@ -30,6 +30,7 @@ void rondo_pool_deinit(rondo_pool *pool) {
     fence->event->ops->destroy(fence->event);
     rondo_release(pool->allocator, fence, 1, sizeof *fence);
   }
+  rondo_array_free(pool->allocator, &pool->by_slot);
 }
 
 bool rondo_pool_round(size_t bytes, size_t *out) {
@@ -76,13 +77,23 @@ static unsigned next_filled(const rondo_bins *bins, unsigned bin) {
   return RONDO_POOL_BINS;
 }
 
-/* The smallest block of the first bin that has one of at least `bytes`; of `queue` alone when it is not NULL. */
-static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, const rondo_queue *queue) {
+/* Whose pending blocks a search takes. */
+typedef enum whose { ANYBODYS, OWN, KNOWN } whose;
+
+static bool is_for(const rondo_block *block, whose which, const rondo_stream_order *stream) {
+  if (which == ANYBODYS) return true;
+  if (which == OWN) return block->fence->slot == stream->slot;
+  return rondo_order_knows(stream, block->fence->slot, block->fence->number);
+}
+
+/* The smallest block of the first bin that has one of at least `bytes`. */
+static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, whose which, const rondo_stream_order *stream) {
   for (unsigned bin = next_filled(bins, bin_of(bytes)); bin < RONDO_POOL_BINS; bin = next_filled(bins, bin + 1)) {
     rondo_block *best = NULL;
     for (rondo_block *block = bins->heads[bin]; block != NULL; block = block->bin_next) {
-      if (block->bytes < bytes || (queue != NULL && block->fence->queue != queue)) continue;
-      if (best == NULL || block->bytes < best->bytes) best = block;
+      if (block->bytes < bytes || (best != NULL && block->bytes >= best->bytes)) continue;
+      if (!is_for(block, which, stream)) continue;
+      best = block;
       if (best->bytes == bytes) return best;
     }
     if (best != NULL) return best;
@@ -93,6 +104,24 @@ static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, const rondo_q
 static rondo_bins *bins_of(rondo_block *block) {
   rondo_pool *pool = block->chunk->pool;
   return block->state == RONDO_BLOCK_FREE ? &pool->free : &pool->pending;
+}
+
+/* Figures --------------------------------------------------------------------------------------------------------- */
+
+/* Negative changes wrap round. */
+static void change(uint64_t *now, uint64_t *high, uint64_t by) {
+  *now += by;
+  if (*now > *high) *high = *now;
+}
+
+static void count_used(rondo_pool *pool, uint64_t by) {
+  change(&pool->usage.used, &pool->usage.used_high, by);
+  if (pool->total != NULL) change(&pool->total->used, &pool->total->used_high, by);
+}
+
+static void count_reserved(rondo_pool *pool, uint64_t by) {
+  change(&pool->usage.reserved, &pool->usage.reserved_high, by);
+  if (pool->total != NULL) change(&pool->total->reserved, &pool->total->reserved_high, by);
 }
 
 /* Idle chunks ----------------------------------------------------------------------------------------------------- */
@@ -110,15 +139,17 @@ static void discard(rondo_chunk *chunk) {
     pool->chunks = chunk->next;
   if (chunk->next != NULL) chunk->next->previous = chunk->previous;
   if (pool->spare == chunk) pool->spare = NULL;
-  pool->reserved -= chunk->bytes;
+  count_reserved(pool, 0 - (uint64_t)chunk->bytes);
   chunk->next = pool->discarded;
   pool->discarded = chunk;
 }
 
-/* What the immediate pool does with a chunk that nobody uses any more. */
+/* A chunk that nobody uses any more goes back: in the immediate pool now, else with the next synchronisation. */
 static void settle_idle(rondo_chunk *chunk) {
   rondo_pool *pool = chunk->pool;
-  if (chunk->dedicated || (pool->spare != NULL && pool->spare != chunk))
+  if (pool->kind == RONDO_ALLOCATION_STREAM_ORDERED)
+    pool->excess = pool->excess || pool->usage.reserved > pool->release_threshold;
+  else if (chunk->dedicated || (pool->spare != NULL && pool->spare != chunk))
     discard(chunk);
   else
     pool->spare = chunk;
@@ -128,7 +159,7 @@ void rondo_pool_trim_idle(rondo_pool *pool, uint64_t keep) {
   rondo_chunk *next;
   for (rondo_chunk *chunk = pool->chunks; chunk != NULL; chunk = next) {
     next = chunk->next;
-    if (is_idle(chunk) && pool->reserved - chunk->bytes >= keep) discard(chunk);
+    if (is_idle(chunk) && pool->usage.reserved - chunk->bytes >= keep) discard(chunk);
   }
 }
 
@@ -140,38 +171,54 @@ rondo_chunk *rondo_pool_take_discarded(rondo_pool *pool) {
 
 /* Blocks ---------------------------------------------------------------------------------------------------------- */
 
-static void age_append(rondo_pool *pool, rondo_block *block) {
-  block->age_previous = pool->newest;
-  block->age_next = NULL;
-  if (pool->newest != NULL)
-    pool->newest->age_next = block;
+/* Among the pending ones of the slot, by number: nearly always behind the newest. */
+static void age_insert(rondo_pending_list *list, rondo_block *block) {
+  rondo_block *before = list->newest;
+  while (before != NULL && before->fence->number > block->fence->number) before = before->age_previous;
+  block->age_previous = before;
+  block->age_next = before == NULL ? list->oldest : before->age_next;
+  if (block->age_previous != NULL)
+    block->age_previous->age_next = block;
   else
-    pool->oldest = block;
-  pool->newest = block;
+    list->oldest = block;
+  if (block->age_next != NULL)
+    block->age_next->age_previous = block;
+  else
+    list->newest = block;
 }
 
-static void age_remove(rondo_pool *pool, rondo_block *block) {
+static void age_remove(rondo_pending_list *list, rondo_block *block) {
   if (block->age_previous != NULL)
     block->age_previous->age_next = block->age_next;
   else
-    pool->oldest = block->age_next;
+    list->oldest = block->age_next;
   if (block->age_next != NULL)
     block->age_next->age_previous = block->age_previous;
   else
-    pool->newest = block->age_previous;
+    list->newest = block->age_previous;
   block->age_previous = block->age_next = NULL;
+}
+
+static rondo_pending_list *list_of(const rondo_block *block) {
+  rondo_pool *pool = block->chunk->pool;
+  assert(block->fence->slot < pool->by_slot.count);
+  return &pool->by_slot.items[block->fence->slot];
+}
+
+rondo_status rondo_pool_expect_slot(rondo_pool *pool, uint32_t slot) {
+  const rondo_pending_list none = {0};
+  while (pool->by_slot.count <= slot) RONDO_TRY(rondo_array_push(pool->allocator, &pool->by_slot, &none));
+  return RONDO_OK;
 }
 
 /* Into and out of the lists of blocks that can be had. */
 static void enlist(rondo_block *block) {
-  rondo_pool *pool = block->chunk->pool;
-  if (block->state == RONDO_BLOCK_PENDING) age_append(pool, block);
+  if (block->state == RONDO_BLOCK_PENDING) age_insert(list_of(block), block);
   bin_insert(bins_of(block), block);
 }
 static void delist(rondo_block *block) {
-  rondo_pool *pool = block->chunk->pool;
   bin_remove(bins_of(block), block);
-  if (block->state == RONDO_BLOCK_PENDING) age_remove(pool, block);
+  if (block->state == RONDO_BLOCK_PENDING) age_remove(list_of(block), block);
 }
 
 static void unlink_block(rondo_block *block) {
@@ -193,6 +240,7 @@ static void cut(rondo_block *block, size_t bytes) {
   rest->offset = block->offset + bytes;
   rest->bytes = block->bytes - bytes;
   rest->state = block->state;
+  rest->reason = block->reason;
   rest->fence = block->fence;
   if (rest->fence != NULL) rest->fence->references++;
   rest->previous = block;
@@ -203,94 +251,177 @@ static void cut(rondo_block *block, size_t bytes) {
   enlist(rest);
 }
 
-/* Takes in the free block behind. */
+/* Takes in the block behind, which is in no list any more. */
 static void absorb_next(rondo_block *block) {
   rondo_block *next = block->next;
-  bin_remove(&block->chunk->pool->free, next);
   block->bytes += next->bytes;
+  if (next->reason > block->reason) block->reason = next->reason;
   unlink_block(next);
   rondo_release(block->chunk->pool->allocator, next, 1, sizeof *next);
 }
 
-/* Puts a block that is in no bin among the free ones, grown together with its neighbours. */
-static void make_free(rondo_block *block) {
-  rondo_chunk *chunk = block->chunk;
-  rondo_pool *pool = chunk->pool;
+/* Puts a block that is in no list among the free ones, grown together with its neighbours. */
+static void make_free(rondo_block *block, rondo_free_reason reason) {
   block->state = RONDO_BLOCK_FREE;
-  if (block->next != NULL && block->next->state == RONDO_BLOCK_FREE) absorb_next(block);
-  rondo_block *previous = block->previous;
-  if (previous != NULL && previous->state == RONDO_BLOCK_FREE) {
-    bin_remove(&pool->free, previous);
-    previous->bytes += block->bytes;
-    unlink_block(block);
-    rondo_release(pool->allocator, block, 1, sizeof *block);
-    block = previous;
+  block->reason = reason;
+  if (block->next != NULL && block->next->state == RONDO_BLOCK_FREE) {
+    delist(block->next);
+    absorb_next(block);
+  }
+  if (block->previous != NULL && block->previous->state == RONDO_BLOCK_FREE) {
+    block = block->previous;
+    delist(block);
+    absorb_next(block);
   }
   enlist(block);
-  if (pool->kind == RONDO_ALLOCATION_IMMEDIATE && is_idle(chunk)) settle_idle(chunk);
+  if (is_idle(block->chunk)) settle_idle(block->chunk);
 }
 
-static rondo_block *make_live(rondo_block *block, size_t rounded) {
+/* Makes the block, which is in no list, live. */
+static rondo_block *make_live(rondo_block *block) {
   rondo_pool *pool = block->chunk->pool;
-  delist(block);
   if (pool->spare == block->chunk) pool->spare = NULL;
-  cut(block, rounded);
-  if (block->fence != NULL) rondo_pool_release_fence(pool, block->fence);
-  block->fence = NULL;
   block->state = RONDO_BLOCK_LIVE;
   block->allocation =
       (rondo_allocation){.address = block->chunk->base + block->offset, .bytes = block->bytes, .kind = pool->kind};
   pool->live++;
-  pool->used += block->bytes;
-  if (pool->used > pool->used_high) pool->used_high = pool->used;
+  count_used(pool, block->bytes);
   return block;
 }
 
-rondo_block *rondo_pool_take(rondo_pool *pool, const rondo_queue *queue, size_t rounded) {
-  if (rounded > pool->dedicated_from) return NULL;
-  rondo_block *block = queue == NULL ? NULL : find_fit(&pool->pending, rounded, queue);
-  if (block == NULL) block = find_fit(&pool->free, rounded, NULL);
-  if (block == NULL) {
-    rondo_pool_sweep(pool);
-    block = find_fit(&pool->free, rounded, NULL);
-  }
-  return block == NULL ? NULL : make_live(block, rounded);
-}
-
-static void try_finish(rondo_block *block) {
-  rondo_pool *pool = block->chunk->pool;
-  if (block->fence->event->ops->query(block->fence->event) != RONDO_OK) return;
+static rondo_block *take_block(rondo_block *block, size_t rounded) {
   delist(block);
-  rondo_pool_release_fence(pool, block->fence);
-  block->fence = NULL;
-  make_free(block);
+  cut(block, rounded);
+  return make_live(block);
 }
 
-/* Looks at up to `limit` pending blocks, the earliest freed first. */
-static void sweep_some(rondo_pool *pool, size_t limit) {
-  rondo_block *block = pool->oldest;
-  for (; block != NULL && limit > 0; limit--) {
-    rondo_block *next = block->age_next;
-    try_finish(block);
-    block = next;
+/* Taking ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_block *take_free(rondo_pool *pool, size_t rounded) {
+  rondo_block *block = find_fit(&pool->free, rounded, ANYBODYS, NULL);
+  if (block == NULL) return NULL;
+  if (block->reason == RONDO_FREE_WAITED) pool->counters.host_ordered++;
+  if (block->reason == RONDO_FREE_DONE) pool->counters.opportunistic++;
+  return take_block(block, rounded);
+}
+
+static rondo_block *take_pending(rondo_pool *pool, whose which, const rondo_stream_order *stream, size_t rounded,
+                                 uint64_t *counter) {
+  rondo_block *block = find_fit(&pool->pending, rounded, which, stream);
+  if (block == NULL) return NULL;
+  (*counter)++;
+  return take_block(block, rounded);
+}
+
+/* The later of two fences of one slot; the other is released. Either may be NULL. */
+static rondo_fence *later(rondo_pool *pool, rondo_fence *a, rondo_fence *b) {
+  if (a == NULL || b == NULL) return a == NULL ? b : a;
+  rondo_fence *const last = a->number > b->number ? a : b;
+  rondo_pool_release_fence(pool, last == a ? b : a);
+  return last;
+}
+
+/* Joins `first` with those behind it up to `last`, of which `rest` bytes stay a block of their own. */
+static rondo_block *join(rondo_block *first, rondo_block *last, size_t rest) {
+  delist(last);
+  cut(last, last->bytes - rest);
+  if (first != last) delist(first);
+  const rondo_block *const end = last->next;
+  while (first->next != end) {
+    rondo_block *next = first->next;
+    if (next != last) delist(next);
+    first->fence = later(first->chunk->pool, first->fence, next->fence);
+    absorb_next(first);
+  }
+  return make_live(first);
+}
+
+/* Neighbours that are free or were freed on the stream. */
+static rondo_block *take_joined(rondo_pool *pool, const rondo_stream_order *stream, size_t rounded) {
+  for (rondo_chunk *chunk = pool->chunks; chunk != NULL; chunk = chunk->next) {
+    rondo_block *first = NULL;
+    size_t bytes = 0;
+    for (rondo_block *block = chunk->blocks; block != NULL; block = block->next) {
+      const bool own = block->state == RONDO_BLOCK_PENDING && block->fence->slot == stream->slot;
+      if (block->state != RONDO_BLOCK_FREE && !own) {
+        first = NULL;
+        continue;
+      }
+      bytes = first == NULL ? block->bytes : bytes + block->bytes;
+      if (first == NULL) first = block;
+      if (bytes < rounded) continue;
+      pool->counters.same_stream++;
+      return join(first, block, bytes - rounded);
+    }
+  }
+  return NULL;
+}
+
+rondo_block *rondo_pool_take(rondo_pool *pool, const rondo_stream_order *stream, size_t rounded) {
+  rondo_block *block = NULL;
+  if (rounded > pool->dedicated_from) return NULL;
+  if (stream != NULL) block = take_pending(pool, OWN, stream, rounded, &pool->counters.same_stream);
+  if (block == NULL) block = take_free(pool, rounded);
+  if (block == NULL && stream != NULL && pool->follow_events)
+    block = take_pending(pool, KNOWN, stream, rounded, &pool->counters.event_ordered);
+  if (block == NULL && pool->opportunistic) {
+    rondo_pool_sweep(pool);
+    block = take_free(pool, rounded);
+  }
+  return block == NULL && stream != NULL ? take_joined(pool, stream, rounded) : block;
+}
+
+rondo_block *rondo_pool_take_unordered(rondo_pool *pool, size_t rounded) {
+  return pool->internal ? take_pending(pool, ANYBODYS, NULL, rounded, &pool->counters.internal) : NULL;
+}
+
+/* Giving ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_done(const rondo_fence *fence) { return fence->event->ops->query(fence->event) == RONDO_OK; }
+
+/* The pending block's free is over. */
+static void finish(rondo_block *block, rondo_free_reason reason) {
+  delist(block);
+  rondo_pool_release_fence(block->chunk->pool, block->fence);
+  block->fence = NULL;
+  make_free(block, reason);
+}
+
+void rondo_pool_sweep(rondo_pool *pool) {
+  for (size_t slot = 0; slot < pool->by_slot.count; slot++) {
+    const rondo_pending_list *list = &pool->by_slot.items[slot];
+    while (list->oldest != NULL && is_done(list->oldest->fence)) finish(list->oldest, RONDO_FREE_DONE);
   }
 }
 
-void rondo_pool_sweep(rondo_pool *pool) { sweep_some(pool, SIZE_MAX); }
+void rondo_pool_note_waited(rondo_pool *pool, uint32_t slot, uint64_t number) {
+  if (slot >= pool->by_slot.count) return;
+  const rondo_pending_list *list = &pool->by_slot.items[slot];
+  while (list->oldest != NULL && list->oldest->fence->number <= number) finish(list->oldest, RONDO_FREE_WAITED);
+}
+
+static void make_pending(rondo_block *block, rondo_fence *fence) {
+  block->fence = fence;
+  block->state = RONDO_BLOCK_PENDING;
+  enlist(block);
+}
 
 void rondo_pool_give(rondo_block *block, rondo_fence *fence) {
   rondo_pool *pool = block->chunk->pool;
+  rondo_fence *before = block->fence;
   assert(block->state == RONDO_BLOCK_LIVE);
+  block->fence = NULL;
   pool->live--;
-  pool->used -= block->bytes;
-  if (fence == NULL) {
-    make_free(block);
+  count_used(pool, 0 - (uint64_t)block->bytes);
+  if (fence == NULL && before != NULL && !(pool->opportunistic && is_done(before))) {
+    make_pending(block, before);
     return;
   }
-  block->state = RONDO_BLOCK_PENDING;
-  block->fence = fence;
-  enlist(block);
-  sweep_some(pool, SWEPT_WITH_A_FREE);
+  if (before != NULL) rondo_pool_release_fence(pool, before);
+  if (fence == NULL)
+    make_free(block, RONDO_FREE_WAITED);
+  else
+    make_pending(block, fence);
 }
 
 /* Chunks ---------------------------------------------------------------------------------------------------------- */
@@ -365,10 +496,10 @@ rondo_block *rondo_pool_adopt(rondo_pool *pool, rondo_chunk *chunk, size_t round
   chunk->next = pool->chunks;
   if (chunk->next != NULL) chunk->next->previous = chunk;
   pool->chunks = chunk;
-  pool->reserved += chunk->bytes;
-  if (pool->reserved > pool->reserved_high) pool->reserved_high = pool->reserved;
+  pool->counters.chunks++;
+  count_reserved(pool, chunk->bytes);
   enlist(chunk->blocks);
-  return make_live(chunk->blocks, chunk->dedicated ? chunk->bytes : rounded);
+  return take_block(chunk->blocks, chunk->dedicated ? chunk->bytes : rounded);
 }
 
 /* Fences ---------------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "memory/address_space.h"
 #include "memory/heap.h"
+#include "memory/misuse.h"
+#include "memory/pools.h"
 
 /* The device's state --------------------------------------------------------------------------------------------- */
 
@@ -20,7 +22,8 @@ static void release_memory(void *state) {
   const rondo_allocator allocator = memory->allocator;
   rondo_heaps_destroy(memory);
   rondo_pool_deinit(&memory->immediate);
-  rondo_pool_deinit(&memory->stream_ordered);
+  rondo_pools_deinit(memory);
+  rondo_order_table_deinit(&allocator, &memory->orders);
   rondo_allocation_table_deinit(&allocator, &memory->table);
   rondo_allocation_table_deinit(&allocator, &memory->host);
   pthread_mutex_destroy(&memory->lock);
@@ -45,11 +48,15 @@ static rondo_status create_memory(rondo_device *device, rondo_device_memory **ou
   rondo_device_info info = {.struct_size = sizeof info};
   device->ops->info(device, &info);
   memory->page_bytes = (size_t)info.page_bytes;
-  memory->graph_memory = info.graph_memory;
+  memory->limit_bytes = info.memory_bytes;
+  memory->memory_nodes = info.graph_memory;
+  memory->memory_pools = info.memory_pools;
   pthread_mutex_init(&memory->lock, NULL);
   rondo_pool_init(&memory->immediate, device, &memory->allocator, memory->page_bytes, RONDO_ALLOCATION_IMMEDIATE);
-  rondo_pool_init(&memory->stream_ordered, device, &memory->allocator, memory->page_bytes,
+  rondo_pool_init(&memory->default_pool, device, &memory->allocator, memory->page_bytes,
                   RONDO_ALLOCATION_STREAM_ORDERED);
+  memory->default_pool.total = &memory->stream_ordered;
+  memory->current = &memory->default_pool;
   *out = memory;
   return RONDO_OK;
 }
@@ -72,11 +79,21 @@ rondo_status rondo_device_memory_of(rondo_device *device, rondo_device_memory **
   return status;
 }
 
-rondo_status rondo_device_memory_require(const rondo_device_memory *memory, const char *call) {
-  if (memory->graph_memory) return RONDO_OK;
+rondo_status rondo_device_memory_require_pools(const rondo_device_memory *memory, const char *call) {
+  if (memory->memory_pools) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                    "%s: device %s has no memory pools and no memory nodes: allocate with rondo_malloc", call,
-                    memory->device->name);
+                    "%s: device %s has no memory pools, and so no stream-ordered memory and no memory nodes: allocate "
+                    "with rondo_malloc (rondo_device_info.memory_pools says so beforehand)",
+                    call, memory->device->name);
+}
+
+rondo_status rondo_device_memory_require_nodes(const rondo_device_memory *memory, const char *call) {
+  RONDO_TRY(rondo_device_memory_require_pools(memory, call));
+  if (memory->memory_nodes) return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+                    "%s: device %s has no memory nodes: allocate outside of graphs (rondo_device_info.graph_memory "
+                    "says so beforehand)",
+                    call, memory->device->name);
 }
 
 /* Figures --------------------------------------------------------------------------------------------------------- */
@@ -93,20 +110,24 @@ void rondo_level_subtract(rondo_level *level, uint64_t amount) {
   atomic_fetch_sub_explicit(&level->now, amount, memory_order_relaxed);
 }
 
+static uint32_t count_live(const rondo_device_memory *memory) {
+  uint32_t live = memory->immediate.live;
+  for (const rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next) live += pool->live;
+  return live;
+}
+
 void rondo_memory_read_statistics(rondo_device_memory *memory, rondo_memory_statistics *out) {
   rondo_retired_sweep(memory, false);
+  rondo_pools_sweep_destroyed(memory);
   pthread_mutex_lock(&memory->lock);
   rondo_pool_sweep(&memory->immediate);
-  rondo_pool_sweep(&memory->stream_ordered);
-  const rondo_pool *pool = &memory->stream_ordered;
-  out->live_allocations = memory->immediate.live + pool->live;
-  out->pool_used = pool->used;
-  out->pool_used_high = pool->used_high;
-  out->pool_reserved = pool->reserved;
-  out->pool_reserved_high = pool->reserved_high;
-  rondo_chunk *discarded = rondo_pool_take_discarded(&memory->immediate);
-  pthread_mutex_unlock(&memory->lock);
-  rondo_chunks_destroy(discarded);
+  const rondo_usage *usage = &memory->stream_ordered;
+  out->live_allocations = count_live(memory);
+  out->pool_used = usage->used;
+  out->pool_used_high = usage->used_high;
+  out->pool_reserved = usage->reserved;
+  out->pool_reserved_high = usage->reserved_high;
+  rondo_memory_leave_pool(memory, &memory->immediate);
   out->graph_used = atomic_load_explicit(&memory->graph_used.now, memory_order_relaxed);
   out->graph_used_high = atomic_load_explicit(&memory->graph_used.high, memory_order_relaxed);
   out->graph_reserved = atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
@@ -140,208 +161,219 @@ static void release_name(rondo_device_memory *memory, rondo_allocation *allocati
   allocation->name = NULL;
 }
 
-void rondo_memory_trim_pool(rondo_device_memory *memory, uint64_t keep_bytes) {
-  pthread_mutex_lock(&memory->lock);
-  rondo_pool_sweep(&memory->stream_ordered);
-  rondo_pool_trim_idle(&memory->stream_ordered, keep_bytes);
-  rondo_chunk *discarded = rondo_pool_take_discarded(&memory->stream_ordered);
-  pthread_mutex_unlock(&memory->lock);
-  rondo_chunks_destroy(discarded);
-}
-
 void rondo_memory_forget_error(const rondo_saved_error *before) {
   rondo_status_ignore(rondo_error_raise(before), "it is the detail of an earlier call");
 }
 
-void rondo_memory_give_back_idle(rondo_device_memory *memory) {
-  pthread_mutex_lock(&memory->lock);
-  rondo_pool_sweep(&memory->immediate);
-  rondo_pool_trim_idle(&memory->immediate, 0);
-  rondo_chunk *discarded = rondo_pool_take_discarded(&memory->immediate);
+void rondo_memory_leave_pool(rondo_device_memory *memory, rondo_pool *pool) {
+  rondo_chunk *discarded = rondo_pool_take_discarded(pool);
+  for (const rondo_chunk *chunk = discarded; chunk != NULL; chunk = chunk->next)
+    rondo_allocation_table_note_gone(&memory->table, chunk->base, chunk->bytes);
+  if (pool->excess) atomic_store_explicit(&memory->excess, true, memory_order_relaxed);
   pthread_mutex_unlock(&memory->lock);
   rondo_chunks_destroy(discarded);
-  rondo_memory_trim_pool(memory, 0);
 }
 
-static rondo_status fail_growth(rondo_device_memory *memory, const rondo_pool *pool, rondo_status status,
-                                size_t bytes) {
-  char asked[RONDO_SIZE_TEXT], immediate[RONDO_SIZE_TEXT], ordered[RONDO_SIZE_TEXT], graphs[RONDO_SIZE_TEXT];
-  pthread_mutex_lock(&memory->lock);
-  const uint64_t immediate_bytes = memory->immediate.reserved, ordered_bytes = memory->stream_ordered.reserved;
-  pthread_mutex_unlock(&memory->lock);
-  return rondo_fail_context(
-      status, "%s of %s on %s, which holds %s by rondo_malloc, %s by rondo_malloc_async and %s for graphs",
-      pool->kind == RONDO_ALLOCATION_IMMEDIATE ? "rondo_malloc" : "rondo_malloc_async", rondo_size_text(asked, bytes),
-      memory->device->name, rondo_size_text(immediate, immediate_bytes), rondo_size_text(ordered, ordered_bytes),
-      rondo_size_text(graphs, atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed)));
-}
-
-/* A chunk for a pool that has no room; a second try after giving back what is idle. */
-static rondo_status make_room(rondo_device_memory *memory, rondo_pool *pool, size_t bytes, size_t rounded,
-                              rondo_chunk **out) {
-  rondo_saved_error before;
-  rondo_error_save(&before);
-  rondo_status status = rondo_chunk_create(pool, rounded, out);
-  if (status == RONDO_OUT_OF_MEMORY) {
-    rondo_memory_give_back_idle(memory);
-    status = rondo_chunk_create(pool, rounded, out);
-    if (status == RONDO_OK) rondo_memory_forget_error(&before);
-  }
-  return status == RONDO_OK ? RONDO_OK : fail_growth(memory, pool, status, bytes);
-}
+/* What is asked for, by whom. */
+typedef struct request {
+  rondo_pool *pool;
+  rondo_stream_order *stream; /* NULL: at once */
+  size_t bytes, rounded;
+  char *name;
+} request;
 
 /* Under the lock. */
-static void enter_block(rondo_device_memory *memory, rondo_block *block, size_t bytes, char *name) {
-  block->allocation.bytes = bytes;
-  block->allocation.name = name;
+static void enter_block(rondo_device_memory *memory, rondo_block *block, const request *asked) {
+  block->allocation.bytes = asked->bytes;
+  block->allocation.name = asked->name;
   rondo_allocation_table_insert(&memory->allocator, &memory->table, &block->allocation);
   atomic_fetch_add_explicit(&memory->device->allocations, 1, memory_order_relaxed);
 }
 
-static rondo_status take_block(rondo_device_memory *memory, rondo_queue *queue, size_t bytes, char *name,
-                               rondo_block **out) {
-  rondo_pool *pool = queue == NULL ? &memory->immediate : &memory->stream_ordered;
-  size_t rounded;
-  if (!rondo_pool_round(bytes, &rounded))
-    return fail_growth(
-        memory, pool,
-        rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes), bytes);
+/* A block that the pool has, or NULL. */
+static rondo_block *take_block(rondo_device_memory *memory, request *asked) {
   pthread_mutex_lock(&memory->lock);
-  rondo_block *block = rondo_pool_take(pool, queue, rounded);
-  if (block == NULL) {
-    pthread_mutex_unlock(&memory->lock);
-    rondo_chunk *chunk;
-    RONDO_TRY(make_room(memory, pool, bytes, rounded, &chunk));
-    pthread_mutex_lock(&memory->lock);
-    block = rondo_pool_adopt(pool, chunk, rounded);
-  }
-  enter_block(memory, block, bytes, name);
-  rondo_chunk *discarded = rondo_pool_take_discarded(pool);
+  if (asked->pool == NULL) asked->pool = memory->current;
+  rondo_block *block = rondo_pool_take(asked->pool, asked->stream, asked->rounded);
+  if (block != NULL) enter_block(memory, block, asked);
+  rondo_memory_leave_pool(memory, asked->pool);
+  return block;
+}
+
+static rondo_status grow_pool(rondo_device_memory *memory, const request *asked, rondo_block **out) {
+  rondo_chunk *chunk;
+  RONDO_TRY(rondo_chunk_create(asked->pool, asked->rounded, &chunk));
+  pthread_mutex_lock(&memory->lock);
+  *out = rondo_pool_adopt(asked->pool, chunk, asked->rounded);
+  enter_block(memory, *out, asked);
   pthread_mutex_unlock(&memory->lock);
-  rondo_chunks_destroy(discarded);
+  return RONDO_OK;
+}
+
+/* A block that another stream freed, with the wait for that; *out is NULL when there is none. */
+static rondo_status take_unordered(rondo_device_memory *memory, const request *asked, rondo_block **out) {
+  *out = NULL;
+  if (asked->stream == NULL) return RONDO_OK;
+  pthread_mutex_lock(&memory->lock);
+  rondo_block *block = rondo_pool_take_unordered(asked->pool, asked->rounded);
+  pthread_mutex_unlock(&memory->lock);
+  if (block == NULL) return RONDO_OK;
+  rondo_queue *queue = asked->stream->queue;
+  const rondo_status status = queue->ops->wait(queue, block->fence->event);
+  pthread_mutex_lock(&memory->lock);
+  if (status == RONDO_OK)
+    enter_block(memory, block, asked);
+  else
+    rondo_pool_give(block, NULL);
+  rondo_memory_leave_pool(memory, asked->pool);
+  if (status != RONDO_OK) return status;
+  rondo_order_learn(&memory->allocator, asked->stream, block->fence->slot, block->fence->number);
   *out = block;
   return RONDO_OK;
 }
 
-rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_queue *queue, size_t bytes, const char *name,
-                                   void **out_address) {
-  char *copy;
-  RONDO_TRY(copy_name(memory, name, &copy));
+/* When the system has no more: what pools keep idle, then what a wait makes safe, then what is found to be free. */
+static rondo_status scrape_together(rondo_device_memory *memory, request *asked, rondo_block **out) {
+  rondo_pools_give_back(memory, false);
+  rondo_status status = grow_pool(memory, asked, out);
+  if (status != RONDO_OUT_OF_MEMORY) return status;
+  RONDO_TRY(take_unordered(memory, asked, out));
+  if (*out != NULL) return RONDO_OK;
+  rondo_pools_give_back(memory, true);
+  *out = take_block(memory, asked);
+  return *out != NULL ? RONDO_OK : grow_pool(memory, asked, out);
+}
+
+static rondo_status serve(rondo_device_memory *memory, request *asked, rondo_block **out) {
+  if (!rondo_pool_round(asked->bytes, &asked->rounded))
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space",
+                      asked->bytes);
+  *out = take_block(memory, asked);
+  if (*out != NULL) return RONDO_OK;
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  rondo_status status = grow_pool(memory, asked, out);
+  if (status != RONDO_OUT_OF_MEMORY) return status;
+  status = scrape_together(memory, asked, out);
+  if (status == RONDO_OK) rondo_memory_forget_error(&before);
+  return status;
+}
+
+rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_stream_order *stream, rondo_pool *pool,
+                                   size_t bytes, const char *name, void **out_address) {
+  request asked = {.pool = stream == NULL ? &memory->immediate : pool, .stream = stream, .bytes = bytes};
+  RONDO_TRY(copy_name(memory, name, &asked.name));
   rondo_block *block = NULL;
-  const rondo_status status = take_block(memory, queue, bytes, copy, &block);
+  const rondo_status status = serve(memory, &asked, &block);
   if (status != RONDO_OK) {
-    if (copy != NULL) rondo_release_text(&memory->allocator, copy);
-    return status;
+    if (asked.name != NULL) rondo_release_text(&memory->allocator, asked.name);
+    return rondo_memory_fail_growth(memory, status, stream == NULL ? "rondo_malloc" : "rondo_malloc_async", bytes);
   }
   *out_address = block->allocation.address;
   return RONDO_OK;
 }
 
-/* Ranges ---------------------------------------------------------------------------------------------------------- */
-
-rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
-                                      const void *address, size_t bytes) {
-  rondo_status status = RONDO_OK;
-  pthread_mutex_lock(&memory->lock);
-  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
-  if (at == NULL) at = rondo_allocation_table_around(&memory->host, address);
-  const size_t offset = at == NULL ? 0 : (size_t)((const char *)address - at->address);
-  if (at != NULL && bytes > at->bytes - offset)
-    status = rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "%s: the %s of %zu bytes at offset %zu passes the end of allocation '%.60s' of %zu bytes: "
-                        "make it smaller, or allocate more",
-                        call, what, bytes, offset, at->name == NULL ? "(no name)" : at->name, at->bytes);
-  pthread_mutex_unlock(&memory->lock);
-  return status;
-}
-
 /* Freeing --------------------------------------------------------------------------------------------------------- */
 
-/* Why there is nothing to free at the address. Under the lock. */
-static rondo_status refuse_free(const rondo_device_memory *memory, const char *call, const void *address) {
-  const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
-  char label[RONDO_ALLOCATION_LABEL];
-  if (graph != NULL && atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER)
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
-                      "%s: graph allocation %s at %p is not allocated: no launch has left it so. Launch its graph "
-                      "first; what its graph frees itself cannot be freed outside",
-                      call, rondo_allocation_label(label, &graph->base), address);
-  if (graph != NULL)
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
-                      "%s: graph allocation %s at %p was freed already: free it once for each launch that allocates "
-                      "it",
-                      call, rondo_allocation_label(label, &graph->base), address);
-  if (rondo_allocation_table_was_freed(&memory->table, address))
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
-                      "%s: the memory at %p was freed already: free it once, with rondo_free, rondo_free_async or a "
-                      "free node",
-                      call, address);
-  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
-                    "%s: %p is not the address of an allocation of device %s (or of one freed long ago): free the "
-                    "address that the allocation returned, on its own device",
-                    call, address, memory->device->name);
-}
-
-/* The block that starts at the address, out of the table. Under the lock. */
-static rondo_block *withdraw_block(rondo_device_memory *memory, const void *address) {
+/* The live block that starts at the address; NULL when there is none. Under the lock. */
+static rondo_block *find_block(const rondo_device_memory *memory, const void *address) {
   rondo_allocation *at = rondo_allocation_table_find(&memory->table, address);
   while (at != NULL && at->kind == RONDO_ALLOCATION_GRAPH) at = rondo_allocation_table_next(at);
-  if (at == NULL) return NULL;
-  rondo_allocation_table_remove(&memory->table, at);
   return (rondo_block *)at;
 }
 
-/* A fence behind what is queued. */
-static rondo_status record_fence(rondo_device_memory *memory, rondo_pool *pool, rondo_queue *queue, rondo_fence **out) {
-  pthread_mutex_lock(&memory->lock);
-  rondo_fence *fence = rondo_pool_spare_fence(pool);
-  pthread_mutex_unlock(&memory->lock);
-  if (fence == NULL) RONDO_TRY(rondo_fence_create(pool, &fence));
-  const rondo_status status = queue->ops->record(queue, fence->event);
-  if (status != RONDO_OK) {
-    pthread_mutex_lock(&memory->lock);
-    rondo_pool_release_fence(pool, fence);
-    pthread_mutex_unlock(&memory->lock);
-    return status;
-  }
-  fence->queue = queue;
-  *out = fence;
-  return RONDO_OK;
-}
+/* What a free in stream order needs before it is queued. */
+typedef struct ordered_free {
+  rondo_fence *fence;
+  rondo_device_event *before; /* the memory may be in use until then, and the stream does not come after it; or NULL */
+} ordered_free;
 
-static rondo_status free_block(rondo_device_memory *memory, rondo_queue *queue, rondo_block *block) {
+/* Under the lock. */
+static rondo_status prepare_free(rondo_device_memory *memory, rondo_stream_order *stream, const rondo_block *block,
+                                 ordered_free *out) {
   rondo_pool *pool = block->chunk->pool;
-  rondo_fence *fence = NULL;
-  const rondo_status status = queue == NULL ? RONDO_OK : record_fence(memory, pool, queue, &fence);
-  pthread_mutex_lock(&memory->lock);
-  if (status != RONDO_OK) {
-    rondo_allocation_table_insert(&memory->allocator, &memory->table, &block->allocation);
-    pthread_mutex_unlock(&memory->lock);
-    return status;
-  }
-  release_name(memory, &block->allocation);
-  rondo_allocation_table_note_freed(&memory->table, block->allocation.address);
-  rondo_pool_give(block, fence);
-  rondo_chunk *discarded = rondo_pool_take_discarded(pool);
-  pthread_mutex_unlock(&memory->lock);
-  atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
-  rondo_chunks_destroy(discarded);
+  const rondo_fence *before = block->fence;
+  RONDO_TRY(rondo_order_join(&memory->allocator, &memory->orders, stream));
+  RONDO_TRY(rondo_pool_expect_slot(pool, stream->slot));
+  out->fence = rondo_pool_spare_fence(pool);
+  if (before != NULL && !rondo_order_knows(stream, before->slot, before->number)) out->before = before->event;
   return RONDO_OK;
 }
 
-rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, rondo_queue *queue, void *address) {
+static rondo_status queue_free(rondo_pool *pool, rondo_queue *queue, ordered_free *way) {
+  if (way->fence == NULL) RONDO_TRY(rondo_fence_create(pool, &way->fence));
+  if (way->before != NULL) RONDO_TRY(queue->ops->wait(queue, way->before));
+  return queue->ops->record(queue, way->fence->event);
+}
+
+/* Under the lock. */
+static void give_block(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block,
+                       rondo_fence *fence) {
+  rondo_fence *before = block->fence;
+  if (fence != NULL) {
+    fence->slot = stream->slot;
+    fence->number = rondo_order_number(&memory->orders, stream);
+  }
+  if (before != NULL && before->number <= memory->orders.slots.items[before->slot].waited) {
+    rondo_pool_release_fence(block->chunk->pool, before);
+    block->fence = NULL;
+  }
+  rondo_allocation_table_note_freed(&memory->table, &block->allocation);
+  release_name(memory, &block->allocation);
+  rondo_pool_give(block, fence);
+}
+
+/* The block is out of the table. */
+static rondo_status free_block(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block,
+                               ordered_free *way) {
+  rondo_pool *pool = block->chunk->pool;
+  const rondo_status status = stream == NULL ? RONDO_OK : queue_free(pool, stream->queue, way);
   pthread_mutex_lock(&memory->lock);
-  rondo_block *block = withdraw_block(memory, address);
-  rondo_graph_allocation *graph = block == NULL ? rondo_graph_allocation_at(memory, address) : NULL;
-  const bool live = graph != NULL && atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_LIVE;
-  rondo_status status = RONDO_OK;
-  if (live)
-    graph->references++;
-  else if (block == NULL)
-    status = refuse_free(memory, call, address);
+  if (status == RONDO_OK) {
+    give_block(memory, stream, block, way->fence);
+    atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
+  } else {
+    if (way->fence != NULL) rondo_pool_release_fence(pool, way->fence);
+    rondo_allocation_table_insert(&memory->allocator, &memory->table, &block->allocation);
+  }
+  rondo_memory_leave_pool(memory, pool);
+  return status;
+}
+
+/* Under the lock. Fails without having changed anything. */
+static rondo_status withdraw_block(rondo_device_memory *memory, rondo_stream_order *stream, const void *address,
+                                   rondo_block **out, ordered_free *way) {
+  *out = find_block(memory, address);
+  if (*out == NULL) return RONDO_OK;
+  if (stream != NULL) RONDO_TRY(prepare_free(memory, stream, *out, way));
+  rondo_allocation_table_remove(&memory->table, &(*out)->allocation);
+  return RONDO_OK;
+}
+
+/* The same for graph memory, of which a reference is taken. */
+static rondo_status claim_graph(const rondo_device_memory *memory, const char *call, const void *address,
+                                rondo_graph_allocation **out) {
+  *out = rondo_graph_allocation_at(memory, address);
+  const bool live = *out != NULL && atomic_load_explicit(&(*out)->life, memory_order_relaxed) == RONDO_LIFE_LIVE;
+  if (!live) return rondo_memory_refuse_free(memory, call, address);
+  (*out)->references++;
+  return RONDO_OK;
+}
+
+rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, rondo_stream_order *stream,
+                               void *address) {
+  rondo_block *block;
+  rondo_graph_allocation *graph = NULL;
+  ordered_free way = {0};
+  pthread_mutex_lock(&memory->lock);
+  rondo_status status = withdraw_block(memory, stream, address, &block, &way);
+  if (status == RONDO_OK && block == NULL) status = claim_graph(memory, call, address, &graph);
   pthread_mutex_unlock(&memory->lock);
-  if (status != RONDO_OK) return status;
-  return block != NULL ? free_block(memory, queue, block) : rondo_graph_allocation_free(graph, queue);
+  RONDO_TRY(status);
+  status = block != NULL ? free_block(memory, stream, block, &way)
+                         : rondo_graph_allocation_free(graph, stream == NULL ? NULL : stream->queue);
+  rondo_pools_sweep_destroyed(memory);
+  return status;
 }
 
 /* Host memory ----------------------------------------------------------------------------------------------------- */
@@ -368,18 +400,10 @@ rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t byte
 /* Under the lock. */
 static rondo_status withdraw_host(rondo_device_memory *memory, const void *address, rondo_allocation **out) {
   *out = rondo_allocation_table_find(&memory->host, address);
-  if (*out != NULL) {
-    rondo_allocation_table_remove(&memory->host, *out);
-    rondo_allocation_table_note_freed(&memory->host, address);
-    return RONDO_OK;
-  }
-  if (rondo_allocation_table_was_freed(&memory->host, address))
-    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
-                      "rondo_host_free: the host memory at %p was freed already: free it once", address);
-  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
-                    "rondo_host_free: %p is not host memory of device %s: free the address that rondo_host_malloc "
-                    "returned",
-                    address, memory->device->name);
+  if (*out == NULL) return rondo_memory_refuse_host_free(memory, address);
+  rondo_allocation_table_remove(&memory->host, *out);
+  rondo_allocation_table_note_freed(&memory->host, *out);
+  return RONDO_OK;
 }
 
 rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address) {

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/logging.h"
+#include "memory/misuse.h"
+#include "memory/pools.h"
 
 /* Gates ----------------------------------------------------------------------------------------------------------- */
 
@@ -67,25 +69,17 @@ static bool is_idle(const rondo_heap *heap) {
 
 /* Chunks ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status fail_growth(const rondo_device_memory *memory, rondo_status status, size_t bytes) {
-  char asked[RONDO_SIZE_TEXT], held[RONDO_SIZE_TEXT];
-  return rondo_fail_context(
-      status, "%s more for graphs on %s, which hold %s already; rondo_graph_memory_trim gives back what is not used",
-      rondo_size_text(asked, bytes), memory->device->name,
-      rondo_size_text(held, atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed)));
-}
-
 static rondo_status create_physical(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
   rondo_device *device = memory->device;
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_status status = device->ops->physical_create(device, bytes, out);
   if (status == RONDO_OUT_OF_MEMORY) {
-    rondo_memory_give_back_idle(memory);
+    rondo_pools_give_back(memory, true);
     status = device->ops->physical_create(device, bytes, out);
     if (status == RONDO_OK) rondo_memory_forget_error(&before);
   }
-  if (status != RONDO_OK) return fail_growth(memory, status, bytes);
+  if (status != RONDO_OK) return rondo_memory_fail_growth(memory, status, "memory for graphs", bytes);
   rondo_level_add(&memory->graph_reserved, bytes);
   return RONDO_OK;
 }
@@ -654,6 +648,11 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
   if (space->base != NULL && unmapped && device->ops->unreserve(device, space->base, space->reserved) != RONDO_OK)
     rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
               rondo_last_error()->message);
+  if (space->base != NULL) {
+    pthread_mutex_lock(&memory->lock);
+    rondo_allocation_table_note_gone(&memory->table, space->base, space->reserved);
+    pthread_mutex_unlock(&memory->lock);
+  }
   rondo_array_free(&memory->allocator, &space->allocations);
   rondo_array_free(&memory->allocator, &space->view.roots);
   rondo_array_free(&memory->allocator, &space->view.marks);

@@ -26,7 +26,7 @@ typedef struct fake_device {
   rondo_device base;
   size_t calls, fail_at;
   bool fail_rest, stalled, fail_unmaps;
-  bool no_graph_memory;
+  bool no_graph_memory; /* and no pools */
   /* live now */
   int queues, events, executables, physicals, reservations, mappings, host_blocks;
   size_t physical_bytes, mapped_bytes;
@@ -354,6 +354,8 @@ static inline void fake_host_release(rondo_device *device, void *address, size_t
 
 static inline void fake_info(const rondo_device *device, rondo_device_info *out) {
   out->page_bytes = FAKE_PAGE;
+  out->memory_bytes = UINT64_MAX;
+  out->memory_pools = !((const fake_device *)(const void *)device)->no_graph_memory;
   out->graph_memory = !((const fake_device *)(const void *)device)->no_graph_memory;
 }
 

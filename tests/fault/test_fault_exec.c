@@ -142,7 +142,9 @@ static rondo_status do_memory(const rig *r, things *t) {
     t->ordered = NULL;
   }
   TRY(rondo_malloc_async(r->stream, (size_t)5 << 20, NULL, &t->ordered));
-  return rondo_pool_trim(r->device, 0);
+  rondo_pool *pool = NULL;
+  TRY(rondo_device_get_default_pool(r->device, &pool));
+  return rondo_pool_trim(pool, 0);
 }
 
 static rondo_status do_all(const rig *r, things *t) {

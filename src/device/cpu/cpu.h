@@ -509,6 +509,9 @@ struct cpu_device {
   rondo_device base;
   uint32_t index;
   size_t page_bytes;
+  bool has_pools, has_nodes; /* stream-ordered memory; alloc and free nodes */
+  uint64_t memory_limit;     /* the most bytes of physical memory at once */
+  _Atomic uint64_t physical_bytes;
   cpu_pool pool;
   pthread_mutex_t lock; /* guards queues[], queue_count, zombies; never held over a wait or a callback */
   _Atomic(cpu_queue *) queues[CPU_MAX_QUEUES];

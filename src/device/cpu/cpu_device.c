@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "device/cpu/cpu.h"
 
 enum { CPU_DEVICES = 16 };
@@ -57,15 +58,15 @@ static void processor_name(char *out, size_t bytes) {
 
 static void device_info(const rondo_device *base, rondo_device_info *out) {
   const cpu_device *device = (const cpu_device *)base;
-  const long pages = sysconf(_SC_PHYS_PAGES);
   out->index = device->index;
   (void)snprintf(out->name, sizeof out->name, "%s", base->name);
   processor_name(out->description, sizeof out->description);
   out->workers = device->pool.worker_count;
   out->processors = rondo_processor_count();
-  out->memory_bytes = pages > 0 ? (uint64_t)pages * device->page_bytes : 0;
+  out->memory_bytes = device->memory_limit;
   out->page_bytes = device->page_bytes;
-  out->graph_memory = true;
+  out->graph_memory = device->has_nodes;
+  out->memory_pools = device->has_pools;
 }
 
 static void device_statistics(const rondo_device *base, rondo_device_statistics *out) {
@@ -126,6 +127,22 @@ static bool parse_index(const char *rest, uint32_t *out) {
   return *out < CPU_DEVICES;
 }
 
+/* At most what the machine has, where it says. */
+static uint64_t choose_memory_limit(const cpu_device *device, uint64_t asked) {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const uint64_t there = pages > 0 ? (uint64_t)pages * device->page_bytes : UINT64_MAX;
+  if (asked == 0) asked = rondo_option_number(RONDO_OPTION_CPU_MEMORY_LIMIT);
+  return asked == 0 || asked > there ? there : asked;
+}
+
+static void set_up_memory(cpu_device *device, const rondo_device_options *options) {
+  const char *lacks = rondo_option_text(RONDO_OPTION_CPU_LACKS);
+  device->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+  device->memory_limit = choose_memory_limit(device, options->memory_limit_bytes);
+  device->has_pools = !options->no_memory_pools && strcmp(lacks, "memory_pools") != 0;
+  device->has_nodes = device->has_pools && !options->no_memory_nodes && strcmp(lacks, "memory_nodes") != 0;
+}
+
 static rondo_status cpu_open(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,
                              rondo_device **out) {
   uint32_t index;
@@ -142,7 +159,7 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
   device->base.allocator = *allocator;
   (void)snprintf(device->base.name, sizeof device->base.name, "cpu:%u", index);
   device->index = index;
-  device->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+  set_up_memory(device, options);
   pthread_mutex_init(&device->lock, NULL);
   const rondo_status status = cpu_pool_start(device, options->workers);
   if (status != RONDO_OK) {

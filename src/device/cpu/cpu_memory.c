@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -49,9 +50,27 @@ rondo_status cpu_unreserve(rondo_device *device, void *address, size_t bytes) {
   return RONDO_OK;
 }
 
-rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical **out) {
+/* Pages are made when they are first touched, so what the machine has must be counted here. */
+static rondo_status count_physical(cpu_device *device, size_t bytes) {
+  uint64_t held = atomic_load_explicit(&device->physical_bytes, memory_order_relaxed);
+  do {
+    if (bytes <= device->memory_limit && held <= device->memory_limit - bytes) continue;
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
+                      "%zu bytes beside the %" PRIu64 " that %s holds would pass its limit of %" PRIu64
+                      " bytes: free or trim something, or open the device with another memory_limit_bytes "
+                      "(RONDO_CPU_MEMORY_LIMIT)",
+                      bytes, held, device->base.name, device->memory_limit);
+  } while (!atomic_compare_exchange_weak_explicit(&device->physical_bytes, &held, held + bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  return RONDO_OK;
+}
+
+static void uncount_physical(rondo_device *device, size_t bytes) {
+  atomic_fetch_sub_explicit(&((cpu_device *)device)->physical_bytes, bytes, memory_order_relaxed);
+}
+
+static rondo_status create_physical(rondo_device *device, size_t bytes, rondo_physical **out) {
   void *memory;
-  *out = NULL;
   RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(cpu_physical), &memory));
   cpu_physical *physical = memory;
   physical->base = (rondo_physical){device, bytes};
@@ -69,9 +88,18 @@ rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physi
   return RONDO_OK;
 }
 
+rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical **out) {
+  *out = NULL;
+  RONDO_TRY(count_physical((cpu_device *)device, bytes));
+  const rondo_status status = create_physical(device, bytes, out);
+  if (status != RONDO_OK) uncount_physical(device, bytes);
+  return status;
+}
+
 void cpu_physical_destroy(rondo_physical *base) {
   cpu_physical *physical = (cpu_physical *)base;
   (void)close(physical->file);
+  uncount_physical(base->device, base->bytes);
   rondo_release(&base->device->allocator, physical, 1, sizeof *physical);
 }
 

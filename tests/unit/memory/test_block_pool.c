@@ -11,7 +11,8 @@
 typedef struct fixture {
   rondo_device *device;
   rondo_allocator allocator;
-  rondo_queue *queues[2];
+  rondo_order_table orders;
+  rondo_stream_order streams[2];
   rondo_pool pool;
 } fixture;
 
@@ -19,15 +20,23 @@ static fixture *make(rondo_allocation_kind kind) {
   fixture *self = calloc(1, sizeof *self);
   self->device = fake_open(NULL);
   self->allocator = self->device->allocator;
-  for (int i = 0; i < 2; i++) assert_ok(self->device->ops->queue_create(self->device, "", &self->queues[i]));
   rondo_pool_init(&self->pool, self->device, &self->allocator, FAKE_PAGE, kind);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(self->device->ops->queue_create(self->device, "", &self->streams[i].queue));
+    assert_ok(rondo_order_join(&self->allocator, &self->orders, &self->streams[i]));
+    assert_ok(rondo_pool_expect_slot(&self->pool, self->streams[i].slot));
+  }
   return self;
 }
 
 static void destroy(fixture *self) {
   fake_of(self->device)->stalled = false;
   rondo_pool_deinit(&self->pool);
-  for (int i = 0; i < 2; i++) assert_ok(self->queues[i]->ops->destroy(self->queues[i]));
+  for (int i = 0; i < 2; i++) {
+    assert_ok(self->streams[i].queue->ops->destroy(self->streams[i].queue));
+    rondo_order_leave(&self->orders, &self->streams[i]);
+  }
+  rondo_order_table_deinit(&self->allocator, &self->orders);
   assert_int_equal(fake_close(self->device), 0);
   free(self);
 }
@@ -35,7 +44,7 @@ static void destroy(fixture *self) {
 static rondo_block *take(fixture *self, int queue, size_t bytes) {
   size_t rounded;
   assert_true(rondo_pool_round(bytes, &rounded));
-  rondo_block *block = rondo_pool_take(&self->pool, queue < 0 ? NULL : self->queues[queue], rounded);
+  rondo_block *block = rondo_pool_take(&self->pool, queue < 0 ? NULL : &self->streams[queue], rounded);
   if (block != NULL) return block;
   rondo_chunk *chunk;
   assert_ok(rondo_chunk_create(&self->pool, rounded, &chunk));
@@ -47,8 +56,10 @@ static void give(fixture *self, rondo_block *block, int queue) {
   if (queue >= 0) {
     fence = rondo_pool_spare_fence(&self->pool);
     if (fence == NULL) assert_ok(rondo_fence_create(&self->pool, &fence));
-    assert_ok(self->queues[queue]->ops->record(self->queues[queue], fence->event));
-    fence->queue = self->queues[queue];
+    rondo_stream_order *stream = &self->streams[queue];
+    assert_ok(stream->queue->ops->record(stream->queue, fence->event));
+    fence->slot = stream->slot;
+    fence->number = rondo_order_number(&self->orders, stream);
   }
   rondo_pool_give(block, fence);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
@@ -73,7 +84,7 @@ static void test_gm19_who_gets_freed_memory(void **state) {
   assert_ptr_equal(later->allocation.address, address);
   give(self, later, -1);
   give(self, other, -1);
-  assert_int_equal(self->pool.reserved, 2 << 20);
+  assert_int_equal(self->pool.usage.reserved, 2 << 20);
   destroy(self);
 }
 
@@ -108,7 +119,7 @@ static void test_neighbours_grow_together(void **state) {
     for (int i = 0; i < 3; i++) blocks[i] = take(self, 0, 600 << 10);
     for (int i = 0; i < 3; i++) give(self, blocks[orders[order][i]], -1);
     rondo_block *all = take(self, 0, 2 << 20);
-    assert_int_equal(self->pool.reserved, 2 << 20);
+    assert_int_equal(self->pool.usage.reserved, 2 << 20);
     give(self, all, -1);
   }
   destroy(self);
@@ -122,13 +133,13 @@ static void test_immediate_chunks_go_back(void **state) {
   assert_true(large->chunk->dedicated && !small->chunk->dedicated);
   assert_int_equal(large->bytes, (512 << 10) + FAKE_PAGE);
   give(self, large, -1);
-  assert_int_equal(self->pool.reserved, 2 << 20);
+  assert_int_equal(self->pool.usage.reserved, 2 << 20);
   rondo_block *filling[6];
   for (int i = 0; i < 6; i++) filling[i] = take(self, -1, 512 << 10);
-  assert_int_equal(self->pool.reserved, 4 << 20);
+  assert_int_equal(self->pool.usage.reserved, 4 << 20);
   for (int i = 0; i < 6; i++) give(self, filling[i], -1);
   give(self, small, -1);
-  assert_int_equal(self->pool.reserved, 2 << 20);
+  assert_int_equal(self->pool.usage.reserved, 2 << 20);
   assert_int_equal(fake_of(self->device)->physicals, 1);
   destroy(self);
 }
@@ -143,11 +154,11 @@ static void test_gm19_trim_keeps_what_is_asked(void **state) {
   rondo_pool_sweep(&self->pool);
   rondo_pool_trim_idle(&self->pool, 5 << 20);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
-  assert_int_equal(self->pool.reserved, 6 << 20);
+  assert_int_equal(self->pool.usage.reserved, 6 << 20);
   rondo_pool_trim_idle(&self->pool, 0);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
-  assert_int_equal(self->pool.reserved, 2 << 20);
-  assert_int_equal(self->pool.reserved_high, 8 << 20);
+  assert_int_equal(self->pool.usage.reserved, 2 << 20);
+  assert_int_equal(self->pool.usage.reserved_high, 8 << 20);
   give(self, blocks[3], -1);
   destroy(self);
 }
@@ -177,7 +188,7 @@ static void test_random_use(void **state) {
       give(self, live[at], test_random_below(&random, 3) == 0 ? -1 : queue);
       live[at] = live[--count];
     }
-    assert_int_equal(self->pool.used, used);
+    assert_int_equal(self->pool.usage.used, used);
     assert_int_equal(self->pool.live, count);
   }
   fake_of(self->device)->stalled = false;
@@ -185,7 +196,7 @@ static void test_random_use(void **state) {
   rondo_pool_sweep(&self->pool);
   rondo_pool_trim_idle(&self->pool, 0);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
-  assert_int_equal(self->pool.reserved, 0);
+  assert_int_equal(self->pool.usage.reserved, 0);
   destroy(self);
 }
 

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * The words for misuse of memory.
+ */
+#include "memory/misuse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "memory/address_space.h"
+
+static size_t offset_in(const char *begin, const void *address) {
+  return (size_t)((uintptr_t)address - (uintptr_t)begin);
+}
+
+static const char *freed_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_freed *freed) {
+  char size[RONDO_SIZE_TEXT];
+  snprintf(buffer, RONDO_ALLOCATION_LABEL, "'%s' (%s)", freed->name, rondo_size_text(size, freed->bytes));
+  return buffer;
+}
+
+/* Frees ----------------------------------------------------------------------------------------------------------- */
+
+const char *rondo_memory_whereabouts(char buffer[RONDO_WHEREABOUTS], const rondo_device_memory *memory,
+                                     const void *address) {
+  char label[RONDO_ALLOCATION_LABEL];
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
+  const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, address);
+  buffer[0] = '\0';
+  if (at != NULL)
+    snprintf(buffer, RONDO_WHEREABOUTS, ", which lies %zu bytes into allocation %s", offset_in(at->address, address),
+             rondo_allocation_label(label, at));
+  else if (host != NULL)
+    snprintf(buffer, RONDO_WHEREABOUTS, ", which lies %zu bytes into %zu bytes of rondo_host_malloc",
+             offset_in(host->address, address), host->bytes);
+  else if (freed != NULL)
+    snprintf(buffer, RONDO_WHEREABOUTS, ", which lies %zu bytes into allocation %s, freed before",
+             offset_in(freed->address, address), freed_label(label, freed));
+  return buffer;
+}
+
+static rondo_status refuse_graph_free(const rondo_graph_allocation *graph, const char *call, const void *address) {
+  char label[RONDO_ALLOCATION_LABEL];
+  (void)rondo_allocation_label(label, &graph->base);
+  if (atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+                      "%s: graph allocation %s at %p is not allocated: no launch has left it so. Launch its graph "
+                      "first; what its graph frees itself cannot be freed outside",
+                      call, label, address);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                    "%s: graph allocation %s at %p was freed already: free it once for each launch that allocates it",
+                    call, label, address);
+}
+
+static rondo_status refuse_host(const char *call, const rondo_allocation *host, const void *address) {
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY,
+                    "%s: %p lies %zu bytes into %zu bytes of host memory: free their address, %p, with rondo_host_free",
+                    call, address, offset_in(host->address, address), host->bytes, (void *)host->address);
+}
+
+static rondo_status refuse_interior(const char *call, const rondo_allocation *at, const void *address) {
+  char label[RONDO_ALLOCATION_LABEL];
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS,
+                    "%s: %p lies %zu bytes into allocation %s: free its address, %p", call, address,
+                    offset_in(at->address, address), rondo_allocation_label(label, at), (void *)at->address);
+}
+
+rondo_status rondo_memory_refuse_free(const rondo_device_memory *memory, const char *call, const void *address) {
+  const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
+  if (graph != NULL) return refuse_graph_free(graph, call, address);
+  char label[RONDO_ALLOCATION_LABEL];
+  const rondo_freed *freed = rondo_allocation_table_freed_at(&memory->table, address);
+  if (freed != NULL)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                      "%s: allocation %s at %p was freed already: free it once, with rondo_free, rondo_free_async or a "
+                      "free node",
+                      call, freed_label(label, freed), address);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  if (at != NULL) return refuse_interior(call, at, address);
+  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
+  if (host != NULL) return refuse_host(call, host, address);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
+                    "%s: %p is not the address of an allocation of device %s (or of one freed long ago): free the "
+                    "address that the allocation returned, on its own device",
+                    call, address, memory->device->name);
+}
+
+rondo_status rondo_memory_refuse_host_free(const rondo_device_memory *memory, const void *address) {
+  const char *const call = "rondo_host_free";
+  char label[RONDO_ALLOCATION_LABEL];
+  const rondo_freed *freed = rondo_allocation_table_freed_at(&memory->host, address);
+  if (freed != NULL)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
+                      "%s: the %zu bytes of host memory at %p were freed already: free them once", call, freed->bytes,
+                      address);
+  const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
+  if (host != NULL)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_INTERIOR_ADDRESS,
+                      "%s: %p lies %zu bytes into %zu bytes of host memory: free their address, %p", call, address,
+                      offset_in(host->address, address), host->bytes, (void *)host->address);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  if (at != NULL)
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_WRONG_MEMORY,
+                      "%s: %p lies %zu bytes into allocation %s of device %s: free its address, %p, with rondo_free or "
+                      "rondo_free_async",
+                      call, address, offset_in(at->address, address), rondo_allocation_label(label, at),
+                      memory->device->name, (void *)at->address);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
+                    "%s: %p is not host memory of device %s: free the address that rondo_host_malloc returned", call,
+                    address, memory->device->name);
+}
+
+/* Ranges ---------------------------------------------------------------------------------------------------------- */
+
+/* Work that touches a range, and what it finds there. */
+typedef struct touch {
+  const char *call, *what;
+  const void *address;
+  size_t bytes;
+  const rondo_graph_allocation *live; /* the one that reaches farthest */
+} touch;
+
+static rondo_status check_end(const touch *self, const rondo_allocation *at) {
+  const size_t offset = offset_in(at->address, self->address);
+  if (self->bytes <= at->bytes - offset) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: the %s of %zu bytes at offset %zu passes the end of allocation '%.60s' of %zu bytes: "
+                    "make it smaller, or allocate more",
+                    self->call, self->what, self->bytes, offset, at->name == NULL ? "(no name)" : at->name, at->bytes);
+}
+
+static bool look_for_live(rondo_allocation *allocation, void *user) {
+  touch *self = user;
+  const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;
+  const bool live = atomic_load_explicit(&graph->life, memory_order_acquire) == RONDO_LIFE_LIVE;
+  const char *end = allocation->address + allocation->bytes;
+  if (live && (self->live == NULL || end > self->live->base.address + self->live->base.bytes)) self->live = graph;
+  return true;
+}
+
+/* Graph memory at the range, of which `at` reaches farthest. */
+static rondo_status check_allocated(const rondo_device_memory *memory, touch *self, const rondo_allocation *at) {
+  rondo_allocation_table_visit_around(&memory->table, self->address, look_for_live, self);
+  if (self->live != NULL) return check_end(self, &self->live->base);
+  char label[RONDO_ALLOCATION_LABEL];
+  const rondo_graph_allocation *graph = (const rondo_graph_allocation *)at;
+  const bool never = atomic_load_explicit(&graph->life, memory_order_relaxed) == RONDO_LIFE_NEVER;
+  return rondo_fail(RONDO_INVALID_LIFETIME, never ? RONDO_REASON_NOT_ALLOCATED : RONDO_REASON_USE_AFTER_FREE,
+                    "%s: the %s of %zu bytes lies in graph allocation %s, which %s: launch the graph that allocates it "
+                    "and leaves it so first",
+                    self->call, self->what, self->bytes, rondo_allocation_label(label, at),
+                    never ? "no launch has left allocated" : "was freed");
+}
+
+static rondo_status check_freed(const rondo_device_memory *memory, const touch *self, bool now) {
+  const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, self->address);
+  if (freed == NULL || (freed->kind == RONDO_ALLOCATION_GRAPH && !now)) return RONDO_OK;
+  char label[RONDO_ALLOCATION_LABEL];
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
+                    "%s: the %s of %zu bytes begins %zu bytes into allocation %s, which was freed: queue it before the "
+                    "free",
+                    self->call, self->what, self->bytes, offset_in(freed->address, self->address),
+                    freed_label(label, freed));
+}
+
+rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
+                                      const void *address, size_t bytes, bool now) {
+  touch self = {.call = call, .what = what, .address = address, .bytes = bytes};
+  rondo_status status;
+  pthread_mutex_lock(&memory->lock);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  const bool of_graph = at != NULL && at->kind == RONDO_ALLOCATION_GRAPH;
+  if (at == NULL) at = rondo_allocation_table_around(&memory->host, address);
+  if (at == NULL)
+    status = check_freed(memory, &self, now);
+  else
+    status = of_graph && now ? check_allocated(memory, &self, at) : check_end(&self, at);
+  pthread_mutex_unlock(&memory->lock);
+  return status;
+}
+
+/* Who holds the memory -------------------------------------------------------------------------------------------- */
+
+enum { MOST_POOLS = 3, MOST_ALLOCATIONS = 3 };
+
+typedef struct holders {
+  char text[560];
+  size_t length;
+  const rondo_allocation *largest[MOST_ALLOCATIONS]; /* by size, the largest first */
+  uint64_t unfreed_bytes;                            /* of graph memory that is allocated */
+  size_t unfreed;
+} holders;
+
+static void add(holders *self, const char *format, ...) RONDO_PRINTF(2, 3);
+static void add(holders *self, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = vsnprintf(self->text + self->length, sizeof self->text - self->length, format, arguments);
+  va_end(arguments);
+  if (length < 0) return;
+  self->length += (size_t)length;
+  if (self->length >= sizeof self->text) self->length = sizeof self->text - 1;
+}
+
+static bool look_at(rondo_allocation *allocation, void *user) {
+  holders *self = user;
+  if (allocation->kind == RONDO_ALLOCATION_GRAPH) {
+    const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;
+    if (atomic_load_explicit(&graph->life, memory_order_relaxed) != RONDO_LIFE_LIVE) return true;
+    self->unfreed++;
+    self->unfreed_bytes += allocation->bytes;
+  }
+  const rondo_allocation *next = allocation;
+  for (size_t i = 0; i < MOST_ALLOCATIONS && next != NULL; i++) {
+    if (self->largest[i] != NULL && self->largest[i]->bytes >= next->bytes) continue;
+    const rondo_allocation *const moved = self->largest[i];
+    self->largest[i] = next;
+    next = moved;
+  }
+  return true;
+}
+
+/* The pools that reserve most, by name. */
+static void add_pools(holders *self, const rondo_device_memory *memory) {
+  char held[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
+  uint64_t below = UINT64_MAX, others = memory->stream_ordered.reserved;
+  for (size_t i = 0; i < MOST_POOLS; i++) {
+    const rondo_pool *most = NULL;
+    for (const rondo_pool *pool = &memory->default_pool; pool != NULL; pool = pool->next)
+      if (pool->usage.reserved < below && (most == NULL || pool->usage.reserved > most->usage.reserved)) most = pool;
+    if (most == NULL || most->usage.reserved == 0) break;
+    add(self, ", %s by pool '%.32s' (%s used)", rondo_size_text(held, most->usage.reserved),
+        most == &memory->default_pool ? "default" : most->name, rondo_size_text(used, most->usage.used));
+    below = most->usage.reserved;
+    others -= most->usage.reserved;
+  }
+  if (others > 0) add(self, ", %s by other pools", rondo_size_text(held, others));
+}
+
+static void add_largest(holders *self) {
+  char size[RONDO_SIZE_TEXT];
+  for (size_t i = 0; i < MOST_ALLOCATIONS && self->largest[i] != NULL; i++) {
+    const char *name = self->largest[i]->name;
+    add(self, "%s '%.32s' %s", i == 0 ? "; the largest allocations are" : ",", name == NULL ? "" : name,
+        rondo_size_text(size, self->largest[i]->bytes));
+  }
+}
+
+/* Under the lock. */
+static void describe(holders *self, const rondo_device_memory *memory) {
+  char held[RONDO_SIZE_TEXT], unfreed[RONDO_SIZE_TEXT];
+  const uint64_t graphs = atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
+  rondo_allocation_table_visit(&memory->table, look_at, self);
+  add(self, "%s by rondo_malloc", rondo_size_text(held, memory->immediate.usage.reserved));
+  add_pools(self, memory);
+  add(self, ", %s by graphs (%s in %zu unfreed allocations)", rondo_size_text(held, graphs),
+      rondo_size_text(unfreed, self->unfreed_bytes), self->unfreed);
+  add_largest(self);
+}
+
+rondo_status rondo_memory_fail_growth(rondo_device_memory *memory, rondo_status status, const char *what,
+                                      size_t bytes) {
+  if (status != RONDO_OUT_OF_MEMORY) return rondo_fail_context(status, "%s", what);
+  holders who = {.length = 0};
+  pthread_mutex_lock(&memory->lock);
+  const uint64_t held = memory->immediate.usage.reserved + memory->stream_ordered.reserved +
+                        atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
+  describe(&who, memory);
+  pthread_mutex_unlock(&memory->lock);
+  return rondo_fail_context(status, "%s: %zu bytes more on %s, which holds %" PRIu64 " of %" PRIu64 " bytes (%s)", what,
+                            bytes, memory->device->name, held, memory->limit_bytes, who.text);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * What is wrong with an address or a size, in words: every misuse its own error, which names the allocation (GM-18),
+ * and who holds the memory when there is no more.
+ */
+#ifndef RONDO_MEMORY_MISUSE_H
+#define RONDO_MEMORY_MISUSE_H
+
+#include "memory/device_memory.h"
+
+/* Why there is nothing to free at the address. Under the lock. */
+RONDO_MUST_USE rondo_status rondo_memory_refuse_free(const rondo_device_memory *memory, const char *call,
+                                                     const void *address);
+/* The same for rondo_host_free. */
+RONDO_MUST_USE rondo_status rondo_memory_refuse_host_free(const rondo_device_memory *memory, const void *address);
+
+/* What is known of an address, as the end of a message: ", which lies 16 bytes into allocation 'x' (4.0 KiB)", or "".
+ * Returns buffer. Under the lock. */
+#define RONDO_WHEREABOUTS 192
+const char *rondo_memory_whereabouts(char buffer[RONDO_WHEREABOUTS], const rondo_device_memory *memory,
+                                     const void *address);
+
+/* Whether work may touch the range: OUT_OF_RANGE when it begins in an allocation and passes its end (B4),
+ * INVALID_LIFETIME with USE_AFTER_FREE when it lies in one that was freed lately. `what` names the range. Graph memory
+ * that is not allocated is NOT_ALLOCATED or USE_AFTER_FREE too for work that is queued `now`, and fine for nodes.
+ * Addresses in no allocation of the device's pass. */
+RONDO_MUST_USE rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
+                                                     const void *address, size_t bytes, bool now);
+
+/* Puts before the message of a failure to get `bytes` for `what` ("rondo_malloc") who holds how much. Without the lock.
+ */
+rondo_status rondo_memory_fail_growth(rondo_device_memory *memory, rondo_status status, const char *what, size_t bytes);
+
+#endif
