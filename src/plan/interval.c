@@ -1,118 +1,155 @@
 /* SPDX-License-Identifier: MIT
- * The portfolio: lowest-skyline placing under several orders of preference, until one meets the lower bound; the best
- * is kept, the earlier one among equals. Which rules, and that they suffice for the memory of neural networks: the
- * traces of MiniMalloc (Moffitt, ASPLOS 2023) and of training runs, on which no order is best everywhere.
+ * The portfolio for one order of execution. The problem is cut into parts; each is planned by one rule after the other,
+ * until the whole is good enough; the best is kept, the earlier one among equals.
  */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "plan/plan_internal.h"
-#include "plan/profile.h"
-#include "plan/skyline.h"
+#include "plan/parts.h"
+#include "plan/placer.h"
 
-typedef double (*key_function)(const rondo_plan_item *item, const rondo_profile *profile);
-
-/* Steps of a life, as a number that orders lives by length. */
-static double duration(const rondo_plan_item *item, const rondo_profile *profile) {
-  (void)profile;
-  return (double)item->upper - (double)item->lower;
-}
-
-static double bytes(const rondo_plan_item *item, const rondo_profile *profile) {
-  (void)profile;
-  return (double)item->bytes;
-}
-
-static double area(const rondo_plan_item *item, const rondo_profile *profile) {
-  return bytes(item, profile) * duration(item, profile);
-}
-
-/* How crowded it is where the item lives. */
-static double crowding(const rondo_plan_item *item, const rondo_profile *profile) {
-  return (double)rondo_profile_most(profile, item);
-}
-
-typedef struct rule {
-  const char *name;
-  key_function key, then; /* larger first; ties by `then`, then by bytes, then by number */
-} rule;
-
-static const rule rules[] = {
-    {"area", area, duration},
-    {"crowding", crowding, area},
-    {"duration", duration, bytes},
-    {"bytes", bytes, duration},
-};
-
-typedef struct candidate {
-  double key, then;
-  size_t bytes;
-  uint32_t item;
-} candidate;
+/* Placing boxes one by one takes the square of their number: for as many, about as long as a skyline. */
+#define FEW_BOXES 2048
 
 typedef struct planner {
   const rondo_allocator *allocator;
   const rondo_plan_problem *problem;
-  rondo_profile profile;
-  candidate *candidates;
-  uint32_t *ranks;
-  size_t *offsets; /* of the rule that is being tried */
+  const rondo_plan_options *options;
+  rondo_box_set set;
+  rondo_parts parts;
+  rondo_placer placer;
+  uint64_t *offsets; /* of each box, above its part's base */
+  uint64_t floor;    /* no plan of the boxes has a lower peak */
+  uint64_t target;   /* a plan of this peak is good enough */
+  uint64_t deadline; /* in nanoseconds of the clock; 0: none */
 } planner;
 
-static int compare_candidates(const void *a, const void *b) {
-  const candidate *x = a;
-  const candidate *y = b;
-  if (x->key != y->key) return x->key > y->key ? -1 : 1;
-  if (x->then != y->then) return x->then > y->then ? -1 : 1;
-  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-  return (x->item > y->item) - (x->item < y->item);
+/* Goals -------------------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t scaled(uint64_t value, double factor) {
+  const double product = (double)value * factor;
+  return product >= (double)RONDO_NO_LIMIT ? RONDO_NO_LIMIT : larger(value, (uint64_t)product);
 }
 
-static void rank_by(planner *p, const rule *by) {
-  for (uint32_t i = 0; i < p->problem->count; i++) {
-    const rondo_plan_item *item = &p->problem->items[i];
-    p->candidates[i] = (candidate){by->key(item, &p->profile), by->then(item, &p->profile), item->bytes, i};
+static void set_goals(planner *p, uint64_t start) {
+  p->floor = p->parts.bottom;
+  for (size_t i = 0; i < p->parts.count; i++) {
+    p->floor = larger(p->floor, p->parts.items[i].base + p->parts.items[i].lower_bound);
   }
-  qsort(p->candidates, p->problem->count, sizeof *p->candidates, compare_candidates);
-  for (uint32_t i = 0; i < p->problem->count; i++) p->ranks[p->candidates[i].item] = i;
+  p->target = larger(scaled(p->floor, p->options->gap), p->options->capacity);
+  if (p->options->budget_ms > 0) p->deadline = start + p->options->budget_ms * UINT64_C(1000000);
 }
 
-static rondo_status prepare(planner *p, rondo_plan_info *info) {
-  const size_t count = p->problem->count;
-  RONDO_TRY(rondo_profile_make(p->allocator, p->problem, &p->profile));
-  info->lower_bound = rondo_profile_peak(&p->profile);
-  info->peak = SIZE_MAX;
-  RONDO_TRY(rondo_allocate(p->allocator, count, sizeof *p->offsets, (void **)&p->offsets));
-  RONDO_TRY(rondo_allocate(p->allocator, count, sizeof *p->candidates, (void **)&p->candidates));
-  return rondo_allocate(p->allocator, count, sizeof *p->ranks, (void **)&p->ranks);
+static bool is_good(const planner *p, const rondo_part *part) {
+  return part->peak != UINT64_MAX && part->peak + part->base <= p->target;
 }
 
-static rondo_status try_rules(planner *p, size_t *offsets, rondo_plan_info *info) {
-  for (size_t i = 0; i < sizeof rules / sizeof rules[0] && info->peak > info->lower_bound; i++) {
-    size_t peak = 0;
-    rank_by(p, &rules[i]);
-    RONDO_TRY(rondo_skyline_place(p->allocator, p->problem, p->ranks, p->offsets, &peak));
-    if (peak < info->peak) {
-      info->peak = peak;
-      info->method = rules[i].name;
-      memcpy(offsets, p->offsets, p->problem->count * sizeof *p->offsets);
-    }
+/* A part has a plan before the time counts. */
+static bool is_done(const planner *p, const rondo_part *part) {
+  if (part->peak == UINT64_MAX) return false;
+  return is_good(p, part) || (p->deadline != 0 && rondo_clock_ns() >= p->deadline);
+}
+
+/* Fast rules --------------------------------------------------------------------------------------------------------
+ */
+
+/* The highest peak that betters the part's plan. */
+static uint64_t limit_of(const rondo_part *part) { return part->peak == UINT64_MAX ? RONDO_NO_LIMIT : part->peak - 1; }
+
+static void keep(planner *p, rondo_part *part, uint64_t peak, const char *method) {
+  part->peak = peak;
+  part->method = method;
+  memcpy(p->offsets + part->first, p->placer.trial, part->boxes.count * sizeof *p->offsets);
+}
+
+static void try_slots(planner *p, rondo_part *part) {
+  uint64_t peak = 0;
+  if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL) return;
+  if (rondo_placer_by_slots(&p->placer, &peak)) keep(p, part, peak, "slots");
+}
+
+static void try_rules(planner *p, rondo_part *part) {
+  size_t count = 0;
+  const rondo_rule *rules = rondo_skyline_rules(&count);
+  for (size_t i = 0; i < count && !is_done(p, part); i++) {
+    uint64_t peak = 0;
+    if (rondo_placer_by_rule(&p->placer, &rules[i], limit_of(part), &peak)) keep(p, part, peak, rules[i].name);
   }
-  info->optimal = info->peak == info->lower_bound;
+}
+
+static void try_fits(planner *p, rondo_part *part) {
+  uint64_t peak = 0;
+  if (part->boxes.obstacles != NULL || part->boxes.count > FEW_BOXES || is_done(p, part)) return;
+  if (rondo_placer_by_sweep(&p->placer, limit_of(part), &peak)) keep(p, part, peak, "sweep");
+  if (is_done(p, part)) return;
+  if (rondo_placer_by_first_fit(&p->placer, limit_of(part), &peak)) keep(p, part, peak, "first fit");
+}
+
+static rondo_status plan_fast(planner *p) {
+  for (size_t i = 0; i < p->parts.count; i++) {
+    rondo_part *part = &p->parts.items[i];
+    rondo_placer_bind(&p->placer, &part->boxes);
+    try_slots(p, part);
+    try_rules(p, part);
+    try_fits(p, part);
+    if (part->peak != UINT64_MAX) continue;
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                      "%zu items with their alignments and %zu obstacles do not fit into %zu bits of offsets",
+                      p->problem->count, p->problem->obstacle_count, 8 * sizeof(size_t));
+  }
   return RONDO_OK;
+}
+
+/* The whole ---------------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status prepare(planner *p, uint64_t start) {
+  uint32_t boxes = 0;
+  uint32_t sections = 0;
+  RONDO_TRY(rondo_box_set_make(p->allocator, p->problem, &p->set));
+  RONDO_TRY(rondo_allocate(p->allocator, p->set.all.count, sizeof *p->offsets, (void **)&p->offsets));
+  RONDO_TRY(rondo_parts_make(p->allocator, &p->set, p->offsets, &p->parts));
+  set_goals(p, start);
+  for (size_t i = 0; i < p->parts.count; i++) {
+    const rondo_boxes *of = &p->parts.items[i].boxes;
+    if (of->count > boxes) boxes = of->count;
+    if (of->section_count > sections) sections = of->section_count;
+  }
+  return rondo_placer_make(p->allocator, boxes, sections, &p->placer);
+}
+
+static void hand_out(const planner *p, size_t *offsets, rondo_plan_info *info) {
+  const rondo_part *highest = NULL;
+  memset(offsets, 0, p->problem->count * sizeof *offsets);
+  for (uint32_t i = 0; i < p->set.all.count; i++) offsets[p->set.all.items[i]] = p->offsets[i];
+  for (size_t i = 0; i < p->parts.count; i++) {
+    const rondo_part *part = &p->parts.items[i];
+    for (uint32_t k = 0; k < part->boxes.count; k++) offsets[part->boxes.items[k]] += part->base;
+    if (highest == NULL || part->base + part->peak > highest->base + highest->peak) highest = part;
+  }
+  info->peak = 0;
+  for (size_t i = 0; i < p->problem->count; i++) {
+    const size_t end = offsets[i] + p->problem->items[i].bytes;
+    if (end > info->peak) info->peak = end;
+  }
+  info->method = highest == NULL ? "bottom" : highest->method;
+  info->lower_bound = p->set.lower_bound;
+  info->optimal = info->peak == info->lower_bound;
 }
 
 rondo_status rondo_interval_plan(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                  const rondo_plan_options *options, size_t *offsets, rondo_plan_info *info) {
-  (void)options;
-  planner p = {.allocator = allocator, .problem = problem};
-  if (problem->obstacle_count > 0) return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE, "plans with obstacles");
-  rondo_status status = prepare(&p, info);
-  if (status == RONDO_OK) status = try_rules(&p, offsets, info);
-  rondo_profile_free(allocator, &p.profile);
-  rondo_release(allocator, p.offsets, problem->count, sizeof *p.offsets);
-  rondo_release(allocator, p.candidates, problem->count, sizeof *p.candidates);
-  rondo_release(allocator, p.ranks, problem->count, sizeof *p.ranks);
+  planner p = {.allocator = allocator, .problem = problem, .options = options};
+  rondo_status status = prepare(&p, rondo_clock_ns());
+  if (status == RONDO_OK) status = plan_fast(&p);
+  if (status == RONDO_OK) hand_out(&p, offsets, info);
+  rondo_placer_free(allocator, &p.placer);
+  rondo_parts_free(allocator, &p.parts);
+  rondo_release(allocator, p.offsets, p.set.all.count, sizeof *p.offsets);
+  rondo_box_set_free(allocator, &p.set);
   return status;
 }

@@ -1,273 +1,253 @@
 /* SPDX-License-Identifier: MIT
- * The skyline is a doubly linked list of segments, ordered by time, without gaps, neighbours of different height. A
- * heap finds the lowest; it may hold old entries of segments that changed since, told apart by their version. Items are
- * visited in the order in which they begin, through an array in which placed ones are skipped by links.
+ * The skyline is a doubly linked list of segments, in the order of time, without gaps, neighbours of different height.
+ * A heap finds the lowest; each segment knows its place there. With obstacles there is the further rule that a segment
+ * that stands at or in one is lifted to its end, as far as the obstacle reaches in time.
  */
 #include "plan/skyline.h"
 
 #include <assert.h>
-#include <stdbool.h>
-#include <stdlib.h>
 
-#include "base/array.h"
 #include "base/error.h"
 
 #define NONE UINT32_MAX
 
-typedef struct segment {
-  uint32_t lower, upper; /* steps, half-open */
-  size_t height;
+struct rondo_skyline_segment {
+  uint64_t height;
+  uint32_t lower, upper; /* sections */
   uint32_t previous, next;
-  uint32_t version; /* 0: gone */
-} segment;
+  uint32_t place; /* in the heap */
+};
 
-typedef struct heap_entry {
-  size_t height;
-  uint32_t first;
-  uint32_t segment, version;
-} heap_entry;
+typedef rondo_skyline_segment segment;
 
-typedef struct start {
-  uint32_t lower, item;
-} start;
-
-typedef struct skyline {
-  const rondo_allocator *allocator;
-  const rondo_plan_problem *problem;
-  const uint32_t *ranks;
-  size_t *offsets;
-  size_t peak;
-  start *starts;  /* items with bytes, by where they begin */
-  uint32_t *skip; /* skip[i] = i: start i is not placed; else one to look at instead. skip[start_count] = start_count */
-  size_t start_count;
-  RONDO_ARRAY(segment) segments;
-  RONDO_ARRAY(heap_entry) heap;
-  uint32_t versions; /* given out so far */
-} skyline;
-
-/* Heap ------------------------------------------------------------------------------------------------------------- */
-
-static bool lower(const heap_entry *a, const heap_entry *b) {
-  return a->height != b->height ? a->height < b->height : a->first < b->first;
+rondo_status rondo_skyline_make(const rondo_allocator *allocator, uint32_t boxes, uint32_t sections,
+                                rondo_skyline *out) {
+  *out = (rondo_skyline){.room = sections};
+  RONDO_TRY(rondo_allocate(allocator, sections, sizeof *out->segments, (void **)&out->segments));
+  RONDO_TRY(rondo_allocate(allocator, sections, sizeof *out->heap, (void **)&out->heap));
+  RONDO_TRY(rondo_allocate(allocator, sections, sizeof *out->spare, (void **)&out->spare));
+  return rondo_box_tree_make(allocator, boxes, &out->tree);
 }
 
-static void swap(heap_entry *a, heap_entry *b) {
-  const heap_entry kept = *a;
-  *a = *b;
-  *b = kept;
+void rondo_skyline_free(const rondo_allocator *allocator, rondo_skyline *s) {
+  rondo_release(allocator, s->segments, s->room, sizeof *s->segments);
+  rondo_release(allocator, s->heap, s->room, sizeof *s->heap);
+  rondo_release(allocator, s->spare, s->room, sizeof *s->spare);
+  rondo_box_tree_free(allocator, &s->tree);
+  *s = (rondo_skyline){0};
 }
 
-/* Gives the segment a new version and an entry in the heap. */
-static rondo_status announce(skyline *s, uint32_t index) {
-  segment *seg = &s->segments.items[index];
-  seg->version = ++s->versions;
-  const heap_entry entry = {seg->height, seg->lower, index, seg->version};
-  RONDO_TRY(rondo_array_push(s->allocator, &s->heap, &entry));
-  heap_entry *heap = s->heap.items;
-  for (size_t i = s->heap.count - 1; i > 0 && lower(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2) {
-    swap(&heap[i], &heap[(i - 1) / 2]);
+void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {
+  assert(boxes->count <= s->tree.room && boxes->section_count <= s->room);
+  s->boxes = boxes;
+  rondo_box_tree_shape(&s->tree, boxes);
+}
+
+/* Heap --------------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_lower(const segment *a, const segment *b) {
+  return a->height != b->height ? a->height < b->height : a->lower < b->lower;
+}
+
+static void put(rondo_skyline *s, uint32_t place, uint32_t index) {
+  s->heap[place] = index;
+  s->segments[index].place = place;
+}
+
+static void sift_up(rondo_skyline *s, uint32_t index) {
+  uint32_t place = s->segments[index].place;
+  for (; place > 0; place = (place - 1) / 2) {
+    const uint32_t above = s->heap[(place - 1) / 2];
+    if (!is_lower(&s->segments[index], &s->segments[above])) break;
+    put(s, place, above);
   }
-  return RONDO_OK;
+  put(s, place, index);
 }
 
-static heap_entry take_top(skyline *s) {
-  heap_entry *heap = s->heap.items;
-  const heap_entry top = heap[0];
-  heap[0] = heap[--s->heap.count];
-  for (size_t i = 0;;) {
-    size_t least = i;
-    for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < s->heap.count; child++) {
-      if (lower(&heap[child], &heap[least])) least = child;
-    }
-    if (least == i) return top;
-    swap(&heap[i], &heap[least]);
-    i = least;
-  }
-}
-
-static uint32_t take_lowest_segment(skyline *s) {
+static void sift_down(rondo_skyline *s, uint32_t index) {
+  uint32_t place = s->segments[index].place;
   for (;;) {
-    assert(s->heap.count > 0);
-    const heap_entry entry = take_top(s);
-    if (s->segments.items[entry.segment].version == entry.version) return entry.segment;
+    uint32_t child = 2 * place + 1;
+    if (child >= s->heap_count) break;
+    if (child + 1 < s->heap_count && is_lower(&s->segments[s->heap[child + 1]], &s->segments[s->heap[child]])) child++;
+    if (!is_lower(&s->segments[s->heap[child]], &s->segments[index])) break;
+    put(s, place, s->heap[child]);
+    place = child;
   }
+  put(s, place, index);
 }
 
-/* Segments --------------------------------------------------------------------------------------------------------- */
-
-static void link_behind(skyline *s, uint32_t index, uint32_t previous, uint32_t next) {
-  segment *items = s->segments.items;
-  items[index].previous = previous;
-  items[index].next = next;
-  if (previous != NONE) items[previous].next = index;
-  if (next != NONE) items[next].previous = index;
+static void heap_add(rondo_skyline *s, uint32_t index) {
+  s->segments[index].place = s->heap_count++;
+  sift_up(s, index);
 }
 
-/* Makes the segment one with the neighbour behind it; the heap learns of it when the caller announces it. */
-static void swallow_next(skyline *s, uint32_t index) {
-  segment *items = s->segments.items;
-  const uint32_t gone = items[index].next;
-  items[index].upper = items[gone].upper;
-  items[gone].version = 0;
-  link_behind(s, index, items[index].previous, items[gone].next);
+static void heap_remove(rondo_skyline *s, uint32_t index) {
+  const uint32_t place = s->segments[index].place;
+  const uint32_t last = s->heap[--s->heap_count];
+  if (last == index) return;
+  put(s, place, last);
+  sift_up(s, last);
+  sift_down(s, last);
 }
 
-/* Sets the height of a segment that is in no heap, joins it with neighbours of that height, and announces it. */
-static rondo_status settle(skyline *s, uint32_t index, size_t height) {
-  s->segments.items[index].height = height;
-  const uint32_t next = s->segments.items[index].next;
-  if (next != NONE && s->segments.items[next].height == height) swallow_next(s, index);
-  const uint32_t previous = s->segments.items[index].previous;
-  if (previous != NONE && s->segments.items[previous].height == height) {
-    swallow_next(s, previous);
-    index = previous;
+/* Segments ----------------------------------------------------------------------------------------------------------
+ */
+
+static void link_between(rondo_skyline *s, uint32_t previous, uint32_t index, uint32_t next) {
+  s->segments[index].previous = previous;
+  s->segments[index].next = next;
+  if (previous != NONE) s->segments[previous].next = index;
+  if (next != NONE) s->segments[next].previous = index;
+}
+
+/* Cuts off the front of a segment, up to `section`, into a segment of its own. */
+static void cut_front(rondo_skyline *s, uint32_t index, uint32_t section) {
+  segment *whole = &s->segments[index];
+  const uint32_t front = s->spare[--s->spare_count];
+  s->segments[front] = (segment){.height = whole->height, .lower = whole->lower, .upper = section};
+  whole->lower = section;
+  link_between(s, whole->previous, front, index);
+  sift_down(s, index);
+  heap_add(s, front);
+}
+
+static void cut_back(rondo_skyline *s, uint32_t index, uint32_t section) {
+  segment *whole = &s->segments[index];
+  const uint32_t back = s->spare[--s->spare_count];
+  s->segments[back] = (segment){.height = whole->height, .lower = section, .upper = whole->upper};
+  whole->upper = section;
+  link_between(s, index, back, whole->next);
+  heap_add(s, back);
+}
+
+/* Gives the time of a segment to its neighbour behind it, of the same height. */
+static void join_next(rondo_skyline *s, uint32_t index) {
+  const segment gone = s->segments[index];
+  heap_remove(s, index);
+  s->spare[s->spare_count++] = index;
+  s->segments[gone.next].lower = gone.lower;
+  s->segments[gone.next].previous = gone.previous;
+  if (gone.previous != NONE) s->segments[gone.previous].next = gone.next;
+  sift_up(s, gone.next);
+}
+
+/* Raises a segment, and joins it with neighbours that are as high. */
+static void raise_whole(rondo_skyline *s, uint32_t index, uint64_t height) {
+  s->segments[index].height = height;
+  sift_down(s, index);
+  const uint32_t previous = s->segments[index].previous;
+  const uint32_t next = s->segments[index].next;
+  if (previous != NONE && s->segments[previous].height == height) join_next(s, previous);
+  if (next != NONE && s->segments[next].height == height) join_next(s, index);
+}
+
+static void raise_part(rondo_skyline *s, uint32_t index, uint32_t lower, uint32_t upper, uint64_t height) {
+  if (lower > s->segments[index].lower) cut_front(s, index, lower);
+  if (upper < s->segments[index].upper) cut_back(s, index, upper);
+  raise_whole(s, index, height);
+}
+
+/* Placing -----------------------------------------------------------------------------------------------------------
+ */
+
+/* One run. */
+typedef struct run {
+  rondo_skyline *skyline;
+  const uint32_t *order;
+  uint64_t limit;
+  uint64_t *offsets;
+  uint64_t peak;
+} run;
+
+/* Where a box meets an obstacle if it is put on a segment of this height. */
+typedef struct clearance {
+  const rondo_boxes *boxes;
+  uint64_t height;
+} clearance;
+
+static bool is_clear(const void *self, uint32_t index) {
+  const clearance *c = self;
+  const rondo_box *box = &c->boxes->boxes[index];
+  const uint64_t offset = rondo_box_offset(c->boxes, index, c->height);
+  const rondo_obstacle *met = rondo_obstacles_above(c->boxes->obstacles, box->lower, box->upper, offset);
+  return met == NULL || (met->offset >= offset && met->offset - offset >= box->bytes);
+}
+
+static bool place(run *r, uint32_t index, uint32_t chosen) {
+  const rondo_box *box = &r->skyline->boxes->boxes[chosen];
+  const uint64_t offset = rondo_box_offset(r->skyline->boxes, chosen, r->skyline->segments[index].height);
+  if (offset > r->limit || box->bytes > r->limit - offset) return false;
+  const uint64_t top = offset + box->bytes;
+  r->offsets[chosen] = offset;
+  if (top > r->peak) r->peak = top;
+  rondo_box_tree_remove(&r->skyline->tree, chosen);
+  raise_part(r->skyline, index, box->lower, box->upper, top);
+  return true;
+}
+
+/* Lifts a segment on which nothing fits to what is met next: a neighbour's height, or an obstacle above it. */
+static void lift(run *r, uint32_t index, const rondo_obstacle *above) {
+  const segment *of = &r->skyline->segments[index];
+  uint64_t height = above == NULL ? UINT64_MAX : above->offset;
+  if (of->previous != NONE && r->skyline->segments[of->previous].height < height) {
+    height = r->skyline->segments[of->previous].height;
   }
-  return announce(s, index);
-}
-
-/* Cuts off the part of the segment before `step` (which lies inside it) into a segment of its own. */
-static rondo_status split_before(skyline *s, uint32_t index, uint32_t step) {
-  const segment whole = s->segments.items[index];
-  segment front = whole;
-  front.upper = step;
-  const uint32_t made = (uint32_t)s->segments.count;
-  RONDO_TRY(rondo_array_push(s->allocator, &s->segments, &front));
-  s->segments.items[index].lower = step;
-  link_behind(s, made, whole.previous, index);
-  return announce(s, made);
-}
-
-static rondo_status split_after(skyline *s, uint32_t index, uint32_t step) {
-  const segment whole = s->segments.items[index];
-  segment back = whole;
-  back.lower = step;
-  const uint32_t made = (uint32_t)s->segments.count;
-  RONDO_TRY(rondo_array_push(s->allocator, &s->segments, &back));
-  s->segments.items[index].upper = step;
-  link_behind(s, made, index, whole.next);
-  return announce(s, made);
-}
-
-static rondo_status lift(skyline *s, uint32_t index) {
-  const segment *items = s->segments.items;
-  const uint32_t previous = items[index].previous;
-  const uint32_t next = items[index].next;
-  assert(previous != NONE || next != NONE);
-  size_t height = previous != NONE ? items[previous].height : items[next].height;
-  if (next != NONE && items[next].height < height) height = items[next].height;
-  return settle(s, index, height);
-}
-
-/* Items ------------------------------------------------------------------------------------------------------------ */
-
-/* The first start from `from` on that is not placed. Halves the path it walks. */
-static uint32_t unplaced(skyline *s, uint32_t from) {
-  while (s->skip[from] != from) {
-    s->skip[from] = s->skip[s->skip[from]];
-    from = s->skip[from];
+  if (of->next != NONE && r->skyline->segments[of->next].height < height) {
+    height = r->skyline->segments[of->next].height;
   }
-  return from;
+  assert(height != UINT64_MAX); /* on a segment that spans all time, clear of obstacles, everything fits */
+  raise_whole(r->skyline, index, height);
 }
 
-static uint32_t first_start_from(const skyline *s, uint32_t step) {
-  size_t low = 0;
-  size_t high = s->start_count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (s->starts[middle].lower < step) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+static void raise_above(rondo_skyline *s, uint32_t index, const rondo_obstacle *obstacle) {
+  const segment *of = &s->segments[index];
+  const uint32_t lower = obstacle->lower > of->lower ? obstacle->lower : of->lower;
+  const uint32_t upper = obstacle->upper < of->upper ? obstacle->upper : of->upper;
+  raise_part(s, index, lower, upper, obstacle->end);
+}
+
+/* Places a box on the lowest segment, or raises it. False: the box would end above the limit. */
+static bool step(run *r, uint32_t *left) {
+  rondo_skyline *s = r->skyline;
+  const uint32_t index = s->heap[0];
+  const segment *lowest = &s->segments[index];
+  const rondo_obstacle *above = NULL;
+  if (s->boxes->obstacles != NULL) {
+    above = rondo_obstacles_above(s->boxes->obstacles, lowest->lower, lowest->upper, lowest->height);
   }
-  return (uint32_t)low;
-}
-
-/* The preferred unplaced item that lives within the segment, as an index of starts; NONE when none does. */
-static uint32_t choose(skyline *s, const segment *seg) {
-  uint32_t best = NONE;
-  uint32_t best_rank = NONE;
-  for (uint32_t i = unplaced(s, first_start_from(s, seg->lower)); i < s->start_count && s->starts[i].lower < seg->upper;
-       i = unplaced(s, i + 1)) {
-    const uint32_t item = s->starts[i].item;
-    if (s->problem->items[item].upper <= seg->upper && s->ranks[item] < best_rank) {
-      best = i;
-      best_rank = s->ranks[item];
-    }
+  if (above != NULL && above->offset <= lowest->height) {
+    raise_above(s, index, above);
+    return true;
   }
-  return best;
-}
-
-static rondo_status place(skyline *s, uint32_t index, uint32_t chosen) {
-  const uint32_t number = s->starts[chosen].item;
-  const rondo_plan_item *item = &s->problem->items[number];
-  const segment whole = s->segments.items[index];
-  size_t offset = 0;
-  size_t top = 0;
-  if (!rondo_checked_align(whole.height, item->alignment == 0 ? 1 : item->alignment, &offset) ||
-      !rondo_checked_add(offset, item->bytes, &top)) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "item %u of %zu bytes does not fit above offset %zu",
-                      number, item->bytes, whole.height);
+  const clearance cleared = {s->boxes, lowest->height};
+  const rondo_box_filter filter = {is_clear, &cleared};
+  const uint32_t rank = rondo_box_tree_first(&s->tree, lowest->lower, lowest->upper, above == NULL ? NULL : &filter);
+  if (rank == RONDO_NO_BOX) {
+    lift(r, index, above);
+    return true;
   }
-  s->offsets[number] = offset;
-  if (top > s->peak) s->peak = top;
-  s->skip[chosen] = chosen + 1;
-  if (item->lower > whole.lower) RONDO_TRY(split_before(s, index, item->lower));
-  if (item->upper < whole.upper) RONDO_TRY(split_after(s, index, item->upper));
-  return settle(s, index, top);
+  *left -= 1;
+  return place(r, index, r->order[rank]);
 }
 
-static int compare_starts(const void *a, const void *b) {
-  const start *x = a;
-  const start *y = b;
-  if (x->lower != y->lower) return x->lower < y->lower ? -1 : 1;
-  return (x->item > y->item) - (x->item < y->item);
+static void begin(rondo_skyline *s, const uint32_t *order) {
+  rondo_box_tree_fill(&s->tree, order);
+  s->spare_count = 0;
+  for (uint32_t i = s->boxes->section_count; i > 1; i--) s->spare[s->spare_count++] = i - 1;
+  s->segments[0] = (segment){.upper = s->boxes->section_count, .previous = NONE, .next = NONE};
+  s->heap_count = 0;
+  heap_add(s, 0);
 }
 
-/* Lists the items that have bytes, and makes one flat segment that spans them. */
-static rondo_status begin(skyline *s) {
-  const rondo_plan_problem *problem = s->problem;
-  RONDO_TRY(rondo_allocate(s->allocator, problem->count, sizeof *s->starts, (void **)&s->starts));
-  RONDO_TRY(rondo_allocate(s->allocator, problem->count + 1, sizeof *s->skip, (void **)&s->skip));
-  segment ground = {.lower = UINT32_MAX, .previous = NONE, .next = NONE};
-  for (uint32_t i = 0; i < problem->count; i++) {
-    const rondo_plan_item *item = &problem->items[i];
-    s->offsets[i] = 0;
-    if (item->bytes == 0) continue;
-    s->starts[s->start_count++] = (start){item->lower, i};
-    if (item->lower < ground.lower) ground.lower = item->lower;
-    if (item->upper > ground.upper) ground.upper = item->upper;
+bool rondo_skyline_place(rondo_skyline *s, const uint32_t *order, uint64_t limit, uint64_t *offsets,
+                         uint64_t *out_peak) {
+  run r = {.skyline = s, .order = order, .limit = limit, .offsets = offsets};
+  begin(s, order);
+  for (uint32_t left = s->boxes->count; left > 0;) {
+    if (!step(&r, &left)) return false;
   }
-  qsort(s->starts, s->start_count, sizeof *s->starts, compare_starts);
-  for (uint32_t i = 0; i <= s->start_count; i++) s->skip[i] = i;
-  if (s->start_count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_array_push(s->allocator, &s->segments, &ground));
-  return announce(s, 0);
-}
-
-static rondo_status place_all(skyline *s) {
-  RONDO_TRY(begin(s));
-  for (size_t left = s->start_count; left > 0;) {
-    const uint32_t index = take_lowest_segment(s);
-    const uint32_t chosen = choose(s, &s->segments.items[index]);
-    if (chosen == NONE) {
-      RONDO_TRY(lift(s, index));
-    } else {
-      RONDO_TRY(place(s, index, chosen));
-      left--;
-    }
-  }
-  return RONDO_OK;
-}
-
-rondo_status rondo_skyline_place(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                                 const uint32_t *ranks, size_t *offsets, size_t *out_peak) {
-  skyline s = {.allocator = allocator, .problem = problem, .ranks = ranks, .offsets = offsets};
-  const rondo_status status = place_all(&s);
-  *out_peak = s.peak;
-  rondo_release(allocator, s.starts, problem->count, sizeof *s.starts);
-  rondo_release(allocator, s.skip, problem->count + 1, sizeof *s.skip);
-  rondo_array_free(allocator, &s.segments);
-  rondo_array_free(allocator, &s.heap);
-  return status;
+  *out_peak = r.peak;
+  return true;
 }

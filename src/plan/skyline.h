@@ -1,17 +1,40 @@
 /* SPDX-License-Identifier: MIT
  * Lowest-skyline placing. Time runs to the right and offsets go up; what is placed makes a skyline of segments. Again
- * and again the lowest segment takes the item that comes first in a given order among those whose lifetime fits into
- * it; where none fits, the segment is lifted to its lower neighbour and joins it.
+ * and again the lowest segment takes the box that comes first in a given order among those whose life fits into it;
+ * where none fits, the segment is lifted to its lower neighbour and joins it. An obstacle joins the skyline where a
+ * segment reaches it; below it, only boxes that leave it alone fit.
+ *
+ * A skyline is working memory that is used again and again; one thread at a time.
  */
 #ifndef RONDO_PLAN_SKYLINE_H
 #define RONDO_PLAN_SKYLINE_H
 
-#include "plan/plan_internal.h"
+#include "plan/box_tree.h"
 
-/* Places all items; `ranks[i]` is item i's place in the order of preference, each number once. offsets has room for one
- * an item. Work: a placement looks at the unplaced items that begin within the lowest segment.
- * Errors: LIMIT_EXCEEDED (an offset does not fit in a size_t), OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_skyline_place(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                                                const uint32_t *ranks, size_t *offsets, size_t *out_peak);
+typedef struct rondo_skyline_segment rondo_skyline_segment;
+
+typedef struct rondo_skyline {
+  const rondo_boxes *boxes;
+  rondo_box_tree tree;
+  rondo_skyline_segment *segments;
+  uint32_t *heap;  /* segments, the lowest first */
+  uint32_t *spare; /* segments that are not in use */
+  uint32_t heap_count, spare_count;
+  uint32_t room; /* segments allocated */
+} rondo_skyline;
+
+/* Room for `boxes` boxes over `sections` sections. Freed by rondo_skyline_free, also after a failure.
+ * Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_skyline_make(const rondo_allocator *allocator, uint32_t boxes, uint32_t sections,
+                                               rondo_skyline *out);
+void rondo_skyline_free(const rondo_allocator *allocator, rondo_skyline *skyline);
+
+/* What is placed from now on; it must stay until the next call. */
+void rondo_skyline_bind(rondo_skyline *skyline, const rondo_boxes *boxes);
+
+/* Places the boxes, order[0] preferred. False as soon as one would end above `limit`; offsets are then not to be used.
+ * *out_peak is where the highest box ends. */
+bool rondo_skyline_place(rondo_skyline *skyline, const uint32_t *order, uint64_t limit, uint64_t *offsets,
+                         uint64_t *out_peak);
 
 #endif

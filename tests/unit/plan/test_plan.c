@@ -2,73 +2,13 @@
  * Planning: known problems, random ones proved by the checker and against a pairwise comparison, quality on the shapes
  * of lifetimes that programs have, and failing allocators (FW-1: fixed addresses; groundwork of GM-11).
  */
-#include <string.h>
-
 #include "plan/profile.h"
-#include "support/rondo_test.h"
-
-#define MAX_ITEMS 600
-
-static bool lives_overlap(const rondo_plan_item *a, const rondo_plan_item *b) {
-  return a->lower < b->upper && b->lower < a->upper;
-}
-
-/* A plan, and what it says of itself. */
-typedef struct planned {
-  rondo_plan *plan;
-  const size_t *offsets;
-  rondo_plan_info info;
-} planned;
-
-/* The definition of a plan, word for word. */
-static void assert_plan(const rondo_plan_problem *problem, const planned *made) {
-  const rondo_plan_item *items = problem->items;
-  size_t sum = 0;
-  size_t top = 0;
-  for (size_t i = 0; i < problem->count; i++) {
-    const size_t offset = made->offsets[i];
-    sum += items[i].bytes;
-    if (offset + items[i].bytes > top) top = offset + items[i].bytes;
-    if (items[i].alignment > 1) assert_int_equal(offset % items[i].alignment, 0);
-    for (size_t j = 0; j < i; j++) {
-      if (!lives_overlap(&items[i], &items[j])) continue;
-      assert_true(items[i].bytes == 0 || items[j].bytes == 0 || offset >= made->offsets[j] + items[j].bytes ||
-                  made->offsets[j] >= offset + items[i].bytes);
-    }
-  }
-  assert_int_equal(made->info.count, problem->count);
-  assert_int_equal(made->info.sum, sum);
-  assert_int_equal(made->info.peak, top);
-  assert_true(made->info.lower_bound <= made->info.peak);
-}
-
-static size_t bound_by_counting(const rondo_plan_problem *problem) {
-  size_t most = 0;
-  for (size_t i = 0; i < problem->count; i++) {
-    size_t live = 0;
-    for (size_t j = 0; j < problem->count; j++) {
-      const uint32_t step = problem->items[i].lower;
-      if (problem->items[j].lower <= step && step < problem->items[j].upper) live += problem->items[j].bytes;
-    }
-    if (live > most) most = live;
-  }
-  return most;
-}
-
-static planned make_plan(const rondo_plan_problem *problem) {
-  planned made = {0};
-  assert_ok(rondo_plan_make(problem, NULL, &made.plan));
-  made.offsets = rondo_plan_offsets(made.plan);
-  assert_ok(rondo_plan_get_info(made.plan, &made.info));
-  assert_ok(rondo_plan_check(NULL, problem, made.offsets));
-  assert_plan(problem, &made);
-  return made;
-}
+#include "unit/plan/plan_tests.h"
 
 static void test_nothing_to_plan(void **state) {
   (void)state;
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT};
-  planned made = make_plan(&problem);
+  planned made = make_plan(&problem, NULL);
   assert_null(made.offsets);
   assert_int_equal(made.info.peak, 0);
   assert_int_equal(made.info.lower_bound, 0);
@@ -82,7 +22,7 @@ static void test_items_that_do_not_meet_share(void **state) {
                                    {.bytes = 80, .lower = 4, .upper = 8},
                                    {.bytes = 60, .lower = 8, .upper = RONDO_PLAN_FOREVER}};
   const rondo_plan_problem problem = {.items = items, .count = 3};
-  planned made = make_plan(&problem);
+  planned made = make_plan(&problem, NULL);
   assert_int_equal(made.info.peak, 100);
   assert_int_equal(made.info.lower_bound, 100);
   assert_int_equal(made.info.sum, 240);
@@ -93,7 +33,7 @@ static void test_items_that_meet_in_one_step_do_not_share(void **state) {
   (void)state;
   const rondo_plan_item items[] = {{100, 0, 0, 4, 0}, {80, 0, 3, 8, 0}};
   const rondo_plan_problem problem = {.items = items, .count = 2};
-  planned made = make_plan(&problem);
+  planned made = make_plan(&problem, NULL);
   assert_int_equal(made.info.peak, 180);
   rondo_plan_destroy(made.plan);
 }
@@ -102,7 +42,7 @@ static void test_items_without_bytes_are_in_nobodys_way(void **state) {
   (void)state;
   const rondo_plan_item items[] = {{0, 256, 0, 9, 0}, {64, 64, 2, 3, 0}, {0, 0, 2, 3, 0}};
   const rondo_plan_problem problem = {.items = items, .count = 3};
-  planned made = make_plan(&problem);
+  planned made = make_plan(&problem, NULL);
   assert_int_equal(made.offsets[0], 0);
   assert_int_equal(made.offsets[2], 0);
   assert_int_equal(made.info.peak, 64);
@@ -114,7 +54,7 @@ static void test_alignment_holds_and_is_reported(void **state) {
   (void)state;
   const rondo_plan_item items[] = {{1, 1, 0, 5, 0}, {100, 256, 0, 5, 0}, {3, 64, 0, 5, 0}, {7, 4096, 1, 2, 0}};
   const rondo_plan_problem problem = {.items = items, .count = 4};
-  planned made = make_plan(&problem);
+  planned made = make_plan(&problem, NULL);
   assert_int_equal(made.info.alignment, 4096);
   rondo_plan_destroy(made.plan);
 }
@@ -150,50 +90,100 @@ static void test_training_steps_are_planned_near_the_bound(void **state) {
   rondo_plan_item items[MAX_ITEMS];
   for (uint32_t layers = 1; layers <= 128; layers *= 2) {
     const rondo_plan_problem problem = {.items = items, .count = make_training(items, layers, layers)};
-    planned made = make_plan(&problem);
+    planned made = make_plan(&problem, NULL);
     assert_true((double)made.info.peak <= 1.01 * (double)made.info.lower_bound);
     rondo_plan_destroy(made.plan);
   }
 }
 
-static size_t make_random(rondo_plan_item *items, uint64_t *seed) {
-  const size_t count = 1 + test_random_below(seed, 80);
-  const uint32_t steps = 1 + test_random_below(seed, 60);
-  for (size_t i = 0; i < count; i++) {
-    const uint32_t lower = test_random_below(seed, steps);
-    const uint32_t upper = lower + 1 + test_random_below(seed, steps - lower);
-    items[i] =
-        (rondo_plan_item){test_random_below(seed, 300), (size_t)1 << test_random_below(seed, 6), lower, upper, 0};
-  }
-  return count;
-}
+static const unsigned all_kinds[] = {0,         ALIGNED,   MIXED_ALIGNMENTS,    ALIGNED | FEW_SIZES,
+                                     FEW_SIZES, OBSTACLES, OBSTACLES | ALIGNED, OBSTACLES | MIXED_ALIGNMENTS};
 
 static void test_random_problems_are_planned_right_and_alike(void **state) {
   (void)state;
   uint64_t seed = 1;
-  rondo_plan_item items[MAX_ITEMS];
-  for (int round = 0; round < 300; round++) {
-    const rondo_plan_problem problem = {.items = items, .count = make_random(items, &seed)};
-    planned made = make_plan(&problem);
-    planned again = make_plan(&problem);
-    assert_int_equal(made.info.lower_bound, bound_by_counting(&problem));
+  const rondo_plan_options fast = {.fast_only = true};
+  sample random;
+  for (size_t round = 0; round < 800; round++) {
+    const unsigned kinds = all_kinds[round % (sizeof all_kinds / sizeof all_kinds[0])];
+    make_sample(&random, &seed, kinds);
+    planned made = make_plan(&random.problem, &fast);
+    planned again = make_plan(&random.problem, &fast);
+    if (kinds == 0 || kinds == FEW_SIZES) assert_int_equal(made.info.lower_bound, most_live(&random.problem));
     assert_int_equal(made.info.peak, again.info.peak);
-    assert_memory_equal(made.offsets, again.offsets, problem.count * sizeof *made.offsets);
+    assert_memory_equal(made.offsets, again.offsets, random.problem.count * sizeof *made.offsets);
     rondo_plan_destroy(made.plan);
     rondo_plan_destroy(again.plan);
   }
 }
 
+/* The least peak that leaves room for the live bytes of every step beside the obstacles. */
+static size_t squeezed_bound(const rondo_plan_problem *problem) {
+  size_t bound = 0;
+  for (uint32_t step = 0; step < 70; step++) {
+    size_t need = 0;
+    for (size_t i = 0; i < problem->count; i++) {
+      if (problem->items[i].lower <= step && step < problem->items[i].upper) need += problem->items[i].bytes;
+    }
+    size_t peak = 0;
+    for (; need > 0; peak++) {
+      bool held = false;
+      for (size_t i = 0; i < problem->obstacle_count; i++) {
+        const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
+        held = held || (obstacle->lower <= step && step < obstacle->upper && obstacle->offset <= peak &&
+                        peak < obstacle->offset + obstacle->bytes);
+      }
+      if (!held) need--;
+    }
+    if (peak > bound) bound = peak;
+  }
+  return bound;
+}
+
+static void test_obstacles_raise_the_bound(void **state) {
+  (void)state;
+  uint64_t seed = 5;
+  sample random;
+  for (int round = 0; round < 60; round++) {
+    make_sample(&random, &seed, OBSTACLES);
+    planned made = make_plan(&random.problem, NULL);
+    assert_int_equal(made.info.lower_bound, squeezed_bound(&random.problem));
+    rondo_plan_destroy(made.plan);
+  }
+}
+
+/* Room below, between and above; a range that is held only for a while is used before and after. */
+static void test_items_go_around_obstacles(void **state) {
+  (void)state;
+  const rondo_plan_item items[] = {{.bytes = 100, .lower = 0, .upper = 10},
+                                   {.bytes = 50, .lower = 0, .upper = 10},
+                                   {.bytes = 20, .lower = 0, .upper = 3}};
+  const rondo_plan_obstacle obstacles[] = {{.offset = 50, .bytes = 10, .upper = RONDO_PLAN_FOREVER},
+                                           {.offset = 60, .bytes = 20, .lower = 3, .upper = 5}};
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = 3, .obstacles = obstacles,
+                                      .obstacle_count = 2};
+  planned made = make_plan(&problem, NULL);
+  assert_int_equal(made.offsets[1], 0);
+  assert_int_equal(made.offsets[2], 60);
+  assert_int_equal(made.offsets[0], 80);
+  assert_int_equal(made.info.peak, 180);
+  assert_true(made.info.optimal);
+  rondo_plan_destroy(made.plan);
+}
+
 static void test_profile_says_the_most_within_a_life(void **state) {
   (void)state;
   const rondo_allocator allocator = rondo_allocator_default();
-  const rondo_plan_item items[] = {{10, 0, 0, 10, 0}, {5, 0, 2, 5, 0}, {7, 0, 4, 5, 0}, {20, 0, 8, 9, 0}};
-  const rondo_plan_problem problem = {.items = items, .count = 4};
+  rondo_box boxes[] = {{10, 0, 10}, {5, 2, 5}, {7, 4, 5}, {20, 8, 9}};
+  const rondo_boxes all = {.boxes = boxes, .count = 4, .section_count = 10};
   rondo_profile profile;
-  assert_ok(rondo_profile_make(&allocator, &problem, &profile));
-  const size_t most[] = {30, 22, 22, 30};
-  for (size_t i = 0; i < 4; i++) assert_int_equal(rondo_profile_most(&profile, &items[i]), most[i]);
+  assert_ok(rondo_profile_make(&allocator, &all, &profile));
+  const uint64_t most[] = {30, 22, 22, 30};
+  for (size_t i = 0; i < 4; i++) {
+    assert_int_equal(rondo_profile_most(&profile, boxes[i].lower, boxes[i].upper), most[i]);
+  }
   assert_int_equal(rondo_profile_peak(&profile), 30);
+  assert_int_equal(rondo_profile_lives(&profile)[3], 15);
   rondo_profile_free(&allocator, &profile);
 }
 
@@ -223,25 +213,41 @@ static void test_checker_finds_what_is_wrong(void **state) {
 static void test_checker_agrees_with_the_definition(void **state) {
   (void)state;
   uint64_t seed = 7;
-  rondo_plan_item items[MAX_ITEMS];
+  sample random;
   size_t offsets[MAX_ITEMS];
-  for (int round = 0; round < 200; round++) {
-    const rondo_plan_problem problem = {.items = items, .count = make_random(items, &seed)};
-    planned made = make_plan(&problem);
-    memcpy(offsets, made.offsets, problem.count * sizeof *offsets);
-    const size_t moved = test_random_below(&seed, (uint32_t)problem.count);
-    const size_t alignment = items[moved].alignment;
+  size_t wrong = 0;
+  for (size_t round = 0; round < 1600; round++) {
+    make_sample(&random, &seed, all_kinds[round % (sizeof all_kinds / sizeof all_kinds[0])]);
+    const rondo_plan_problem *problem = &random.problem;
+    planned made = make_plan(problem, NULL);
+    memcpy(offsets, made.offsets, problem->count * sizeof *offsets);
+    const size_t moved = test_random_below(&seed, (uint32_t)problem->count);
+    const size_t alignment = random.items[moved].alignment == 0 ? 1 : random.items[moved].alignment;
     offsets[moved] = test_random_below(&seed, 1 + (uint32_t)made.info.peak) / alignment * alignment;
-    bool right = true;
-    for (size_t i = 0; i < problem.count; i++) {
-      const bool apart =
-          offsets[i] >= offsets[moved] + items[moved].bytes || offsets[moved] >= offsets[i] + items[i].bytes;
-      const bool counts = i != moved && items[i].bytes > 0 && items[moved].bytes > 0;
-      if (counts && lives_overlap(&items[i], &items[moved]) && !apart) right = false;
-    }
-    assert_int_equal(rondo_plan_check(NULL, &problem, offsets) == RONDO_OK, right);
+    const bool right = is_plan(problem, offsets);
+    wrong += !right;
+    assert_int_equal(rondo_plan_check(NULL, problem, offsets) == RONDO_OK, right);
     rondo_plan_destroy(made.plan);
   }
+  assert_in_range(wrong, 400, 1500);
+}
+
+static void test_checker_finds_who_is_in_an_obstacle(void **state) {
+  (void)state;
+  const rondo_plan_item items[] = {{.bytes = 10, .lower = 2, .upper = 6}};
+  const rondo_plan_obstacle obstacles[] = {{.offset = 5, .bytes = 100, .lower = 5, .upper = 9},
+                                           {.offset = 90, .bytes = 1, .lower = 0, .upper = 1},
+                                           {.offset = 7, .bytes = 3, .lower = 0, .upper = 9}};
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = 1, .obstacles = obstacles,
+                                      .obstacle_count = 3};
+  size_t offset = 20;
+  assert_fails(rondo_plan_check(NULL, &problem, &offset), RONDO_INVALID_DATA);
+  assert_message("item 0 (10 bytes at 20, steps 2 up to 6) of a plan overlaps obstacle 0 (100 bytes at 5, steps 5");
+  offset = 0;
+  assert_fails(rondo_plan_check(NULL, &problem, &offset), RONDO_INVALID_DATA);
+  assert_message("obstacle 2 (3 bytes at 7");
+  offset = 105;
+  assert_ok(rondo_plan_check(NULL, &problem, &offset));
 }
 
 static void test_failing_allocators_leak_nothing(void **state) {
@@ -275,9 +281,12 @@ int main(void) {
       cmocka_unit_test(test_sizes_that_do_not_add_up_are_refused),
       cmocka_unit_test(test_training_steps_are_planned_near_the_bound),
       cmocka_unit_test(test_random_problems_are_planned_right_and_alike),
+      cmocka_unit_test(test_obstacles_raise_the_bound),
+      cmocka_unit_test(test_items_go_around_obstacles),
       cmocka_unit_test(test_profile_says_the_most_within_a_life),
       cmocka_unit_test(test_checker_finds_what_is_wrong),
       cmocka_unit_test(test_checker_agrees_with_the_definition),
+      cmocka_unit_test(test_checker_finds_who_is_in_an_obstacle),
       cmocka_unit_test(test_failing_allocators_leak_nothing),
   };
   return cmocka_run_group_tests_name("plan", tests, NULL, NULL);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ * From a problem to its boxes: sections instead of steps, order, alignment, bounds.
+ */
+#include "plan/boxes.h"
+
+#include "base/error.h"
+#include "plan/profile.h"
+
+/* Rounding sizes up to the largest alignment is taken where it adds no more than one part in so many to the bound. */
+#define WORTH_ROUNDING 2000
+
+typedef struct maker {
+  const rondo_allocator *allocator;
+  const rondo_plan_problem *problem;
+  rondo_life *lives;         /* of items, then of obstacles */
+  rondo_sort_entry *entries; /* 4 a life */
+  size_t room;               /* lives */
+  size_t alignment;          /* the largest of an item with bytes */
+  bool alike;                /* all items with bytes have that alignment */
+} maker;
+
+/* Items -------------------------------------------------------------------------------------------------------------
+ */
+
+static size_t alignment_of(const rondo_plan_item *item) { return item->alignment == 0 ? 1 : item->alignment; }
+
+static uint32_t count_boxes(maker *m) {
+  uint32_t count = 0;
+  m->alignment = 1;
+  m->alike = true;
+  for (size_t i = 0; i < m->problem->count; i++) {
+    const rondo_plan_item *item = &m->problem->items[i];
+    if (item->bytes == 0) continue;
+    if (count > 0 && alignment_of(item) != m->alignment) m->alike = false;
+    if (alignment_of(item) > m->alignment) m->alignment = alignment_of(item);
+    count++;
+  }
+  return count;
+}
+
+/* The lives of items with bytes, in the order of the items, then those of all obstacles. */
+static size_t list_lives(maker *m) {
+  size_t count = 0;
+  for (size_t i = 0; i < m->problem->count; i++) {
+    const rondo_plan_item *item = &m->problem->items[i];
+    if (item->bytes > 0) m->lives[count++] = (rondo_life){item->lower, item->upper};
+  }
+  for (size_t i = 0; i < m->problem->obstacle_count; i++) {
+    m->lives[count++] = (rondo_life){m->problem->obstacles[i].lower, m->problem->obstacles[i].upper};
+  }
+  return count;
+}
+
+static void sort_boxes(maker *m, uint32_t count) {
+  uint32_t at = 0;
+  for (size_t i = 0; i < m->problem->count; i++) {
+    if (m->problem->items[i].bytes == 0) continue;
+    const uint64_t key = (uint64_t)m->lives[at].lower << 32 | (UINT32_MAX - m->lives[at].upper);
+    m->entries[at++] = (rondo_sort_entry){key, (uint32_t)i};
+  }
+  rondo_sort_entries(m->entries, m->entries + count, count);
+}
+
+static void fill_boxes(const maker *m, rondo_boxes *boxes) {
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    const rondo_sort_entry *entry = &m->entries[i];
+    const rondo_plan_item *item = &m->problem->items[entry->value];
+    boxes->items[i] = entry->value;
+    boxes->steps[i] = item->upper - item->lower;
+    boxes->boxes[i] =
+        (rondo_box){item->bytes, (uint32_t)(entry->key >> 32), UINT32_MAX - (uint32_t)(entry->key & UINT32_MAX)};
+  }
+}
+
+/* Alignment ---------------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status most_live(const rondo_allocator *allocator, const rondo_boxes *boxes, uint64_t *out) {
+  rondo_profile profile;
+  RONDO_TRY(rondo_profile_make(allocator, boxes, &profile));
+  *out = rondo_profile_peak(&profile);
+  rondo_profile_free(allocator, &profile);
+  return RONDO_OK;
+}
+
+/* False when the sizes no longer add up. */
+static bool round_sizes(rondo_boxes *boxes, size_t alignment, bool *out_changed) {
+  size_t sum = 0;
+  *out_changed = false;
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    size_t rounded = 0;
+    if (!rondo_checked_align(boxes->boxes[i].bytes, alignment, &rounded)) return false;
+    if (!rondo_checked_add(sum, rounded, &sum)) return false;
+    if (rounded != boxes->boxes[i].bytes) *out_changed = true;
+    boxes->boxes[i].bytes = rounded;
+  }
+  return true;
+}
+
+static void restore_sizes(const rondo_plan_problem *problem, rondo_boxes *boxes) {
+  for (uint32_t i = 0; i < boxes->count; i++) boxes->boxes[i].bytes = problem->items[boxes->items[i]].bytes;
+}
+
+static rondo_status keep_alignments(const maker *m, rondo_box_set *set) {
+  rondo_boxes *boxes = &set->all;
+  restore_sizes(m->problem, boxes);
+  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->alignments, (void **)&boxes->alignments));
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    const size_t alignment = alignment_of(&m->problem->items[boxes->items[i]]);
+    while ((size_t)1 << boxes->alignments[i] < alignment) boxes->alignments[i]++;
+  }
+  return RONDO_OK;
+}
+
+/* The next section from `from` on that was not met yet. Halves the path that it walks. */
+static uint32_t next_section(uint32_t *next, uint32_t from) {
+  while (next[from] != from) {
+    next[from] = next[next[from]];
+    from = next[from];
+  }
+  return from;
+}
+
+/* Where all alignments are alike, every offset is a multiple of it, and the rounded sizes are what the boxes take, but
+ * for the tail of the highest one. So a section needs what is live in it without the longest tail there; sections are
+ * met with the longest tails first. */
+static uint64_t bound_without_tails(const maker *m, const rondo_boxes *boxes, const rondo_profile *profile,
+                                    uint32_t *next) {
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    const uint64_t tail = boxes->boxes[i].bytes - m->problem->items[boxes->items[i]].bytes;
+    m->entries[i] = (rondo_sort_entry){UINT64_MAX - tail, i};
+  }
+  rondo_sort_entries(m->entries, m->entries + boxes->count, boxes->count);
+  for (uint32_t i = 0; i <= boxes->section_count; i++) next[i] = i;
+  uint64_t bound = 0;
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    const rondo_box *box = &boxes->boxes[m->entries[i].value];
+    const uint64_t tail = UINT64_MAX - m->entries[i].key;
+    for (uint32_t at = next_section(next, box->lower); at < box->upper; at = next_section(next, at)) {
+      const uint64_t needed = rondo_profile_lives(profile)[at] - tail;
+      if (needed > bound) bound = needed;
+      next[at] = at + 1;
+    }
+  }
+  return bound;
+}
+
+static rondo_status bound_rounded(const maker *m, rondo_box_set *set) {
+  rondo_profile profile;
+  uint32_t *next = NULL;
+  const size_t places = (size_t)set->all.section_count + 1;
+  RONDO_TRY(rondo_profile_make(m->allocator, &set->all, &profile));
+  const rondo_status status = rondo_allocate(m->allocator, places, sizeof *next, (void **)&next);
+  if (status == RONDO_OK) set->lower_bound = bound_without_tails(m, &set->all, &profile, next);
+  rondo_release(m->allocator, next, places, sizeof *next);
+  rondo_profile_free(m->allocator, &profile);
+  return status;
+}
+
+/* Folds alignment into the sizes, or keeps both. lower_bound is that of the items' own sizes. */
+static rondo_status align(const maker *m, rondo_box_set *set) {
+  uint64_t rounded = 0;
+  if (m->alignment == 1) return RONDO_OK;
+  if (set->all.obstacles != NULL || !round_sizes(&set->all, m->alignment, &set->rounded)) {
+    return keep_alignments(m, set);
+  }
+  if (!set->rounded) return RONDO_OK;
+  if (m->alike) return bound_rounded(m, set);
+  RONDO_TRY(most_live(m->allocator, &set->all, &rounded));
+  if (rounded - set->lower_bound <= set->lower_bound / WORTH_ROUNDING) return RONDO_OK;
+  return keep_alignments(m, set);
+}
+
+/* The whole ---------------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status bound(const maker *m, rondo_box_set *set) {
+  if (set->all.obstacles == NULL) return most_live(m->allocator, &set->all, &set->lower_bound);
+  rondo_profile profile;
+  RONDO_TRY(rondo_profile_make(m->allocator, &set->all, &profile));
+  const rondo_status status = rondo_obstacles_bound(m->allocator, &set->obstacles, rondo_profile_lives(&profile),
+                                                    set->all.section_count, &set->lower_bound);
+  rondo_profile_free(m->allocator, &profile);
+  return status;
+}
+
+static rondo_status make_set(maker *m, rondo_box_set *set) {
+  rondo_boxes *boxes = &set->all;
+  RONDO_TRY(rondo_allocate(m->allocator, m->room, sizeof *m->lives, (void **)&m->lives));
+  RONDO_TRY(rondo_allocate(m->allocator, m->room, 4 * sizeof *m->entries, (void **)&m->entries));
+  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->boxes, (void **)&boxes->boxes));
+  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->items, (void **)&boxes->items));
+  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->steps, (void **)&boxes->steps));
+  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->crowding, (void **)&boxes->crowding));
+  boxes->section_count = rondo_sections_number(m->lives, list_lives(m), m->entries);
+  sort_boxes(m, boxes->count);
+  fill_boxes(m, boxes);
+  RONDO_TRY(rondo_obstacles_make(m->allocator, m->problem, m->lives + boxes->count, m->entries, &set->obstacles));
+  if (set->obstacles.count > 0) boxes->obstacles = &set->obstacles;
+  RONDO_TRY(bound(m, set));
+  return align(m, set);
+}
+
+rondo_status rondo_box_set_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                rondo_box_set *out) {
+  maker m = {.allocator = allocator, .problem = problem};
+  *out = (rondo_box_set){.all = {.count = count_boxes(&m)}};
+  out->room = out->all.count;
+  m.room = out->room + problem->obstacle_count;
+  if (out->room == 0) return RONDO_OK;
+  const rondo_status status = make_set(&m, out);
+  rondo_release(allocator, m.lives, m.room, sizeof *m.lives);
+  rondo_release(allocator, m.entries, m.room, 4 * sizeof *m.entries);
+  return status;
+}
+
+void rondo_box_set_free(const rondo_allocator *allocator, rondo_box_set *set) {
+  rondo_boxes *boxes = &set->all;
+  rondo_release(allocator, boxes->boxes, set->room, sizeof *boxes->boxes);
+  rondo_release(allocator, boxes->items, set->room, sizeof *boxes->items);
+  rondo_release(allocator, boxes->steps, set->room, sizeof *boxes->steps);
+  rondo_release(allocator, boxes->crowding, set->room, sizeof *boxes->crowding);
+  rondo_release(allocator, boxes->alignments, set->room, sizeof *boxes->alignments);
+  rondo_obstacles_free(allocator, &set->obstacles);
+  *set = (rondo_box_set){0};
+}
