@@ -2,8 +2,9 @@
  * Merges what the programs of a run printed: table [--json OUT] FILE...
  *
  * Prints tables in Markdown on standard output: times of all engines by shape, cold and crowded replays, graph against
- * stream with the founding document's figures beside, training, host costs, and each bar with what was measured and
- * whether it was met. With --json, also writes one object that holds every program's own object and the bars.
+ * stream with the figures of "CUDA Graph in TensorFlow" beside, training, host costs, and each bar with what was
+ * measured and whether it was met. With --json, also writes one object that holds every program's own object and the
+ * bars.
  */
 #include <stdbool.h>
 
@@ -227,12 +228,15 @@ static bool is_met(const bar *self) {
 
 static void add_launch_bars(bars *list, const bench_rows *rows) {
   const bench_series small = rondo_series(rows, "rondo", "line32", "empty", COLUMN_LAUNCH);
+  const bench_series bare = rondo_series(rows, "bound-async", "dag10k", "empty", COLUMN_LAUNCH);
   const bench_series large = rondo_series(rows, "rondo", "dag10k", "empty", COLUMN_LAUNCH);
   const bench_series stream = rondo_series(rows, "rondo-stream", "line32", "empty", COLUMN_LAUNCH);
   const bench_series busy = rondo_series(rows, "rondo-stream", "line32", "microsecond", COLUMN_LAUNCH);
   add_bar(list, "launch call, 32 nodes", UNIT_NS, false, 150, small);
   add_bar(list, "launch call, 10,000 nodes", UNIT_NS, false, 150, large);
-  add_bar(list, "launch call, 10,000 nodes against 32", UNIT_RATIO, false, 1.5, series_ratio(large, small));
+  /* Not against 32 nodes: 10,000 leave no line of the launch in the first cache, whoever launches. */
+  add_bar(list, "launch call, 10,000 nodes, against a bare hand-over", UNIT_RATIO, false, 1.5,
+          series_ratio(large, bare));
   add_bar(list, "a kernel handed to a stream, empty bodies", UNIT_NS, false, 100, series_scaled(stream, 1.0 / 32));
   add_bar(list, "a kernel handed to a stream, bodies of 1 us", UNIT_NS, false, 100, series_scaled(busy, 1.0 / 32));
 }
@@ -304,7 +308,7 @@ static void add_training_bars(bars *list, const bench_rows *rows) {
     const bench_series mine = training(rows, hidden_sizes[i], "recorded");
     const bench_series other = training(rows, hidden_sizes[i], "unrecorded");
     snprintf(name, sizeof name, "training step, %d hidden units: recorded against un-recorded", hidden_sizes[i]);
-    add_bar(list, name, UNIT_RATIO, false, 1.01, series_ratio(mine, other));
+    add_bar(list, name, UNIT_RATIO, false, 1, series_ratio(mine, other));
   }
 }
 
