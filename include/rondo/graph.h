@@ -107,7 +107,7 @@ typedef struct rondo_node_params {
     rondo_copy copy;
     rondo_fill fill;
     rondo_graph *child; /* cloned when the node is made (B9); for the same device */
-    rondo_event *event; /* record and wait; the event must outlive the graph and its execs */
+    rondo_event *event; /* record and wait; the event must outlive the graph; execs keep it themselves */
     rondo_alloc_node alloc;
     void *free_address;
   } as;

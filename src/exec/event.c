@@ -135,6 +135,7 @@ rondo_status rondo_event_create(rondo_device *device, const rondo_event_options 
     RONDO_TRY(make_event(device, known.timing, &event));
   event->next = NULL;
   event->recorded = false;
+  atomic_store_explicit(&event->holds, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&device->events, 1, memory_order_relaxed);
   *out_event = event;
   return RONDO_OK;
@@ -146,19 +147,25 @@ void rondo_event_leave_capture(rondo_event *event) {
   event->frontier.count = 0;
 }
 
-void rondo_event_destroy(rondo_event *event) {
-  if (event == NULL) return;
-  rondo_device *device = event->device;
-  event_store *store = atomic_load_explicit(&device->exec.state, memory_order_acquire);
-  rondo_event_leave_capture(event);
-  rondo_order_forget(&event->order);
+void rondo_event_hold(rondo_event *event) { atomic_fetch_add_explicit(&event->holds, 1, memory_order_relaxed); }
+
+void rondo_event_let_go(rondo_event *event) {
+  if (atomic_fetch_sub_explicit(&event->holds, 1, memory_order_acq_rel) != 1) return;
+  event_store *store = atomic_load_explicit(&event->device->exec.state, memory_order_acquire);
   pthread_mutex_lock(&store->lock);
   if (is_complete(event))
     put_complete(store, event);
   else
     put_waiting(store, event);
   pthread_mutex_unlock(&store->lock);
-  atomic_fetch_sub_explicit(&device->events, 1, memory_order_relaxed);
+}
+
+void rondo_event_destroy(rondo_event *event) {
+  if (event == NULL) return;
+  atomic_fetch_sub_explicit(&event->device->events, 1, memory_order_relaxed);
+  rondo_event_leave_capture(event);
+  rondo_order_forget(&event->order);
+  rondo_event_let_go(event);
 }
 
 /* Recording and waiting ------------------------------------------------------------------------------------------- */

@@ -48,17 +48,42 @@ static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
   return RONDO_OK;
 }
 
+static bool names_event(const rondo_node_params *params) {
+  return params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
+}
+
+static void hold_events(const rondo_lowering *lowering) {
+  for (size_t i = 0; i < lowering->nodes.count; i++) {
+    const rondo_node_params *params = lowering->nodes.items[i].params;
+    if (names_event(params)) rondo_event_hold(params->as.event);
+  }
+}
+
+static void let_events_go(const rondo_lowering *lowering) {
+  for (size_t i = 0; i < lowering->nodes.count; i++) {
+    const rondo_node_params *params = lowering->nodes.items[i].params;
+    if (names_event(params)) rondo_event_let_go(params->as.event);
+  }
+}
+
 rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, rondo_exec_draft *out) {
   *out = (rondo_exec_draft){0};
   RONDO_TRY(check_graph(call, graph));
   RONDO_TRY(clone_for_exec(graph, &out->graph));
   const rondo_status status = rondo_lower(out->graph, &out->lowering);
-  if (status != RONDO_OK) rondo_exec_draft_free(out);
+  if (status == RONDO_OK) {
+    hold_events(&out->lowering);
+    return RONDO_OK;
+  }
+  rondo_lowering_free(&out->lowering);
+  rondo_graph_free(out->graph);
+  *out = (rondo_exec_draft){0};
   return status;
 }
 
 void rondo_exec_draft_free(rondo_exec_draft *draft) {
   rondo_exec_memory_destroy(draft->memory);
+  let_events_go(&draft->lowering);
   rondo_lowering_free(&draft->lowering);
   rondo_graph_free(draft->graph);
   *draft = (rondo_exec_draft){0};

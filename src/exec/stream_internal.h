@@ -37,6 +37,7 @@ struct rondo_stream {
 struct rondo_event {
   rondo_device *device;
   rondo_device_event *driver;
+  atomic_uint holds; /* the user's and one an exec's node that names it; with the last it goes to the free list */
   bool timing;
   bool recorded;           /* ever, on a queue or by a launch */
   rondo_event_order order; /* which frees the last record comes after */
@@ -44,6 +45,10 @@ struct rondo_event {
   rondo_frontier frontier;
   rondo_event *next; /* in the device's lists of destroyed events */
 };
+
+/* An exec's node names the event: destroyed by its user, it is not handed out again before the node lets it go. */
+void rondo_event_hold(rondo_event *event);
+void rondo_event_let_go(rondo_event *event);
 
 static inline rondo_capture *rondo_stream_capture(const rondo_stream *stream) {
   return atomic_load_explicit(&stream->capture, memory_order_relaxed);

@@ -58,16 +58,24 @@ static rondo_lowered_node lowered_of(const rondo_node_params *params, uint32_t n
   return (rondo_lowered_node){.params = params, .event = is_event ? params->as.event->driver : NULL, .number = number};
 }
 
+/* The node names another event from now on. */
+static void exchange_events(const rondo_node_params *params, rondo_event *before) {
+  rondo_event_hold(params->as.event);
+  rondo_event_let_go(before);
+}
+
 /* First the driver, then the clone; when that fails the driver is set back. */
 static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
   rondo_executable *executable = exec->executable;
   rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
   const rondo_lowered_node before = *lowered, after = lowered_of(params, origin->slot);
+  rondo_event *event_before = after.event != NULL ? before.params->as.event : NULL;
   RONDO_TRY(executable->ops->set_params(executable, place, &after));
   const rondo_status status = rondo_graph_replace(origin->graph, origin->slot, params);
   if (status == RONDO_OK) {
     lowered->event = after.event;
+    if (after.event != NULL) exchange_events(lowered->params, event_before);
     return RONDO_OK;
   }
   if (executable->ops->set_params(executable, place, &before) != RONDO_OK) exec->broken = true;

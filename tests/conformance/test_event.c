@@ -276,6 +276,37 @@ static void test_gx9_events_from_four_threads_at_once(void **state) {
   assert_true(after.events_created - before.events_created <= 4);
 }
 
+/* An event that an exec's nodes name is not handed out again while the exec lives, although its user destroyed it. */
+static void test_gx9_an_event_that_an_exec_names_is_kept(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = NULL;
+  rondo_exec *exec = NULL;
+  rondo_node record, wait;
+  rondo_event *named = test_event(t), *first = test_event(t), *second = test_event(t);
+  assert_ok(rondo_graph_create(t->device, NULL, &graph));
+  assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
+  assert_ok(rondo_graph_add_event_wait(graph, NULL, 0, first, &wait));
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  assert_ok(rondo_exec_set_params(
+      exec, wait, &(rondo_node_params){.kind = RONDO_NODE_EVENT_WAIT, .as.event = second})); /* lets the first go */
+  assert_ok(rondo_graph_destroy(graph));
+  rondo_event_destroy(named);
+  rondo_event_destroy(first);
+  rondo_event_destroy(second);
+  rondo_event *given[3] = {test_event(t), test_event(t), test_event(t)};
+  for (int i = 0; i < 3; i++) {
+    assert_ptr_not_equal(given[i], named);
+    assert_ptr_not_equal(given[i], second);
+  }
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec_destroy(exec);
+  rondo_event *last[2] = {test_event(t), test_event(t)};
+  assert_true((last[0] == named && last[1] == second) || (last[0] == second && last[1] == named));
+  for (int i = 0; i < 3; i++) rondo_event_destroy(given[i]);
+  for (int i = 0; i < 2; i++) rondo_event_destroy(last[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_an_event_never_recorded_is_complete),
@@ -290,6 +321,7 @@ int main(void) {
       test_case(test_gx9_an_event_under_way_goes_back_when_complete),
       test_case(test_gx9_the_free_list_keeps_kinds_apart),
       test_case(test_gx9_events_from_four_threads_at_once),
+      test_case(test_gx9_an_event_that_an_exec_names_is_kept),
   };
   return test_main(tests);
 }
