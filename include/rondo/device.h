@@ -75,7 +75,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_device_synchronize(rondo_device *dev
 typedef struct rondo_device_statistics {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t kernels;        /* kernels run, in streams and graphs */
+  uint64_t kernels;        /* kernels run, in streams and graphs; disabled ones do not count */
   uint64_t launches;       /* execs launched */
   uint64_t events_created; /* events made anew; the others came from the free list (GX-9) */
   uint64_t events_reused;

@@ -22,7 +22,7 @@ typedef struct rondo_trace_event {
   rondo_trace_kind kind;
   const char *area; /* "exec", "cpu", ... */
   const char *name;
-  uint64_t track;   /* thread or stream it belongs to */
+  uint64_t track;   /* a number of the thread that ran it */
   uint64_t time_ns; /* monotonic clock */
   double value;     /* counters only */
 } rondo_trace_event;

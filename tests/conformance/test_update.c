@@ -471,6 +471,12 @@ static void test_gx5_u2_disabled_nodes_do_nothing(void **state) {
 }
 
 /* A disabled node still stands between what is before and behind it. */
+static uint64_t kernels_run(test_fixture *t) {
+  rondo_device_statistics statistics = {0};
+  assert_ok(rondo_device_get_statistics(t->device, &statistics));
+  return statistics.kernels;
+}
+
 static void test_gx5_u2_disabled_nodes_carry_order(void **state) {
   test_fixture *t = *state;
   uint32_t *words = test_words(t, 2);
@@ -480,9 +486,15 @@ static void test_gx5_u2_disabled_nodes_carry_order(void **state) {
   test_add_affine(t, graph, &middle, 1, words, 10, 2);
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_set_enabled(exec, middle, false));
+  const uint64_t before = kernels_run(t);
   for (int i = 0; i < 500; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   const uint32_t expected[2] = {42, 0};
   assert_words(t, words, expected, 2);
+  assert_int_equal(kernels_run(t) - before, 500 * 2);
+  assert_ok(rondo_exec_set_enabled(exec, middle, true));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(kernels_run(t) - before, 500 * 2 + 3);
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   test_words_free(t, words);

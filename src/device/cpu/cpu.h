@@ -388,6 +388,7 @@ typedef struct cpu_bindings {
 typedef struct cpu_patch {
   struct cpu_patch *next;
   uint32_t position;
+  int more_kernels; /* that run: 1 when it was disabled, -1 when it is now */
   cpu_node node;
   const char *name;
   char *old_name;

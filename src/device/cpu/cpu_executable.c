@@ -126,6 +126,7 @@ void cpu_executable_apply(cpu_executable *executable, cpu_patch_list *patches) {
   for (const cpu_patch *patch = patches->first; patch != NULL; patch = patch->next) {
     executable->nodes[patch->position] = patch->node;
     executable->names[patch->position] = patch->name;
+    executable->kernel_count += (size_t)patch->more_kernels;
     if (patch->node.blocks.last > 1) executable->parallel = true;
   }
   executable->trial = 0; /* another plan may be better now */
@@ -217,7 +218,8 @@ static rondo_status executable_set_enabled(rondo_executable *base, size_t index,
   cpu_node_detail *detail = &executable->details[index];
   if (detail->enabled == enabled) return RONDO_OK;
   detail->enabled = enabled;
-  const cpu_patch patch = {.position = executable->position[index], .node = running_form(detail), .name = detail->name};
+  cpu_patch patch = {.position = executable->position[index], .node = running_form(detail), .name = detail->name};
+  if (detail->kind == RONDO_NODE_KERNEL) patch.more_kernels = enabled ? 1 : -1;
   const rondo_status status = add_patch(executable, &patch);
   if (status != RONDO_OK) {
     detail->enabled = !enabled;

@@ -70,6 +70,13 @@ static void run_work(cpu_queue *queue, cpu_participant *self, const cpu_item *it
   if (__builtin_expect(traced, 0)) rondo_trace_here(RONDO_TRACE_END, "stream", name_of_work(item));
 }
 
+static bool run_graph(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
+  cpu_executable *executable = item->as.graph.executable;
+  if (item->as.graph.patches != NULL) cpu_executable_apply(executable, item->as.graph.patches);
+  count_kernels(self, executable->kernel_count);
+  return cpu_executable_run(executable, queue, self, item);
+}
+
 /* False when the queue was put aside. */
 static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   switch ((cpu_operation)item->operation) {
@@ -89,8 +96,7 @@ static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
       cpu_event_release(item->as.stamp.event);
       return true;
     case CPU_GRAPH:
-      count_kernels(self, item->as.graph.executable->kernel_count);
-      return cpu_executable_run(item->as.graph.executable, queue, self, item);
+      return run_graph(queue, self, item);
     case CPU_SKIP:
       return true;
   }

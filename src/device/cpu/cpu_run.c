@@ -340,7 +340,6 @@ static void run_plan(cpu_executable *executable, cpu_queue *queue, cpu_participa
 }
 
 bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item) {
-  if (item->as.graph.patches != NULL) cpu_executable_apply(executable, item->as.graph.patches);
   executable->queue = queue;
   executable->runs_begun++;
   executable->bindings = item->as.graph.bindings;
