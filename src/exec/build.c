@@ -122,6 +122,9 @@ static const char *alloc_name(const rondo_node_params *params) {
 static rondo_status build_alloc(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                 rondo_node_params *params, rondo_node *out_node) {
   RONDO_TRY(require_memory(call, graph));
+  if (params->as.alloc.bytes > PTRDIFF_MAX) /* M5: no fault of the node's, there is not so much */
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
+                      "%s: an allocation of %zu bytes does not fit the address space", call, params->as.alloc.bytes);
   RONDO_TRY(rondo_node_params_check(call, graph->device, params));
   rondo_node_params placed = *params;
   placed.as.alloc.name = alloc_name(params);

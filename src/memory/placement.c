@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "memory/address_space.h"
 #include "memory/heap.h"
+#include "memory/misuse.h"
 
 #define SMALLEST_SPACE (UINT64_C(1) << 30)
 #define SPACE_ALIGNMENT ((size_t)2 << 20)
@@ -288,11 +289,13 @@ static rondo_status check_foreign_free(const rondo_address_space *space, const r
                                        const void *address) {
   const rondo_graph_allocation *record = rondo_graph_allocation_at(space->memory, address);
   char label[RONDO_ALLOCATION_LABEL];
+  char whereabouts[RONDO_WHEREABOUTS];
   if (record == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                      "a free node of %p, which is not the address of an alloc node on device %s: free other memory "
+                      "a free node of %p, which is not the address of an alloc node on device %s%s: free other memory "
                       "outside of graphs",
-                      address, space->memory->device->name);
+                      address, space->memory->device->name,
+                      rondo_memory_whereabouts(whereabouts, space->memory, address));
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];
     if (node->live && node->params.kind == RONDO_NODE_FREE && node->params.as.free_address == address)

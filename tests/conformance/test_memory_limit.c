@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ * Running out of memory: a CPU device takes no more than its limit or the machine's memory, the call that would says
+ * how much was asked for, how much is held and by whom, everything else goes on, and what was freed can be had again.
+ */
+#include "support/rondo_test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MIB = 1 << 20, LIMIT = 16 * MIB };
+
+/* A fixture with a device of its own, which has the limit. */
+static int set_up(void **state) {
+  if (test_setup(state) != 0) return -1;
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) return 0;
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table,
+                                        .memory_limit_bytes = LIMIT};
+  if (rondo_stream_destroy(t->stream) != RONDO_OK || rondo_device_close(t->device) != RONDO_OK) return -1;
+  if (rondo_device_open(test_device_name(), &options, &t->device) != RONDO_OK) return -1;
+  return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
+}
+
+#define limit_case(function) cmocka_unit_test_setup_teardown(function, set_up, test_teardown)
+
+static void *take(test_fixture *t, rondo_pool *pool, size_t bytes, const char *name) {
+  void *address = NULL;
+  assert_ok(rondo_malloc_async(t->stream, bytes, &(rondo_malloc_options){.name = name, .pool = pool}, &address));
+  return address;
+}
+
+static void *take_at_once(test_fixture *t, size_t bytes, const char *name) {
+  void *address = NULL;
+  assert_ok(rondo_malloc(t->device, bytes, name, &address));
+  return address;
+}
+
+static void refuse_at_once(test_fixture *t, size_t bytes) {
+  void *address = t;
+  assert_fails(rondo_malloc(t->device, bytes, "too much", &address), RONDO_OUT_OF_MEMORY);
+  assert_null(address);
+}
+
+/* alloc -> fill -> free, or without the free. */
+static rondo_exec *make_exec(test_fixture *t, size_t bytes, const char *name, bool keeps, void **out_address) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, bytes, name, out_address, &node));
+  const rondo_fill fill = {.dst = *out_address, .value = 5, .element_bytes = 4, .width = bytes / 4};
+  assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &node));
+  if (!keeps) assert_ok(rondo_graph_add_free(graph, &node, 1, *out_address, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  return exec;
+}
+
+static void test_the_failure_says_who_holds_the_memory(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) skip();
+  rondo_device_info info = {.struct_size = sizeof info};
+  rondo_pool *pool = NULL;
+  void *kept = NULL;
+  char held[64];
+  assert_ok(rondo_device_get_info(t->device, &info));
+  assert_int_equal(info.memory_bytes, LIMIT);
+  assert_ok(rondo_pool_create(t->device, &(rondo_pool_options){.name = "activations"}, &pool));
+  void *weights = take_at_once(t, 4 * MIB, "weights"), *hidden = take(t, pool, 6 * MIB, "hidden");
+  void *logits = take(t, NULL, MIB, "logits");
+  rondo_exec *exec = make_exec(t, 3 * MIB, "cache", true, &kept);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  refuse_at_once(t, 2 * MIB);
+  static const char *const parts[] = {
+      "rondo_malloc",      "2097152 bytes",    "16777216 bytes",           "4.0 MiB by",
+      "'activations'",     "6.0 MiB",          "'default' (1.0 MiB used)", "by graphs",
+      "1 unfreed",         "'hidden' 6.0 MiB", "'weights' 4.0 MiB",        "'cache' 3.0 MiB",
+      "memory_limit_bytes"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_message(parts[i]);
+  snprintf(held, sizeof held, "holds %d of", (4 + 6 + 2 + 3) * MIB);
+  assert_message(held);
+  void *address = t;
+  assert_fails(rondo_malloc_async(t->stream, 2 * MIB + 1, &(rondo_malloc_options){.pool = pool}, &address),
+               RONDO_OUT_OF_MEMORY);
+  assert_null(address);
+  assert_message("rondo_malloc_async");
+  assert_ok(rondo_free_async(t->stream, hidden));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  void *more = take_at_once(t, 6 * MIB, "more"); /* what was freed can be had, in another way too */
+  assert_int_equal(test_word(t, kept), 5);
+  assert_ok(rondo_free(t->device, more));
+  assert_ok(rondo_free(t->device, weights));
+  assert_ok(rondo_free(t->device, logits));
+  assert_ok(rondo_free(t->device, kept));
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_pool_destroy(pool));
+}
+
+/* What pools only keep for later goes back before a call fails. */
+static void test_idle_memory_is_given_back_first(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) skip();
+  const rondo_pool_options options = {.name = "keeps all", .release_threshold = UINT64_MAX};
+  rondo_pool *pool = NULL;
+  rondo_pool_statistics now = {.struct_size = sizeof now};
+  assert_ok(rondo_pool_create(t->device, &options, &pool));
+  assert_ok(rondo_free_async(t->stream, take(t, pool, 12 * MIB, "first")));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_pool_get_statistics(pool, &now));
+  assert_int_equal(now.reserved, 12 * MIB);
+  void *address = take_at_once(t, 12 * MIB, "second");
+  assert_ok(rondo_pool_get_statistics(pool, &now));
+  assert_int_equal(now.reserved, 0);
+  assert_ok(rondo_free(t->device, address));
+  assert_ok(rondo_free_async(t->stream, take(t, pool, 12 * MIB, "third")));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec *exec = make_exec(t, 10 * MIB, "scratch", false, &address); /* for graphs too */
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_pool_destroy(pool));
+}
+
+static void test_launches_and_uploads_that_find_no_memory(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) skip();
+  void *scratch = NULL, *small = NULL;
+  rondo_exec *exec = make_exec(t, 12 * MIB, "scratch", false, &scratch);
+  rondo_exec *modest = make_exec(t, 2 * MIB, "modest", false, &small);
+  void *weights = take_at_once(t, 8 * MIB, "weights");
+  for (int i = 0; i < 3; i++) {
+    assert_fails(rondo_exec_launch(exec, t->stream), RONDO_OUT_OF_MEMORY);
+    assert_message("memory for graphs");
+    assert_message("'weights' 8.0 MiB");
+    assert_fails(rondo_exec_upload(exec, t->stream), RONDO_OUT_OF_MEMORY);
+    assert_ok(rondo_exec_launch(modest, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+  }
+  assert_ok(rondo_free(t->device, weights));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_exec_launch(modest, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  refuse_at_once(t, 8 * MIB);
+  assert_ok(rondo_graph_memory_trim(t->device));
+  assert_ok(rondo_free(t->device, take_at_once(t, 16 * MIB, "all")));
+  rondo_exec_destroy(exec);
+  rondo_exec_destroy(modest);
+}
+
+/* Memory of the host is the program's, and each device has a limit of its own. */
+static void test_what_the_limit_is_not_about(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) skip();
+  rondo_device *other = NULL;
+  void *host = NULL, *address = NULL, *all = take_at_once(t, 16 * MIB, "all");
+  assert_ok(rondo_host_malloc(t->device, 2 * LIMIT, &host));
+  assert_ok(rondo_device_open(test_device_name(), NULL, &other));
+  assert_ok(rondo_malloc(other, 2 * LIMIT, NULL, &address));
+  refuse_at_once(t, 1);
+  assert_ok(rondo_free(other, address));
+  assert_ok(rondo_device_close(other));
+  assert_ok(rondo_host_free(t->device, host));
+  assert_ok(rondo_free(t->device, all));
+}
+
+/* Without a limit it is the machine's memory, though pages are made when they are touched. */
+static void test_more_than_the_machine_has(void **state) {
+  test_fixture *t = *state;
+  rondo_device_info info = {.struct_size = sizeof info};
+  void *half = NULL, *address = NULL;
+  assert_ok(rondo_device_get_info(t->device, &info));
+  assert_fails(rondo_malloc(t->device, info.memory_bytes + 1, "vast", &address), RONDO_OUT_OF_MEMORY);
+  assert_message("rondo_malloc");
+  assert_fails(rondo_malloc_async(t->stream, info.memory_bytes + 1, NULL, &address), RONDO_OUT_OF_MEMORY);
+  assert_ok(rondo_malloc(t->device, info.memory_bytes / 2, "half", &half));
+  assert_fails(rondo_malloc(t->device, info.memory_bytes / 2 + info.page_bytes, NULL, &address), RONDO_OUT_OF_MEMORY);
+  assert_message("'half'");
+  assert_ok(rondo_free(t->device, half));
+  if (!test_device_is("cpu")) return;
+  rondo_device *device = NULL; /* and no limit goes beyond it */
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .memory_limit_bytes = UINT64_MAX};
+  const uint64_t there = info.memory_bytes;
+  assert_ok(rondo_device_open(test_device_name(), &options, &device));
+  assert_ok(rondo_device_get_info(device, &info));
+  assert_int_equal(info.memory_bytes, there);
+  assert_ok(rondo_device_close(device));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      limit_case(test_the_failure_says_who_holds_the_memory),
+      limit_case(test_idle_memory_is_given_back_first),
+      limit_case(test_launches_and_uploads_that_find_no_memory),
+      limit_case(test_what_the_limit_is_not_about),
+      test_case(test_more_than_the_machine_has),
+  };
+  return test_main(tests);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ * GM-18 (M5 to M8): every misuse of memory has its own error, which names the allocation, and leaves everything as it
+ * was; what only looks like a misuse passes.
+ */
+#define _GNU_SOURCE
+#include "support/rondo_test.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { BYTES = 4096, LARGE = 8 << 20 };
+
+static void *take(test_fixture *t, size_t bytes, const char *name) {
+  void *address = NULL;
+  assert_ok(rondo_malloc(t->device, bytes, name, &address));
+  return address;
+}
+
+static void *take_async(test_fixture *t, size_t bytes, const char *name) {
+  void *address = NULL;
+  assert_ok(rondo_malloc_async(t->stream, bytes, &(rondo_malloc_options){.name = name}, &address));
+  return address;
+}
+
+#define assert_misuse(call, reason, words)              \
+  do {                                                  \
+    assert_error(call, RONDO_INVALID_LIFETIME, reason); \
+    assert_message(words);                              \
+  } while (false)
+
+/* All three ways to free it fail alike. */
+static void check_frees(test_fixture *t, void *address, rondo_reason reason, const char *words) {
+  assert_misuse(rondo_free(t->device, address), reason, words);
+  assert_message("rondo_free: ");
+  assert_misuse(rondo_free_async(t->stream, address), reason, words);
+  assert_message("rondo_free_async: ");
+}
+
+static void test_gm18_double_frees(void **state) {
+  test_fixture *t = *state;
+  static const size_t sizes[] = {100, LARGE};
+  for (size_t i = 0; i < 2; i++)
+    for (int way = 0; way < 4; way++) {
+      void *address = way % 2 == 0 ? take(t, sizes[i], "twice") : take_async(t, sizes[i], "twice");
+      if (way / 2 == 0) assert_ok(rondo_free(t->device, address));
+      if (way / 2 == 1) assert_ok(rondo_free_async(t->stream, address));
+      check_frees(t, address, RONDO_REASON_DOUBLE_FREE, i == 0 ? "'twice' (100 B)" : "'twice' (8.0 MiB)");
+      assert_ok(rondo_stream_synchronize(t->stream));
+      check_frees(t, address, RONDO_REASON_DOUBLE_FREE, "'twice'");
+    }
+  void *host = NULL;
+  assert_ok(rondo_host_malloc(t->device, 300, &host));
+  assert_ok(rondo_host_free(t->device, host));
+  assert_misuse(rondo_host_free(t->device, host), RONDO_REASON_DOUBLE_FREE, "300 bytes");
+}
+
+static void test_gm18_addresses_inside(void **state) {
+  test_fixture *t = *state;
+  char *plain = take(t, BYTES, "plain"), *ordered = take_async(t, BYTES, "ordered"), *host = NULL;
+  assert_ok(rondo_host_malloc(t->device, BYTES, (void **)&host));
+  check_frees(t, plain + 1, RONDO_REASON_INTERIOR_ADDRESS, "1 bytes into allocation 'plain' (4.0 KiB)");
+  check_frees(t, plain + BYTES - 1, RONDO_REASON_INTERIOR_ADDRESS, "4095 bytes into allocation 'plain'");
+  check_frees(t, ordered + 256, RONDO_REASON_INTERIOR_ADDRESS, "256 bytes into allocation 'ordered'");
+  assert_misuse(rondo_host_free(t->device, host + 8), RONDO_REASON_INTERIOR_ADDRESS, "8 bytes into 4096 bytes");
+  assert_ok(rondo_free(t->device, plain));
+  assert_ok(rondo_free_async(t->stream, ordered));
+  assert_ok(rondo_host_free(t->device, host));
+}
+
+static void test_gm18_the_wrong_call(void **state) {
+  test_fixture *t = *state;
+  char *plain = take(t, BYTES, "plain"), *host = NULL;
+  assert_ok(rondo_host_malloc(t->device, BYTES, (void **)&host));
+  check_frees(t, host, RONDO_REASON_WRONG_MEMORY, "rondo_host_free");
+  check_frees(t, host + 16, RONDO_REASON_WRONG_MEMORY, "16 bytes into 4096 bytes of host memory");
+  assert_misuse(rondo_host_free(t->device, plain), RONDO_REASON_WRONG_MEMORY, "'plain'");
+  assert_misuse(rondo_host_free(t->device, plain + 16), RONDO_REASON_WRONG_MEMORY, "16 bytes into allocation 'plain'");
+  assert_ok(rondo_free(t->device, plain));
+  assert_ok(rondo_host_free(t->device, host));
+}
+
+static void test_gm18_foreign_addresses(void **state) {
+  test_fixture *t = *state;
+  rondo_device *other = NULL;
+  void *theirs = NULL, *heap = malloc(64);
+  int local = 0;
+  assert_ok(rondo_device_open(test_device_name(), NULL, &other));
+  assert_ok(rondo_malloc(other, 64, "theirs", &theirs));
+  void *const foreign[] = {&local, heap, theirs, (void *)1, (void *)UINTPTR_MAX};
+  for (size_t i = 0; i < 5; i++) {
+    check_frees(t, foreign[i], RONDO_REASON_FOREIGN_ADDRESS, "is not the address of an allocation of device");
+    assert_misuse(rondo_host_free(t->device, foreign[i]), RONDO_REASON_FOREIGN_ADDRESS, "is not host memory");
+  }
+  assert_ok(rondo_free(other, theirs));
+  assert_ok(rondo_device_close(other));
+  free(heap);
+}
+
+/* alloc -> fill -> free, or without the free. */
+static rondo_graph *make_graph(test_fixture *t, const char *name, bool frees, void **out_address) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, BYTES, name, out_address, &node));
+  const rondo_fill fill = {.dst = *out_address, .element_bytes = 4, .width = BYTES / 4};
+  assert_ok(rondo_graph_add_fill(graph, &node, 1, &fill, &node));
+  if (frees) assert_ok(rondo_graph_add_free(graph, &node, 1, *out_address, &node));
+  return graph;
+}
+
+static void test_gm18_m6_graph_memory(void **state) {
+  test_fixture *t = *state;
+  void *kept = NULL, *scratch = NULL;
+  rondo_node node;
+  rondo_graph *keeps = make_graph(t, "kept", false, &kept), *frees = make_graph(t, "scratch", true, &scratch);
+  rondo_exec *exec = test_instantiate(keeps);
+  check_frees(t, kept, RONDO_REASON_NOT_ALLOCATED, "'kept'");
+  check_frees(t, scratch, RONDO_REASON_NOT_ALLOCATED, "'scratch'");
+  test_run_once(t, frees);
+  check_frees(t, scratch, RONDO_REASON_NOT_ALLOCATED, "'scratch'");
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_error(rondo_exec_launch(exec, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
+  assert_message("'kept'");
+  check_frees(t, (char *)kept + 64, RONDO_REASON_INTERIOR_ADDRESS, "64 bytes into allocation 'kept'");
+  assert_ok(rondo_free_async(t->stream, kept));
+  check_frees(t, kept, RONDO_REASON_DOUBLE_FREE, "'kept'");
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_free(t->device, kept));
+  assert_error(rondo_graph_add_free(frees, NULL, 0, scratch, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE);
+  assert_message("'scratch'");
+  rondo_exec_destroy(exec);
+  test_graph_destroy(keeps);
+  test_graph_destroy(frees);
+}
+
+/* C15, M6: free nodes name memory of alloc nodes; the error says what else it is. */
+static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  char *plain = take(t, BYTES, "plain"), *gone = take(t, BYTES, "gone"), *host = NULL;
+  rondo_node node;
+  int local = 0;
+  assert_ok(rondo_host_malloc(t->device, BYTES, (void **)&host));
+  assert_ok(rondo_free(t->device, gone));
+  const struct {
+    void *address;
+    const char *words;
+  } cases[] = {{plain, "0 bytes into allocation 'plain'"},
+               {plain + 8, "8 bytes into allocation 'plain'"},
+               {host, "0 bytes into 4096 bytes of rondo_host_malloc"},
+               {gone, "allocation 'gone' (4.0 KiB), freed before"},
+               {&local, "is not the address of an alloc node"}};
+  for (size_t i = 0; i < 5; i++) {
+    assert_error(rondo_graph_add_free(graph, NULL, 0, cases[i].address, &node), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_FOREIGN_ADDRESS);
+    assert_message(cases[i].words);
+  }
+  assert_ok(rondo_free(t->device, plain));
+  assert_ok(rondo_host_free(t->device, host));
+  test_graph_destroy(graph);
+}
+
+/* A copy out of, a copy into and a fill of the bytes all fail alike. */
+static void check_uses(test_fixture *t, void *address, rondo_reason reason, const char *words) {
+  char outside[64] = {0};
+  assert_misuse(rondo_copy_async(t->stream, outside, address, 64), reason, words);
+  assert_message("source of 64 bytes");
+  assert_misuse(rondo_copy_async(t->stream, address, outside, 64), reason, words);
+  assert_message("destination of 64 bytes");
+  const rondo_fill fill = {.dst = address, .element_bytes = 1, .width = 64};
+  assert_misuse(rondo_fill_async(t->stream, &fill), reason, words);
+  assert_message("rondo_fill_async");
+}
+
+static void test_gm18_use_after_free(void **state) {
+  test_fixture *t = *state;
+  rondo_pool *pool = NULL;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  char outside[64];
+  assert_ok(rondo_device_get_default_pool(t->device, &pool));
+  assert_ok(rondo_pool_set_attribute(pool, RONDO_POOL_RELEASE_THRESHOLD, UINT64_MAX));
+  for (int way = 0; way < 2; way++) {
+    char *address = way == 0 ? take(t, BYTES, "gone") : take_async(t, BYTES, "gone");
+    assert_ok(rondo_copy_async(t->stream, outside, address, 64));
+    if (way == 0) assert_ok(rondo_stream_synchronize(t->stream));
+    assert_ok(way == 0 ? rondo_free(t->device, address) : rondo_free_async(t->stream, address));
+    check_uses(t, address, RONDO_REASON_USE_AFTER_FREE, "0 bytes into allocation 'gone' (4.0 KiB), which was freed");
+    check_uses(t, address + 512, RONDO_REASON_USE_AFTER_FREE, "512 bytes into allocation 'gone'");
+    const rondo_fill fill = {.dst = address, .element_bytes = 1, .width = 64};
+    assert_misuse(rondo_graph_add_fill(graph, NULL, 0, &fill, &node), RONDO_REASON_USE_AFTER_FREE, "'gone'");
+    assert_ok(rondo_stream_synchronize(t->stream));
+    check_uses(t, address, RONDO_REASON_USE_AFTER_FREE, "'gone'");
+  }
+  test_graph_destroy(graph);
+}
+
+/* Graph memory, used from outside: only what a launch has left allocated, in the order of the calls. */
+static void test_gm18_m4_use_of_graph_memory(void **state) {
+  test_fixture *t = *state;
+  void *kept = NULL, *scratch = NULL;
+  char outside[64];
+  rondo_graph *keeps = make_graph(t, "kept", false, &kept), *frees = make_graph(t, "scratch", true, &scratch);
+  rondo_exec *exec = test_instantiate(keeps);
+  check_uses(t, kept, RONDO_REASON_NOT_ALLOCATED, "'kept'");
+  test_run_once(t, frees);
+  check_uses(t, scratch, RONDO_REASON_NOT_ALLOCATED, "'scratch'");
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_copy_async(t->stream, outside, kept, 64));
+  assert_error(rondo_copy_async(t->stream, outside, (char *)kept + BYTES - 63, 64), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_free_async(t->stream, kept));
+  check_uses(t, kept, RONDO_REASON_USE_AFTER_FREE, "'kept'");
+  rondo_exec_destroy(exec);
+  test_graph_destroy(keeps);
+  test_graph_destroy(frees);
+}
+
+/* Addresses that were given back to the system may be anybody's. */
+static void test_gm18_addresses_come_back_as_other_memory(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) skip();
+  uint32_t *words = test_words(t, 16);
+  void *address = take(t, LARGE, "large");
+  assert_ok(rondo_free(t->device, address));
+  char *own = mmap(address, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  assert_ptr_equal(own, address);
+  own[0] = 17;
+  assert_ok(rondo_copy_async(t->stream, words, own, 64));
+  assert_int_equal(test_word(t, words), 17);
+  assert_int_equal(munmap(own, LARGE), 0);
+  test_words_free(t, words);
+}
+
+/* M5: sizes that make no sense. */
+static void test_gm18_m5_sizes_of_alloc_nodes(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  void *address = t;
+  assert_error(rondo_graph_add_alloc(graph, NULL, 0, 0, "none", &address, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_SIZE);
+  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2, (size_t)1 << 50};
+  for (size_t i = 0; i < 3; i++) {
+    assert_fails(rondo_graph_add_alloc(graph, NULL, 0, sizes[i], "vast", &address, &node), RONDO_OUT_OF_MEMORY);
+    assert_true(address == NULL && node.id == 0);
+  }
+  test_graph_destroy(graph);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_gm18_double_frees),
+      test_case(test_gm18_addresses_inside),
+      test_case(test_gm18_the_wrong_call),
+      test_case(test_gm18_foreign_addresses),
+      test_case(test_gm18_m6_graph_memory),
+      test_case(test_gm18_m6_free_nodes_of_other_memory),
+      test_case(test_gm18_use_after_free),
+      test_case(test_gm18_m4_use_of_graph_memory),
+      test_case(test_gm18_addresses_come_back_as_other_memory),
+      test_case(test_gm18_m5_sizes_of_alloc_nodes),
+  };
+  return test_main(tests);
+}
