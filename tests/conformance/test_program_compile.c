@@ -264,6 +264,46 @@ static void test_fw1_the_arena_is_shared_by_values_that_do_not_meet(void **state
   rondo_program_destroy(program);
 }
 
+/* Nothing allocates while capturing, nor in the runs of what was captured: the graph has no memory nodes, a recorded
+ * compilation holds what an un-recorded one holds, and running takes nothing more. */
+static void test_fw2_nothing_allocates_while_capturing(void **state) {
+  test_fixture *t = *state;
+  enum { MOST_NODES = 16 };
+  rondo_program *program = make_layer();
+  rondo_compiled *both[2] = {NULL, NULL};
+  rondo_memory_statistics memory[3] = {{0}};
+  for (int i = 0; i < 2; i++) {
+    const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = i == 0};
+    assert_ok(rondo_memory_get_statistics(t->device, &memory[i]));
+    assert_ok(rondo_compile(program, t->device, &options, &both[i]));
+  }
+  assert_ok(rondo_memory_get_statistics(t->device, &memory[2]));
+  assert_int_equal(memory[2].live_allocations - memory[1].live_allocations,
+                   memory[1].live_allocations - memory[0].live_allocations);
+  assert_int_equal(memory[2].graph_reserved, 0);
+  assert_int_equal(memory[2].pool_used, memory[0].pool_used);
+  rondo_node nodes[MOST_NODES];
+  size_t count = MOST_NODES;
+  assert_ok(rondo_graph_nodes(rondo_compiled_graph(both[1]), nodes, &count));
+  for (size_t i = 0; i < count; i++) {
+    rondo_node_params params;
+    assert_ok(rondo_graph_get_params(rondo_compiled_graph(both[1]), nodes[i], &params));
+    assert_int_equal(params.kind, RONDO_NODE_KERNEL);
+  }
+  rondo_device_statistics before = {0}, after = {0};
+  write_layer(both[1]);
+  assert_ok(rondo_compiled_run(both[1]));
+  assert_ok(rondo_compiled_synchronize(both[1]));
+  assert_ok(rondo_device_get_statistics(t->device, &before));
+  for (int i = 0; i < 100; i++) assert_ok(rondo_compiled_run(both[1]));
+  assert_ok(rondo_compiled_synchronize(both[1]));
+  assert_ok(rondo_device_get_statistics(t->device, &after));
+  assert_int_equal(after.host_allocations, before.host_allocations);
+  assert_int_equal(after.maps, before.maps);
+  for (int i = 0; i < 2; i++) assert_ok(rondo_compiled_destroy(both[i]));
+  rondo_program_destroy(program);
+}
+
 /* Much more than the staging memory holds, in one write; and an input that is an output. */
 static void test_fw1_large_writes(void **state) {
   test_fixture *t = *state;
@@ -440,6 +480,7 @@ int main(void) {
       test_case(test_fw4_updates_come_last),
       test_case(test_fw1_dead_operators_are_dropped),
       test_case(test_fw1_the_arena_is_shared_by_values_that_do_not_meet),
+      test_case(test_fw2_nothing_allocates_while_capturing),
       test_case(test_fw1_large_writes),
       test_case(test_fw1_compiling_beside_a_capture),
       test_case(test_fw1_wrong_reads_and_writes_are_refused),
