@@ -59,8 +59,8 @@ static const option_table table = {
     .operand = "TEXT",
     .operand_help = "any file; '-' is standard input",
     .description =
-        "Trains a language model on the bytes of a text, twice from the same seed: kernel by kernel, and with\n"
-        "the whole step (forward, loss, backward, optimizer) recorded as one graph. Says whether both gave\n"
+        "Trains a language model on the bytes of a text, twice from the same seed: first kernel by kernel, then\n"
+        "with the whole step (forward, loss, backward, optimizer) recorded as one graph. Says whether both gave\n"
         "the same losses bit for bit, and what a step costs in each. Losses are in nats a byte: the first\n"
         "is that of the first step, the last the mean of the last twentieth of the steps.",
     .defaults = &defaults,
