@@ -18,18 +18,17 @@ typedef struct rondo_exec rondo_exec;
 typedef struct rondo_instantiate_options {
   uint32_t struct_size;        /* RONDO_INSTANTIATE_OPTIONS_INIT sets it; 0 means this version's */
   bool auto_free_on_launch;    /* a launch first frees what the last one left allocated (GM-10) */
-  bool skip_verify;            /* do not look for lifetime mistakes (GM-5, GM-18) */
+  bool skip_verify;            /* do not look for mistakes (<rondo/verify.h>; GM-5, GM-18) */
   rondo_stream *upload_stream; /* upload there at once; may be NULL */
 } rondo_instantiate_options;
 #define RONDO_INSTANTIATE_OPTIONS_INIT .struct_size = sizeof(rondo_instantiate_options)
 
 /* Makes an exec of the graph: verified, lowered, everything a launch needs made ready. options may be NULL. The caller
- * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it) or NO_FUNCTION (the kernel); INVALID_LIFETIME with
- * NOT_ALLOCATED (a free or an access that is not ordered after the alloc), USE_AFTER_FREE (an access that is not
- * ordered before the free), DOUBLE_FREE, STILL_ALLOCATED (two allocations of the same bytes that may live at once, as
- * when one graph with memory stands in parallel branches), FOREIGN_ADDRESS, naming the nodes and the edge that would
- * mend it; INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device); OUT_OF_MEMORY; what
- * rondo_exec_upload returns. */
+ * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it) or NO_FUNCTION (the kernel); the first error that
+ * verification finds, with its status and reason, naming the nodes and the edge that would mend it (<rondo/verify.h>;
+ * without verification only what no launch could keep account of: INVALID_LIFETIME with STILL_ALLOCATED, NOT_ALLOCATED,
+ * DOUBLE_FREE or FOREIGN_ADDRESS); INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device);
+ * OUT_OF_MEMORY; what rondo_exec_upload returns. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_options *options,
                                                         rondo_exec **out_exec);
 
@@ -57,13 +56,15 @@ typedef struct rondo_update_result {
 
 /* Gives the exec the parameters of a graph of the same topology, all or none (U3). Nodes are paired in topological
  * order; disabled nodes stay so. Alloc and free nodes may change too: launches from then on use the new graph's memory.
+ * The new graph is verified as by rondo_instantiate, unless the exec was made without (NOT_UPDATABLE when refused).
  * out_result may be NULL. Errors: UPDATE_REFUSED, with *out_result, CYCLE, OUT_OF_MEMORY; the exec is as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph,
                                                         rondo_update_result *out_result);
 
 /* Gives one node other parameters; `node` is a node of the graph the exec was made of (or of a child graph in it). The
  * kind must be the same. KERNEL: kernel, grid and arguments may change; COPY and FILL: all, if one-dimensional before
- * and after; HOST: all; EVENT_*: the event; EMPTY, CHILD, ALLOC, FREE: UNSUPPORTED (U1).
+ * and after; HOST: all; EVENT_*: the event; EMPTY, CHILD, ALLOC, FREE: UNSUPPORTED (U1). Nothing is
+ * verified: rondo_exec_update does that.
  * Errors: UNKNOWN_NODE, NODE_KIND, UPDATE_REFUSED, as rondo_graph_add; the exec is as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node,
                                                             const rondo_node_params *params);

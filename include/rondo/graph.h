@@ -58,6 +58,8 @@ typedef struct rondo_kernel_node {
   rondo_grid grid;
   const void *const *args; /* addresses of the values, in the order of the parameters; copied when the node is made */
   size_t arg_count;
+  const size_t *arg_bytes; /* how many bytes behind each pointer the kernel may access at most, arg_count of them, for
+                              verification; 0: not known, and for scalars. NULL: none is known. Copied */
 } rondo_kernel_node;
 
 typedef struct rondo_host_node {
@@ -137,7 +139,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_destroy(rondo_graph *graph);
  * Kinds ALLOC and FREE need a graph with a device; for ALLOC params->as.alloc.address is set (so params is not const).
  * Errors: INVALID_ARGUMENT with NULL_ARGUMENT (a NULL address, function, event, kernel or child), NODE_KIND (no kind),
  * UNKNOWN_NODE (a node of another graph, or a removed one), DUPLICATE_EDGE (twice in the list), ARGUMENT_COUNT,
- * BAD_SIZE (B4: zero width, pitch below width, element size, a bad grid, sizes that do not fit the address space),
+ * BAD_SIZE (B4: zero width, pitch below width, element size, a bad grid, bytes of a scalar argument, sizes that do not
+ * fit the address space),
  * OUT_OF_RANGE (a copy onto itself), OTHER_DEVICE, FOREIGN_ADDRESS, DOUBLE_FREE; LIMIT_EXCEEDED (child graphs more than
  * 16 deep, or 2^32 nodes); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add(rondo_graph *graph, const rondo_node *dependencies, size_t count,
@@ -226,7 +229,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_clone(const rondo_graph *graph
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_find_in_clone(const rondo_graph *clone, rondo_node node,
                                                                 rondo_node *out_node);
 
-/* A hash of topology, kinds, kernels by name and parameters, grids, sizes, fill values and names of nodes, without
+/* A hash of topology, kinds, kernels by name and parameters, grids, sizes (also those behind the arguments of kernels),
+ * fill values and names of nodes, without
  * addresses, argument values and the graph's name: equal for the same work captured twice, in this or another process.
  * Two graphs that differ in one of these have different fingerprints but by accident. Errors: CYCLE, OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_fingerprint(const rondo_graph *graph, uint64_t *out_fingerprint);
@@ -265,11 +269,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  *                "parameters":[{"access":"scalar", "bytes":4, "alignment":4}, {"access":"read", ...}]}],
  *    "nodes":[{"number":0, "kind":"kernel", "name":"saxpy", "kernel":0, "grid":[4,1,1],
  *              "arguments":["0000803f", "0x7f00"], "dependencies":[]}, ...]}
- * "kernel" counts in "kernels"; a scalar argument is its bytes in memory order, a pointer its address or null. The
- * other kinds have, in the place of "kernel" to "arguments": host "function", "user"; copy the fields of rondo_copy;
- * fill those of rondo_fill; child "child":{"name", "nodes"}; event_record and event_wait "event"; alloc "bytes",
- * "allocation" (its name), "address"; free "address". Fields that are addresses are texts, and may be missing. What is
- * not UTF-8 in a name is written as U+FFFD. Errors: OUT_OF_MEMORY. */
+ * "kernel" counts in "kernels"; a scalar argument is its bytes in memory order, a pointer its address or null;
+ * "argument_bytes", a list of numbers, may follow "arguments". The other kinds have, in the place of "kernel" to
+ * "arguments": host "function", "user"; copy the fields of rondo_copy; fill those of rondo_fill; child "child":{"name",
+ * "nodes"}; event_record and event_wait "event"; alloc "bytes", "allocation" (its name), "address"; free "address".
+ * Fields that are addresses are texts, and may be missing. What is not UTF-8 in a name is written as U+FFFD. Errors:
+ * OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses,
                                                          char **out_text);
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses,

@@ -24,7 +24,7 @@ typedef enum rondo_status {
   RONDO_UNAVAILABLE = 5,       /* a device or library cannot be had here and now (no driver, no GPU) */
   RONDO_INVALID_STATE = 6,     /* the object exists but is not in a state that allows the call */
   RONDO_NOT_READY = 7,         /* a query: the work is still going on; no error detail is kept */
-  RONDO_INVALID_GRAPH = 8,     /* a graph that cannot be executed: a cycle, a kernel without a function */
+  RONDO_INVALID_GRAPH = 8,     /* a graph that cannot be executed: a cycle, a kernel without a function, a race */
   RONDO_INVALID_LIFETIME = 9,  /* memory used, freed or allocated in an order that the graph does not allow */
   RONDO_CAPTURE_REFUSED = 10,  /* the call is not allowed while a stream is capturing */
   RONDO_CAPTURE_INVALID = 11,  /* the capture was made invalid by an earlier call; end it and begin anew */
@@ -88,6 +88,8 @@ typedef enum rondo_reason {
   RONDO_REASON_ADDRESS_SPACE,
   RONDO_REASON_INTERIOR_ADDRESS, /* inside an allocation, not where it begins */
   RONDO_REASON_WRONG_MEMORY,     /* host memory where device memory is meant, or the reverse */
+  RONDO_REASON_RACE,             /* two accesses of the same bytes, one of which writes, without order */
+  RONDO_REASON_NO_ACCESS,        /* memory of a device that the accessing one may not reach */
   /* tensors and files */
   RONDO_REASON_SHAPE,
   RONDO_REASON_TYPE,

@@ -41,6 +41,23 @@ RONDO_API rondo_device *rondo_stream_device(const rondo_stream *stream);
 RONDO_API RONDO_MUST_USE rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid grid,
                                                    const void *const *args, size_t arg_count);
 
+/* What more can be said of a launch. */
+typedef struct rondo_launch_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char *name;        /* the node's while capturing, and for messages; NULL = the kernel's */
+  const size_t *arg_bytes; /* how many bytes behind each pointer the kernel may access at most, as in rondo_kernel_node:
+                              arg_count of them; verification of the captured graph is exact then */
+} rondo_launch_options;
+#define RONDO_LAUNCH_OPTIONS_INIT .struct_size = sizeof(rondo_launch_options)
+
+/* rondo_launch with options, which are read during the call and may be NULL. Errors as rondo_launch;
+ * INVALID_ARGUMENT/BAD_SIZE (bytes of an argument that is no pointer). Does not allocate or lock outside capture.
+ * Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo_grid grid,
+                                                        const void *const *args, size_t arg_count,
+                                                        const rondo_launch_options *options);
+
 /* Queues a copy of `bytes` bytes between any two of host and device memory that the device can reach. Host memory must
  * stay as it is until the copy has run. Errors: INVALID_ARGUMENT (NULL, 0 bytes, OUT_OF_RANGE: the two overlap, or one
  * passes the end of the allocation it begins in), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */

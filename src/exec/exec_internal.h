@@ -8,6 +8,7 @@
 #define RONDO_EXEC_EXEC_INTERNAL_H
 
 #include <rondo/exec.h>
+#include <rondo/verify.h>
 
 #include "exec/capture_internal.h"
 #include "exec/lowering.h"
@@ -26,6 +27,7 @@ struct rondo_exec {
   RONDO_ARRAY(uint32_t) records; /* places of the event-record nodes */
   bool *disabled;                /* by place */
   size_t disabled_count;
+  rondo_findings *findings; /* warnings of the last verification; NULL when there were none */
 };
 
 /* What can be made of a graph before an executable: shared by instantiating and updating. */
@@ -33,11 +35,14 @@ typedef struct rondo_exec_draft {
   rondo_graph *graph;
   rondo_lowering lowering;
   rondo_exec_memory *memory;
+  rondo_findings *findings;
 } rondo_exec_draft;
 
 /* Clones and lowers; the memory is left out. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, rondo_exec_draft *out);
-RONDO_MUST_USE rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool verify, bool auto_free);
+/* Fails with the first error that verification finds; warnings are kept in the draft. */
+RONDO_MUST_USE rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft);
+RONDO_MUST_USE rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free);
 void rondo_exec_draft_free(rondo_exec_draft *draft);
 
 /* The device's code for a kernel node: NO_FUNCTION naming kernel and node. */

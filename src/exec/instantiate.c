@@ -82,6 +82,7 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, rondo_e
 }
 
 void rondo_exec_draft_free(rondo_exec_draft *draft) {
+  rondo_findings_destroy(draft->findings);
   rondo_exec_memory_destroy(draft->memory);
   let_events_go(&draft->lowering);
   rondo_lowering_free(&draft->lowering);
@@ -89,35 +90,26 @@ void rondo_exec_draft_free(rondo_exec_draft *draft) {
   *draft = (rondo_exec_draft){0};
 }
 
-static bool touches_memory(rondo_node_kind kind) {
-  return kind == RONDO_NODE_ALLOC || kind == RONDO_NODE_FREE || kind == RONDO_NODE_KERNEL || kind == RONDO_NODE_COPY ||
-         kind == RONDO_NODE_FILL;
-}
-
 static size_t collect_memory_nodes(const rondo_lowering *lowering, rondo_memory_node *out) {
   size_t count = 0;
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
-    if (!touches_memory(node->params->kind)) continue;
+    if (node->params->kind != RONDO_NODE_ALLOC && node->params->kind != RONDO_NODE_FREE) continue;
     out[count++] = (rondo_memory_node){.params = node->params,
                                        .space = rondo_address_space_of(lowering->origins.items[i].graph),
-                                       .index = (uint32_t)i,
                                        .number = node->number};
   }
   return count;
 }
 
-rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool verify, bool auto_free) {
+rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free) {
   const rondo_lowering *lowering = &draft->lowering;
   if (!draft->graph->has_memory) return RONDO_OK;
   rondo_device_memory *memory = rondo_address_space_of(draft->graph)->memory;
   void *nodes;
   RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_memory_node), &nodes));
   const size_t count = collect_memory_nodes(lowering, nodes);
-  const rondo_flat_order order = {.node_count = lowering->nodes.count,
-                                  .successor_start = lowering->successor_start,
-                                  .successors = lowering->successors};
-  const rondo_status status = rondo_exec_memory_create(memory, nodes, count, &order, verify, auto_free, &draft->memory);
+  const rondo_status status = rondo_exec_memory_create(memory, nodes, count, auto_free, &draft->memory);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof(rondo_memory_node));
   return status;
 }
@@ -142,7 +134,8 @@ static void free_exec(rondo_exec *exec) {
   if (exec->executable != NULL) exec->executable->ops->destroy(exec->executable);
   rondo_release(&device->allocator, exec->disabled, exec->lowering.nodes.count, sizeof(bool));
   rondo_array_free(&device->allocator, &exec->records);
-  rondo_exec_draft draft = {.graph = exec->graph, .lowering = exec->lowering, .memory = exec->memory};
+  rondo_exec_draft draft = {
+      .graph = exec->graph, .lowering = exec->lowering, .memory = exec->memory, .findings = exec->findings};
   rondo_exec_draft_free(&draft);
   rondo_release(&device->allocator, exec, 1, sizeof *exec);
 }
@@ -163,6 +156,7 @@ static rondo_status make_exec(rondo_exec_draft *draft, const rondo_instantiate_o
   exec->graph = draft->graph;
   exec->lowering = draft->lowering;
   exec->memory = draft->memory;
+  exec->findings = draft->findings;
   const rondo_lowered_graph view = rondo_lowering_view(&exec->lowering, exec->graph->name);
   rondo_status status = collect_records(exec);
   if (status == RONDO_OK) {
@@ -179,12 +173,17 @@ static rondo_status make_exec(rondo_exec_draft *draft, const rondo_instantiate_o
   return RONDO_OK;
 }
 
+static rondo_status prepare_memory(rondo_exec_draft *draft, const rondo_instantiate_options *options) {
+  if (!options->skip_verify) RONDO_TRY(rondo_exec_draft_verify("rondo_instantiate", draft));
+  return rondo_exec_draft_memory(draft, options->auto_free_on_launch);
+}
+
 static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out) {
   rondo_exec_draft draft;
   RONDO_TRY(rondo_exec_draft_make("rondo_instantiate", graph, &draft));
   rondo_status status = check_kernels("rondo_instantiate", graph->device, &draft.lowering);
   if (status == RONDO_OK) {
-    status = rondo_exec_draft_memory(&draft, !options->skip_verify, options->auto_free_on_launch);
+    status = prepare_memory(&draft, options);
     if (status != RONDO_OK) status = rondo_fail_context(status, "rondo_instantiate");
   }
   if (status != RONDO_OK) {
@@ -234,6 +233,8 @@ static uint64_t graph_host_bytes(const rondo_graph *graph) {
     bytes += (node->dependencies.capacity + node->dependents.capacity) * sizeof(uint32_t);
     if (node->params.kind == RONDO_NODE_KERNEL)
       bytes += node->params.as.kernel.kernel->argument_bytes + node->params.as.kernel.arg_count * sizeof(void *);
+    if (node->params.kind == RONDO_NODE_KERNEL && node->params.as.kernel.arg_bytes != NULL)
+      bytes += node->params.as.kernel.arg_count * sizeof(size_t);
     if (node->params.kind == RONDO_NODE_CHILD) bytes += graph_host_bytes(node->params.as.child);
   }
   return bytes;

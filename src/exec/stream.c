@@ -142,6 +142,23 @@ rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid
   return submit(stream, "rondo_launch", &work);
 }
 
+rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo_grid grid, const void *const *args,
+                               size_t arg_count, const rondo_launch_options *options) {
+  const char *const call = "rondo_launch_with";
+  RONDO_TRY(rondo_front(call, "the stream", stream));
+  rondo_launch_options known;
+  RONDO_TRY(rondo_versioned_read("rondo_launch_options", options, &known, sizeof known));
+  const rondo_kernel_node node = {
+      .kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count, .arg_bytes = known.arg_bytes};
+  rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .name = known.name, .as.kernel = node};
+  if (rondo_stream_capture(stream) != NULL) return rondo_capture_add(stream, call, &work, NULL);
+  RONDO_TRY(rondo_node_params_check(call, stream->device, &work));
+  RONDO_TRY(stream->device->ops->kernel_check(stream->device, kernel));
+  rondo_node_params_resolve(&work);
+  if (work.name == NULL) work.name = kernel->name;
+  return submit(stream, call, &work);
+}
+
 rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, size_t bytes) {
   rondo_node_params work = {.kind = RONDO_NODE_COPY, .as.copy = {.dst = dst, .src = src, .width = bytes}};
   return queue_or_capture(stream, "rondo_copy_async", &work);

@@ -222,18 +222,22 @@ static bool is_memory_node(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
 }
 
+static rondo_status make_memory(const rondo_exec *exec, rondo_exec_draft *draft, bool memory_changed) {
+  if (exec->verify) RONDO_TRY(rondo_exec_draft_verify("rondo_exec_update", draft));
+  return memory_changed ? rondo_exec_draft_memory(draft, exec->auto_free) : RONDO_OK;
+}
+
 /* Other memory nodes mean other graph memory; those of the same addresses keep it, but other nodes may access it. */
 static rondo_status draft_memory(const rondo_exec *exec, rondo_exec_draft *draft, bool *out_changed,
                                  rondo_update_result *result) {
   *out_changed = false;
   for (size_t i = 0; i < exec->lowering.nodes.count && !*out_changed; i++)
     *out_changed = is_memory_node(rondo_exec_params(exec, i)) && differs(exec, draft, i);
-  if (!*out_changed && (exec->memory == NULL || !exec->verify)) return RONDO_OK;
-  const rondo_status status = rondo_exec_draft_memory(draft, exec->verify, exec->auto_free);
+  const rondo_status status = make_memory(exec, draft, *out_changed);
   if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY) return status;
   result->reason = RONDO_REASON_NOT_UPDATABLE;
-  return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE,
-                    "rondo_exec_update: the new graph uses graph memory wrongly: %s", rondo_last_error()->message);
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE, rondo_last_error()->node,
+                         "rondo_exec_update: the new graph uses memory wrongly: %s", rondo_last_error()->message);
 }
 
 /* Whole graphs: committing ----------------------------------------------------------------------------------------- */
@@ -271,8 +275,10 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
   const rondo_exec_draft fresh = *draft;
   draft->graph = exec->graph;
   draft->lowering = exec->lowering;
+  draft->findings = exec->findings;
   exec->graph = fresh.graph;
   exec->lowering = fresh.lowering;
+  exec->findings = fresh.findings;
   if (memory_changed) {
     draft->memory = exec->memory;
     exec->memory = fresh.memory;

@@ -156,7 +156,10 @@ static uint64_t hash_kernel_node(uint64_t state, const rondo_kernel_node *node) 
   }
   state = rondo_hash_u64(state, node->grid.x);
   state = rondo_hash_u64(state, node->grid.y);
-  return rondo_hash_u64(state, node->grid.z);
+  state = rondo_hash_u64(state, node->grid.z);
+  for (uint32_t i = 0; i < kernel->parameter_count && node->arg_bytes != NULL; i++)
+    state = rondo_hash_u64(state, node->arg_bytes[i]);
+  return state;
 }
 
 static uint64_t hash_copy(uint64_t state, const rondo_copy *copy) {

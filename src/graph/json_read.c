@@ -219,6 +219,7 @@ typedef struct node_draft {
   rondo_node_params params;
   unsigned char values[RONDO_MAX_PARAMETER_BYTES];
   const void *args[RONDO_MAX_PARAMETERS];
+  size_t arg_bytes[RONDO_MAX_PARAMETERS];
 } node_draft;
 
 static rondo_status read_bytes(json_t *value, unsigned char *out, size_t count) {
@@ -262,6 +263,25 @@ static rondo_status read_arguments(json_t *object, const rondo_kernel *kernel, n
   return RONDO_OK;
 }
 
+/* May be missing: then nothing is known. */
+static rondo_status read_argument_bytes(json_t *object, const rondo_kernel *kernel, node_draft *draft) {
+  json_t *bytes;
+  draft->params.as.kernel.arg_bytes = NULL;
+  if (json_object_get(object, "argument_bytes") == NULL) return RONDO_OK;
+  RONDO_TRY(get_array(object, "argument_bytes", &bytes));
+  if (json_array_size(bytes) != kernel->parameter_count)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_ARGUMENT_COUNT,
+                      "field 'argument_bytes' has %zu entries, the kernel has %" PRIu32 " parameters",
+                      json_array_size(bytes), kernel->parameter_count);
+  for (size_t i = 0; i < json_array_size(bytes); i++) {
+    uint64_t value;
+    RONDO_TRY(read_integer(json_array_get(bytes, i), "argument_bytes", PTRDIFF_MAX, &value));
+    draft->arg_bytes[i] = (size_t)value;
+  }
+  draft->params.as.kernel.arg_bytes = draft->arg_bytes;
+  return RONDO_OK;
+}
+
 static rondo_status read_grid(json_t *object, rondo_grid *out) {
   json_t *grid;
   RONDO_TRY(get_array(object, "grid", &grid));
@@ -279,7 +299,8 @@ static rondo_status read_kernel_node(json_reader *reader, json_t *object, node_d
                       "field 'kernel' is %" PRIu32 " but the document has %zu kernels", index, reader->kernels.count);
   draft->params.as.kernel.kernel = reader->kernels.items[index];
   RONDO_TRY(read_grid(object, &draft->params.as.kernel.grid));
-  return read_arguments(object, reader->kernels.items[index], draft);
+  RONDO_TRY(read_arguments(object, reader->kernels.items[index], draft));
+  return read_argument_bytes(object, reader->kernels.items[index], draft);
 }
 
 static rondo_status read_host_node(json_reader *reader, json_t *object, node_draft *draft) {
@@ -350,7 +371,7 @@ typedef struct kind_reader {
 } kind_reader;
 
 static const char *const common_keys[] = {"number", "kind", "name", "dependencies", NULL};
-static const char *const kernel_keys[] = {"kernel", "grid", "arguments", NULL};
+static const char *const kernel_keys[] = {"kernel", "grid", "arguments", "argument_bytes", NULL};
 static const char *const host_keys[] = {"function", "user", NULL};
 static const char *const copy_keys[] = {"dst",       "src",       "width",           "height",          "depth",
                                         "dst_pitch", "src_pitch", "dst_slice_pitch", "src_slice_pitch", NULL};

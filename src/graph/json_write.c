@@ -155,6 +155,11 @@ static void put_kernel_node(json_writer *writer, const rondo_kernel_node *node) 
   for (uint32_t i = 0; i < node->kernel->parameter_count; i++)
     put_argument(writer, &node->kernel->parameters[i], node->args[i]);
   rondo_json_array_end(text);
+  if (node->arg_bytes == NULL) return;
+  rondo_json_key(text, "argument_bytes");
+  rondo_json_array_begin(text);
+  for (uint32_t i = 0; i < node->kernel->parameter_count; i++) rondo_json_u64(text, node->arg_bytes[i]);
+  rondo_json_array_end(text);
 }
 
 static void put_host(json_writer *writer, const rondo_host_node *host) {

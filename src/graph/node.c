@@ -28,6 +28,20 @@ static rondo_status copy_arguments(const rondo_allocator *allocator, const rondo
   return RONDO_OK;
 }
 
+/* Zeros alone say nothing: such a list is left out, so that it makes no difference. */
+static rondo_status copy_argument_bytes(const rondo_allocator *allocator, const rondo_kernel_node *from,
+                                        rondo_graph_node *out) {
+  const uint32_t count = from->kernel->parameter_count;
+  bool known = false;
+  for (uint32_t i = 0; i < count && from->arg_bytes != NULL; i++) known = known || from->arg_bytes[i] != 0;
+  if (!known) return RONDO_OK;
+  void *bytes;
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof(size_t), &bytes));
+  memcpy(bytes, from->arg_bytes, count * sizeof(size_t));
+  out->params.as.kernel.arg_bytes = bytes;
+  return RONDO_OK;
+}
+
 static rondo_status copy_child(rondo_graph *owner, rondo_graph *given, bool take, rondo_graph_node *out) {
   rondo_graph *child = given;
   if (!take) RONDO_TRY(rondo_graph_clone_with(&owner->allocator, given, &child));
@@ -61,6 +75,7 @@ static void copy_plain(const rondo_node_params *params, rondo_graph_node *out) {
   out->params.name = NULL;
   if (params->kind == RONDO_NODE_KERNEL) {
     out->params.as.kernel.args = NULL;
+    out->params.as.kernel.arg_bytes = NULL;
     rondo_kernel_retain(params->as.kernel.kernel);
   } else if (params->kind == RONDO_NODE_CHILD) {
     out->params.as.child = NULL;
@@ -76,6 +91,8 @@ rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_param
   rondo_status status = copy_names(allocator, params, out);
   if (status == RONDO_OK && params->kind == RONDO_NODE_KERNEL)
     status = copy_arguments(allocator, &params->as.kernel, out);
+  if (status == RONDO_OK && params->kind == RONDO_NODE_KERNEL)
+    status = copy_argument_bytes(allocator, &params->as.kernel, out);
   if (status == RONDO_OK && params->kind == RONDO_NODE_CHILD)
     status = copy_child(owner, params->as.child, take_child, out);
   if (status != RONDO_OK) rondo_node_contents_free(allocator, out);
@@ -89,6 +106,7 @@ void rondo_node_contents_free(const rondo_allocator *allocator, rondo_graph_node
     rondo_kernel *kernel = params->as.kernel.kernel;
     rondo_release(allocator, node->arguments, kernel->argument_bytes, 1);
     rondo_release(allocator, node->argument_list, kernel->parameter_count, sizeof(void *));
+    rondo_release(allocator, (size_t *)(uintptr_t)params->as.kernel.arg_bytes, kernel->parameter_count, sizeof(size_t));
     rondo_kernel_release(kernel);
   } else if (params->kind == RONDO_NODE_CHILD) {
     rondo_graph_free(params->as.child);

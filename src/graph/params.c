@@ -117,6 +117,19 @@ static bool fill_box(const rondo_fill *fill, box_shape *out) {
 
 /* Shapes ---------------------------------------------------------------------------------------------------------- */
 
+static rondo_status check_argument_bytes(const char *where, const rondo_kernel_node *node) {
+  const rondo_kernel *kernel = node->kernel;
+  for (size_t i = 0; i < node->arg_count && node->arg_bytes != NULL; i++) {
+    const bool scalar = kernel->parameters[i].access == RONDO_ACCESS_SCALAR;
+    if (node->arg_bytes[i] > (scalar ? 0 : PTRDIFF_MAX))
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                        "%s: argument %zu of kernel '%s' is said to give access to %zu bytes, %s", where, i,
+                        kernel->name, node->arg_bytes[i],
+                        scalar ? "but is no pointer: give 0" : "which do not fit the address space");
+  }
+  return RONDO_OK;
+}
+
 static rondo_status check_kernel_shape(const char *where, const rondo_kernel_node *node) {
   if (node->kernel == NULL) return fail_null(where, "a kernel node without a kernel");
   const rondo_kernel *kernel = node->kernel;
@@ -136,7 +149,7 @@ static rondo_status check_kernel_shape(const char *where, const rondo_kernel_nod
                         "%s: argument %zu of kernel '%s' is NULL: arguments are given by the addresses of their "
                         "values, for a pointer too",
                         where, i, kernel->name);
-  return RONDO_OK;
+  return check_argument_bytes(where, node);
 }
 
 static rondo_status check_copy_shape(const char *where, const rondo_copy *copy) {
@@ -349,12 +362,17 @@ static bool same_kernel_description(const rondo_kernel *a, const rondo_kernel *b
   return true;
 }
 
+static size_t argument_bytes(const rondo_kernel_node *node, uint32_t index) {
+  return node->arg_bytes == NULL ? 0 : node->arg_bytes[index];
+}
+
 static int compare_kernel_nodes(const rondo_kernel_node *a, const rondo_kernel_node *b, bool ignore_addresses) {
   const bool same = a->kernel == b->kernel || (ignore_addresses && same_kernel_description(a->kernel, b->kernel));
   if (!same || a->grid.x != b->grid.x || a->grid.y != b->grid.y || a->grid.z != b->grid.z)
     return RONDO_DIFFERENCE_KERNEL;
   for (uint32_t i = 0; i < a->kernel->parameter_count; i++) {
     const rondo_parameter *parameter = &a->kernel->parameters[i];
+    if (argument_bytes(a, i) != argument_bytes(b, i)) return RONDO_DIFFERENCE_PARAMS;
     if (ignore_addresses && parameter->access != RONDO_ACCESS_SCALAR) continue;
     if (memcmp(a->args[i], b->args[i], parameter->bytes) != 0) return RONDO_DIFFERENCE_PARAMS;
   }

@@ -9,8 +9,7 @@
 #include "memory/exec_memory_internal.h"
 
 rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_memory_node *nodes, size_t count,
-                                      const rondo_flat_order *order, bool verify, bool auto_free,
-                                      rondo_exec_memory **out) {
+                                      bool auto_free, rondo_exec_memory **out) {
   *out = NULL;
   if (count == 0) return RONDO_OK;
   void *state;
@@ -18,7 +17,7 @@ rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_m
   rondo_exec_memory *exec = state;
   exec->memory = memory;
   exec->auto_free = auto_free;
-  const rondo_status status = rondo_exec_memory_pair(exec, nodes, count, order, verify);
+  const rondo_status status = rondo_exec_memory_pair(exec, nodes, count);
   if (status != RONDO_OK) {
     rondo_exec_memory_destroy(exec);
     return status;

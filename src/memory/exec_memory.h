@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The graph memory of one exec: which pages it needs mapped, which allocations its launches leave alive, and which
- * allocations of other graphs they free. Made from the alloc and free nodes of the flattened graph; checks that they
- * pair up in an order that the edges guarantee.
+ * allocations of other graphs they free. Made from the alloc and free nodes of the flattened graph, whose order has
+ * been verified (graph/verify.h) or is taken on trust.
  *
  * A launch is framed by _begin and _end: begin checks and changes lives in the order of the calls, waits for what must
  * come first, and enters the gate of the heap; end records the launch and leaves the gate. Once warm on a stream
@@ -14,29 +14,20 @@
 
 #include "memory/heap.h"
 
-/* A node of the flattened graph that allocates, frees or (kernels, copies, fills) accesses memory. */
+/* A node of the flattened graph that allocates or frees memory. */
 typedef struct rondo_memory_node {
   const rondo_node_params *params;
   rondo_address_space *space; /* of the graph that the node stands in */
-  uint32_t index;             /* in the flattened graph's topological order */
   uint32_t number;            /* for messages */
 } rondo_memory_node;
 
-/* The order of a flattened graph, as the driver is given it. */
-typedef struct rondo_flat_order {
-  size_t node_count;
-  const uint32_t *successor_start;
-  const uint32_t *successors;
-} rondo_flat_order;
-
 typedef struct rondo_exec_memory rondo_exec_memory;
 
-/* `nodes` in topological order; *out is NULL when there are none. With `verify` the edges must guarantee what the order
- * shows. Errors: INVALID_LIFETIME with NOT_ALLOCATED (a free or an access before the alloc), USE_AFTER_FREE,
- * DOUBLE_FREE, STILL_ALLOCATED (bytes given out again before they are free), FOREIGN_ADDRESS; OUT_OF_MEMORY. */
+/* `nodes` in topological order; *out is NULL when there are none. Errors: INVALID_LIFETIME with what no launch could
+ * keep account of: STILL_ALLOCATED (bytes given out again before they are freed), NOT_ALLOCATED, DOUBLE_FREE,
+ * FOREIGN_ADDRESS; OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_exec_memory_create(rondo_device_memory *memory, const rondo_memory_node *nodes,
-                                                     size_t count, const rondo_flat_order *order, bool verify,
-                                                     bool auto_free, rondo_exec_memory **out);
+                                                     size_t count, bool auto_free, rondo_exec_memory **out);
 void rondo_exec_memory_destroy(rondo_exec_memory *exec); /* what lives stays alive; NULL is fine */
 
 /* Bytes of whole pages that must be mapped for it. */

@@ -34,6 +34,6 @@ struct rondo_exec_memory {
 /* Pairs the alloc and free nodes and sums up what they need, into an exec that has only `memory` and `auto_free` set.
  * What was filled in before a failure is freed with the exec. */
 RONDO_MUST_USE rondo_status rondo_exec_memory_pair(rondo_exec_memory *exec, const rondo_memory_node *nodes,
-                                                   size_t count, const rondo_flat_order *order, bool verify);
+                                                   size_t count);
 
 #endif

@@ -113,7 +113,8 @@ static inline rondo_status lower_test_graph(rondo_device *device, test_graph *gr
 static inline void set_test_kernel(test_graph *graph, uint32_t node, rondo_kernel *kernel, uint32_t blocks,
                                    const void *const *args) {
   graph->params[node].kind = RONDO_NODE_KERNEL;
-  graph->params[node].as.kernel = (rondo_kernel_node){kernel, {blocks, 1, 1}, args, kernel->parameter_count};
+  graph->params[node].as.kernel =
+      (rondo_kernel_node){.kernel = kernel, .grid = {blocks, 1, 1}, .args = args, .arg_count = kernel->parameter_count};
 }
 
 /* A gate that a test opens: holds the queue meanwhile. */

@@ -225,7 +225,9 @@ static void event_nodes_do_not_hold_the_worker_gx_1(void **state) {
   set_test_kernel(graph, 3, kernel, 1, args_after);
   for (uint32_t i = 0; i < 3; i++) add_test_edge(graph, i, i + 1);
   assert_ok(lower_test_graph(device, graph, &executable));
-  const rondo_node_params between_work = {.kind = RONDO_NODE_KERNEL, .as.kernel = {kernel, {1, 1, 1}, args_between, 2}};
+  const rondo_node_params between_work = {
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = kernel, .grid = {1, 1, 1}, .args = args_between, .arg_count = 2}};
   gate at = {false, false};
   for (int round = 0; round < 10; round++) {
     log_values[0] = 0;

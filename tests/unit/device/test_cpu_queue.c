@@ -40,7 +40,8 @@ static void ring_wraps_and_arguments_are_copied(void **state) {
     wide value;
     memset(&value, (int)(n % 251), sizeof value);
     const void *args[] = {&sum, &value};
-    const rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .as.kernel = {kernel, {1, 1, 1}, args, 2}};
+    const rondo_node_params work = {.kind = RONDO_NODE_KERNEL,
+                                    .as.kernel = {.kernel = kernel, .grid = {1, 1, 1}, .args = args, .arg_count = 2}};
     assert_ok(queue->ops->submit(queue, &work));
     memset(&value, 0xff, sizeof value); /* the queue has its own copy */
     expected += (uint64_t)(n % 251) * sizeof value;
@@ -289,7 +290,8 @@ static void submit_kernel_called(rondo_queue *queue, const char *name, uint64_t 
   assert_ok(rondo_kernel_create(
       queue->device,
       &(rondo_kernel_options){.name = name, .cpu = add_wide, .params = {RONDO_UPDATES, RONDO_SCALAR(wide)}}, &kernel));
-  const rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .as.kernel = {kernel, {1, 1, 1}, args, 2}};
+  const rondo_node_params work = {.kind = RONDO_NODE_KERNEL,
+                                  .as.kernel = {.kernel = kernel, .grid = {1, 1, 1}, .args = args, .arg_count = 2}};
   assert_ok(queue->ops->submit(queue, &work));
   rondo_kernel_destroy(kernel);
 }

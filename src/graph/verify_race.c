@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Races. For each cell it is enough to know the last writer and the readers since: a reader must come after the writer,
+ * and the next writer after all those readers, or after the last writer when there are none. If each of these pairs is
+ * ordered, so are all accesses before them, because order is transitive; if one is not, that pair is a race itself.
+ *
+ * What keeps the work small. Of two readers on one chain only the later one is kept. A read over many cells that nobody
+ * has written to since a read over the same cells is left out when both nodes have the same only way in and the same
+ * way out: whatever is ordered with the one is ordered with the other.
+ *
+ * In clusters with boxes of several rows cells mean nothing; there each access is compared with those before it, and
+ * one that writes a whole range makes those inside it superfluous. Accesses of unknown extent are kept a region, and
+ * may race with all that reaches behind their beginning; only the last writer and the readers since are looked at,
+ * because what comes of it are warnings.
+ */
+#include <assert.h>
+
+#include "base/error.h"
+#include "graph/verify_internal.h"
+
+#define LOOK_BACK 8  /* readers that a new one is compared with */
+#define LONG_READ 16 /* cells */
+
+static const rondo_access_use *use_at(const rondo_verifier *verifier, uint32_t access) {
+  return &verifier->accesses.items[access];
+}
+
+static rondo_status require_order(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t earlier, uint32_t later) {
+  const uint32_t before = use_at(verifier, earlier)->node, after = use_at(verifier, later)->node;
+  if (before == after) return RONDO_OK;
+  return rondo_verify_require(verifier, kind, before, after, earlier, later);
+}
+
+/* Lists of readers ------------------------------------------------------------------------------------------------ */
+
+/* The new one takes the place of one on its chain that is among the first. */
+static rondo_status add_reader(rondo_verifier *verifier, uint32_t *list, uint32_t access) {
+  const uint32_t chain = verifier->order.chain[use_at(verifier, access)->node];
+  uint32_t at = *list;
+  for (int i = 0; i < LOOK_BACK && at != RONDO_NONE; i++, at = verifier->readers.items[at].next) {
+    rondo_reader *reader = &verifier->readers.items[at];
+    if (verifier->order.chain[use_at(verifier, reader->access)->node] != chain) continue;
+    reader->access = access;
+    return RONDO_OK;
+  }
+  const rondo_reader reader = {.access = access, .next = *list};
+  *list = (uint32_t)verifier->readers.count;
+  return rondo_array_push(verifier->allocator, &verifier->readers, &reader);
+}
+
+/* Cells ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status read_cell(rondo_verifier *verifier, rondo_cell *cell, uint32_t access) {
+  if (cell->writer != RONDO_NONE) RONDO_TRY(require_order(verifier, RONDO_MISTAKE_RACE, cell->writer, access));
+  return add_reader(verifier, &cell->readers, access);
+}
+
+static rondo_status write_cell(rondo_verifier *verifier, rondo_cell *cell, uint32_t access) {
+  if (cell->readers == RONDO_NONE && cell->writer != RONDO_NONE)
+    RONDO_TRY(require_order(verifier, RONDO_MISTAKE_RACE, cell->writer, access));
+  for (uint32_t at = cell->readers; at != RONDO_NONE; at = verifier->readers.items[at].next)
+    RONDO_TRY(require_order(verifier, RONDO_MISTAKE_RACE, verifier->readers.items[at].access, access));
+  cell->writer = access;
+  cell->readers = RONDO_NONE;
+  return RONDO_OK;
+}
+
+void rondo_verify_forget_cell(rondo_cell *cell) { cell->writer = cell->readers = RONDO_NONE; }
+
+/* True when the read adds nothing to the last one. */
+static bool remember_read(const rondo_verifier *verifier, rondo_cluster *cluster, uint32_t node, uint32_t first,
+                          uint32_t past) {
+  const uint32_t way_in = verifier->order.way_in[node], way_out = verifier->order.way_out[node];
+  const bool same = cluster->memo_first == first && cluster->memo_past == past && cluster->memo_way_in == way_in &&
+                    cluster->memo_way_out == way_out;
+  if (same && way_in != RONDO_ORDER_MANY && way_out != RONDO_ORDER_MANY) return true;
+  cluster->memo_first = first;
+  cluster->memo_past = past;
+  cluster->memo_way_in = way_in;
+  cluster->memo_way_out = way_out;
+  return false;
+}
+
+static rondo_status touch_cells(rondo_verifier *verifier, uint32_t access, rondo_cluster *cluster) {
+  const rondo_access_use *use = use_at(verifier, access);
+  const uint32_t first = verifier->points.items[use->begin].cell, past = verifier->points.items[use->end].cell;
+  if (use->writes)
+    cluster->memo_first = RONDO_NONE;
+  else if (past - first > LONG_READ && remember_read(verifier, cluster, use->node, first, past))
+    return RONDO_OK;
+  for (uint32_t i = first; i < past; i++) {
+    rondo_cell *cell = &verifier->cells.items[i];
+    RONDO_TRY(use->writes ? write_cell(verifier, cell, access) : read_cell(verifier, cell, access));
+  }
+  return RONDO_OK;
+}
+
+/* Boxes ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_box box_of(const rondo_verifier *verifier, const rondo_access_use *use) {
+  if (use->box != RONDO_NONE) return verifier->boxes.items[use->box];
+  const uintptr_t begin = rondo_verifier_address(verifier, use->begin),
+                  end = rondo_verifier_address(verifier, use->end);
+  return (rondo_box){.begin = begin,
+                     .end = end,
+                     .width = end - begin,
+                     .height = 1,
+                     .pitch = end - begin,
+                     .depth = 1,
+                     .slice_pitch = end - begin};
+}
+
+/* Nobody who would have to be ordered with `earlier` need not be ordered with `later` too. */
+static bool replaces(const rondo_access_use *later, const rondo_box *box, const rondo_box *earlier_box) {
+  return later->writes && rondo_box_is_range(box) && earlier_box->begin >= box->begin && earlier_box->end <= box->end;
+}
+
+static rondo_status touch_boxes(rondo_verifier *verifier, uint32_t access, rondo_cluster *cluster) {
+  const rondo_access_use *use = use_at(verifier, access);
+  const rondo_box box = box_of(verifier, use);
+  uint32_t *link = &cluster->boxed;
+  while (*link != RONDO_NONE) {
+    rondo_reader *at = &verifier->readers.items[*link];
+    const rondo_access_use *earlier = use_at(verifier, at->access);
+    const rondo_box earlier_box = box_of(verifier, earlier);
+    if (use->writes || earlier->writes) {
+      const rondo_overlap overlap = rondo_box_overlap(&earlier_box, &box);
+      if (overlap != RONDO_OVERLAP_NO)
+        RONDO_TRY(require_order(verifier, overlap == RONDO_OVERLAP_YES ? RONDO_MISTAKE_RACE : RONDO_MISTAKE_MAYBE_RACE,
+                                at->access, access));
+    }
+    if (replaces(use, &box, &earlier_box))
+      *link = at->next;
+    else
+      link = &at->next;
+  }
+  const rondo_reader reader = {.access = access, .next = cluster->boxed};
+  cluster->boxed = (uint32_t)verifier->readers.count;
+  return rondo_array_push(verifier->allocator, &verifier->readers, &reader);
+}
+
+/* Unknown extents -------------------------------------------------------------------------------------------------- */
+
+static bool may_overlap(const rondo_verifier *verifier, const rondo_access_use *a, const rondo_access_use *b) {
+  if (a->end == RONDO_NONE)
+    return b->end == RONDO_NONE ||
+           rondo_verifier_address(verifier, b->end) > rondo_verifier_address(verifier, a->begin);
+  return b->end == RONDO_NONE && rondo_verifier_address(verifier, a->end) > rondo_verifier_address(verifier, b->begin);
+}
+
+static rondo_status require_loosely(rondo_verifier *verifier, uint32_t earlier, uint32_t later) {
+  if (!may_overlap(verifier, use_at(verifier, earlier), use_at(verifier, later))) return RONDO_OK;
+  return require_order(verifier, RONDO_MISTAKE_MAYBE_RACE, earlier, later);
+}
+
+static rondo_status touch_loosely(rondo_verifier *verifier, uint32_t access, rondo_loose_state *state) {
+  const rondo_access_use *use = use_at(verifier, access);
+  if (state->writer != RONDO_NONE && (!use->writes || state->readers == RONDO_NONE))
+    RONDO_TRY(require_loosely(verifier, state->writer, access));
+  if (!use->writes) return add_reader(verifier, &state->readers, access);
+  for (uint32_t at = state->readers; at != RONDO_NONE; at = verifier->readers.items[at].next)
+    RONDO_TRY(require_loosely(verifier, verifier->readers.items[at].access, access));
+  state->writer = access;
+  state->readers = RONDO_NONE;
+  return RONDO_OK;
+}
+
+rondo_status rondo_verify_race(rondo_verifier *verifier, uint32_t access) {
+  const rondo_access_use *use = use_at(verifier, access);
+  if (use->region != RONDO_NONE && verifier->regions.items[use->region].is_loose)
+    RONDO_TRY(touch_loosely(verifier, access, &verifier->regions.items[use->region].loose));
+  if (use->end == RONDO_NONE) return RONDO_OK;
+  const uint32_t cell = verifier->points.items[use->begin].cell;
+  rondo_cluster *cluster = &verifier->clusters.items[verifier->cells.items[cell].cluster];
+  return cluster->has_boxes ? touch_boxes(verifier, access, cluster) : touch_cells(verifier, access, cluster);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Looking an address up for verification. What is found is copied: the allocation may be gone the next moment.
+ */
+#include "memory/known_range.h"
+
+#include <stdio.h>
+
+#include "memory/address_space.h"
+
+/* Under the lock. Of several graph allocations that begin there, the one that a free would mean. */
+static const rondo_allocation *find_allocation(const rondo_device_memory *memory, const void *address) {
+  const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
+  if (graph != NULL) return &graph->base;
+  const rondo_allocation *at = rondo_allocation_table_find(&memory->table, address);
+  if (at == NULL) at = rondo_allocation_table_around(&memory->table, address);
+  return at == NULL ? rondo_allocation_table_around(&memory->host, address) : at;
+}
+
+bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, rondo_known_range *out) {
+  *out = (rondo_known_range){.begin = NULL};
+  pthread_mutex_lock(&memory->lock);
+  const rondo_allocation *at = find_allocation(memory, address);
+  if (at != NULL) {
+    out->begin = at->address;
+    out->bytes = at->bytes;
+    out->is_graph_memory = at->kind == RONDO_ALLOCATION_GRAPH;
+    snprintf(out->name, sizeof out->name, "%s", at->name == NULL ? "" : at->name);
+  }
+  pthread_mutex_unlock(&memory->lock);
+  return at != NULL;
+}

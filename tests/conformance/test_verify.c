@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT
+ * GM-5, GM-18: verification. Each kind of mistake is found once, by name, with the nodes and the missing order, and the
+ * edge that it suggests mends it; what is right passes. The first error is what rondo_instantiate refuses the graph
+ * for.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+enum { WORDS = 256, BYTES = WORDS * 4 };
+
+static const rondo_node none = {0};
+
+/* Building -------------------------------------------------------------------------------------------------------- */
+
+static rondo_node add_alloc(rondo_graph *graph, rondo_node after, size_t bytes, const char *name, uint32_t **out) {
+  rondo_node node = {0};
+  void *address = NULL;
+  assert_ok(rondo_graph_add_alloc(graph, &after, after.id != 0, bytes, name, &address, &node));
+  *out = address;
+  return node;
+}
+
+static rondo_node add_free(rondo_graph *graph, const rondo_node *after, size_t count, void *address) {
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_free(graph, after, count, address, &node));
+  return node;
+}
+
+/* words = value; `bytes` declared, 0 for not known. */
+static rondo_node add_set(test_fixture *t, rondo_graph *graph, rondo_node after, uint32_t *words, size_t bytes) {
+  const uint32_t value = 1;
+  const void *const args[] = {&value, &words};
+  const size_t arg_bytes[] = {0, bytes};
+  rondo_node node = {0};
+  rondo_node_params params = {.kind = RONDO_NODE_KERNEL,
+                              .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_SET),
+                                            .grid = {WORDS, 0, 0},
+                                            .args = args,
+                                            .arg_count = 2,
+                                            .arg_bytes = arg_bytes}};
+  assert_ok(rondo_graph_add(graph, &after, after.id != 0, &params, &node));
+  return node;
+}
+
+/* to = from * 31 + from; `bytes` of each declared, 0 for not known. */
+static rondo_node add_combine(test_fixture *t, rondo_graph *graph, rondo_node after, uint32_t *from, uint32_t *to,
+                              size_t bytes) {
+  const void *const args[] = {&from, &from, &to};
+  const size_t arg_bytes[] = {bytes, bytes, bytes};
+  rondo_node node = {0};
+  rondo_node_params params = {.kind = RONDO_NODE_KERNEL,
+                              .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_COMBINE),
+                                            .grid = {WORDS, 0, 0},
+                                            .args = args,
+                                            .arg_count = 3,
+                                            .arg_bytes = arg_bytes}};
+  assert_ok(rondo_graph_add(graph, &after, after.id != 0, &params, &node));
+  return node;
+}
+
+static rondo_node add_fill(rondo_graph *graph, rondo_node after, void *dst, size_t width, size_t height, size_t pitch) {
+  rondo_node node = {0};
+  const rondo_fill fill = {.dst = dst, .element_bytes = 1, .width = width, .height = height, .pitch = pitch};
+  assert_ok(rondo_graph_add_fill(graph, &after, after.id != 0, &fill, &node));
+  return node;
+}
+
+/* Looking --------------------------------------------------------------------------------------------------------- */
+
+static bool same(rondo_node a, rondo_node b) { return a.id == b.id; }
+
+static void assert_counts(rondo_graph *graph, uint64_t errors, uint64_t warnings) {
+  rondo_findings *findings = NULL;
+  uint64_t found_errors, found_warnings;
+  rondo_finding finding = {.message = ""};
+  assert_ok(rondo_graph_verify(graph, NULL, &findings));
+  rondo_findings_totals(findings, &found_errors, &found_warnings);
+  if (rondo_findings_count(findings) > 0) assert_ok(rondo_findings_get(findings, 0, &finding));
+  if (found_errors != errors || found_warnings != warnings) print_error("  first finding: %s\n", finding.message);
+  assert_int_equal(found_errors, errors);
+  assert_int_equal(found_warnings, warnings);
+  assert_int_equal(rondo_findings_count(findings), errors + warnings);
+  rondo_findings_destroy(findings);
+}
+
+static void assert_clean(rondo_graph *graph) { assert_counts(graph, 0, 0); }
+
+/* What a finding should be. Nodes that are not given are not looked at. */
+typedef struct expectation {
+  rondo_severity severity;
+  rondo_status status;
+  rondo_reason reason;
+  rondo_node node, other, from, to;
+  const char *allocation;
+} expectation;
+
+/* The first finding; its edge is none when none is expected. */
+static rondo_finding assert_finds(rondo_graph *graph, const expectation *expected, char message[512]) {
+  rondo_findings *findings = NULL;
+  rondo_finding finding = {.struct_size = sizeof finding};
+  assert_ok(rondo_graph_verify(graph, NULL, &findings));
+  assert_true(rondo_findings_count(findings) > 0);
+  assert_ok(rondo_findings_get(findings, 0, &finding));
+  print_message("  %s: %s\n", rondo_severity_name(finding.severity), finding.message);
+  assert_int_equal(finding.severity, expected->severity);
+  assert_int_equal(finding.status, expected->status);
+  assert_string_equal(rondo_reason_name(finding.reason), rondo_reason_name(expected->reason));
+  assert_true(same(finding.node, expected->node));
+  if (expected->other.id != 0) assert_true(same(finding.other, expected->other));
+  assert_true(same(finding.from, expected->from) && same(finding.to, expected->to));
+  assert_string_equal(finding.allocation, expected->allocation);
+  if (expected->allocation[0] != '\0') assert_non_null(strstr(finding.message, expected->allocation));
+  snprintf(message, 512, "%s", finding.message);
+  rondo_findings_destroy(findings);
+  finding.message = finding.allocation = NULL;
+  return finding;
+}
+
+/* The graph is refused for this error, and accepted without verification when `runs`. */
+static void assert_refused(rondo_graph *graph, const expectation *expected) {
+  rondo_exec *exec = NULL;
+  assert_error(rondo_instantiate(graph, NULL, &exec), expected->status, expected->reason);
+  assert_null(exec);
+  assert_int_equal(rondo_last_error()->node, rondo_node_number(expected->node));
+}
+
+/* Finds the error, adds the edge that it suggests, and finds nothing. */
+static void assert_mends(rondo_graph *graph, const expectation *expected) {
+  char message[512];
+  const rondo_finding finding = assert_finds(graph, expected, message);
+  if (expected->severity == RONDO_SEVERITY_ERROR) assert_refused(graph, expected);
+  assert_non_null(strstr(message, "Add an edge"));
+  assert_ok(rondo_graph_add_edges(graph, &finding.from, &finding.to, 1));
+  assert_clean(graph);
+  rondo_exec_destroy(test_instantiate(graph));
+}
+
+/* Lifetimes ------------------------------------------------------------------------------------------------------- */
+
+/* The CUDA guide's figure: a, b and c use the allocation in its life; d comes after c, e after nothing. */
+static void test_gm5_the_figure_of_the_document(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 4 * WORDS), *dptr;
+  rondo_graph *graph = test_graph(t);
+  char message[512];
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "dptr", &dptr);
+  const rondo_node a = add_set(t, graph, alloc, dptr, 0);
+  const rondo_node b = add_combine(t, graph, a, dptr, out, BYTES),
+                   c = add_combine(t, graph, a, dptr, out + WORDS, BYTES);
+  const rondo_node users[] = {b, c};
+  const rondo_node freed = add_free(graph, users, 2, dptr);
+  assert_clean(graph);
+  const rondo_node d = add_combine(t, graph, c, dptr, out + 2 * WORDS, BYTES);
+  assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE, d,
+                                     freed, d, freed, "dptr"});
+  const rondo_node e = add_combine(t, graph, none, dptr, out + 3 * WORDS, BYTES);
+  const expectation early = {
+      RONDO_SEVERITY_ERROR, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, e, alloc, alloc, e, "dptr"};
+  const rondo_finding finding = assert_finds(graph, &early, message);
+  assert_true(same(finding.alloc, alloc) && finding.allocation_bytes == BYTES && finding.address == dptr);
+  assert_non_null(strstr(message, "test_combine"));
+  assert_ok(rondo_graph_add_edges(graph, &a, &e, 1));
+  assert_ok(rondo_graph_add_edges(graph, &e, &freed, 1));
+  assert_clean(graph);
+  test_graph_destroy(graph);
+  test_words_free(t, out);
+}
+
+/* The figure, captured. */
+static void test_gm5_the_figure_captured(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 3 * WORDS);
+  rondo_stream *side = test_stream(t, "side");
+  rondo_event *fork = test_event(t), *joined = test_event(t);
+  for (int with_d = 0; with_d < 2; with_d++) {
+    void *memory = NULL;
+    assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+    assert_ok(rondo_malloc_async(t->stream, BYTES, &(rondo_malloc_options){RONDO_MALLOC_OPTIONS_INIT, .name = "dptr"},
+                                 &memory));
+    uint32_t *dptr = memory, *other = out + WORDS, *third = out + 2 * WORDS;
+    test_affine(t, t->stream, dptr, WORDS, 1, 1);
+    assert_ok(rondo_event_record(fork, t->stream));
+    assert_ok(rondo_stream_wait_event(side, fork));
+    const rondo_launch_options options = {RONDO_LAUNCH_OPTIONS_INIT,
+                                          .arg_bytes = (const size_t[]){BYTES, BYTES, BYTES}};
+    rondo_kernel *combine = test_kernel(t, TEST_KERNEL_COMBINE);
+    const rondo_grid grid = {WORDS, 0, 0};
+    assert_ok(rondo_launch_with(t->stream, combine, grid, RONDO_ARGS(&dptr, &dptr, &out), &options));
+    assert_ok(rondo_launch_with(side, combine, grid, RONDO_ARGS(&dptr, &dptr, &other), &options));
+    if (with_d == 0) test_order(t, side, t->stream);
+    if (with_d == 1) assert_ok(rondo_event_record(joined, side));
+    if (with_d == 1) assert_ok(rondo_stream_wait_event(t->stream, joined));
+    if (with_d == 1) assert_ok(rondo_launch_with(side, combine, grid, RONDO_ARGS(&dptr, &dptr, &third), &options));
+    assert_ok(rondo_free_async(t->stream, dptr));
+    if (with_d == 1) test_order(t, side, t->stream);
+    rondo_graph *graph = test_capture_end(t->stream);
+    if (with_d == 0)
+      assert_clean(graph);
+    else
+      assert_error(rondo_instantiate(graph, NULL, &(rondo_exec *){NULL}), RONDO_INVALID_LIFETIME,
+                   RONDO_REASON_USE_AFTER_FREE);
+    test_graph_destroy(graph);
+  }
+  rondo_event_destroy(fork);
+  rondo_event_destroy(joined);
+  test_stream_destroy(side);
+  test_words_free(t, out);
+}
+
+/* GM-18: an access that comes after the free, or before the alloc, by the edges: no edge mends it. */
+static void test_gm18_what_no_edge_mends(void **state) {
+  test_fixture *t = *state;
+  char message[512];
+  uint32_t *late, *early;
+  rondo_graph *graph = test_graph(t);
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "late", &late);
+  const rondo_node freed = add_free(graph, &alloc, 1, late);
+  const rondo_node user = add_set(t, graph, freed, late, BYTES);
+  const expectation after = {
+      RONDO_SEVERITY_ERROR, RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE, user, freed, none, none, "late"};
+  assert_finds(graph, &after, message);
+  assert_non_null(strstr(message, "is ordered after its free (node 1). Remove the edge 1 -> 2 or free after node 2"));
+  assert_refused(graph, &after);
+  test_graph_destroy(graph);
+  graph = test_graph(t);
+  const rondo_node second = add_alloc(graph, none, BYTES, "early", &early);
+  const rondo_node first = add_set(t, graph, none, early, BYTES);
+  assert_ok(rondo_graph_add_edges(graph, &first, &second, 1));
+  const expectation before = {
+      RONDO_SEVERITY_ERROR, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, first, second, none, none, "early"};
+  assert_finds(graph, &before, message);
+  assert_non_null(strstr(message, "is ordered before its alloc (node 0). Remove the edge 1 -> 0"));
+  assert_refused(graph, &before);
+  test_graph_destroy(graph);
+}
+
+/* GM-18: a free without order after its alloc. */
+static void test_gm18_a_free_before_its_alloc(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words;
+  rondo_graph *graph = test_graph(t);
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "memory", &words);
+  const rondo_node freed = add_free(graph, NULL, 0, words);
+  assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED, freed,
+                                     alloc, alloc, freed, "memory"});
+  test_graph_destroy(graph);
+}
+
+/* Races ----------------------------------------------------------------------------------------------------------- */
+
+/* Two writers, and a reader and a writer, of one allocation; in graph memory and in the device's own. */
+static void test_races_are_found_and_mended(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 2 * WORDS), *words;
+  rondo_graph *graph = test_graph(t);
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "shared", &words);
+  const rondo_node first = add_set(t, graph, alloc, words, BYTES), second = add_fill(graph, alloc, words, BYTES, 1, 0);
+  assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, second, first, first,
+                                     second, "shared"});
+  const rondo_node reader = add_combine(t, graph, second, words, out, BYTES);
+  const rondo_node writer = add_fill(graph, second, words + 10, 4, 1, 0);
+  assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, writer, reader,
+                                     reader, writer, "shared"});
+  const rondo_node outside = add_fill(graph, none, out + WORDS - 1, 8, 1, 0);
+  const expectation race = {
+      RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, outside, reader, reader, outside, ""};
+  rondo_findings *findings = NULL;
+  rondo_finding finding = {.struct_size = sizeof finding};
+  assert_ok(rondo_graph_verify(graph, NULL, &findings));
+  assert_int_equal(rondo_findings_count(findings), 1);
+  assert_ok(rondo_findings_get(findings, 0, &finding));
+  assert_int_equal(finding.reason, race.reason);
+  assert_non_null(strstr(finding.message, "bytes 1020 to 1024"));
+  rondo_findings_destroy(findings);
+  test_graph_destroy(graph);
+  test_words_free(t, out);
+}
+
+/* Readers may run at once; so may writers of bytes that are apart, also in columns of one matrix. */
+static void test_what_is_no_race(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 3 * WORDS), *words;
+  rondo_graph *graph = test_graph(t);
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "matrix", &words);
+  const rondo_node left = add_fill(graph, alloc, words, 32, 16, 64);
+  add_fill(graph, alloc, words + 8, 32, 16, 64);
+  add_combine(t, graph, none, out, out + WORDS, BYTES);
+  add_combine(t, graph, none, out, out + 2 * WORDS, BYTES);
+  assert_clean(graph);
+  const rondo_node clash = add_fill(graph, alloc, words + 7, 8, 4, 64);
+  assert_counts(graph, 2, 0);
+  (void)left;
+  assert_ok(rondo_graph_remove(graph, clash));
+  const rondo_node row = add_fill(graph, alloc, words + 16 * 15, 4, 1, 0);
+  assert_mends(graph, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, row, left, left, row,
+                                     "matrix"});
+  test_graph_destroy(graph);
+  test_words_free(t, out);
+}
+
+/* A pointer without bytes may reach to the end of its allocation: a warning, which refuses nothing. */
+static void test_unknown_extents_are_warned_about(void **state) {
+  test_fixture *t = *state;
+  char message[512];
+  uint32_t *words;
+  rondo_graph *graph = test_graph(t);
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "guess", &words);
+  const rondo_node first = add_set(t, graph, alloc, words, 0), second = add_set(t, graph, alloc, words + 32, 0);
+  const expectation race = {
+      RONDO_SEVERITY_WARNING, RONDO_INVALID_GRAPH, RONDO_REASON_RACE, second, first, first, second, "guess"};
+  assert_finds(graph, &race, message);
+  assert_non_null(strstr(message, "declare how many bytes"));
+  rondo_exec *exec = test_instantiate(graph);
+  const rondo_findings *kept = NULL;
+  uint64_t errors, warnings;
+  assert_ok(rondo_exec_get_findings(exec, &kept));
+  rondo_findings_totals(kept, &errors, &warnings);
+  assert_true(errors == 0 && warnings == 1 && rondo_findings_count(kept) == 1);
+  rondo_exec_destroy(exec);
+  assert_mends(graph, &race);
+  test_graph_destroy(graph);
+}
+
+/* Extents and frees ----------------------------------------------------------------------------------------------- */
+
+/* More bytes than there are: declared ones of a kernel; copies and fills are refused when they are made (B4). */
+static void test_an_access_beyond_its_allocation(void **state) {
+  test_fixture *t = *state;
+  char message[512];
+  uint32_t *words;
+  rondo_graph *graph = test_graph(t);
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "short", &words);
+  const rondo_node user = add_set(t, graph, alloc, words + 1, BYTES);
+  const expectation beyond = {
+      RONDO_SEVERITY_ERROR, RONDO_INVALID_GRAPH, RONDO_REASON_OUT_OF_RANGE, user, none, none, none, "short"};
+  assert_finds(graph, &beyond, message);
+  assert_refused(graph, &beyond);
+  test_graph_destroy(graph);
+}
+
+/* Undeclared pointers --------------------------------------------------------------------------------------------- */
+
+/* A kernel that is given a pointer in a scalar parameter: looked at for lifetimes alone, and only warned about. */
+static void test_pointers_in_scalars_are_warned_about(void **state) {
+  test_fixture *t = *state;
+  char message[512];
+  uint32_t *words;
+  rondo_graph *graph = test_graph(t);
+  rondo_kernel *kernel = NULL;
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "opaque",
+                                        .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu,
+                                        .params = {RONDO_PARAMETER(RONDO_ACCESS_SCALAR, 24, 8)}};
+  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "hidden", &words);
+  const uint64_t block[3] = {7, (uint64_t)(uintptr_t)(words + 3), 9};
+  rondo_node inside, outside;
+  assert_ok(rondo_graph_add_kernel(graph, &alloc, 1, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(block), &inside));
+  const rondo_node freed = add_free(graph, &inside, 1, words);
+  assert_clean(graph);
+  assert_ok(rondo_graph_add_kernel(graph, &freed, 1, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(block), &outside));
+  assert_finds(graph,
+               &(expectation){RONDO_SEVERITY_WARNING, RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE, outside,
+                              freed, none, none, "hidden"},
+               message);
+  assert_non_null(strstr(message, "byte 8 of parameter 0"));
+  rondo_exec_destroy(test_instantiate(graph));
+  test_graph_destroy(graph);
+  rondo_kernel_destroy(kernel);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_gm5_the_figure_of_the_document),
+      test_case(test_gm5_the_figure_captured),
+      test_case(test_gm18_what_no_edge_mends),
+      test_case(test_gm18_a_free_before_its_alloc),
+      test_case(test_races_are_found_and_mended),
+      test_case(test_what_is_no_race),
+      test_case(test_unknown_extents_are_warned_about),
+      test_case(test_an_access_beyond_its_allocation),
+      test_case(test_pointers_in_scalars_are_warned_about),
+  };
+  return test_main(tests);
+}
