@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The skyline is a doubly linked list of segments, in the order of time, without gaps, neighbours of different height.
- * A heap finds the lowest; each segment knows its place there. With obstacles there is the further rule that a segment
- * that stands at or in one is lifted to its end, as far as the obstacle reaches in time.
+ * Which of the segments that are lower than their neighbours comes first does not matter, because none of them changes
+ * another: so a walk downhill finds one, near the last one, and no heap is needed. A segment that stands at or in an
+ * obstacle is lifted to its end, as far as the obstacle reaches in time.
  */
 #include "plan/skyline.h"
 
@@ -15,7 +16,6 @@ struct rondo_skyline_segment {
   uint64_t height;
   uint32_t lower, upper; /* sections */
   uint32_t previous, next;
-  uint32_t place; /* in the heap */
 };
 
 typedef rondo_skyline_segment segment;
@@ -24,14 +24,12 @@ rondo_status rondo_skyline_make(const rondo_allocator *allocator, uint32_t boxes
                                 rondo_skyline *out) {
   *out = (rondo_skyline){.room = sections};
   RONDO_TRY(rondo_allocate(allocator, sections, sizeof *out->segments, (void **)&out->segments));
-  RONDO_TRY(rondo_allocate(allocator, sections, sizeof *out->heap, (void **)&out->heap));
   RONDO_TRY(rondo_allocate(allocator, sections, sizeof *out->spare, (void **)&out->spare));
   return rondo_box_tree_make(allocator, boxes, &out->tree);
 }
 
 void rondo_skyline_free(const rondo_allocator *allocator, rondo_skyline *s) {
   rondo_release(allocator, s->segments, s->room, sizeof *s->segments);
-  rondo_release(allocator, s->heap, s->room, sizeof *s->heap);
   rondo_release(allocator, s->spare, s->room, sizeof *s->spare);
   rondo_box_tree_free(allocator, &s->tree);
   *s = (rondo_skyline){0};
@@ -41,55 +39,6 @@ void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {
   assert(boxes->count <= s->tree.room && boxes->section_count <= s->room);
   s->boxes = boxes;
   rondo_box_tree_shape(&s->tree, boxes);
-}
-
-/* Heap --------------------------------------------------------------------------------------------------------------
- */
-
-static bool is_lower(const segment *a, const segment *b) {
-  return a->height != b->height ? a->height < b->height : a->lower < b->lower;
-}
-
-static void put(rondo_skyline *s, uint32_t place, uint32_t index) {
-  s->heap[place] = index;
-  s->segments[index].place = place;
-}
-
-static void sift_up(rondo_skyline *s, uint32_t index) {
-  uint32_t place = s->segments[index].place;
-  for (; place > 0; place = (place - 1) / 2) {
-    const uint32_t above = s->heap[(place - 1) / 2];
-    if (!is_lower(&s->segments[index], &s->segments[above])) break;
-    put(s, place, above);
-  }
-  put(s, place, index);
-}
-
-static void sift_down(rondo_skyline *s, uint32_t index) {
-  uint32_t place = s->segments[index].place;
-  for (;;) {
-    uint32_t child = 2 * place + 1;
-    if (child >= s->heap_count) break;
-    if (child + 1 < s->heap_count && is_lower(&s->segments[s->heap[child + 1]], &s->segments[s->heap[child]])) child++;
-    if (!is_lower(&s->segments[s->heap[child]], &s->segments[index])) break;
-    put(s, place, s->heap[child]);
-    place = child;
-  }
-  put(s, place, index);
-}
-
-static void heap_add(rondo_skyline *s, uint32_t index) {
-  s->segments[index].place = s->heap_count++;
-  sift_up(s, index);
-}
-
-static void heap_remove(rondo_skyline *s, uint32_t index) {
-  const uint32_t place = s->segments[index].place;
-  const uint32_t last = s->heap[--s->heap_count];
-  if (last == index) return;
-  put(s, place, last);
-  sift_up(s, last);
-  sift_down(s, last);
 }
 
 /* Segments ----------------------------------------------------------------------------------------------------------
@@ -109,8 +58,6 @@ static void cut_front(rondo_skyline *s, uint32_t index, uint32_t section) {
   s->segments[front] = (segment){.height = whole->height, .lower = whole->lower, .upper = section};
   whole->lower = section;
   link_between(s, whole->previous, front, index);
-  sift_down(s, index);
-  heap_add(s, front);
 }
 
 static void cut_back(rondo_skyline *s, uint32_t index, uint32_t section) {
@@ -119,34 +66,46 @@ static void cut_back(rondo_skyline *s, uint32_t index, uint32_t section) {
   s->segments[back] = (segment){.height = whole->height, .lower = section, .upper = whole->upper};
   whole->upper = section;
   link_between(s, index, back, whole->next);
-  heap_add(s, back);
 }
 
 /* Gives the time of a segment to its neighbour behind it, of the same height. */
 static void join_next(rondo_skyline *s, uint32_t index) {
   const segment gone = s->segments[index];
-  heap_remove(s, index);
   s->spare[s->spare_count++] = index;
   s->segments[gone.next].lower = gone.lower;
   s->segments[gone.next].previous = gone.previous;
   if (gone.previous != NONE) s->segments[gone.previous].next = gone.next;
-  sift_up(s, gone.next);
 }
 
-/* Raises a segment, and joins it with neighbours that are as high. */
-static void raise_whole(rondo_skyline *s, uint32_t index, uint64_t height) {
+/* Raises a segment, and joins it with neighbours that are as high. Returns the segment that it has become. */
+static uint32_t raise_whole(rondo_skyline *s, uint32_t index, uint64_t height) {
   s->segments[index].height = height;
-  sift_down(s, index);
   const uint32_t previous = s->segments[index].previous;
   const uint32_t next = s->segments[index].next;
   if (previous != NONE && s->segments[previous].height == height) join_next(s, previous);
-  if (next != NONE && s->segments[next].height == height) join_next(s, index);
+  if (next == NONE || s->segments[next].height != height) return index;
+  join_next(s, index);
+  return next;
 }
 
-static void raise_part(rondo_skyline *s, uint32_t index, uint32_t lower, uint32_t upper, uint64_t height) {
+static uint32_t raise_part(rondo_skyline *s, uint32_t index, uint32_t lower, uint32_t upper, uint64_t height) {
   if (lower > s->segments[index].lower) cut_front(s, index, lower);
   if (upper < s->segments[index].upper) cut_back(s, index, upper);
-  raise_whole(s, index, height);
+  return raise_whole(s, index, height);
+}
+
+/* A segment from `index` on downhill that is lower than its neighbours. */
+static uint32_t descend(const rondo_skyline *s, uint32_t index) {
+  for (;;) {
+    const segment *of = &s->segments[index];
+    if (of->previous != NONE && s->segments[of->previous].height < of->height) {
+      index = of->previous;
+    } else if (of->next != NONE && s->segments[of->next].height < of->height) {
+      index = of->next;
+    } else {
+      return index;
+    }
+  }
 }
 
 /* Placing -----------------------------------------------------------------------------------------------------------
@@ -159,6 +118,8 @@ typedef struct run {
   uint64_t limit;
   uint64_t *offsets;
   uint64_t peak;
+  uint32_t left; /* boxes to place */
+  uint32_t at;   /* segment */
 } run;
 
 /* Where a box meets an obstacle if it is put on a segment of this height. */
@@ -175,21 +136,22 @@ static bool is_clear(const void *self, uint32_t index) {
   return met == NULL || (met->offset >= offset && met->offset - offset >= box->bytes);
 }
 
-static bool place(run *r, uint32_t index, uint32_t chosen) {
+static bool place(run *r, uint32_t chosen) {
   const rondo_box *box = &r->skyline->boxes->boxes[chosen];
-  const uint64_t offset = rondo_box_offset(r->skyline->boxes, chosen, r->skyline->segments[index].height);
+  const uint64_t offset = rondo_box_offset(r->skyline->boxes, chosen, r->skyline->segments[r->at].height);
   if (offset > r->limit || box->bytes > r->limit - offset) return false;
   const uint64_t top = offset + box->bytes;
   r->offsets[chosen] = offset;
+  r->left--;
   if (top > r->peak) r->peak = top;
   rondo_box_tree_remove(&r->skyline->tree, chosen);
-  raise_part(r->skyline, index, box->lower, box->upper, top);
+  r->at = raise_part(r->skyline, r->at, box->lower, box->upper, top);
   return true;
 }
 
 /* Lifts a segment on which nothing fits to what is met next: a neighbour's height, or an obstacle above it. */
-static void lift(run *r, uint32_t index, const rondo_obstacle *above) {
-  const segment *of = &r->skyline->segments[index];
+static void lift(run *r, const rondo_obstacle *above) {
+  const segment *of = &r->skyline->segments[r->at];
   uint64_t height = above == NULL ? UINT64_MAX : above->offset;
   if (of->previous != NONE && r->skyline->segments[of->previous].height < height) {
     height = r->skyline->segments[of->previous].height;
@@ -198,38 +160,35 @@ static void lift(run *r, uint32_t index, const rondo_obstacle *above) {
     height = r->skyline->segments[of->next].height;
   }
   assert(height != UINT64_MAX); /* on a segment that spans all time, clear of obstacles, everything fits */
-  raise_whole(r->skyline, index, height);
+  r->at = raise_whole(r->skyline, r->at, height);
 }
 
-static void raise_above(rondo_skyline *s, uint32_t index, const rondo_obstacle *obstacle) {
-  const segment *of = &s->segments[index];
+static void raise_above(run *r, const rondo_obstacle *obstacle) {
+  const segment *of = &r->skyline->segments[r->at];
   const uint32_t lower = obstacle->lower > of->lower ? obstacle->lower : of->lower;
   const uint32_t upper = obstacle->upper < of->upper ? obstacle->upper : of->upper;
-  raise_part(s, index, lower, upper, obstacle->end);
+  r->at = raise_part(r->skyline, r->at, lower, upper, obstacle->end);
 }
 
-/* Places a box on the lowest segment, or raises it. False: the box would end above the limit. */
-static bool step(run *r, uint32_t *left) {
+/* Places a box on a segment that is lower than its neighbours, or raises it. False: the box would end above the limit.
+ */
+static bool step(run *r) {
   rondo_skyline *s = r->skyline;
-  const uint32_t index = s->heap[0];
-  const segment *lowest = &s->segments[index];
+  const segment *lowest = &s->segments[r->at];
   const rondo_obstacle *above = NULL;
   if (s->boxes->obstacles != NULL) {
     above = rondo_obstacles_above(s->boxes->obstacles, lowest->lower, lowest->upper, lowest->height);
   }
   if (above != NULL && above->offset <= lowest->height) {
-    raise_above(s, index, above);
+    raise_above(r, above);
     return true;
   }
   const clearance cleared = {s->boxes, lowest->height};
   const rondo_box_filter filter = {is_clear, &cleared};
   const uint32_t rank = rondo_box_tree_first(&s->tree, lowest->lower, lowest->upper, above == NULL ? NULL : &filter);
-  if (rank == RONDO_NO_BOX) {
-    lift(r, index, above);
-    return true;
-  }
-  *left -= 1;
-  return place(r, index, r->order[rank]);
+  if (rank != RONDO_NO_BOX) return place(r, r->order[rank]);
+  lift(r, above);
+  return true;
 }
 
 static void begin(rondo_skyline *s, const uint32_t *order) {
@@ -237,16 +196,15 @@ static void begin(rondo_skyline *s, const uint32_t *order) {
   s->spare_count = 0;
   for (uint32_t i = s->boxes->section_count; i > 1; i--) s->spare[s->spare_count++] = i - 1;
   s->segments[0] = (segment){.upper = s->boxes->section_count, .previous = NONE, .next = NONE};
-  s->heap_count = 0;
-  heap_add(s, 0);
 }
 
 bool rondo_skyline_place(rondo_skyline *s, const uint32_t *order, uint64_t limit, uint64_t *offsets,
                          uint64_t *out_peak) {
-  run r = {.skyline = s, .order = order, .limit = limit, .offsets = offsets};
+  run r = {.skyline = s, .order = order, .limit = limit, .offsets = offsets, .left = s->boxes->count};
   begin(s, order);
-  for (uint32_t left = s->boxes->count; left > 0;) {
-    if (!step(&r, &left)) return false;
+  while (r.left > 0) {
+    r.at = descend(s, r.at);
+    if (!step(&r)) return false;
   }
   *out_peak = r.peak;
   return true;

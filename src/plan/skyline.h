@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Lowest-skyline placing. Time runs to the right and offsets go up; what is placed makes a skyline of segments. Again
- * and again the lowest segment takes the box that comes first in a given order among those whose life fits into it;
- * where none fits, the segment is lifted to its lower neighbour and joins it. An obstacle joins the skyline where a
- * segment reaches it; below it, only boxes that leave it alone fit.
+ * and again a segment that is lower than its neighbours takes the box that comes first in a given order among those
+ * whose life fits into it; where none fits, the segment is lifted to its lower neighbour and joins it. An obstacle
+ * joins the skyline where a segment reaches it; below it, only boxes that leave it alone fit.
  *
  * A skyline is working memory that is used again and again; one thread at a time.
  */
@@ -17,9 +17,8 @@ typedef struct rondo_skyline {
   const rondo_boxes *boxes;
   rondo_box_tree tree;
   rondo_skyline_segment *segments;
-  uint32_t *heap;  /* segments, the lowest first */
   uint32_t *spare; /* segments that are not in use */
-  uint32_t heap_count, spare_count;
+  uint32_t spare_count;
   uint32_t room; /* segments allocated */
 } rondo_skyline;
 
