@@ -1,6 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * Devices. `cpu` is always there; further CPU devices are `cpu:1`, `cpu:2`, ... (`cpu` is `cpu:0`): the same
  * processors, but memory of their own, so that programs for several devices run anywhere.
+ *
+ * `cpu:check` (and `cpu:check:N`) is a CPU device that finds mistakes in how memory is used:
+ * - Each allocation has pages of its own between guard pages, which can be accessed during its lifetime only: from the
+ *   alloc node, or the place of rondo_malloc_async in its stream, to the free. It ends where a page ends, so far as
+ *   its alignment of 256 bytes allows; what is left around it is watched for changes. Addresses are not given out again
+ *   soon. Fresh memory holds the 32-bit word 0x7ffcdead over and over, a NaN as a float and as a double (of
+ *   allocations over 128 MiB the first and last 64 MiB do).
+ * - A kernel, copy, fill or host function that accesses memory otherwise goes on with other memory in its place; its
+ *   stream's next synchronisation fails with EXECUTION_FAILED, naming node, allocation and offset: USE_AFTER_FREE,
+ *   NOT_ALLOCATED (not reached yet), OUT_OF_RANGE, FOREIGN_ADDRESS. Device and process live on. Accesses outside of
+ *   the device's work are no business of the device.
+ * - Each launch of an exec is run in several of the orders that its edges allow, node by node, from the same memory
+ *   (check_orders). When results differ, EXECUTION_FAILED/RACE names the two nodes whose order matters. A kernel must
+ *   therefore do nothing but write memory of the device, or host memory from rondo_host_malloc: with check_orders = 1
+ *   it is run once. Graphs with host functions or external waits, or with kernels that declare writes of other memory,
+ *   are run once anyway. Kernels that are given pointers as scalars make all live memory of the device part of the
+ *   comparison: nothing else should use it during such a launch. Other streams' work waits meanwhile.
+ * Programs see the same results as on `cpu`, more memory held, and addresses of graph memory that are not given out
+ * twice (rondo_device_info.guarded). Faults are seen by handlers of SIGSEGV and SIGBUS, which are installed while such
+ * a device is open and pass on what is not theirs; a handler that is installed later stands in front until the
+ * device runs its next work. AddressSanitizer must allow that: handle_segv=1:handle_sigbus=1 in ASAN_OPTIONS.
+ *
  * A device is thread-safe. It must outlive what was made from it.
  */
 #ifndef RONDO_DEVICE_H
@@ -29,12 +51,17 @@ typedef struct rondo_device_options {
                                        RONDO_CPU_LACKS=memory_nodes does the same */
   bool no_memory_pools;             /* CPU: be one without stream-ordered memory, which also has no such nodes;
                                        RONDO_CPU_LACKS=memory_pools does the same */
+  uint32_t check_orders; /* cpu:check: orders that each launch is run in, the first of them as the graph stands; 0 =
+                            RONDO_CHECK_ORDERS, else 2; 1 = run it once */
+  uint32_t reserved;
+  uint64_t check_seed; /* cpu:check: what the orders are drawn from; 0 = RONDO_CHECK_SEED, else 1 */
 } rondo_device_options;
 #define RONDO_DEVICE_OPTIONS_INIT .struct_size = sizeof(rondo_device_options)
 
-/* Opens a device by name: "cpu", "cpu:N" (N up to 15). Opening the same name twice gives two independent devices.
- * options may be NULL. Errors: INVALID_ARGUMENT, NOT_FOUND/UNKNOWN_DEVICE (the message lists the names there are),
- * UNAVAILABLE (the driver cannot be had; says why), OUT_OF_MEMORY, LIMIT_EXCEEDED (threads). */
+/* Opens a device by name: "cpu", "cpu:N" (N up to 15), "cpu:check", "cpu:check:N". Opening the same name twice gives
+ * two independent devices. options may be NULL. Errors: INVALID_ARGUMENT, NOT_FOUND/UNKNOWN_DEVICE (the message lists
+ * the names there are), UNAVAILABLE (the driver cannot be had; says why), OUT_OF_MEMORY, LIMIT_EXCEEDED (threads, or
+ * 64 checking devices). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_open(const char *name, const rondo_device_options *options,
                                                         rondo_device **out_device);
 
@@ -55,6 +82,7 @@ typedef struct rondo_device_info {
   uint64_t page_bytes;   /* granularity of its memory */
   bool graph_memory;     /* alloc and free nodes (GM-1); only where memory_pools is set too */
   bool memory_pools;     /* stream-ordered allocation and pools; without it such calls return UNSUPPORTED */
+  bool guarded;          /* cpu:check: allocations have pages of their own, and graph memory shares no addresses */
 } rondo_device_info;
 
 /* What the device is and can do. Thread-safe. Errors: INVALID_ARGUMENT. */
@@ -84,6 +112,8 @@ typedef struct rondo_device_statistics {
   uint64_t host_allocations; /* calls of the allocator */
   uint64_t mapped_bytes;     /* now: physical memory mapped */
   uint64_t maps;             /* map calls */
+  uint64_t orders;           /* cpu:check: runs of execs in one order or another, where they were compared */
+  uint64_t findings;         /* cpu:check: mistakes found */
 } rondo_device_statistics;
 
 /* The counters as they are now; those of work in flight may move between two of them. Thread-safe. Errors:

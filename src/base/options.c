@@ -64,6 +64,16 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                            .kind = "flag",
                            .default_value = "off",
                            .meaning = "synchronise after every operation, for debugging"},
+    [RONDO_OPTION_CHECK_ORDERS] = {.name = "RONDO_CHECK_ORDERS",
+                                   .kind = "number",
+                                   .default_value = "2",
+                                   .meaning = "orders that each launch is run in on cpu:check; 1 = run it once",
+                                   .maximum = 1000000},
+    [RONDO_OPTION_CHECK_SEED] = {.name = "RONDO_CHECK_SEED",
+                                 .kind = "number",
+                                 .default_value = "1",
+                                 .meaning = "what the orders of cpu:check are drawn from",
+                                 .maximum = UINT64_MAX},
 };
 
 typedef struct option_value {

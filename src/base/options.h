@@ -22,6 +22,8 @@ typedef enum rondo_option {
   RONDO_OPTION_CPU_LACKS,        /* text: "memory_nodes" or "memory_pools", which a CPU device then does not have */
   RONDO_OPTION_CBLAS_LIBRARY,    /* text: library with cblas_sgemm; "none" = plain C */
   RONDO_OPTION_SYNC,             /* flag: synchronise after every operation, for debugging; default off */
+  RONDO_OPTION_CHECK_ORDERS,     /* number: orders that each launch is run in on cpu:check; default 2 */
+  RONDO_OPTION_CHECK_SEED,       /* number: what these orders are drawn from; default 1 */
   RONDO_OPTION_COUNT
 } rondo_option;
 

@@ -48,6 +48,18 @@ typedef enum rondo_protection {
   RONDO_PROTECT_READ_WRITE = 3
 } rondo_protection;
 
+/* Lifetimes of allocations, for a device that keeps accesses outside of them from happening. On such a device memory/
+ * gives each allocation addresses of its own, which no other one gets again soon, and tells the device of it:
+ * allocations of the pools and of rondo_malloc get their address here; alloc and free nodes are lowered as ever, with
+ * addresses on pages of their own. All any; with `queue` NULL at once, else in the queue's order (owner). */
+typedef struct rondo_guard_ops {
+  /* Memory at an address aligned to 256, whose lifetime begins here. LIMIT_EXCEEDED, OUT_OF_MEMORY. */
+  rondo_status (*allocate)(rondo_device *device, rondo_queue *queue, size_t bytes, const char *name,
+                           void **out_address);
+  /* Ends the lifetime of such memory, or of a graph allocation that is freed outside of graphs. */
+  void (*release)(rondo_device *device, rondo_queue *queue, void *address);
+} rondo_guard_ops;
+
 /* A device. */
 typedef struct rondo_device_ops {
   /* Waits for all work, stops threads, frees the struct. Called once, when no object of the device is left. Returns the
@@ -93,6 +105,8 @@ typedef struct rondo_device_ops {
   /* Host memory that copies use without a detour, aligned to 256. any */
   rondo_status (*host_allocate)(rondo_device *device, size_t bytes, void **out_address);
   void (*host_release)(rondo_device *device, void *address, size_t bytes);
+
+  const rondo_guard_ops *guard; /* NULL: the device does not watch lifetimes (info.guarded is false) */
 } rondo_device_ops;
 
 /* A queue: work runs in the order of the calls. owner */

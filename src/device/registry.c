@@ -22,7 +22,7 @@ rondo_status rondo_registry_open(const char *name, const rondo_device_options *o
     return drivers[i]->open(name + length + (name[length] == ':'), options, allocator, out);
   }
   return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
-                    "there is no device '%.64s': the devices are 'cpu' and 'cpu:0' to 'cpu:15'", name);
+                    "there is no device '%.64s': the devices are 'cpu', 'cpu:0' to 'cpu:15' and 'cpu:check'", name);
 }
 
 rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable) {

@@ -242,15 +242,16 @@ static rondo_status draft_memory(const rondo_exec *exec, rondo_exec_draft *draft
 
 /* Whole graphs: committing ----------------------------------------------------------------------------------------- */
 
-/* What the driver is given for a place: memory nodes, empty ones and joins run nothing. */
-static bool is_given(const rondo_node_params *params) {
-  return params->kind != RONDO_NODE_EMPTY && !is_memory_node(params);
+/* What the driver is given for a place: empty nodes and joins run nothing, nor do memory nodes but on guarded devices.
+ */
+static bool is_given(const rondo_exec *exec, const rondo_node_params *params) {
+  return params->kind != RONDO_NODE_EMPTY && (exec->device->ops->guard != NULL || !is_memory_node(params));
 }
 
 static void take_back(rondo_exec *exec, const rondo_exec_draft *draft, size_t count) {
   rondo_executable *executable = exec->executable;
   for (size_t i = 0; i < count; i++) {
-    if (!is_given(rondo_exec_params(exec, i)) || !differs(exec, draft, i)) continue;
+    if (!is_given(exec, rondo_exec_params(exec, i)) || !differs(exec, draft, i)) continue;
     if (executable->ops->set_params(executable, i, &exec->lowering.nodes.items[i]) != RONDO_OK) exec->broken = true;
   }
   rondo_exec_note_extras(exec);
@@ -260,7 +261,7 @@ static void take_back(rondo_exec *exec, const rondo_exec_draft *draft, size_t co
 static rondo_status commit_nodes(rondo_exec *exec, const rondo_exec_draft *draft) {
   rondo_executable *executable = exec->executable;
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) {
-    if (!is_given(rondo_exec_params(exec, i)) || (!exec->broken && !differs(exec, draft, i))) continue;
+    if (!is_given(exec, rondo_exec_params(exec, i)) || (!exec->broken && !differs(exec, draft, i))) continue;
     const rondo_status status = executable->ops->set_params(executable, i, &draft->lowering.nodes.items[i]);
     if (status == RONDO_OK) continue;
     take_back(exec, draft, i);

@@ -223,10 +223,14 @@ rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allocation *allocat
   return RONDO_OK;
 }
 
-/* The life is claimed. */
+/* The life is claimed. What a guarded device does with the end of a life stands before the event: a launch that begins
+ * the next one waits for that. */
 static rondo_status free_in_order(rondo_graph_allocation *allocation, rondo_queue *queue) {
-  rondo_status status = rondo_graph_allocation_prepare_free(allocation);
-  if (status == RONDO_OK) status = queue->ops->record(queue, allocation->freed_event);
+  rondo_device *device = allocation->space->memory->device;
+  const rondo_guard_ops *guard = device->ops->guard;
+  rondo_status status = queue == NULL ? RONDO_OK : rondo_graph_allocation_prepare_free(allocation);
+  if (status == RONDO_OK && guard != NULL) guard->release(device, queue, allocation->base.address);
+  if (status == RONDO_OK && queue != NULL) status = queue->ops->record(queue, allocation->freed_event);
   if (status != RONDO_OK) rondo_graph_allocation_unclaim(allocation);
   return status;
 }
@@ -240,7 +244,7 @@ rondo_status rondo_graph_allocation_free(rondo_graph_allocation *allocation, ron
     status = rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE,
                         "graph allocation %s is being freed by another thread too",
                         rondo_allocation_label(label, &allocation->base));
-  else if (queue != NULL)
+  else
     status = free_in_order(allocation, queue);
   rondo_address_space *space = allocation->space;
   pthread_mutex_lock(&memory->lock);

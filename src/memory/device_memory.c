@@ -180,10 +180,12 @@ typedef struct request {
   rondo_stream_order *stream; /* NULL: at once */
   size_t bytes, rounded;
   char *name;
+  void *guarded; /* on a guarded device: where the allocation stands; the block is counted alone */
 } request;
 
 /* Under the lock. */
 static void enter_block(rondo_device_memory *memory, rondo_block *block, const request *asked) {
+  if (asked->guarded != NULL) block->allocation.address = asked->guarded;
   block->allocation.bytes = asked->bytes;
   block->allocation.name = asked->name;
   rondo_allocation_table_insert(&memory->allocator, &memory->table, &block->allocation);
@@ -259,12 +261,24 @@ static rondo_status serve(rondo_device_memory *memory, request *asked, rondo_blo
   return status;
 }
 
+/* As serve, with the address from the device's guard. */
+static rondo_status serve_guarded(rondo_device_memory *memory, request *asked, rondo_block **out) {
+  rondo_device *device = memory->device;
+  const rondo_guard_ops *guard = device->ops->guard;
+  rondo_queue *queue = asked->stream == NULL ? NULL : asked->stream->queue;
+  RONDO_TRY(guard->allocate(device, queue, asked->bytes, asked->name, &asked->guarded));
+  const rondo_status status = serve(memory, asked, out);
+  if (status != RONDO_OK) guard->release(device, queue, asked->guarded);
+  return status;
+}
+
 rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_stream_order *stream, rondo_pool *pool,
                                    size_t bytes, const char *name, void **out_address) {
   request asked = {.pool = stream == NULL ? &memory->immediate : pool, .stream = stream, .bytes = bytes};
   RONDO_TRY(copy_name(memory, name, &asked.name));
   rondo_block *block = NULL;
-  const rondo_status status = serve(memory, &asked, &block);
+  const rondo_status status =
+      memory->device->ops->guard != NULL ? serve_guarded(memory, &asked, &block) : serve(memory, &asked, &block);
   if (status != RONDO_OK) {
     if (asked.name != NULL) rondo_release_text(&memory->allocator, asked.name);
     return rondo_memory_fail_growth(memory, status, stream == NULL ? "rondo_malloc" : "rondo_malloc_async", bytes);
@@ -327,7 +341,11 @@ static void give_block(rondo_device_memory *memory, rondo_stream_order *stream, 
 static rondo_status free_block(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block,
                                ordered_free *way) {
   rondo_pool *pool = block->chunk->pool;
+  rondo_device *device = memory->device;
+  const rondo_guard_ops *guard = device->ops->guard;
   const rondo_status status = stream == NULL ? RONDO_OK : queue_free(pool, stream->queue, way);
+  if (status == RONDO_OK && guard != NULL)
+    guard->release(device, stream == NULL ? NULL : stream->queue, block->allocation.address);
   pthread_mutex_lock(&memory->lock);
   if (status == RONDO_OK) {
     give_block(memory, stream, block, way->fence);

@@ -222,12 +222,30 @@ static rondo_status find_gap(const rondo_address_space *space, size_t bytes, cha
                     rondo_size_text(used, (uint64_t)(cursor - space->base)));
 }
 
+/* On a guarded device: pages that no allocation of the space has had, behind a page that nothing has; as far back on
+ * them as the alignment allows. The space goes on behind its last guard page by one more. */
+static rondo_status find_fresh(rondo_address_space *space, size_t bytes, char **out) {
+  const size_t page = space->memory->page_bytes, whole = (bytes + page - 1) / page * page;
+  const size_t left = space->reserved - space->fresh;
+  char asked[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
+  *out = NULL;
+  if (left < whole || left - whole < 2 * page)
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
+                      "an alloc node of %s does not fit the graph's address space, of which %s are in use: %s gives no "
+                      "address out twice. Make the graph anew, or use a device that does not check",
+                      rondo_size_text(asked, bytes), rondo_size_text(used, space->fresh), space->memory->device->name);
+  space->fresh += page + whole;
+  *out = space->base + space->fresh - bytes;
+  return RONDO_OK;
+}
+
 static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                  size_t count, size_t rounded, rondo_alloc_node *node) {
   char *address = NULL;
   refresh_view(space, graph);
   RONDO_TRY(mark_slots(space, graph, slots, count));
-  RONDO_TRY(find_gap(space, rounded, &address));
+  const bool guarded = space->memory->device->ops->guard != NULL;
+  RONDO_TRY(guarded ? find_fresh(space, rounded, &address) : find_gap(space, rounded, &address));
   node->address = address;
   rondo_graph_allocation *record;
   RONDO_TRY(rondo_graph_allocation_of(space, node, &record));

@@ -4,6 +4,7 @@
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds devices
+grep -Eq '^cpu:check +(.* finds mistakes|not available: .*)$' out || die "no checking device: $(cat out)"
 grep -q '^cpu .* worker' out || die "no CPU device: $(cat out)"
 
 succeeds devices --json

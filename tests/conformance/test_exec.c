@@ -234,6 +234,7 @@ static void test_gx12_an_exec_says_what_it_holds(void **state) {
   rondo_exec_destroy(exec);
   test_graph_destroy(inner);
   test_graph_destroy(outer);
+  assert_ok(rondo_stream_synchronize(t->stream));
   test_words_free(t, word);
 }
 

@@ -257,6 +257,12 @@ rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rond
   return node;
 }
 
+bool test_is_guarded(const test_fixture *fixture) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(fixture->device, &info));
+  return info.guarded;
+}
+
 rondo_device_statistics test_statistics(const test_fixture *fixture) {
   rondo_device_statistics statistics = {.struct_size = sizeof statistics};
   assert_ok(rondo_device_get_statistics(fixture->device, &statistics));

@@ -118,6 +118,9 @@ void test_affine(test_fixture *fixture, rondo_stream *stream, uint32_t *words, s
 rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                            uint32_t *word, uint32_t factor, uint32_t term);
 
+/* Whether each allocation has pages and addresses of its own (rondo_device_info.guarded), so that none are shared. */
+bool test_is_guarded(const test_fixture *fixture);
+
 /* Counters of the device. */
 rondo_device_statistics test_statistics(const test_fixture *fixture);
 rondo_memory_statistics test_memory_statistics(const test_fixture *fixture);

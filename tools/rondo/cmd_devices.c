@@ -55,20 +55,21 @@ static void write_entry(const device_entry *entry, json *out) {
     json_integer(out, "memory_bytes", entry->info.memory_bytes);
     json_integer(out, "page_bytes", entry->info.page_bytes);
     json_boolean(out, "graph_memory", entry->info.graph_memory);
+    json_boolean(out, "guarded", entry->info.guarded);
   }
   json_end(out);
 }
 
 static void print_entry(const device_entry *entry) {
   if (entry->reason[0]) {
-    printf("%-8s not available: %s\n", entry->name, entry->reason);
+    printf("%-10s not available: %s\n", entry->name, entry->reason);
     return;
   }
   const rondo_device_info *info = &entry->info;
-  printf("%-8s %s: %" PRIu32 " processor%s, %" PRIu32 " worker%s, %.1f GiB, pages of %" PRIu64 " KiB, %s\n",
+  printf("%-10s %s: %" PRIu32 " processor%s, %" PRIu32 " worker%s, %.1f GiB, pages of %" PRIu64 " KiB, %s%s\n",
          entry->name, info->description, info->processors, info->processors == 1 ? "" : "s", info->workers,
          info->workers == 1 ? "" : "s", (double)info->memory_bytes / (1 << 30), info->page_bytes >> 10,
-         info->graph_memory ? "graph memory" : "no graph memory");
+         info->graph_memory ? "graph memory" : "no graph memory", info->guarded ? ", finds mistakes" : "");
 }
 
 /* Shows entry `index`. RONDO_NOT_FOUND past the last. */

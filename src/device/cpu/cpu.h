@@ -220,7 +220,8 @@ typedef enum cpu_operation {
   CPU_WAIT,  /* for a point on a timeline */
   CPU_STAMP, /* write the time of a timing event */
   CPU_GRAPH,
-  CPU_SKIP /* nothing: fills up to the end of the ring */
+  CPU_CHECKED_GRAPH, /* on a checking device */
+  CPU_SKIP           /* nothing: fills up to the end of the ring */
 } cpu_operation;
 
 struct cpu_event;
@@ -280,7 +281,12 @@ struct cpu_queue {
   rondo_saved_error failure;
 };
 
+extern const rondo_queue_ops cpu_queue_ops;
 RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *name, rondo_queue **out);
+/* Room for an item of `bytes`, which may wait until there is some; what is written there is in the queue once it is
+ * published with *out_head. */
+cpu_item *cpu_queue_begin(cpu_queue *queue, cpu_operation operation, size_t bytes, uint64_t *out_head);
+void cpu_queue_publish(cpu_queue *queue, uint64_t head);
 /* True when there is an item and nobody at it. */
 static inline bool cpu_queue_pending(cpu_queue *queue) {
   /* The owner first: while a host thread runs the queue, its line with `head` is left to it for the next launch. */
@@ -474,6 +480,11 @@ struct cpu_executable {
 RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                   rondo_executable **out);
 RONDO_MUST_USE rondo_status cpu_queue_launch(rondo_queue *queue, rondo_executable *executable);
+RONDO_MUST_USE rondo_status cpu_queue_launch_checked(rondo_queue *queue, rondo_executable *executable);
+/* Storage of a node's, which begins with `addresses` argument addresses and has `bytes` behind them at *out_data; on a
+ * checking device with room for a check_work behind those. */
+RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses,
+                                               size_t bytes, void **out_data);
 void cpu_executable_free(cpu_executable *executable);
 /* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
 void cpu_executable_reap(cpu_device *device, bool wait);
@@ -520,6 +531,7 @@ struct cpu_device {
   cpu_executable *zombies; /* destroyed while in flight */
   uint64_t launches_of_dead_queues;
   _Atomic uint64_t mapped_bytes, maps;
+  struct check_state *check; /* of a checking device (check.h); else NULL */
 };
 
 /* Virtual memory (cpu_memory.c) */
@@ -528,6 +540,7 @@ rondo_status cpu_reserve(rondo_device *device, size_t bytes, size_t alignment, v
 rondo_status cpu_unreserve(rondo_device *device, void *address, size_t bytes);
 rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical **out);
 void cpu_physical_destroy(rondo_physical *physical);
+int cpu_physical_file(const rondo_physical *physical);
 rondo_status cpu_map(rondo_device *device, void *address, rondo_physical *physical);
 rondo_status cpu_unmap(rondo_device *device, void *address, size_t bytes);
 rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rondo_protection protection);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The CPU driver's front: opening "cpu" and "cpu:N", what a device is, closing it. Devices of one process share
- * nothing; each has workers and memory of its own. All slots may be called by any thread.
+ * The CPU driver's front: opening "cpu", "cpu:N", "cpu:check" and "cpu:check:N", what a device is, closing it. Devices
+ * of one process share nothing; each has workers and memory of its own. All slots may be called by any thread.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "device/cpu/cpu.h"
+#include "device/cpu/check.h"
 
 enum { CPU_DEVICES = 16 };
 
@@ -143,25 +143,54 @@ static void set_up_memory(cpu_device *device, const rondo_device_options *option
   device->has_nodes = device->has_pools && !options->no_memory_nodes && strcmp(lacks, "memory_nodes") != 0;
 }
 
+/* "check" and "check:N" ask for a checking device; *out_index is what is left. */
+static bool parse_checking(const char *rest, const char **out_index) {
+  static const char word[] = "check";
+  const size_t length = sizeof word - 1;
+  *out_index = rest;
+  if (strncmp(rest, word, length) != 0) return false;
+  if (rest[length] == '\0') *out_index = rest + length;
+  if (rest[length] == ':' && rest[length + 1] != '\0') *out_index = rest + length + 1;
+  return *out_index != rest;
+}
+
+/* "cpu:0", "cpu:check", "cpu:check:1". */
+static void name_device(cpu_device *device, bool checking) {
+  char *name = device->base.name;
+  if (!checking)
+    (void)snprintf(name, sizeof device->base.name, "cpu:%u", device->index);
+  else if (device->index == 0)
+    (void)snprintf(name, sizeof device->base.name, "cpu:check");
+  else
+    (void)snprintf(name, sizeof device->base.name, "cpu:check:%u", device->index);
+}
+
 static rondo_status cpu_open(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,
                              rondo_device **out) {
   uint32_t index;
   void *memory;
+  const char *index_text;
   *out = NULL;
-  if (!parse_index(rest, &index)) {
+  const bool checking = parse_checking(rest, &index_text);
+  if (!parse_index(index_text, &index)) {
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
-                      "there is no device 'cpu:%s': CPU devices are 'cpu' and 'cpu:0' to 'cpu:%d'", rest,
-                      CPU_DEVICES - 1);
+                      "there is no device 'cpu:%s': CPU devices are 'cpu', 'cpu:0' to 'cpu:%d', and, with checks, "
+                      "'cpu:check', 'cpu:check:0' to 'cpu:check:%d'",
+                      rest, CPU_DEVICES - 1, CPU_DEVICES - 1);
   }
   RONDO_TRY(rondo_allocate_aligned(allocator, 1, sizeof(cpu_device), RONDO_CACHE_LINE, &memory));
   cpu_device *device = memory;
   device->base.ops = &device_ops;
   device->base.allocator = *allocator;
-  (void)snprintf(device->base.name, sizeof device->base.name, "cpu:%u", index);
   device->index = index;
+  name_device(device, checking);
   set_up_memory(device, options);
   pthread_mutex_init(&device->lock, NULL);
-  const rondo_status status = cpu_pool_start(device, options->workers);
+  rondo_status status = cpu_pool_start(device, options->workers);
+  if (status == RONDO_OK && checking) {
+    status = check_open(device, options);
+    if (status != RONDO_OK) cpu_pool_stop(device);
+  }
   if (status != RONDO_OK) {
     pthread_mutex_destroy(&device->lock);
     rondo_release(allocator, device, 1, sizeof *device);
@@ -172,10 +201,12 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
 }
 
 static rondo_status cpu_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
+  static const char *const names[] = {"cpu", "cpu:check"};
   *out_name = NULL;
   *out_unavailable = "";
-  if (index > 0) return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE, "no more CPU devices are listed");
-  *out_name = "cpu";
+  if (index > 1) return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE, "no more CPU devices are listed");
+  *out_name = names[index];
+  if (index == 1 && !check_handler_can_be_set()) *out_unavailable = CHECK_UNAVAILABLE;
   return RONDO_OK;
 }
 

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "device/cpu/cpu.h"
+#include "device/cpu/check.h"
 
 static const rondo_allocator *allocator_of(const cpu_executable *executable) {
   return &executable->device->base.allocator;
@@ -17,14 +17,15 @@ static const rondo_allocator *allocator_of(const cpu_executable *executable) {
 
 /* Details --------------------------------------------------------------------------------------------------------- */
 
-/* Storage that begins with `addresses` argument addresses, and has `bytes` behind them at *out_data. */
-static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses, size_t bytes,
-                                 void **out_data) {
+rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses, size_t bytes,
+                                void **out_data) {
   const size_t data_at = cpu_align(addresses * sizeof(void *), CPU_GRANULE);
+  const bool checked = executable->device->check != NULL;
+  const size_t whole = checked ? cpu_align(data_at + bytes, CPU_GRANULE) + sizeof(check_work) : data_at + bytes;
   void *memory;
-  RONDO_TRY(rondo_allocate_aligned(allocator_of(executable), 1, data_at + bytes, CPU_GRANULE, &memory));
+  RONDO_TRY(rondo_allocate_aligned(allocator_of(executable), 1, whole, CPU_GRANULE, &memory));
   detail->storage = memory;
-  detail->storage_bytes = data_at + bytes;
+  detail->storage_bytes = whole;
   detail->node.args = memory;
   *out_data = memory == NULL ? NULL : (unsigned char *)memory + data_at; /* a kernel without parameters */
   return RONDO_OK;
@@ -34,7 +35,7 @@ static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *det
   const rondo_kernel *kernel = work->kernel;
   assert(kernel->cpu != NULL); /* the front has asked kernel_check */
   void *values;
-  RONDO_TRY(make_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
+  RONDO_TRY(cpu_detail_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
   void **args = detail->storage;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     args[i] = (unsigned char *)values + kernel->offsets[i];
@@ -48,7 +49,7 @@ static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *det
 static rondo_status make_described(cpu_executable *executable, cpu_node_detail *detail, rondo_cpu_function function,
                                    uint64_t blocks, const void *description, size_t bytes) {
   void *data;
-  RONDO_TRY(make_storage(executable, detail, 1, bytes, &data));
+  RONDO_TRY(cpu_detail_storage(executable, detail, 1, bytes, &data));
   memcpy(data, description, bytes);
   ((void **)detail->storage)[0] = data;
   detail->node.function = function;
@@ -58,7 +59,7 @@ static rondo_status make_described(cpu_executable *executable, cpu_node_detail *
 
 static rondo_status make_record(cpu_executable *executable, cpu_node_detail *detail) {
   void *data;
-  RONDO_TRY(make_storage(executable, detail, 2, 0, &data));
+  RONDO_TRY(cpu_detail_storage(executable, detail, 2, 0, &data));
   RONDO_TRY(cpu_timeline_create(executable->device, &detail->timeline));
   detail->timeline->stamped = detail->event->base.timing;
   ((void **)detail->storage)[0] = detail->timeline;
@@ -107,6 +108,7 @@ static rondo_status make_detail(cpu_executable *executable, const rondo_lowered_
     cpu_event_retain(out->event);
   }
   if (status == RONDO_OK) status = make_node(executable, out, node->params);
+  if (status == RONDO_OK && executable->device->check != NULL) status = check_dress(executable, out, node->params);
   if (status != RONDO_OK) free_detail(executable, out);
   return status;
 }

@@ -103,6 +103,8 @@ void cpu_physical_destroy(rondo_physical *base) {
   rondo_release(&base->device->allocator, physical, 1, sizeof *physical);
 }
 
+int cpu_physical_file(const rondo_physical *base) { return ((const cpu_physical *)base)->file; }
+
 rondo_status cpu_map(rondo_device *base, void *address, rondo_physical *physical) {
   cpu_device *device = (cpu_device *)base;
   const int file = ((cpu_physical *)physical)->file;

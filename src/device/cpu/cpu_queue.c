@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/tracing.h"
-#include "device/cpu/cpu.h"
+#include "device/cpu/check.h"
 
 enum { PREFETCH_GRANULES = 16, NAME_BYTES = 64 /* kept of a name */ };
 
@@ -56,6 +56,7 @@ static void count_kernels(cpu_participant *self, uint64_t kernels) {
 }
 
 static const char *name_of_work(const cpu_item *item) {
+  if (item->as.work.function == check_run_work) return check_work_name(item->as.work.args[0]);
   if (item->operation == CPU_KERNEL) return item->name_at != 0 ? (const char *)item + item->name_at : "kernel";
   if (item->as.work.function == cpu_run_copy) return "copy";
   if (item->as.work.function == cpu_run_fill) return "fill";
@@ -70,11 +71,21 @@ static void run_work(cpu_queue *queue, cpu_participant *self, const cpu_item *it
   if (__builtin_expect(traced, 0)) rondo_trace_here(RONDO_TRACE_END, "stream", name_of_work(item));
 }
 
-static bool run_graph(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
-  cpu_executable *executable = item->as.graph.executable;
+static inline void begin_graph(cpu_participant *self, cpu_executable *executable, const cpu_item *item) {
   if (item->as.graph.patches != NULL) cpu_executable_apply(executable, item->as.graph.patches);
   count_kernels(self, executable->kernel_count);
+}
+
+static bool run_graph(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
+  cpu_executable *executable = item->as.graph.executable;
+  begin_graph(self, executable, item);
   return cpu_executable_run(executable, queue, self, item);
+}
+
+static bool run_checked_graph(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
+  cpu_executable *executable = item->as.graph.executable;
+  begin_graph(self, executable, item);
+  return check_explore(executable, queue) || cpu_executable_run(executable, queue, self, item);
 }
 
 /* False when the queue was put aside. */
@@ -97,6 +108,8 @@ static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
       return true;
     case CPU_GRAPH:
       return run_graph(queue, self, item);
+    case CPU_CHECKED_GRAPH:
+      return run_checked_graph(queue, self, item);
     case CPU_SKIP:
       return true;
   }
@@ -224,6 +237,12 @@ static void publish(cpu_queue *queue, uint64_t head) {
   rondo_prefetch_for_write(item_at(queue, head + PREFETCH_GRANULES));
   if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
 }
+
+cpu_item *cpu_queue_begin(cpu_queue *queue, cpu_operation operation, size_t bytes, uint64_t *out_head) {
+  return begin_item(queue, operation, bytes, out_head);
+}
+
+void cpu_queue_publish(cpu_queue *queue, uint64_t head) { publish(queue, head); }
 
 static void copy_argument(void *to, const void *from, uint32_t bytes) {
   if (bytes == 8) {
@@ -386,7 +405,7 @@ static cpu_patch_list *take_changes(cpu_executable *executable) {
   return NULL;
 }
 
-rondo_status cpu_queue_launch(rondo_queue *base, rondo_executable *base_executable) {
+static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_executable, cpu_operation operation) {
   cpu_queue *queue = (cpu_queue *)base;
   cpu_executable *executable = (cpu_executable *)base_executable;
   cpu_bindings *bindings;
@@ -400,7 +419,7 @@ rondo_status cpu_queue_launch(rondo_queue *base, rondo_executable *base_executab
     cpu_event_record_at(detail->event, detail->timeline, executable->launches);
   }
   uint64_t head;
-  cpu_item *item = begin_item(queue, CPU_GRAPH, sizeof *item, &head);
+  cpu_item *item = begin_item(queue, operation, sizeof *item, &head);
   item->as.graph.executable = executable;
   item->as.graph.patches = changes;
   item->as.graph.bindings = bindings;
@@ -409,6 +428,14 @@ rondo_status cpu_queue_launch(rondo_queue *base, rondo_executable *base_executab
   cpu_point_set(&executable->last, &queue->timeline, atomic_load_explicit(&queue->submitted, memory_order_relaxed) + 1);
   publish(queue, head);
   return RONDO_OK;
+}
+
+rondo_status cpu_queue_launch(rondo_queue *queue, rondo_executable *executable) {
+  return launch_as(queue, executable, CPU_GRAPH);
+}
+
+rondo_status cpu_queue_launch_checked(rondo_queue *queue, rondo_executable *executable) {
+  return launch_as(queue, executable, CPU_CHECKED_GRAPH);
 }
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */
@@ -499,7 +526,7 @@ static rondo_status queue_destroy(rondo_queue *base) {
   return status;
 }
 
-static const rondo_queue_ops queue_ops = {
+const rondo_queue_ops cpu_queue_ops = {
     .destroy = queue_destroy,
     .submit = queue_submit,
     .record = queue_record,
@@ -533,7 +560,7 @@ rondo_status cpu_queue_create(rondo_device *base, const char *name, rondo_queue 
   rondo_status status = rondo_allocate_aligned(&base->allocator, 1, sizeof(cpu_queue), RONDO_CACHE_LINE, &memory);
   if (status == RONDO_OK) {
     cpu_queue *queue = memory;
-    queue->base = (rondo_queue){&queue_ops, base};
+    queue->base = (rondo_queue){&cpu_queue_ops, base};
     queue->device = device;
     queue->ring = ring;
     (void)snprintf(queue->name, sizeof queue->name, "%s", name);

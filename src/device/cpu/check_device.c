@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * Making a CPU device a checking one, and taking it down: its tables of functions are copies of the plain device's with
+ * what is different here, so that plain devices know nothing of checking.
+ */
+#include <stdio.h>
+
+#include "base/options.h"
+#include "device/cpu/check.h"
+
+static check_state *check_of(const rondo_device *device) { return ((const cpu_device *)device)->check; }
+
+/* Queues ---------------------------------------------------------------------------------------------------------- */
+
+static const char *name_synchronisation(char buffer[CHECK_LABEL_BYTES], const cpu_queue *queue) {
+  if (queue == NULL)
+    (void)snprintf(buffer, CHECK_LABEL_BYTES, "found when the device was synchronised");
+  else
+    (void)snprintf(buffer, CHECK_LABEL_BYTES, "found when %s'%s' was synchronised",
+                   queue->name[0] == '\0' ? "a stream without a name, " : "stream ", queue->name);
+  return buffer;
+}
+
+/* What is found at a synchronisation, behind what the work itself gave. */
+static rondo_status finish_synchronisation(check_state *check, const cpu_queue *queue, rondo_status status) {
+  char who[CHECK_LABEL_BYTES];
+  if (status != RONDO_OK) return status;
+  RONDO_TRY(check_take_failure(check));
+  return check_areas_inspect(check, name_synchronisation(who, queue));
+}
+
+static rondo_status queue_synchronize(rondo_queue *queue) {
+  check_state *check = check_of(queue->device);
+  return finish_synchronisation(check, (cpu_queue *)queue, check->plain_queue_ops->synchronize(queue));
+}
+
+static rondo_status queue_create(rondo_device *device, const char *name, rondo_queue **out) {
+  check_state *check = check_of(device);
+  RONDO_TRY(cpu_queue_create(device, name, out));
+  (*out)->ops = &check->queue_ops;
+  return RONDO_OK;
+}
+
+/* The device ------------------------------------------------------------------------------------------------------ */
+
+static rondo_status device_synchronize(rondo_device *device) {
+  check_state *check = check_of(device);
+  return finish_synchronisation(check, NULL, check->plain_device_ops->synchronize(device));
+}
+
+static void device_info(const rondo_device *device, rondo_device_info *out) {
+  check_of(device)->plain_device_ops->info(device, out);
+  out->guarded = true;
+}
+
+static void device_statistics(const rondo_device *device, rondo_device_statistics *out) {
+  check_state *check = check_of(device);
+  check->plain_device_ops->statistics(device, out);
+  out->orders = atomic_load_explicit(&check->orders_run, memory_order_relaxed);
+  out->findings = atomic_load_explicit(&check->findings, memory_order_relaxed);
+}
+
+static void free_state(check_state *check) {
+  const rondo_allocator allocator = check->allocator;
+  check_memory_deinit(check);
+  rondo_release(&allocator, check, 1, sizeof *check);
+}
+
+/* The plain device's end frees the device. */
+static rondo_status device_close(rondo_device *device) {
+  check_state *check = check_of(device);
+  const rondo_status status = device_synchronize(device);
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  check_handler_leave(check);
+  const rondo_device_ops *plain = check->plain_device_ops;
+  check_memory_deinit(check);
+  const rondo_allocator allocator = check->allocator;
+  const rondo_status closed = plain->close(device);
+  rondo_release(&allocator, check, 1, sizeof *check);
+  return status == RONDO_OK ? closed : rondo_error_raise(&error);
+}
+
+static void fill_tables(check_state *check) {
+  check->device_ops = *check->plain_device_ops;
+  check->device_ops.close = device_close;
+  check->device_ops.info = device_info;
+  check->device_ops.statistics = device_statistics;
+  check->device_ops.queue_create = queue_create;
+  check->device_ops.synchronize = device_synchronize;
+  check->device_ops.reserve = check_reserve;
+  check->device_ops.unreserve = check_unreserve;
+  check->device_ops.map = check_map;
+  check->device_ops.unmap = check_unmap;
+  check->device_ops.host_allocate = check_host_allocate;
+  check->device_ops.host_release = check_host_release;
+  check->device_ops.guard = &check_guard_ops;
+  check->plain_queue_ops = &cpu_queue_ops;
+  check->queue_ops = cpu_queue_ops;
+  check->queue_ops.submit = check_submit;
+  check->queue_ops.launch = cpu_queue_launch_checked;
+  check->queue_ops.synchronize = queue_synchronize;
+}
+
+rondo_status check_open(cpu_device *device, const rondo_device_options *options) {
+  void *memory;
+  RONDO_TRY(rondo_allocate(&device->base.allocator, 1, sizeof(check_state), &memory));
+  check_state *check = memory;
+  check->device = device;
+  check->allocator = device->base.allocator;
+  check->orders =
+      options->check_orders != 0 ? options->check_orders : (uint32_t)rondo_option_number(RONDO_OPTION_CHECK_ORDERS);
+  check->seed = options->check_seed != 0 ? options->check_seed : rondo_option_number(RONDO_OPTION_CHECK_SEED);
+  check->plain_device_ops = device->base.ops;
+  check_memory_init(check);
+  const rondo_status status = check_handler_enter(check);
+  if (status != RONDO_OK) {
+    free_state(check);
+    return status;
+  }
+  fill_tables(check);
+  device->check = check;
+  device->base.ops = &check->device_ops;
+  return RONDO_OK;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * Findings in words: which work, which allocation, what is wrong and what mends it. Made after the work's function has
+ * returned, on the thread that ran it. A failure goes to the work's queue, or, when the work has none, to the device,
+ * whose next synchronisation returns it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/logging.h"
+#include "device/cpu/check.h"
+
+const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work) {
+  char place[CHECK_NAME_BYTES + 32];
+  const cpu_queue *queue = *work->queue;
+  if (work->number != RONDO_NO_NODE)
+    (void)snprintf(place, sizeof place, " (node %" PRIu32 ")", work->number);
+  else if (queue != NULL && queue->name[0] != '\0')
+    (void)snprintf(place, sizeof place, " on stream '%s'", queue->name);
+  else
+    (void)snprintf(place, sizeof place, " on a stream without a name");
+  const bool named = work->name[0] != '\0';
+  (void)snprintf(buffer, CHECK_LABEL_BYTES, "%s%s%s%s%s%s", named ? "" : "a ", rondo_node_kind_name(work->kind),
+                 named ? " '" : "", work->name, named ? "'" : "", place);
+  return buffer;
+}
+
+static rondo_reason reason_of(check_mistake mistake) {
+  switch (mistake) {
+    case CHECK_MISTAKE_EARLY:
+      return RONDO_REASON_NOT_ALLOCATED;
+    case CHECK_MISTAKE_ENDED:
+      return RONDO_REASON_USE_AFTER_FREE;
+    case CHECK_MISTAKE_BEHIND:
+    case CHECK_MISTAKE_AHEAD:
+      return RONDO_REASON_OUT_OF_RANGE;
+    case CHECK_MISTAKE_FOREIGN:
+      return RONDO_REASON_FOREIGN_ADDRESS;
+  }
+  return RONDO_REASON_NONE;
+}
+
+static void describe(char *buffer, size_t bytes, const check_fault *fault, const check_work *work) {
+  char size[RONDO_SIZE_TEXT];
+  const char *const plural = fault->distance == 1 ? "" : "s";
+  rondo_size_text(size, fault->bytes);
+  switch (fault->mistake) {
+    case CHECK_MISTAKE_EARLY:
+      (void)snprintf(buffer, bytes,
+                     "byte %zu of allocation '%s' (%s) before its alloc was reached: order it behind the alloc",
+                     fault->distance, fault->name, size);
+      break;
+    case CHECK_MISTAKE_ENDED:
+      (void)snprintf(buffer, bytes,
+                     "byte %zu of allocation '%s' (%s) after it was freed: order it before the free, or free later",
+                     fault->distance, fault->name, size);
+      break;
+    case CHECK_MISTAKE_BEHIND:
+      (void)snprintf(buffer, bytes, "%zu byte%s past the end of allocation '%s' (%s): look at its sizes and indices",
+                     fault->distance, plural, fault->name, size);
+      break;
+    case CHECK_MISTAKE_AHEAD:
+      (void)snprintf(buffer, bytes,
+                     "%zu byte%s before the beginning of allocation '%s' (%s): look at its sizes and indices",
+                     fault->distance, plural, fault->name, size);
+      break;
+    case CHECK_MISTAKE_FOREIGN:
+      (void)snprintf(buffer, bytes, "%p, where no allocation of device %s is: look at the pointers it is given",
+                     (const void *)fault->address, work->check->device->base.name);
+      break;
+  }
+}
+
+static rondo_status fail_fault(const check_fault *fault, const check_work *work) {
+  char label[CHECK_LABEL_BYTES], what[320];
+  const char *const verb = !fault->known ? "accesses" : (fault->writes ? "writes" : "reads");
+  describe(what, sizeof what, fault, work);
+  return rondo_fail_node(RONDO_EXECUTION_FAILED, reason_of(fault->mistake), work->number, "%s %s %s",
+                         check_label(label, work), verb, what);
+}
+
+void check_report_faults(const check_run *run) {
+  for (uint32_t i = 0; i < run->count && i < CHECK_FAULTS; i++) {
+    if (fail_fault(&run->faults[i], run->work) != RONDO_OK) check_fail(run->work->check, *run->work->queue);
+  }
+}
+
+void check_fail(check_state *check, cpu_queue *queue) {
+  atomic_fetch_add_explicit(&check->findings, 1, memory_order_relaxed);
+  rondo_log(RONDO_LOG_WARNING, "check", "%s", rondo_last_error()->message);
+  if (queue != NULL) {
+    cpu_queue_fail(queue);
+    return;
+  }
+  check_lock(check);
+  if (atomic_load_explicit(&check->failed, memory_order_relaxed) == 0) rondo_error_save(&check->failure);
+  atomic_store_explicit(&check->failed, 1, memory_order_release);
+  check_unlock(check);
+}
+
+rondo_status check_take_failure(check_state *check) {
+  if (atomic_load_explicit(&check->failed, memory_order_acquire) == 0) return RONDO_OK;
+  check_lock(check);
+  const bool failed = atomic_exchange(&check->failed, 0) != 0;
+  const rondo_status status = failed ? rondo_error_raise(&check->failure) : RONDO_OK;
+  check_unlock(check);
+  return status;
+}
