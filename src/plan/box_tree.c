@@ -30,8 +30,7 @@ void rondo_box_tree_free(const rondo_allocator *allocator, rondo_box_tree *tree)
   *tree = (rondo_box_tree){0};
 }
 
-/* Shape -------------------------------------------------------------------------------------------------------------
- */
+/* Shape ------------------------------------------------------------------------------------------------------------ */
 
 static uint32_t key_of(const rondo_box_point *point, bool by_upper) { return by_upper ? point->upper : point->lower; }
 
@@ -86,8 +85,7 @@ void rondo_box_tree_shape(rondo_box_tree *tree, const rondo_boxes *boxes) {
   for (uint32_t i = 0; i < boxes->count; i++) tree->places[tree->points[i].box] = i;
 }
 
-/* Bounds ------------------------------------------------------------------------------------------------------------
- */
+/* Bounds ----------------------------------------------------------------------------------------------------------- */
 
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -134,8 +132,7 @@ void rondo_box_tree_remove(rondo_box_tree *tree, uint32_t box) {
   }
 }
 
-/* Search ------------------------------------------------------------------------------------------------------------
- */
+/* Search ----------------------------------------------------------------------------------------------------------- */
 
 static uint32_t first_of_leaf(const rondo_box_tree *tree, uint32_t leaf, uint32_t lower, uint32_t upper,
                               const rondo_box_filter *filter, uint32_t best) {

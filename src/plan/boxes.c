@@ -19,8 +19,7 @@ typedef struct maker {
   bool alike;                /* all items with bytes have that alignment */
 } maker;
 
-/* Items -------------------------------------------------------------------------------------------------------------
- */
+/* Items ------------------------------------------------------------------------------------------------------------ */
 
 static size_t alignment_of(const rondo_plan_item *item) { return item->alignment == 0 ? 1 : item->alignment; }
 
@@ -72,8 +71,7 @@ static void fill_boxes(const maker *m, rondo_boxes *boxes) {
   }
 }
 
-/* Alignment ---------------------------------------------------------------------------------------------------------
- */
+/* Alignment -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status most_live(const rondo_allocator *allocator, const rondo_boxes *boxes, uint64_t *out) {
   rondo_profile profile;
@@ -171,8 +169,7 @@ static rondo_status align(const maker *m, rondo_box_set *set) {
   return keep_alignments(m, set);
 }
 
-/* The whole ---------------------------------------------------------------------------------------------------------
- */
+/* The whole -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status bound(const maker *m, rondo_box_set *set) {
   if (set->all.obstacles == NULL) return most_live(m->allocator, &set->all, &set->lower_bound);

@@ -40,8 +40,7 @@ typedef struct checker {
   size_t change_count;
 } checker;
 
-/* Order -------------------------------------------------------------------------------------------------------------
- */
+/* Order ------------------------------------------------------------------------------------------------------------ */
 
 static int compare_placed(const void *a, const void *b) {
   const placed *x = a;
@@ -101,8 +100,7 @@ static size_t count_below(const placed *list, size_t count, size_t offset) {
   return low;
 }
 
-/* Obstacles ---------------------------------------------------------------------------------------------------------
- */
+/* Obstacles -------------------------------------------------------------------------------------------------------- */
 
 static size_t end_of_obstacle(const checker *c, uint32_t number) {
   return c->problem->obstacles[number].offset + c->problem->obstacles[number].bytes;
@@ -131,8 +129,7 @@ static uint32_t highest_obstacle(const checker *c, size_t offset) {
   return found;
 }
 
-/* Faults ------------------------------------------------------------------------------------------------------------
- */
+/* Faults ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status fail_pair(const checker *c, uint32_t a, uint32_t b) {
   const rondo_plan_item *x = &c->problem->items[a];
@@ -164,8 +161,7 @@ static rondo_status check_alone(const rondo_plan_item *item, size_t index, size_
                     index, item->bytes, offset, 8 * sizeof(size_t));
 }
 
-/* Sweep -------------------------------------------------------------------------------------------------------------
- */
+/* Sweep ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status begin_item(checker *c, uint32_t number) {
   const size_t rank = c->item_ranks[number];
@@ -207,8 +203,7 @@ static rondo_status apply(checker *c, const change *of) {
   return RONDO_OK;
 }
 
-/* The whole ---------------------------------------------------------------------------------------------------------
- */
+/* The whole -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status prepare(const rondo_allocator *allocator, checker *c) {
   const size_t items = c->problem->count;

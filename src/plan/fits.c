@@ -27,8 +27,7 @@ static bool put(fit *f, uint32_t box, uint32_t place, uint64_t offset) {
   return true;
 }
 
-/* First fit ---------------------------------------------------------------------------------------------------------
- */
+/* First fit -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t place_of_offset(const fit *f, uint64_t offset) {
   uint32_t low = 0;
@@ -67,8 +66,7 @@ bool rondo_first_fit(const rondo_boxes *boxes, const uint32_t *order, uint64_t l
   return true;
 }
 
-/* Sweep -------------------------------------------------------------------------------------------------------------
- */
+/* Sweep ------------------------------------------------------------------------------------------------------------ */
 
 static void forget_before(fit *f, uint32_t section) {
   uint32_t kept = 0;

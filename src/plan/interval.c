@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "plan/parts.h"
+#include "plan/improve.h"
 #include "plan/placer.h"
 
 /* Placing boxes one by one takes the square of their number: for as many, about as long as a skyline. */
@@ -25,8 +25,7 @@ typedef struct planner {
   uint64_t deadline; /* in nanoseconds of the clock; 0: none */
 } planner;
 
-/* Goals -------------------------------------------------------------------------------------------------------------
- */
+/* Goals ------------------------------------------------------------------------------------------------------------ */
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
@@ -54,8 +53,7 @@ static bool is_done(const planner *p, const rondo_part *part) {
   return is_good(p, part) || (p->deadline != 0 && rondo_clock_ns() >= p->deadline);
 }
 
-/* Fast rules --------------------------------------------------------------------------------------------------------
- */
+/* Fast rules ------------------------------------------------------------------------------------------------------- */
 
 /* The highest peak that betters the part's plan. */
 static uint64_t limit_of(const rondo_part *part) { return part->peak == UINT64_MAX ? RONDO_NO_LIMIT : part->peak - 1; }
@@ -104,8 +102,15 @@ static rondo_status plan_fast(planner *p) {
   return RONDO_OK;
 }
 
-/* The whole ---------------------------------------------------------------------------------------------------------
- */
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status plan_slow(planner *p, rondo_plan_info *info) {
+  rondo_improvement improvement = {.options = p->options, .target = p->target, .deadline_ns = p->deadline};
+  if (p->options->fast_only) return RONDO_OK;
+  RONDO_TRY(rondo_parts_improve(p->allocator, &p->parts, &improvement, p->offsets));
+  info->steps = improvement.steps;
+  return RONDO_OK;
+}
 
 static rondo_status prepare(planner *p, uint64_t start) {
   uint32_t boxes = 0;
@@ -146,6 +151,7 @@ rondo_status rondo_interval_plan(const rondo_allocator *allocator, const rondo_p
   planner p = {.allocator = allocator, .problem = problem, .options = options};
   rondo_status status = prepare(&p, rondo_clock_ns());
   if (status == RONDO_OK) status = plan_fast(&p);
+  if (status == RONDO_OK) status = plan_slow(&p, info);
   if (status == RONDO_OK) hand_out(&p, offsets, info);
   rondo_placer_free(allocator, &p.placer);
   rondo_parts_free(allocator, &p.parts);

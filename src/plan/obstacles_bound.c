@@ -24,8 +24,7 @@ static const rondo_obstacle *obstacle(const sweep *s, size_t index) {
   return &s->obstacles->tree[s->obstacles->leaves + index];
 }
 
-/* Stretches ---------------------------------------------------------------------------------------------------------
- */
+/* Stretches -------------------------------------------------------------------------------------------------------- */
 
 static uint64_t cut_at(const sweep *s, size_t index) {
   return s->cuts[index < s->cut_count ? index : s->cut_count - 1];
@@ -109,8 +108,7 @@ static uint64_t offset_of_free(const sweep *s, uint64_t need) {
   return cut_at(s, node - s->leaves) + need;
 }
 
-/* Sweep -------------------------------------------------------------------------------------------------------------
- */
+/* Sweep ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status prepare(const rondo_allocator *allocator, sweep *s) {
   s->room = 2 * s->obstacles->count;

@@ -29,8 +29,7 @@ typedef struct cutter {
   rondo_sort_entry *entries; /* 4 a box */
 } cutter;
 
-/* Crossings ---------------------------------------------------------------------------------------------------------
- */
+/* Crossings -------------------------------------------------------------------------------------------------------- */
 
 static uint64_t crossing_key(uint32_t lives, uint32_t section) { return (uint64_t)lives << 32 | section; }
 
@@ -64,8 +63,7 @@ static uint32_t first_crossing(const cutter *c, uint64_t key) {
   return low;
 }
 
-/* Stretches ---------------------------------------------------------------------------------------------------------
- */
+/* Stretches -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t first_box_from(const cutter *c, const stretch *within, uint32_t section) {
   uint32_t low = within->first;
@@ -117,8 +115,7 @@ static void take_spanning(cutter *c, stretch *of) {
   if (of->base > c->parts->bottom) c->parts->bottom = of->base;
 }
 
-/* Parts -------------------------------------------------------------------------------------------------------------
- */
+/* Parts ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_boxes boxes_of(const rondo_boxes *all, uint32_t first, uint32_t count) {
   rondo_boxes some = *all;

@@ -16,6 +16,8 @@ typedef struct rondo_part {
   uint64_t peak;        /* of the best plan so far; UINT64_MAX: none */
   const char *method;   /* of that plan */
   bool optimal;         /* proven */
+  uint64_t visits;      /* of the improvement */
+  uint64_t episodes;    /* of restarts done */
 } rondo_part;
 
 typedef struct rondo_parts {

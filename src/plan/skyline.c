@@ -41,8 +41,7 @@ void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {
   rondo_box_tree_shape(&s->tree, boxes);
 }
 
-/* Segments ----------------------------------------------------------------------------------------------------------
- */
+/* Segments --------------------------------------------------------------------------------------------------------- */
 
 static void link_between(rondo_skyline *s, uint32_t previous, uint32_t index, uint32_t next) {
   s->segments[index].previous = previous;
@@ -108,8 +107,7 @@ static uint32_t descend(const rondo_skyline *s, uint32_t index) {
   }
 }
 
-/* Placing -----------------------------------------------------------------------------------------------------------
- */
+/* Placing ---------------------------------------------------------------------------------------------------------- */
 
 /* One run. */
 typedef struct run {

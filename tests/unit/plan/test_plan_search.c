@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * Searching within a budget: the same plan for any number of threads, never worse for more steps, an end at the goal;
+ * with every kind of problem, and with failing allocators.
+ */
+#include "unit/plan/plan_tests.h"
+
+/* Large items, few of them live at once: the greedy rules do not meet the bound. */
+static void make_hard(sample *out, size_t items, uint64_t seed) {
+  out->problem = (rondo_plan_problem){RONDO_PLAN_PROBLEM_INIT, .items = out->items, .count = items};
+  for (size_t i = 0; i < items; i++) {
+    const uint32_t lower = test_random_below(&seed, (uint32_t)items);
+    out->items[i] = (rondo_plan_item){.bytes = 1 + test_random_below(&seed, 1000) * (1 + test_random_below(&seed, 4)),
+                                      .lower = lower,
+                                      .upper = lower + 1 + test_random_below(&seed, 30)};
+  }
+}
+
+static void assert_same(const planned *a, const planned *b) {
+  assert_int_equal(a->info.peak, b->info.peak);
+  assert_int_equal(a->info.steps, b->info.steps);
+  assert_int_equal(a->info.optimal, b->info.optimal);
+  assert_string_equal(a->info.method, b->info.method);
+  assert_memory_equal(a->offsets, b->offsets, a->info.count * sizeof *a->offsets);
+}
+
+static void test_steps_give_the_same_plan_on_any_number_of_threads(void **state) {
+  (void)state;
+  sample hard;
+  for (uint64_t seed = 1; seed <= 6; seed++) {
+    make_hard(&hard, 60 + 40 * (size_t)seed, seed);
+    rondo_plan_options options = {.budget_steps = 100000 * seed, .seed = seed, .threads = 1};
+    planned one = make_plan(&hard.problem, &options);
+    assert_true(one.info.steps <= options.budget_steps);
+    for (uint32_t threads = 2; threads <= 5; threads++) {
+      options.threads = threads;
+      planned several = make_plan(&hard.problem, &options);
+      assert_same(&one, &several);
+      rondo_plan_destroy(several.plan);
+    }
+    rondo_plan_destroy(one.plan);
+  }
+}
+
+static void test_more_steps_are_never_worse(void **state) {
+  (void)state;
+  sample hard;
+  bool improved = false;
+  for (uint64_t seed = 1; seed <= 6; seed++) {
+    make_hard(&hard, 40 * (size_t)seed, 100 + seed);
+    const rondo_plan_options fast = {.fast_only = true};
+    planned made = make_plan(&hard.problem, &fast);
+    size_t peak = made.info.peak;
+    assert_int_equal(made.info.steps, 0);
+    rondo_plan_destroy(made.plan);
+    for (uint64_t steps = 1; steps <= 1000000; steps = 3 * steps + 50) {
+      const rondo_plan_options options = {.budget_steps = steps, .threads = 2};
+      made = make_plan(&hard.problem, &options);
+      assert_true(made.info.peak <= peak);
+      assert_true(made.info.steps <= steps);
+      improved = improved || made.info.peak < peak;
+      peak = made.info.peak;
+      rondo_plan_destroy(made.plan);
+    }
+  }
+  assert_true(improved);
+}
+
+static void test_every_kind_of_problem_is_searched(void **state) {
+  (void)state;
+  uint64_t seed = 11;
+  sample random;
+  for (unsigned round = 0; round < 200; round++) {
+    make_sample(&random, &seed, round % 16);
+    const rondo_plan_options fast = {.fast_only = true};
+    const rondo_plan_options options = {.budget_steps = 30000, .threads = 1 + round % 3, .seed = round};
+    planned quick = make_plan(&random.problem, &fast);
+    planned made = make_plan(&random.problem, &options);
+    assert_true(made.info.peak <= quick.info.peak);
+    assert_int_equal(made.info.lower_bound, quick.info.lower_bound);
+    rondo_plan_destroy(quick.plan);
+    rondo_plan_destroy(made.plan);
+  }
+}
+
+/* A problem whose quick plan is returned, and is not the best. */
+static planned make_beatable(sample *out) {
+  const rondo_plan_options fast = {.fast_only = true};
+  const rondo_plan_options slow = {.budget_steps = 1000000};
+  for (uint64_t seed = 1; seed < 100; seed++) {
+    make_hard(out, 200, seed);
+    planned quick = make_plan(&out->problem, &fast);
+    planned better = make_plan(&out->problem, &slow);
+    const bool beaten = better.info.peak < quick.info.peak;
+    rondo_plan_destroy(better.plan);
+    if (beaten) return quick;
+    rondo_plan_destroy(quick.plan);
+  }
+  fail_msg("no problem is hard");
+  return (planned){0};
+}
+
+static void test_search_ends_at_its_goal(void **state) {
+  (void)state;
+  sample hard;
+  planned quick = make_beatable(&hard);
+  const rondo_plan_options met = {.budget_steps = UINT64_MAX, .capacity = quick.info.peak};
+  planned made = make_plan(&hard.problem, &met);
+  assert_true(made.info.peak <= met.capacity);
+  assert_int_equal(made.info.steps, 0);
+  rondo_plan_destroy(made.plan);
+  const rondo_plan_options gap = {.budget_steps = UINT64_MAX, .gap = 3};
+  made = make_plan(&hard.problem, &gap);
+  assert_true(made.info.peak <= 3 * made.info.lower_bound);
+  assert_int_equal(made.info.steps, 0);
+  rondo_plan_destroy(made.plan);
+  const rondo_plan_options lower = {.budget_steps = UINT64_C(100000000), .capacity = quick.info.peak - 1};
+  made = make_plan(&hard.problem, &lower);
+  assert_true(made.info.peak < quick.info.peak);
+  assert_true(made.info.steps < lower.budget_steps);
+  rondo_plan_destroy(made.plan);
+  rondo_plan_destroy(quick.plan);
+}
+
+/* Only what does not depend on the clock. */
+static void test_time_is_a_budget(void **state) {
+  (void)state;
+  sample hard;
+  make_hard(&hard, 300, 9);
+  const rondo_plan_options fast = {.fast_only = true};
+  const rondo_plan_options options = {.budget_ms = 20, .threads = 2};
+  planned quick = make_plan(&hard.problem, &fast);
+  planned made = make_plan(&hard.problem, &options);
+  assert_true(made.info.peak <= quick.info.peak);
+  assert_true(made.info.nanoseconds > 0);
+  rondo_plan_destroy(quick.plan);
+  rondo_plan_destroy(made.plan);
+}
+
+static void test_failing_allocators_leak_nothing(void **state) {
+  (void)state;
+  sample hard;
+  make_hard(&hard, 60, 5);
+  rondo_status status = RONDO_OUT_OF_MEMORY;
+  for (size_t fail_at = 1; status != RONDO_OK; fail_at++) {
+    test_allocator allocator;
+    test_allocator_init(&allocator);
+    atomic_store(&allocator.fail_at, fail_at);
+    const rondo_plan_options options = {.budget_steps = 20000, .threads = 2, .allocator = &allocator.table};
+    rondo_plan *plan = NULL;
+    status = rondo_plan_make(&hard.problem, &options, &plan);
+    assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
+    assert_int_equal(plan == NULL, status != RONDO_OK);
+    if (status == RONDO_OK) assert_true(atomic_load(&allocator.calls) < fail_at);
+    rondo_plan_destroy(plan);
+    assert_int_equal(atomic_load(&allocator.live), 0);
+    assert_int_equal(atomic_load(&allocator.faults), 0);
+    assert_true(fail_at < 2000);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_steps_give_the_same_plan_on_any_number_of_threads),
+      cmocka_unit_test(test_more_steps_are_never_worse),
+      cmocka_unit_test(test_every_kind_of_problem_is_searched),
+      cmocka_unit_test(test_search_ends_at_its_goal),
+      cmocka_unit_test(test_time_is_a_budget),
+      cmocka_unit_test(test_failing_allocators_leak_nothing),
+  };
+  return cmocka_run_group_tests_name("plan search", tests, NULL, NULL);
+}
