@@ -72,7 +72,8 @@ typedef struct rondo_host_node {
  * least what a slice covers. A pitch that nothing depends on (one row, one slice) is not looked at. Source and
  * destination may be host or device memory and must not overlap; where both are one row, that is checked. A side that
  * begins in an allocation of the device's (rondo_malloc, rondo_malloc_async, rondo_host_malloc, an alloc node) must end
- * in it: INVALID_ARGUMENT/OUT_OF_RANGE otherwise (B4). Other addresses are taken on trust. */
+ * in it: INVALID_ARGUMENT/OUT_OF_RANGE otherwise (B4). One that begins in memory that was freed lately is refused too:
+ * INVALID_LIFETIME/USE_AFTER_FREE. Other addresses are taken on trust. */
 typedef struct rondo_copy {
   void *dst;
   const void *src;
@@ -140,9 +141,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_destroy(rondo_graph *graph);
  * Errors: INVALID_ARGUMENT with NULL_ARGUMENT (a NULL address, function, event, kernel or child), NODE_KIND (no kind),
  * UNKNOWN_NODE (a node of another graph, or a removed one), DUPLICATE_EDGE (twice in the list), ARGUMENT_COUNT,
  * BAD_SIZE (B4: zero width, pitch below width, element size, a bad grid, bytes of a scalar argument, sizes that do not
- * fit the address space),
- * OUT_OF_RANGE (a copy onto itself), OTHER_DEVICE, FOREIGN_ADDRESS, DOUBLE_FREE; LIMIT_EXCEEDED (child graphs more than
- * 16 deep, or 2^32 nodes); OUT_OF_MEMORY. */
+ * fit the address space), OUT_OF_RANGE (a copy onto itself), OTHER_DEVICE, FOREIGN_ADDRESS, DOUBLE_FREE;
+ * INVALID_LIFETIME/USE_AFTER_FREE (see rondo_copy); LIMIT_EXCEEDED (child graphs more than 16 deep, or 2^32 nodes);
+ * OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                                       rondo_node_params *params, rondo_node *out_node);
 

@@ -60,7 +60,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_launch_with(rondo_stream *stream, ro
 
 /* Queues a copy of `bytes` bytes between any two of host and device memory that the device can reach. Host memory must
  * stay as it is until the copy has run. Errors: INVALID_ARGUMENT (NULL, 0 bytes, OUT_OF_RANGE: the two overlap, or one
- * passes the end of the allocation it begins in), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
+ * passes the end of the allocation it begins in), INVALID_LIFETIME with USE_AFTER_FREE (one lies in an allocation that
+ * was freed lately) or NOT_ALLOCATED (in graph memory that no launch has left allocated, GM-18; not while capturing),
+ * CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, size_t bytes);
 
 /* The same for a box of up to three dimensions (see rondo_copy), which is copied during the call. Errors as
@@ -69,8 +71,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_copy_box_async(rondo_stream *stream,
 
 /* Queues a fill (see rondo_fill), whose description is copied during the call. Errors: INVALID_ARGUMENT with
  * NULL_ARGUMENT, BAD_SIZE (0 elements, an element of another size than 1, 2 or 4 bytes, alignment, pitch) or
- * OUT_OF_RANGE (it passes the end of the allocation it begins in); CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK.
- * Thread-compatible. */
+ * OUT_OF_RANGE (it passes the end of the allocation it begins in); INVALID_LIFETIME as rondo_copy_async;
+ * CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_fill_async(rondo_stream *stream, const rondo_fill *fill);
 
 /* Queues a host function (see rondo_host_function); `user` is handed to it as it is and must last until it has run, or

@@ -424,6 +424,14 @@ void rondo_pool_give(rondo_block *block, rondo_fence *fence) {
     make_pending(block, fence);
 }
 
+void rondo_pool_untake(rondo_block *block) {
+  rondo_pool *pool = block->chunk->pool;
+  pool->counters.internal--;
+  pool->live--;
+  count_used(pool, 0 - (uint64_t)block->bytes);
+  make_pending(block, block->fence);
+}
+
 /* Chunks ---------------------------------------------------------------------------------------------------------- */
 
 /* Undoing has nobody to tell but the log; what could not be given back is lost to the process. */

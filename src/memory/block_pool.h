@@ -128,6 +128,8 @@ rondo_block *rondo_pool_take(rondo_pool *pool, const rondo_stream_order *stream,
 /* When the pool cannot grow: a live block whose free the stream must wait for before it uses it, by its fence; NULL
  * when there is none, or the policy does not allow it. */
 rondo_block *rondo_pool_take_unordered(rondo_pool *pool, size_t rounded);
+/* It could not wait: the block is pending again, and was not taken. */
+void rondo_pool_untake(rondo_block *block);
 
 /* What to grow by: a chunk that is not in the pool yet, with one free block. */
 RONDO_MUST_USE rondo_status rondo_chunk_create(rondo_pool *pool, size_t rounded, rondo_chunk **out);

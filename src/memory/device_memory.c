@@ -226,7 +226,7 @@ static rondo_status take_unordered(rondo_device_memory *memory, const request *a
   if (status == RONDO_OK)
     enter_block(memory, block, asked);
   else
-    rondo_pool_give(block, NULL);
+    rondo_pool_untake(block);
   rondo_memory_leave_pool(memory, asked->pool);
   if (status != RONDO_OK) return status;
   rondo_order_learn(&memory->allocator, asked->stream, block->fence->slot, block->fence->number);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ * Every call of the driver and every allocation may fail, once or from then on, over the ways of stream-ordered pools:
+ * making and destroying them, reuse of all kinds, growing, waiting, giving memory back. A failed allocation gives
+ * nothing, a failed free leaves its memory allocated, and in the end nothing is left.
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include "fault/fake_driver.h"
+#include "support/rondo_test.h"
+
+enum { LIVE = 6, MIB = 1 << 20 };
+
+typedef struct rig {
+  test_allocator allocator;
+  rondo_device *device;
+  rondo_stream *streams[2];
+  rondo_event *event;
+  rondo_pool *pool;
+  void *live[LIVE];
+} rig;
+
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
+  } while (false)
+
+static rondo_status take(rig *r, int at, int stream, size_t bytes) {
+  const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = "block", .pool = r->pool};
+  const rondo_status status = rondo_malloc_async(r->streams[stream], bytes, &options, &r->live[at]);
+  assert_int_equal(status == RONDO_OK, r->live[at] != NULL);
+  if (status == RONDO_OK) memset(r->live[at], at, bytes);
+  return status;
+}
+
+/* In the order of a stream, or (-1) at once. */
+static rondo_status give(rig *r, int at, int stream) {
+  void *address = r->live[at];
+  TRY(stream < 0 ? rondo_free(r->device, address) : rondo_free_async(r->streams[stream], address));
+  r->live[at] = NULL;
+  return RONDO_OK;
+}
+
+static rondo_status order(rig *r) {
+  TRY(rondo_event_record(r->event, r->streams[0]));
+  return rondo_stream_wait_event(r->streams[1], r->event);
+}
+
+/* Frees that are not done while the driver is stalled: reuse on the same stream, joined, behind an event, unordered. */
+static rondo_status reuse(rig *r) {
+  for (int i = 0; i < 4; i++) TRY(take(r, i, 0, MIB / 2));
+  for (int i = 0; i < 4; i++) TRY(give(r, i, 0));
+  TRY(take(r, 0, 0, 2 * MIB));
+  TRY(give(r, 0, 1)); /* which comes behind the frees before */
+  TRY(take(r, 1, 0, 3 * MIB));
+  TRY(give(r, 1, 0));
+  TRY(order(r));
+  TRY(take(r, 2, 1, 3 * MIB));
+  TRY(give(r, 2, -1));
+  return take(r, 3, 1, 300);
+}
+
+static rondo_status do_all(rig *r) {
+  const rondo_pool_options options = {RONDO_POOL_OPTIONS_INIT, .name = "faulty", .release_threshold = 5 * MIB};
+  rondo_pool *second = NULL;
+  fake_of(r->device)->stalled = true;
+  TRY(rondo_pool_create(r->device, &options, &r->pool));
+  TRY(reuse(r));
+  TRY(rondo_stream_synchronize(r->streams[0]));
+  TRY(rondo_event_synchronize(r->event));
+  fake_of(r->device)->stalled = false;
+  TRY(take(r, 4, 0, 6 * MIB));
+  TRY(give(r, 4, 0));
+  TRY(rondo_device_synchronize(r->device));
+  TRY(rondo_pool_trim(r->pool, 0));
+  TRY(rondo_pool_create(r->device, NULL, &second));
+  rondo_pool *const first = r->pool;
+  r->pool = second;
+  const rondo_status status = take(r, 5, 1, 5000);
+  r->pool = first;
+  assert_ok(rondo_pool_destroy(second));
+  TRY(status);
+  return give(r, 5, 0);
+}
+
+static void set_up(rig *r) {
+  memset(r, 0, sizeof *r);
+  test_allocator_init(&r->allocator);
+  r->device = fake_open(&r->allocator.table);
+  for (int i = 0; i < 2; i++) assert_ok(rondo_stream_create(r->device, NULL, &r->streams[i]));
+  assert_ok(rondo_event_create(r->device, NULL, &r->event));
+}
+
+/* Nothing fails any more: what lives is whole and can be freed, and all goes on. */
+static void take_down(rig *r) {
+  for (int i = 0; i < LIVE; i++) {
+    const char *bytes = r->live[i];
+    if (bytes != NULL) assert_int_equal(bytes[0], i);
+    if (bytes != NULL) assert_ok(give(r, i, i % 2));
+  }
+  assert_ok(take(r, 0, 0, 4 * MIB));
+  assert_ok(give(r, 0, 1));
+  fake_of(r->device)->stalled = false;
+  for (int i = 0; i < 2; i++) assert_ok(rondo_stream_destroy(r->streams[i]));
+  rondo_event_destroy(r->event);
+  assert_ok(rondo_pool_destroy(r->pool));
+  rondo_memory_statistics now = {.struct_size = sizeof now};
+  assert_ok(rondo_memory_get_statistics(r->device, &now));
+  assert_int_equal(now.live_allocations, 0);
+  assert_int_equal(now.pool_used, 0);
+  assert_int_equal(fake_close(r->device), 0);
+  assert_int_equal(r->allocator.live, 0);
+  assert_int_equal(r->allocator.faults, 0);
+}
+
+/* One run with a failure; returns its status. */
+static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+  rig r;
+  set_up(&r);
+  fake_device *fake = fake_of(r.device);
+  const size_t calls = fake->calls, allocations = r.allocator.calls;
+  fake->fail_rest = rest;
+  r.allocator.fail_on = rest;
+  if (driver_at != 0) fake->fail_at = calls + driver_at;
+  if (allocation_at != 0) r.allocator.fail_at = allocations + allocation_at;
+  const rondo_status status = do_all(&r);
+  if (status != RONDO_OK) assert_true(rondo_last_error()->message[0] != '\0');
+  *out_calls = fake->calls - calls;
+  *out_allocations = r.allocator.calls - allocations;
+  fake->fail_at = 0;
+  r.allocator.fail_at = 0;
+  take_down(&r);
+  return status;
+}
+
+static void sweep(bool of_driver, bool rest, size_t least_failures) {
+  size_t calls, allocations, failures = 0;
+  assert_int_equal(run(0, 0, false, &calls, &allocations), RONDO_OK);
+  const size_t count = of_driver ? calls : allocations;
+  assert_true(count > 20);
+  for (size_t at = 1; at <= count; at++) {
+    const rondo_status status = run(of_driver ? at : 0, of_driver ? 0 : at, rest, &calls, &allocations);
+    failures += status != RONDO_OK;
+    if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY) fail_msg("%zu: %s", at, rondo_status_name(status));
+  }
+  assert_true(failures >= least_failures);
+}
+
+/* Blocks that cannot be cut, joined or remembered in a clock are done without. */
+static void test_gm19_each_driver_call_fails_once(void **state) {
+  (void)state;
+  sweep(true, false, 15);
+}
+static void test_gm19_the_driver_fails_from_some_call_on(void **state) {
+  (void)state;
+  sweep(true, true, 25);
+}
+static void test_gm19_each_allocation_fails_once(void **state) {
+  (void)state;
+  sweep(false, false, 10);
+}
+static void test_gm19_memory_ends_at_some_allocation(void **state) {
+  (void)state;
+  sweep(false, true, 20);
+}
+
+/* The wait that an unordered reuse needs fails: the block is as it was. */
+static void test_gm19_a_wait_that_fails(void **state) {
+  (void)state;
+  rig r;
+  set_up(&r);
+  fake_device *fake = fake_of(r.device);
+  rondo_pool_statistics now = {.struct_size = sizeof now};
+  assert_ok(rondo_pool_create(r.device, NULL, &r.pool));
+  fake->stalled = true;
+  assert_ok(take(&r, 0, 0, 2 * MIB));
+  assert_ok(give(&r, 0, 0));
+  fake->fail_at = fake->calls + 1;
+  fake->fail_rest = true;
+  assert_fails(take(&r, 1, 1, 2 * MIB), RONDO_OUT_OF_MEMORY);
+  fake->fail_at = 0;
+  assert_ok(rondo_pool_get_statistics(r.pool, &now));
+  assert_int_equal(now.live_allocations, 0);
+  assert_int_equal(now.internal_dependencies, 0);
+  assert_ok(take(&r, 1, 0, 2 * MIB)); /* the stream that freed it still gets it */
+  assert_ok(rondo_pool_get_statistics(r.pool, &now));
+  assert_int_equal(now.same_stream, 1);
+  assert_int_equal(now.chunks, 1);
+  take_down(&r);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_gm19_each_driver_call_fails_once),
+      cmocka_unit_test(test_gm19_the_driver_fails_from_some_call_on),
+      cmocka_unit_test(test_gm19_each_allocation_fails_once),
+      cmocka_unit_test(test_gm19_memory_ends_at_some_allocation),
+      cmocka_unit_test(test_gm19_a_wait_that_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
