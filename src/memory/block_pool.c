@@ -440,7 +440,7 @@ static void complain(const char *what) {
 }
 
 static rondo_status chunk_map(rondo_chunk *chunk) {
-  rondo_device *device = chunk->pool->device;
+  rondo_device *device = chunk->device;
   void *base;
   RONDO_TRY(device->ops->reserve(device, chunk->bytes, 0, &base));
   rondo_status status = device->ops->physical_create(device, chunk->bytes, &chunk->physical);
@@ -464,7 +464,7 @@ rondo_status rondo_chunk_create(rondo_pool *pool, size_t rounded, rondo_chunk **
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", rounded);
   RONDO_TRY(rondo_allocate(pool->allocator, 1, sizeof(rondo_chunk), &memory));
   rondo_chunk *chunk = memory;
-  *chunk = (rondo_chunk){.pool = pool, .bytes = bytes, .dedicated = dedicated};
+  *chunk = (rondo_chunk){.pool = pool, .device = pool->device, .bytes = bytes, .dedicated = dedicated};
   rondo_status status = rondo_allocate(pool->allocator, 1, sizeof(rondo_block), &block_memory);
   if (status == RONDO_OK) {
     chunk->blocks = block_memory;
@@ -481,14 +481,13 @@ rondo_status rondo_chunk_create(rondo_pool *pool, size_t rounded, rondo_chunk **
 }
 
 void rondo_chunk_destroy(rondo_chunk *chunk) {
-  const rondo_pool *pool = chunk->pool;
-  rondo_device *device = pool->device;
+  rondo_device *device = chunk->device;
   rondo_status status = device->ops->unmap(device, chunk->base, chunk->bytes);
   if (status == RONDO_OK) status = device->ops->unreserve(device, chunk->base, chunk->bytes);
   if (status != RONDO_OK) complain("giving back a chunk");
   device->ops->physical_destroy(chunk->physical);
-  rondo_release(pool->allocator, chunk->blocks, 1, sizeof *chunk->blocks);
-  rondo_release(pool->allocator, chunk, 1, sizeof *chunk);
+  rondo_release(&device->allocator, chunk->blocks, 1, sizeof *chunk->blocks);
+  rondo_release(&device->allocator, chunk, 1, sizeof *chunk);
 }
 
 void rondo_chunks_destroy(rondo_chunk *list) {

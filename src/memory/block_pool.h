@@ -62,7 +62,8 @@ typedef struct rondo_block {
 
 struct rondo_chunk {
   rondo_chunk *previous, *next;
-  struct rondo_pool *pool;
+  struct rondo_pool *pool; /* may be gone when a discarded chunk is destroyed */
+  rondo_device *device;
   rondo_physical *physical;
   char *base;
   size_t bytes;
