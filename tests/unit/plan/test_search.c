@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT
+ * Search: optimal peaks against all orders of placing on small problems, rectangles cut into pieces (where the bound is
+ * known to be the optimum), the same result for any number of threads, never worse with more steps, targets and
+ * stopping, and failing allocators (groundwork of GM-11).
+ */
+#include "plan/search.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "plan/search_sections.h"
+#include "support/rondo_test.h"
+
+#define MAX_ITEMS 400
+
+typedef struct problem {
+  rondo_search_item items[MAX_ITEMS];
+  size_t count;
+  uint64_t offsets[MAX_ITEMS];
+  uint64_t peak;
+} problem;
+
+static bool lives_overlap(const rondo_search_item *a, const rondo_search_item *b) {
+  return a->lower < b->upper && b->lower < a->upper;
+}
+
+static uint64_t bound_of(const problem *p) {
+  uint64_t most = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    uint64_t live = 0;
+    for (size_t j = 0; j < p->count; j++) {
+      if (p->items[j].lower <= p->items[i].lower && p->items[i].lower < p->items[j].upper) live += p->items[j].bytes;
+    }
+    if (live > most) most = live;
+  }
+  return most;
+}
+
+/* Nothing shares anything. */
+static void stack_up(problem *p) {
+  p->peak = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    p->offsets[i] = p->peak;
+    p->peak += p->items[i].bytes;
+  }
+}
+
+/* The definition of a packing, word for word. */
+static void assert_packing(const problem *p) {
+  uint64_t peak = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    const uint64_t end = p->offsets[i] + p->items[i].bytes;
+    if (end > peak) peak = end;
+    for (size_t j = 0; j < i; j++) {
+      if (!lives_overlap(&p->items[i], &p->items[j])) continue;
+      assert_true(p->items[i].bytes == 0 || p->items[j].bytes == 0 || end <= p->offsets[j] ||
+                  p->offsets[j] + p->items[j].bytes <= p->offsets[i]);
+    }
+  }
+  assert_int_equal(peak, p->peak);
+}
+
+static bool improve(problem *p, uint32_t threads, rondo_search_budget *budget) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  const uint64_t before = p->peak;
+  bool optimal = false;
+  assert_ok(rondo_search_improve(&allocator, p->items, p->count, bound_of(p), threads, 7, budget, p->offsets, &p->peak,
+                                 &optimal));
+  assert_packing(p);
+  assert_true(p->peak <= before);
+  if (budget->steps != 0) assert_true(atomic_load(&budget->used) <= budget->steps);
+  return optimal;
+}
+
+/* Problems --------------------------------------------------------------------------------------------------------- */
+
+static void make_random(problem *p, size_t count, uint32_t steps, uint32_t bytes, uint64_t *seed) {
+  p->count = count;
+  for (size_t i = 0; i < count; i++) {
+    const uint32_t lower = test_random_below(seed, steps);
+    const uint32_t upper = lower + 1 + test_random_below(seed, steps - lower);
+    p->items[i] = (rondo_search_item){1 + test_random_below(seed, bytes), lower, upper};
+  }
+  stack_up(p);
+}
+
+typedef struct piece {
+  uint32_t lower, upper;
+  uint64_t bytes;
+} piece;
+
+/* Five pieces around a middle one, which no straight cut makes; the piece itself becomes the middle. */
+static void cut_wheel(piece *pieces, size_t *count, size_t at, uint64_t *seed) {
+  piece *middle = &pieces[at];
+  const uint32_t a = middle->lower + 1 + test_random_below(seed, (middle->upper - middle->lower - 1) / 2);
+  const uint32_t b = a + 1 + test_random_below(seed, middle->upper - a - 1);
+  const uint64_t low = 1 + test_random_below(seed, (uint32_t)middle->bytes / 3);
+  const uint64_t high = 1 + test_random_below(seed, (uint32_t)middle->bytes / 3);
+  pieces[(*count)++] = (piece){middle->lower, b, low};
+  pieces[(*count)++] = (piece){b, middle->upper, middle->bytes - high};
+  pieces[(*count)++] = (piece){a, middle->upper, high};
+  pieces[(*count)++] = (piece){middle->lower, a, middle->bytes - low};
+  *middle = (piece){a, b, middle->bytes - low - high};
+}
+
+static void cut_straight(piece *pieces, size_t *count, size_t at, uint64_t *seed) {
+  piece *first = &pieces[at];
+  piece second = *first;
+  if (test_random_below(seed, 4) > 0 && first->bytes > 1) {
+    first->bytes = 1 + test_random_below(seed, (uint32_t)first->bytes - 1);
+    second.bytes -= first->bytes;
+  } else if (first->upper - first->lower > 1) {
+    first->upper = first->lower + 1 + test_random_below(seed, first->upper - first->lower - 1);
+    second.lower = first->upper;
+  } else {
+    return;
+  }
+  pieces[(*count)++] = second;
+}
+
+/* Cuts a rectangle into about `count` pieces; their optimum is its height, which is also the bound. Every `shorten`-th
+ * piece (0: none) is cut off early where that leaves one step as it is. */
+static void make_pieces(problem *p, size_t count, uint32_t shorten, uint64_t *seed) {
+  static piece pieces[MAX_ITEMS];
+  const uint32_t kept = 100;
+  size_t made = 1;
+  pieces[0] = (piece){0, 256, 4096};
+  while (made < count) {
+    size_t at = test_random_below(seed, (uint32_t)made);
+    const size_t other = test_random_below(seed, (uint32_t)made);
+    if (pieces[other].bytes * (pieces[other].upper - pieces[other].lower) >
+        pieces[at].bytes * (pieces[at].upper - pieces[at].lower)) {
+      at = other;
+    }
+    const bool is_large = pieces[at].upper - pieces[at].lower >= 4 && pieces[at].bytes >= 6;
+    if (is_large && made + 4 <= count && test_random_below(seed, 4) == 0) {
+      cut_wheel(pieces, &made, at, seed);
+    } else {
+      cut_straight(pieces, &made, at, seed);
+    }
+  }
+  p->count = made;
+  for (size_t i = 0; i < made; i++) {
+    p->items[i] = (rondo_search_item){pieces[i].bytes, pieces[i].lower, pieces[i].upper};
+    const uint32_t middle = (pieces[i].lower + pieces[i].upper + 1) / 2;
+    if (shorten != 0 && i % shorten == 0 && (kept < pieces[i].lower || kept < middle)) p->items[i].upper = middle;
+    if (p->items[i].upper <= p->items[i].lower) p->items[i].upper = pieces[i].upper;
+  }
+  stack_up(p);
+}
+
+/* The lowest peak of first fit in any order, some of which gives the optimum; `best` if none is lower. */
+static uint64_t best_of_all_orders(const problem *p, uint32_t placed, uint64_t *offsets, uint64_t peak, uint64_t best) {
+  if (peak >= best) return best;
+  if (placed == (1U << p->count) - 1) return peak;
+  for (uint32_t i = 0; i < p->count; i++) {
+    if (placed & (1U << i)) continue;
+    uint64_t offset = 0;
+    for (uint32_t j = 0; j < p->count; j++) {
+      if (!(placed & (1U << j)) || !lives_overlap(&p->items[i], &p->items[j])) continue;
+      if (offsets[j] + p->items[j].bytes > offset) offset = offsets[j] + p->items[j].bytes;
+    }
+    offsets[i] = offset;
+    const uint64_t end = offset + p->items[i].bytes;
+    best = best_of_all_orders(p, placed | 1U << i, offsets, end > peak ? end : peak, best);
+  }
+  return best;
+}
+
+/* Tests ------------------------------------------------------------------------------------------------------------ */
+
+static void assert_is_solved(problem *p) {
+  uint64_t offsets[MAX_ITEMS];
+  rondo_search_budget budget = {0};
+  assert_true(improve(p, 1, &budget));
+  assert_int_equal(p->peak, best_of_all_orders(p, 0, offsets, 0, UINT64_MAX));
+}
+
+static void test_small_problems_are_solved(void **state) {
+  (void)state;
+  uint64_t seed = 1;
+  for (int round = 0; round < 400; round++) {
+    problem p;
+    make_random(&p, 2 + (size_t)round % 7, 4 + (uint32_t)round % 5, 2 + (uint32_t)round % 11, &seed);
+    assert_is_solved(&p);
+  }
+}
+
+/* The search ends because it has proved that there is nothing better. */
+static void test_an_optimum_above_the_bound_is_proved(void **state) {
+  (void)state;
+  const problem exact = {.items = {{4, 2, 5}, {2, 3, 7}, {4, 6, 8}, {4, 7, 8}, {2, 5, 7}, {4, 0, 3}, {2, 4, 6}},
+                         .count = 7};
+  uint64_t seed = 2;
+  uint32_t above_bound = 0;
+  for (int round = 0; round < 100; round++) {
+    problem p = exact;
+    for (size_t i = 0; i < p.count; i++) p.items[i].bytes = p.items[i].bytes * 16 + test_random_below(&seed, 4);
+    stack_up(&p);
+    assert_is_solved(&p);
+    if (p.peak > bound_of(&p)) above_bound++;
+  }
+  assert_true(above_bound > 50);
+}
+
+static void test_cut_rectangles_are_packed_again(void **state) {
+  (void)state;
+  uint64_t seed = 2;
+  for (int round = 0; round < 30; round++) {
+    problem p;
+    make_pieces(&p, 20 + 2 * (size_t)round, round % 3 == 0 ? 0 : 5, &seed);
+    assert_int_equal(bound_of(&p), 4096);
+    rondo_search_budget budget = {.steps = 3000000};
+    assert_true(improve(&p, 2, &budget));
+    assert_int_equal(p.peak, 4096);
+  }
+}
+
+/* The result and the steps are the same for any number of threads. */
+static void test_steps_do_not_depend_on_threads(void **state) {
+  (void)state;
+  uint64_t seed = 3;
+  for (int round = 0; round < 6; round++) {
+    problem first;
+    make_pieces(&first, 90, 4, &seed);
+    problem others[2] = {first, first};
+    rondo_search_budget budget = {.steps = 4000 + 9000 * (uint64_t)round};
+    const bool optimal = improve(&first, 1, &budget);
+    for (uint32_t k = 0; k < 2; k++) {
+      rondo_search_budget same = {.steps = budget.steps};
+      assert_int_equal(improve(&others[k], 2 + 2 * k, &same), optimal);
+      assert_int_equal(others[k].peak, first.peak);
+      assert_memory_equal(others[k].offsets, first.offsets, first.count * sizeof *first.offsets);
+      assert_int_equal(atomic_load(&same.used), atomic_load(&budget.used));
+    }
+  }
+}
+
+static void test_more_steps_are_never_worse(void **state) {
+  (void)state;
+  uint64_t seed = 4;
+  for (int round = 0; round < 4; round++) {
+    problem given;
+    make_pieces(&given, 120, 3, &seed);
+    uint64_t before = given.peak;
+    for (uint64_t steps = 100; steps < 40000; steps += 100 + steps / 3) {
+      problem p = given;
+      rondo_search_budget budget = {.steps = steps};
+      (void)improve(&p, 1, &budget);
+      assert_true(p.peak <= before);
+      before = p.peak;
+    }
+    assert_true(before < given.peak / 2);
+  }
+}
+
+static void test_a_target_is_enough(void **state) {
+  (void)state;
+  uint64_t seed = 5;
+  problem p;
+  make_pieces(&p, 60, 3, &seed);
+  rondo_search_budget budget = {.steps = 2000000, .target = 4096 + 400};
+  (void)improve(&p, 2, &budget);
+  assert_true(p.peak <= budget.target);
+  const uint64_t used = atomic_load(&budget.used);
+  (void)improve(&p, 2, &budget);
+  assert_int_equal(atomic_load(&budget.used), used);
+}
+
+static void test_a_search_that_is_told_to_stop_changes_nothing(void **state) {
+  (void)state;
+  uint64_t seed = 6;
+  problem p;
+  make_pieces(&p, 60, 3, &seed);
+  const problem before = p;
+  rondo_search_budget stopped = {.stop = true};
+  assert_false(improve(&p, 2, &stopped));
+  rondo_search_budget late = {.deadline_ns = 1};
+  assert_false(improve(&p, 2, &late));
+  rondo_search_budget spent = {.steps = 10, .used = 10};
+  assert_false(improve(&p, 2, &spent));
+  assert_memory_equal(p.offsets, before.offsets, sizeof p.offsets);
+}
+
+typedef struct stopper {
+  rondo_search_budget *budget;
+  problem *p;
+} stopper;
+
+static void stop_soon(void *user) {
+  test_sleep_ms(20);
+  atomic_store(&((stopper *)user)->budget->stop, true);
+}
+
+static void search_without_end(void *user) {
+  const stopper *s = user;
+  const rondo_allocator allocator = rondo_allocator_default();
+  bool optimal = false;
+  rondo_status_ignore(rondo_search_improve(&allocator, s->p->items, s->p->count, 1, 2, 0, s->budget, s->p->offsets,
+                                           &s->p->peak, &optimal),
+                      "the packing is looked at afterwards");
+}
+
+static void test_a_search_without_a_limit_can_be_stopped(void **state) {
+  (void)state;
+  uint64_t seed = 7;
+  problem p;
+  make_random(&p, 300, 200, 1000003, &seed);
+  const uint64_t before = p.peak;
+  rondo_search_budget budget = {0};
+  stopper user = {&budget, &p};
+  const test_thread threads[] = {{search_without_end, &user}, {stop_soon, &user}};
+  test_on_threads(threads, 2);
+  assert_packing(&p);
+  assert_true(p.peak <= before);
+}
+
+static void test_nothing_to_search(void **state) {
+  (void)state;
+  problem p = {.count = 0};
+  rondo_search_budget budget = {.steps = 1000};
+  assert_true(improve(&p, 2, &budget));
+  p = (problem){.items = {{0, 0, 9}, {5, 2, 3}, {0, 2, 3}}, .count = 3};
+  p.offsets[1] = 17;
+  p.peak = 22;
+  assert_true(improve(&p, 2, &budget));
+  assert_int_equal(p.peak, 5);
+  p = (problem){.items = {{5, 0, 9}, {5, 2, UINT32_MAX}, {7, 9, 10}}, .count = 3};
+  stack_up(&p);
+  assert_true(improve(&p, 2, &budget));
+  assert_int_equal(p.peak, 12);
+}
+
+static void test_what_is_too_large_is_left_as_it_is(void **state) {
+  (void)state;
+  problem p = {.items = {{UINT64_C(1) << 61, 0, 1}, {UINT64_C(1) << 61, 1, 2}, {1, 2, 3}}, .count = 3};
+  stack_up(&p);
+  const problem before = p;
+  rondo_search_budget budget = {.steps = 1000};
+  assert_false(improve(&p, 2, &budget));
+  assert_memory_equal(p.offsets, before.offsets, sizeof p.offsets);
+
+  const size_t many = RONDO_SEARCH_MAX_ITEMS + 1;
+  rondo_search_item *items = calloc(many, sizeof *items);
+  uint64_t *offsets = calloc(many, sizeof *offsets);
+  assert_non_null(items);
+  assert_non_null(offsets);
+  for (uint32_t i = 0; i < many; i++) items[i] = (rondo_search_item){1, i, i + 2};
+  for (uint32_t i = 0; i < many; i++) offsets[i] = 2 * (i % 2);
+  const rondo_allocator allocator = rondo_allocator_default();
+  uint64_t peak = 3;
+  bool optimal = true;
+  assert_ok(rondo_search_improve(&allocator, items, many, 2, 1, 0, &budget, offsets, &peak, &optimal));
+  assert_false(optimal);
+  assert_int_equal(peak, 3);
+  free(items);
+  free(offsets);
+}
+
+static void test_every_failing_allocation_is_survived(void **state) {
+  (void)state;
+  uint64_t seed = 8;
+  problem given;
+  make_pieces(&given, 50, 4, &seed);
+  size_t calls = SIZE_MAX;
+  for (size_t fail = 1; fail <= calls; fail++) {
+    problem p = given;
+    test_allocator allocator;
+    test_allocator_init(&allocator);
+    allocator.fail_at = fail;
+    rondo_search_budget budget = {.steps = 6000};
+    bool optimal = false;
+    const rondo_status status =
+        rondo_search_improve(&allocator.table, p.items, p.count, 1, 1, 0, &budget, p.offsets, &p.peak, &optimal);
+    assert_packing(&p);
+    assert_true(p.peak <= given.peak);
+    assert_int_equal(allocator.live, 0);
+    assert_int_equal(allocator.faults, 0);
+    if (status == RONDO_OK) calls = allocator.calls;
+    if (fail <= calls) assert_error(status, RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED);
+  }
+  assert_true(calls < SIZE_MAX);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_problems_are_solved),
+      cmocka_unit_test(test_an_optimum_above_the_bound_is_proved),
+      cmocka_unit_test(test_cut_rectangles_are_packed_again),
+      cmocka_unit_test(test_steps_do_not_depend_on_threads),
+      cmocka_unit_test(test_more_steps_are_never_worse),
+      cmocka_unit_test(test_a_target_is_enough),
+      cmocka_unit_test(test_a_search_that_is_told_to_stop_changes_nothing),
+      cmocka_unit_test(test_a_search_without_a_limit_can_be_stopped),
+      cmocka_unit_test(test_nothing_to_search),
+      cmocka_unit_test(test_what_is_too_large_is_left_as_it_is),
+      cmocka_unit_test(test_every_failing_allocation_is_survived),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
