@@ -16,7 +16,8 @@
 
 enum { BYTES = 4096, POISON = 0x7ffcdead };
 
-/* Kernels whose only parameter is a number, which happens to be an address: (address, offset, value). ------------- */
+/* Kernels that are given an address inside of a plain value. Each block of the first writes `count` bytes of its own.
+ */
 
 typedef struct poke {
   unsigned char *address;
@@ -27,7 +28,8 @@ typedef struct poke {
 static void poke_cpu(rondo_blocks blocks, void *const *args) {
   const poke *self = args[0];
   for (size_t b = blocks.first; b < blocks.last; b++)
-    for (uint32_t i = 0; i < self->count; i++) self->address[self->offset + i] = (unsigned char)self->value;
+    for (uint32_t i = 0; i < self->count; i++)
+      self->address[self->offset + (int64_t)(b * self->count + i)] = (unsigned char)self->value;
 }
 
 /* *out = the byte at the address. */
@@ -196,7 +198,7 @@ static void test_faults_on_all_threads(void **state) {
   assert_ok(rondo_free(t->device, gone));
   for (int round = 0; round < 20; round++) {
     rondo_kernel *kernel = make_kernel(t, &poke_options);
-    const poke self = {.address = gone, .count = 64 * BYTES, .value = 1};
+    const poke self = {.address = gone, .count = BYTES, .value = 1};
     assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){64, 0, 0}, RONDO_ARGS(&self)));
     rondo_kernel_destroy(kernel);
     assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_USE_AFTER_FREE);
