@@ -131,7 +131,7 @@ static void raise_columns(painter *p, uint64_t from, uint64_t to, size_t live) {
 
 static void sum_events(painter *p, live_event *events, size_t count) {
   size_t live = 0;
-  qsort(events, count, sizeof *events, compare_events);
+  if (count > 0) qsort(events, count, sizeof *events, compare_events);
   for (size_t i = 0; i < count; i++) {
     live = events[i].begins ? live + events[i].bytes : live - events[i].bytes;
     if (live > p->bound) p->bound = live;
