@@ -310,10 +310,11 @@ static rondo_status make_participants(cpu_device *device) {
   return RONDO_OK;
 }
 
-/* On failure, `worker_count` is how many there are to join. */
+/* On failure, `worker_count` is how many there are to join. Nobody is moved before all have their places. */
 static rondo_status start_workers(cpu_device *device) {
   cpu_pool *pool = &device->pool;
   rondo_status status = RONDO_OK;
+  atomic_store(&pool->moving, true);
   for (uint32_t i = 0, want = pool->worker_count; status == RONDO_OK && i < want; i++) {
     char name[32];
     (void)snprintf(name, sizeof name, "rondo-%u-%u", device->index, i);
@@ -323,6 +324,7 @@ static rondo_status start_workers(cpu_device *device) {
     else if (pool->bound)
       take_place(pool, &pool->participants[i]);
   }
+  atomic_store_explicit(&pool->moving, false, memory_order_release);
   return status;
 }
 
