@@ -77,7 +77,8 @@ struct rondo_address_space {
   /* Under the memory's lock. */
   char *base; /* NULL until the first alloc node */
   size_t reserved;
-  size_t fresh; /* on a guarded device: where from `base` on no allocation has been */
+  uint32_t place; /* in the index of the device's own ranges */
+  size_t fresh;   /* on a guarded device: where from `base` on no allocation has been */
   RONDO_ARRAY(rondo_graph_allocation *) allocations; /* by address */
   rondo_graph_view view;
   rondo_address_space *next_retired;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The table of allocations: buckets of chained records, doubled when there is a record a bucket; and the tree by
- * address, whose recursion is as deep as the tree, some logarithms of the count.
+ * The table of allocations: buckets of chained records, doubled when there is a record a bucket, beside the index of
+ * ranges; and the ring of freed ones.
  */
 #include "memory/allocation_table.h"
 
@@ -28,6 +28,7 @@ rondo_status rondo_allocation_table_init(const rondo_allocator *allocator, rondo
 void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_allocation_table *table) {
   assert(table->count == 0);
   rondo_release(allocator, table->buckets, table->bucket_count, sizeof *table->buckets);
+  rondo_range_index_deinit(allocator, &table->index);
   *table = (rondo_allocation_table){0};
 }
 
@@ -65,112 +66,62 @@ static void grow(const rondo_allocator *allocator, rondo_allocation_table *table
   rondo_release(allocator, old, old_count, sizeof *old);
 }
 
-/* The tree -------------------------------------------------------------------------------------------------------- */
+/* Ranges ---------------------------------------------------------------------------------------------------------- */
 
-static uint64_t priority_of(const rondo_allocation *record) {
-  return rondo_hash_u64(RONDO_HASH_START, (uint64_t)(uintptr_t)record);
+static bool holds(const rondo_allocation *record, const void *address) {
+  return (uintptr_t)address - (uintptr_t)record->address < record->bytes;
 }
 
-/* Several may start at one address: those are in the order of the records' own addresses. */
-static bool precedes(const rondo_allocation *a, const rondo_allocation *b) {
-  return a->address != b->address ? (uintptr_t)a->address < (uintptr_t)b->address : (uintptr_t)a < (uintptr_t)b;
+static bool is_whole(const rondo_allocation_table *table) {
+  return atomic_load_explicit(&table->index.missing, memory_order_relaxed) == 0;
 }
 
-static uintptr_t end_of(const rondo_allocation *record) { return (uintptr_t)record->address + record->bytes; }
-
-/* Either may be NULL. */
-static rondo_allocation *farther(rondo_allocation *a, rondo_allocation *b) {
-  if (a == NULL || b == NULL) return a == NULL ? b : a;
-  return end_of(a) >= end_of(b) ? a : b;
+/* For when the index is not whole. `address` NULL: all. */
+static void visit_all(const rondo_allocation_table *table, const void *address,
+                      bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
+  for (size_t i = 0; i < table->bucket_count; i++)
+    for (rondo_allocation *at = table->buckets[i]; at != NULL; at = at->next)
+      if ((address == NULL || holds(at, address)) && !visit(at, user)) return;
 }
 
-static rondo_allocation *farthest_in(const rondo_allocation *tree) { return tree == NULL ? NULL : tree->farthest; }
-
-static void update_farthest(rondo_allocation *tree) {
-  tree->farthest = farther(tree, farther(farthest_in(tree->before), farthest_in(tree->after)));
-}
-
-static void split(rondo_allocation *tree, const rondo_allocation *at, rondo_allocation **out_before,
-                  rondo_allocation **out_after) {
-  if (tree == NULL) {
-    *out_before = *out_after = NULL;
-    return;
-  }
-  if (precedes(tree, at)) {
-    split(tree->after, at, &tree->after, out_after);
-    *out_before = tree;
-  } else {
-    split(tree->before, at, out_before, &tree->before);
-    *out_after = tree;
-  }
-  update_farthest(tree);
-}
-
-/* All of `before` precedes all of `after`. */
-static rondo_allocation *merge(rondo_allocation *before, rondo_allocation *after) {
-  if (before == NULL || after == NULL) return before == NULL ? after : before;
-  if (priority_of(before) > priority_of(after)) {
-    before->after = merge(before->after, after);
-    update_farthest(before);
-    return before;
-  }
-  after->before = merge(before, after->before);
-  update_farthest(after);
-  return after;
-}
-
-static void enter_tree(rondo_allocation **tree, rondo_allocation *record) {
-  if (*tree == NULL || priority_of(record) > priority_of(*tree)) {
-    split(*tree, record, &record->before, &record->after);
-    *tree = record;
-  } else {
-    enter_tree(precedes(record, *tree) ? &(*tree)->before : &(*tree)->after, record);
-  }
-  update_farthest(*tree);
-}
-
-static void leave_tree(rondo_allocation **tree, rondo_allocation *record) {
-  assert(*tree != NULL);
-  if (*tree == record) {
-    *tree = merge(record->before, record->after);
-    record->before = record->after = record->farthest = NULL;
-    return;
-  }
-  leave_tree(precedes(record, *tree) ? &(*tree)->before : &(*tree)->after, record);
-  update_farthest(*tree);
+static bool keep_farthest(rondo_allocation *record, void *user) {
+  rondo_allocation **best = user;
+  if (*best == NULL || record->address + record->bytes > (*best)->address + (*best)->bytes) *best = record;
+  return true;
 }
 
 rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *table, const void *address) {
   rondo_allocation *best = NULL;
-  for (rondo_allocation *at = table->root; at != NULL;) {
-    if ((uintptr_t)at->address > (uintptr_t)address) {
-      at = at->before;
-      continue;
-    }
-    best = farther(best, farther(at, farthest_in(at->before)));
-    at = at->after;
-  }
-  return best != NULL && end_of(best) > (uintptr_t)address ? best : NULL;
+  if (address == NULL) return NULL;
+  if (is_whole(table)) return rondo_range_around(&table->index, address);
+  visit_all(table, address, keep_farthest, &best);
+  return best;
 }
 
-/* False when the visitor has seen enough. `address` NULL: all. */
-static bool visit_tree(rondo_allocation *tree, const void *address, bool (*visit)(rondo_allocation *, void *),
-                       void *user) {
-  if (tree == NULL || (address != NULL && end_of(tree->farthest) <= (uintptr_t)address)) return true;
-  if (!visit_tree(tree->before, address, visit, user)) return false;
-  if (address != NULL && (uintptr_t)tree->address > (uintptr_t)address) return true;
-  const bool holds = address == NULL || end_of(tree) > (uintptr_t)address;
-  return (!holds || visit(tree, user)) && visit_tree(tree->after, address, visit, user);
+/* What the index hands on. */
+typedef struct visitor {
+  bool (*visit)(rondo_allocation *allocation, void *user);
+  void *user;
+} visitor;
+
+static bool visit_one(void *owner, void *user) {
+  const visitor *self = user;
+  return self->visit(owner, self->user);
 }
 
 void rondo_allocation_table_visit_around(const rondo_allocation_table *table, const void *address,
                                          bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
-  (void)visit_tree(address == NULL ? NULL : table->root, address, visit, user);
+  visitor self = {.visit = visit, .user = user};
+  if (address == NULL) return;
+  if (is_whole(table))
+    rondo_range_visit(&table->index, address, visit_one, &self);
+  else
+    visit_all(table, address, visit, user);
 }
 
 void rondo_allocation_table_visit(const rondo_allocation_table *table,
                                   bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
-  (void)visit_tree(table->root, NULL, visit, user);
+  visit_all(table, NULL, visit, user);
 }
 
 /* Entering and looking up ----------------------------------------------------------------------------------------- */
@@ -179,7 +130,8 @@ void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_alloc
                                    rondo_allocation *allocation) {
   if (table->count >= table->bucket_count) grow(allocator, table);
   link_record(table, allocation);
-  enter_tree(&table->root, allocation);
+  allocation->place = rondo_range_enter(allocator, &table->index, allocation->address, allocation->bytes,
+                                        (uint32_t)allocation->kind, allocation);
   table->count++;
 }
 
@@ -191,7 +143,7 @@ void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocati
   }
   *at = allocation->next;
   allocation->next = NULL;
-  leave_tree(&table->root, allocation);
+  rondo_range_leave(&table->index, allocation->place);
   table->count--;
 }
 

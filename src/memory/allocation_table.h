@@ -4,22 +4,21 @@
  * depend on how many there are. Several graph allocations may start at one address, because reuse is what graph memory
  * is for; at most one of them lives.
  *
- * The records also form a tree in the order of their addresses, which finds the allocation that an address lies in. It
- * is balanced by the hash of each record as its priority, the greatest on top, and knows of each subtree how far its
- * records reach, because graph allocations may overlap.
+ * The records also stand in an index of ranges, which finds the allocation that an address lies in, for those without
+ * the lock too. With no memory for a record's place in it, ranges are looked for among all records.
  *
  * Beside it a ring of what was freed last, with names, so that freeing twice and using after the free can be told from
  * addresses that never were an allocation's. It is looked at where something is wrong, and for addresses in no
  * allocation.
  *
- * Threads: the caller holds the lock of the device's memory.
+ * Threads: the caller holds the lock of the device's memory, save for looking into the index.
  */
 #ifndef RONDO_MEMORY_ALLOCATION_TABLE_H
 #define RONDO_MEMORY_ALLOCATION_TABLE_H
 
 #include <stdint.h>
 
-#include "base/allocation.h"
+#include "memory/range_index.h"
 
 typedef enum rondo_allocation_kind {
   RONDO_ALLOCATION_IMMEDIATE = 1,
@@ -34,8 +33,7 @@ typedef struct rondo_allocation {
   size_t bytes; /* as asked for */
   char *name;   /* NULL when none */
   rondo_allocation_kind kind;
-  struct rondo_allocation *before, *after; /* in the tree: lower and higher addresses */
-  struct rondo_allocation *farthest;       /* in the subtree: the record with the highest end */
+  uint32_t place; /* in the index; 0 when it is missing there */
 } rondo_allocation;
 
 #define RONDO_FREED_RING 512
@@ -54,7 +52,7 @@ typedef struct rondo_allocation_table {
   rondo_allocation **buckets;
   size_t bucket_count; /* a power of two */
   size_t count;
-  rondo_allocation *root; /* of the tree */
+  rondo_range_index index; /* the owners are the records, the tags their kinds */
   rondo_freed freed[RONDO_FREED_RING];
   size_t next_freed;
 } rondo_allocation_table;
@@ -76,10 +74,10 @@ rondo_allocation *rondo_allocation_table_next(const rondo_allocation *allocation
  * none. In time that grows with the logarithm of the count. */
 rondo_allocation *rondo_allocation_table_around(const rondo_allocation_table *table, const void *address);
 
-/* Calls `visit` for each allocation that the address lies in, from low addresses on, until it returns false. */
+/* Calls `visit` for each allocation that the address lies in until it returns false. */
 void rondo_allocation_table_visit_around(const rondo_allocation_table *table, const void *address,
                                          bool (*visit)(rondo_allocation *allocation, void *user), void *user);
-/* The same for all allocations, in the order of their addresses. */
+/* The same for all allocations. */
 void rondo_allocation_table_visit(const rondo_allocation_table *table,
                                   bool (*visit)(rondo_allocation *allocation, void *user), void *user);
 

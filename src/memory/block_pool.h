@@ -69,6 +69,7 @@ struct rondo_chunk {
   size_t bytes;
   rondo_block *blocks; /* the first */
   bool dedicated;      /* made for one allocation, and gone with it */
+  uint32_t place;      /* in the index of the device's own ranges, which its owner keeps */
 };
 
 /* Heads of lists by size, and which are not empty. */

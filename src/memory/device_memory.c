@@ -26,6 +26,7 @@ static void release_memory(void *state) {
   rondo_order_table_deinit(&allocator, &memory->orders);
   rondo_allocation_table_deinit(&allocator, &memory->table);
   rondo_allocation_table_deinit(&allocator, &memory->host);
+  rondo_range_index_deinit(&allocator, &memory->own);
   pthread_mutex_destroy(&memory->lock);
   rondo_release(&allocator, memory, 1, sizeof *memory);
 }
@@ -165,10 +166,19 @@ void rondo_memory_forget_error(const rondo_saved_error *before) {
   rondo_status_ignore(rondo_error_raise(before), "it is the detail of an earlier call");
 }
 
+uint32_t rondo_memory_note_own(rondo_device_memory *memory, const void *address, size_t bytes) {
+  return rondo_range_enter(&memory->allocator, &memory->own, address, bytes, 0, NULL);
+}
+
+void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, size_t bytes, uint32_t place) {
+  rondo_allocation_table_note_gone(&memory->table, address, bytes);
+  rondo_range_leave(&memory->own, place);
+}
+
 void rondo_memory_leave_pool(rondo_device_memory *memory, rondo_pool *pool) {
   rondo_chunk *discarded = rondo_pool_take_discarded(pool);
   for (const rondo_chunk *chunk = discarded; chunk != NULL; chunk = chunk->next)
-    rondo_allocation_table_note_gone(&memory->table, chunk->base, chunk->bytes);
+    rondo_memory_note_gone(memory, chunk->base, chunk->bytes, chunk->place);
   if (pool->excess) atomic_store_explicit(&memory->excess, true, memory_order_relaxed);
   pthread_mutex_unlock(&memory->lock);
   rondo_chunks_destroy(discarded);
@@ -206,6 +216,7 @@ static rondo_status grow_pool(rondo_device_memory *memory, const request *asked,
   rondo_chunk *chunk;
   RONDO_TRY(rondo_chunk_create(asked->pool, asked->rounded, &chunk));
   pthread_mutex_lock(&memory->lock);
+  chunk->place = rondo_memory_note_own(memory, chunk->base, chunk->bytes);
   *out = rondo_pool_adopt(asked->pool, chunk, asked->rounded);
   enter_block(memory, *out, asked);
   pthread_mutex_unlock(&memory->lock);

@@ -46,6 +46,7 @@ typedef struct rondo_device_memory {
   pthread_mutex_t lock;
   rondo_allocation_table table; /* what rondo_free can be given */
   rondo_allocation_table host;  /* what rondo_host_free can be given */
+  rondo_range_index own;        /* chunks of pools and ranges of graphs: other addresses are not the device's */
   rondo_order_table orders;
   rondo_pool immediate;         /* rondo_malloc's */
   rondo_pool default_pool;      /* rondo_malloc_async's, with those that users made behind it, by `next` */
@@ -77,6 +78,11 @@ RONDO_MUST_USE rondo_status rondo_memory_host_free(rondo_device_memory *memory, 
 
 /* A second try went well: the thread's error detail is again what it was before the first. */
 void rondo_memory_forget_error(const rondo_saved_error *before);
+
+/* A range of addresses becomes the device's own, in the index; its place there. And is so no more: it is about to be
+ * given back. Under the lock. */
+uint32_t rondo_memory_note_own(rondo_device_memory *memory, const void *address, size_t bytes);
+void rondo_memory_note_gone(rondo_device_memory *memory, const char *address, size_t bytes, uint32_t place);
 
 /* Lets the lock go, under which the pool was changed, and destroys the chunks that it discarded. */
 void rondo_memory_leave_pool(rondo_device_memory *memory, rondo_pool *pool);

@@ -645,14 +645,14 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
   rondo_device_memory *memory = space->memory;
   rondo_device *device = memory->device;
   for (size_t i = 0; i < space->allocations.count; i++) destroy_allocation(space, space->allocations.items[i]);
+  if (space->base != NULL) {
+    pthread_mutex_lock(&memory->lock);
+    rondo_memory_note_gone(memory, space->base, space->reserved, space->place);
+    pthread_mutex_unlock(&memory->lock);
+  }
   if (space->base != NULL && unmapped && device->ops->unreserve(device, space->base, space->reserved) != RONDO_OK)
     rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
               rondo_last_error()->message);
-  if (space->base != NULL) {
-    pthread_mutex_lock(&memory->lock);
-    rondo_allocation_table_note_gone(&memory->table, space->base, space->reserved);
-    pthread_mutex_unlock(&memory->lock);
-  }
   rondo_array_free(&memory->allocator, &space->allocations);
   rondo_array_free(&memory->allocator, &space->view.roots);
   rondo_array_free(&memory->allocator, &space->view.marks);

@@ -58,6 +58,7 @@ static rondo_status reserve_range(rondo_address_space *space, size_t least) {
   if (first) {
     space->base = base;
     space->reserved = bytes;
+    space->place = rondo_memory_note_own(memory, base, bytes);
   }
   pthread_mutex_unlock(&memory->lock);
   return first ? RONDO_OK : device->ops->unreserve(device, base, bytes);

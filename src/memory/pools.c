@@ -194,7 +194,7 @@ static void gather(rondo_device_memory *memory, rondo_pool *pool, rondo_chunk **
   rondo_chunk *chunk = rondo_pool_take_discarded(pool);
   while (chunk != NULL) {
     rondo_chunk *next = chunk->next;
-    rondo_allocation_table_note_gone(&memory->table, chunk->base, chunk->bytes);
+    rondo_memory_note_gone(memory, chunk->base, chunk->bytes, chunk->place);
     chunk->next = *list;
     *list = chunk;
     chunk = next;

@@ -49,7 +49,43 @@ static void test_b4_the_allocation_around_an_address(void **state) {
   rondo_allocation_table_deinit(&allocator, &table);
 }
 
+static bool count_one(rondo_allocation *allocation, void *user) {
+  (void)allocation;
+  (*(size_t *)user)++;
+  return true;
+}
+
+/* Entering never fails: what there was no memory for in the index is found by a scan. */
+static void test_b4_without_memory_for_the_index(void **state) {
+  (void)state;
+  test_allocator allocator;
+  static rondo_allocation_table table;
+  rondo_allocation records[] = {
+      {.address = (char *)(uintptr_t)SPAN, .bytes = 100},
+      {.address = (char *)(uintptr_t)(SPAN + 50), .bytes = 20},
+  };
+  size_t around = 0, all = 0;
+  test_allocator_init(&allocator);
+  assert_ok(rondo_allocation_table_init(&allocator.table, &table));
+  allocator.fail_at = allocator.calls + 1;
+  allocator.fail_on = true;
+  for (size_t i = 0; i < 2; i++) rondo_allocation_table_insert(&allocator.table, &table, &records[i]);
+  assert_ptr_equal(rondo_allocation_table_around(&table, (void *)(uintptr_t)(SPAN + 60)), &records[0]);
+  assert_null(rondo_allocation_table_around(&table, (void *)(uintptr_t)(SPAN + 100)));
+  assert_null(rondo_allocation_table_around(&table, NULL));
+  rondo_allocation_table_visit_around(&table, (void *)(uintptr_t)(SPAN + 60), count_one, &around);
+  rondo_allocation_table_visit(&table, count_one, &all);
+  assert_int_equal(around, 2);
+  assert_int_equal(all, 2);
+  for (size_t i = 0; i < 2; i++) rondo_allocation_table_remove(&table, &records[i]);
+  rondo_allocation_table_deinit(&allocator.table, &table);
+  assert_int_equal(allocator.live, 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_b4_the_allocation_around_an_address)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_b4_the_allocation_around_an_address),
+      cmocka_unit_test(test_b4_without_memory_for_the_index),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
