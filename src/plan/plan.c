@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/versioned.h"
+#include "plan/order.h"
 #include "plan/plan_internal.h"
 
 struct rondo_plan {
@@ -19,12 +20,9 @@ static bool is_of_intervals(const rondo_plan_problem *problem) {
   return problem->order == NULL && problem->branch_count == 0;
 }
 
-static rondo_status refuse_order(void) {
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE, "plans of a partial order or with branches");
-}
-
 static rondo_status check(const rondo_allocator *allocator, const rondo_plan_problem *problem, const size_t *offsets) {
-  return is_of_intervals(problem) ? rondo_interval_check(allocator, problem, offsets) : refuse_order();
+  return is_of_intervals(problem) ? rondo_interval_check(allocator, problem, offsets)
+                                  : rondo_order_check(allocator, problem, offsets);
 }
 
 static void measure(const rondo_plan_problem *problem, rondo_plan_info *info) {
@@ -55,8 +53,9 @@ static rondo_status fill(const rondo_plan_problem *problem, const rondo_plan_opt
     return RONDO_OK;
   }
   RONDO_TRY(rondo_allocate(&plan->allocator, problem->count, sizeof *plan->offsets, (void **)&plan->offsets));
-  if (!is_of_intervals(problem)) return refuse_order();
-  RONDO_TRY(rondo_interval_plan(&plan->allocator, problem, options, plan->offsets, &plan->info));
+  RONDO_TRY(is_of_intervals(problem)
+                ? rondo_interval_plan(&plan->allocator, problem, options, plan->offsets, &plan->info)
+                : rondo_order_plan(&plan->allocator, problem, options, plan->offsets, &plan->info));
   return prove(problem, plan);
 }
 

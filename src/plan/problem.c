@@ -19,8 +19,7 @@ static rondo_status check_lifetime(const rondo_plan_problem *problem, const char
   }
   if (problem->order == NULL) return RONDO_OK;
   const uint32_t nodes = problem->order->node_count;
-  const bool always = lower == 0 && upper == RONDO_PLAN_FOREVER;
-  if ((lower >= nodes && !always) || (upper >= nodes && upper != RONDO_PLAN_FOREVER)) {
+  if (lower >= nodes || (upper >= nodes && upper != RONDO_PLAN_FOREVER)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s %zu of a plan lives from node %u to node %u of an order of %u nodes", what, index, lower,
                       upper, nodes);
@@ -60,7 +59,8 @@ static rondo_status check_items(const rondo_plan_problem *problem) {
 static rondo_status check_obstacles(const rondo_plan_problem *problem) {
   for (size_t i = 0; i < problem->obstacle_count; i++) {
     const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
-    RONDO_TRY(check_lifetime(problem, "obstacle", i, obstacle->lower, obstacle->upper));
+    const bool always = obstacle->lower == 0 && obstacle->upper == RONDO_PLAN_FOREVER; /* needs no nodes */
+    if (!always) RONDO_TRY(check_lifetime(problem, "obstacle", i, obstacle->lower, obstacle->upper));
     size_t end = 0;
     if (rondo_checked_add(obstacle->offset, obstacle->bytes, &end)) continue;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,

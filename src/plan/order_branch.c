@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * Choices are numbered by sorting the branches by parent and the user's number.
+ */
+#include "plan/order_branch.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+typedef struct way {
+  uint32_t parent, choice, number;
+} way;
+
+static int compare_ways(const void *a, const void *b) {
+  const way *x = a;
+  const way *y = b;
+  if (x->parent != y->parent) return x->parent < y->parent ? -1 : 1;
+  if (x->choice != y->choice) return x->choice < y->choice ? -1 : 1;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+static void number_choices(rondo_branches *branches, const way *ways, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (i == 0 || ways[i].parent != ways[i - 1].parent || ways[i].choice != ways[i - 1].choice) {
+      branches->choice_begin[branches->choice_count++] = i;
+    }
+    branches->sorted[i] = ways[i].number;
+    branches->choice[ways[i].number] = branches->choice_count - 1;
+  }
+  branches->choice_begin[branches->choice_count] = count;
+}
+
+static rondo_status fill(const rondo_allocator *allocator, const rondo_plan_problem *problem, rondo_branches *out) {
+  const size_t count = out->count;
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->parent));
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->choice));
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->depth));
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->sorted));
+  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->choice_begin));
+  way *ways = NULL;
+  RONDO_TRY(rondo_allocate(allocator, problem->branch_count, sizeof *ways, (void **)&ways));
+  for (uint32_t i = 0; i < problem->branch_count; i++) {
+    const uint32_t parent = problem->branches[i].parent;
+    out->parent[i + 1] = parent == RONDO_PLAN_NO_BRANCH ? 0 : parent + 1;
+    out->depth[i + 1] = out->depth[out->parent[i + 1]] + 1;
+    ways[i] = (way){out->parent[i + 1], problem->branches[i].choice, i + 1};
+  }
+  if (problem->branch_count > 1) qsort(ways, problem->branch_count, sizeof *ways, compare_ways);
+  number_choices(out, ways, problem->branch_count);
+  rondo_release(allocator, ways, problem->branch_count, sizeof *ways);
+  return RONDO_OK;
+}
+
+rondo_status rondo_branches_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                 rondo_branches *out) {
+  *out = (rondo_branches){.count = problem->branch_count + 1};
+  return fill(allocator, problem, out);
+}
+
+void rondo_branches_free(const rondo_allocator *allocator, rondo_branches *branches) {
+  rondo_release(allocator, branches->parent, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->choice, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->depth, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->sorted, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->choice_begin, branches->count, sizeof(uint32_t));
+  *branches = (rondo_branches){0};
+}
+
+bool rondo_branches_exclude(const rondo_branches *branches, uint32_t a, uint32_t b) {
+  while (branches->depth[a] > branches->depth[b]) a = branches->parent[a];
+  while (branches->depth[b] > branches->depth[a]) b = branches->parent[b];
+  while (a != b) {
+    if (branches->choice[a] == branches->choice[b]) return true;
+    a = branches->parent[a];
+    b = branches->parent[b];
+  }
+  return false;
+}

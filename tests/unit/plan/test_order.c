@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT
+ * Planning on a partial order: small problems against every execution, larger ones against every pair, bad input,
+ * failing allocators (GM-11: what is not ordered behind a free never gets its bytes).
+ */
+#include "order_tests.h"
+
+#include "plan/order_bound.h"
+#include "plan/order_hull.h"
+#include "plan/order_lives.h"
+#include "support/test_allocator.h"
+
+static rondo_plan *plan_sample(const order_sample *s, const rondo_plan_options *options, rondo_plan_info *info) {
+  rondo_plan *plan = NULL;
+  assert_ok(rondo_plan_make(&s->problem, options, &plan));
+  info->struct_size = sizeof *info;
+  assert_ok(rondo_plan_get_info(plan, info));
+  const size_t *offsets = rondo_plan_offsets(plan);
+  assert_ok(rondo_plan_check(NULL, &s->problem, offsets));
+  assert_true(is_order_plan(s, offsets));
+  size_t top = 0;
+  for (size_t i = 0; i < s->problem.count; i++) {
+    if (offsets[i] + s->items[i].bytes > top) top = offsets[i] + s->items[i].bytes;
+  }
+  assert_int_equal(info->peak, top);
+  assert_true(info->lower_bound <= info->peak);
+  if (info->peak == info->lower_bound) assert_true(info->optimal);
+  return plan;
+}
+
+static void test_no_plan_lets_meet_what_may_live_together(void **state) {
+  (void)state;
+  uint64_t seed = 1;
+  static order_sample s;
+  for (unsigned round = 0; round < 4000; round++) {
+    const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 1 + test_random_below(&seed, 400)};
+    rondo_plan_info info = {0};
+    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    rondo_plan_destroy(plan_sample(&s, round % 3 == 0 ? NULL : &options, &info));
+    if (round % 8 == 0) assert_int_equal(info.lower_bound, s.most_live);
+  }
+}
+
+static void test_bounds_hold_and_peaks_are_near(void **state) {
+  (void)state;
+  uint64_t seed = 2;
+  static order_sample s;
+  size_t sum = 0;
+  size_t least_sum = 0;
+  for (unsigned round = 0; round < 1500; round++) {
+    const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 300};
+    rondo_plan_info info = {0};
+    size_t sequence[MOST_ITEMS];
+    size_t offsets[MOST_ITEMS];
+    make_order_sample(&s, &seed, round % 8, 6);
+    rondo_plan_destroy(plan_sample(&s, &options, &info));
+    for (size_t i = 0; i < s.problem.count; i++) sequence[i] = i;
+    const size_t least = least_peak(&s, sequence, 0, offsets, 0, SIZE_MAX);
+    assert_true(info.lower_bound <= least);
+    assert_true(info.peak >= least);
+    sum += info.peak;
+    least_sum += least;
+  }
+  assert_true(sum <= least_sum + least_sum / 50);
+}
+
+static void test_the_checker_finds_every_overlap_and_no_other(void **state) {
+  (void)state;
+  uint64_t seed = 3;
+  static order_sample s;
+  unsigned wrong = 0;
+  for (unsigned round = 0; round < 4000; round++) {
+    size_t offsets[MOST_ITEMS];
+    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    const uint32_t room = 1 + test_random_below(&seed, 120);
+    for (size_t i = 0; i < s.problem.count; i++) {
+      const size_t alignment = s.items[i].alignment == 0 ? 1 : s.items[i].alignment;
+      offsets[i] = test_random_below(&seed, room) / alignment * alignment;
+    }
+    if (is_order_plan(&s, offsets)) {
+      assert_ok(rondo_plan_check(NULL, &s.problem, offsets));
+    } else {
+      assert_fails(rondo_plan_check(NULL, &s.problem, offsets), RONDO_INVALID_DATA);
+      wrong++;
+    }
+  }
+  assert_in_range(wrong, 1000, 3900); /* both kinds were seen */
+}
+
+/* The serial bound is one of some execution, the closure is that of the worst. */
+static void test_the_closure_is_the_worst_execution(void **state) {
+  (void)state;
+  const rondo_allocator allocator = rondo_allocator_default();
+  uint64_t seed = 4;
+  static order_sample s;
+  unsigned raised = 0;
+  for (unsigned round = 0; round < 3000; round++) {
+    rondo_branches branches;
+    uint32_t taken[MOST_BRANCHES];
+    rondo_order_bound bound = {.taken = taken};
+    bool exact = false;
+    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
+    assert_ok(rondo_branches_make(&allocator, &s.problem, &branches));
+    assert_ok(rondo_serial_bound(&allocator, &s.problem, &branches, &bound));
+    const size_t serial = bound.bytes;
+    assert_true(serial <= s.most_live);
+    assert_ok(rondo_closure_bound(&allocator, &s.problem, &branches, UINT64_MAX, UINT64_MAX, &bound, &exact));
+    assert_true(exact);
+    assert_true(bound.bytes >= serial && bound.bytes <= s.most_live);
+    if (round % 2 == 0) assert_int_equal(bound.bytes, s.most_live);
+    if (bound.bytes > serial) raised++;
+    bound.bytes = 0;
+    assert_ok(rondo_closure_bound(&allocator, &s.problem, &branches, round % 40, UINT64_MAX, &bound, &exact));
+    assert_true(bound.bytes <= s.most_live); /* valid when ended early too */
+    rondo_branches_free(&allocator, &branches);
+  }
+  assert_true(raised > 0);
+}
+
+/* With few chains some nodes are loose; then conflicts may be added, never lost. */
+static void assert_relation(const order_sample *s, uint32_t most_chains) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  rondo_relation relation;
+  rondo_branches branches;
+  rondo_lives lives;
+  rondo_hull hull;
+  assert_ok(rondo_relation_make(&allocator, &s->order, most_chains, &relation));
+  assert_ok(rondo_branches_make(&allocator, &s->problem, &branches));
+  assert_ok(rondo_lives_make(&allocator, &s->problem, &relation, &branches, &lives));
+  assert_ok(rondo_hull_make(&allocator, &lives, &hull));
+  for (size_t i = 0; i < s->problem.count; i++) {
+    const rondo_conflict conflict = rondo_conflict_of(&lives, &lives.lives[i]);
+    for (size_t j = 0; j < s->problem.count; j++) {
+      const bool found = rondo_conflict_one(&lives, &conflict, &lives.lives[j]);
+      const bool overlap = hull.items[i].lower < hull.items[j].upper && hull.items[j].lower < hull.items[i].upper;
+      if (i == j) continue;
+      if (s->meets[i][j]) assert_true(found);
+      if (found && s->items[i].branch == 0 && s->items[j].branch == 0) assert_true(overlap);
+      if (most_chains == 0) assert_true(found == s->meets[i][j]);
+    }
+    uint32_t listed[MOST_ITEMS];
+    size_t expected = 0;
+    const uint32_t count = rondo_conflict_list(&lives, &conflict, listed);
+    for (uint32_t k = 0; k < lives.count; k++) {
+      if (rondo_conflict_one(&lives, &conflict, &lives.lives[lives.items[k]])) expected++;
+    }
+    assert_int_equal(count, expected);
+  }
+  rondo_hull_free(&allocator, &hull);
+  rondo_lives_free(&allocator, &lives);
+  rondo_branches_free(&allocator, &branches);
+  rondo_relation_free(&allocator, &relation);
+}
+
+static void test_conflicts_are_what_may_live_together(void **state) {
+  (void)state;
+  uint64_t seed = 5;
+  static order_sample s;
+  for (unsigned round = 0; round < 2000; round++) {
+    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
+    assert_relation(&s, 0);
+    assert_relation(&s, 1 + round % 3);
+  }
+}
+
+/* Larger orders ---------------------------------------------------------------------------------------------------- */
+
+typedef struct big_sample {
+  rondo_plan_item *items;
+  rondo_plan_branch branches[6];
+  uint32_t *successor_start, *successors;
+  rondo_plan_order order;
+  rondo_plan_problem problem;
+} big_sample;
+
+/* `width` streams that wait for one another now and then; every item is freed further on in its stream. */
+static void make_streams(big_sample *s, uint32_t nodes, uint32_t width, uint64_t seed) {
+  s->items = calloc(nodes, sizeof *s->items);
+  s->successor_start = calloc(nodes + 1, sizeof *s->successor_start);
+  s->successors = calloc(2 * (size_t)nodes, sizeof *s->successors);
+  assert_true(s->items != NULL && s->successor_start != NULL && s->successors != NULL);
+  uint32_t edges = 0;
+  for (uint32_t v = 0; v < nodes; v++) {
+    s->successor_start[v] = edges;
+    if (v + width < nodes) s->successors[edges++] = v + width;
+    const uint32_t other = v + 1 + test_random_below(&seed, 3 * width);
+    if (other < nodes && test_random_below(&seed, 5) == 0) s->successors[edges++] = other;
+    const uint32_t upper = v + width * (1 + test_random_below(&seed, 9));
+    const size_t bytes = 64 * (size_t)test_random_below(&seed, 40);
+    s->items[v] = (rondo_plan_item){.bytes = bytes, .alignment = 64, .lower = v};
+    s->items[v].upper = upper < nodes ? upper : RONDO_PLAN_FOREVER;
+  }
+  s->successor_start[nodes] = edges;
+  s->order = (rondo_plan_order){nodes, s->successor_start, s->successors};
+  s->problem = (rondo_plan_problem){RONDO_PLAN_PROBLEM_INIT, .items = s->items, .count = nodes, .order = &s->order};
+}
+
+static void free_big(big_sample *s) {
+  free(s->items);
+  free(s->successor_start);
+  free(s->successors);
+}
+
+static rondo_plan_info plan_big(const big_sample *s, const rondo_plan_options *options) {
+  rondo_plan *plan = NULL;
+  rondo_plan_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_plan_make(&s->problem, options, &plan));
+  assert_ok(rondo_plan_get_info(plan, &info));
+  assert_ok(rondo_plan_check(NULL, &s->problem, rondo_plan_offsets(plan)));
+  rondo_plan_destroy(plan);
+  return info;
+}
+
+static void test_more_steps_are_never_worse_and_repeat(void **state) {
+  (void)state;
+  big_sample s;
+  size_t last = SIZE_MAX;
+  make_streams(&s, 300, 5, 6);
+  for (uint64_t steps = 1; steps < 100000; steps *= 4) {
+    rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = steps, .seed = 7};
+    const rondo_plan_info first = plan_big(&s, &options);
+    options.threads = 3;
+    const rondo_plan_info second = plan_big(&s, &options);
+    assert_true(first.peak <= last);
+    assert_int_equal(first.peak, second.peak);
+    assert_int_equal(first.steps, second.steps);
+    last = first.peak;
+  }
+  free_big(&s);
+}
+
+static void test_goals_end_the_search(void **state) {
+  (void)state;
+  big_sample s;
+  make_streams(&s, 300, 5, 8);
+  const rondo_plan_options fast = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
+  const size_t peak = plan_big(&s, &fast).peak;
+  const rondo_plan_options fits = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 1000000, .capacity = 2 * peak};
+  assert_true(plan_big(&s, &fits).steps < 1000000);
+  const rondo_plan_options gap = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 1000000, .gap = 8};
+  assert_true(plan_big(&s, &gap).steps < 1000000);
+  free_big(&s);
+}
+
+static void test_one_chain_is_planned_as_intervals(void **state) {
+  (void)state;
+  big_sample s;
+  make_streams(&s, 200, 1, 9);
+  const rondo_plan_info info = plan_big(&s, NULL);
+  size_t most = 0;
+  for (uint32_t v = 0; v < 200; v++) {
+    size_t live = 0;
+    for (uint32_t i = 0; i < 200; i++) live += i <= v && v <= s.items[i].upper ? s.items[i].bytes : 0;
+    most = live > most ? live : most;
+  }
+  assert_int_equal(info.lower_bound, most);
+  assert_true(info.peak <= most + most / 50);
+  free_big(&s);
+}
+
+/* Nothing is ordered: no two may share. */
+static void test_independent_nodes_share_nothing(void **state) {
+  (void)state;
+  big_sample s;
+  make_streams(&s, 1000, 1000, 10);
+  s.order = (rondo_plan_order){1000, calloc(1001, sizeof(uint32_t)), NULL};
+  const rondo_plan_info info = plan_big(&s, NULL);
+  assert_int_equal(info.peak, info.sum);
+  assert_true(info.optimal);
+  free((void *)(uintptr_t)s.order.successor_start);
+  free_big(&s);
+}
+
+/* More streams than there may be chains: memory stays linear, and the plan proved. */
+static void test_a_very_wide_order_is_planned(void **state) {
+  (void)state;
+  big_sample s;
+  make_streams(&s, 70000, 300, 11);
+  for (uint32_t i = 0; i < 70000; i++) {
+    if (i % 30 != 0) s.items[i].bytes = 0;
+  }
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
+  const rondo_plan_info info = plan_big(&s, &options);
+  assert_true(info.peak < info.sum);
+  free_big(&s);
+}
+
+static void test_20000_items_are_checked_pair_by_pair(void **state) {
+  (void)state;
+  big_sample s;
+  rondo_plan *plan = NULL;
+  uint64_t seed = 12;
+  make_streams(&s, 20000, 6, 12);
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
+  assert_ok(rondo_plan_make(&s.problem, &options, &plan));
+  size_t *offsets = calloc(s.problem.count, sizeof *offsets);
+  assert_non_null(offsets);
+  memcpy(offsets, rondo_plan_offsets(plan), s.problem.count * sizeof *offsets);
+  assert_ok(rondo_plan_check(NULL, &s.problem, offsets));
+  for (int round = 0; round < 10; round++) {
+    /* An item goes where one lies that its stream begins before it ends. */
+    const uint32_t item = 100 + test_random_below(&seed, 15000);
+    if (s.items[item].bytes == 0 || s.items[item + 6].bytes == 0 || s.items[item].upper == item + 6) continue;
+    const size_t kept = offsets[item];
+    offsets[item] = offsets[item + 6];
+    assert_fails(rondo_plan_check(NULL, &s.problem, offsets), RONDO_INVALID_DATA);
+    offsets[item] = kept;
+  }
+  free(offsets);
+  rondo_plan_destroy(plan);
+  free_big(&s);
+}
+
+/* Branches --------------------------------------------------------------------------------------------------------- */
+
+/* Steps of one order: ways of one choice share, what is outside of it does not. */
+static void test_intervals_with_branches(void **state) {
+  (void)state;
+  const rondo_plan_branch branches[] = {{RONDO_PLAN_NO_BRANCH, 0}, {RONDO_PLAN_NO_BRANCH, 0}, {0, 0}, {0, 0}};
+  const rondo_plan_item items[] = {
+      {.bytes = 100, .lower = 0, .upper = 10, .branch = 1}, {.bytes = 90, .lower = 2, .upper = 8, .branch = 2},
+      {.bytes = 40, .lower = 3, .upper = 5, .branch = 3},   {.bytes = 30, .lower = 3, .upper = 5, .branch = 4},
+      {.bytes = 10, .lower = 0, .upper = 4, .branch = 0},   {.bytes = 10, .lower = 4, .upper = 9, .branch = 0}};
+  const rondo_plan_obstacle obstacles[] = {{.offset = 20, .bytes = 5, .lower = 0, .upper = RONDO_PLAN_FOREVER}};
+  rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = 6, .branches = branches};
+  problem.branch_count = 4;
+  rondo_plan *plan = NULL;
+  rondo_plan_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_plan_make(&problem, NULL, &plan));
+  assert_ok(rondo_plan_get_info(plan, &info));
+  assert_ok(rondo_plan_check(NULL, &problem, rondo_plan_offsets(plan)));
+  assert_int_equal(info.peak, 150);
+  assert_true(info.optimal);
+  const size_t wrong[] = {0, 0, 80, 100, 140, 140};
+  assert_fails(rondo_plan_check(NULL, &problem, wrong), RONDO_INVALID_DATA);
+  rondo_plan_destroy(plan);
+  problem.obstacles = obstacles;
+  problem.obstacle_count = 1;
+  assert_ok(rondo_plan_make(&problem, NULL, &plan));
+  assert_ok(rondo_plan_check(NULL, &problem, rondo_plan_offsets(plan)));
+  assert_ok(rondo_plan_get_info(plan, &info));
+  assert_true(info.lower_bound >= 155);
+  rondo_plan_destroy(plan);
+}
+
+/* Bad input -------------------------------------------------------------------------------------------------------- */
+
+static void test_bad_orders_are_refused(void **state) {
+  (void)state;
+  const uint32_t start[] = {0, 1, 2, 2, 2};
+  const uint32_t forward[] = {1, 2};
+  const uint32_t backward[] = {1, 0};
+  const uint32_t outside[] = {1, 9};
+  rondo_plan_order order = {4, start, forward};
+  rondo_plan_item item = {.bytes = 8, .lower = 0, .upper = 2};
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = &item, .count = 1, .order = &order};
+  const size_t offset = 0;
+  rondo_plan *plan = NULL;
+  assert_ok(rondo_plan_make(&problem, NULL, &plan));
+  rondo_plan_destroy(plan);
+  item.upper = 3; /* a later node, but not behind node 0 */
+  assert_error(rondo_plan_make(&problem, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("item 0");
+  assert_message("node 3");
+  assert_null(plan);
+  assert_error(rondo_plan_check(NULL, &problem, &offset), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("node 3");
+  item.upper = 4;
+  assert_error(rondo_plan_make(&problem, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  item.upper = 2;
+  order.successors = backward;
+  assert_error(rondo_plan_make(&problem, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("from node 1 to node 0");
+  order.successors = outside;
+  assert_error(rondo_plan_make(&problem, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  const rondo_plan_obstacle obstacle = {.offset = 0, .bytes = 8, .lower = 1, .upper = 3};
+  rondo_plan_problem obstructed = problem;
+  obstructed.obstacles = &obstacle;
+  obstructed.obstacle_count = 1;
+  order.successors = forward;
+  assert_error(rondo_plan_make(&obstructed, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("obstacle 0");
+  order.node_count = 0; /* no node can allocate the item */
+  assert_error(rondo_plan_make(&problem, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  item.upper = RONDO_PLAN_FOREVER;
+  assert_error(rondo_plan_make(&problem, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("order of 0 nodes");
+}
+
+static void test_offsets_that_do_not_fit_are_refused(void **state) {
+  (void)state;
+  const uint32_t start[] = {0, 1, 1};
+  const uint32_t successors[] = {1};
+  const rondo_plan_order order = {2, start, successors};
+  const rondo_plan_item items[] = {{.bytes = 3, .lower = 0, .upper = 1},
+                                   {.bytes = SIZE_MAX - 10, .lower = 0, .upper = 1},
+                                   {.bytes = 1, .alignment = 4096, .lower = 0, .upper = 1}};
+  const rondo_plan_branch branches[] = {{RONDO_PLAN_NO_BRANCH, 0}, {RONDO_PLAN_NO_BRANCH, 0}};
+  rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = 3, .order = &order};
+  problem.branches = branches;
+  problem.branch_count = 2;
+  rondo_plan *plan = NULL;
+  assert_fails(rondo_plan_make(&problem, NULL, &plan), RONDO_LIMIT_EXCEEDED);
+  assert_null(plan);
+}
+
+/* Lets every allocation of planning and of checking fail in turn. */
+static void fail_each(const rondo_plan_problem *problem) {
+  rondo_status status = RONDO_OUT_OF_MEMORY;
+  size_t fail_at = 1;
+  for (; status == RONDO_OUT_OF_MEMORY; fail_at++) {
+    test_allocator counting;
+    test_allocator_init(&counting);
+    counting.fail_at = fail_at;
+    const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 60, .allocator = &counting.table};
+    rondo_plan *plan = NULL;
+    status = rondo_plan_make(problem, &options, &plan);
+    assert_true((status == RONDO_OK) == (plan != NULL));
+    if (plan != NULL) {
+      counting.fail_at = 0;
+      status = rondo_plan_check(&counting.table, problem, rondo_plan_offsets(plan));
+      assert_int_equal(status, RONDO_OK);
+    }
+    rondo_plan_destroy(plan);
+    assert_int_equal(counting.live, 0);
+    assert_int_equal(counting.faults, 0);
+  }
+  assert_int_equal(status, RONDO_OK);
+  assert_true(fail_at > 10);
+}
+
+static void fail_each_of_check(const rondo_plan_problem *problem) {
+  rondo_plan *plan = NULL;
+  rondo_status status = RONDO_OUT_OF_MEMORY;
+  assert_ok(rondo_plan_make(problem, NULL, &plan));
+  for (size_t fail_at = 1; status == RONDO_OUT_OF_MEMORY; fail_at++) {
+    test_allocator counting;
+    test_allocator_init(&counting);
+    counting.fail_at = fail_at;
+    status = rondo_plan_check(&counting.table, problem, rondo_plan_offsets(plan));
+    assert_int_equal(counting.live, 0);
+    assert_int_equal(counting.faults, 0);
+  }
+  assert_int_equal(status, RONDO_OK);
+  rondo_plan_destroy(plan);
+}
+
+static void test_failing_allocations_leave_nothing(void **state) {
+  (void)state;
+  uint64_t seed = 13;
+  static order_sample s;
+  for (unsigned round = 0; round < 40; round++) {
+    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    if (round >= 32) { /* as intervals */
+      s.problem.order = NULL;
+      for (size_t i = 0; i < s.problem.count; i++) s.items[i].upper = s.items[i].lower + 1 + (uint32_t)i % 3;
+      for (size_t i = 0; i < s.problem.obstacle_count; i++) s.obstacles[i].upper = s.obstacles[i].lower + 2;
+    }
+    fail_each(&s.problem);
+    fail_each_of_check(&s.problem);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_no_plan_lets_meet_what_may_live_together),
+      cmocka_unit_test(test_bounds_hold_and_peaks_are_near),
+      cmocka_unit_test(test_the_checker_finds_every_overlap_and_no_other),
+      cmocka_unit_test(test_the_closure_is_the_worst_execution),
+      cmocka_unit_test(test_conflicts_are_what_may_live_together),
+      cmocka_unit_test(test_more_steps_are_never_worse_and_repeat),
+      cmocka_unit_test(test_goals_end_the_search),
+      cmocka_unit_test(test_one_chain_is_planned_as_intervals),
+      cmocka_unit_test(test_independent_nodes_share_nothing),
+      cmocka_unit_test(test_a_very_wide_order_is_planned),
+      cmocka_unit_test(test_20000_items_are_checked_pair_by_pair),
+      cmocka_unit_test(test_intervals_with_branches),
+      cmocka_unit_test(test_bad_orders_are_refused),
+      cmocka_unit_test(test_offsets_that_do_not_fit_are_refused),
+      cmocka_unit_test(test_failing_allocations_leave_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
