@@ -235,6 +235,28 @@ void rondo_text_add_markup(rondo_text *text, const char *value, size_t most) {
   }
 }
 
+void rondo_text_add_grouped(rondo_text *text, uint64_t value) {
+  char digits[24];
+  const int length = snprintf(digits, sizeof digits, "%" PRIu64, value);
+  for (int i = 0; i < length; i++) {
+    if (i > 0 && (length - i) % 3 == 0) rondo_text_add_bytes(text, ",", 1);
+    rondo_text_add_bytes(text, &digits[i], 1);
+  }
+}
+
+void rondo_text_add_fixed(rondo_text *text, double value, int decimals) {
+  uint64_t scale = 1;
+  assert(decimals >= 0 && decimals <= 6 && !(value < 0));
+  if (!(value <= 1e12)) {
+    rondo_text_add(text, ">10^12");
+    return;
+  }
+  for (int i = 0; i < decimals; i++) scale *= 10;
+  const uint64_t scaled = (uint64_t)(value * (double)scale + 0.5);
+  rondo_text_add(text, "%" PRIu64, scaled / scale);
+  if (decimals > 0) rondo_text_add(text, ".%0*" PRIu64, decimals, scaled % scale);
+}
+
 /* What stands between the last value and the next one. */
 static void separate(rondo_text *text) {
   const uint64_t bit = UINT64_C(1) << text->depth;

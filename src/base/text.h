@@ -42,6 +42,13 @@ void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count); /*
  * and "..." put in its place. */
 void rondo_text_add_markup(rondo_text *text, const char *value, size_t most);
 
+/* 1234567 as "1,234,567". */
+void rondo_text_add_grouped(rondo_text *text, uint64_t value);
+
+/* A number of at least 0 with `decimals` (0 to 6) digits behind a point, rounded to nearest, whatever the locale; one
+ * that is not finite or above 10^12 as ">10^12". */
+void rondo_text_add_fixed(rondo_text *text, double value, int decimals);
+
 /* The inside of a JSON string (no quotes) into `room` bytes (at least 1), without allocating; what does not fit is left
  * out from a whole character on. Returns the length of what is there. */
 size_t rondo_json_escape(char *buffer, size_t room, const char *value);

@@ -53,15 +53,6 @@ typedef struct painter {
 
 /* Numbers ---------------------------------------------------------------------------------------------------------- */
 
-static void add_grouped(rondo_text *text, uint64_t value) {
-  char digits[24];
-  const int length = snprintf(digits, sizeof digits, "%" PRIu64, value);
-  for (int i = 0; i < length; i++) {
-    if (i > 0 && (length - i) % 3 == 0) rondo_text_add_bytes(text, ",", 1);
-    rondo_text_add_bytes(text, &digits[i], 1);
-  }
-}
-
 static void add_size(rondo_text *text, uint64_t bytes) {
   char printed[RONDO_SIZE_TEXT];
   rondo_text_add(text, "%s", rondo_size_text(printed, bytes));
@@ -220,7 +211,7 @@ static void add_strip(painter *p) {
     before = height;
   }
   rondo_text_add(p->text, "H%dV%dz\"><title>bytes live at each time; at most ", LEFT + p->width, bottom);
-  add_grouped(p->text, p->bound);
+  rondo_text_add_grouped(p->text, p->bound);
   rondo_text_add(p->text, "</title></path>\n");
 }
 
@@ -236,7 +227,7 @@ static int add_key(painter *p, int x, const char *class, const char *name, size_
   rondo_size_text(printed, bytes);
   rondo_text_add(p->text, "<path class=\"%s\" d=\"M%d %dh%d\"/>", class, x, y - 4 * UNIT, 22 * UNIT);
   rondo_text_add(p->text, "<text class=\"key\" x=\"%d\" y=\"%d\">%s %s<title>", x + 28 * UNIT, y, name, printed);
-  add_grouped(p->text, bytes);
+  rondo_text_add_grouped(p->text, bytes);
   rondo_text_add(p->text, " bytes</title></text>\n");
   return x + 28 * UNIT + (int)(strlen(name) + strlen(printed) + 3) * CHARACTER + 10 * UNIT;
 }
@@ -280,9 +271,9 @@ static void add_description(painter *p, size_t item) {
   }
   add_name(p, item, NAME_BYTES);
   rondo_text_add(p->text, ": ");
-  add_grouped(p->text, of->bytes);
+  rondo_text_add_grouped(p->text, of->bytes);
   rondo_text_add(p->text, " bytes at ");
-  add_grouped(p->text, p->picture->offsets[item]);
+  rondo_text_add_grouped(p->text, p->picture->offsets[item]);
   rondo_text_add(p->text, ", from %" PRIu64, time_name(p, of->lower));
   if (of->upper == RONDO_PLAN_FOREVER)
     rondo_text_add(p->text, " on");
@@ -358,9 +349,9 @@ static void add_obstacles(painter *p) {
     if ((double)obstacle->offset >= p->top) continue;
     add_box(p, box_of(p, obstacle->lower, obstacle->upper, obstacle->offset, obstacle->bytes));
     rondo_text_add(p->text, "<title>held by others: ");
-    add_grouped(p->text, obstacle->bytes);
+    rondo_text_add_grouped(p->text, obstacle->bytes);
     rondo_text_add(p->text, " bytes at ");
-    add_grouped(p->text, obstacle->offset);
+    rondo_text_add_grouped(p->text, obstacle->offset);
     rondo_text_add(p->text, "</title></path>\n");
   }
   rondo_text_add(p->text, "</g>\n");
@@ -409,11 +400,11 @@ static void open_element(painter *p, bool with_style) {
                  picture->width, picture->height, picture->width * UNIT, picture->height * UNIT);
   rondo_text_add_markup(p->text, picture->title, NAME_BYTES);
   rondo_text_add(p->text, ": ");
-  add_grouped(p->text, picture->problem->count);
+  rondo_text_add_grouped(p->text, picture->problem->count);
   rondo_text_add(p->text, " allocations, peak ");
-  add_grouped(p->text, p->peak);
+  rondo_text_add_grouped(p->text, p->peak);
   rondo_text_add(p->text, " bytes, most live at once ");
-  add_grouped(p->text, p->bound);
+  rondo_text_add_grouped(p->text, p->bound);
   rondo_text_add(p->text, " bytes\">\n");
   if (!with_style) return;
   rondo_text_add(p->text, "<style>svg{background:#fff}@media (prefers-color-scheme:dark){svg{background:#14191e}}\n");

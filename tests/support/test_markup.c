@@ -164,8 +164,10 @@ void test_assert_self_contained(const char *text, const char *file, int line) {
   _fail(file, line);
 }
 
+/* Not by strstr: the address sanitizer's looks at the whole text in each call. */
 size_t test_count(const char *text, const char *part) {
+  const size_t length = strlen(part);
   size_t count = 0;
-  for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) count++;
+  for (const char *at = text; *at != '\0'; at++) count += *at == *part && strncmp(at, part, length) == 0;
   return count;
 }

@@ -356,6 +356,30 @@ static void test_markup_is_cut_at_whole_characters(void **state) {
   assert_markup("a", 0, "...");
 }
 
+static void test_numbers_for_people(void **state) {
+  (void)state;
+  rondo_text text;
+  rondo_text_init(&text, NULL);
+  static const uint64_t grouped[] = {0, 999, 1000, 1234567, UINT64_MAX};
+  for (size_t i = 0; i < sizeof grouped / sizeof *grouped; i++) {
+    rondo_text_add_grouped(&text, grouped[i]);
+    rondo_text_add(&text, " ");
+  }
+  assert_string_equal(text.bytes, "0 999 1,000 1,234,567 18,446,744,073,709,551,615 ");
+  rondo_text_deinit(&text);
+  rondo_text_add_fixed(&text, 0, 0);
+  rondo_text_add(&text, " ");
+  rondo_text_add_fixed(&text, 2.0049, 2);
+  rondo_text_add(&text, " ");
+  rondo_text_add_fixed(&text, 9.96, 1);
+  rondo_text_add(&text, " ");
+  rondo_text_add_fixed(&text, 1e12, 6);
+  rondo_text_add(&text, " ");
+  rondo_text_add_fixed(&text, (double)INFINITY, 1);
+  assert_string_equal(text.bytes, "0 2.00 10.0 1000000000000.000000 >10^12");
+  rondo_text_deinit(&text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_text_grows),
@@ -370,6 +394,7 @@ int main(void) {
       cmocka_unit_test(test_any_bytes_give_valid_json),
       cmocka_unit_test(test_keys_are_escaped),
       cmocka_unit_test(test_escape_cuts_whole_characters),
+      cmocka_unit_test(test_numbers_for_people),
       cmocka_unit_test(test_markup_is_escaped),
       cmocka_unit_test(test_markup_is_cut_at_whole_characters),
   };
