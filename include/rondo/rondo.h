@@ -25,6 +25,7 @@
 #include <rondo/memory.h>
 #include <rondo/plan.h>
 #include <rondo/program.h>
+#include <rondo/report.h>
 #include <rondo/status.h>
 #include <rondo/stream.h>
 #include <rondo/trace.h>

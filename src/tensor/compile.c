@@ -137,6 +137,7 @@ static rondo_status compile(compiler *c, bool unrecorded) {
   RONDO_TRY(allocate_memory(c));
   RONDO_TRY(name_values(c));
   RONDO_TRY(rondo_emit_all(c->program, &c->layout, compiled));
+  RONDO_TRY(rondo_held_list(c->program, &c->layout, compiled));
   RONDO_TRY(initialise(c));
   RONDO_TRY(rondo_warm_up(compiled));
   if (!unrecorded) RONDO_TRY(rondo_record(compiled));

@@ -154,6 +154,7 @@ static void free_host(rondo_compiled *compiled) {
   for (size_t i = 0; i < compiled->values.count; i++) rondo_release_text(&allocator, compiled->values.items[i].name);
   rondo_array_free(&allocator, &compiled->steps);
   rondo_array_free(&allocator, &compiled->values);
+  rondo_held_free(compiled);
   rondo_index_checks_deinit(&compiled->checks);
   rondo_resources_deinit(&compiled->resources);
   rondo_release_text(&allocator, compiled->name);

@@ -9,6 +9,7 @@
 #include <rondo/capture.h>
 
 #include "tensor/emit.h"
+#include "tensor/held.h"
 #include "tensor/index_check.h"
 #include "tensor/staging.h"
 
@@ -23,6 +24,7 @@ typedef struct rondo_step {
   rondo_step_call call;
   void *memory; /* holds args and what they point to, or what the call is given */
   size_t memory_bytes;
+  uint32_t nodes_end; /* nodes of the recorded graph up to and with this step's */
 } rondo_step;
 
 typedef struct rondo_named_value {
@@ -44,6 +46,7 @@ struct rondo_compiled {
   rondo_resources resources;
   RONDO_ARRAY(rondo_step) steps;
   RONDO_ARRAY(rondo_named_value) values; /* states, cells, inputs, outputs */
+  RONDO_ARRAY(rondo_held_value) held;    /* of the arena */
   rondo_index_checks checks;
   rondo_staging staging;
   rondo_compiled_info info;

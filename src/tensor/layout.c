@@ -159,7 +159,11 @@ static rondo_status plan_arena(const rondo_program *program, rondo_layout *layou
   RONDO_TRY(list_items(program, layout, arena));
   RONDO_TRY(make_plan(program, arena));
   for (size_t i = 0; i < arena->count; i++) {
-    layout->places[arena->values[i]] = (rondo_place){RONDO_BLOCK_ARENA, rondo_plan_offsets(arena->plan)[i]};
+    layout->places[arena->values[i]] = (rondo_place){.block = RONDO_BLOCK_ARENA,
+                                                     .offset = rondo_plan_offsets(arena->plan)[i],
+                                                     .bytes = arena->items[i].bytes,
+                                                     .first = arena->items[i].lower,
+                                                     .last = arena->items[i].upper - 1};
   }
   rondo_plan_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_plan_get_info(arena->plan, &info));

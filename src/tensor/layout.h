@@ -19,6 +19,9 @@ typedef enum rondo_block { RONDO_BLOCK_NONE, RONDO_BLOCK_PERSISTENT, RONDO_BLOCK
 typedef struct rondo_place {
   rondo_block block; /* NONE: a result of an operation that does not run */
   size_t offset;
+  size_t bytes;         /* ARENA: as planned, rounded up */
+  uint32_t first, last; /* ARENA: the positions of the order between which it lives, both included; the end of the run
+                           is one past the last */
 } rondo_place;
 
 typedef struct rondo_layout {

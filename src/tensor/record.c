@@ -69,7 +69,7 @@ static rondo_status check_graph(const rondo_compiled *compiled, const rondo_step
 }
 
 /* Plays one call into the capture and looks at what it did. */
-static rondo_status capture_call(rondo_compiled *compiled, const rondo_step *step) {
+static rondo_status capture_call(rondo_compiled *compiled, rondo_step *step) {
   rondo_capture_info info = {.struct_size = sizeof info};
   size_t seen = 0;
   RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
@@ -81,13 +81,23 @@ static rondo_status capture_call(rondo_compiled *compiled, const rondo_step *ste
   if (info.state != RONDO_CAPTURE_ACTIVE) return fail_unprepared(compiled, step, error.message);
   if (status != RONDO_OK) return status;
   if (compiled->resources.late[0] != '\0') return fail_unprepared(compiled, step, compiled->resources.late);
+  size_t count = 0;
+  RONDO_TRY(rondo_graph_nodes(info.graph, NULL, &count));
+  step->nodes_end += (uint32_t)(count - seen);
   return check_graph(compiled, step, info.graph, seen);
+}
+
+/* A kernel is one node. */
+static rondo_status capture_kernel(rondo_compiled *compiled, rondo_step *step) {
+  step->nodes_end++;
+  return rondo_compiled_play(compiled, step);
 }
 
 static rondo_status capture_steps(rondo_compiled *compiled) {
   for (size_t i = 0; i < compiled->steps.count; i++) {
-    const rondo_step *step = &compiled->steps.items[i];
-    RONDO_TRY(step->kernel != NULL ? rondo_compiled_play(compiled, step) : capture_call(compiled, step));
+    rondo_step *step = &compiled->steps.items[i];
+    step->nodes_end = i == 0 ? 0 : compiled->steps.items[i - 1].nodes_end;
+    RONDO_TRY(step->kernel != NULL ? capture_kernel(compiled, step) : capture_call(compiled, step));
   }
   return RONDO_OK;
 }
