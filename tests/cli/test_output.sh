@@ -27,6 +27,8 @@ fails_to_write generate model --length 100000
 fails_to_write generate model --json
 fails_to_write graph step.json --dot
 fails_to_write graph step.json
+fails_to_write report step.json
+fails_to_write check step.json --json
 printf 'id,lower,upper,size\na,0,1,2\n' >buffers.csv
 fails_to_write plan buffers.csv
 fails_to_write plan buffers.csv --json

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds --help
-for command in train generate bench devices graph plan; do
+for command in train generate bench devices graph check report plan; do
   grep -q "^  $command " out || die "rondo --help does not name $command"
 done
 succeeds --version
@@ -12,7 +12,7 @@ grep -Eq '^rondo [0-9]+\.[0-9]+\.[0-9]+$' out || die "rondo --version printed: $
 
 # Every option that --help names is in the man page, and the other way round.
 options_of_help() {
-  for command in train generate 'bench launch' devices graph plan; do
+  for command in train generate 'bench launch' devices graph check report plan; do
     # shellcheck disable=SC2086
     "$tool" $command --help
   done | grep -Eo '^  --[a-z-]+' | tr -d ' ' | sort -u
@@ -23,7 +23,7 @@ options_of_man() {
 }
 diff <(options_of_help) <(options_of_man) || die "the man page and --help differ"
 
-for command in train generate bench 'bench launch' devices graph plan; do
+for command in train generate bench 'bench launch' devices graph check report plan; do
   # shellcheck disable=SC2086
   succeeds $command --help
   head -1 out | grep -Eq "^Usage: rondo $command " || die "rondo $command --help begins with: $(head -1 out)"
@@ -36,6 +36,8 @@ fails 2 'TEXT is missing' train
 fails 2 'MODEL is missing' generate
 fails 2 'FILE is missing' graph
 fails 2 'FILE is missing' plan
+fails 2 'FILE is missing' check
+fails 2 'FILE is missing' report
 fails 2 'a benchmark is missing' bench
 fails 2 "no benchmark 'lunch'" bench lunch
 fails 2 "'b' is one argument too many" train a b

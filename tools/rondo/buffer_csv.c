@@ -271,7 +271,7 @@ static int place_times(const csv_reader *r, buffer_list *list) {
   uint64_t *given = malloc((count ? count : 1) * sizeof *given);
   if (!given) return fail_memory(r);
   memcpy(given, list->times, count * sizeof *given);
-  qsort(list->times, count, sizeof *list->times, compare_times);
+  if (count > 1) qsort(list->times, count, sizeof *list->times, compare_times);
   for (size_t i = 0; i < count; i++) {
     if (i == 0 || list->times[i] != list->times[list->time_count - 1]) list->times[list->time_count++] = list->times[i];
   }
@@ -285,11 +285,10 @@ static int place_times(const csv_reader *r, buffer_list *list) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-int buffer_list_read(const char *path, buffer_list *out) {
-  *out = (buffer_list){0};
-  if (file_read(path, &out->file) != TOOL_OK) return TOOL_FAILURE;
-  char *bytes = (char *)out->file.bytes;
-  csv_reader r = {.name = file_display_name(path), .at = bytes, .end = bytes + out->file.count};
+int buffer_list_parse(const char *name, file_bytes file, buffer_list *out) {
+  char *bytes = (char *)file.bytes;
+  *out = (buffer_list){.file = file};
+  csv_reader r = {.name = name, .at = bytes, .end = bytes + file.count};
   int result = read_header(&r);
   if (result == TOOL_OK) result = allocate(&r, out);
   if (result == TOOL_OK) result = read_buffers(&r, out);
@@ -297,6 +296,13 @@ int buffer_list_read(const char *path, buffer_list *out) {
   if (result == TOOL_OK) result = place_times(&r, out);
   if (result != TOOL_OK) buffer_list_release(out);
   return result;
+}
+
+int buffer_list_read(const char *path, buffer_list *out) {
+  file_bytes file;
+  *out = (buffer_list){0};
+  const int result = file_read(path, &file);
+  return result == TOOL_OK ? buffer_list_parse(file_display_name(path), file, out) : result;
 }
 
 void buffer_list_release(buffer_list *list) {
@@ -357,9 +363,7 @@ static void write_id(FILE *stream, const char *id) {
   putc('"', stream);
 }
 
-int buffer_list_write(const char *path, const buffer_list *list, const size_t *offsets) {
-  FILE *stream = fopen(path, "wb");
-  if (!stream) return tool_fail("%s: %s", path, strerror(errno));
+void buffer_list_print(FILE *stream, const buffer_list *list, const size_t *offsets) {
   fputs("id,lower,upper,size,offset\n", stream);
   for (size_t i = 0; i < list->count; i++) {
     const rondo_plan_item *item = &list->items[i];
@@ -367,5 +371,11 @@ int buffer_list_write(const char *path, const buffer_list *list, const size_t *o
     fprintf(stream, ",%" PRIu64 ",%" PRIu64 ",%zu,%zu\n", list->times[item->lower], list->times[item->upper],
             item->bytes, offsets[i]);
   }
+}
+
+int buffer_list_write(const char *path, const buffer_list *list, const size_t *offsets) {
+  FILE *stream = fopen(path, "wb");
+  if (!stream) return tool_fail("%s: %s", path, strerror(errno));
+  buffer_list_print(stream, list, offsets);
   return file_finish(path, stream);
 }

@@ -12,6 +12,7 @@
 
 #include <rondo/plan.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "file.h"
 
@@ -29,12 +30,17 @@ typedef struct buffer_list {
 
 /* Reads a file; "-" is standard input. Returns TOOL_OK, or TOOL_FAILURE having said why, with file and line. */
 int buffer_list_read(const char *path, buffer_list *out);
+
+/* The same of bytes at hand, which end in a NUL that does not count; the list owns them, after a failure they are gone.
+ * Messages name them `name`. */
+int buffer_list_parse(const char *name, file_bytes file, buffer_list *out);
 void buffer_list_release(buffer_list *list);
 
 /* Proves that the file's own offsets are a plan. Returns TOOL_OK, or TOOL_FAILURE having named the two lines. */
 int buffer_list_check_offsets(const char *path, const buffer_list *list);
 
-/* Writes the buffers with these offsets as a file of the same form. Returns as buffer_list_read. */
+/* Writes the buffers with these offsets as a file of the same form, or to an open one. Returns as buffer_list_read. */
 int buffer_list_write(const char *path, const buffer_list *list, const size_t *offsets);
+void buffer_list_print(FILE *stream, const buffer_list *list, const size_t *offsets);
 
 #endif

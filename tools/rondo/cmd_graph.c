@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "commands.h"
-#include "file.h"
+#include "graph_file.h"
 #include "options.h"
 #include "tool.h"
 
@@ -79,8 +79,9 @@ static int count_kinds(const rondo_graph *graph, graph_summary *out) {
 static int measure_depth(const rondo_graph *graph, const rondo_node *order, size_t count, size_t *depths,
                          rondo_node *dependencies, size_t *out_depth) {
   for (size_t i = 0; i < count; i++) {
-    size_t dependency_count = count, longest = 0;
-    if (rondo_graph_dependencies(graph, order[i], dependencies, &dependency_count))
+    size_t dependency_count = 0, longest = 0;
+    if (rondo_graph_dependencies(graph, order[i], NULL, &dependency_count) ||
+        rondo_graph_dependencies(graph, order[i], dependencies, &dependency_count))
       return tool_fail_status("the graph could not be read");
     for (size_t d = 0; d < dependency_count; d++) {
       const size_t depth = depths[rondo_node_number(dependencies[d])];
@@ -161,15 +162,6 @@ static int print_graph(const rondo_graph *graph, const graph_settings *settings)
   return print_summary(graph);
 }
 
-static int read_graph(const char *path, rondo_graph **out) {
-  file_bytes file;
-  const int result = file_read(path, &file);
-  if (result != TOOL_OK) return result;
-  const rondo_status status = rondo_graph_from_json((const char *)file.bytes, file.count, out);
-  file_release(&file);
-  return status ? tool_fail_status("%s", file_display_name(path)) : TOOL_OK;
-}
-
 int command_graph(int argc, char **argv) {
   graph_settings settings = defaults;
   const char *path = NULL;
@@ -179,7 +171,7 @@ int command_graph(int argc, char **argv) {
     return tool_fail_usage("--dot, --json and --fingerprint exclude each other");
   }
   rondo_graph *graph = NULL;
-  int result = read_graph(path, &graph);
+  int result = graph_read(path, &graph);
   if (result == TOOL_OK) result = print_graph(graph, &settings);
   if (rondo_graph_destroy(graph) && result == TOOL_OK) result = tool_fail_status("the graph could not be read");
   return result;

@@ -19,7 +19,7 @@
 #include "tool.h"
 
 typedef struct train_settings {
-  const char *device, *save, *dump_graph, *trace;
+  const char *device, *save, *dump_graph, *trace, *report;
   uint64_t steps, seed, batch, context, embedding, hidden, workers;
   double learning_rate;
   bool json;
@@ -51,6 +51,7 @@ static const option_row rows[] = {
     {"save", "FILE", OPTION_TEXT, OFFSET(save), 0, 0, "write the model to FILE (safetensors)"},
     {"dump-graph", "FILE", OPTION_TEXT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
     {"trace", "FILE", OPTION_TEXT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
+    {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0, "write a page of the recorded step to FILE (HTML)"},
     {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
 };
 
@@ -169,6 +170,7 @@ static int dump_graph(const training *t) {
 
 static int prepare(training *t) {
   if (t->settings->save && file_check_replaceable(t->settings->save) != TOOL_OK) return TOOL_FAILURE;
+  if (t->settings->report && file_check_replaceable(t->settings->report) != TOOL_OK) return TOOL_FAILURE;
   int result = load_text(t);
   if (result == TOOL_OK) result = open_device(t);
   if (result == TOOL_OK) result = check_size(t);
@@ -292,9 +294,38 @@ static int show_text(training *t) {
   return TOOL_OK;
 }
 
+/* So often that it takes a second or two, but at least a few times. */
+static uint32_t count_repeats(training *t) {
+  const double step_us = samples_summarize(&t->recorded.times.step).median;
+  return (uint32_t)fmax(3, fmin(100, 2e6 / fmax(1, step_us)));
+}
+
+static rondo_status make_page(training *t, rondo_node_time *times, size_t count, char **out_text) {
+  rondo_exec *exec = rondo_compiled_exec(t->compiled);
+  TOOL_TRY(rondo_exec_measure(exec, rondo_compiled_stream(t->compiled), count_repeats(t), times, &count));
+  const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .title = "rondo train: the recorded step",
+                                        .times = times, .time_count = count};
+  return rondo_compiled_report(t->compiled, &options, out_text);
+}
+
+/* Measuring trains on: nothing is read or saved after it. */
+static int write_page(training *t) {
+  size_t count = 0;
+  char *text = NULL;
+  if (rondo_exec_measure(rondo_compiled_exec(t->compiled), NULL, 0, NULL, &count)) return tool_fail_status("the page");
+  rondo_node_time *times = calloc(count, sizeof *times);
+  if (!times) return tool_fail("there is no memory for the times of %zu nodes", count);
+  int result = make_page(t, times, count, &text) ? tool_fail_status("the page") : TOOL_OK;
+  if (result == TOOL_OK) result = file_write(t->settings->report, text);
+  rondo_text_free(text);
+  free(times);
+  return result;
+}
+
 static int report(training *t) {
   evaluate(t);
   if (t->settings->save && model_save(&t->model, t->compiled, t->settings->save) != TOOL_OK) return TOOL_FAILURE;
+  if (t->settings->report && write_page(t) != TOOL_OK) return TOOL_FAILURE;
   const int result = t->settings->json ? show_json(t) : show_text(t);
   if (result != TOOL_OK || t->is_identical) return result;
   return tool_fail("the losses of the two runs differ");

@@ -9,7 +9,9 @@ int command_generate(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_graph(int argc, char **argv);
+int command_check(int argc, char **argv);
 int command_plan(int argc, char **argv);
+int command_report(int argc, char **argv);
 
 /* Benchmarks of `rondo bench`. */
 int bench_launch(int argc, char **argv);

@@ -25,6 +25,8 @@ static const command commands[] = {
     {"bench", "rondo bench", command_bench, "measure what launches cost"},
     {"devices", "rondo devices", command_devices, "list the devices"},
     {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},
+    {"check", "rondo check", command_check, "look for ordering and lifetime mistakes of a graph"},
+    {"report", "rondo report", command_report, "write a page of a graph: figures, drawing, memory map"},
     {"plan", "rondo plan", command_plan, "find offsets for buffers with lifetimes, in the least memory"},
 };
 

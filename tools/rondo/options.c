@@ -19,9 +19,14 @@ enum { FIRST_ROW = 1000, HELP = 999 };
 
 #define HELP_COLUMN 26
 
-static void print_row(const char *name, const char *argument, const char *help) {
-  char left[64];
-  snprintf(left, sizeof left, "  --%s%s%s", name, argument ? " " : "", argument ? argument : "");
+static char letter_of(const option_table *table, size_t row) {
+  return table->letters && row < strlen(table->letters) ? table->letters[row] : '\0';
+}
+
+static void print_row(const char *name, char letter, const char *argument, const char *help) {
+  char left[64], also[8] = "";
+  if (letter) snprintf(also, sizeof also, ", -%c", letter);
+  snprintf(left, sizeof left, "  --%s%s%s%s", name, also, argument ? " " : "", argument ? argument : "");
   printf("%-*s %s", HELP_COLUMN, left, help);
 }
 
@@ -38,11 +43,11 @@ static void print_help(const option_table *table) {
          table->operand ? table->operand : "", table->description);
   if (table->operand) printf("  %-*s %s\n", HELP_COLUMN - 2, table->operand, table->operand_help);
   for (size_t i = 0; i < table->count; i++) {
-    print_row(table->rows[i].name, table->rows[i].argument, table->rows[i].help);
+    print_row(table->rows[i].name, letter_of(table, i), table->rows[i].argument, table->rows[i].help);
     print_default(&table->rows[i], table->defaults);
     putchar('\n');
   }
-  print_row("help", NULL, "print this and exit\n");
+  print_row("help", 0, NULL, "print this and exit\n");
 }
 
 static bool parse_count(const option_row *row, const char *text, uint64_t *out) {
@@ -117,6 +122,26 @@ static option_result refuse(int found, char *const *argv) {
   return OPTIONS_WRONG;
 }
 
+/* What getopt_long takes the letters of the options from. */
+static void list_letters(const option_table *table, char letters[2 * OPTIONS_MAX + 2]) {
+  size_t count = 0;
+  letters[count++] = ':';
+  for (size_t i = 0; i < table->count; i++) {
+    if (!letter_of(table, i)) continue;
+    letters[count++] = letter_of(table, i);
+    if (table->rows[i].kind != OPTION_FLAG) letters[count++] = ':';
+  }
+  letters[count] = '\0';
+}
+
+/* The row that getopt_long found, by its number or its letter. */
+static const option_row *find_row(const option_table *table, int found) {
+  if (found >= FIRST_ROW) return &table->rows[found - FIRST_ROW];
+  size_t i = 0;
+  while (letter_of(table, i) != found) i++;
+  return &table->rows[i];
+}
+
 option_result options_parse(const option_table *table, int argc, char **argv, void *settings,
                             const char **out_operand) {
   assert(table->count <= OPTIONS_MAX);
@@ -125,14 +150,16 @@ option_result options_parse(const option_table *table, int argc, char **argv, vo
     const int takes = table->rows[i].kind == OPTION_FLAG ? no_argument : required_argument;
     known[i + 1] = (struct option){table->rows[i].name, takes, NULL, FIRST_ROW + (int)i};
   }
+  char letters[2 * OPTIONS_MAX + 2];
+  list_letters(table, letters);
   int found = 0;
-  while ((found = getopt_long(argc, argv, ":", known, NULL)) != -1) {
+  while ((found = getopt_long(argc, argv, letters, known, NULL)) != -1) {
     if (found == HELP) {
       print_help(table);
       return OPTIONS_DONE;
     }
     if (found == ':' || found == '?') return refuse(found, argv);
-    if (!parse_value(&table->rows[found - FIRST_ROW], optarg, settings)) return OPTIONS_WRONG;
+    if (!parse_value(find_row(table, found), optarg, settings)) return OPTIONS_WRONG;
   }
   return take_operand(table, argc - optind, argv + optind, out_operand);
 }

@@ -32,7 +32,8 @@ typedef struct option_table {
   const char *description;  /* of the command, lines of up to 100 columns */
   const void *defaults;     /* settings as they are when no option is given */
   const option_row *rows;
-  size_t count; /* at most OPTIONS_MAX */
+  size_t count;        /* at most OPTIONS_MAX */
+  const char *letters; /* of the first rows, "o" for -o; NULL: none */
 } option_table;
 
 /* What is to happen after parsing. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Messages of the tool. All are one line; line ends in what is quoted become blanks.
+ * Messages of the tool. All are one line; control characters in what is quoted become blanks.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "tool.h"
@@ -26,7 +26,7 @@ static void say(const char *text, const char *detail, const char *hint) {
   char line[LINE_BYTES];
   snprintf(line, sizeof line, "%s: %s%s%s%s", command_name, text, detail[0] ? ": " : "", detail, hint);
   for (char *c = line; *c; c++) {
-    if (*c == '\n' || *c == '\r') *c = ' ';
+    if ((unsigned char)*c < ' ' || *c == '\x7f') *c = ' ';
   }
   tool_clear_progress();
   fprintf(stderr, "%s\n", line);
