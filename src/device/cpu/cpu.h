@@ -85,11 +85,12 @@ enum {
 
 /* A work-stealing deque (Chase and Lev 2005; orders as in Lê, Pop, Cohen, Nardelli 2013, without stand-alone fences).
  * An entry stands for segments that are ready: the slot of the queue whose graph runs, how many, and where they begin
- * in the executable's successors (cpu_run.c). Only the owner pushes and pops at the bottom; it grows the buffer between
- * runs; old buffers stay until the pool ends, since a thief may still look into one. */
+ * in the executable's successors (cpu_run.c). Only the owner pushes and pops at the bottom. Larger buffers are made
+ * ahead, when a larger executable is (cpu_pool_make_room), so that no run allocates; the owner takes one up between
+ * runs. Old buffers stay until the pool ends, since a thief may still look into one. */
 typedef struct cpu_deque_buffer {
-  struct cpu_deque_buffer *older;
-  size_t capacity; /* a power of two */
+  struct cpu_deque_buffer *next; /* of all that the deque has */
+  size_t capacity;               /* a power of two */
   _Atomic uint64_t entries[];
 } cpu_deque_buffer;
 
@@ -97,6 +98,8 @@ typedef struct cpu_deque {
   alignas(RONDO_CACHE_LINE) _Atomic int64_t top;
   alignas(RONDO_CACHE_LINE) _Atomic int64_t bottom;
   _Atomic(cpu_deque_buffer *) buffer;
+  _Atomic(cpu_deque_buffer *) largest;
+  _Atomic(cpu_deque_buffer *) all;
 } cpu_deque;
 
 /* A kernel's blocks being handed out in chunks. `users` keeps the fields from changing under a participant that looks.
@@ -144,7 +147,7 @@ typedef struct cpu_pool {
   _Atomic uint32_t starter_epoch;                   /* their futex */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t hosts; /* bit: that host participant is taken */
   _Atomic(cpu_executable *) runs[CPU_MAX_QUEUES];   /* what runs by segments, by its queue's slot */
-  _Atomic uint64_t deque_need;                      /* entries a deque must hold for the largest executable */
+  _Atomic uint32_t room;                            /* what deques hold at least, and whose (cpu_pool_make_room) */
   uint64_t spin_ns;                                 /* how long an idle thread stays awake */
   bool bound;                 /* workers are bound to processors, each to one, one processor left to the host */
   _Atomic bool moving;        /* a worker is given the spare processor */
@@ -163,7 +166,11 @@ RONDO_MUST_USE rondo_status cpu_pool_start(cpu_device *device, uint32_t workers)
 void cpu_pool_stop(cpu_device *device);
 /* Wakes one sleeping worker when there is one. */
 void cpu_pool_wake(cpu_pool *pool);
-/* A participant for a host thread, or NULL when all are taken. */
+/* Before an executable with that many segments is handed out: no run of it will lack room in a deque. */
+RONDO_MUST_USE rondo_status cpu_pool_make_room(cpu_device *device, uint64_t segments);
+/* To be called before the participant runs segments; its deque is empty. */
+void cpu_pool_take_room(cpu_pool *pool, cpu_participant *self);
+/* A participant for a host thread, or NULL when all are taken or there is no memory for a first one. */
 cpu_participant *cpu_pool_join(cpu_pool *pool);
 void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
 /* Does a bit of `queue`'s work that is shared now (any queue's when NULL): a grid's blocks, a stolen segment. False
@@ -188,7 +195,10 @@ bool cpu_patience_turn(cpu_patience *patience, uint64_t limit_ns);
 void cpu_pool_note_host(cpu_pool *pool);
 
 /* Deques (cpu_deque.c) */
-bool cpu_deque_reserve(cpu_device *device, cpu_deque *deque, uint64_t need); /* false: no memory */
+/* Makes a buffer for at least `capacity` entries, a power of two, unless there is one. On any thread. */
+RONDO_MUST_USE rondo_status cpu_deque_prepare(cpu_device *device, cpu_deque *deque, size_t capacity);
+/* The owner, whose deque is empty, takes up the largest buffer when its own has less. */
+void cpu_deque_grow(cpu_deque *deque, size_t capacity);
 void cpu_deque_free(cpu_device *device, cpu_deque *deque);
 void cpu_deque_push(cpu_deque *deque, uint64_t entry);
 #define CPU_DEQUE_EMPTY UINT64_MAX

@@ -2,32 +2,44 @@
  * Work-stealing deques: D. Chase and Y. Lev, Dynamic circular work-stealing deque, SPAA 2005; memory orders after N. M.
  * Lê, A. Pop, A. Cohen, F. Zappa Nardelli, Correct and efficient work-stealing for weak memory models, PPoPP 2013, with
  * their fences folded into sequentially consistent accesses (ThreadSanitizer knows no fences).
- * The owner makes room before a run (cpu_deque_reserve), so a push never fails.
+ * The owner takes up a large enough buffer before a run (cpu_deque_grow), so a push never fails.
  */
+#include <assert.h>
+
 #include "device/cpu/cpu.h"
 
 static size_t buffer_bytes(size_t capacity) { return sizeof(cpu_deque_buffer) + capacity * sizeof(_Atomic uint64_t); }
 
-bool cpu_deque_reserve(cpu_device *device, cpu_deque *deque, uint64_t need) {
-  cpu_deque_buffer *old = atomic_load_explicit(&deque->buffer, memory_order_relaxed);
-  if (old != NULL && old->capacity >= need) return true;
-  size_t capacity = 256;
-  while (capacity < need) capacity *= 2;
+rondo_status cpu_deque_prepare(cpu_device *device, cpu_deque *deque, size_t capacity) {
+  cpu_deque_buffer *largest = atomic_load_explicit(&deque->largest, memory_order_acquire);
+  if (largest != NULL && largest->capacity >= capacity) return RONDO_OK;
   void *memory;
-  if (rondo_allocate(&device->base.allocator, 1, buffer_bytes(capacity), &memory) != RONDO_OK) return false;
+  RONDO_TRY(rondo_allocate(&device->base.allocator, 1, buffer_bytes(capacity), &memory));
   cpu_deque_buffer *buffer = memory;
-  buffer->older = old;
   buffer->capacity = capacity;
+  buffer->next = atomic_load_explicit(&deque->all, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak(&deque->all, &buffer->next, buffer)) {
+  }
+  while ((largest == NULL || largest->capacity < capacity) &&
+         !atomic_compare_exchange_weak(&deque->largest, &largest, buffer)) {
+  }
+  return RONDO_OK;
+}
+
+void cpu_deque_grow(cpu_deque *deque, size_t capacity) {
+  cpu_deque_buffer *buffer = atomic_load_explicit(&deque->buffer, memory_order_relaxed);
+  if (buffer != NULL && buffer->capacity >= capacity) return;
+  buffer = atomic_load_explicit(&deque->largest, memory_order_acquire);
+  assert(buffer != NULL && buffer->capacity >= capacity);
   atomic_store_explicit(&deque->buffer, buffer, memory_order_release);
-  return true;
 }
 
 void cpu_deque_free(cpu_device *device, cpu_deque *deque) {
-  cpu_deque_buffer *buffer = atomic_load_explicit(&deque->buffer, memory_order_relaxed);
+  cpu_deque_buffer *buffer = atomic_load_explicit(&deque->all, memory_order_relaxed);
   while (buffer != NULL) {
-    cpu_deque_buffer *older = buffer->older;
+    cpu_deque_buffer *next = buffer->next;
     rondo_release(&device->base.allocator, buffer, 1, buffer_bytes(buffer->capacity));
-    buffer = older;
+    buffer = next;
   }
 }
 

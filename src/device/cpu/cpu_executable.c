@@ -414,12 +414,6 @@ static rondo_status make_waiters(cpu_executable *executable) {
   return RONDO_OK;
 }
 
-static void raise_deque_need(cpu_pool *pool, uint64_t segments) {
-  uint64_t need = atomic_load(&pool->deque_need);
-  while (need < segments && !atomic_compare_exchange_weak(&pool->deque_need, &need, segments)) {
-  }
-}
-
 rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph *graph, rondo_executable **out) {
   cpu_device *device = (cpu_device *)base;
   void *memory;
@@ -434,12 +428,12 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
   if (status == RONDO_OK) status = make_nodes(executable, graph);
   if (status == RONDO_OK) status = make_waiters(executable);
   if (status == RONDO_OK) status = cpu_lanes_build(executable);
+  if (status == RONDO_OK) status = cpu_pool_make_room(device, executable->segment_count);
   if (status != RONDO_OK) {
     cpu_executable_free(executable);
     return status;
   }
   executable->parallel |= executable->segment_count > 1;
-  raise_deque_need(&device->pool, executable->segment_count);
   *out = &executable->base;
   return RONDO_OK;
 }

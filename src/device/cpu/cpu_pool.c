@@ -70,7 +70,50 @@ static void wake_all(cpu_pool *pool) {
   rondo_futex_wake(&pool->epoch, UINT32_MAX);
 }
 
-cpu_participant *cpu_pool_join(cpu_pool *pool) {
+/* Room in deques: the capacity that is promised, as a power of two, and the hosts' participants that were ever taken,
+ * to whom it is promised beside the workers. In one word: whoever changes one part has kept the promise for the other.
+ */
+
+enum { ROOM_SHIFT = CPU_HOSTS, ROOM_HOSTS = (1 << CPU_HOSTS) - 1, LEAST_ROOM = 8 };
+
+static size_t room_capacity(uint32_t room) { return (size_t)1 << (room >> ROOM_SHIFT); }
+
+static rondo_status prepare_deques(cpu_device *device, uint32_t room) {
+  cpu_pool *pool = &device->pool;
+  for (uint32_t i = 0; i < pool->participant_count; i++) {
+    const bool has_room = i < pool->worker_count || (room >> (i - pool->worker_count) & 1) != 0;
+    if (has_room) RONDO_TRY(cpu_deque_prepare(device, &pool->participants[i].deque, room_capacity(room)));
+  }
+  return RONDO_OK;
+}
+
+rondo_status cpu_pool_make_room(cpu_device *device, uint64_t segments) {
+  cpu_pool *pool = &device->pool;
+  uint32_t room = atomic_load(&pool->room), wanted;
+  do {
+    if (room_capacity(room) >= segments) return RONDO_OK;
+    wanted = room;
+    while (room_capacity(wanted) < segments) wanted += 1u << ROOM_SHIFT;
+    RONDO_TRY(prepare_deques(device, wanted));
+  } while (!atomic_compare_exchange_weak(&pool->room, &room, wanted));
+  return RONDO_OK;
+}
+
+void cpu_pool_take_room(cpu_pool *pool, cpu_participant *self) {
+  cpu_deque_grow(&self->deque, room_capacity(atomic_load(&pool->room)));
+}
+
+static bool promise_room(cpu_pool *pool, cpu_participant *self) {
+  const uint32_t bit = 1u << (self->index - pool->worker_count);
+  uint32_t room = atomic_load_explicit(&pool->room, memory_order_relaxed);
+  while ((room & bit) == 0) {
+    if (cpu_deque_prepare(self->device, &self->deque, room_capacity(room)) != RONDO_OK) return false;
+    if (atomic_compare_exchange_weak(&pool->room, &room, room | bit)) return true;
+  }
+  return true;
+}
+
+static cpu_participant *take_host(cpu_pool *pool) {
   uint32_t taken = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
   while (taken != (1u << CPU_HOSTS) - 1) {
     const uint32_t bit = ~taken & (taken + 1);
@@ -78,6 +121,13 @@ cpu_participant *cpu_pool_join(cpu_pool *pool) {
                                               memory_order_relaxed))
       return &pool->participants[pool->worker_count + (uint32_t)__builtin_ctz(bit)];
   }
+  return NULL;
+}
+
+cpu_participant *cpu_pool_join(cpu_pool *pool) {
+  cpu_participant *host = take_host(pool);
+  if (host == NULL || promise_room(pool, host)) return host;
+  cpu_pool_leave(pool, host);
   return NULL;
 }
 
@@ -115,7 +165,7 @@ static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *que
     cpu_deque *deque = &pool->participants[victim].deque;
     if (!cpu_deque_look(deque, &loot) || (queue != NULL && cpu_entry_slot(loot.entry) != queue->slot)) continue;
     /* Not before the look: the entry may be of an executable that was made a moment ago. */
-    if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return false;
+    cpu_pool_take_room(pool, self);
     if (!cpu_deque_take(deque, &loot)) continue;
     cpu_run_entry(pool, self, loot.entry);
     return true;
@@ -307,7 +357,7 @@ static rondo_status make_participants(cpu_device *device) {
   RONDO_TRY(rondo_allocate(&device->base.allocator, pool->processor_count, sizeof(int), &memory));
   pool->processors = memory;
   for (uint32_t i = 0; i < pool->processor_count; i++) pool->processors[i] = rondo_processor_at(i);
-  return RONDO_OK;
+  return prepare_deques(device, atomic_load(&pool->room));
 }
 
 /* On failure, `worker_count` is how many there are to join. Nobody is moved before all have their places. */
@@ -338,7 +388,7 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
   }
   pool->spin_ns = rondo_option_number(RONDO_OPTION_CPU_SPIN_US) * 1000;
   pool->watch_turns = measure_watch_turns();
-  atomic_store(&pool->deque_need, 1);
+  atomic_store(&pool->room, LEAST_ROOM << ROOM_SHIFT);
   pool->participant_count = want + CPU_HOSTS;
   pool->processor_count = rondo_processor_count();
   pool->worker_count = want;

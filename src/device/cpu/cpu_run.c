@@ -2,8 +2,8 @@
  * Running an executable, by one of three plans. The plain loop costs nothing a node; segments use all participants, but
  * cost counters and hand-overs; lanes (cpu_lanes.c) cost less, but cannot even out what takes longer than was thought.
  * Which is fastest is measured: the first runs try each plan a few times, the best one stays, and all are tried again
- * now and then and after changes. All compute the same bits, since a kernel must not
- * depend on how its grid is cut.
+ * ever more rarely, and after changes. All compute the same bits, since a kernel must not depend on how its grid is
+ * cut.
  *
  * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
  * deque. The starter works along until the last sink is done. An executable that waits for events inside is suspended
@@ -209,7 +209,7 @@ void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry) {
 }
 
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
-  if (!cpu_deque_reserve(self->device, &self->deque, atomic_load(&pool->deque_need))) return false;
+  cpu_pool_take_room(pool, self);
   cpu_waiter *waiter = atomic_exchange(&pool->injected, NULL);
   while (waiter != NULL) {
     cpu_waiter *next = waiter->next; /* the run may be over after this */
@@ -223,14 +223,13 @@ bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
   return true;
 }
 
-/* Opens the run to thieves; false when there is no memory for the deque. */
-static bool enter_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+/* Opens the run to thieves. */
+static void enter_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
   cpu_pool *pool = &executable->device->pool;
-  if (!cpu_deque_reserve(self->device, &self->deque, executable->segment_count)) return false;
+  cpu_pool_take_room(pool, self);
   atomic_store_explicit(&pool->runs[queue->slot], executable, memory_order_release);
   atomic_store_explicit(&queue->runs, true, memory_order_relaxed);
   atomic_fetch_add(&pool->active_runs, 1);
-  return true;
 }
 
 static void run_sources(cpu_executable *executable, cpu_participant *self) {
@@ -270,21 +269,9 @@ static void run_shared(cpu_executable *executable, cpu_queue *queue, cpu_partici
   leave_run(&executable->device->pool, executable);
 }
 
-/* Instead of a run, for lack of memory. Its events are recorded all the same, or who waits for them would for ever. */
-static void fail_run(const cpu_executable *executable, cpu_queue *queue) {
-  cpu_queue_fail(queue);
-  for (size_t i = 0; i < executable->node_count; i++) {
-    const cpu_node *node = &executable->nodes[i];
-    if (node->function == cpu_run_record) node->function(node->blocks, node->args);
-  }
-}
-
 /* With event-wait nodes inside. True when it is over already. */
 static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  if (!enter_run(executable, queue, self)) {
-    fail_run(executable, queue);
-    return true;
-  }
+  enter_run(executable, queue, self);
   executable->running = CPU_PLAN_SEGMENTS;
   atomic_store_explicit(&executable->sinks_left, executable->sink_count + 1, memory_order_relaxed);
   run_sources(executable, self);
@@ -331,7 +318,8 @@ static bool wakes_pay(const cpu_executable *executable) {
 
 static void run_plan(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, uint32_t plan) {
   executable->running = plan;
-  if (plan != CPU_PLAN_LOOP && enter_run(executable, queue, self)) {
+  if (plan != CPU_PLAN_LOOP) {
+    enter_run(executable, queue, self);
     if (wakes_pay(executable)) cpu_pool_wake(&executable->device->pool);
     run_shared(executable, queue, self, plan);
   } else {

@@ -183,7 +183,8 @@ static void deques_lose_and_double_nothing(void **state) {
   atomic_uint count = 0;
   theft my = {&deque, test_array(ENTRIES, sizeof(atomic_uchar)), &count};
   pthread_t thieves[2];
-  assert_true(cpu_deque_reserve((cpu_device *)device, &deque, 256));
+  assert_ok(cpu_deque_prepare((cpu_device *)device, &deque, 256));
+  cpu_deque_grow(&deque, 256);
   for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thieves[i], NULL, steal_all, &my), 0);
   for (uint64_t entry = 0; entry < ENTRIES; entry++) {
     while (atomic_load(&deque.bottom) - atomic_load(&deque.top) > 200) take(&my, cpu_deque_pop(&deque));
@@ -192,7 +193,8 @@ static void deques_lose_and_double_nothing(void **state) {
     if (entry == ENTRIES / 2) {
       uint64_t left;
       while ((left = cpu_deque_pop(&deque)) != CPU_DEQUE_EMPTY) take(&my, left);
-      assert_true(cpu_deque_reserve((cpu_device *)device, &deque, 1000)); /* it grows while thieves look */
+      assert_ok(cpu_deque_prepare((cpu_device *)device, &deque, 1024));
+      cpu_deque_grow(&deque, 1024); /* while thieves look */
     }
   }
   steal_all(&my);
@@ -210,7 +212,8 @@ static void loot_is_taken_once(void **state) {
   cpu_loot loot, same;
   assert_ok(rondo_device_open("cpu", NULL, &device));
   cpu_deque deque = {0};
-  assert_true(cpu_deque_reserve((cpu_device *)device, &deque, 2));
+  assert_ok(cpu_deque_prepare((cpu_device *)device, &deque, 2));
+  cpu_deque_grow(&deque, 2);
   assert_false(cpu_deque_look(&deque, &loot));
   cpu_deque_push(&deque, UINT64_C(5) << 32 | 7);
   assert_true(cpu_deque_look(&deque, &loot) && cpu_deque_look(&deque, &same));
@@ -224,6 +227,29 @@ static void loot_is_taken_once(void **state) {
   assert_false(cpu_deque_take(&deque, &loot));
   cpu_deque_free((cpu_device *)device, &deque);
   assert_ok(rondo_device_close(device));
+}
+
+/* Whoever may run has room for the largest executable before there is one: a run allocates nothing. */
+static void room_is_made_ahead_gx_4(void **state) {
+  (void)state;
+  rondo_device *base;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = 2}, &base));
+  cpu_device *device = (cpu_device *)base;
+  cpu_pool *pool = &device->pool;
+  cpu_participant *first = cpu_pool_join(pool);
+  assert_non_null(first);
+  assert_ok(cpu_pool_make_room(device, 1000));
+  cpu_participant *second = cpu_pool_join(pool);
+  assert_non_null(second);
+  assert_ok(cpu_pool_make_room(device, 400));
+  for (uint32_t i = 0; i < pool->worker_count + 2; i++)
+    assert_int_equal(atomic_load(&pool->participants[i].deque.largest)->capacity, 1024);
+  assert_null(atomic_load(&pool->participants[pool->worker_count + 2].deque.largest));
+  cpu_pool_take_room(pool, first);
+  assert_int_equal(atomic_load(&first->deque.buffer)->capacity, 1024);
+  cpu_pool_leave(pool, second);
+  cpu_pool_leave(pool, first);
+  assert_ok(rondo_device_close(base));
 }
 
 static void aliases_show_the_same_bytes_gm_12(void **state) {
@@ -371,6 +397,7 @@ int main(void) {
       cmocka_unit_test(an_idle_device_sleeps),
       cmocka_unit_test(deques_lose_and_double_nothing),
       cmocka_unit_test(loot_is_taken_once),
+      cmocka_unit_test(room_is_made_ahead_gx_4),
       cmocka_unit_test(aliases_show_the_same_bytes_gm_12),
       cmocka_unit_test(stream_work_is_traced_by_name),
       cmocka_unit_test(long_kernel_names_are_cut_in_traces),
