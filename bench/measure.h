@@ -270,7 +270,7 @@ static inline void bench_sample(const bench_engine *engine, bench_samples *sampl
 
 static inline void bench_warm_up(const bench_engine *engine, uint64_t budget_ns) {
   const uint64_t end = bench_now_ns() + budget_ns / 5;
-  for (int i = 0; i < 3 || bench_now_ns() < end; i++) {
+  for (int i = 0; i < BENCH_FEWEST_SAMPLES || bench_now_ns() < end; i++) {
     engine->launch(engine->self);
     engine->wait(engine->self);
   }

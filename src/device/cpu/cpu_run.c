@@ -15,8 +15,8 @@
 #include "device/cpu/cpu.h"
 
 enum {
-  TRIALS = 5,              /* runs of each plan that are timed */
-  TRY_AGAIN_AT_LEAST = 35, /* runs */
+  TRIALS = 3,              /* runs of each plan that are timed */
+  TRY_AGAIN_AT_LEAST = 16, /* runs */
   TRY_AGAIN_AT_MOST = 20000,
   WAKE_GAIN_NS = 20 * 1000
 };
@@ -293,16 +293,19 @@ static uint32_t choose_plan(cpu_executable *executable) {
   return executable->trial < trial_count(executable) ? executable->trial / TRIALS : executable->plan;
 }
 
-/* A clear result holds for long; one that a busy machine may have caused is looked at again soon. */
+/* A result that comes again holds for longer each time, a clear one for much longer; a new one, which a busy machine
+ * may have caused, is looked at again soon. */
 static void decide(cpu_executable *executable) {
   const uint64_t *best_ns = executable->best_ns;
-  uint32_t shared = CPU_PLAN_SEGMENTS;
-  if (executable->lane_count > 0 && best_ns[CPU_PLAN_LANES] < best_ns[shared]) shared = CPU_PLAN_LANES;
-  const bool clear = best_ns[CPU_PLAN_LOOP] > 2 * best_ns[shared] || best_ns[shared] > 2 * best_ns[CPU_PLAN_LOOP];
-  const uint32_t later =
-      executable->try_again_at < TRY_AGAIN_AT_MOST / 4 ? 4 * executable->try_again_at : TRY_AGAIN_AT_MOST;
-  executable->plan = best_ns[shared] < best_ns[CPU_PLAN_LOOP] ? shared : CPU_PLAN_LOOP;
-  executable->try_again_at = clear ? TRY_AGAIN_AT_MOST : (later < TRY_AGAIN_AT_LEAST ? TRY_AGAIN_AT_LEAST : later);
+  uint32_t plan = CPU_PLAN_SEGMENTS;
+  if (executable->lane_count > 0 && best_ns[CPU_PLAN_LANES] < best_ns[plan]) plan = CPU_PLAN_LANES;
+  const bool clear = best_ns[CPU_PLAN_LOOP] > 2 * best_ns[plan] || best_ns[plan] > 2 * best_ns[CPU_PLAN_LOOP];
+  if (best_ns[plan] >= best_ns[CPU_PLAN_LOOP]) plan = CPU_PLAN_LOOP;
+  const uint32_t longer = executable->try_again_at * (clear ? 8 : 2);
+  executable->try_again_at = TRY_AGAIN_AT_LEAST;
+  if (plan == executable->plan && longer > TRY_AGAIN_AT_LEAST)
+    executable->try_again_at = longer < TRY_AGAIN_AT_MOST ? longer : TRY_AGAIN_AT_MOST;
+  executable->plan = plan;
 }
 
 static void note_time(cpu_executable *executable, uint32_t plan, uint64_t spent_ns) {
