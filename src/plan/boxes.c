@@ -181,6 +181,24 @@ static rondo_status bound(const maker *m, rondo_box_set *set) {
   return status;
 }
 
+static rondo_status make_obstacles(const maker *m, rondo_box_set *set) {
+  const size_t given = m->problem->obstacle_count;
+  rondo_obstacle *ranges = NULL;
+  size_t count = 0;
+  RONDO_TRY(rondo_allocate(m->allocator, given, sizeof *ranges, (void **)&ranges));
+  for (size_t i = 0; i < given; i++) {
+    const rondo_plan_obstacle *of = &m->problem->obstacles[i];
+    const rondo_life *life = &m->lives[set->all.count + i];
+    if (of->bytes > 0) {
+      ranges[count++] = (rondo_obstacle){of->offset, of->offset + of->bytes, life->lower, life->upper};
+    }
+  }
+  const rondo_status status = rondo_obstacles_make(m->allocator, ranges, count, &set->obstacles);
+  rondo_release(m->allocator, ranges, given, sizeof *ranges);
+  if (count > 0) set->all.obstacles = &set->obstacles;
+  return status;
+}
+
 static rondo_status make_set(maker *m, rondo_box_set *set) {
   rondo_boxes *boxes = &set->all;
   RONDO_TRY(rondo_allocate(m->allocator, m->room, sizeof *m->lives, (void **)&m->lives));
@@ -192,8 +210,7 @@ static rondo_status make_set(maker *m, rondo_box_set *set) {
   boxes->section_count = rondo_sections_number(m->lives, list_lives(m), m->entries);
   sort_boxes(m, boxes->count);
   fill_boxes(m, boxes);
-  RONDO_TRY(rondo_obstacles_make(m->allocator, m->problem, m->lives + boxes->count, m->entries, &set->obstacles));
-  if (set->obstacles.count > 0) boxes->obstacles = &set->obstacles;
+  RONDO_TRY(make_obstacles(m, set));
   RONDO_TRY(bound(m, set));
   return align(m, set);
 }

@@ -143,7 +143,7 @@ static void hand_out(const planner *p, size_t *offsets, rondo_plan_info *info) {
   }
   info->method = highest == NULL ? "bottom" : highest->method;
   info->lower_bound = p->set.lower_bound;
-  info->optimal = info->peak == info->lower_bound;
+  info->optimal = info->peak == info->lower_bound || (highest != NULL && highest->optimal && !p->set.rounded);
 }
 
 rondo_status rondo_interval_plan(const rondo_allocator *allocator, const rondo_plan_problem *problem,

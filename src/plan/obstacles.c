@@ -17,40 +17,33 @@ static rondo_obstacle bound_of(const rondo_obstacle *a, const rondo_obstacle *b)
   };
 }
 
-static size_t list_with_bytes(const rondo_plan_problem *problem, rondo_sort_entry *entries) {
-  size_t count = 0;
-  for (size_t i = 0; i < problem->obstacle_count; i++) {
-    if (problem->obstacles[i].bytes == 0) continue;
-    entries[count++] = (rondo_sort_entry){problem->obstacles[i].offset, (uint32_t)i};
-  }
-  return count;
-}
-
-static void fill(const rondo_plan_problem *problem, const rondo_life *lives, const rondo_sort_entry *entries,
-                 rondo_obstacles *obstacles) {
+static void fill(const rondo_obstacle *ranges, const rondo_sort_entry *by_offset, rondo_obstacles *obstacles) {
   rondo_obstacle *leaf = obstacles->tree + obstacles->leaves;
-  for (size_t i = 0; i < obstacles->leaves; i++) leaf[i] = nothing;
-  for (size_t i = 0; i < obstacles->count; i++) {
-    const rondo_plan_obstacle *given = &problem->obstacles[entries[i].value];
-    const rondo_life *life = &lives[entries[i].value];
-    leaf[i] = (rondo_obstacle){given->offset, given->offset + given->bytes, life->lower, life->upper};
-  }
+  for (size_t i = 0; i < obstacles->count; i++) leaf[i] = ranges[by_offset[i].value];
+  for (size_t i = obstacles->count; i < obstacles->leaves; i++) leaf[i] = nothing;
   for (size_t i = obstacles->leaves - 1; i > 0; i--) {
     obstacles->tree[i] = bound_of(&obstacles->tree[2 * i], &obstacles->tree[2 * i + 1]);
   }
 }
 
-rondo_status rondo_obstacles_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                                  const rondo_life *lives, rondo_sort_entry *scratch, rondo_obstacles *out) {
-  *out = (rondo_obstacles){.count = list_with_bytes(problem, scratch)};
-  if (out->count == 0) return RONDO_OK;
+rondo_status rondo_obstacles_make(const rondo_allocator *allocator, const rondo_obstacle *ranges, size_t count,
+                                  rondo_obstacles *out) {
+  *out = (rondo_obstacles){0};
+  if (count == 0) return RONDO_OK;
+  rondo_sort_entry *entries = NULL;
   size_t leaves = 1;
-  while (leaves < out->count) leaves *= 2;
-  RONDO_TRY(rondo_allocate(allocator, 2 * leaves, sizeof *out->tree, (void **)&out->tree));
-  out->leaves = leaves;
-  rondo_sort_entries(scratch, scratch + out->count, out->count);
-  fill(problem, lives, scratch, out);
-  return RONDO_OK;
+  while (leaves < count) leaves *= 2;
+  RONDO_TRY(rondo_allocate(allocator, count, 2 * sizeof *entries, (void **)&entries));
+  const rondo_status status = rondo_allocate(allocator, 2 * leaves, sizeof *out->tree, (void **)&out->tree);
+  if (status == RONDO_OK) {
+    out->count = count;
+    out->leaves = leaves;
+    for (size_t i = 0; i < count; i++) entries[i] = (rondo_sort_entry){ranges[i].offset, (uint32_t)i};
+    rondo_sort_entries(entries, entries + count, count);
+    fill(ranges, entries, out);
+  }
+  rondo_release(allocator, entries, count, 2 * sizeof *entries);
+  return status;
 }
 
 void rondo_obstacles_free(const rondo_allocator *allocator, rondo_obstacles *obstacles) {

@@ -18,11 +18,9 @@ typedef struct rondo_obstacles {
   rondo_obstacle *tree; /* by offset from `leaves` on; node i bounds nodes 2i and 2i + 1; what is not there is empty */
 } rondo_obstacles;
 
-/* Those of a problem's obstacles that have bytes, whose lives in sections are given. `scratch` has room for two entries
- * an obstacle. Freed by rondo_obstacles_free. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_obstacles_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                                                 const rondo_life *lives, rondo_sort_entry *scratch,
-                                                 rondo_obstacles *out);
+/* Takes `count` ranges, none of them empty, in any order. Freed by rondo_obstacles_free. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_obstacles_make(const rondo_allocator *allocator, const rondo_obstacle *ranges,
+                                                 size_t count, rondo_obstacles *out);
 void rondo_obstacles_free(const rondo_allocator *allocator, rondo_obstacles *obstacles);
 
 /* The lowest obstacle that is met in sections lower up to upper and ends above `height`; NULL: none. */

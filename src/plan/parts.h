@@ -18,6 +18,9 @@ typedef struct rondo_part {
   bool optimal;         /* proven */
   uint64_t visits;      /* of the improvement */
   uint64_t episodes;    /* of restarts done */
+  uint64_t windows;     /* tried */
+  bool exhausted;       /* no window helps any more */
+  bool unsearchable;    /* too large, or of a form that the search does not take */
 } rondo_part;
 
 typedef struct rondo_parts {

@@ -86,7 +86,8 @@ static void order_by_keys(worker *w) {
 /* Promotes what ends in the upper half of what the peak has above the bound. */
 static void promote(worker *w, const taste *by, uint64_t peak) {
   const rondo_boxes *boxes = w->all->of->boxes;
-  const uint64_t line = w->all->of->lower_bound + (peak - w->all->of->lower_bound) / 2;
+  const uint64_t bound = w->all->of->lower_bound;
+  const uint64_t line = peak <= bound ? peak : bound + (peak - bound) / 2;
   for (uint32_t i = 0; i < boxes->count; i++) {
     if (w->placer.trial[i] + boxes->boxes[i].bytes > line) w->keys[i] += by->promotion;
   }

@@ -35,24 +35,25 @@ typedef struct slot {
   rondo_saved_error error;
 } slot;
 
-typedef struct search {
+struct rondo_search {
   rondo_allocator allocator;
   rondo_search_sections sections;
-  rondo_search_budget *budget;
-  uint64_t goal; /* a peak that is good enough */
+  uint64_t quota;              /* steps of a slot in the next round */
+  rondo_search_budget *budget; /* of the run */
+  uint64_t goal;               /* of the run: a peak that is good enough */
   uint64_t peak, bound;
   uint64_t *offsets; /* of the peak, one an item of the sections, when anything was found */
   bool found;
   slot slots[SLOTS];
   _Atomic uint32_t next_slot;
   _Atomic uint32_t winner;
-} search;
+};
 
 /* A slot in a round ------------------------------------------------------------------------------------------------ */
 
-static bool is_done(const search *s, const slot *own) { return own->peak <= s->goal || own->peak <= own->bound; }
+static bool is_done(const rondo_search *s, const slot *own) { return own->peak <= s->goal || own->peak <= own->bound; }
 
-static void record(const search *s, slot *own) {
+static void record(const rondo_search *s, slot *own) {
   const uint64_t *offsets = own->exact.state.minima;
   uint64_t peak = 0;
   for (uint32_t i = 0; i < s->sections.item_count; i++) {
@@ -67,14 +68,14 @@ static void record(const search *s, slot *own) {
 
 /* Where the slot looks next. At the goal until that is proved to be out of reach, then just below the best peak; one
  * that descends looks part of the way down, further down after a success and less far when its patience is over. */
-static uint64_t choose_capacity(const search *s, const slot *own) {
+static uint64_t choose_capacity(const rondo_search *s, const slot *own) {
   const uint64_t below = own->peak - 1;
   const uint64_t goal = s->goal > own->bound ? s->goal : own->bound;
   if (!own->descends) return s->goal >= own->bound ? goal : below;
   return goal + (below - goal) / SHARE_ONE * own->share + (below - goal) % SHARE_ONE * own->share / SHARE_ONE;
 }
 
-static void aim(const search *s, slot *own) {
+static void aim(const rondo_search *s, slot *own) {
   const uint64_t capacity = choose_capacity(s, own);
   own->waited = 0;
   if (capacity == own->capacity) return;
@@ -91,7 +92,7 @@ static void lose_patience(slot *own) {
   }
 }
 
-static rondo_status run_slot(search *s, slot *own, uint32_t place) {
+static rondo_status run_slot(rondo_search *s, slot *own, uint32_t place) {
   const rondo_search_watch watch = {s->budget, &s->winner, place};
   if (own->capacity == 0 || own->capacity >= own->peak || own->capacity < own->bound) aim(s, own);
   while (own->used < own->quota && !is_done(s, own)) {
@@ -121,14 +122,14 @@ static rondo_status run_slot(search *s, slot *own, uint32_t place) {
 
 /* Rounds ----------------------------------------------------------------------------------------------------------- */
 
-static void win(search *s, uint32_t place) {
+static void win(rondo_search *s, uint32_t place) {
   uint32_t winner = atomic_load(&s->winner);
   while (place < winner && !atomic_compare_exchange_weak(&s->winner, &winner, place)) {
   }
 }
 
 static void *run_slots(void *argument) {
-  search *s = argument;
+  rondo_search *s = argument;
   for (;;) {
     const uint32_t place = atomic_fetch_add(&s->next_slot, 1);
     if (place >= SLOTS) return NULL;
@@ -140,14 +141,14 @@ static void *run_slots(void *argument) {
 }
 
 /* Deals the steps of a round out; false when none are left. */
-static bool begin_round(search *s, uint64_t quota) {
+static bool begin_round(rondo_search *s) {
   const uint64_t limit = s->budget->steps;
   const uint64_t used = atomic_load(&s->budget->used);
   uint64_t left = limit == 0 ? UINT64_MAX : limit > used ? limit - used : 0;
   const bool any = left > 0;
   for (uint32_t k = 0; k < SLOTS; k++) {
     slot *own = &s->slots[k];
-    own->quota = left < quota ? left : quota;
+    own->quota = left < s->quota ? left : s->quota;
     left -= own->quota;
     own->used = 0;
     own->peak = s->peak;
@@ -161,7 +162,7 @@ static bool begin_round(search *s, uint64_t quota) {
 
 #define MOST_THREADS SLOTS
 
-static void run_round(search *s, uint32_t threads) {
+static void run_round(rondo_search *s, uint32_t threads) {
   rondo_thread helpers[MOST_THREADS];
   uint32_t started = 0;
   while (started + 1 < threads && rondo_thread_start(&helpers[started], "rondo-plan", run_slots, s) == RONDO_OK) {
@@ -172,7 +173,7 @@ static void run_round(search *s, uint32_t threads) {
 }
 
 /* Takes the results in order; what comes behind a slot that reached the target was cut short and does not count. */
-static rondo_status end_round(search *s) {
+static rondo_status end_round(rondo_search *s) {
   const uint32_t winner = atomic_load(&s->winner);
   for (uint32_t k = 0; k < SLOTS && k <= winner; k++) {
     const slot *own = &s->slots[k];
@@ -187,13 +188,14 @@ static rondo_status end_round(search *s) {
   return RONDO_OK;
 }
 
-static rondo_status run_rounds(search *s, uint32_t threads) {
-  uint64_t quota = FIRST_QUOTA;
+static rondo_status run_rounds(rondo_search *s, uint32_t threads, uint64_t steps) {
+  const uint64_t before = atomic_load(&s->budget->used);
   while (s->peak > s->goal && s->peak > s->bound && !rondo_search_is_over(s->budget)) {
-    if (!begin_round(s, quota)) break;
+    if (steps != 0 && atomic_load(&s->budget->used) - before >= steps) break;
+    if (!begin_round(s)) break;
     run_round(s, threads);
     RONDO_TRY(end_round(s));
-    if (quota < LAST_QUOTA) quota *= 2;
+    if (s->quota < LAST_QUOTA) s->quota *= 2;
   }
   return RONDO_OK;
 }
@@ -201,14 +203,14 @@ static rondo_status run_rounds(search *s, uint32_t threads) {
 /* The whole ---------------------------------------------------------------------------------------------------------
  */
 
-static rondo_status allocate_offsets(search *s, uint64_t **out) {
+static rondo_status allocate_offsets(rondo_search *s, uint64_t **out) {
   void *block = NULL;
   RONDO_TRY(rondo_allocate(&s->allocator, s->sections.item_count, sizeof **out, &block));
   *out = block;
   return RONDO_OK;
 }
 
-static rondo_status make_slots(search *s, uint64_t seed) {
+static rondo_status make_slots(rondo_search *s, uint64_t seed) {
   RONDO_TRY(allocate_offsets(s, &s->offsets));
   for (uint32_t k = 0; k < SLOTS; k++) {
     slot *own = &s->slots[k];
@@ -221,43 +223,57 @@ static rondo_status make_slots(search *s, uint64_t seed) {
   return RONDO_OK;
 }
 
-static void free_slots(search *s) {
-  const uint32_t n = s->sections.item_count;
-  for (uint32_t k = 0; k < SLOTS; k++) {
-    rondo_release(&s->allocator, s->slots[k].offsets, n, sizeof *s->offsets);
-    rondo_exact_free(&s->slots[k].exact);
+rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_search_item *items, size_t count,
+                                uint64_t lower_bound, uint64_t seed, rondo_search **out) {
+  *out = NULL;
+  rondo_search_sections sections;
+  bool made = false;
+  RONDO_TRY(rondo_search_sections_make(allocator, items, count, &sections, &made));
+  if (!made) return RONDO_OK;
+  void *block = NULL;
+  rondo_status status = rondo_allocate(allocator, 1, sizeof(rondo_search), &block);
+  if (status != RONDO_OK) {
+    rondo_search_sections_free(allocator, &sections);
+    return status;
   }
-  rondo_release(&s->allocator, s->offsets, n, sizeof *s->offsets);
-}
-
-static void give_offsets(const search *s, uint64_t *offsets, uint64_t *peak) {
-  if (!s->found) return;
-  for (uint32_t i = 0; i < s->sections.item_count; i++) offsets[s->sections.given[i]] = s->offsets[i];
-  *peak = s->peak;
-}
-
-static rondo_status improve(search *s, uint32_t threads, uint64_t seed, uint64_t *offsets, uint64_t *peak) {
-  if (s->sections.max_load > s->bound) s->bound = s->sections.max_load;
-  s->goal = s->budget->target > s->bound ? s->budget->target : s->bound;
-  if (s->peak <= s->goal) return RONDO_OK;
-  rondo_status status = make_slots(s, seed);
-  if (status == RONDO_OK) status = run_rounds(s, threads < MOST_THREADS ? threads : MOST_THREADS);
-  give_offsets(s, offsets, peak);
-  free_slots(s);
+  rondo_search *s = block;
+  s->allocator = *allocator;
+  s->sections = sections;
+  s->quota = FIRST_QUOTA;
+  s->bound = lower_bound > sections.max_load ? lower_bound : sections.max_load;
+  status = make_slots(s, seed);
+  if (status == RONDO_OK) {
+    *out = s;
+  } else {
+    rondo_search_end(s);
+  }
   return status;
 }
 
-rondo_status rondo_search_improve(const rondo_allocator *allocator, const rondo_search_item *items, size_t count,
-                                  uint64_t lower_bound, uint32_t threads, uint64_t seed, rondo_search_budget *budget,
-                                  uint64_t *inout_offsets, uint64_t *inout_peak, bool *out_optimal) {
-  *out_optimal = *inout_peak <= lower_bound;
-  if (*out_optimal) return RONDO_OK;
-  search s = {.allocator = *allocator, .budget = budget, .peak = *inout_peak, .bound = lower_bound};
-  bool made = false;
-  RONDO_TRY(rondo_search_sections_make(allocator, items, count, &s.sections, &made));
-  if (!made) return RONDO_OK;
-  const rondo_status status = improve(&s, threads, seed, inout_offsets, inout_peak);
-  *out_optimal = s.peak <= s.bound;
-  rondo_search_sections_free(allocator, &s.sections);
+void rondo_search_end(rondo_search *s) {
+  if (s == NULL) return;
+  const rondo_allocator allocator = s->allocator;
+  const uint32_t n = s->sections.item_count;
+  for (uint32_t k = 0; k < SLOTS; k++) {
+    rondo_release(&allocator, s->slots[k].offsets, n, sizeof *s->offsets);
+    rondo_exact_free(&s->slots[k].exact);
+  }
+  rondo_release(&allocator, s->offsets, n, sizeof *s->offsets);
+  rondo_search_sections_free(&allocator, &s->sections);
+  rondo_release(&allocator, s, 1, sizeof *s);
+}
+
+rondo_status rondo_search_run(rondo_search *s, uint32_t threads, rondo_search_budget *budget, uint64_t steps,
+                              uint64_t *inout_offsets, uint64_t *inout_peak, bool *out_optimal) {
+  s->budget = budget;
+  s->peak = *inout_peak;
+  s->goal = budget->target > s->bound ? budget->target : s->bound;
+  s->found = false;
+  const rondo_status status = run_rounds(s, threads < MOST_THREADS ? threads : MOST_THREADS, steps);
+  for (uint32_t i = 0; i < s->sections.item_count && s->found; i++) {
+    inout_offsets[s->sections.given[i]] = s->offsets[i];
+  }
+  *inout_peak = s->peak;
+  *out_optimal = s->peak <= s->bound;
   return status;
 }

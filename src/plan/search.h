@@ -28,16 +28,25 @@ typedef struct rondo_search_budget {
   _Atomic uint64_t used; /* steps so far; may pass `steps` by none */
 } rondo_search_budget;
 
-/* Improves a packing in place. inout_offsets (one an item) must be one, with *inout_peak its peak, and lower_bound a
- * bound on every packing's; the peak never rises. *out_optimal: no packing has a lower peak. `threads` search, the
- * caller's included (0 counts as one); fewer when the system gives no more. Threads are only started while it runs.
- *
- * Problems of more than 16,384 items with bytes, or whose items live in more than 2^21 sections altogether, or that sum
- * to 2^62 bytes or more, are left as they are. Memory: about 60 MB at most, typically some hundred kilobytes.
- * Errors: OUT_OF_MEMORY; offsets and peak are then still a packing, and not worse than before. */
-RONDO_MUST_USE rondo_status rondo_search_improve(const rondo_allocator *allocator, const rondo_search_item *items,
-                                                 size_t count, uint64_t lower_bound, uint32_t threads, uint64_t seed,
-                                                 rondo_search_budget *budget, uint64_t *inout_offsets,
-                                                 uint64_t *inout_peak, bool *out_optimal);
+/* A search that can be continued. Threads: one call at a time. */
+typedef struct rondo_search rondo_search;
+
+/* Begins a search of a problem of which `lower_bound` bounds every packing's peak; the items are copied. *out is NULL,
+ * and the status OK, for what the search leaves alone: no items with bytes, more than 16,384 of them, items that live
+ * in more than 2^21 sections altogether, or that sum to 2^62 bytes or more. Memory: typically some megabytes, about 80
+ * at most. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_search_begin(const rondo_allocator *allocator, const rondo_search_item *items,
+                                               size_t count, uint64_t lower_bound, uint64_t seed, rondo_search **out);
+void rondo_search_end(rondo_search *search); /* NULL is fine */
+
+/* Improves a packing in place, until the budget is over, the target is reached, or `steps` have been made in this call
+ * and a round is complete (0: no such end). inout_offsets (one an item given) must be a packing, with *inout_peak its
+ * peak, which never rises. *out_optimal: no packing has a lower peak. `threads` search, the caller's included (0 counts
+ * as one); fewer when the system gives no more. Threads are only started while it runs.
+ * Errors: OUT_OF_MEMORY; offsets and peak are then still a packing, not worse than before, and the search can only be
+ * ended. */
+RONDO_MUST_USE rondo_status rondo_search_run(rondo_search *search, uint32_t threads, rondo_search_budget *budget,
+                                             uint64_t steps, uint64_t *inout_offsets, uint64_t *inout_peak,
+                                             bool *out_optimal);
 
 #endif

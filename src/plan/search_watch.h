@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * When a search that runs beside others has to give up: the budget is stopped or over, or a search before it in the
  * order in which results are taken has already reached the target. Reading the clock and the shared words is cheap
- * enough for every few hundred steps.
+ * enough for every few dozen steps.
  */
 #ifndef RONDO_PLAN_SEARCH_WATCH_H
 #define RONDO_PLAN_SEARCH_WATCH_H
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "plan/search.h"
 
-#define RONDO_SEARCH_WATCH_STEPS 256
+#define RONDO_SEARCH_WATCH_STEPS 32
 
 typedef enum rondo_search_outcome {
   RONDO_SEARCH_PAUSED, /* the steps are used up, or it gave up: run again to go on */

@@ -121,6 +121,99 @@ static void test_search_ends_at_its_goal(void **state) {
   rondo_plan_destroy(quick.plan);
 }
 
+/* Cuts a rectangle of 4096 bytes and 256 steps, from step `first` on, into pieces until the list is full: packed again,
+ * they need as much as is live at once. */
+static void cut_rectangle(rondo_plan_item *items, size_t count, uint32_t first, uint64_t *seed) {
+  items[0] = (rondo_plan_item){.bytes = 4096, .lower = first, .upper = first + 256};
+  for (size_t made = 1; made < count;) {
+    rondo_plan_item *piece = &items[test_random_below(seed, (uint32_t)made)];
+    rondo_plan_item rest = *piece;
+    if (test_random_below(seed, 2) == 0 && piece->bytes >= 16) {
+      piece->bytes = 1 + test_random_below(seed, (uint32_t)piece->bytes - 1);
+      rest.bytes -= piece->bytes;
+    } else if (piece->upper - piece->lower >= 4) {
+      piece->upper = piece->lower + 1 + test_random_below(seed, piece->upper - piece->lower - 1);
+      rest.lower = piece->upper;
+    } else {
+      continue;
+    }
+    items[made++] = rest;
+  }
+}
+
+/* Two parts, of which each has to be searched until it meets the bound, though the other one is as high. */
+static void test_parts_are_searched_down_to_the_bound(void **state) {
+  (void)state;
+  sample cut = {.problem = {RONDO_PLAN_PROBLEM_INIT, .items = cut.items}};
+  bool searched = false;
+  for (uint64_t seed = 1; seed <= 12; seed++) {
+    uint64_t chance = seed;
+    cut_rectangle(cut.items, 70, 0, &chance);
+    memcpy(cut.items + 70, cut.items, 70 * sizeof *cut.items);
+    for (size_t i = 70; i < 140; i++) {
+      cut.items[i].lower += 256;
+      cut.items[i].upper += 256;
+    }
+    cut.problem.count = 140;
+    const rondo_plan_options options = {.budget_steps = 20000000, .threads = 2};
+    planned made = make_plan(&cut.problem, &options);
+    assert_true(made.info.optimal);
+    assert_int_equal(made.info.peak, 4096);
+    searched = searched || strcmp(made.info.method, "search") == 0;
+    rondo_plan_destroy(made.plan);
+  }
+  assert_true(searched);
+}
+
+/* Seven items that need more than is live at once, and a search that ends by itself because that is proved. */
+static void test_an_optimum_above_the_bound_is_reported(void **state) {
+  (void)state;
+  rondo_plan_item items[] = {{64, 0, 2, 5, 0}, {32, 0, 3, 7, 0}, {64, 0, 6, 8, 0}, {65, 0, 7, 8, 0},
+                             {34, 0, 5, 7, 0}, {64, 0, 0, 3, 0}, {33, 0, 4, 6, 0}};
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = 7};
+  const rondo_plan_options options = {.budget_steps = UINT64_MAX};
+  planned made = make_plan(&problem, &options);
+  assert_true(made.info.peak > made.info.lower_bound);
+  assert_true(made.info.optimal);
+  rondo_plan_destroy(made.plan);
+  const rondo_plan_options fast = {.fast_only = true};
+  made = make_plan(&problem, &fast);
+  assert_false(made.info.optimal);
+  rondo_plan_destroy(made.plan);
+}
+
+/* Too many items to be placed anew as a whole: windows lower the peak, alike on any number of threads. */
+static void test_large_problems_are_mended_in_windows(void **state) {
+  (void)state;
+  enum { MANY = 3000 };
+  static rondo_plan_item items[MANY];
+  uint64_t seed = 4;
+  for (size_t i = 0; i < MANY; i++) {
+    const uint32_t lower = test_random_below(&seed, MANY);
+    items[i] = (rondo_plan_item){.bytes = 1 + test_random_below(&seed, 2000),
+                                 .alignment = i % 2 == 0 ? 1 : 8,
+                                 .lower = lower,
+                                 .upper = lower + 1 + test_random_below(&seed, 60)};
+  }
+  const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = MANY};
+  const rondo_plan_options fast = {.fast_only = true};
+  planned quick = make_plan(&problem, &fast);
+  size_t peak = quick.info.peak;
+  for (uint64_t steps = 1000; steps <= 256000; steps *= 4) {
+    const rondo_plan_options one = {.budget_steps = steps};
+    const rondo_plan_options two = {.budget_steps = steps, .threads = 2};
+    planned a = make_plan(&problem, &one);
+    planned b = make_plan(&problem, &two);
+    assert_same(&a, &b);
+    assert_true(a.info.peak <= peak && a.info.steps <= steps);
+    peak = a.info.peak;
+    rondo_plan_destroy(a.plan);
+    rondo_plan_destroy(b.plan);
+  }
+  assert_true(peak < quick.info.peak);
+  rondo_plan_destroy(quick.plan);
+}
+
 /* Only what does not depend on the clock. */
 static void test_time_is_a_budget(void **state) {
   (void)state;
@@ -164,6 +257,9 @@ int main(void) {
       cmocka_unit_test(test_more_steps_are_never_worse),
       cmocka_unit_test(test_every_kind_of_problem_is_searched),
       cmocka_unit_test(test_search_ends_at_its_goal),
+      cmocka_unit_test(test_parts_are_searched_down_to_the_bound),
+      cmocka_unit_test(test_an_optimum_above_the_bound_is_reported),
+      cmocka_unit_test(test_large_problems_are_mended_in_windows),
       cmocka_unit_test(test_time_is_a_budget),
       cmocka_unit_test(test_failing_allocators_leak_nothing),
   };
