@@ -38,7 +38,8 @@ typedef struct rondo_verify_input {
   const rondo_allocator *allocator;
   const rondo_flat_node *nodes;
   rondo_flat_edges edges;
-  rondo_find_range find; /* NULL: no allocation but the graph's own is known. Asked in the order of addresses */
+  rondo_find_range
+      find; /* NULL: no allocation but the graph's own is known. Asked for frees, then in the order of addresses */
   void *user;
   bool knows_all;        /* what `find` does not know, no graph allocates */
   bool clone_tags;       /* the graphs are clones: findings name the nodes of those that were cloned */

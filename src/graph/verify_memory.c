@@ -185,12 +185,22 @@ static rondo_status collect_alloc(rondo_verifier *verifier, uint32_t node, const
   return rondo_array_push(verifier->allocator, &verifier->regions, &region);
 }
 
+/* What an alloc node before it has allocated is in the span already. */
+static void widen_to_freed(const rondo_verifier *verifier, const rondo_point *point, address_span *span) {
+  const rondo_verify_input *input = verifier->input;
+  rondo_known_range range = {.begin = NULL};
+  if (point->is_boundary || input->find == NULL) return;
+  if (!input->find(input->user, (const void *)point->address, &range)) return;
+  const uintptr_t begin = (uintptr_t)range.begin;
+  widen(span, begin, end_of(begin, range.bytes));
+}
+
 static rondo_status collect_free(rondo_verifier *verifier, uint32_t node, const void *address, address_span *span) {
   uint32_t point;
   if (address == NULL) return RONDO_OK;
   RONDO_TRY(point_at(verifier, (uintptr_t)address, &point));
   verifier->points.items[point].is_sought = verifier->points.items[point].is_freed = true;
-  widen(span, (uintptr_t)address, (uintptr_t)address + 1);
+  widen_to_freed(verifier, &verifier->points.items[point], span);
   RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->free_points, &point));
   return rondo_array_push(verifier->allocator, &verifier->frees, &node);
 }
