@@ -12,7 +12,8 @@
 #include "base/hash.h"
 
 #define MOST_CLOCK_ENTRIES (SIZE_MAX >> 4 < (size_t)1 << 24 ? SIZE_MAX >> 4 : (size_t)1 << 24)
-#define STEPS 8 /* that shorten a pair */
+#define STEPS 8      /* that shorten a pair */
+#define LOOK_AHEAD 8 /* successors that are looked at one by one */
 
 /* Chains ---------------------------------------------------------------------------------------------------------- */
 
@@ -96,6 +97,14 @@ void rondo_verify_order_free(rondo_verify_order *order) {
 
 /* One pair -------------------------------------------------------------------------------------------------------- */
 
+/* Most pairs are edges. False also for a node of too many successors to look through. */
+static bool is_edge(const rondo_flat_edges *edges, uint32_t before, uint32_t after) {
+  const uint32_t first = edges->successor_start[before], past = edges->successor_start[before + 1];
+  for (uint32_t k = first; k < past && past - first <= LOOK_AHEAD; k++)
+    if (edges->successors[k] == after) return true;
+  return false;
+}
+
 /* A node with one way in is reached from another by that way only, a node with one way out reaches others by that way
  * only. Shortens the pair so; true when that decides it. */
 static bool shorten(const rondo_verify_order *order, uint32_t *before, uint32_t *after, bool *out_ordered) {
@@ -104,7 +113,7 @@ static bool shorten(const rondo_verify_order *order, uint32_t *before, uint32_t 
     if (*before >= *after) return true;
     const uint32_t in = order->way_in[*after], out = order->way_out[*before];
     if (in == RONDO_ORDER_NONE || out == RONDO_ORDER_NONE) return true;
-    if (in == *before || out == *after) {
+    if (in == *before || out == *after || is_edge(&order->edges, *before, *after)) {
       *out_ordered = true;
       return true;
     }

@@ -109,26 +109,42 @@ static rondo_box box_of(const rondo_verifier *verifier, const rondo_access_use *
                      .slice_pitch = end - begin};
 }
 
-/* Nobody who would have to be ordered with `earlier` need not be ordered with `later` too. */
+static bool same_box(const rondo_box *a, const rondo_box *b) {
+  return a->begin == b->begin && a->end == b->end && a->width == b->width && a->height == b->height &&
+         a->pitch == b->pitch && a->depth == b->depth;
+}
+
+/* Whoever would have to be ordered with the earlier one has to be ordered with the later one too. */
 static bool replaces(const rondo_access_use *later, const rondo_box *box, const rondo_box *earlier_box) {
-  return later->writes && rondo_box_is_range(box) && earlier_box->begin >= box->begin && earlier_box->end <= box->end;
+  if (!later->writes) return false;
+  if (same_box(box, earlier_box)) return true;
+  return rondo_box_is_range(box) && earlier_box->begin >= box->begin && earlier_box->end <= box->end;
+}
+
+/* Looks at one that may have to come before the access; *out_replaced when it need not be looked at again. */
+static rondo_status meet_box(rondo_verifier *verifier, uint32_t earlier, uint32_t access, const rondo_box *box,
+                             bool *out_replaced) {
+  const rondo_access_use *before = use_at(verifier, earlier), *use = use_at(verifier, access);
+  *out_replaced = false;
+  if (!use->writes && !before->writes) return RONDO_OK;
+  if (rondo_verifier_address(verifier, before->end) <= box->begin) return RONDO_OK;
+  if (rondo_verifier_address(verifier, before->begin) >= box->end) return RONDO_OK;
+  const rondo_box earlier_box = box_of(verifier, before);
+  const rondo_overlap overlap = rondo_box_overlap(&earlier_box, box);
+  *out_replaced = replaces(use, box, &earlier_box);
+  if (overlap == RONDO_OVERLAP_NO) return RONDO_OK;
+  return require_order(verifier, overlap == RONDO_OVERLAP_YES ? RONDO_MISTAKE_RACE : RONDO_MISTAKE_MAYBE_RACE, earlier,
+                       access);
 }
 
 static rondo_status touch_boxes(rondo_verifier *verifier, uint32_t access, rondo_cluster *cluster) {
-  const rondo_access_use *use = use_at(verifier, access);
-  const rondo_box box = box_of(verifier, use);
+  const rondo_box box = box_of(verifier, use_at(verifier, access));
   uint32_t *link = &cluster->boxed;
   while (*link != RONDO_NONE) {
     rondo_reader *at = &verifier->readers.items[*link];
-    const rondo_access_use *earlier = use_at(verifier, at->access);
-    const rondo_box earlier_box = box_of(verifier, earlier);
-    if (use->writes || earlier->writes) {
-      const rondo_overlap overlap = rondo_box_overlap(&earlier_box, &box);
-      if (overlap != RONDO_OVERLAP_NO)
-        RONDO_TRY(require_order(verifier, overlap == RONDO_OVERLAP_YES ? RONDO_MISTAKE_RACE : RONDO_MISTAKE_MAYBE_RACE,
-                                at->access, access));
-    }
-    if (replaces(use, &box, &earlier_box))
+    bool replaced;
+    RONDO_TRY(meet_box(verifier, at->access, access, &box, &replaced));
+    if (replaced)
       *link = at->next;
     else
       link = &at->next;

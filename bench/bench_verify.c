@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT
+ * How long verification takes: graphs of 10,000 nodes without a mistake, of ordinary shapes and of the worst. Figures
+ * are of rondo_graph_verify alone, flattening included. JSON goes to standard output, a table to the standard error.
+ *
+ *   BENCH_VERIFY_NODES  nodes of each graph; default 10000
+ *   BENCH_VERIFY_SHAPES list of shapes; default all
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include "measure.h"
+
+enum { MOST_SAMPLES = 500, BUFFER_BYTES = 4096, TILE = 64, MOST_DEPENDENCIES = 8 };
+
+typedef struct sketch {
+  rondo_device *device;
+  rondo_kernel *kernel; /* (reads, reads, writes) */
+  rondo_graph *graph;
+  rondo_node *nodes; /* made so far */
+  size_t count, room;
+} sketch;
+
+static void check(rondo_status status) {
+  if (status == RONDO_OK) return;
+  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
+  exit(EXIT_FAILURE);
+}
+
+static uint32_t random_below(uint64_t *state, uint32_t bound) {
+  *state += UINT64_C(0x9e3779b97f4a7c15);
+  uint64_t mixed = *state;
+  mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  return (uint32_t)((mixed ^ (mixed >> 27)) % bound);
+}
+
+/* Nodes ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_node keep(sketch *self, rondo_node node) {
+  if (self->count == self->room) exit(EXIT_FAILURE);
+  self->nodes[self->count++] = node;
+  return node;
+}
+
+static char *alloc(sketch *self, const rondo_node *after, size_t count, size_t bytes, rondo_node *out) {
+  void *address = NULL;
+  check(rondo_graph_add_alloc(self->graph, after, count, bytes, "buffer", &address, out));
+  (void)keep(self, *out);
+  return address;
+}
+
+static rondo_node freed(sketch *self, const rondo_node *after, size_t count, void *address) {
+  rondo_node node;
+  check(rondo_graph_add_free(self->graph, after, count, address, &node));
+  return keep(self, node);
+}
+
+/* Pointers may be NULL; bytes of 0 are not declared. */
+static rondo_node work(sketch *self, const rondo_node *after, size_t count, char *const pointers[3], size_t bytes) {
+  const void *const args[] = {&pointers[0], &pointers[1], &pointers[2]};
+  const size_t arg_bytes[] = {bytes, bytes, bytes};
+  rondo_node_params params = {
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = self->kernel, .grid = {1, 1, 1}, .args = args, .arg_count = 3, .arg_bytes = arg_bytes}};
+  rondo_node node;
+  check(rondo_graph_add(self->graph, after, count, &params, &node));
+  return keep(self, node);
+}
+
+static rondo_node join(sketch *self, const rondo_node *after, size_t count) {
+  rondo_node node;
+  check(rondo_graph_add_empty(self->graph, after, count, &node));
+  return keep(self, node);
+}
+
+/* Shapes ----------------------------------------------------------------------------------------------------------- */
+
+/* Four streams, each with its own buffers, which are allocated, written, read by two more kernels and freed; every
+ * hundredth kernel waits for another stream. */
+static void make_streams_with(sketch *self, size_t bytes) {
+  rondo_node last[4];
+  char *before[4];
+  for (int s = 0; s < 4; s++) before[s] = alloc(self, NULL, 0, BUFFER_BYTES, &last[s]);
+  for (size_t i = 0; self->count + 5 <= self->room; i++) {
+    const size_t s = i % 4;
+    rondo_node after[2] = {last[s], last[(s + 1) % 4]};
+    char *fresh = alloc(self, after, i % 100 == 99 ? 2 : 1, BUFFER_BYTES, &after[0]);
+    for (int k = 0; k < 3; k++) after[0] = work(self, after, 1, (char *const[]){before[s], before[s], fresh}, bytes);
+    last[s] = freed(self, after, 1, before[s]);
+    before[s] = fresh;
+  }
+}
+
+static void make_streams(sketch *self) { make_streams_with(self, BUFFER_BYTES); }
+static void make_streams_undeclared(sketch *self) { make_streams_with(self, 0); }
+
+/* One buffer, written once, read by all others at once. */
+static void make_readers(sketch *self) {
+  rondo_node first;
+  char *buffer = alloc(self, NULL, 0, BUFFER_BYTES, &first);
+  first = work(self, &first, 1, (char *const[]){NULL, NULL, buffer}, BUFFER_BYTES);
+  const size_t readers = self->count;
+  while (self->count + 1 < self->room) (void)work(self, &first, 1, (char *const[]){buffer, NULL, NULL}, BUFFER_BYTES);
+  (void)freed(self, self->nodes + readers, self->count - readers, buffer);
+}
+
+/* Branches of their own: allocate, work, free. */
+static void make_fork(sketch *self) {
+  const rondo_node root = join(self, NULL, 0);
+  while (self->count + 3 <= self->room) {
+    rondo_node last;
+    char *buffer = alloc(self, &root, 1, BUFFER_BYTES, &last);
+    last = work(self, &last, 1, (char *const[]){NULL, NULL, buffer}, BUFFER_BYTES);
+    (void)freed(self, &last, 1, buffer);
+  }
+}
+
+/* A buffer written in thousands of tiles at once, then read as a whole by thousands at once, then written again. */
+static void make_tiles(sketch *self) {
+  const size_t third = self->room / 3 - 2;
+  rondo_node last;
+  char *buffer = alloc(self, NULL, 0, third * TILE, &last);
+  for (int round = 0; round < 3; round++) {
+    const size_t first = self->count;
+    for (size_t i = 0; i < third; i++) {
+      if (round == 1)
+        (void)work(self, &last, 1, (char *const[]){buffer, NULL, NULL}, third * TILE);
+      else
+        (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);
+    }
+    last = join(self, self->nodes + first, third);
+  }
+  (void)freed(self, &last, 1, buffer);
+}
+
+/* What one program order gives when every kernel waits for those that it depends on by its data, and no others. */
+typedef struct tracked {
+  char *address;
+  rondo_node writer, readers[MOST_DEPENDENCIES];
+  size_t reader_count;
+} tracked;
+
+static void depend(rondo_node *after, size_t *count, rondo_node on) {
+  for (size_t i = 0; i < *count; i++)
+    if (after[i].id == on.id) return;
+  after[(*count)++] = on;
+}
+
+static void step(sketch *self, tracked *buffers, size_t buffer_count, uint64_t *random) {
+  tracked *out = &buffers[random_below(random, (uint32_t)buffer_count)], *in[2];
+  rondo_node after[4 + MOST_DEPENDENCIES];
+  size_t count = 0;
+  for (int i = 0; i < 2; i++) {
+    do in[i] = &buffers[random_below(random, (uint32_t)buffer_count)];
+    while (in[i] == out || in[i]->reader_count == MOST_DEPENDENCIES);
+    depend(after, &count, in[i]->writer);
+  }
+  depend(after, &count, out->writer);
+  for (size_t i = 0; i < out->reader_count; i++) depend(after, &count, out->readers[i]);
+  const rondo_node node =
+      work(self, after, count, (char *const[]){in[0]->address, in[1]->address, out->address}, BUFFER_BYTES);
+  out->writer = node;
+  out->reader_count = 0;
+  for (int i = 0; i < 2; i++)
+    if (in[i]->reader_count < MOST_DEPENDENCIES) in[i]->readers[in[i]->reader_count++] = node;
+}
+
+static void make_dataflow(sketch *self) {
+  const size_t buffer_count = self->room / 5;
+  tracked *buffers = bench_zeroed(buffer_count, sizeof *buffers);
+  uint64_t random = 1;
+  for (size_t i = 0; i < buffer_count; i++) buffers[i].address = alloc(self, NULL, 0, BUFFER_BYTES, &buffers[i].writer);
+  while (self->count < self->room) step(self, buffers, buffer_count, &random);
+  free(buffers);
+}
+
+/* A matrix of SIDE * SIDE blocks, each filled by a node of its own, as many times over as there is room. */
+static void make_blocks_of(sketch *self, size_t side) {
+  enum { ROW = 32 };
+  rondo_node last;
+  char *matrix = alloc(self, NULL, 0, side * ROW * side * ROW, &last);
+  while (self->count + side * side + 2 <= self->room) {
+    const size_t first = self->count;
+    for (size_t i = 0; i < side * side; i++) {
+      const rondo_fill fill = {.dst = matrix + i / side * ROW * side * ROW + i % side * ROW,
+                               .element_bytes = 1,
+                               .width = ROW,
+                               .height = ROW,
+                               .pitch = side * ROW};
+      rondo_node node;
+      check(rondo_graph_add_fill(self->graph, &last, 1, &fill, &node));
+      (void)keep(self, node);
+    }
+    last = join(self, self->nodes + first, self->count - first);
+  }
+  (void)freed(self, &last, 1, matrix);
+}
+
+static void make_blocks(sketch *self) { make_blocks_of(self, 32); }
+static void make_matrix(sketch *self) { make_blocks_of(self, 99); }
+
+/* A buffer written in thousands of tiles, then read as a whole by thousands, each of which goes its own way. */
+static void make_gather(sketch *self) {
+  const size_t third = self->room / 3 - 2;
+  rondo_node last;
+  char *buffer = alloc(self, NULL, 0, third * TILE, &last);
+  const size_t first = self->count;
+  for (size_t i = 0; i < third; i++) (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);
+  const rondo_node all = join(self, self->nodes + first, third);
+  const size_t readers = self->count;
+  for (size_t i = 0; i < third; i++) {
+    last = work(self, &all, 1, (char *const[]){buffer, NULL, NULL}, third * TILE);
+    (void)join(self, &last, 1);
+  }
+  (void)freed(self, self->nodes + readers, self->count - readers, buffer);
+}
+
+typedef struct shape {
+  const char *name;
+  void (*make)(sketch *self);
+} shape;
+
+static const shape shapes[] = {
+    {"streams", make_streams}, {"streams_undeclared", make_streams_undeclared},
+    {"readers", make_readers}, {"fork", make_fork},
+    {"tiles", make_tiles},     {"dataflow", make_dataflow},
+    {"blocks", make_blocks},   {"matrix", make_matrix},
+    {"gather", make_gather},
+};
+
+/* Measuring -------------------------------------------------------------------------------------------------------- */
+
+static void empty_kernel(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  (void)args;
+}
+
+static void verify_once(const sketch *self, const char *name) {
+  rondo_findings *findings = NULL;
+  check(rondo_graph_verify(self->graph, NULL, &findings));
+  if (rondo_findings_count(findings) > 0) {
+    rondo_finding finding = {.struct_size = sizeof finding};
+    check(rondo_findings_get(findings, 0, &finding));
+    fprintf(stderr, "bench_verify: shape '%s' has a finding: %s\n", name, finding.message);
+    exit(EXIT_FAILURE);
+  }
+  rondo_findings_destroy(findings);
+}
+
+static void report(const sketch *self, const char *name, uint64_t *samples, size_t count) {
+  char measure[64];
+  const bench_spread spread = bench_spread_of(samples, count);
+  size_t edges = 0;
+  check(rondo_graph_edges(self->graph, NULL, NULL, &edges));
+  fprintf(stderr, "%-20s %8zu %8zu %9.3f %9.3f %9.3f\n", name, self->count, edges, (double)spread.minimum / 1e6,
+          (double)spread.median / 1e6, (double)spread.maximum / 1e6);
+  snprintf(measure, sizeof measure, "verify_%s", name);
+  bench_report_value(measure, "ns", samples, count);
+}
+
+static void measure(const shape *at) {
+  static uint64_t samples[MOST_SAMPLES];
+  sketch self = {.room = (size_t)bench_setting("BENCH_VERIFY_NODES", 10000)};
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "work", .cpu = empty_kernel,
+                                        .params = {RONDO_READS, RONDO_READS, RONDO_WRITES}};
+  const uint64_t budget_ns = (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
+  self.nodes = bench_zeroed(self.room, sizeof *self.nodes);
+  check(rondo_device_open("cpu", NULL, &self.device));
+  check(rondo_kernel_create(self.device, &options, &self.kernel));
+  check(rondo_graph_create(self.device, NULL, &self.graph));
+  at->make(&self);
+  verify_once(&self, at->name);
+  size_t count = 0;
+  const uint64_t end = bench_now_ns() + budget_ns;
+  do {
+    const uint64_t start = bench_now_ns();
+    verify_once(&self, at->name);
+    samples[count++] = bench_now_ns() - start;
+  } while (count < MOST_SAMPLES && (bench_now_ns() < end || count < 5));
+  report(&self, at->name, samples, count);
+  check(rondo_graph_destroy(self.graph));
+  rondo_kernel_destroy(self.kernel);
+  check(rondo_device_close(self.device));
+  free(self.nodes);
+}
+
+int main(void) {
+  bench_begin("bench_verify", rondo_version());
+  fprintf(stderr, "%-20s %8s %8s %9s %9s %9s\n", "shape", "nodes", "edges", "least ms", "median", "most");
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+    if (bench_is_listed("BENCH_VERIFY_SHAPES", shapes[i].name)) measure(&shapes[i]);
+  return bench_end();
+}
