@@ -16,10 +16,17 @@ static rondo_status fail_null(const char *call) {
 
 /* Running --------------------------------------------------------------------------------------------------------- */
 
+/* What is recorded is verified, so the bytes are said. */
+static rondo_status play_kernel(rondo_compiled *compiled, const rondo_step *step) {
+  if (!compiled->resources.capturing)
+    return rondo_launch(compiled->stream, step->kernel, step->grid, step->args, step->arg_count);
+  const rondo_launch_options options = {RONDO_LAUNCH_OPTIONS_INIT, .arg_bytes = step->arg_bytes};
+  return rondo_launch_with(compiled->stream, step->kernel, step->grid, step->args, step->arg_count, &options);
+}
+
 rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step) {
-  const rondo_status status =
-      step->kernel != NULL ? rondo_launch(compiled->stream, step->kernel, step->grid, step->args, step->arg_count)
-                           : step->call(&compiled->resources, compiled->stream, step->memory);
+  const rondo_status status = step->kernel != NULL ? play_kernel(compiled, step)
+                                                   : step->call(&compiled->resources, compiled->stream, step->memory);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
   return rondo_fail_context(status, "%s (operator %u of program '%s')", step->operator_name, step->operation,
                             compiled->name);

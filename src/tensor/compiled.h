@@ -20,9 +20,10 @@ typedef struct rondo_step {
   rondo_kernel *kernel;      /* NULL: a call */
   rondo_grid grid;
   const void **args;
+  size_t *arg_bytes; /* that the kernel accesses behind each argument, for verification */
   size_t arg_count;
   rondo_step_call call;
-  void *memory; /* holds args and what they point to, or what the call is given */
+  void *memory; /* holds args, their bytes and what they point to, or what the call is given */
   size_t memory_bytes;
   uint32_t nodes_end; /* nodes of the recorded graph up to and with this step's */
 } rondo_step;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Emitting: operations become steps. A step's arguments are copied into one piece of memory: the list of addresses
- * first, then the values, each at its alignment.
+ * first, then the bytes behind each, then the values, each at its alignment. What a kernel accesses is an input or a
+ * result of its operation as a whole, or the cell of its index check, so the bytes are known by the address.
  */
 #include "tensor/emitter.h"
 
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tensor/shape.h"
 
 void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value) {
   const rondo_place *place = &layout->places[value];
@@ -55,17 +57,44 @@ static size_t lay_out_arguments(const rondo_parameter *parameters, size_t count,
 
 #define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
 
+static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const void *address) {
+  if (value == RONDO_NO_VALUE || rondo_emit_address(emitter, value) != address) return 0;
+  return rondo_shape_bytes(rondo_emit_shape(emitter, value));
+}
+
+/* 0 when the address is none of the current operation's. */
+static size_t bytes_at(const rondo_emitter *emitter, const void *address) {
+  const rondo_operation *operation = current(emitter);
+  size_t bytes = address == emitter->cell ? sizeof(uint64_t) : 0;
+  for (size_t i = 0; i < RONDO_MAX_OPERANDS && bytes == 0; i++)
+    bytes = value_bytes_at(emitter, operation->inputs[i], address);
+  for (size_t i = 0; i < operation->row->result_count && bytes == 0; i++)
+    bytes = value_bytes_at(emitter, operation->results[i], address);
+  return bytes;
+}
+
+static void note_argument_bytes(const rondo_emitter *emitter, const rondo_parameter *parameters, rondo_step *step) {
+  for (size_t i = 0; i < step->arg_count; i++) {
+    if (parameters[i].access == RONDO_ACCESS_SCALAR) continue;
+    const void *address;
+    memcpy(&address, step->args[i], sizeof address);
+    step->arg_bytes[i] = address == NULL ? 0 : bytes_at(emitter, address);
+  }
+}
+
 static rondo_status copy_arguments(const rondo_allocator *allocator, const rondo_parameter *parameters,
                                    const void *const *args, rondo_step *step) {
   size_t offsets[RONDO_MAX_PARAMETERS];
   size_t list_bytes = 0;
   const size_t value_bytes = lay_out_arguments(parameters, step->arg_count, offsets);
-  const bool fits = rondo_checked_align(step->arg_count * sizeof *step->args, ARGUMENT_ALIGNMENT, &list_bytes);
+  const size_t entry_bytes = sizeof *step->args + sizeof *step->arg_bytes;
+  const bool fits = rondo_checked_align(step->arg_count * entry_bytes, ARGUMENT_ALIGNMENT, &list_bytes);
   assert(fits);
   (void)fits;
   step->memory_bytes = list_bytes + value_bytes;
   RONDO_TRY(rondo_allocate_aligned(allocator, step->memory_bytes, 1, ARGUMENT_ALIGNMENT, &step->memory));
   step->args = step->memory;
+  step->arg_bytes = (size_t *)(void *)(step->args + step->arg_count);
   for (size_t i = 0; i < step->arg_count; i++) {
     unsigned char *value = (unsigned char *)step->memory + list_bytes + offsets[i];
     memcpy(value, args[i], parameters[i].bytes);
@@ -82,6 +111,7 @@ rondo_status rondo_emit_kernel(rondo_emitter *emitter, const rondo_kernel_option
   const rondo_parameter *parameters = rondo_kernel_parameters(step.kernel, &parameter_count);
   assert(parameter_count == arg_count);
   RONDO_TRY(copy_arguments(&emitter->compiled->allocator, parameters, args, &step));
+  note_argument_bytes(emitter, parameters, &step);
   emitter->compiled->info.kernels++;
   return push_step(emitter, &step);
 }
@@ -100,13 +130,16 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
                                    .operation = emitter->operation,
                                    .input = operation->row->inputs[input],
                                    .bound = bound};
-  return rondo_index_checks_add(&emitter->compiled->checks, &check, out_cell);
+  RONDO_TRY(rondo_index_checks_add(&emitter->compiled->checks, &check, out_cell));
+  emitter->cell = *out_cell;
+  return RONDO_OK;
 }
 
 rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   rondo_emitter emitter = {.program = program, .layout = layout, .compiled = compiled};
   for (size_t i = 0; i < layout->order_count; i++) {
     emitter.operation = layout->order[i];
+    emitter.cell = NULL;
     const rondo_operation *operation = current(&emitter);
     if (operation->row->is_view) continue;
     const rondo_status status = operation->row->emit(&emitter, operation);

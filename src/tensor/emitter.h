@@ -12,6 +12,7 @@ struct rondo_emitter {
   const rondo_layout *layout;
   rondo_compiled *compiled; /* its blocks are allocated */
   uint32_t operation;       /* the one that is being emitted */
+  void *cell;               /* of its index check; NULL when it has none */
 };
 
 /* Emits all operations of the layout's order. */

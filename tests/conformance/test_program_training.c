@@ -277,6 +277,39 @@ static void test_fw4_fw9_one_graph_one_arena(void **state) {
   assert_int_equal(test_memory_statistics(t).live_allocations, before);
 }
 
+/* GM-5: of each pointer the verifier knows how far it may be followed. */
+static void test_gm5_recorded_kernels_say_what_they_access(void **state) {
+  test_fixture *t = *state;
+  enum { MOST_NODES = 64 };
+  rondo_node nodes[MOST_NODES];
+  size_t count = MOST_NODES, parameter_count, pointers = 0;
+  model m = make_model(t->device, ADAM, false);
+  const rondo_graph *graph = rondo_compiled_graph(m.compiled);
+  assert_ok(rondo_graph_nodes(graph, nodes, &count));
+  assert_true(count <= MOST_NODES);
+  for (size_t i = 0; i < count; i++) {
+    rondo_node_params params;
+    assert_ok(rondo_graph_get_params(graph, nodes[i], &params));
+    assert_int_equal(params.kind, RONDO_NODE_KERNEL);
+    const rondo_parameter *declared = rondo_kernel_parameters(params.as.kernel.kernel, &parameter_count);
+    for (size_t k = 0; k < parameter_count; k++) {
+      const void *address = NULL;
+      if (declared[k].access == RONDO_ACCESS_SCALAR) continue;
+      memcpy(&address, params.as.kernel.args[k], sizeof address);
+      if (address == NULL) continue;
+      assert_non_null(params.as.kernel.arg_bytes);
+      assert_true(params.as.kernel.arg_bytes[k] > 0);
+      pointers++;
+    }
+  }
+  assert_true(pointers > count);
+  rondo_findings *findings = NULL;
+  assert_ok(rondo_graph_verify(graph, NULL, &findings));
+  assert_int_equal(rondo_findings_count(findings), 0);
+  rondo_findings_destroy(findings);
+  assert_ok(rondo_compiled_destroy(m.compiled));
+}
+
 /* Runs need not be waited for: what is written between them is what each run sees. */
 static void test_fw1_runs_may_be_queued_ahead(void **state) {
   test_fixture *t = *state;
@@ -459,6 +492,7 @@ int main(void) {
       test_case(test_fw4_the_number_of_workers_does_not_matter),
       test_case(test_fw4_the_number_of_workers_does_not_matter_to_many_blocks),
       test_case(test_fw4_fw9_one_graph_one_arena),
+      test_case(test_gm5_recorded_kernels_say_what_they_access),
       test_case(test_fw1_runs_may_be_queued_ahead),
       test_case(test_fw4_fw5_three_steps_agree_with_double_precision),
       test_case(test_fw4_adam_counts_its_steps_on_the_device),
