@@ -51,7 +51,7 @@ static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
   assert_words(t, words, expected, WORDS);
 }
 
-/* The figure of the founding document: alloc -> a -> {b, c} -> free, with d after c and e without order. */
+/* The figure of the CUDA guide: alloc -> a -> {b, c} -> free, with d after c and e without order. */
 typedef struct figure {
   rondo_graph *graph;
   allocation memory;
