@@ -63,9 +63,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_exec_update(rondo_exec *exec, rondo_
 
 /* Gives one node other parameters; `node` is a node of the graph the exec was made of (or of a child graph in it). The
  * kind must be the same. KERNEL: kernel, grid and arguments may change; COPY and FILL: all, if one-dimensional before
- * and after; HOST: all; EVENT_*: the event; EMPTY, CHILD, ALLOC, FREE: UNSUPPORTED (U1). Nothing is
- * verified: rondo_exec_update does that.
- * Errors: UNKNOWN_NODE, NODE_KIND, UPDATE_REFUSED, as rondo_graph_add; the exec is as before. */
+ * and after; HOST: all; EVENT_*: the event; EMPTY, CHILD, ALLOC, FREE: UNSUPPORTED (U1). Where
+ * what the node accesses changes, that is verified, unless the exec was made without: lifetimes, extents and reach, but
+ * not races with other nodes, which may have to change too and are looked for by rondo_exec_update (<rondo/verify.h>).
+ * Errors: UNKNOWN_NODE, NODE_KIND, UPDATE_REFUSED, as rondo_graph_add; INVALID_LIFETIME with NOT_ALLOCATED or
+ * USE_AFTER_FREE; INVALID_GRAPH with OUT_OF_RANGE or NO_ACCESS; OUT_OF_MEMORY; the exec is as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node,
                                                             const rondo_node_params *params);
 

@@ -45,6 +45,11 @@ RONDO_MUST_USE rondo_status rondo_exec_draft_verify(const char *call, rondo_exec
 RONDO_MUST_USE rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free);
 void rondo_exec_draft_free(rondo_exec_draft *draft);
 
+/* Fails with the first mistake that the node's accesses would be with these parameters, resolved: of lifetimes, extents
+ * and reach. Races are left out, because other nodes may have to change too. */
+RONDO_MUST_USE rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t place,
+                                                   const rondo_node_params *params);
+
 /* The device's code for a kernel node: NO_FUNCTION naming kernel and node. */
 RONDO_MUST_USE rondo_status rondo_exec_check_kernel(const char *call, rondo_device *device,
                                                     const rondo_node_params *params, uint32_t number);

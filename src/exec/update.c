@@ -99,6 +99,10 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;
   RONDO_TRY(check_shapes(call, now, &then, number));
+  if (exec->verify) {
+    const rondo_status status = rondo_exec_verify_node(exec, place, &then);
+    if (status != RONDO_OK) return rondo_fail_context(status, "%s", call);
+  }
   return commit_one(exec, place, &then);
 }
 

@@ -46,30 +46,45 @@ static bool find_range(void *user, const void *address, rondo_known_range *out) 
 
 /* Flattened graphs ------------------------------------------------------------------------------------------------ */
 
-static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_device *device, bool clone_tags,
-                                    const rondo_verify_options *options, rondo_findings **out) {
-  const size_t count = lowering->nodes.count;
+/* Of each lowered node what the verifier wants to know. */
+static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **out) {
+  void *memory;
+  RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_flat_node), &memory));
+  *out = memory;
+  for (size_t i = 0; i < lowering->nodes.count; i++)
+    (*out)[i] = (rondo_flat_node){.params = lowering->nodes.items[i].params,
+                                  .graph = lowering->origins.items[i].graph,
+                                  .slot = lowering->origins.items[i].slot};
+  return RONDO_OK;
+}
+
+static rondo_flat_edges edges_of(const rondo_lowering *lowering) {
+  return (rondo_flat_edges){.node_count = lowering->nodes.count,
+                            .successor_start = lowering->successor_start,
+                            .successors = lowering->successors};
+}
+
+/* `input` has nodes, edges and how findings name nodes. */
+static rondo_status verify_flat(rondo_verify_input *input, const rondo_device *device,
+                                const rondo_verify_options *options, rondo_findings **out) {
   surroundings around = {.given = options->allocations, .given_count = options->allocation_count};
   if (device != NULL) around.memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
-  void *memory;
+  input->find = find_range;
+  input->user = &around;
+  input->knows_all = device != NULL;
+  input->max_findings = options->max_findings;
+  return rondo_verify(input, out);
+}
+
+static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_device *device, bool clone_tags,
+                                    const rondo_verify_options *options, rondo_findings **out) {
+  rondo_flat_node *nodes;
   *out = NULL;
-  RONDO_TRY(rondo_allocate(&lowering->allocator, count, sizeof(rondo_flat_node), &memory));
-  rondo_flat_node *nodes = memory;
-  for (size_t i = 0; i < count; i++)
-    nodes[i] = (rondo_flat_node){.params = lowering->nodes.items[i].params,
-                                 .graph = lowering->origins.items[i].graph,
-                                 .slot = lowering->origins.items[i].slot};
-  const rondo_verify_input input = {
-      .allocator = &lowering->allocator,
-      .nodes = nodes,
-      .edges = {.node_count = count, .successor_start = lowering->successor_start, .successors = lowering->successors},
-      .find = find_range,
-      .user = &around,
-      .knows_all = device != NULL,
-      .clone_tags = clone_tags,
-      .max_findings = options->max_findings};
-  const rondo_status status = rondo_verify(&input, out);
-  rondo_release(&lowering->allocator, nodes, count, sizeof *nodes);
+  RONDO_TRY(flatten(lowering, &nodes));
+  rondo_verify_input input = {
+      .allocator = &lowering->allocator, .nodes = nodes, .edges = edges_of(lowering), .clone_tags = clone_tags};
+  const rondo_status status = verify_flat(&input, device, options, out);
+  rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
   return status;
 }
 
@@ -120,6 +135,71 @@ rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft) 
   draft->findings = findings;
   return RONDO_OK;
 }
+
+/* One node of an exec ---------------------------------------------------------------------------------------------- */
+
+static size_t bytes_of(const rondo_kernel_node *node, size_t index) {
+  return node->arg_bytes == NULL ? 0 : node->arg_bytes[index];
+}
+
+static bool same_pointers(const rondo_kernel_node *now, const rondo_kernel_node *then) {
+  if (now->kernel != then->kernel) return false;
+  for (size_t i = 0; i < then->arg_count; i++) {
+    if (then->kernel->parameters[i].access == RONDO_ACCESS_SCALAR) continue;
+    if (memcmp(now->args[i], then->args[i], sizeof(void *)) != 0 || bytes_of(now, i) != bytes_of(then, i)) return false;
+  }
+  return true;
+}
+
+static bool same_accesses(const rondo_node_params *now, const rondo_node_params *then) {
+  if (then->kind == RONDO_NODE_KERNEL) return same_pointers(&now->as.kernel, &then->as.kernel);
+  const bool accesses = then->kind == RONDO_NODE_COPY || then->kind == RONDO_NODE_FILL;
+  return !accesses || rondo_node_params_compare(now, then, false) == 0;
+}
+
+static rondo_status raise_first(rondo_verify_input *input, const rondo_device *device) {
+  const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT};
+  rondo_findings *findings;
+  RONDO_TRY(verify_flat(input, device, &options, &findings));
+  const rondo_status status = rondo_findings_raise(findings);
+  rondo_findings_destroy(findings);
+  return status;
+}
+
+/* Beside the node only those that allocate and free count, in the order that all of them give. */
+static rondo_status verify_in_lives(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  static const rondo_node_params nothing = {.kind = RONDO_NODE_EMPTY};
+  const rondo_lowering *lowering = &exec->lowering;
+  rondo_flat_node *nodes;
+  RONDO_TRY(flatten(lowering, &nodes));
+  for (size_t i = 0; i < lowering->nodes.count; i++) {
+    const rondo_node_kind kind = nodes[i].params->kind;
+    if (kind != RONDO_NODE_ALLOC && kind != RONDO_NODE_FREE) nodes[i].params = i == place ? params : &nothing;
+  }
+  rondo_verify_input input = {
+      .allocator = &lowering->allocator, .nodes = nodes, .edges = edges_of(lowering), .clone_tags = true};
+  const rondo_status status = raise_first(&input, exec->device);
+  rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
+  return status;
+}
+
+static rondo_status verify_alone(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  const rondo_flat_node node = {.params = params, .graph = origin->graph, .slot = origin->slot};
+  const uint32_t no_edges[2] = {0, 0};
+  rondo_verify_input input = {.allocator = &exec->lowering.allocator,
+                              .nodes = &node,
+                              .edges = {.node_count = 1, .successor_start = no_edges},
+                              .clone_tags = true};
+  return raise_first(&input, exec->device);
+}
+
+rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  if (same_accesses(rondo_exec_params(exec, place), params)) return RONDO_OK;
+  return exec->graph->has_memory ? verify_in_lives(exec, place, params) : verify_alone(exec, place, params);
+}
+
+/* Asking ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_exec_get_findings(const rondo_exec *exec, const rondo_findings **out_findings) {
   const char *const call = "rondo_exec_get_findings";

@@ -370,6 +370,140 @@ static void test_pointers_in_scalars_are_warned_about(void **state) {
   rondo_kernel_destroy(kernel);
 }
 
+/* Every way to an exec ------------------------------------------------------------------------------------------- */
+
+/* alloc, and a free beside a user: the order between the two is missing. */
+static rondo_node make_unordered(test_fixture *t, rondo_graph *graph, uint32_t **out_words, rondo_node *out_user) {
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "hasty", out_words);
+  *out_user = add_set(t, graph, alloc, *out_words, BYTES);
+  return add_free(graph, &alloc, 1, *out_words);
+}
+
+/* Clones, and graphs that a wrong exec was launched into while they were captured. */
+static void test_clones_and_captured_execs_are_verified(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t), *clone = NULL;
+  rondo_node user, in_clone;
+  uint32_t *words;
+  make_unordered(t, graph, &words, &user);
+  assert_ok(rondo_graph_clone(graph, &clone));
+  assert_ok(rondo_graph_find_in_clone(clone, user, &in_clone));
+  assert_refused(clone, &(expectation){RONDO_SEVERITY_ERROR, RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
+                                       in_clone, none, none, none, "hasty"});
+  test_graph_destroy(clone);
+  rondo_exec *exec = NULL;
+  assert_ok(rondo_instantiate(graph, &(rondo_instantiate_options){RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true},
+                              &exec));
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  rondo_graph *captured = test_capture_end(t->stream);
+  assert_error(rondo_instantiate(captured, NULL, &(rondo_exec *){NULL}), RONDO_INVALID_LIFETIME,
+               RONDO_REASON_USE_AFTER_FREE);
+  assert_message("of child graph");
+  rondo_exec_destroy(exec);
+  test_graph_destroy(captured);
+  test_graph_destroy(graph);
+}
+
+/* A mistake inside a child is mended there; one between a child's node and a node beside it, around the child. */
+static void test_child_graphs_are_verified(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, WORDS), *words;
+  rondo_graph *graph = test_graph(t), *inner = test_graph(t);
+  rondo_node_params params;
+  rondo_node node, user;
+  rondo_finding finding = {.struct_size = sizeof finding};
+  rondo_findings *findings = NULL;
+  make_unordered(t, inner, &words, &user);
+  add_fill(inner, user, out, BYTES, 1, 0);
+  assert_ok(rondo_graph_add_child(graph, NULL, 0, inner, &node));
+  assert_ok(rondo_graph_get_params(graph, node, &params));
+  assert_ok(rondo_graph_verify(graph, NULL, &findings));
+  assert_int_equal(rondo_findings_count(findings), 1);
+  assert_ok(rondo_findings_get(findings, 0, &finding));
+  assert_int_equal(finding.reason, RONDO_REASON_USE_AFTER_FREE);
+  assert_ok(rondo_graph_add_edges(params.as.child, &finding.from, &finding.to, 1));
+  rondo_findings_destroy(findings);
+  assert_clean(graph);
+  const rondo_node beside = add_fill(graph, none, out, 4, 1, 0);
+  assert_ok(rondo_graph_verify(graph, NULL, &findings));
+  assert_int_equal(rondo_findings_count(findings), 1);
+  assert_ok(rondo_findings_get(findings, 0, &finding));
+  assert_int_equal(finding.reason, RONDO_REASON_RACE);
+  assert_true((same(finding.from, node) && same(finding.to, beside)) ||
+              (same(finding.from, beside) && same(finding.to, node)));
+  assert_ok(rondo_graph_add_edges(graph, &finding.from, &finding.to, 1));
+  rondo_findings_destroy(findings);
+  assert_clean(graph);
+  rondo_exec_destroy(test_instantiate(graph));
+  test_graph_destroy(inner);
+  test_graph_destroy(graph);
+  test_words_free(t, out);
+}
+
+/* A graph of the same topology whose addresses make a race: the update is refused, and the exec runs as before. */
+static void test_updates_are_verified(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 2 * WORDS), expected[WORDS];
+  rondo_graph *graph = test_graph(t), *racing = test_graph(t);
+  rondo_update_result result = {.struct_size = sizeof result};
+  add_set(t, graph, none, out, BYTES);
+  add_set(t, graph, none, out + WORDS, BYTES);
+  add_set(t, racing, none, out, BYTES);
+  add_set(t, racing, none, out, BYTES);
+  rondo_exec *exec = test_instantiate(graph);
+  assert_error(rondo_exec_update(exec, racing, &result), RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE);
+  assert_message("nothing orders the two");
+  assert_int_equal(result.reason, RONDO_REASON_NOT_UPDATABLE);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  for (size_t i = 0; i < WORDS; i++) expected[i] = 1;
+  assert_words(t, out + WORDS, expected, WORDS);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_graph_destroy(racing);
+  test_words_free(t, out);
+}
+
+static rondo_status set_words(test_fixture *t, rondo_exec *exec, rondo_node node, uint32_t *words, size_t bytes) {
+  const uint32_t value = 3;
+  const void *const args[] = {&value, &words};
+  const size_t arg_bytes[] = {0, bytes};
+  return rondo_exec_set_params(exec, node,
+                               &(rondo_node_params){.kind = RONDO_NODE_KERNEL,
+                                                    .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_SET),
+                                                                  .grid = {WORDS, 0, 0},
+                                                                  .args = args,
+                                                                  .arg_count = 2,
+                                                                  .arg_bytes = arg_bytes}});
+}
+
+/* One node's new accesses are looked at by themselves: two nodes can exchange what they write one after the other. */
+static void test_one_nodes_parameters_are_verified(void **state) {
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, 2 * WORDS), *words;
+  rondo_graph *graph = test_graph(t);
+  const rondo_node alloc = add_alloc(graph, none, BYTES, "inside", &words);
+  const rondo_node user = add_set(t, graph, alloc, words, BYTES), freed = add_free(graph, &user, 1, words);
+  const rondo_node first = add_set(t, graph, freed, out, BYTES), second = add_set(t, graph, none, out + WORDS, BYTES);
+  rondo_exec *exec = test_instantiate(graph);
+  assert_error(set_words(t, exec, first, words, BYTES), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  assert_message("rondo_exec_set_params: ");
+  assert_message("inside");
+  assert_int_equal(rondo_last_error()->node, rondo_node_number(first));
+  assert_error(set_words(t, exec, second, words, BYTES), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  assert_error(set_words(t, exec, user, words + 1, BYTES), RONDO_INVALID_GRAPH, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(set_words(t, exec, second, out + WORDS + 1, BYTES), RONDO_INVALID_GRAPH, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(set_words(t, exec, first, out + WORDS, BYTES));
+  assert_ok(set_words(t, exec, second, out, BYTES));
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_instantiate(graph, &(rondo_instantiate_options){RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true},
+                              &exec));
+  assert_ok(set_words(t, exec, first, words, BYTES));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_words_free(t, out);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_gm5_the_figure_of_the_document),
@@ -381,6 +515,10 @@ int main(void) {
       test_case(test_unknown_extents_are_warned_about),
       test_case(test_an_access_beyond_its_allocation),
       test_case(test_pointers_in_scalars_are_warned_about),
+      test_case(test_clones_and_captured_execs_are_verified),
+      test_case(test_child_graphs_are_verified),
+      test_case(test_updates_are_verified),
+      test_case(test_one_nodes_parameters_are_verified),
   };
   return test_main(tests);
 }

@@ -58,7 +58,7 @@ static rondo_status build(const rig *r, rondo_graph *inner, rondo_event *event, 
   TRY(rondo_graph_create(r->device, &(rondo_graph_options){.name = "built"}, out));
   TRY(rondo_graph_add_alloc(*out, NULL, 0, 3 * PAGE, "scratch", &scratch, &node));
   TRY(rondo_graph_add_alloc(*out, &node, 1, PAGE, "kept", out_kept, &kept));
-  TRY(rondo_graph_add_kernel(*out, &node, 1, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch), out_kernel));
+  TRY(rondo_graph_add_kernel(*out, &kept, 1, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch), out_kernel));
   node = *out_kernel;
   if (inner != NULL) TRY(rondo_graph_add_child(*out, &node, 1, inner, &node));
   if (event != NULL) TRY(rondo_graph_add_event_record(*out, &node, 1, event, &node));
