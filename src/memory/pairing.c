@@ -8,10 +8,10 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "memory/exec_memory_internal.h"
+#include "memory/stretches.h"
 
 /* One alloc node. */
 typedef struct instance {
@@ -22,17 +22,11 @@ typedef struct instance {
   uint32_t freed_number;
 } instance;
 
-/* Bytes whose last alloc node is `instance`. */
-typedef struct stretch {
-  const char *begin, *end;
-  uint32_t instance;
-} stretch;
-
 typedef struct pair_finder {
   rondo_exec_memory *exec;
   const rondo_allocator *allocator;
   RONDO_ARRAY(instance) instances;
-  RONDO_ARRAY(stretch) stretches; /* by address, apart */
+  rondo_stretches stretches; /* owned by the last instance that covers them */
 } pair_finder;
 
 /* Refusals -------------------------------------------------------------------------------------------------------- */
@@ -56,52 +50,6 @@ static rondo_status fail_early_free(uint32_t free_number, const instance *at) {
                          "free node %" PRIu32 " of allocation %s is not ordered after its alloc node %" PRIu32
                          ": add an edge %" PRIu32 " -> %" PRIu32,
                          free_number, label(name, at), at->number, at->number, free_number);
-}
-
-/* Stretches ------------------------------------------------------------------------------------------------------- */
-
-/* The first stretch that ends behind `address`. */
-static size_t find_stretch(const pair_finder *finder, const char *address) {
-  size_t low = 0, high = finder->stretches.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (finder->stretches.items[middle].end <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-/* The instance whose bytes the address is among, by its number; false when no alloc node has covered it. */
-static bool find_cover(const pair_finder *finder, const char *address, uint32_t *out) {
-  const size_t at = find_stretch(finder, address);
-  if (at == finder->stretches.count || finder->stretches.items[at].begin > address) return false;
-  *out = finder->stretches.items[at].instance;
-  return true;
-}
-
-/* Replaces `count` stretches from `at` on by one for the new instance, and what it leaves of the outer two. */
-static rondo_status replace_stretches(pair_finder *finder, size_t at, size_t count, const instance *new,
-                                      uint32_t index) {
-  stretch pieces[3];
-  size_t piece_count = 0;
-  if (count > 0 && finder->stretches.items[at].begin < new->begin) {
-    pieces[piece_count] = finder->stretches.items[at];
-    pieces[piece_count++].end = new->begin;
-  }
-  pieces[piece_count++] = (stretch){.begin = new->begin, .end = new->end, .instance = index};
-  if (count > 0 && finder->stretches.items[at + count - 1].end > new->end) {
-    pieces[piece_count] = finder->stretches.items[at + count - 1];
-    pieces[piece_count++].begin = new->end;
-  }
-  const size_t behind = finder->stretches.count - at - count;
-  RONDO_TRY(rondo_array_reserve(finder->allocator, &finder->stretches, at + piece_count + behind));
-  stretch *items = finder->stretches.items;
-  memmove(items + at + piece_count, items + at + count, behind * sizeof *items);
-  memcpy(items + at, pieces, piece_count * sizeof *items);
-  finder->stretches.count = at + piece_count + behind;
-  return RONDO_OK;
 }
 
 /* Alloc nodes ----------------------------------------------------------------------------------------------------- */
@@ -141,14 +89,14 @@ static rondo_status pair_alloc(pair_finder *finder, const rondo_memory_node *nod
   new.end = new.begin + new.allocation->base.bytes;
   RONDO_TRY(refuse_early(finder, &new));
   const uint32_t index = (uint32_t)finder->instances.count;
-  const size_t first = find_stretch(finder, new.begin);
-  size_t past = first;
-  for (; past < finder->stretches.count && finder->stretches.items[past].begin < new.end; past++) {
-    const instance *at = &finder->instances.items[finder->stretches.items[past].instance];
+  const rondo_stretches *stretches = &finder->stretches;
+  for (size_t i = rondo_stretches_find(stretches, new.begin);
+       i < stretches->count && stretches->items[i].begin < new.end; i++) {
+    const instance *at = &finder->instances.items[stretches->items[i].owner];
     if (!at->freed) return fail_overlap(at, &new);
   }
   RONDO_TRY(rondo_array_push(finder->allocator, &finder->instances, &new));
-  return replace_stretches(finder, first, past - first, &new, index);
+  return rondo_stretches_cover(finder->allocator, &finder->stretches, new.begin, new.end, index);
 }
 
 /* Free nodes ------------------------------------------------------------------------------------------------------ */
@@ -195,7 +143,7 @@ static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_no
 static rondo_status pair_free(pair_finder *finder, const rondo_memory_node *node) {
   uint32_t index;
   const char *address = node->params->as.free_address;
-  if (!find_cover(finder, address, &index)) return pair_outside_free(finder, node);
+  if (!rondo_stretches_owner(&finder->stretches, address, &index)) return pair_outside_free(finder, node);
   instance *open = &finder->instances.items[index];
   if (open->begin != address || open->freed) return pair_outside_free(finder, node);
   open->freed = true;
