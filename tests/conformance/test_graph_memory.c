@@ -3,70 +3,12 @@
  * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18, GM-20 in part; memory that outlives its graph is
  * test_graph_memory_order.c, accesses outside a life are test_graph_memory_verify.c.
  */
-#include "support/rondo_test.h"
+#include "support/test_graph_memory.h"
 
 enum { WORDS = 4096, BYTES = WORDS * 4 };
 
-typedef struct allocation {
-  rondo_node node;
-  uint32_t *words;
-} allocation;
-
-static allocation add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
-                            const char *name) {
-  allocation self = {.node = {0}};
-  void *address = NULL;
-  assert_ok(rondo_graph_add_alloc(graph, dependencies, count, bytes, name, &address, &self.node));
-  assert_non_null(address);
-  assert_true((uintptr_t)address % 256 == 0);
-  self.words = address;
-  return self;
-}
-
-static rondo_node add_free(rondo_graph *graph, rondo_node dependency, uint32_t *words) {
-  rondo_node node = {0};
-  assert_ok(rondo_graph_add_free(graph, &dependency, 1, words, &node));
-  return node;
-}
-
-static rondo_node add_set(test_fixture *t, rondo_graph *graph, rondo_node dependency, uint32_t *words, uint32_t count,
-                          uint32_t value) {
-  rondo_node node = {0};
-  assert_ok(rondo_graph_add_kernel(graph, &dependency, dependency.id != 0, test_kernel(t, TEST_KERNEL_SET),
-                                   (rondo_grid){count, 0, 0}, RONDO_ARGS(&value, &words), &node));
-  return node;
-}
-
-/* out[i] = words[i] * 31 + words[i], for all words. */
-static rondo_node add_read(test_fixture *t, rondo_graph *graph, rondo_node dependency, uint32_t *words, uint32_t *out,
-                           uint32_t count) {
-  rondo_node node = {0};
-  assert_ok(rondo_graph_add_kernel(graph, &dependency, 1, test_kernel(t, TEST_KERNEL_COMBINE),
-                                   (rondo_grid){count, 0, 0}, RONDO_ARGS(&words, &words, &out), &node));
-  return node;
-}
-
-/* A graph: alloc, write `value`, read into `out`, free. */
-static rondo_graph *scratch_graph(test_fixture *t, uint32_t *out, size_t bytes, uint32_t value) {
-  rondo_graph *graph = test_graph(t);
-  const allocation scratch = add_alloc(graph, NULL, 0, bytes, "scratch");
-  rondo_node node = add_set(t, graph, scratch.node, scratch.words, WORDS, value);
-  node = add_read(t, graph, node, scratch.words, out, WORDS);
-  add_free(graph, node, scratch.words);
-  return graph;
-}
-
-static rondo_exec *scratch_exec(test_fixture *t, uint32_t *out, size_t bytes, uint32_t value) {
-  rondo_graph *graph = scratch_graph(t, out, bytes, value);
-  rondo_exec *exec = test_instantiate(graph);
-  test_graph_destroy(graph);
-  return exec;
-}
-
 static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  static uint32_t expected[WORDS];
-  for (size_t i = 0; i < WORDS; i++) expected[i] = value;
-  assert_words(t, words, expected, WORDS);
+  test_assert_all(t, words, WORDS, value);
 }
 
 /* Nodes and addresses --------------------------------------------------------------------------------------------- */
@@ -75,8 +17,8 @@ static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
 static void test_gm6_parameters_read_back(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
-  const allocation made = add_alloc(graph, NULL, 0, 1000, "weights");
-  const rondo_node freed = add_free(graph, made.node, made.words);
+  const test_allocation made = test_add_alloc(graph, NULL, 0, 1000, "weights");
+  const rondo_node freed = test_add_free(graph, made.node, made.words);
   rondo_node_params params;
   assert_ok(rondo_graph_get_params(graph, made.node, &params));
   assert_int_equal(params.kind, RONDO_NODE_ALLOC);
@@ -108,7 +50,7 @@ static void test_gm6_bad_sizes_are_refused(void **state) {
   size_t count = 1;
   assert_ok(rondo_graph_nodes(graph, NULL, &count));
   assert_int_equal(count, 0);
-  add_alloc(graph, NULL, 0, 64, NULL);
+  test_add_alloc(graph, NULL, 0, 64, NULL);
   test_graph_destroy(graph);
 }
 
@@ -116,7 +58,7 @@ static void test_gm6_bad_sizes_are_refused(void **state) {
 static void test_gm2_the_address_is_fixed(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
-  rondo_graph *graph = scratch_graph(t, out, BYTES, 3), *clone = NULL;
+  rondo_graph *graph = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL;
   assert_ok(rondo_graph_clone(graph, &clone));
   rondo_node nodes[4], mate = {0};
   size_t count = 4;
@@ -138,7 +80,7 @@ static void test_gm2_the_address_is_fixed(void **state) {
   test_words_free(t, out);
 }
 
-/* GM-7: stream-ordered malloc and free become nodes, fork and join by events become edges: the founding document's
+/* GM-7: stream-ordered malloc and free become nodes, fork and join by events become edges: the CUDA guide's
  * graph, captured. */
 static void test_gm7_captured_as_nodes_and_edges(void **state) {
   test_fixture *t = *state;
@@ -188,7 +130,7 @@ static void test_gm18_misuse_of_free_nodes(void **state) {
   test_fixture *t = *state;
   uint32_t *words = test_words(t, 16);
   rondo_graph *graph = test_graph(t), *other = test_graph(t);
-  const allocation memory = add_alloc(graph, NULL, 0, BYTES, "twice");
+  const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "twice");
   rondo_node node = {0};
   assert_error(rondo_graph_add_free(graph, NULL, 0, words, &node), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_FOREIGN_ADDRESS);
@@ -196,7 +138,7 @@ static void test_gm18_misuse_of_free_nodes(void **state) {
                RONDO_REASON_FOREIGN_ADDRESS);
   assert_fails(rondo_graph_add_free(graph, NULL, 0, NULL, &node), RONDO_INVALID_ARGUMENT);
   assert_true(node.id == 0);
-  add_free(graph, memory.node, memory.words);
+  test_add_free(graph, memory.node, memory.words);
   assert_error(rondo_graph_add_free(graph, &memory.node, 1, memory.words, &node), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_DOUBLE_FREE);
   assert_message("twice");
@@ -214,7 +156,7 @@ static void test_gm18_misuse_of_free_nodes(void **state) {
 static void test_gm18_a_free_before_its_alloc_is_refused(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
-  const allocation memory = add_alloc(graph, NULL, 0, BYTES, "backwards");
+  const test_allocation memory = test_add_alloc(graph, NULL, 0, BYTES, "backwards");
   rondo_node freed = {0};
   assert_ok(rondo_graph_add_free(graph, NULL, 0, memory.words, &freed));
   assert_ok(rondo_graph_add_edges(graph, &freed, &memory.node, 1));
@@ -228,7 +170,7 @@ static void test_gm18_a_free_before_its_alloc_is_refused(void **state) {
 static void test_gm18_graph_memory_that_is_not_live_is_not_freed_outside(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
-  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
+  const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
   assert_error(rondo_free(t->device, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("kept");
   assert_error(rondo_free_async(t->stream, kept.words), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
@@ -246,13 +188,13 @@ static void test_gm4_live_memory_outlives_graph_and_exec(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
-  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
-  add_set(t, graph, kept.node, kept.words, WORDS, 6);
+  const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
+  test_add_set(t, graph, kept.node, kept.words, WORDS, 6);
   rondo_exec *exec = test_instantiate(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
-  rondo_exec *scratch = scratch_exec(t, out, 4 * BYTES, 1); /* others come and go */
+  rondo_exec *scratch = test_scratch_exec(t, out, WORDS, 4 * BYTES, 1); /* others come and go */
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(scratch, t->stream));
   rondo_exec_destroy(scratch);
   assert_all(t, kept.words, 6);
@@ -266,7 +208,7 @@ static void test_gm4_live_memory_outlives_graph_and_exec(void **state) {
 static void test_gm10_relaunch_with_a_live_allocation_is_refused(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
-  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
+  const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 3; i++) {
     assert_ok(rondo_exec_launch(exec, t->stream));
@@ -283,15 +225,15 @@ static void test_gm10_relaunch_with_a_live_allocation_is_refused(void **state) {
   test_graph_destroy(graph);
 }
 
-/* GM-10: the producer with two consumers of the founding document, with automatic freeing: loops and leaks nothing. */
+/* GM-10: the producer with two consumers of the CUDA guide, with automatic freeing: loops and leaks nothing. */
 static void test_gm10_a_producer_with_two_consumers(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, 2 * WORDS);
   rondo_graph *graphs[3] = {test_graph(t), test_graph(t), test_graph(t)};
-  const allocation first = add_alloc(graphs[0], NULL, 0, BYTES, "data1");
-  const allocation second = add_alloc(graphs[0], &first.node, 1, BYTES, "data2");
-  rondo_node node = add_set(t, graphs[0], second.node, first.words, WORDS, 3);
-  add_set(t, graphs[0], node, second.words, WORDS, 4);
+  const test_allocation first = test_add_alloc(graphs[0], NULL, 0, BYTES, "data1");
+  const test_allocation second = test_add_alloc(graphs[0], &first.node, 1, BYTES, "data2");
+  rondo_node node = test_add_set(t, graphs[0], second.node, first.words, WORDS, 3);
+  test_add_set(t, graphs[0], node, second.words, WORDS, 4);
   rondo_exec *execs[3] = {NULL};
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .auto_free_on_launch = true};
   assert_ok(rondo_instantiate(graphs[0], &options, &execs[0]));
@@ -321,7 +263,7 @@ static void test_gm10_a_producer_with_two_consumers(void **state) {
 
 /* Sharing --------------------------------------------------------------------------------------------------------- */
 
-static bool overlap(const allocation *a, const allocation *b, size_t words) {
+static bool overlap(const test_allocation *a, const test_allocation *b, size_t words) {
   return a->words < b->words + words && b->words < a->words + words;
 }
 
@@ -329,24 +271,24 @@ static bool overlap(const allocation *a, const allocation *b, size_t words) {
 static void test_gm11_addresses_are_reused_in_order_only(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
-  const allocation first = add_alloc(graph, NULL, 0, BYTES, "first");
-  const rondo_node freed = add_free(graph, first.node, first.words);
-  const allocation second = add_alloc(graph, &freed, 1, BYTES, "second");
+  const test_allocation first = test_add_alloc(graph, NULL, 0, BYTES, "first");
+  const rondo_node freed = test_add_free(graph, first.node, first.words);
+  const test_allocation second = test_add_alloc(graph, &freed, 1, BYTES, "second");
   const bool reuses = !test_is_guarded(t); /* else it may, and never does */
   if (reuses) assert_ptr_equal(second.words, first.words);
   if (!reuses) assert_false(overlap(&second, &first, WORDS));
-  const rondo_node freed_again = add_free(graph, second.node, second.words);
+  const rondo_node freed_again = test_add_free(graph, second.node, second.words);
   /* beside the second free, after the first: neither may share with it */
-  const allocation third = add_alloc(graph, &freed, 1, BYTES, "third");
-  const allocation fourth = add_alloc(graph, NULL, 0, BYTES, "fourth");
+  const test_allocation third = test_add_alloc(graph, &freed, 1, BYTES, "third");
+  const test_allocation fourth = test_add_alloc(graph, NULL, 0, BYTES, "fourth");
   assert_false(overlap(&third, &second, WORDS));
   assert_false(overlap(&fourth, &second, WORDS));
   assert_false(overlap(&fourth, &third, WORDS));
-  const allocation fifth = add_alloc(graph, &freed_again, 1, BYTES, "fifth");
+  const test_allocation fifth = test_add_alloc(graph, &freed_again, 1, BYTES, "fifth");
   if (reuses) assert_ptr_equal(fifth.words, first.words);
-  add_free(graph, third.node, third.words);
-  add_free(graph, fourth.node, fourth.words);
-  add_free(graph, fifth.node, fifth.words);
+  test_add_free(graph, third.node, third.words);
+  test_add_free(graph, fourth.node, fourth.words);
+  test_add_free(graph, fifth.node, fifth.words);
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 5; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
@@ -359,9 +301,9 @@ static void test_gm11_what_a_reuse_relies_on_is_kept(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip(); /* nothing relies on it */
   rondo_graph *graph = test_graph(t);
-  const allocation first = add_alloc(graph, NULL, 0, BYTES, "first");
-  const rondo_node freed = add_free(graph, first.node, first.words);
-  const allocation second = add_alloc(graph, &freed, 1, BYTES, "second");
+  const test_allocation first = test_add_alloc(graph, NULL, 0, BYTES, "first");
+  const rondo_node freed = test_add_free(graph, first.node, first.words);
+  const test_allocation second = test_add_alloc(graph, &freed, 1, BYTES, "second");
   assert_ptr_equal(second.words, first.words);
   assert_error(rondo_graph_remove_edges(graph, &freed, &second.node, 1), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
   assert_message("first");
@@ -380,7 +322,7 @@ static void test_gm12_graphs_on_one_stream_share_memory(void **state) {
   rondo_exec *execs[3];
   rondo_exec_info info = {.struct_size = sizeof info};
   for (uint32_t i = 0; i < 3; i++) {
-    execs[i] = scratch_exec(t, out, sizes[i], i + 1);
+    execs[i] = test_scratch_exec(t, out, WORDS, sizes[i], i + 1);
     assert_ok(rondo_exec_get_info(execs[i], &info));
     assert_true(info.graph_bytes >= sizes[i]);
   }
@@ -409,11 +351,11 @@ static void test_gm12_graphs_that_may_run_at_once_do_not_share(void **state) {
   for (uint32_t i = 0; i < 2; i++) {
     test_gate_init(&gates[i]);
     rondo_graph *graph = test_graph(t);
-    const allocation scratch = add_alloc(graph, NULL, 0, BYTES, "scratch");
-    rondo_node node = add_set(t, graph, scratch.node, scratch.words, WORDS, i + 1);
+    const test_allocation scratch = test_add_alloc(graph, NULL, 0, BYTES, "scratch");
+    rondo_node node = test_add_set(t, graph, scratch.node, scratch.words, WORDS, i + 1);
     assert_ok(rondo_graph_add_host(graph, &node, 1, test_gate_pass, &gates[i], &node));
-    node = add_read(t, graph, node, scratch.words, out + i * WORDS, WORDS);
-    add_free(graph, node, scratch.words);
+    node = test_add_read(t, graph, node, scratch.words, out + i * WORDS, WORDS);
+    test_add_free(graph, node, scratch.words);
     execs[i] = test_instantiate(graph);
     test_graph_destroy(graph);
   }
@@ -435,11 +377,11 @@ static void test_gm12_graphs_that_may_run_at_once_do_not_share(void **state) {
 static void test_gm12_unfreed_memory_is_never_shared(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
-  rondo_exec *scratch = scratch_exec(t, out, 4 * BYTES, 9);
+  rondo_exec *scratch = test_scratch_exec(t, out, WORDS, 4 * BYTES, 9);
   assert_ok(rondo_exec_launch(scratch, t->stream)); /* the heap's pages are in use before */
   rondo_graph *graph = test_graph(t);
-  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
-  add_set(t, graph, kept.node, kept.words, WORDS, 7);
+  const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
+  test_add_set(t, graph, kept.node, kept.words, WORDS, 7);
   rondo_exec *exec = test_instantiate(graph);
   test_graph_destroy(graph);
   assert_ok(rondo_exec_launch(exec, t->stream));
@@ -457,7 +399,7 @@ static void test_gm12_unfreed_memory_is_never_shared(void **state) {
 static void test_gm13_steady_launches_map_nothing(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
-  rondo_exec *execs[2] = {scratch_exec(t, out, BYTES, 1), scratch_exec(t, out, 8 * BYTES, 2)};
+  rondo_exec *execs[2] = {test_scratch_exec(t, out, WORDS, BYTES, 1), test_scratch_exec(t, out, WORDS, 8 * BYTES, 2)};
   for (int i = 0; i < 4; i++) assert_ok(rondo_exec_launch(execs[i % 2], t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   const uint64_t maps = test_statistics(t).maps, mapped = test_statistics(t).mapped_bytes;
@@ -475,7 +417,7 @@ static void test_gm13_steady_launches_map_nothing(void **state) {
 static void test_gm14_upload_maps_ahead(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
-  rondo_exec *exec = scratch_exec(t, out, 100 * BYTES, 4);
+  rondo_exec *exec = test_scratch_exec(t, out, WORDS, 100 * BYTES, 4);
   const uint64_t before = test_statistics(t).maps;
   assert_ok(rondo_exec_upload(exec, t->stream));
   const uint64_t uploaded = test_statistics(t).maps;
@@ -491,10 +433,10 @@ static void test_gm14_upload_maps_ahead(void **state) {
 static void test_gm15_trim_gives_unused_memory_back(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
-  rondo_exec *exec = scratch_exec(t, out, 64 * BYTES, 5);
+  rondo_exec *exec = test_scratch_exec(t, out, WORDS, 64 * BYTES, 5);
   rondo_graph *graph = test_graph(t);
-  const allocation kept = add_alloc(graph, NULL, 0, BYTES, "kept");
-  add_set(t, graph, kept.node, kept.words, WORDS, 8);
+  const test_allocation kept = test_add_alloc(graph, NULL, 0, BYTES, "kept");
+  test_add_set(t, graph, kept.node, kept.words, WORDS, 8);
   rondo_exec *keeper = test_instantiate(graph);
   test_graph_destroy(graph);
   assert_ok(rondo_exec_launch(keeper, t->stream));
@@ -522,7 +464,7 @@ static void test_gm16_figures(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
   assert_int_equal(test_memory_statistics(t).graph_used, 0);
-  rondo_exec *exec = scratch_exec(t, out, 64 * BYTES, 5);
+  rondo_exec *exec = test_scratch_exec(t, out, WORDS, 64 * BYTES, 5);
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0); /* instantiating maps nothing */
   assert_ok(rondo_exec_launch(exec, t->stream));
   rondo_memory_statistics now = test_memory_statistics(t);
@@ -545,7 +487,7 @@ static void test_gm13_launches_move_between_streams(void **state) {
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, WORDS);
-  rondo_exec *execs[2] = {scratch_exec(t, out, BYTES, 1), scratch_exec(t, out, 2 * BYTES, 2)};
+  rondo_exec *execs[2] = {test_scratch_exec(t, out, WORDS, BYTES, 1), test_scratch_exec(t, out, WORDS, 2 * BYTES, 2)};
   for (int i = 0; i < 40; i++) {
     assert_ok(rondo_exec_launch(execs[i % 2], (i / 2) % 2 == 0 ? t->stream : other));
     if (i % 2 == 1) assert_ok(rondo_device_synchronize(t->device));
@@ -560,7 +502,8 @@ static void test_gm13_launches_move_between_streams(void **state) {
 static void test_gm20_a_memory_graph_is_embedded(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, 2 * WORDS);
-  rondo_graph *inner[2] = {scratch_graph(t, out, BYTES, 3), scratch_graph(t, out + WORDS, 2 * BYTES, 4)};
+  rondo_graph *inner[2] = {test_scratch_graph(t, out, WORDS, BYTES, 3),
+                           test_scratch_graph(t, out + WORDS, WORDS, 2 * BYTES, 4)};
   rondo_graph *outer = test_graph(t);
   rondo_node node = {0};
   for (int i = 0; i < 4; i++) assert_ok(rondo_graph_add_child(outer, &node, i > 0, inner[i % 2], &node));
@@ -581,7 +524,7 @@ static void test_gm20_a_memory_graph_is_embedded(void **state) {
 static void test_gm20_a_memory_graph_is_updated(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
-  rondo_graph *graph = scratch_graph(t, out, BYTES, 3), *clone = NULL;
+  rondo_graph *graph = test_scratch_graph(t, out, WORDS, BYTES, 3), *clone = NULL;
   rondo_exec *exec = test_instantiate(graph);
   rondo_node nodes[4];
   rondo_node_params params;

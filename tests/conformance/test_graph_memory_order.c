@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * GM-8: memory that outlives its graph, used and freed outside, ordered in the founding document's three ways: by one
+ * GM-8: memory that outlives its graph, used and freed outside, ordered in the CUDA guide's three ways: by one
  * stream, by events between streams, and by event nodes inside the graphs. GM-3: when such a life begins and ends.
  *
  * After a first round that maps the memory, each program is queued several times over behind a gate before anything of
  * it runs, so that only the order that it states keeps it right.
  */
-#include "support/rondo_test.h"
+#include "support/test_graph_memory.h"
 
 enum { WORDS = 2048, ROUNDS = 5 };
 
@@ -36,9 +36,7 @@ static void change(test_fixture *t, rondo_stream *stream, uint32_t *dptr, uint32
 }
 
 static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  uint32_t expected[WORDS];
-  for (int i = 0; i < WORDS; i++) expected[i] = value;
-  assert_words(t, words, expected, WORDS);
+  test_assert_all(t, words, WORDS, value);
 }
 
 /* The consumer: waits for the events, if any, reads dptr into out, and frees it. */

@@ -2,68 +2,27 @@
  * GM-5, GM-18: what instantiating finds out about accesses of graph memory: each must be ordered after the alloc node
  * and before the free node. The error names the kernel, the allocation and the missing order.
  */
-#include "support/rondo_test.h"
+#include "support/test_graph_memory.h"
 
 enum { WORDS = 4096, BYTES = WORDS * 4 };
 
-typedef struct allocation {
-  rondo_node node;
-  uint32_t *words;
-} allocation;
-
-static allocation add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
-                            const char *name) {
-  allocation self = {.node = {0}};
-  void *address = NULL;
-  assert_ok(rondo_graph_add_alloc(graph, dependencies, count, bytes, name, &address, &self.node));
-  assert_non_null(address);
-  assert_true((uintptr_t)address % 256 == 0);
-  self.words = address;
-  return self;
-}
-
-static rondo_node add_free(rondo_graph *graph, rondo_node dependency, uint32_t *words) {
-  rondo_node node = {0};
-  assert_ok(rondo_graph_add_free(graph, &dependency, 1, words, &node));
-  return node;
-}
-
-static rondo_node add_set(test_fixture *t, rondo_graph *graph, rondo_node dependency, uint32_t *words, uint32_t count,
-                          uint32_t value) {
-  rondo_node node = {0};
-  assert_ok(rondo_graph_add_kernel(graph, &dependency, dependency.id != 0, test_kernel(t, TEST_KERNEL_SET),
-                                   (rondo_grid){count, 0, 0}, RONDO_ARGS(&value, &words), &node));
-  return node;
-}
-
-/* out[i] = words[i] * 31 + words[i], for all words. */
-static rondo_node add_read(test_fixture *t, rondo_graph *graph, rondo_node dependency, uint32_t *words, uint32_t *out,
-                           uint32_t count) {
-  rondo_node node = {0};
-  assert_ok(rondo_graph_add_kernel(graph, &dependency, 1, test_kernel(t, TEST_KERNEL_COMBINE),
-                                   (rondo_grid){count, 0, 0}, RONDO_ARGS(&words, &words, &out), &node));
-  return node;
-}
-
 static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
-  static uint32_t expected[WORDS];
-  for (size_t i = 0; i < WORDS; i++) expected[i] = value;
-  assert_words(t, words, expected, WORDS);
+  test_assert_all(t, words, WORDS, value);
 }
 
 /* The figure of the CUDA guide: alloc -> a -> {b, c} -> free, with d after c and e without order. */
 typedef struct figure {
   rondo_graph *graph;
-  allocation memory;
+  test_allocation memory;
   rondo_node a, b, c, freed;
 } figure;
 
 static figure make_figure(test_fixture *t, uint32_t *out) {
   figure self = {.graph = test_graph(t)};
-  self.memory = add_alloc(self.graph, NULL, 0, BYTES, "dptr");
-  self.a = add_set(t, self.graph, self.memory.node, self.memory.words, WORDS, 1);
-  self.b = add_read(t, self.graph, self.a, self.memory.words, out, WORDS);
-  self.c = add_read(t, self.graph, self.a, self.memory.words, out + WORDS, WORDS);
+  self.memory = test_add_alloc(self.graph, NULL, 0, BYTES, "dptr");
+  self.a = test_add_set(t, self.graph, self.memory.node, self.memory.words, WORDS, 1);
+  self.b = test_add_read(t, self.graph, self.a, self.memory.words, out, WORDS);
+  self.c = test_add_read(t, self.graph, self.a, self.memory.words, out + WORDS, WORDS);
   const rondo_node users[2] = {self.b, self.c};
   assert_ok(rondo_graph_add_free(self.graph, users, 2, self.memory.words, &self.freed));
   return self;
@@ -78,14 +37,14 @@ static void test_gm5_the_figure_of_the_document(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_all(t, out + WORDS, 32);
   rondo_exec_destroy(exec);
-  const rondo_node d = add_read(t, with_d.graph, with_d.c, with_d.memory.words, out + 2 * WORDS, WORDS);
+  const rondo_node d = test_add_read(t, with_d.graph, with_d.c, with_d.memory.words, out + 2 * WORDS, WORDS);
   exec = (rondo_exec *)t;
   assert_fails(rondo_instantiate(with_d.graph, NULL, &exec), RONDO_INVALID_LIFETIME);
   assert_null(exec);
   assert_int_equal(rondo_last_error()->node, rondo_node_number(d));
   assert_message("test_combine");
   assert_message("dptr");
-  add_set(t, with_e.graph, (rondo_node){0}, with_e.memory.words, WORDS, 2);
+  test_add_set(t, with_e.graph, (rondo_node){0}, with_e.memory.words, WORDS, 2);
   assert_fails(rondo_instantiate(with_e.graph, NULL, &exec), RONDO_INVALID_LIFETIME);
   assert_message("test_set");
   assert_message("dptr");
@@ -101,13 +60,13 @@ static void test_gm18_use_outside_the_life_is_refused(void **state) {
   uint32_t *out = test_words(t, WORDS);
   rondo_exec *exec = NULL;
   rondo_graph *late = test_graph(t), *early = test_graph(t);
-  allocation memory = add_alloc(late, NULL, 0, BYTES, "late");
-  const rondo_node freed = add_free(late, memory.node, memory.words);
-  add_read(t, late, freed, memory.words, out, WORDS);
+  test_allocation memory = test_add_alloc(late, NULL, 0, BYTES, "late");
+  const rondo_node freed = test_add_free(late, memory.node, memory.words);
+  test_add_read(t, late, freed, memory.words, out, WORDS);
   assert_error(rondo_instantiate(late, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
   assert_message("late");
-  memory = add_alloc(early, NULL, 0, BYTES, "early");
-  const rondo_node user = add_set(t, early, (rondo_node){0}, memory.words, WORDS, 1);
+  memory = test_add_alloc(early, NULL, 0, BYTES, "early");
+  const rondo_node user = test_add_set(t, early, (rondo_node){0}, memory.words, WORDS, 1);
   assert_ok(rondo_graph_add_edges(early, &user, &memory.node, 1));
   assert_error(rondo_instantiate(early, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("early");

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * What the tests of graph memory share: nodes that allocate, write, read and free, and graphs of them.
+ */
+#ifndef RONDO_TESTS_SUPPORT_TEST_GRAPH_MEMORY_H
+#define RONDO_TESTS_SUPPORT_TEST_GRAPH_MEMORY_H
+
+#include "support/rondo_test.h"
+
+typedef struct test_allocation {
+  rondo_node node;
+  uint32_t *words;
+} test_allocation;
+
+test_allocation test_add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
+                               const char *name);
+
+/* Each behind one node, or for `dependency` of no node behind none. test_add_set: words[i] = value; test_add_read:
+ * out[i] = words[i] * 32. */
+rondo_node test_add_free(rondo_graph *graph, rondo_node dependency, uint32_t *words);
+rondo_node test_add_set(test_fixture *fixture, rondo_graph *graph, rondo_node dependency, uint32_t *words,
+                        uint32_t count, uint32_t value);
+rondo_node test_add_read(test_fixture *fixture, rondo_graph *graph, rondo_node dependency, uint32_t *words,
+                         uint32_t *out, uint32_t count);
+
+/* A graph: allocate `bytes`, write `value` to the first `count` words, read them into `out`, free. */
+rondo_graph *test_scratch_graph(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value);
+rondo_exec *test_scratch_exec(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value);
+
+/* All `count` words are `value`. */
+void test_assert_all(test_fixture *fixture, const uint32_t *words, size_t count, uint32_t value);
+
+#endif
