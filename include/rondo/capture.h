@@ -28,6 +28,18 @@ typedef enum rondo_capture_mode {
  * INVALID_ARGUMENT, OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode);
 
+typedef struct rondo_capture_options {
+  uint32_t struct_size; /* RONDO_CAPTURE_OPTIONS_INIT sets it; 0 means this version's */
+  rondo_capture_mode mode;
+  rondo_profile *profile; /* as rondo_graph_options.profile; may be NULL */
+} rondo_capture_options;
+#define RONDO_CAPTURE_OPTIONS_INIT .struct_size = sizeof(rondo_capture_options)
+
+/* As rondo_capture_begin, with the options of the graph that it makes. options may be NULL. Errors as
+ * rondo_capture_begin. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin_with(rondo_stream *stream,
+                                                               const rondo_capture_options *options);
+
 /* As rondo_capture_begin, adding to an existing graph behind the given nodes (C14). The graph must not be instantiated,
  * destroyed or captured into otherwise until the end, where rondo_capture_end hands it out again. Errors as
  * rondo_capture_begin; INVALID_ARGUMENT with OTHER_DEVICE, UNKNOWN_NODE; INVALID_STATE/CAPTURING_INTO (another stream

@@ -23,6 +23,7 @@ RONDO_EXTERN_C_BEGIN
 
 typedef struct rondo_graph rondo_graph;
 typedef struct rondo_event rondo_event;
+typedef struct rondo_profile rondo_profile; /* <rondo/profile.h> */
 
 /* A node's name tag: plain value, valid in one graph until the node is removed; a tag of another graph or of a removed
  * node is found and refused. The zero value is no node. */
@@ -121,6 +122,11 @@ typedef struct rondo_graph_options {
   uint32_t reserved;
   const rondo_allocator *allocator; /* used when device is NULL */
   const char *name;                 /* for messages and dumps; copied; may be NULL */
+  rondo_profile *profile; /* planned addresses for the alloc nodes, matched in the order of making, with their sizes. A
+                             departure (another size, one node more, an order in which the planned bytes are not free)
+                             is found when the node is made: it and all later ones are placed as without a profile. Not
+                             for clones and children, which have or get addresses of their own, and not on a device
+                             that guards its memory (rondo_device_info.guarded). May be NULL */
 } rondo_graph_options;
 #define RONDO_GRAPH_OPTIONS_INIT .struct_size = sizeof(rondo_graph_options)
 

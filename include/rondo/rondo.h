@@ -24,6 +24,7 @@
 #include <rondo/log.h>
 #include <rondo/memory.h>
 #include <rondo/plan.h>
+#include <rondo/profile.h>
 #include <rondo/program.h>
 #include <rondo/report.h>
 #include <rondo/status.h>

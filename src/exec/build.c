@@ -20,18 +20,19 @@ static void release_device(void *object) {
   atomic_fetch_sub_explicit(&device->graphs, 1, memory_order_relaxed);
 }
 
-rondo_status rondo_build_graph(rondo_device *device, const char *name, rondo_graph **out) {
+rondo_status rondo_build_graph(rondo_device *device, const rondo_graph_options *options, rondo_graph **out) {
   *out = NULL;
   rondo_device_memory *memory;
   rondo_address_space *space;
   RONDO_TRY(rondo_device_memory_of(device, &memory));
   RONDO_TRY(rondo_address_space_create(memory, &space));
   rondo_graph *graph;
-  const rondo_status status = rondo_graph_make(device, &device->allocator, name, &graph);
+  const rondo_status status = rondo_graph_make(device, &device->allocator, options->name, &graph);
   if (status != RONDO_OK) {
     rondo_address_space_release(space);
     return status;
   }
+  rondo_address_space_configure(space, graph, options->profile);
   graph->memory = rondo_address_space_attachment(space);
   graph->hold = (rondo_graph_attachment){.object = device, .retain = retain_device, .release = release_device};
   retain_device(device);
@@ -53,7 +54,7 @@ rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options 
   *out_graph = NULL;
   rondo_graph_options known;
   RONDO_TRY(rondo_versioned_read("rondo_graph_options", options, &known, sizeof known));
-  if (device != NULL) return rondo_build_graph(device, known.name, out_graph);
+  if (device != NULL) return rondo_build_graph(device, &known, out_graph);
   rondo_allocator allocator;
   RONDO_TRY(rondo_allocator_resolve(known.allocator, &allocator));
   return rondo_graph_make(NULL, &allocator, known.name, out_graph);
@@ -134,7 +135,7 @@ static rondo_status build_alloc(const char *call, rondo_graph *graph, const rond
   if (status == RONDO_OK)
     params->as.alloc.address = placed.as.alloc.address;
   else
-    rondo_address_space_forget(graph, &placed.as.alloc);
+    rondo_address_space_unplace(graph, &placed.as.alloc);
   return status;
 }
 

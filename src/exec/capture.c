@@ -74,12 +74,14 @@ static void start(rondo_capture *capture, rondo_graph *graph, bool given) {
   rondo_capture_list_add(capture);
 }
 
-rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode) {
-  RONDO_TRY(check_begin("rondo_capture_begin", stream, mode));
+static rondo_status begin(const char *call, rondo_stream *stream, const rondo_capture_options *options) {
+  RONDO_TRY(check_begin(call, stream, options->mode));
   rondo_capture *capture;
   rondo_graph *graph;
-  RONDO_TRY(make_capture(stream, mode, &capture));
-  const rondo_status status = rondo_build_graph(stream->device, stream->name, &graph);
+  RONDO_TRY(make_capture(stream, options->mode, &capture));
+  const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
+                                             .profile = options->profile};
+  const rondo_status status = rondo_build_graph(stream->device, &graph_options, &graph);
   if (status != RONDO_OK) {
     rondo_capture_release(capture);
     return status;
@@ -87,6 +89,16 @@ rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode) 
   stream->frontier.count = 0;
   start(capture, graph, false);
   return RONDO_OK;
+}
+
+rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode) {
+  return begin("rondo_capture_begin", stream, &(rondo_capture_options){.mode = mode});
+}
+
+rondo_status rondo_capture_begin_with(rondo_stream *stream, const rondo_capture_options *options) {
+  rondo_capture_options known;
+  RONDO_TRY(rondo_versioned_read("rondo_capture_options", options, &known, sizeof known));
+  return begin("rondo_capture_begin_with", stream, &known);
 }
 
 /* The nodes are the graph's, each once. */

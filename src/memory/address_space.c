@@ -22,6 +22,12 @@ rondo_status rondo_address_space_create(rondo_device_memory *memory, rondo_addre
   return RONDO_OK;
 }
 
+void rondo_address_space_configure(rondo_address_space *space, const rondo_graph *graph, rondo_profile *profile) {
+  if (profile == NULL || space->memory->device->ops->guard != NULL) return;
+  space->planned = (rondo_planned_addresses){.profile = profile, .serial = graph->serial};
+  rondo_profile_retain(profile);
+}
+
 void rondo_address_space_retain(rondo_address_space *space) {
   atomic_fetch_add_explicit(&space->references, 1, memory_order_relaxed);
 }

@@ -2,9 +2,10 @@
  * The virtual side of graph memory: one range of addresses a graph, shared with its clones and execs, in which alloc
  * nodes get their addresses when they are made (GM-2).
  *
- * Placing is online and knows the order: bytes are free for a new alloc node when each allocation that covers them has
- * a free node among the new node's ancestors (GM-11); the smallest gap that fits is taken. Removing the edge or node by
- * which a free comes before an alloc at the same bytes is refused.
+ * Placing knows the order: bytes are free for a new alloc node when each allocation that covers them has a free node
+ * among the new node's ancestors (GM-11). With a profile the planned bytes are taken as long as they are free; without
+ * one, or once the graph departs from it, the smallest gap that fits. Removing the edge or node by which a free comes
+ * before an alloc at the same bytes is refused.
  *
  * An allocation here is a record of its own: it may live when graph and exec are gone (GM-4). Its state changes in the
  * order of the calls: a launch that leaves it allocated makes it live, any of the three ways to free it ends that.
@@ -21,6 +22,7 @@
 #include "base/array.h"
 #include "graph/graph_internal.h"
 #include "memory/device_memory.h"
+#include "memory/profile.h"
 
 /* What is asked of the system for each space; less when it has no more. ThreadSanitizer leaves a program about a TiB of
  * addresses, which spaces that wait for their launches would fill. */
@@ -68,6 +70,14 @@ typedef struct rondo_graph_view {
   rondo_slots stack;
 } rondo_graph_view;
 
+/* The profile that a graph of the space follows. */
+typedef struct rondo_planned_addresses {
+  rondo_profile *profile; /* a reference; NULL when none */
+  uint32_t serial;        /* of the graph */
+  size_t next;            /* allocation of the profile */
+  bool departed;
+} rondo_planned_addresses;
+
 struct rondo_address_space {
   rondo_device_memory *memory;
   atomic_uint references;
@@ -81,6 +91,7 @@ struct rondo_address_space {
   size_t fresh;   /* on a guarded device: where from `base` on no allocation has been */
   RONDO_ARRAY(rondo_graph_allocation *) allocations; /* by address */
   rondo_graph_view view;
+  rondo_planned_addresses planned;
   rondo_address_space *next_retired;
 
   /* Under the gate of `heap`; the pointer itself also under the memory's lock (heap.h). */
@@ -96,6 +107,9 @@ struct rondo_address_space {
 
 /* An empty space, held once. It takes no addresses before the first alloc node. */
 RONDO_MUST_USE rondo_status rondo_address_space_create(rondo_device_memory *memory, rondo_address_space **out);
+/* For the graph that the space was made for, before its first node; profile may be NULL. A guarded device gives no
+ * address out twice, so there it is not followed. */
+void rondo_address_space_configure(rondo_address_space *space, const rondo_graph *graph, rondo_profile *profile);
 void rondo_address_space_retain(rondo_address_space *space);
 void rondo_address_space_release(rondo_address_space *space);
 
@@ -108,9 +122,10 @@ void rondo_address_space_forget_clone(rondo_address_space *space);
 rondo_address_space *rondo_address_space_of(const rondo_graph *graph);
 
 /* Chooses the address of an alloc node of `graph` that depends on `dependencies`; name as the node will have it. Taken
- * back with rondo_address_space_forget when the node is not made, and when it is removed. */
+ * back with rondo_address_space_unplace when the node is not made, and with _forget when it is removed. */
 RONDO_MUST_USE rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_node *dependencies,
                                                       size_t count, size_t bytes, const char *name, void **out_address);
+void rondo_address_space_unplace(const rondo_graph *graph, const rondo_alloc_node *node);
 void rondo_address_space_forget(const rondo_graph *graph, const rondo_alloc_node *node);
 
 /* Whether a free node of `address` may be added to the graph: FOREIGN_ADDRESS, DOUBLE_FREE. Counts it when the

@@ -135,6 +135,9 @@ void rondo_memory_read_statistics(rondo_device_memory *memory, rondo_memory_stat
   out->graph_reserved_high = atomic_load_explicit(&memory->graph_reserved.high, memory_order_relaxed);
   out->remaps = atomic_load_explicit(&memory->remaps, memory_order_relaxed);
   out->heap_growth = atomic_load_explicit(&memory->heap_growth, memory_order_relaxed);
+  out->profiles = atomic_load_explicit(&memory->profiles, memory_order_relaxed);
+  out->profiled_allocations = atomic_load_explicit(&memory->profiled, memory_order_relaxed);
+  out->profile_departures = atomic_load_explicit(&memory->departures, memory_order_relaxed);
 }
 
 static void lower_high(rondo_level *level) {

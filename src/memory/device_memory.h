@@ -40,7 +40,7 @@ typedef struct rondo_device_memory {
   bool memory_nodes;    /* the device can hold graph memory (GM-1) */
   bool memory_pools;    /* and stream-ordered memory */
   rondo_level graph_used, graph_reserved;
-  _Atomic uint64_t remaps, heap_growth;
+  _Atomic uint64_t remaps, heap_growth, profiles, profiled, departures;
   _Atomic bool excess; /* some pool holds more than it should: looked at with the next synchronisation */
 
   pthread_mutex_t lock;

@@ -653,6 +653,7 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
   if (space->base != NULL && unmapped && device->ops->unreserve(device, space->base, space->reserved) != RONDO_OK)
     rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
               rondo_last_error()->message);
+  if (space->planned.profile != NULL) rondo_profile_release(space->planned.profile);
   rondo_array_free(&memory->allocator, &space->allocations);
   rondo_array_free(&memory->allocator, &space->view.roots);
   rondo_array_free(&memory->allocator, &space->view.marks);

@@ -223,6 +223,44 @@ static rondo_status find_gap(const rondo_address_space *space, size_t bytes, cha
                     rondo_size_text(used, (uint64_t)(cursor - space->base)));
 }
 
+/* Whether each record that covers some of the bytes is freed before the new node. */
+static bool is_free_range(const rondo_address_space *space, const char *begin, size_t bytes) {
+  for (size_t i = 0; i < space->allocations.count; i++) {
+    const rondo_graph_allocation *record = space->allocations.items[i];
+    if (record->base.address >= begin + bytes) return true;
+    if (record->base.address + rounded_bytes(record) > begin && !is_freed_before(space, record)) return false;
+  }
+  return true;
+}
+
+/* The planned address of the graph's next alloc node; NULL when it has none or departs from its profile here. */
+static char *take_planned(rondo_address_space *space, const rondo_graph *graph, size_t bytes) {
+  rondo_planned_addresses *planned = &space->planned;
+  if (planned->profile == NULL || planned->serial != graph->serial || planned->departed) return NULL;
+  if (planned->next < planned->profile->allocs.count) {
+    const rondo_planned_alloc *at = &planned->profile->allocs.items[planned->next];
+    char *address = space->base + at->offset;
+    const bool fits = at->offset <= space->reserved && bytes <= space->reserved - at->offset;
+    if (at->bytes == bytes && fits && is_free_range(space, address, bytes)) return address;
+  }
+  planned->departed = true;
+  atomic_fetch_add_explicit(&planned->profile->departures, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&space->memory->departures, 1, memory_order_relaxed);
+  return NULL;
+}
+
+static void count_planned(rondo_address_space *space) {
+  space->planned.next++;
+  atomic_fetch_add_explicit(&space->planned.profile->placed, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&space->memory->profiled, 1, memory_order_relaxed);
+}
+
+static void uncount_planned(rondo_address_space *space) {
+  space->planned.next--;
+  atomic_fetch_sub_explicit(&space->planned.profile->placed, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&space->memory->profiled, 1, memory_order_relaxed);
+}
+
 /* On a guarded device: pages that no allocation of the space has had, behind a page that nothing has; as far back on
  * them as the alignment allows. The space goes on behind its last guard page by one more. */
 static rondo_status find_fresh(rondo_address_space *space, size_t bytes, char **out) {
@@ -242,15 +280,19 @@ static rondo_status find_fresh(rondo_address_space *space, size_t bytes, char **
 
 static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                  size_t count, size_t rounded, rondo_alloc_node *node) {
-  char *address = NULL;
   refresh_view(space, graph);
   RONDO_TRY(mark_slots(space, graph, slots, count));
-  const bool guarded = space->memory->device->ops->guard != NULL;
-  RONDO_TRY(guarded ? find_fresh(space, rounded, &address) : find_gap(space, rounded, &address));
+  char *address = take_planned(space, graph, rounded);
+  const bool planned = address != NULL;
+  if (space->memory->device->ops->guard != NULL)
+    RONDO_TRY(find_fresh(space, rounded, &address));
+  else if (!planned)
+    RONDO_TRY(find_gap(space, rounded, &address));
   node->address = address;
   rondo_graph_allocation *record;
   RONDO_TRY(rondo_graph_allocation_of(space, node, &record));
   record->alloc_nodes++;
+  if (planned) count_planned(space);
   return RONDO_OK;
 }
 
@@ -281,14 +323,27 @@ rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_nod
   return status;
 }
 
+static void forget_locked(rondo_address_space *space, const rondo_alloc_node *node) {
+  rondo_graph_allocation *record = rondo_graph_allocation_find(space, node);
+  if (record == NULL || record->alloc_nodes == 0) return;
+  record->alloc_nodes--;
+  rondo_graph_allocation_release(record);
+}
+
 void rondo_address_space_forget(const rondo_graph *graph, const rondo_alloc_node *node) {
   rondo_address_space *space = rondo_address_space_of(graph);
   pthread_mutex_lock(&space->memory->lock);
-  rondo_graph_allocation *record = rondo_graph_allocation_find(space, node);
-  if (record != NULL && record->alloc_nodes > 0) {
-    record->alloc_nodes--;
-    rondo_graph_allocation_release(record);
-  }
+  forget_locked(space, node);
+  pthread_mutex_unlock(&space->memory->lock);
+}
+
+void rondo_address_space_unplace(const rondo_graph *graph, const rondo_alloc_node *node) {
+  rondo_address_space *space = rondo_address_space_of(graph);
+  const rondo_planned_addresses *planned = &space->planned;
+  pthread_mutex_lock(&space->memory->lock);
+  const bool counted = planned->profile != NULL && planned->serial == graph->serial && !planned->departed;
+  if (counted) uncount_planned(space);
+  forget_locked(space, node);
   pthread_mutex_unlock(&space->memory->lock);
 }
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * Profiles: planned addresses for graph memory. A graph gives each alloc node its address when the node is made, before
+ * it is known what will follow; so it can only use again what is free by then, and holds more than the work needs. When
+ * the same work was recorded before, or is recorded once to be thrown away, all sizes and their order are known: a
+ * profile is that knowledge with a plan (<rondo/plan.h>), and a graph made with it gives its alloc nodes the planned
+ * addresses.
+ *
+ *   rondo_profile_create(warm_up, NULL, &profile);
+ *   rondo_capture_begin_with(stream, &(rondo_capture_options){RONDO_CAPTURE_OPTIONS_INIT, .profile = profile});
+ */
+#ifndef RONDO_PROFILE_H
+#define RONDO_PROFILE_H
+
+#include <rondo/graph.h>
+#include <rondo/plan.h>
+
+RONDO_EXTERN_C_BEGIN
+
+/* Plans the memory of a graph's own alloc nodes, in the order of their numbers; children keep to their own graphs. Two
+ * allocations share bytes when the free node of one comes before the alloc node of the other; one that the graph does
+ * not free shares with none after it. The graph may be destroyed afterwards; it may be one of data only that has its
+ * addresses. plan_options may be NULL. The caller destroys the profile. Thread-compatible with respect to the graph.
+ * Errors: INVALID_ARGUMENT (NULL; a graph read from a dump without addresses), INVALID_GRAPH/CYCLE,
+ * INVALID_LIFETIME/NOT_ALLOCATED (a free node before its alloc node), OUT_OF_MEMORY, LIMIT_EXCEEDED, IN_CALLBACK, those
+ * of rondo_plan_make for its options. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_profile_create(const rondo_graph *graph,
+                                                           const rondo_plan_options *plan_options,
+                                                           rondo_profile **out_profile);
+
+/* Graphs made with it keep what they need of it. NULL is fine. Thread-safe. */
+RONDO_API void rondo_profile_destroy(rondo_profile *profile);
+
+typedef struct rondo_profile_info {
+  uint32_t struct_size;
+  bool optimal;         /* proven: no plan has a lower peak */
+  size_t allocations;   /* planned */
+  uint64_t peak;        /* bytes of the arena that hold them all */
+  uint64_t lower_bound; /* most bytes live at once: no plan needs less */
+  uint64_t sum;         /* of all allocations: what they take without sharing */
+  uint64_t placed;      /* alloc nodes that got their planned address, in all graphs made with the profile so far */
+  uint64_t departures;  /* graphs that departed from it so far (see rondo_graph_options.profile) */
+} rondo_profile_info;
+
+/* Figures of the plan and of its use, as they are now. Thread-safe. Errors: INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_profile_get_info(const rondo_profile *profile,
+                                                             rondo_profile_info *out_info);
+
+RONDO_EXTERN_C_END
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * A profile: what a recording of some work allocated, in the order of making, with planned offsets. Address spaces of
+ * graphs made with it follow it (placement.c). Immutable but for its counters; held by reference, so thread-safe.
+ */
+#ifndef RONDO_MEMORY_PROFILE_H
+#define RONDO_MEMORY_PROFILE_H
+
+#include <stdatomic.h>
+
+#include <rondo/profile.h>
+
+#include "graph/graph_internal.h"
+
+typedef struct rondo_planned_alloc {
+  size_t bytes; /* rounded */
+  size_t offset;
+} rondo_planned_alloc;
+
+struct rondo_profile {
+  rondo_allocator allocator;
+  atomic_uint references;
+  RONDO_ARRAY(rondo_planned_alloc) allocs; /* in the order of the alloc nodes' numbers */
+  rondo_plan_info plan;
+  rondo_graph_attachment hold; /* of the device, by the user's handle */
+  _Atomic uint64_t placed, departures;
+};
+
+void rondo_profile_retain(rondo_profile *profile);
+void rondo_profile_release(rondo_profile *profile);
+
+#endif
