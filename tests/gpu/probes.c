@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: MIT
+ * What the CUDA driver does where its documentation is silent: each probe sets up one situation and prints the codes
+ * that came back, as rows of a table. Nothing is asserted: the rows are read by people, who make the CPU device and the
+ * fake driver do the same. docs/cuda-probes.md holds the answers of one driver. Not part of the build: needs the real
+ * cuda.h and a GPU: cc -I<CUDA>/include tests/gpu/probes.c -lcuda.
+ *
+ * Each probe runs in a process of its own, since some break a capture or a context.
+ */
+#include <cuda.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int probe_number;
+static CUdevice device;
+static CUcontext context;
+static CUstream stream, other;
+
+static const char *name_of(CUresult code) {
+  const char *name = NULL;
+  return cuGetErrorName(code, &name) == CUDA_SUCCESS && name != NULL ? name : "?";
+}
+
+static void row(CUresult code, const char *format, ...) {
+  char what[240];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  printf("| %d | %s | %d %s |\n", probe_number, what, (int)code, name_of(code));
+  fflush(stdout);
+}
+
+static void note(const char *format, ...) {
+  char what[240];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  printf("| %d | %s | |\n", probe_number, what);
+  fflush(stdout);
+}
+
+static void must_(CUresult code, const char *call, int line) {
+  if (code == CUDA_SUCCESS) return;
+  printf("| %d | SET-UP FAILED at line %d: %.100s | %d %s |\n", probe_number, line, call, (int)code, name_of(code));
+  fflush(stdout);
+  _exit(1);
+}
+#define must(call) must_(call, #call, __LINE__)
+
+/* Building -------------------------------------------------------------------------------------------------------- */
+
+static CUgraph new_graph(void) {
+  CUgraph graph;
+  must(cuGraphCreate(&graph, 0));
+  return graph;
+}
+
+static CUresult try_add_alloc(CUgraph graph, const CUgraphNode *before, CUgraphNode *node, CUdeviceptr *address) {
+  CUDA_MEM_ALLOC_NODE_PARAMS params;
+  memset(&params, 0, sizeof params);
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  params.poolProps.location.id = device;
+  params.bytesize = 4 << 20;
+  const CUresult code = cuGraphAddMemAllocNode(node, graph, before, before == NULL ? 0 : 1, &params);
+  *address = params.dptr;
+  return code;
+}
+
+static CUgraphNode add_alloc(CUgraph graph, const CUgraphNode *before, CUdeviceptr *address) {
+  CUgraphNode node;
+  must(try_add_alloc(graph, before, &node, address));
+  return node;
+}
+
+static CUgraphNode add_free(CUgraph graph, const CUgraphNode *before, CUdeviceptr address) {
+  CUgraphNode node;
+  must(cuGraphAddMemFreeNode(&node, graph, before, before == NULL ? 0 : 1, address));
+  return node;
+}
+
+static CUgraphNode add_empty(CUgraph graph, const CUgraphNode *before) {
+  CUgraphNode node;
+  must(cuGraphAddEmptyNode(&node, graph, before, before == NULL ? 0 : 1));
+  return node;
+}
+
+static CUgraphExec instantiate(CUgraph graph) {
+  CUgraphExec exec;
+  must(cuGraphInstantiate(&exec, graph, 0));
+  return exec;
+}
+
+static CUresult try_child(CUgraph parent, CUgraph child, CUgraphChildGraphNodeOwnership ownership, CUgraphNode *node) {
+  CUgraphNodeParams params;
+  memset(&params, 0, sizeof params);
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.graph = child;
+  params.graph.ownership = ownership;
+  return cuGraphAddNode(node, parent, NULL, NULL, 0, &params);
+}
+
+/* An IF with a body; the handle's default is 1. */
+static CUgraphNode add_conditional(CUgraph graph, CUgraph *body) {
+  CUgraphNodeParams params;
+  CUgraphNode node;
+  memset(&params, 0, sizeof params);
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  must(cuGraphConditionalHandleCreate(&params.conditional.handle, graph, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+  params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+  params.conditional.size = 1;
+  params.conditional.ctx = context;
+  must(cuGraphAddNode(&node, graph, NULL, NULL, 0, &params));
+  *body = params.conditional.phGraph_out[0];
+  return node;
+}
+
+static void finish(const char *what) { row(cuStreamSynchronize(stream), "%s: then synchronizing", what); }
+
+static uint64_t memory_attribute(CUgraphMem_attribute attribute) {
+  cuuint64_t value = 0;
+  must(cuDeviceGetGraphMemAttribute(device, attribute, &value));
+  return value;
+}
+
+/* The probes ------------------------------------------------------------------------------------------------------ */
+
+static void free_before_alloc(void) {
+  CUdeviceptr address;
+  CUgraph alloc = new_graph(), release = new_graph();
+  add_alloc(alloc, NULL, &address);
+  add_free(release, NULL, address);
+  CUgraphExec first = instantiate(alloc), second = instantiate(release);
+  row(cuGraphLaunch(second, stream), "free graph launched before its allocation is live");
+  finish("that");
+  must(cuGraphLaunch(first, stream));
+  row(cuGraphLaunch(second, stream), "alloc graph, then free graph");
+  row(cuGraphLaunch(second, stream), "free graph launched a second time");
+  finish("that");
+  row(cuGraphLaunch(first, stream), "alloc graph again");
+  row(cuGraphLaunch(first, stream), "alloc graph while its allocation is live");
+  finish("that");
+}
+
+static void free_outside_never_launched(void) {
+  CUdeviceptr address;
+  CUgraph graph = new_graph();
+  add_alloc(graph, NULL, &address);
+  row(cuMemFreeAsync(address, stream), "stream-ordered free of a graph allocation, not instantiated");
+  row(cuMemFree(address), "immediate free of it");
+  CUgraphExec exec = instantiate(graph);
+  row(cuMemFreeAsync(address, stream), "stream-ordered free of a graph allocation never launched");
+  row(cuMemFree(address), "immediate free of it");
+  must(cuGraphLaunch(exec, stream));
+  row(cuMemFreeAsync(address, stream), "stream-ordered free after the launch");
+  row(cuMemFreeAsync(address, stream), "and again");
+  row(cuMemFree(address), "and immediately");
+  finish("that");
+}
+
+static void memory_nodes_inside(void) {
+  CUdeviceptr address;
+  CUgraphNode node, child_node;
+  CUgraph parent = new_graph(), child = new_graph(), embedded, body;
+  add_empty(child, NULL);
+  must(try_child(parent, child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE, &child_node));
+  must(cuGraphChildGraphNodeGetGraph(child_node, &embedded));
+  row(try_add_alloc(embedded, NULL, &node, &address), "alloc node added to a child's graph");
+  CUgraph conditional = new_graph();
+  add_conditional(conditional, &body);
+  row(try_add_alloc(body, NULL, &node, &address), "alloc node added to a conditional's body");
+  CUgraph top = new_graph();
+  add_alloc(top, NULL, &address);
+  row(cuGraphAddMemFreeNode(&node, embedded, NULL, 0, address), "free node added to a child's graph");
+  row(cuGraphAddMemFreeNode(&node, body, NULL, 0, address), "free node added to a conditional's body");
+}
+
+static CUgraph memory_graph(CUdeviceptr *address) {
+  CUgraph graph = new_graph();
+  CUgraphNode node = add_alloc(graph, NULL, address);
+  add_free(graph, &node, *address);
+  return graph;
+}
+
+static void clones_and_moves(void) {
+  CUdeviceptr address;
+  CUgraph graph = memory_graph(&address), copy, parent = new_graph(), second = new_graph();
+  CUgraphNode node;
+  CUgraphExec exec, again;
+  row(cuGraphClone(&copy, graph), "cuGraphClone of a graph with memory nodes");
+  row(try_child(parent, graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE, &node), "child by CLONE of such a graph");
+  row(cuGraphInstantiate(&exec, graph, 0), "one exec of it");
+  row(cuGraphInstantiate(&again, graph, 0), "a second exec of it");
+  CUgraph fresh = memory_graph(&address);
+  row(try_child(parent, fresh, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &node), "child by MOVE of such a graph");
+  row(try_child(second, fresh, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &node), "moved a second time, elsewhere");
+  row(try_child(second, fresh, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE, &node), "cloned as a child after the move");
+  row(cuGraphInstantiate(&again, fresh, 0), "the moved graph instantiated by itself");
+  row(cuGraphClone(&copy, parent), "cuGraphClone of the parent");
+  row(cuGraphInstantiate(&again, parent, 0), "the parent instantiated");
+  row(try_child(parent, graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &node), "MOVE of a graph that has an exec");
+  row(try_child(second, second, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &node), "MOVE of a graph into itself");
+  row(cuGraphDestroy(fresh), "the moved graph destroyed");
+}
+
+static void conditionals(void) {
+  CUgraph graph = new_graph(), body, copy, parent = new_graph();
+  CUgraphNode node;
+  CUgraphExec exec, again;
+  add_conditional(graph, &body);
+  add_empty(body, NULL);
+  row(cuGraphClone(&copy, graph), "cuGraphClone of a graph with a conditional");
+  row(try_child(parent, graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE, &node), "child by CLONE of it");
+  row(cuGraphInstantiate(&exec, graph, 0), "one exec of it");
+  row(cuGraphInstantiate(&again, graph, 0), "a second exec of it");
+  CUgraph fresh = new_graph();
+  add_conditional(fresh, &body);
+  row(try_child(parent, fresh, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &node),
+      "child by MOVE of a graph with a conditional");
+}
+
+static void update_with_memory(void) {
+  CUdeviceptr address;
+  CUgraph graph = memory_graph(&address), same = memory_graph(&address), empty = new_graph();
+  CUgraphNode first = add_empty(empty, NULL);
+  add_empty(empty, &first);
+  CUgraphExec exec = instantiate(graph);
+  CUgraphExecUpdateResultInfo info;
+  memset(&info, 0, sizeof info);
+  CUresult code = cuGraphExecUpdate(exec, same, &info);
+  row(code, "update with an equal graph with memory nodes: result %d", (int)info.result);
+  code = cuGraphExecUpdate(exec, graph, &info);
+  row(code, "update with the graph it came from: result %d", (int)info.result);
+  code = cuGraphExecUpdate(exec, empty, &info);
+  row(code, "update with a graph without memory nodes: result %d", (int)info.result);
+  CUgraphExec plain = instantiate(empty);
+  CUgraph fresh = memory_graph(&address);
+  code = cuGraphExecUpdate(plain, fresh, &info);
+  row(code, "a plain exec updated with a graph with memory nodes: result %d", (int)info.result);
+}
+
+static void CUDA_CB host_callback(CUstream which, CUresult code, void *data) {
+  (void)which;
+  (void)code;
+  (void)data;
+}
+static void CUDA_CB host_function(void *data) { (void)data; }
+
+static void begin(CUstreamCaptureMode mode) { must(cuStreamBeginCapture(stream, mode)); }
+
+static void end(const char *what) {
+  CUgraph graph = NULL;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult asked = cuStreamIsCapturing(stream, &status);
+  const CUresult code = cuStreamEndCapture(stream, &graph);
+  row(code, "%s: capture ended (was %s, asking gave %d, graph %s)", what,
+      status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? "active"
+      : status == CU_STREAM_CAPTURE_STATUS_NONE ? "none"
+                                                : "invalid",
+      (int)asked, graph == NULL ? "NULL" : "there");
+}
+
+static CUevent event, captured_event;
+static CUdeviceptr plain_memory;
+
+static CUresult call_stream_query(void) { return cuStreamQuery(stream); }
+static CUresult call_other_query(void) { return cuStreamQuery(other); }
+static CUresult call_event_query(void) { return cuEventQuery(captured_event); }
+static CUresult call_plain_event_query(void) { return cuEventQuery(event); }
+static CUresult call_event_synchronize(void) { return cuEventSynchronize(captured_event); }
+static CUresult call_synchronize(void) { return cuStreamSynchronize(stream); }
+static CUresult call_other_synchronize(void) { return cuStreamSynchronize(other); }
+static CUresult call_context_synchronize(void) { return cuCtxSynchronize(); }
+static CUresult call_malloc(void) {
+  CUdeviceptr address;
+  return cuMemAlloc(&address, 4096);
+}
+static CUresult call_free(void) { return cuMemFree(plain_memory); }
+static CUresult call_host_alloc(void) {
+  void *address;
+  return cuMemHostAlloc(&address, 4096, 0);
+}
+static CUresult call_callback(void) { return cuStreamAddCallback(stream, host_callback, NULL, 0); }
+static CUresult call_attach(void) {
+  CUdeviceptr managed;
+  const CUresult code = cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL);
+  return code != CUDA_SUCCESS ? code : cuStreamAttachMemAsync(stream, managed, 4096, CU_MEM_ATTACH_SINGLE);
+}
+static CUresult call_memcpy(void) {
+  char bytes[16];
+  return cuMemcpyDtoH(bytes, plain_memory, sizeof bytes);
+}
+static CUresult call_memset(void) { return cuMemsetD8(plain_memory, 0, 16); }
+static CUresult call_legacy(void) { return cuMemsetD8Async(plain_memory, 0, 16, CU_STREAM_LEGACY); }
+static CUresult call_capture_info(void) {
+  CUstreamCaptureStatus status;
+  cuuint64_t id;
+  return cuStreamGetCaptureInfo(stream, &status, &id, NULL, NULL, NULL, NULL);
+}
+static CUresult call_begin_again(void) { return cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); }
+static CUresult call_address_reserve(void) {
+  CUdeviceptr address;
+  return cuMemAddressReserve(&address, 2 << 20, 0, 0, 0);
+}
+static CUresult call_physical_create(void) {
+  CUmemGenericAllocationHandle handle;
+  CUmemAllocationProp properties;
+  memset(&properties, 0, sizeof properties);
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = device;
+  return cuMemCreate(&handle, 2 << 20, &properties, 0);
+}
+static CUresult call_stream_create(void) {
+  CUstream made;
+  return cuStreamCreate(&made, CU_STREAM_NON_BLOCKING);
+}
+static CUresult call_event_create(void) {
+  CUevent made;
+  return cuEventCreate(&made, CU_EVENT_DISABLE_TIMING);
+}
+static CUresult call_graph_instantiate(void) {
+  CUgraphExec made;
+  return cuGraphInstantiate(&made, new_graph(), 0);
+}
+static CUresult call_trim(void) { return cuDeviceGraphMemTrim(device); }
+
+static void refused_calls(void) {
+  static const struct {
+    const char *name;
+    CUresult (*call)(void);
+  } calls[] = {
+      {"cuStreamQuery of the capturing stream", call_stream_query},
+      {"cuStreamQuery of another stream", call_other_query},
+      {"cuEventQuery of a captured event", call_event_query},
+      {"cuEventQuery of another event", call_plain_event_query},
+      {"cuEventSynchronize of a captured event", call_event_synchronize},
+      {"cuStreamSynchronize of the capturing stream", call_synchronize},
+      {"cuStreamSynchronize of another stream", call_other_synchronize},
+      {"cuCtxSynchronize", call_context_synchronize},
+      {"cuMemAlloc", call_malloc},
+      {"cuMemFree", call_free},
+      {"cuMemHostAlloc", call_host_alloc},
+      {"cuStreamAddCallback", call_callback},
+      {"cuStreamAttachMemAsync", call_attach},
+      {"cuMemcpyDtoH", call_memcpy},
+      {"cuMemsetD8", call_memset},
+      {"cuMemsetD8Async on the legacy stream", call_legacy},
+      {"cuStreamGetCaptureInfo", call_capture_info},
+      {"cuStreamBeginCapture again", call_begin_again},
+      {"cuMemAddressReserve", call_address_reserve},
+      {"cuMemCreate", call_physical_create},
+      {"cuStreamCreate", call_stream_create},
+      {"cuEventCreate", call_event_create},
+      {"cuGraphInstantiate", call_graph_instantiate},
+      {"cuDeviceGraphMemTrim", call_trim},
+  };
+  static const struct {
+    CUstreamCaptureMode mode;
+    const char *name;
+  } modes[] = {{CU_STREAM_CAPTURE_MODE_GLOBAL, "global"},
+               {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "thread-local"},
+               {CU_STREAM_CAPTURE_MODE_RELAXED, "relaxed"}};
+  for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+      must(cuMemAlloc(&plain_memory, 4096));
+      begin(modes[m].mode);
+      must(cuEventRecord(captured_event, stream));
+      const CUresult code = calls[i].call();
+      CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+      (void)cuStreamIsCapturing(stream, &status);
+      CUgraph graph = NULL;
+      const CUresult ended = cuStreamEndCapture(stream, &graph);
+      row(code, "%s: %s: capture then %s, its end gave %d", modes[m].name, calls[i].name,
+          status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? "active" : "invalid", (int)ended);
+    }
+  }
+}
+
+static void legacy_and_relaxed(void) {
+  CUstream blocking;
+  must(cuStreamCreate(&blocking, 0));
+  begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  must(cuEventRecord(captured_event, stream));
+  row(cuStreamWaitEvent(CU_STREAM_LEGACY, captured_event, 0), "the legacy stream waits for a captured event (relaxed)");
+  end("that");
+  begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  row(call_memcpy(), "synchronous copy under relaxed, non-blocking stream capturing");
+  end("that");
+  must(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+  row(call_memcpy(), "synchronous copy under relaxed, blocking stream capturing");
+  CUgraph graph;
+  row(cuStreamEndCapture(blocking, &graph), "that: capture ended");
+  must(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+  row(call_legacy(), "asynchronous memset on the legacy stream, blocking stream capturing");
+  row(cuStreamEndCapture(blocking, &graph), "that: capture ended");
+  row(cuStreamBeginCapture(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_RELAXED), "capture of the legacy stream");
+}
+
+static void exchange_null(void) {
+  /* The driver may write through NULL: its own process, so that a crash is an answer. */
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    const CUresult code = cuThreadExchangeStreamCaptureMode(NULL);
+    _exit(code == CUDA_SUCCESS ? 100 : (int)code % 100);
+  }
+  int status = 0;
+  (void)waitpid(child, &status, 0);
+  if (WIFSIGNALED(status))
+    note("cuThreadExchangeStreamCaptureMode(NULL): signal %d", WTERMSIG(status));
+  else
+    note("cuThreadExchangeStreamCaptureMode(NULL): exit %d (100 is success)", WEXITSTATUS(status));
+  CUstreamCaptureMode mode = (CUstreamCaptureMode)7;
+  row(cuThreadExchangeStreamCaptureMode(&mode), "an unknown mode (7)");
+}
+
+static void device_launch_with_auto_free(void) {
+  CUgraph graph = new_graph(), memory;
+  CUdeviceptr address;
+  CUgraphExec exec;
+  add_empty(graph, NULL);
+  memory = memory_graph(&address);
+  row(cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH), "device launch, an empty node");
+  row(cuGraphInstantiate(&exec, graph,
+                         CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH),
+      "device launch and auto-free");
+  row(cuGraphInstantiate(&exec, memory, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH), "device launch with memory nodes");
+  row(cuGraphInstantiate(&exec, graph, 1u << 30), "an unknown flag");
+}
+
+static void launch_while_capturing(void) {
+  CUgraph graph = new_graph();
+  add_empty(graph, NULL);
+  CUgraphExec exec = instantiate(graph);
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  row(cuGraphLaunch(exec, stream), "an exec launched into a capturing stream");
+  CUstreamCaptureStatus status;
+  CUgraph captured;
+  size_t nodes = 0;
+  must(cuStreamIsCapturing(stream, &status));
+  const CUresult ended = cuStreamEndCapture(stream, &captured);
+  if (ended == CUDA_SUCCESS) must(cuGraphGetNodes(captured, NULL, &nodes));
+  row(ended, "that: capture ended, %zu nodes", nodes);
+  CUdeviceptr address;
+  CUgraphExec memory = instantiate(memory_graph(&address));
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  row(cuGraphLaunch(memory, stream), "an exec with memory nodes launched into a capturing stream");
+  end("that");
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  row(cuGraphUpload(exec, stream), "an exec uploaded on a capturing stream");
+  end("that");
+}
+
+static void null_functions(void) {
+  CUgraph graph = new_graph();
+  CUgraphNode node;
+  CUDA_KERNEL_NODE_PARAMS kernel;
+  CUDA_HOST_NODE_PARAMS host;
+  memset(&kernel, 0, sizeof kernel);
+  memset(&host, 0, sizeof host);
+  kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = 1;
+  kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+  row(cuGraphAddKernelNode(&node, graph, NULL, 0, &kernel), "kernel node without a function");
+  row(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), "launch without a function");
+  row(cuGraphAddHostNode(&node, graph, NULL, 0, &host), "host node without a function");
+  row(cuLaunchHostFunc(stream, NULL, NULL), "host function NULL on a stream");
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  row(cuLaunchHostFunc(stream, NULL, NULL), "host function NULL on a capturing stream");
+  end("that");
+}
+
+static void destroy_while_capturing(void) {
+  CUstreamCaptureStatus status;
+  CUgraph graph;
+  const CUgraphNode *frontier;
+  size_t count, nodes = 0;
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  must(cuLaunchHostFunc(stream, host_function, NULL));
+  must(cuLaunchHostFunc(stream, host_function, NULL));
+  must(cuStreamGetCaptureInfo(stream, &status, NULL, &graph, &frontier, NULL, &count));
+  row(cuGraphDestroyNode(frontier[0]), "the last captured node destroyed in mid-capture");
+  row(cuLaunchHostFunc(stream, host_function, NULL), "then another call captured");
+  const CUresult ended = cuStreamEndCapture(stream, &graph);
+  if (ended == CUDA_SUCCESS) must(cuGraphGetNodes(graph, NULL, &nodes));
+  row(ended, "that: capture ended, %zu nodes", nodes);
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  must(cuLaunchHostFunc(stream, host_function, NULL));
+  must(cuStreamGetCaptureInfo(stream, &status, NULL, &graph, NULL, NULL, NULL));
+  row(cuGraphDestroy(graph), "the graph destroyed in mid-capture");
+  CUgraphNode added;
+  row(cuGraphAddEmptyNode(&added, graph, NULL, 0), "a node added by hand in mid-capture");
+  end("that");
+}
+
+static void used_after_destroy(void) {
+  CUdeviceptr address;
+  CUgraph graph = memory_graph(&address);
+  note("used %llu reserved %llu before", (unsigned long long)memory_attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT),
+       (unsigned long long)memory_attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT));
+  CUgraphExec exec = instantiate(graph);
+  static const char *const moments[] = {"after instantiate", "after launch and wait", "after exec destroy",
+                                        "after graph destroy", "after trim"};
+  for (int moment = 0; moment < 5; moment++) {
+    if (moment == 1) {
+      must(cuGraphLaunch(exec, stream));
+      must(cuStreamSynchronize(stream));
+    }
+    if (moment == 2) must(cuGraphExecDestroy(exec));
+    if (moment == 3) must(cuGraphDestroy(graph));
+    if (moment == 4) must(cuDeviceGraphMemTrim(device));
+    note("used %llu reserved %llu %s", (unsigned long long)memory_attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT),
+         (unsigned long long)memory_attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), moments[moment]);
+  }
+}
+
+static void reuse_across_a_moved_child(void) {
+  CUdeviceptr inside, behind, again;
+  CUgraph child = memory_graph(&inside), parent = new_graph();
+  CUgraphNode node;
+  must(try_child(parent, child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &node));
+  CUgraphNode alloc = add_alloc(parent, &node, &behind);
+  alloc = add_free(parent, &alloc, behind);
+  add_alloc(parent, &alloc, &again);
+  note("an alloc node after a moved child that frees the same size: %s address; after a free in the parent: %s",
+       behind == inside ? "the same" : "another", again == behind ? "the same" : "another");
+  CUgraphExec exec;
+  row(cuGraphInstantiate(&exec, parent, 0), "instantiated");
+}
+
+static void memset_on_graph_memory(void) {
+  CUdeviceptr address;
+  CUgraph graph = new_graph();
+  CUgraphNode alloc = add_alloc(graph, NULL, &address), node;
+  CUDA_MEMSET_NODE_PARAMS params;
+  memset(&params, 0, sizeof params);
+  params.dst = address;
+  params.value = 0x5a;
+  params.elementSize = 1;
+  params.width = 4096;
+  params.height = 1;
+  row(cuGraphAddMemsetNode(&node, graph, &alloc, 1, &params, context), "memset node on graph memory");
+  CUgraphExec exec = instantiate(graph);
+  unsigned char bytes[16] = {0};
+  row(cuGraphLaunch(exec, stream), "launched");
+  must(cuMemcpyDtoHAsync(bytes, address, sizeof bytes, stream));
+  must(cuStreamSynchronize(stream));
+  note("the bytes read back are %s", bytes[0] == 0x5a && bytes[15] == 0x5a ? "right" : "wrong");
+}
+
+static void run_probe(void (*probe)(void)) {
+  enum { SECONDS = 60 };
+  alarm(SECONDS);
+  must(cuInit(0));
+  must(cuDeviceGet(&device, 0));
+  must(cuDevicePrimaryCtxRetain(&context, device));
+  must(cuCtxSetCurrent(context));
+  must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  must(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  must(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  must(cuEventCreate(&captured_event, CU_EVENT_DISABLE_TIMING));
+  must(cuMemAlloc(&plain_memory, 4096));
+  probe();
+}
+
+static void (*const probes[])(void) = {
+    free_before_alloc,
+    free_outside_never_launched,
+    memory_nodes_inside,
+    clones_and_moves,
+    conditionals,
+    update_with_memory,
+    refused_calls,
+    legacy_and_relaxed,
+    exchange_null,
+    device_launch_with_auto_free,
+    launch_while_capturing,
+    null_functions,
+    destroy_while_capturing,
+    used_after_destroy,
+    reuse_across_a_moved_child,
+    memset_on_graph_memory,
+};
+
+int main(void) {
+  printf("| probe | what was done | code |\n|---|---|---|\n");
+  fflush(stdout);
+  for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
+    probe_number = (int)i + 1;
+    const pid_t child = fork();
+    if (child == 0) {
+      run_probe(probes[i]);
+      _exit(0);
+    }
+    int status = 0;
+    (void)waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) note("ended by signal %d", WTERMSIG(status));
+  }
+  return 0;
+}
