@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ * Every call of the driver and every allocation may fail, once or from then on, while graphs with memory are launched:
+ * heaps that grow, chunks that are cut around memory that stays, moves between streams, frees elsewhere, memory
+ * embedded and freed by itself, spaces that retire in flight, trimming. What fails changes nothing: memory that lives
+ * keeps its bytes, everything can be launched afterwards, and in the end nothing is left (GM-12 to GM-15).
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include "fault/fake_driver.h"
+#include "support/rondo_test.h"
+
+#define PAGE FAKE_PAGE
+
+enum { STREAMS = 3, SMALL = 0, LARGE, HOLED, NESTED, LOOPING, PARTS };
+
+/* A graph's exec, the bytes that it frees itself, and those it leaves. */
+typedef struct part {
+  rondo_exec *exec;
+  char *scratch, *kept; /* kept: NULL when it frees all */
+  size_t bytes;         /* of scratch */
+  bool live;
+  unsigned char mark; /* in what lives */
+} part;
+
+typedef struct rig {
+  test_allocator allocator;
+  rondo_device *device;
+  rondo_stream *streams[STREAMS];
+  part parts[PARTS];
+  unsigned char last_mark;
+} rig;
+
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
+  } while (false)
+
+/* Making ---------------------------------------------------------------------------------------------------------- */
+
+static char *add_alloc(rondo_graph *graph, rondo_node *node, size_t bytes) {
+  void *address = NULL;
+  assert_ok(rondo_graph_add_alloc(graph, node, node->id != 0, bytes, "block", &address, node));
+  return address;
+}
+
+/* scratch, kept, more scratch, child, each when there is one; then the scratch is freed. */
+static rondo_graph *build(rig *r, part *self, size_t kept_bytes, size_t more, rondo_graph *child) {
+  rondo_graph *graph = NULL;
+  rondo_node node = {0};
+  char *behind = NULL;
+  assert_ok(rondo_graph_create(r->device, NULL, &graph));
+  if (self->bytes > 0) self->scratch = add_alloc(graph, &node, self->bytes);
+  if (kept_bytes > 0) self->kept = add_alloc(graph, &node, kept_bytes);
+  if (more > 0) behind = add_alloc(graph, &node, more);
+  if (child != NULL) assert_ok(rondo_graph_add_child(graph, &node, 1, child, &node));
+  if (self->scratch != NULL) assert_ok(rondo_graph_add_free(graph, &node, 1, self->scratch, &node));
+  if (behind != NULL) assert_ok(rondo_graph_add_free(graph, &node, 1, behind, &node));
+  return graph;
+}
+
+static void make_exec(part *self, rondo_graph *graph, bool auto_free) {
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .auto_free_on_launch = auto_free};
+  assert_ok(rondo_instantiate(graph, &options, &self->exec));
+  assert_ok(rondo_graph_destroy(graph));
+}
+
+static void make_parts(rig *r) {
+  part *parts = r->parts, inner = {.bytes = 5 * PAGE};
+  parts[SMALL].bytes = 4 * PAGE;
+  parts[LARGE].bytes = 9 * PAGE;
+  parts[HOLED].bytes = 3 * PAGE;
+  parts[NESTED].bytes = 2 * PAGE;
+  make_exec(&parts[SMALL], build(r, &parts[SMALL], 0, 0, NULL), false);
+  make_exec(&parts[LARGE], build(r, &parts[LARGE], 0, 0, NULL), false);
+  make_exec(&parts[HOLED], build(r, &parts[HOLED], PAGE, 3 * PAGE, NULL), false);
+  rondo_graph *child = build(r, &inner, 0, 0, NULL);
+  make_exec(&parts[NESTED], build(r, &parts[NESTED], 0, 0, child), false);
+  assert_ok(rondo_graph_destroy(child));
+  make_exec(&parts[LOOPING], build(r, &parts[LOOPING], 2 * PAGE, 0, NULL), true);
+}
+
+/* The work -------------------------------------------------------------------------------------------------------- */
+
+static void assert_marks(const rig *r) {
+  for (int i = 0; i < PARTS; i++)
+    if (r->parts[i].live) assert_int_equal(*(unsigned char *)r->parts[i].kept, r->parts[i].mark);
+}
+
+/* As the graph's kernels would: writes all of what the launch may use. */
+static rondo_status launch(rig *r, int which, int stream) {
+  part *self = &r->parts[which];
+  TRY(rondo_exec_launch(self->exec, r->streams[stream]));
+  if (self->scratch != NULL) memset(self->scratch, 0xee, self->bytes);
+  if (self->kept != NULL) {
+    self->live = true;
+    self->mark = ++r->last_mark;
+    *(unsigned char *)self->kept = self->mark;
+  }
+  assert_marks(r);
+  return RONDO_OK;
+}
+
+static rondo_status give(rig *r, int which, int stream) {
+  part *self = &r->parts[which];
+  if (!self->live) return RONDO_OK;
+  TRY(rondo_free_async(r->streams[stream], self->kept));
+  self->live = false;
+  return RONDO_OK;
+}
+
+/* Graph and exec go while their launch is in flight. */
+static rondo_status launch_and_forget(rig *r, int stream) {
+  rondo_graph *graph = NULL;
+  rondo_exec *exec = NULL;
+  rondo_node node;
+  void *address = NULL;
+  rondo_status status = rondo_graph_create(r->device, NULL, &graph);
+  if (status == RONDO_OK) status = rondo_graph_add_alloc(graph, NULL, 0, 6 * PAGE, "fleeting", &address, &node);
+  if (status == RONDO_OK) status = rondo_graph_add_free(graph, &node, 1, address, &node);
+  if (status == RONDO_OK) status = rondo_instantiate(graph, NULL, &exec);
+  if (status == RONDO_OK) status = rondo_exec_launch(exec, r->streams[stream]);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(graph));
+  return status;
+}
+
+/* Launches that do not complete until somebody waits for them. */
+static rondo_status do_stalled(rig *r) {
+  TRY(launch(r, LOOPING, 1));
+  TRY(launch_and_forget(r, 1));
+  TRY(rondo_exec_upload(r->parts[LARGE].exec, r->streams[2]));
+  TRY(launch(r, LARGE, 2));
+  TRY(give(r, HOLED, 1));
+  TRY(launch(r, HOLED, 0));
+  return launch(r, SMALL, 2);
+}
+
+static rondo_status do_all(rig *r) {
+  TRY(give(r, HOLED, 0));
+  TRY(launch(r, SMALL, 0));
+  TRY(launch(r, HOLED, 0));
+  TRY(launch(r, LARGE, 0));
+  TRY(launch(r, NESTED, 0));
+  fake_of(r->device)->stalled = true;
+  const rondo_status status = do_stalled(r);
+  fake_of(r->device)->stalled = false;
+  TRY(status);
+  TRY(launch(r, LOOPING, 2));
+  TRY(launch(r, NESTED, 1));
+  TRY(rondo_stream_synchronize(r->streams[0]));
+  TRY(rondo_graph_memory_trim(r->device));
+  TRY(launch(r, LARGE, 1));
+  TRY(give(r, HOLED, 2));
+  TRY(launch(r, HOLED, 1));
+  return rondo_graph_memory_trim(r->device);
+}
+
+/* Runs ------------------------------------------------------------------------------------------------------------ */
+
+static void set_up(rig *r) {
+  memset(r, 0, sizeof *r);
+  test_allocator_init(&r->allocator);
+  r->device = fake_open(&r->allocator.table);
+  for (int i = 0; i < STREAMS; i++) assert_ok(rondo_stream_create(r->device, NULL, &r->streams[i]));
+  make_parts(r);
+}
+
+static size_t physical(const rig *r) {
+  rondo_memory_statistics now = {.struct_size = sizeof now};
+  assert_ok(rondo_memory_get_statistics(r->device, &now));
+  assert_int_equal(now.graph_reserved, fake_of(r->device)->physical_bytes);
+  return (size_t)now.graph_reserved;
+}
+
+/* Nothing fails any more: what lives is whole, all of the work is done again, and nothing is left. */
+static void take_down(rig *r) {
+  assert_marks(r);
+  (void)physical(r);
+  assert_ok(do_all(r));
+  for (int i = 0; i < PARTS; i++) assert_ok(give(r, i, 0));
+  assert_ok(rondo_stream_synchronize(r->streams[0]));
+  assert_ok(rondo_graph_memory_trim(r->device));
+  assert_int_equal(physical(r), 0);
+  for (int i = 0; i < PARTS; i++) rondo_exec_destroy(r->parts[i].exec);
+  for (int i = 0; i < STREAMS; i++) assert_ok(rondo_stream_destroy(r->streams[i]));
+  assert_int_equal(fake_close(r->device), 0);
+  assert_int_equal(r->allocator.live, 0);
+  assert_int_equal(r->allocator.faults, 0);
+}
+
+/* One run with a failure; returns its status. */
+static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+  rig r;
+  set_up(&r);
+  fake_device *fake = fake_of(r.device);
+  const size_t calls = fake->calls, allocations = r.allocator.calls;
+  fake->fail_rest = rest;
+  r.allocator.fail_on = rest;
+  if (driver_at != 0) fake->fail_at = calls + driver_at;
+  if (allocation_at != 0) r.allocator.fail_at = allocations + allocation_at;
+  const rondo_status status = do_all(&r);
+  if (status != RONDO_OK) assert_true(rondo_last_error()->message[0] != '\0');
+  *out_calls = fake->calls - calls;
+  *out_allocations = r.allocator.calls - allocations;
+  fake->fail_at = 0;
+  r.allocator.fail_at = 0;
+  take_down(&r);
+  return status;
+}
+
+static void sweep(bool of_driver, bool rest, size_t least_failures) {
+  size_t calls, allocations, failures = 0;
+  assert_int_equal(run(0, 0, false, &calls, &allocations), RONDO_OK);
+  const size_t count = of_driver ? calls : allocations;
+  for (size_t at = 1; at <= count; at++) {
+    const rondo_status status = run(of_driver ? at : 0, of_driver ? 0 : at, rest, &calls, &allocations);
+    failures += status != RONDO_OK;
+    if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY) fail_msg("%zu: %s", at, rondo_status_name(status));
+  }
+  assert_true(failures >= least_failures);
+}
+
+/* Physical memory is asked for twice, and a launch that cannot be recorded is waited for. */
+static void test_gm12_each_driver_call_fails_once(void **state) {
+  (void)state;
+  sweep(true, false, 50);
+}
+static void test_gm12_the_driver_fails_from_some_call_on(void **state) {
+  (void)state;
+  sweep(true, true, 70);
+}
+static void test_gm12_each_allocation_fails_once(void **state) {
+  (void)state;
+  sweep(false, false, 50);
+}
+static void test_gm12_memory_ends_at_some_allocation(void **state) {
+  (void)state;
+  sweep(false, true, 50);
+}
+
+/* What stays mapped is in nobody's way later. */
+static void test_gm13_unmapping_fails_for_a_while(void **state) {
+  (void)state;
+  rig r;
+  set_up(&r);
+  assert_ok(do_all(&r));
+  assert_ok(launch(&r, LARGE, 0));
+  fake_of(r.device)->fail_unmaps = true;
+  assert_fails(rondo_exec_upload(r.parts[LARGE].exec, r.streams[0]), RONDO_OUT_OF_MEMORY);
+  assert_fails(rondo_graph_memory_trim(r.device), RONDO_OUT_OF_MEMORY);
+  rondo_status_ignore(do_all(&r), "it ends where it needs to unmap");
+  fake_of(r.device)->fail_unmaps = false;
+  take_down(&r);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_gm12_each_driver_call_fails_once),
+      cmocka_unit_test(test_gm12_the_driver_fails_from_some_call_on),
+      cmocka_unit_test(test_gm12_each_allocation_fails_once),
+      cmocka_unit_test(test_gm12_memory_ends_at_some_allocation),
+      cmocka_unit_test(test_gm13_unmapping_fails_for_a_while),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
