@@ -54,7 +54,7 @@ typedef struct block {
   bool live;
 } block;
 
-/* A graph, its clone, and what they allocate. */
+/* A graph, its clone or a graph that it is a child of, and what they allocate. */
 typedef struct family {
   rondo_graph *graphs[2];
   block allocs[ALLOCS];
@@ -195,6 +195,15 @@ static void require_apart(const fuzz_run *run, const block *made) {
       const bool of_graphs = made->pool == OF_GRAPH; /* these may share addresses as their order allows */
       if (at->address != NULL && !of_graphs && !is_gone(&run->families[f])) REQUIRE(!overlap(at, made));
     }
+}
+
+static bool begins_something(const fuzz_run *run, const char *address) {
+  for (int i = 0; i < BLOCKS; i++)
+    if (run->blocks[i].address == address) return true;
+  for (int f = 0; f < FAMILIES; f++)
+    for (int i = 0; i < ALLOCS; i++)
+      if (run->families[f].allocs[i].address == address && run->families[f].allocs[i].live) return true;
+  return false;
 }
 
 static uint64_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -415,10 +424,26 @@ static void call_graph(fuzz_run *run) {
   *into = (family){0};
 }
 
+/* A graph whose only node is the other one. */
+static rondo_status embed(fuzz_run *run, rondo_graph *inner, rondo_graph **out) {
+  rondo_node node;
+  rondo_status status = rondo_graph_create(run->device, NULL, out);
+  if (status == RONDO_OK) status = rondo_graph_add_child(*out, NULL, 0, inner, &node);
+  if (status == RONDO_OK) return status;
+  require_ok(run, rondo_graph_destroy(*out));
+  *out = NULL;
+  return status;
+}
+
+/* Clones share the graph's addresses, and so does what it is a child of. */
 static void call_clone(fuzz_run *run) {
   family *of = some_family(run, true);
+  const uint8_t choice = take(run);
   if (of == NULL || of->graphs[0] == NULL || of->graphs[1] != NULL) return;
-  if (!went_well(rondo_graph_clone(of->graphs[0], &of->graphs[1]))) of->graphs[1] = NULL;
+  if (choice % 3 == 0)
+    (void)went_well(embed(run, of->graphs[0], &of->graphs[1]));
+  else
+    (void)went_well(rondo_graph_clone(of->graphs[0], &of->graphs[1]));
 }
 
 static void call_instantiate(fuzz_run *run) {
@@ -460,6 +485,20 @@ static void call_launch(fuzz_run *run) {
     kept->value = kept->fresh;
     require_apart(run, kept);
   }
+}
+
+/* The exec takes a graph over, of its own family or another, or is as before. */
+static void call_update(fuzz_run *run) {
+  fuzz_exec *at = &run->execs[take(run) % EXECS];
+  family *of = some_family(run, true);
+  const uint8_t choice = take(run);
+  if (at->exec == NULL || of == NULL) return;
+  rondo_graph *graph = of->graphs[of->graphs[choice % 2] != NULL ? choice % 2 : 1 - choice % 2];
+  const rondo_status status = rondo_exec_update(at->exec, graph, NULL);
+  if (status == RONDO_UPDATE_REFUSED || !went_well(status)) return;
+  at->of->execs--;
+  at->of = of;
+  of->execs++;
 }
 
 static void call_upload(fuzz_run *run) {
@@ -509,7 +548,8 @@ static void call_free_kept(fuzz_run *run) {
   const uint8_t way = take(run);
   const int stream = some_stream(run);
   if (at == NULL) return;
-  if (!at->live) { /* a misuse, in all ways */
+  if (!at->live) { /* a misuse, in all ways, unless the graph is gone and its address somebody else's */
+    if (begins_something(run, at->address)) return;
     const rondo_status status =
         way % 2 == 0 ? rondo_free_async(run->streams[stream], at->address) : free_by_graph(run, at, stream);
     REQUIRE(status != RONDO_OK);
@@ -595,15 +635,6 @@ static void call_trim(fuzz_run *run) {
   if (take(run) % 2 == 0) REQUIRE(rondo_memory_reset_highs(run->device) == RONDO_OK);
 }
 
-static bool begins_something(const fuzz_run *run, const char *address) {
-  for (int i = 0; i < BLOCKS; i++)
-    if (run->blocks[i].address == address) return true;
-  for (int f = 0; f < FAMILIES; f++)
-    for (int i = 0; i < ALLOCS; i++)
-      if (run->families[f].allocs[i].address == address && run->families[f].allocs[i].live) return true;
-  return false;
-}
-
 static void require_refused_free(fuzz_run *run, void *address, int stream) {
   if (begins_something(run, address)) return;
   REQUIRE(rondo_free(run->device, address) == RONDO_INVALID_LIFETIME);
@@ -658,7 +689,7 @@ static void call_some(fuzz_run *run) {
       call_malloc_ordered, call_malloc_ordered, call_malloc_at_once, call_free,        call_free,   call_write,
       call_host,           call_graph,          call_clone,          call_instantiate, call_launch, call_launch,
       call_upload,         call_destroy,        call_free_kept,      call_write_kept,  call_pool,   call_wait,
-      call_trim,           call_misuse,         call_stream};
+      call_trim,           call_misuse,         call_stream,         call_update};
   const uint8_t choice = take(run);
   const bool fails = choice >= 230;
   const uint8_t fail_at = fails ? take(run) % 16 : 0;
