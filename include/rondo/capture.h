@@ -32,11 +32,12 @@ typedef struct rondo_capture_options {
   uint32_t struct_size; /* RONDO_CAPTURE_OPTIONS_INIT sets it; 0 means this version's */
   rondo_capture_mode mode;
   rondo_profile *profile; /* as rondo_graph_options.profile; may be NULL */
+  bool relocate;          /* as rondo_graph_options.relocate */
 } rondo_capture_options;
 #define RONDO_CAPTURE_OPTIONS_INIT .struct_size = sizeof(rondo_capture_options)
 
 /* As rondo_capture_begin, with the options of the graph that it makes. options may be NULL. Errors as
- * rondo_capture_begin. */
+ * rondo_capture_begin; INVALID_ARGUMENT/BAD_OPTIONS (a profile and relocate together). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin_with(rondo_stream *stream,
                                                                const rondo_capture_options *options);
 

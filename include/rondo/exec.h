@@ -9,6 +9,7 @@
 #define RONDO_EXEC_H
 
 #include <rondo/graph.h>
+#include <rondo/plan.h>
 #include <rondo/stream.h>
 
 RONDO_EXTERN_C_BEGIN
@@ -16,19 +17,36 @@ RONDO_EXTERN_C_BEGIN
 typedef struct rondo_exec rondo_exec;
 
 typedef struct rondo_instantiate_options {
-  uint32_t struct_size;        /* RONDO_INSTANTIATE_OPTIONS_INIT sets it; 0 means this version's */
-  bool auto_free_on_launch;    /* a launch first frees what the last one left allocated (GM-10) */
-  bool skip_verify;            /* do not look for mistakes (<rondo/verify.h>; GM-5, GM-18) */
-  rondo_stream *upload_stream; /* upload there at once; may be NULL */
+  uint32_t struct_size;           /* RONDO_INSTANTIATE_OPTIONS_INIT sets it; 0 means this version's */
+  bool auto_free_on_launch;       /* a launch first frees what the last one left allocated (GM-10) */
+  bool skip_verify;               /* do not look for mistakes (<rondo/verify.h>; GM-5, GM-18) */
+  rondo_stream *upload_stream;    /* upload there at once; may be NULL */
+  bool relocate;                  /* choose the addresses of graph memory anew (see below) */
+  const rondo_plan_options *plan; /* for relocate; NULL = the planner's default */
 } rondo_instantiate_options;
 #define RONDO_INSTANTIATE_OPTIONS_INIT .struct_size = sizeof(rondo_instantiate_options)
+
+/* Relocating. Without it, execs of one graph, and of its clones, share the addresses of its alloc nodes: they are
+ * correct one after another and wait for each other. With relocate, the allocations that the graph frees itself are
+ * planned together on its exact order (<rondo/plan.h>), at addresses that only this exec has, and what the graph says
+ * of them is rewritten: pointer parameters of kernels (RONDO_READS, RONDO_WRITES, RONDO_UPDATES), copies and fills. So
+ * the exec is independent of its relatives and may run at once with them; one memory graph may stand several times in
+ * branches that run at once; and edges that a reuse of addresses relied on may be gone (rondo_graph_options.relocate).
+ *
+ * An address means what is alive there by the graph's order: the allocation that is made before the node while all
+ * others at that address are freed before. Refused, naming the node: an address that is not ordered after the alloc
+ * node, or may mean one of two allocations; a scalar parameter with a word, or a host function with a user pointer,
+ * that points into memory that moves. Not found: addresses that host functions or kernels keep in memory; instantiate
+ * such graphs without relocate. Memory that the graph does not free keeps its address and is shared with its relatives
+ * as ever. Updates and set_params are given the graph's own addresses. */
 
 /* Makes an exec of the graph: verified, lowered, everything a launch needs made ready. options may be NULL. The caller
  * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it) or NO_FUNCTION (the kernel); the first error that
  * verification finds, with its status and reason, naming the nodes and the edge that would mend it (<rondo/verify.h>;
  * without verification only what no launch could keep account of: INVALID_LIFETIME with STILL_ALLOCATED, NOT_ALLOCATED,
  * DOUBLE_FREE or FOREIGN_ADDRESS); INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device);
- * OUT_OF_MEMORY; what rondo_exec_upload returns. */
+ * OUT_OF_MEMORY; INVALID_GRAPH/NOT_RELOCATABLE (see above); what rondo_exec_upload and, with relocate, rondo_plan_make
+ * return. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_options *options,
                                                         rondo_exec **out_exec);
 
@@ -83,12 +101,14 @@ RONDO_API void rondo_exec_destroy(rondo_exec *exec);
 
 typedef struct rondo_exec_info {
   uint32_t struct_size;
-  uint32_t node_count;   /* with those of child graphs; child nodes themselves not counted */
-  uint64_t launches;     /* so far */
-  uint64_t updates;      /* whole updates that took effect */
-  uint64_t graph_bytes;  /* graph memory it needs mapped: planned bytes of its alloc nodes (GX-12) */
-  uint64_t host_bytes;   /* host memory of the exec itself */
-  uint64_t device_bytes; /* device memory of the exec itself, without graph memory (0 on a CPU device) */
+  uint32_t node_count;    /* with those of child graphs; child nodes themselves not counted */
+  uint64_t launches;      /* so far */
+  uint64_t updates;       /* whole updates that took effect */
+  uint64_t graph_bytes;   /* graph memory it needs mapped: planned bytes of its alloc nodes (GX-12) */
+  uint64_t host_bytes;    /* host memory of the exec itself */
+  uint64_t device_bytes;  /* device memory of the exec itself, without graph memory (0 on a CPU device) */
+  uint64_t planned_bytes; /* relocated: bytes that hold all that moved, by the plan; else 0 */
+  uint64_t planned_bound; /* the least that any plan needs */
 } rondo_exec_info;
 
 /* Sizes and counters of the exec, as they are now. Errors: INVALID_ARGUMENT, IN_CALLBACK. Thread-compatible. */

@@ -127,6 +127,9 @@ typedef struct rondo_graph_options {
                              is found when the node is made: it and all later ones are placed as without a profile. Not
                              for clones and children, which have or get addresses of their own, and not on a device
                              that guards its memory (rondo_device_info.guarded). May be NULL */
+  bool relocate;          /* the graph is only ever instantiated with relocate (rondo_instantiate_options), and so is
+                             what it is a child of: alloc nodes share no addresses, so that any edge and node may be
+                             removed. Not together with a profile. Clones inherit it */
 } rondo_graph_options;
 #define RONDO_GRAPH_OPTIONS_INIT .struct_size = sizeof(rondo_graph_options)
 
@@ -190,7 +193,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_remove(rondo_graph *graph, ron
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_edges(rondo_graph *graph, const rondo_node *from,
                                                             const rondo_node *to, size_t count);
 
-/* Removes edges; all or none. Errors: UNKNOWN_NODE, MISSING_EDGE, EDGE_IN_USE. */
+/* Removes edges; all or none. Errors: UNKNOWN_NODE, MISSING_EDGE, EDGE_IN_USE (not with
+ * rondo_graph_options.relocate). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from,
                                                                const rondo_node *to, size_t count);
 

@@ -7,6 +7,8 @@
  *
  *   rondo_profile_create(warm_up, NULL, &profile);
  *   rondo_capture_begin_with(stream, &(rondo_capture_options){RONDO_CAPTURE_OPTIONS_INIT, .profile = profile});
+ *
+ * The other way to the least memory is to let instantiating choose the addresses (rondo_instantiate_options.relocate).
  */
 #ifndef RONDO_PROFILE_H
 #define RONDO_PROFILE_H

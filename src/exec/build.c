@@ -20,10 +20,14 @@ static void release_device(void *object) {
   atomic_fetch_sub_explicit(&device->graphs, 1, memory_order_relaxed);
 }
 
-rondo_status rondo_build_graph(rondo_device *device, const rondo_graph_options *options, rondo_graph **out) {
+rondo_status rondo_build_graph(const char *call, rondo_device *device, const rondo_graph_options *options,
+                               rondo_graph **out) {
   *out = NULL;
   rondo_device_memory *memory;
   rondo_address_space *space;
+  if (options->profile != NULL && options->relocate)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: a graph with relocate has no use for a profile: leave one of them out", call);
   RONDO_TRY(rondo_device_memory_of(device, &memory));
   RONDO_TRY(rondo_address_space_create(memory, &space));
   rondo_graph *graph;
@@ -32,7 +36,7 @@ rondo_status rondo_build_graph(rondo_device *device, const rondo_graph_options *
     rondo_address_space_release(space);
     return status;
   }
-  rondo_address_space_configure(space, graph, options->profile);
+  rondo_address_space_configure(space, graph, options->profile, options->relocate);
   graph->memory = rondo_address_space_attachment(space);
   graph->hold = (rondo_graph_attachment){.object = device, .retain = retain_device, .release = release_device};
   retain_device(device);
@@ -54,7 +58,7 @@ rondo_status rondo_graph_create(rondo_device *device, const rondo_graph_options 
   *out_graph = NULL;
   rondo_graph_options known;
   RONDO_TRY(rondo_versioned_read("rondo_graph_options", options, &known, sizeof known));
-  if (device != NULL) return rondo_build_graph(device, &known, out_graph);
+  if (device != NULL) return rondo_build_graph("rondo_graph_create", device, &known, out_graph);
   rondo_allocator allocator;
   RONDO_TRY(rondo_allocator_resolve(known.allocator, &allocator));
   return rondo_graph_make(NULL, &allocator, known.name, out_graph);

@@ -9,8 +9,8 @@
 
 /* An empty graph for a device, held by its count of graphs, with an address space. Of the options the allocator is not
  * used. */
-RONDO_MUST_USE rondo_status rondo_build_graph(rondo_device *device, const rondo_graph_options *options,
-                                              rondo_graph **out);
+RONDO_MUST_USE rondo_status rondo_build_graph(const char *call, rondo_device *device,
+                                              const rondo_graph_options *options, rondo_graph **out);
 
 /* Adds a node of any kind; an alloc node gets its address, in params too. */
 RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies,

@@ -80,8 +80,8 @@ static rondo_status begin(const char *call, rondo_stream *stream, const rondo_ca
   rondo_graph *graph;
   RONDO_TRY(make_capture(stream, options->mode, &capture));
   const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
-                                             .profile = options->profile};
-  const rondo_status status = rondo_build_graph(stream->device, &graph_options, &graph);
+                                             .profile = options->profile, .relocate = options->relocate};
+  const rondo_status status = rondo_build_graph(call, stream->device, &graph_options, &graph);
   if (status != RONDO_OK) {
     rondo_capture_release(capture);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * An exec: a clone of the graph it was made of, that clone lowered, the driver's executable, and the graph memory. The
- * clone is what updates are compared with, and what a capture gets when the exec is launched into it.
+ * clone is what updates are compared with, and what a capture gets when the exec is launched into it. A relocated exec
+ * has a second clone, with the addresses that relocating chose: that one is lowered, and updates are translated to it.
  *
  * Threads: one at a time; different execs are independent, also those of one graph.
  */
@@ -13,18 +14,22 @@
 #include "exec/capture_internal.h"
 #include "exec/lowering.h"
 #include "memory/exec_memory.h"
+#include "memory/relocation.h"
 
 struct rondo_exec {
   rondo_executable *executable;
   rondo_device *device;
   bool has_extras; /* a launch is more than the driver's: memory, events, or the states below */
   bool broken;     /* a refused update could not be taken back: it runs again after one that takes effect */
-  bool verify, auto_free;
+  bool verify, auto_free, relocate;
   uint64_t launches, updates;
   rondo_exec_memory *memory;     /* NULL when the graph has none */
   rondo_graph *graph;            /* the clone */
-  rondo_lowering lowering;       /* of the clone; places and tags are those of the graph the exec was made of */
+  rondo_graph *placed;           /* the second one; NULL when the exec is not relocated */
+  rondo_relocation *relocation;  /* between the two; NULL when there is no second */
+  rondo_lowering lowering;       /* of the clone, or the second; places and tags are of the graph that was cloned */
   RONDO_ARRAY(uint32_t) records; /* places of the event-record nodes */
+  rondo_plan_options plan;       /* for relocating, also at updates */
   bool *disabled;                /* by place */
   size_t disabled_count;
   rondo_findings *findings; /* warnings of the last verification; NULL when there were none */
@@ -32,14 +37,20 @@ struct rondo_exec {
 
 /* What can be made of a graph before an executable: shared by instantiating and updating. */
 typedef struct rondo_exec_draft {
-  rondo_graph *graph;
+  rondo_graph *graph, *placed;
+  rondo_relocation *relocation;
   rondo_lowering lowering;
   rondo_exec_memory *memory;
   rondo_findings *findings;
 } rondo_exec_draft;
 
-/* Clones and lowers; the memory is left out. */
-RONDO_MUST_USE rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, rondo_exec_draft *out);
+/* Clones, twice if it is to be relocated, and lowers; relocating and the memory are left out. */
+RONDO_MUST_USE rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate,
+                                                  rondo_exec_draft *out);
+
+/* Relocates the draft, if it is to be: with the plan of `like`, if that fits; options and like may be NULL. */
+RONDO_MUST_USE rondo_status rondo_exec_draft_relocate(rondo_exec_draft *draft, const rondo_plan_options *options,
+                                                      const rondo_relocation *like);
 /* Fails with the first error that verification finds; warnings are kept in the draft. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft);
 RONDO_MUST_USE rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free);
@@ -49,6 +60,19 @@ void rondo_exec_draft_free(rondo_exec_draft *draft);
  * and reach. Races are left out, because other nodes may have to change too. */
 RONDO_MUST_USE rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t place,
                                                    const rondo_node_params *params);
+
+/* True when the graph, or one in it, was made to be relocated. */
+bool rondo_exec_must_relocate(const rondo_graph *graph);
+
+/* Other parameters for a node of a relocated exec, in the exec's addresses. */
+RONDO_MUST_USE rondo_status rondo_exec_translate(const rondo_exec *exec, uint32_t place,
+                                                 const rondo_node_params *params, rondo_relocated_params *out);
+
+/* The graph of the first clone that has the same nodes as `placed`, a graph of the second. */
+rondo_graph *rondo_exec_original(const rondo_exec *exec, const rondo_graph *placed);
+
+/* The parameters of a lowered node as they were given: without relocating, those that it has. */
+const rondo_node_params *rondo_exec_given_params(const rondo_exec *exec, size_t place);
 
 /* The device's code for a kernel node: NO_FUNCTION naming kernel and node. */
 RONDO_MUST_USE rondo_status rondo_exec_check_kernel(const char *call, rondo_device *device,

@@ -66,18 +66,17 @@ static void let_events_go(const rondo_lowering *lowering) {
   }
 }
 
-rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, rondo_exec_draft *out) {
+rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate, rondo_exec_draft *out) {
   *out = (rondo_exec_draft){0};
   RONDO_TRY(check_graph(call, graph));
   RONDO_TRY(clone_for_exec(graph, &out->graph));
-  const rondo_status status = rondo_lower(out->graph, &out->lowering);
-  if (status == RONDO_OK) {
+  rondo_status status = RONDO_OK;
+  if (graph->has_memory && (relocate || rondo_exec_must_relocate(graph))) status = clone_for_exec(graph, &out->placed);
+  if (status == RONDO_OK) status = rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering);
+  if (status == RONDO_OK)
     hold_events(&out->lowering);
-    return RONDO_OK;
-  }
-  rondo_lowering_free(&out->lowering);
-  rondo_graph_free(out->graph);
-  *out = (rondo_exec_draft){0};
+  else
+    rondo_exec_draft_free(out);
   return status;
 }
 
@@ -86,18 +85,29 @@ void rondo_exec_draft_free(rondo_exec_draft *draft) {
   rondo_exec_memory_destroy(draft->memory);
   let_events_go(&draft->lowering);
   rondo_lowering_free(&draft->lowering);
+  rondo_relocation_destroy(draft->relocation);
+  if (draft->placed != NULL) rondo_graph_free(draft->placed);
   rondo_graph_free(draft->graph);
   *draft = (rondo_exec_draft){0};
 }
 
-static size_t collect_memory_nodes(const rondo_lowering *lowering, rondo_memory_node *out) {
+/* The space that has the node's addresses. */
+static rondo_address_space *space_of(const rondo_exec_draft *draft, size_t place) {
+  const rondo_node_params *params = draft->lowering.nodes.items[place].params;
+  const rondo_relocation *relocation = draft->relocation;
+  if (relocation != NULL && params->kind == RONDO_NODE_ALLOC &&
+      rondo_relocation_owns(relocation, params->as.alloc.address))
+    return relocation->space;
+  return rondo_address_space_of(draft->lowering.origins.items[place].graph);
+}
+
+static size_t collect_memory_nodes(const rondo_exec_draft *draft, rondo_memory_node *out) {
+  const rondo_lowering *lowering = &draft->lowering;
   size_t count = 0;
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
     if (node->params->kind != RONDO_NODE_ALLOC && node->params->kind != RONDO_NODE_FREE) continue;
-    out[count++] = (rondo_memory_node){.params = node->params,
-                                       .space = rondo_address_space_of(lowering->origins.items[i].graph),
-                                       .number = node->number};
+    out[count++] = (rondo_memory_node){.params = node->params, .space = space_of(draft, i), .number = node->number};
   }
   return count;
 }
@@ -106,9 +116,10 @@ rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free) {
   const rondo_lowering *lowering = &draft->lowering;
   if (!draft->graph->has_memory) return RONDO_OK;
   rondo_device_memory *memory = rondo_address_space_of(draft->graph)->memory;
-  void *nodes;
-  RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_memory_node), &nodes));
-  const size_t count = collect_memory_nodes(lowering, nodes);
+  void *state;
+  RONDO_TRY(rondo_allocate(&lowering->allocator, lowering->nodes.count, sizeof(rondo_memory_node), &state));
+  rondo_memory_node *nodes = state;
+  const size_t count = collect_memory_nodes(draft, nodes);
   const rondo_status status = rondo_exec_memory_create(memory, nodes, count, auto_free, &draft->memory);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof(rondo_memory_node));
   return status;
@@ -134,14 +145,19 @@ static void free_exec(rondo_exec *exec) {
   if (exec->executable != NULL) exec->executable->ops->destroy(exec->executable);
   rondo_release(&device->allocator, exec->disabled, exec->lowering.nodes.count, sizeof(bool));
   rondo_array_free(&device->allocator, &exec->records);
-  rondo_exec_draft draft = {
-      .graph = exec->graph, .lowering = exec->lowering, .memory = exec->memory, .findings = exec->findings};
+  rondo_exec_draft draft = {.graph = exec->graph,
+                            .placed = exec->placed,
+                            .relocation = exec->relocation,
+                            .lowering = exec->lowering,
+                            .memory = exec->memory,
+                            .findings = exec->findings};
   rondo_exec_draft_free(&draft);
   rondo_release(&device->allocator, exec, 1, sizeof *exec);
 }
 
 /* Takes the draft over, also when it fails. */
-static rondo_status make_exec(rondo_exec_draft *draft, const rondo_instantiate_options *options, rondo_exec **out) {
+static rondo_status make_exec(rondo_exec_draft *draft, const rondo_instantiate_options *options,
+                              const rondo_plan_options *plan, rondo_exec **out) {
   rondo_device *device = draft->graph->device;
   void *state, *disabled;
   const rondo_status allocated = rondo_allocate(&device->allocator, 1, sizeof(rondo_exec), &state);
@@ -153,7 +169,11 @@ static rondo_status make_exec(rondo_exec_draft *draft, const rondo_instantiate_o
   exec->device = device;
   exec->verify = !options->skip_verify;
   exec->auto_free = options->auto_free_on_launch;
+  exec->relocate = options->relocate;
+  exec->plan = *plan;
   exec->graph = draft->graph;
+  exec->placed = draft->placed;
+  exec->relocation = draft->relocation;
   exec->lowering = draft->lowering;
   exec->memory = draft->memory;
   exec->findings = draft->findings;
@@ -180,17 +200,21 @@ static rondo_status prepare_memory(rondo_exec_draft *draft, const rondo_instanti
 
 static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out) {
   rondo_exec_draft draft;
-  RONDO_TRY(rondo_exec_draft_make("rondo_instantiate", graph, &draft));
+  rondo_plan_options plan;
+  RONDO_TRY(rondo_versioned_read("rondo_plan_options", options->plan, &plan, sizeof plan));
+  plan.struct_size = sizeof plan;
+  RONDO_TRY(rondo_exec_draft_make("rondo_instantiate", graph, options->relocate, &draft));
   rondo_status status = check_kernels("rondo_instantiate", graph->device, &draft.lowering);
   if (status == RONDO_OK) {
-    status = prepare_memory(&draft, options);
+    status = rondo_exec_draft_relocate(&draft, &plan, NULL);
+    if (status == RONDO_OK) status = prepare_memory(&draft, options);
     if (status != RONDO_OK) status = rondo_fail_context(status, "rondo_instantiate");
   }
   if (status != RONDO_OK) {
     rondo_exec_draft_free(&draft);
     return status;
   }
-  RONDO_TRY(make_exec(&draft, options, out));
+  RONDO_TRY(make_exec(&draft, options, &plan, out));
   atomic_fetch_add_explicit(&(*out)->device->execs, 1, memory_order_relaxed);
   if (options->upload_stream == NULL) return RONDO_OK;
   const rondo_status uploaded = rondo_exec_upload(*out, options->upload_stream);
@@ -259,6 +283,11 @@ rondo_status rondo_exec_get_info(const rondo_exec *exec, rondo_exec_info *out_in
   info.updates = exec->updates;
   info.host_bytes = sizeof *exec + graph_host_bytes(exec->graph) + lowering_host_bytes(&exec->lowering) +
                     executable->ops->host_bytes(executable);
+  if (exec->placed != NULL) {
+    info.host_bytes += graph_host_bytes(exec->placed) + rondo_relocation_host_bytes(exec->relocation);
+    info.planned_bytes = exec->relocation->plan.peak;
+    info.planned_bound = exec->relocation->plan.lower_bound;
+  }
   info.device_bytes = executable->ops->device_bytes(executable);
   if (exec->memory != NULL) {
     info.graph_bytes = rondo_exec_memory_bytes(exec->memory);

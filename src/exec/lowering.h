@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "exec/front.h"
 #include "graph/graph_internal.h"
+#include "graph/verify_order.h"
 
 #define RONDO_PLACE_NONE UINT32_MAX        /* no such node */
 #define RONDO_PLACE_CHILD (UINT32_MAX - 1) /* a child node, which has no place of its own */
@@ -46,6 +47,13 @@ typedef struct rondo_lowering {
 /* `graph` is a clone and must stay as long as the lowering. Errors: CYCLE, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out);
 void rondo_lowering_free(rondo_lowering *lowering); /* a zeroed one is fine */
+
+/* Its edges, as they are asked for orders. */
+static inline rondo_flat_edges rondo_lowering_edges(const rondo_lowering *lowering) {
+  return (rondo_flat_edges){.node_count = lowering->nodes.count,
+                            .successor_start = lowering->successor_start,
+                            .successors = lowering->successors};
+}
 
 /* The place of a node by the user's tag; RONDO_PLACE_NONE when it is of none of the graphs. */
 uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node);

@@ -64,22 +64,40 @@ static void exchange_events(const rondo_node_params *params, rondo_event *before
   rondo_event_let_go(before);
 }
 
-/* First the driver, then the clone; when that fails the driver is set back. */
-static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+/* In the exec's addresses. All that can fail comes before the clone is changed. */
+static rondo_status commit_lowered(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
-  rondo_executable *executable = exec->executable;
-  rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
-  const rondo_lowered_node before = *lowered, after = lowered_of(params, origin->slot);
-  rondo_event *event_before = after.event != NULL ? before.params->as.event : NULL;
-  RONDO_TRY(executable->ops->set_params(executable, place, &after));
-  const rondo_status status = rondo_graph_replace(origin->graph, origin->slot, params);
-  if (status == RONDO_OK) {
-    lowered->event = after.event;
-    if (after.event != NULL) exchange_events(lowered->params, event_before);
-    return RONDO_OK;
+  const rondo_lowered_node after = lowered_of(params, origin->slot);
+  rondo_graph_node prepared;
+  if (exec->verify) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
+  RONDO_TRY(rondo_graph_prepare(origin->graph, origin->slot, params, &prepared));
+  const rondo_status status = exec->executable->ops->set_params(exec->executable, place, &after);
+  if (status != RONDO_OK) {
+    rondo_graph_discard(origin->graph, &prepared);
+    return status;
   }
-  if (executable->ops->set_params(executable, place, &before) != RONDO_OK) exec->broken = true;
-  rondo_exec_note_extras(exec);
+  rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
+  rondo_event *event_before = after.event != NULL ? lowered->params->as.event : NULL;
+  rondo_graph_put(origin->graph, origin->slot, &prepared);
+  lowered->event = after.event;
+  if (after.event != NULL) exchange_events(lowered->params, event_before);
+  return RONDO_OK;
+}
+
+/* In a relocated exec the first clone gets the parameters as they were given. */
+static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
+  if (exec->placed == NULL) return commit_lowered(exec, place, params);
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  rondo_graph *original = rondo_exec_original(exec, origin->graph);
+  rondo_relocated_params relocated;
+  rondo_graph_node prepared;
+  RONDO_TRY(rondo_exec_translate(exec, place, params, &relocated));
+  RONDO_TRY(rondo_graph_prepare(original, origin->slot, params, &prepared));
+  const rondo_status status = commit_lowered(exec, place, &relocated.params);
+  if (status == RONDO_OK)
+    rondo_graph_put(original, origin->slot, &prepared);
+  else
+    rondo_graph_discard(original, &prepared);
   return status;
 }
 
@@ -89,7 +107,7 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   if (params == NULL) return rondo_refuse_null(call, "params");
   uint32_t place;
   RONDO_TRY(find_place(call, exec, node, &place));
-  const rondo_node_params *now = rondo_exec_params(exec, place);
+  const rondo_node_params *now = rondo_exec_given_params(exec, place);
   const uint32_t number = exec->lowering.nodes.items[place].number;
   RONDO_TRY(check_kind(call, now, params, number));
   RONDO_TRY(rondo_build_check(call, exec->device, params));
@@ -99,11 +117,7 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;
   RONDO_TRY(check_shapes(call, now, &then, number));
-  if (exec->verify) {
-    const rondo_status status = rondo_exec_verify_node(exec, place, &then);
-    if (status != RONDO_OK) return rondo_fail_context(status, "%s", call);
-  }
-  return commit_one(exec, place, &then);
+  return rondo_fail_context(commit_one(exec, place, &then), "%s", call);
 }
 
 /* On and off ------------------------------------------------------------------------------------------------------ */
@@ -231,17 +245,21 @@ static rondo_status make_memory(const rondo_exec *exec, rondo_exec_draft *draft,
   return memory_changed ? rondo_exec_draft_memory(draft, exec->auto_free) : RONDO_OK;
 }
 
+static rondo_status refuse_memory(rondo_status status, rondo_update_result *result) {
+  if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY) return status;
+  result->reason = RONDO_REASON_NOT_UPDATABLE;
+  return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE, rondo_last_error()->node,
+                         "rondo_exec_update: the new graph uses memory wrongly: %s", rondo_last_error()->message);
+}
+
 /* Other memory nodes mean other graph memory; those of the same addresses keep it, but other nodes may access it. */
+
 static rondo_status draft_memory(const rondo_exec *exec, rondo_exec_draft *draft, bool *out_changed,
                                  rondo_update_result *result) {
   *out_changed = false;
   for (size_t i = 0; i < exec->lowering.nodes.count && !*out_changed; i++)
     *out_changed = is_memory_node(rondo_exec_params(exec, i)) && differs(exec, draft, i);
-  const rondo_status status = make_memory(exec, draft, *out_changed);
-  if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY) return status;
-  result->reason = RONDO_REASON_NOT_UPDATABLE;
-  return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE, rondo_last_error()->node,
-                         "rondo_exec_update: the new graph uses memory wrongly: %s", rondo_last_error()->message);
+  return refuse_memory(make_memory(exec, draft, *out_changed), result);
 }
 
 /* Whole graphs: committing ----------------------------------------------------------------------------------------- */
@@ -279,9 +297,13 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
   rondo_lowering_move_tags(&exec->lowering, &draft->lowering);
   const rondo_exec_draft fresh = *draft;
   draft->graph = exec->graph;
+  draft->placed = exec->placed;
+  draft->relocation = exec->relocation;
   draft->lowering = exec->lowering;
   draft->findings = exec->findings;
   exec->graph = fresh.graph;
+  exec->placed = fresh.placed;
+  exec->relocation = fresh.relocation;
   exec->lowering = fresh.lowering;
   exec->findings = fresh.findings;
   if (memory_changed) {
@@ -295,6 +317,7 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
 
 static rondo_status update_from(rondo_exec *exec, rondo_exec_draft *draft, rondo_update_result *result) {
   RONDO_TRY(compare_topology(exec, draft, result));
+  RONDO_TRY(refuse_memory(rondo_exec_draft_relocate(draft, &exec->plan, exec->relocation), result));
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, result));
   bool memory_changed;
   RONDO_TRY(draft_memory(exec, draft, &memory_changed, result));
@@ -305,7 +328,7 @@ static rondo_status update_from(rondo_exec *exec, rondo_exec_draft *draft, rondo
 
 static rondo_status update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *result) {
   rondo_exec_draft draft;
-  RONDO_TRY(rondo_exec_draft_make("rondo_exec_update", graph, &draft));
+  RONDO_TRY(rondo_exec_draft_make("rondo_exec_update", graph, exec->relocate, &draft));
   const rondo_status status = update_from(exec, &draft, result);
   rondo_exec_draft_free(&draft);
   return status;

@@ -58,12 +58,6 @@ static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **ou
   return RONDO_OK;
 }
 
-static rondo_flat_edges edges_of(const rondo_lowering *lowering) {
-  return (rondo_flat_edges){.node_count = lowering->nodes.count,
-                            .successor_start = lowering->successor_start,
-                            .successors = lowering->successors};
-}
-
 /* `input` has nodes, edges and how findings name nodes. */
 static rondo_status verify_flat(rondo_verify_input *input, const rondo_device *device,
                                 const rondo_verify_options *options, rondo_findings **out) {
@@ -81,8 +75,10 @@ static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_
   rondo_flat_node *nodes;
   *out = NULL;
   RONDO_TRY(flatten(lowering, &nodes));
-  rondo_verify_input input = {
-      .allocator = &lowering->allocator, .nodes = nodes, .edges = edges_of(lowering), .clone_tags = clone_tags};
+  rondo_verify_input input = {.allocator = &lowering->allocator,
+                              .nodes = nodes,
+                              .edges = rondo_lowering_edges(lowering),
+                              .clone_tags = clone_tags};
   const rondo_status status = verify_flat(&input, device, options, out);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
   return status;
@@ -177,7 +173,7 @@ static rondo_status verify_in_lives(const rondo_exec *exec, uint32_t place, cons
     if (kind != RONDO_NODE_ALLOC && kind != RONDO_NODE_FREE) nodes[i].params = i == place ? params : &nothing;
   }
   rondo_verify_input input = {
-      .allocator = &lowering->allocator, .nodes = nodes, .edges = edges_of(lowering), .clone_tags = true};
+      .allocator = &lowering->allocator, .nodes = nodes, .edges = rondo_lowering_edges(lowering), .clone_tags = true};
   const rondo_status status = raise_first(&input, exec->device);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
   return status;

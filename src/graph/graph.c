@@ -222,9 +222,11 @@ rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const ro
 
 /* Changing and removing ------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
+                                 rondo_graph_node *out) {
+  *out = (rondo_graph_node){0};
   RONDO_TRY(rondo_graph_check_slot(graph, slot));
-  rondo_graph_node *node = rondo_graph_at(graph, slot);
+  const rondo_graph_node *node = rondo_graph_at(graph, slot);
   char label[RONDO_LABEL_BYTES];
   RONDO_TRY(rondo_require(rondo_node_label(label, &node->params, slot), "the node's parameters", params));
   const rondo_node_kind kind = node->params.kind;
@@ -237,13 +239,26 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
                            "%s: nodes of this kind keep their parameters: %s", label,
                            kind == RONDO_NODE_CHILD ? "edit the child graph" : "remove it and add another");
   RONDO_TRY(rondo_node_params_check(label, graph->device, params));
-  rondo_graph_node fresh = {0};
-  RONDO_TRY(rondo_node_contents_make(graph, params, false, &fresh));
+  return rondo_node_contents_make(graph, params, false, out);
+}
+
+void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared) {
+  rondo_graph_node *node = rondo_graph_at(graph, slot);
   rondo_graph_node old = *node;
-  node->params = fresh.params;
-  node->arguments = fresh.arguments;
-  node->argument_list = fresh.argument_list;
+  node->params = prepared->params;
+  node->arguments = prepared->arguments;
+  node->argument_list = prepared->argument_list;
   rondo_node_contents_free(&graph->allocator, &old);
+}
+
+void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared) {
+  rondo_node_contents_free(&graph->allocator, prepared);
+}
+
+rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+  rondo_graph_node fresh;
+  RONDO_TRY(rondo_graph_prepare(graph, slot, params, &fresh));
+  rondo_graph_put(graph, slot, &fresh);
   return RONDO_OK;
 }
 

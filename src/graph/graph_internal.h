@@ -104,6 +104,13 @@ size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[ROND
  * UNSUPPORTED for kinds CHILD, ALLOC and FREE. `params` may point into the node. */
 RONDO_MUST_USE rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
+/* The same in two steps, of which the second cannot fail: makes the contents that a node of the slot would get, and
+ * puts them there, or discards them. */
+RONDO_MUST_USE rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
+                                                rondo_graph_node *out);
+void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared);
+void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared);
+
 /* Removes a node with its edges. Errors: UNKNOWN_NODE (no live node in that slot); INVALID_STATE/CAPTURING_INTO (C12),
  * the graph or the node's child. Never fails for want of memory. What relies on the node's order (address reuse) is the
  * caller's to ask first. */

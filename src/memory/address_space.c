@@ -22,7 +22,9 @@ rondo_status rondo_address_space_create(rondo_device_memory *memory, rondo_addre
   return RONDO_OK;
 }
 
-void rondo_address_space_configure(rondo_address_space *space, const rondo_graph *graph, rondo_profile *profile) {
+void rondo_address_space_configure(rondo_address_space *space, const rondo_graph *graph, rondo_profile *profile,
+                                   bool relocate) {
+  space->relocate = relocate;
   if (profile == NULL || space->memory->device->ops->guard != NULL) return;
   space->planned = (rondo_planned_addresses){.profile = profile, .serial = graph->serial};
   rondo_profile_retain(profile);

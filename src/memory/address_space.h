@@ -5,7 +5,7 @@
  * Placing knows the order: bytes are free for a new alloc node when each allocation that covers them has a free node
  * among the new node's ancestors (GM-11). With a profile the planned bytes are taken as long as they are free; without
  * one, or once the graph departs from it, the smallest gap that fits. Removing the edge or node by which a free comes
- * before an alloc at the same bytes is refused.
+ * before an alloc at the same bytes is refused. A space of relocatable graphs gives each alloc node bytes of its own.
  *
  * An allocation here is a record of its own: it may live when graph and exec are gone (GM-4). Its state changes in the
  * order of the calls: a launch that leaves it allocated makes it live, any of the three ways to free it ends that.
@@ -80,6 +80,7 @@ typedef struct rondo_planned_addresses {
 
 struct rondo_address_space {
   rondo_device_memory *memory;
+  bool relocate; /* its graphs are instantiated with relocate only: addresses are not shared (relocation.h) */
   atomic_uint references;
   atomic_uint live;   /* allocations alive */
   atomic_uint clones; /* ever made, but for those of execs: with one, records of removed nodes stay */
@@ -109,7 +110,13 @@ struct rondo_address_space {
 RONDO_MUST_USE rondo_status rondo_address_space_create(rondo_device_memory *memory, rondo_address_space **out);
 /* For the graph that the space was made for, before its first node; profile may be NULL. A guarded device gives no
  * address out twice, so there it is not followed. */
-void rondo_address_space_configure(rondo_address_space *space, const rondo_graph *graph, rondo_profile *profile);
+void rondo_address_space_configure(rondo_address_space *space, const rondo_graph *graph, rondo_profile *profile,
+                                   bool relocate);
+/* Gives a space that no graph has addresses for at least `bytes`, and room for the larger chunks of a heap. */
+RONDO_MUST_USE rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t bytes);
+/* On a guarded device: addresses for `bytes`, rounded, on pages that nothing else of the space has or had. Under the
+ * memory's lock, if others know the space. */
+RONDO_MUST_USE rondo_status rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes, char **out);
 void rondo_address_space_retain(rondo_address_space *space);
 void rondo_address_space_release(rondo_address_space *space);
 

@@ -203,6 +203,18 @@ static size_t count_bytes(rondo_space_need *need) {
   return bytes;
 }
 
+/* Spaces with memory that stays come first: execs share those, so binding follows them to their heap (heap.h), and a
+ * space of the exec's own, which none shares, comes along. */
+static void put_shared_first(rondo_exec_memory *exec) {
+  size_t shared = 0;
+  for (size_t i = 0; i < exec->needs.count; i++) {
+    if (exec->needs.items[i].privates.count == 0) continue;
+    const rondo_space_need need = exec->needs.items[i];
+    exec->needs.items[i] = exec->needs.items[shared];
+    exec->needs.items[shared++] = need;
+  }
+}
+
 static rondo_status sum_up(pair_finder *finder) {
   rondo_exec_memory *exec = finder->exec;
   for (size_t i = 0; i < finder->instances.count; i++) RONDO_TRY(sum_up_instance(exec, &finder->instances.items[i]));
@@ -211,6 +223,7 @@ static rondo_status sum_up(pair_finder *finder) {
     RONDO_TRY(rondo_array_push(finder->allocator, &exec->extents, &range));
   }
   for (size_t i = 0; i < exec->needs.count; i++) exec->bytes += count_bytes(&exec->needs.items[i]);
+  put_shared_first(exec);
   return RONDO_OK;
 }
 

@@ -20,8 +20,9 @@
 
 /* The range -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status reserve_some(rondo_device *device, size_t least, char **out_base, size_t *out_bytes) {
-  size_t bytes = (size_t)RONDO_ADDRESS_SPACE_BYTES > least ? (size_t)RONDO_ADDRESS_SPACE_BYTES : least;
+static rondo_status reserve_some(rondo_device *device, size_t least, size_t wanted, char **out_base,
+                                 size_t *out_bytes) {
+  size_t bytes = wanted > least ? wanted : least;
   void *base;
   rondo_saved_error before;
   rondo_error_save(&before);
@@ -42,7 +43,7 @@ static rondo_status reserve_some(rondo_device *device, size_t least, char **out_
   return RONDO_OK;
 }
 
-static rondo_status reserve_range(rondo_address_space *space, size_t least) {
+static rondo_status reserve_range(rondo_address_space *space, size_t least, size_t wanted) {
   rondo_device_memory *memory = space->memory;
   rondo_device *device = memory->device;
   rondo_retired_sweep(memory, false);
@@ -52,7 +53,7 @@ static rondo_status reserve_range(rondo_address_space *space, size_t least) {
   if (there) return RONDO_OK;
   char *base = NULL;
   size_t bytes = 0;
-  RONDO_TRY(reserve_some(device, least, &base, &bytes));
+  RONDO_TRY(reserve_some(device, least, wanted, &base, &bytes));
   pthread_mutex_lock(&memory->lock);
   const bool first = space->base == NULL;
   if (first) {
@@ -62,6 +63,14 @@ static rondo_status reserve_range(rondo_address_space *space, size_t least) {
   }
   pthread_mutex_unlock(&memory->lock);
   return first ? RONDO_OK : device->ops->unreserve(device, base, bytes);
+}
+
+rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t bytes) {
+  size_t whole, wanted = (size_t)SMALLEST_SPACE;
+  if (!rondo_checked_align(bytes, space->memory->page_bytes, &whole))
+    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
+  while (wanted / 4 < whole && wanted < (size_t)RONDO_ADDRESS_SPACE_BYTES) wanted *= 2;
+  return reserve_range(space, whole, wanted);
 }
 
 /* The view --------------------------------------------------------------------------------------------------------- */
@@ -197,13 +206,14 @@ static bool is_freed_before(const rondo_address_space *space, const rondo_graph_
   return !record->open && record->free_slot != RONDO_NO_NODE && space->view.marks.items[record->free_slot];
 }
 
-/* Best fit among the gaps between records that are not freed before the new node; behind them all when none fits. */
-static rondo_status find_gap(const rondo_address_space *space, size_t bytes, char **out) {
+/* Best fit among the gaps between records that are not freed before the new node, or with `share` = false between all;
+ * behind them when none fits; NULL when there is no room. *out_end is behind the last record that counts. */
+static char *find_gap(const rondo_address_space *space, size_t bytes, bool share, char **out_end) {
   char *cursor = space->base, *best = NULL;
   size_t best_bytes = SIZE_MAX;
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *record = space->allocations.items[i];
-    if (is_freed_before(space, record)) continue;
+    if (share && is_freed_before(space, record)) continue;
     const size_t gap = record->base.address > cursor ? (size_t)(record->base.address - cursor) : 0;
     if (gap >= bytes && gap < best_bytes) {
       best = cursor;
@@ -212,15 +222,21 @@ static rondo_status find_gap(const rondo_address_space *space, size_t bytes, cha
     char *end = record->base.address + rounded_bytes(record);
     if (end > cursor) cursor = end;
   }
-  if (best == NULL && bytes <= space->reserved - (size_t)(cursor - space->base)) best = cursor;
-  *out = best;
-  if (best != NULL) return RONDO_OK;
+  *out_end = cursor;
+  return best == NULL && bytes <= space->reserved - (size_t)(cursor - space->base) ? cursor : best;
+}
+
+static rondo_status place_online(const rondo_address_space *space, size_t bytes, char **out) {
+  char *end;
+  *out = space->relocate ? find_gap(space, bytes, false, &end) : NULL;
+  if (*out == NULL) *out = find_gap(space, bytes, true, &end);
+  if (*out != NULL) return RONDO_OK;
   char asked[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
   return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
                     "an alloc node of %s does not fit the graph's address space of %s, of which %s are in use: free "
                     "memory inside the graph, before the node",
                     rondo_size_text(asked, bytes), rondo_size_text(whole, space->reserved),
-                    rondo_size_text(used, (uint64_t)(cursor - space->base)));
+                    rondo_size_text(used, (uint64_t)(end - space->base)));
 }
 
 /* Whether each record that covers some of the bytes is freed before the new node. */
@@ -263,7 +279,7 @@ static void uncount_planned(rondo_address_space *space) {
 
 /* On a guarded device: pages that no allocation of the space has had, behind a page that nothing has; as far back on
  * them as the alignment allows. The space goes on behind its last guard page by one more. */
-static rondo_status find_fresh(rondo_address_space *space, size_t bytes, char **out) {
+rondo_status rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes, char **out) {
   const size_t page = space->memory->page_bytes, whole = (bytes + page - 1) / page * page;
   const size_t left = space->reserved - space->fresh;
   char asked[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
@@ -285,9 +301,9 @@ static rondo_status place_locked(rondo_address_space *space, const rondo_graph *
   char *address = take_planned(space, graph, rounded);
   const bool planned = address != NULL;
   if (space->memory->device->ops->guard != NULL)
-    RONDO_TRY(find_fresh(space, rounded, &address));
+    RONDO_TRY(rondo_address_space_take_fresh(space, rounded, &address));
   else if (!planned)
-    RONDO_TRY(find_gap(space, rounded, &address));
+    RONDO_TRY(place_online(space, rounded, &address));
   node->address = address;
   rondo_graph_allocation *record;
   RONDO_TRY(rondo_graph_allocation_of(space, node, &record));
@@ -313,7 +329,7 @@ rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_nod
   if (!rondo_pool_round(bytes, &rounded) || !rondo_checked_align(rounded, space->memory->page_bytes, &whole))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
                       "an alloc node of %zu bytes does not fit the address space", bytes);
-  RONDO_TRY(reserve_range(space, whole));
+  RONDO_TRY(reserve_range(space, whole, (size_t)RONDO_ADDRESS_SPACE_BYTES));
   void *slots;
   rondo_alloc_node node = {.bytes = bytes, .name = name};
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &slots));

@@ -113,6 +113,7 @@ static rondo_status check_extents(removal_check *removal) {
 rondo_status rondo_address_space_check_removal(const rondo_graph *graph, uint32_t slot, const uint32_t *from,
                                                const uint32_t *to, size_t count) {
   if (!graph->has_memory || graph->device == NULL) return RONDO_OK; /* without a device there are no addresses */
+  if (rondo_address_space_of(graph)->relocate) return RONDO_OK;     /* nor are these relied on */
   removal_check removal = {.graph = graph, .slot = slot, .from = from, .to = to, .edge_count = count};
   const size_t slots = graph->nodes.count;
   void *marks = NULL, *stack = NULL;

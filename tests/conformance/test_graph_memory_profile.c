@@ -279,7 +279,7 @@ static void test_gm11_a_dump_is_profiled(void **state) {
 
 static void test_gm18_misuse_of_profiles(void **state) {
   test_fixture *t = *state;
-  rondo_graph *graph = test_graph(t);
+  rondo_graph *graph = test_graph(t), *other = (rondo_graph *)t;
   rondo_profile *profile = (rondo_profile *)t;
   rondo_profile_info info = {.struct_size = sizeof info};
   assert_error(rondo_profile_create(NULL, NULL, &profile), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
@@ -294,6 +294,9 @@ static void test_gm18_misuse_of_profiles(void **state) {
   rondo_graph *empty = test_graph(t);
   profile = make_profile(empty);
   assert_int_equal(profile_info(profile).peak, 0);
+  const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile, .relocate = true};
+  assert_error(rondo_graph_create(t->device, &options, &other), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_null(other);
   assert_fails(rondo_device_close(t->device), RONDO_INVALID_STATE); /* the profile is the device's */
   test_graph_destroy(graph);
   test_graph_destroy(empty);

@@ -59,7 +59,7 @@ static void test_children_stand_where_their_node_stood(void **state) {
   const rondo_node both[2] = {child, hole};
   const rondo_node tail = add_empty(outer, both, 2), apart = add_empty(outer, NULL, 0);
   rondo_exec_draft draft;
-  assert_ok(rondo_exec_draft_make("test", outer, &draft));
+  assert_ok(rondo_exec_draft_make("test", outer, false, &draft));
   const rondo_lowering *lowering = &draft.lowering;
   check_topological(lowering);
   const uint32_t head_at = rondo_lowering_find(lowering, head), tail_at = rondo_lowering_find(lowering, tail);
@@ -100,7 +100,7 @@ static void test_wide_children_meet_in_a_join(void **state) {
   const rondo_node ends[2] = {second, third};
   add_empty(outer, ends, 2);
   rondo_exec_draft draft;
-  assert_ok(rondo_exec_draft_make("test", outer, &draft));
+  assert_ok(rondo_exec_draft_make("test", outer, false, &draft));
   check_topological(&draft.lowering);
   assert_true(draft.lowering.edge_count <= 6 * WIDE);
   assert_int_equal(draft.lowering.nodes.count - draft.lowering.join_count, 3 * WIDE + 1);
@@ -166,7 +166,7 @@ static void test_random_nesting(void **state) {
     memset(all, 0, sizeof *all);
     fill_random(device, graph, 3, &random, all, entry, end);
     rondo_exec_draft draft;
-    assert_ok(rondo_exec_draft_make("test", graph, &draft));
+    assert_ok(rondo_exec_draft_make("test", graph, false, &draft));
     check_topological(&draft.lowering);
     assert_int_equal(draft.lowering.nodes.count - draft.lowering.join_count, all->count);
     for (size_t i = 0; i < all->count; i++)

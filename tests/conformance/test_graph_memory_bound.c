@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ * How much physical memory planned graphs hold, in exact bytes (GM-11): profiled or relocated at most 1.01 of the most
+ * that is live at once, up to a page; placed as nodes are made never less, and never more than without sharing. Steady
+ * launches map nothing (GM-13).
+ */
+#include <inttypes.h>
+
+#include "support/test_graph_memory.h"
+
+enum { MOST = 400, WORDS = 64 }; /* allocations of a graph; words that are written and read of each */
+
+/* What a graph in a line does, one step a node: allocates block number `step`, or frees block number -step - 1. */
+typedef struct work {
+  size_t bytes[MOST];
+  int steps[2 * MOST];
+  size_t block_count, step_count;
+} work;
+
+static uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+
+static uint32_t next_random(uint64_t *state) {
+  *state ^= *state << 13;
+  *state ^= *state >> 7;
+  *state ^= *state << 17;
+  return (uint32_t)(*state >> 32);
+}
+
+static int allocate(work *self, size_t bytes) {
+  const int block = (int)self->block_count++;
+  self->bytes[block] = bytes;
+  self->steps[self->step_count++] = block;
+  return block;
+}
+
+static void release(work *self, int block) { self->steps[self->step_count++] = -block - 1; }
+
+/* Three blocks, then one that fits only where two of them were. */
+static void make_gap(work *self) {
+  const int a = allocate(self, 16384), b = allocate(self, 16384);
+  release(self, a);
+  const int c = allocate(self, 32768);
+  release(self, b);
+  release(self, c);
+}
+
+/* A model that only runs forward: a layer's output lives until the next but one is there, with scratch in each. */
+static void make_inference(work *self) {
+  int outputs[40];
+  uint64_t state = 11;
+  for (int i = 0; i < 40; i++) {
+    outputs[i] = allocate(self, 4096 * (1 + next_random(&state) % 60));
+    release(self, allocate(self, 4096 * (1 + next_random(&state) % 200)));
+    if (i > 1) release(self, outputs[i - 2]);
+  }
+  release(self, outputs[38]);
+  release(self, outputs[39]);
+}
+
+/* A training step: outputs of all layers are kept for the way back, where gradients replace them. */
+static void make_training(work *self) {
+  int outputs[30], gradient = -1;
+  uint64_t state = 12;
+  for (int i = 0; i < 30; i++) {
+    outputs[i] = allocate(self, 1024 * (1 + next_random(&state) % 300));
+    release(self, allocate(self, 1024 * (1 + next_random(&state) % 500)));
+  }
+  for (int i = 29; i >= 0; i--) {
+    const int scratch = allocate(self, 1024 * (1 + next_random(&state) % 400));
+    const int next = allocate(self, self->bytes[outputs[i]]);
+    release(self, scratch);
+    if (gradient >= 0) release(self, gradient);
+    release(self, outputs[i]);
+    gradient = next;
+  }
+  release(self, gradient);
+}
+
+/* Blocks of any size, freed in any order. */
+static void make_random(work *self) {
+  int live[MOST];
+  size_t count = 0;
+  uint64_t state = 13;
+  while (self->block_count < 150 || count > 0) {
+    const bool allocates = self->block_count < 150 && (count < 8 || next_random(&state) % 2 == 0);
+    if (allocates) {
+      live[count++] = allocate(self, 256 + next_random(&state) % 400000);
+      continue;
+    }
+    const size_t at = next_random(&state) % count;
+    release(self, live[at]);
+    live[at] = live[--count];
+  }
+}
+
+typedef struct shape {
+  const char *name;
+  void (*make)(work *self);
+} shape;
+
+static const shape shapes[] = {
+    {"gap", make_gap}, {"inference", make_inference}, {"training", make_training}, {"random", make_random}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+/* The most bytes live at once, and the bytes of all, each rounded as an allocation is. */
+static uint64_t bound_of(const work *self, uint64_t *out_sum) {
+  uint64_t live = 0, most = 0;
+  *out_sum = 0;
+  for (size_t i = 0; i < self->step_count; i++) {
+    const int step = self->steps[i];
+    const uint64_t bytes = round_up(self->bytes[step >= 0 ? step : -step - 1], 256);
+    live = step >= 0 ? live + bytes : live - bytes;
+    if (step >= 0) *out_sum += bytes;
+    if (live > most) most = live;
+  }
+  return most;
+}
+
+/* The graph of it: each block is written when it is allocated, and read before it is freed. */
+static rondo_graph *record(test_fixture *t, const work *self, rondo_profile *profile, uint32_t *out) {
+  static uint32_t *words[MOST];
+  rondo_graph *graph = NULL;
+  const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
+  assert_ok(rondo_graph_create(t->device, &options, &graph));
+  rondo_node last = {0};
+  for (size_t i = 0; i < self->step_count; i++) {
+    const int step = self->steps[i];
+    if (step >= 0) {
+      const test_allocation made = test_add_alloc(graph, &last, last.id != 0, self->bytes[step], NULL);
+      words[step] = made.words;
+      last = test_add_set(t, graph, made.node, made.words, WORDS, (uint32_t)step + 1);
+    } else {
+      const int block = -step - 1;
+      last = test_add_read(t, graph, last, words[block], out + block * WORDS, WORDS);
+      last = test_add_free(graph, last, words[block]);
+    }
+  }
+  return graph;
+}
+
+/* Launches it until it is warm, then on; returns the physical bytes of it. Others hold none meanwhile. */
+static uint64_t measure(test_fixture *t, rondo_exec *exec, const work *self, uint32_t *out) {
+  assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  const rondo_memory_statistics warm = test_memory_statistics(t);
+  const uint64_t maps = test_statistics(t).maps;
+  for (int i = 0; i < 10; i++) assert_ok(rondo_exec_launch(exec, t->stream));
+  for (size_t block = 0; block < self->block_count; block += 7)
+    test_assert_all(t, out + block * WORDS, WORDS, ((uint32_t)block + 1) * 32);
+  const rondo_memory_statistics steady = test_memory_statistics(t);
+  assert_int_equal(steady.remaps, warm.remaps);
+  assert_int_equal(steady.heap_growth, warm.heap_growth);
+  assert_int_equal(steady.graph_reserved, warm.graph_reserved);
+  assert_int_equal(test_statistics(t).maps, maps);
+  rondo_exec_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_exec_get_info(exec, &info));
+  assert_int_equal(info.graph_bytes, steady.graph_reserved);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_memory_trim(t->device));
+  return steady.graph_reserved;
+}
+
+static uint64_t page_of(test_fixture *t) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(t->device, &info));
+  return info.page_bytes;
+}
+
+/* GM-11: the bars, for each of the graphs in each of the three ways. */
+static void test_gm11_planned_memory_is_at_the_bound(void **state) {
+  test_fixture *t = *state;
+  const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
+  const uint64_t page = page_of(t);
+  uint32_t *out = test_words(t, (size_t)MOST * WORDS);
+  for (size_t i = 0; i < SHAPES; i++) {
+    static work self;
+    self = (work){.block_count = 0};
+    shapes[i].make(&self);
+    uint64_t sum;
+    const uint64_t bound = bound_of(&self, &sum), bar = round_up(bound + bound / 100, page);
+    rondo_profile *profile = NULL;
+    rondo_graph *online = record(t, &self, NULL, out);
+    assert_ok(rondo_profile_create(online, NULL, &profile));
+    rondo_graph *profiled = record(t, &self, profile, out);
+    rondo_exec *relocated = NULL;
+    assert_ok(rondo_instantiate(online, &relocating, &relocated));
+    rondo_exec_info info = {.struct_size = sizeof info};
+    assert_ok(rondo_exec_get_info(relocated, &info));
+    assert_int_equal(info.planned_bound, bound);
+    const uint64_t planned = round_up(info.planned_bytes, page);
+    const uint64_t held[3] = {measure(t, test_instantiate(online), &self, out),
+                              measure(t, test_instantiate(profiled), &self, out), measure(t, relocated, &self, out)};
+    if (!test_is_guarded(t)) { /* else no two allocations share a page */
+      print_message("%s: bound %" PRIu64 ", online %" PRIu64 ", profiled %" PRIu64 ", relocated %" PRIu64 " bytes\n",
+                    shapes[i].name, bound, held[0], held[1], held[2]);
+      assert_true(held[0] >= bound && held[0] <= round_up(sum, page));
+      assert_true(held[1] <= bar && held[1] <= held[0]);
+      assert_true(held[2] <= bar && held[2] <= held[0]);
+      assert_int_equal(held[2], planned);
+      rondo_profile_info followed = {.struct_size = sizeof followed};
+      assert_ok(rondo_profile_get_info(profile, &followed));
+      assert_int_equal(followed.placed, self.block_count);
+      assert_int_equal(held[1], round_up(followed.peak, page));
+    }
+    rondo_profile_destroy(profile);
+    test_graph_destroy(online);
+    test_graph_destroy(profiled);
+  }
+  test_words_free(t, out);
+}
+
+/* GM-11 on a partial order: branches that may run at once, each of which frees one block for the next, need the sum of
+ * what each needs; a join behind them needs no more. */
+static void test_gm11_branches_need_their_sum(void **state) {
+  test_fixture *t = *state;
+  enum { BRANCHES = 4, LINKS = 6 };
+  const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
+  const uint64_t page = page_of(t);
+  uint32_t *out = test_words(t, BRANCHES * LINKS * WORDS);
+  rondo_graph *graphs[2] = {NULL};
+  rondo_profile *profile = NULL;
+  uint64_t bound = 0;
+  for (int round = 0; round < 2; round++) {
+    const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
+    assert_ok(rondo_graph_create(t->device, &options, &graphs[round]));
+    rondo_node root = {0}, ends[BRANCHES];
+    assert_ok(rondo_graph_add_empty(graphs[round], NULL, 0, &root));
+    for (uint32_t branch = 0; branch < BRANCHES; branch++) {
+      uint64_t most = 0;
+      ends[branch] = root;
+      for (uint32_t link = 0; link < LINKS; link++) {
+        const uint64_t bytes = page * (1 + (branch * 5 + link * 7) % 11);
+        const test_allocation made = test_add_alloc(graphs[round], &ends[branch], 1, bytes, NULL);
+        rondo_node node = test_add_set(t, graphs[round], made.node, made.words, WORDS, branch + 1);
+        node = test_add_read(t, graphs[round], node, made.words, out + (branch * LINKS + link) * WORDS, WORDS);
+        ends[branch] = test_add_free(graphs[round], node, made.words);
+        if (bytes > most) most = bytes;
+      }
+      if (round == 0) bound += most;
+    }
+    const test_allocation last = test_add_alloc(graphs[round], ends, BRANCHES, bound, "last");
+    test_add_free(graphs[round], last.node, last.words);
+    if (round == 0) assert_ok(rondo_profile_create(graphs[0], NULL, &profile));
+  }
+  work self = {.block_count = 0};
+  rondo_exec *relocated = NULL;
+  assert_ok(rondo_instantiate(graphs[0], &relocating, &relocated));
+  const uint64_t held[2] = {measure(t, test_instantiate(graphs[1]), &self, out), measure(t, relocated, &self, out)};
+  for (int i = 0; i < 2 && !test_is_guarded(t); i++)
+    assert_true(held[i] >= bound && held[i] <= round_up(bound + bound / 100, page));
+  for (uint32_t i = 0; i < BRANCHES * LINKS; i++) test_assert_all(t, out + i * WORDS, WORDS, (i / LINKS + 1) * 32);
+  rondo_profile_destroy(profile);
+  for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
+  test_words_free(t, out);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_gm11_planned_memory_is_at_the_bound),
+      test_case(test_gm11_branches_need_their_sum),
+  };
+  return test_main(tests);
+}
