@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * How close to the lower bound memory is planned, and how fast: bench_plan [CSV...]
+ * How close to the lower bound memory is planned, how fast, and in how much memory: bench_plan [CSV...]
  *
- * Each CSV has the lines `id,lower,upper,size` under a heading, as the MiniMalloc benchmark's; without one, what
- * generators make is planned: items at random, layered like a training step, and layered like inference. A row is an
- * input planned with a budget. JSON goes to standard output, a table to the standard error.
+ * Each CSV has the lines `id,lower,upper,size` under a heading, as the MiniMalloc benchmark's. What generators make is
+ * planned too: items at random, layered like a training step, and layered like inference. A row is an input planned in
+ * one way, as often as set: by the fast path, within a budget, or until it fits into a capacity. JSON goes to standard
+ * output, a table to the standard error.
  *
- *   BENCH_PLAN_MS      list of budgets in milliseconds, beside the fast path; default none
- *   BENCH_PLAN_ITEMS   list of sizes of what is generated; default 100000
- *   BENCH_PLAN_THREADS that search; default 1
+ *   BENCH_PLAN_MS        list of budgets in milliseconds, beside the fast path; default 10,1000,5000 for files, none
+ * for what is generated BENCH_PLAN_CAPACITY  bytes into which files are packed, within the longest budget; default none
+ *   BENCH_PLAN_ITEMS     list of sizes of what is generated; default 100000,1000000
+ *   BENCH_PLAN_THREADS   that search; default 2
+ *   BENCH_PLAN_SAMPLES   plans a row; default 3
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 #include "measure.h"
 
@@ -112,63 +117,148 @@ static void read_file(input *in, const char *path) {
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
-static void plan(const input *in, uint32_t budget_ms) {
+enum { MOST_SAMPLES = 101 };
+
+/* One way of planning. */
+typedef struct way {
+  const char *name;
+  uint32_t budget_ms; /* 0: the fast path */
+  size_t capacity;
+} way;
+
+typedef struct outcome {
+  rondo_plan_info worst;        /* that of the highest peak */
+  uint64_t times[MOST_SAMPLES]; /* nanoseconds */
+  uint64_t peaks[MOST_SAMPLES];
+  size_t bytes; /* of memory, the most at once in any plan */
+} outcome;
+
+/* Counts the bytes that planning takes, on any thread. */
+typedef struct counter {
+  _Atomic size_t bytes, most;
+} counter;
+
+static void *count_allocation(void *self, size_t bytes, size_t alignment) {
+  counter *c = self;
+  const size_t now = atomic_fetch_add(&c->bytes, bytes) + bytes;
+  size_t most = atomic_load(&c->most);
+  while (now > most && !atomic_compare_exchange_weak(&c->most, &most, now)) continue;
+  void *block = NULL;
+  return posix_memalign(&block, alignment, bytes) == 0 ? block : NULL;
+}
+
+static void count_release(void *self, void *pointer, size_t bytes) {
+  counter *c = self;
+  atomic_fetch_sub(&c->bytes, bytes);
+  free(pointer);
+}
+
+static void plan_once(const input *in, const way *by, outcome *out, size_t sample) {
+  counter counted = {0};
+  const rondo_allocator allocator = {&counted, count_allocation, count_release};
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = in->items, .count = in->count};
-  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_ms = budget_ms, .fast_only = budget_ms == 0,
-                                      .threads = (uint32_t)bench_setting("BENCH_PLAN_THREADS", 1)};
+  const rondo_plan_options options = {
+      RONDO_PLAN_OPTIONS_INIT,  .budget_ms = by->budget_ms,
+      .capacity = by->capacity, .threads = (uint32_t)bench_setting("BENCH_PLAN_THREADS", 2),
+      .allocator = &allocator,  .fast_only = by->budget_ms == 0};
   rondo_plan *made = NULL;
   rondo_plan_info info = {.struct_size = sizeof info};
   check(rondo_plan_make(&problem, &options, &made));
   check(rondo_plan_get_info(made, &info));
   check(rondo_plan_check(NULL, &problem, rondo_plan_offsets(made)));
-  const double ratio = info.lower_bound == 0 ? 1 : (double)info.peak / (double)info.lower_bound;
-  const double ms = (double)info.nanoseconds / 1e6;
-  fprintf(stderr, "%-40s %9zu %8u %9.6f %10.2f  %-10s %s\n", in->name, in->count, budget_ms, ratio, ms, info.method,
-          info.optimal ? "optimal" : "");
-  fprintf(bench_reporting()->out,
-          "{\"trace\":\"%s\",\"buffers\":%zu,\"budget_ms\":%u,\"lower_bound\":%zu,\"peak\":%zu,\"ratio\":%.6f,"
-          "\"ms\":%.3f,\"method\":\"%s\",\"optimal\":%s}\n",
-          in->name, in->count, budget_ms, info.lower_bound, info.peak, ratio, ms, info.method,
-          info.optimal ? "true" : "false");
   rondo_plan_destroy(made);
+  out->times[sample] = info.nanoseconds;
+  out->peaks[sample] = info.peak;
+  if (info.peak >= out->worst.peak) out->worst = info;
+  if (counted.most > out->bytes) out->bytes = counted.most;
+}
+
+static double ratio_of(const rondo_plan_info *info, uint64_t peak) {
+  return info->lower_bound == 0 ? 1 : (double)peak / (double)info->lower_bound;
+}
+
+/* Sorts the samples. */
+static void report(const input *in, const way *by, outcome *out, size_t samples) {
+  const bench_spread time = bench_spread_of(out->times, samples);
+  const bench_spread peak = bench_spread_of(out->peaks, samples);
+  const rondo_plan_info *info = &out->worst;
+  const bool fits = peak.maximum <= by->capacity;
+  fprintf(stderr, "%-30s %8zu %-8s %9.6f %9.6f %9.6f %10.2f %10.2f %10.2f %7zu  %-9s %s%s\n", in->name, in->count,
+          by->name, ratio_of(info, peak.median), ratio_of(info, peak.minimum), ratio_of(info, peak.maximum),
+          (double)time.median / 1e6, (double)time.minimum / 1e6, (double)time.maximum / 1e6, out->bytes >> 10,
+          info->method, info->optimal ? "optimal" : "",
+          by->capacity == 0 ? ""
+          : fits            ? " fits"
+                            : " does not fit");
+  fprintf(bench_reporting()->out,
+          "{\"measure\":\"plan %s %s\",\"unit\":\"ns\",\"samples\":%zu,\"median\":%" PRIu64 ",\"min\":%" PRIu64
+          ",\"max\":%" PRIu64
+          ",\"ratio\":%.6f,\"ratio_min\":%.6f,\"ratio_max\":%.6f,\"buffers\":%zu,"
+          "\"budget_ms\":%u,\"capacity\":%zu,\"lower_bound\":%zu,\"peak\":%zu,\"bytes\":%zu,\"method\":\"%s\","
+          "\"optimal\":%s}\n",
+          in->name, by->name, samples, time.median, time.minimum, time.maximum, ratio_of(info, peak.median),
+          ratio_of(info, peak.minimum), ratio_of(info, peak.maximum), in->count, by->budget_ms, by->capacity,
+          info->lower_bound, info->peak, out->bytes, info->method, info->optimal ? "true" : "false");
+}
+
+static void plan(const input *in, const way *by) {
+  outcome out = {.bytes = 0};
+  const long wanted = bench_setting("BENCH_PLAN_SAMPLES", 3);
+  const size_t samples = wanted < 1 ? 1 : wanted > MOST_SAMPLES ? MOST_SAMPLES : (size_t)wanted;
+  for (size_t i = 0; i < samples; i++) plan_once(in, by, &out, i);
+  report(in, by, &out, samples);
 }
 
 /* In a process of its own: what one input leaves in the heap would flatter the next. */
-static void measure(input *in) {
+static void measure(input *in, const char *budgets, size_t capacity) {
   if (bench_child()) {
-    const char *budget = getenv("BENCH_PLAN_MS");
-    plan(in, 0);
-    while (budget != NULL && *budget != '\0') {
-      plan(in, (uint32_t)strtoul(budget, NULL, 10));
-      budget += strcspn(budget, ",");
-      budget += *budget == ',';
+    uint32_t longest = 0;
+    plan(in, &(way){"fast", 0, 0});
+    while (*budgets != '\0') {
+      char name[32];
+      const uint32_t budget = (uint32_t)strtoul(budgets, NULL, 10);
+      snprintf(name, sizeof name, "%ums", budget);
+      plan(in, &(way){name, budget, 0});
+      if (budget > longest) longest = budget;
+      budgets += strcspn(budgets, ",");
+      budgets += *budgets == ',';
     }
+    if (capacity > 0) plan(in, &(way){"capacity", longest == 0 ? 5000 : longest, capacity});
     bench_child_end();
   }
   free(in->items);
+}
+
+static const char *text_setting(const char *name, const char *otherwise) {
+  const char *value = getenv(name);
+  return value == NULL ? otherwise : value;
 }
 
 static void measure_generated(size_t items) {
   static void (*const makers[])(input * in, size_t items) = {make_random, make_training, make_inference};
   static const char *const names[] = {"random", "training", "inference"};
   for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
-    input in = {.name = names[i]};
+    char name[32];
+    snprintf(name, sizeof name, "%s %zu", names[i], items);
+    input in = {.name = name};
     makers[i](&in, items);
-    measure(&in);
+    measure(&in, text_setting("BENCH_PLAN_MS", ""), 0);
   }
+}
+
+static void measure_file(const char *path) {
+  const char *slash = strrchr(path, '/');
+  input in = {.name = slash == NULL ? path : slash + 1};
+  read_file(&in, path);
+  measure(&in, text_setting("BENCH_PLAN_MS", "10,1000,5000"), (size_t)bench_setting("BENCH_PLAN_CAPACITY", 0));
 }
 
 int main(int argc, char **argv) {
   bench_begin("bench_plan", RONDO_VERSION_STRING);
-  fprintf(stderr, "%-40s %9s %8s %9s %10s  %s\n", "input", "buffers", "budget", "ratio", "ms", "method");
-  for (int i = 1; i < argc; i++) {
-    const char *slash = strrchr(argv[i], '/');
-    input in = {.name = slash == NULL ? argv[i] : slash + 1};
-    read_file(&in, argv[i]);
-    measure(&in);
-  }
-  const char *sizes = getenv("BENCH_PLAN_ITEMS");
-  for (const char *at = sizes == NULL ? "100000" : sizes; argc == 1 && *at != '\0';) {
+  fprintf(stderr, "%-30s %8s %-8s %9s %9s %9s %10s %10s %10s %7s  %s\n", "input", "buffers", "budget", "ratio", "least",
+          "largest", "ms", "least", "largest", "KiB", "method");
+  for (int i = 1; i < argc; i++) measure_file(argv[i]);
+  for (const char *at = text_setting("BENCH_PLAN_ITEMS", "100000,1000000"); *at != '\0';) {
     measure_generated(strtoul(at, NULL, 10));
     at += strcspn(at, ",");
     at += *at == ',';

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MOST_ROUNDS = 64, ROWS_NAME = 32 };
+enum { ROWS_MOST_ROUNDS = 64, ROWS_NAME = 64 };
 
 /* Of a replay, or, when `measure` is not empty, a value of its own. */
 typedef struct bench_row {
@@ -20,6 +20,7 @@ typedef struct bench_row {
   long threads, gap_us;
   double launch_ns, total_ns; /* medians */
   double value;               /* of a measure */
+  double ratio;               /* of a plan's peak to its lower bound; 0: of no plan */
 } bench_row;
 
 typedef struct bench_rows {
@@ -73,7 +74,8 @@ static inline void rows_add(bench_rows *rows, const char *line, long round) {
                      .gap_us = (long)rows_number(line, "gap_us"),
                      .launch_ns = rows_number(line, "launch_ns"),
                      .total_ns = rows_number(line, "total_ns"),
-                     .value = rows_number(line, "median")};
+                     .value = rows_number(line, "median"),
+                     .ratio = rows_number(line, "ratio")};
   rows_text(line, "engine", row->engine);
   rows_text(line, "shape", row->shape);
   rows_text(line, "body", row->body);
@@ -144,6 +146,15 @@ static inline bench_series rows_measure(const bench_rows *rows, const char *meas
   for (size_t i = 0; i < rows->count; i++) {
     const bench_row *row = &rows->items[i];
     if (strcmp(row->measure, measure) == 0) series_take_least(&series, row->round, row->value);
+  }
+  return series;
+}
+
+static inline bench_series rows_ratio(const bench_rows *rows, const char *measure) {
+  bench_series series = series_empty();
+  for (size_t i = 0; i < rows->count; i++) {
+    const bench_row *row = &rows->items[i];
+    if (row->ratio > 0 && strcmp(row->measure, measure) == 0) series_take_least(&series, row->round, row->ratio);
   }
   return series;
 }

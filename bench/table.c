@@ -2,9 +2,9 @@
  * Merges what the programs of a run printed: table [--json OUT] FILE...
  *
  * Prints tables in Markdown on standard output: times of all engines by shape, cold and crowded replays, graph against
- * stream with the figures of "CUDA Graph in TensorFlow" beside, training, host costs, and each bar with what was
- * measured and whether it was met. With --json, also writes one object that holds every program's own object and the
- * bars.
+ * stream with the figures of "CUDA Graph in TensorFlow" beside, training, planning, host costs, and each bar with what
+ * was measured and whether it was met. With --json, also writes one object that holds every program's own object and
+ * the bars.
  */
 #include <stdbool.h>
 
@@ -25,6 +25,8 @@ static void format_ns(char out[32], double ns) {
     snprintf(out, 32, size >= 10 ? "%.0f ns" : "%.1f ns", ns);
   }
 }
+
+static void format_exact(char out[32], double value) { snprintf(out, 32, "%.4f", value); }
 
 static void format_plain(char out[32], double value) { snprintf(out, 32, value >= 100 ? "%.0f" : "%.2f", value); }
 
@@ -197,9 +199,32 @@ static void print_training(const bench_rows *rows) {
   }
 }
 
+/* Planning -------------------------------------------------------------------------------------------------------- */
+
+static bool is_first_of_measure(const bench_rows *rows, size_t index) {
+  for (size_t i = 0; i < index; i++) {
+    if (strcmp(rows->items[i].measure, rows->items[index].measure) == 0) return false;
+  }
+  return true;
+}
+
+static void print_plans(const bench_rows *rows) {
+  printf("\n## Planning memory\n\n| input, way | time | peak to lower bound |\n|---|---|---|\n");
+  for (size_t i = 0; i < rows->count; i++) {
+    const bench_row *row = &rows->items[i];
+    if (row->ratio <= 0 || !is_first_of_measure(rows, i)) continue;
+    const bench_series time = rows_measure(rows, row->measure);
+    const bench_series ratio = rows_ratio(rows, row->measure);
+    printf("| %s |", row->measure + strlen("plan "));
+    print_figure(&time, format_ns);
+    print_figure(&ratio, format_exact);
+    printf("\n");
+  }
+}
+
 /* Bars ------------------------------------------------------------------------------------------------------------ */
 
-typedef enum bar_unit { UNIT_NS, UNIT_RATIO } bar_unit;
+typedef enum bar_unit { UNIT_NS, UNIT_RATIO, UNIT_FINE_RATIO } bar_unit;
 
 typedef struct bar {
   char name[96];
@@ -312,11 +337,27 @@ static void add_training_bars(bars *list, const bench_rows *rows) {
   }
 }
 
+static void add_plan_bars(bars *list, const bench_rows *rows) {
+  static const char *const inputs[] = {"random", "training", "inference"};
+  for (size_t i = 0; i < 3; i++) {
+    char name[96], measure[ROWS_NAME];
+    snprintf(measure, sizeof measure, "plan %s 100000 fast", inputs[i]);
+    snprintf(name, sizeof name, "planning 100,000 buffers, %s", inputs[i]);
+    add_bar(list, name, UNIT_NS, false, 7e8, rows_measure(rows, measure));
+    snprintf(name, sizeof name, "planning 100,000 buffers, %s: peak to lower bound", inputs[i]);
+    add_bar(list, name, UNIT_FINE_RATIO, false, 1.001, rows_ratio(rows, measure));
+    snprintf(measure, sizeof measure, "plan %s 1000000 fast", inputs[i]);
+    snprintf(name, sizeof name, "planning 1,000,000 buffers, %s", inputs[i]);
+    add_bar(list, name, UNIT_NS, false, 1e10, rows_measure(rows, measure));
+  }
+}
+
 static void print_bars(const bars *list) {
+  static void (*const formats[])(char[32], double) = {format_ns, format_plain, format_exact};
   printf("\n## Bars\n\n| what | bar | measured | |\n|---|---|---|---|\n");
   for (size_t i = 0; i < list->count; i++) {
     const bar *self = &list->items[i];
-    void (*format)(char[32], double) = self->unit == UNIT_NS ? format_ns : format_plain;
+    void (*format)(char[32], double) = formats[self->unit];
     char bound[32];
     format(bound, self->bound);
     printf("| %s | %s %s |", self->name, self->at_least ? "at least" : "at most", bound);
@@ -397,10 +438,12 @@ int main(int argc, char **argv) {
   add_share_bars(&list, &rows);
   add_waiting_bars(&list, &rows);
   add_training_bars(&list, &rows);
+  add_plan_bars(&list, &rows);
   printf("Medians of %ld rounds [smallest - largest of the rounds' medians].\n", rows.rounds);
   for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) print_section(&rows, &sections[i]);
   print_graph_against_stream(&rows);
   print_training(&rows);
+  print_plans(&rows);
   print_measures(&rows);
   print_bars(&list);
   const bool written = json == NULL || write_json(json, &list, rows.rounds, argv + first, argc - first);
