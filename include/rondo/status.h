@@ -90,6 +90,7 @@ typedef enum rondo_reason {
   RONDO_REASON_WRONG_MEMORY,     /* host memory where device memory is meant, or the reverse */
   RONDO_REASON_RACE,             /* two accesses of the same bytes, one of which writes, without order */
   RONDO_REASON_NO_ACCESS,        /* memory of a device that the accessing one may not reach */
+  RONDO_REASON_NO_ADDRESS,       /* of a graph of data only, dumped without its addresses */
   RONDO_REASON_NOT_RELOCATABLE,  /* an address of graph memory that relocating cannot tell the meaning of, or rewrite */
   /* tensors and files */
   RONDO_REASON_SHAPE,

@@ -20,9 +20,10 @@
  *   an access of memory that the device cannot reach                       INVALID_GRAPH, NO_ACCESS
  * Warnings never refuse a graph: races in which the extent of an access is not known (a pointer without bytes may touch
  * all from its address to the end of its allocation), lifetimes of pointers that stand in scalar parameters (words of
- * 8 bytes, aligned to 8, that point into memory of an alloc node), and what a graph of data only cannot know.
- * Kernels that update the same bytes atomically without order between them race by what they declare: leave their bytes
- * unknown, and they get a warning.
+ * 8 bytes, aligned to 8, that point into memory of an alloc node), and what a graph of data only cannot know: an
+ * address that it frees and does not allocate, and, once for a graph, that none of its nodes has an address
+ * (NO_ADDRESS: it was dumped without them), so that nothing was looked at. Kernels that update the same bytes
+ * atomically without order between them race by what they declare: leave their bytes unknown, and they get a warning.
  *
  * Allocations are those of the graph's alloc nodes and, where the graph has a device, all of the device's; other
  * addresses are taken on trust, and exact accesses of them are compared with each other. Nodes that are disabled in an

@@ -164,10 +164,41 @@ static rondo_status check_lives(rondo_verifier *verifier) {
   return RONDO_OK;
 }
 
+static bool has_pointer(const rondo_node_params *params) {
+  switch (params->kind) {
+    case RONDO_NODE_ALLOC:
+    case RONDO_NODE_FREE:
+    case RONDO_NODE_COPY:
+    case RONDO_NODE_FILL:
+      return true;
+    case RONDO_NODE_KERNEL:
+      for (uint32_t i = 0; i < params->as.kernel.kernel->parameter_count; i++)
+        if (params->as.kernel.kernel->parameters[i].access != RONDO_ACCESS_SCALAR) return true;
+      return false;
+    default:
+      return false;
+  }
+}
+
+/* A graph without an address: of a device, it does without memory; of data, perhaps nothing could be looked at. */
+static rondo_status note_no_address(rondo_verifier *verifier) {
+  if (verifier->input->knows_all) return RONDO_OK;
+  for (uint32_t i = 0; i < verifier->input->edges.node_count; i++) {
+    if (!has_pointer(rondo_verifier_params(verifier, i))) continue;
+    return rondo_verify_note(
+        verifier,
+        &(rondo_mistake){.kind = RONDO_MISTAKE_NO_ADDRESS, .node = i, .subject = RONDO_NONE, .object = RONDO_NONE});
+  }
+  return RONDO_OK;
+}
+
 static rondo_status verify(rondo_verifier *verifier, rondo_findings *findings) {
   const uint32_t widest = verifier->input->widest;
   RONDO_TRY(rondo_verify_collect(verifier));
-  if (verifier->points.count == 0) return RONDO_OK;
+  if (verifier->points.count == 0) {
+    RONDO_TRY(note_no_address(verifier));
+    return rondo_verify_report(verifier, findings);
+  }
   RONDO_TRY(rondo_verify_order_make(verifier->allocator, &verifier->input->edges,
                                     widest == 0 ? RONDO_ORDER_WIDEST : widest, &verifier->order));
   RONDO_TRY(rondo_verify_pair_frees(verifier));

@@ -91,7 +91,8 @@ typedef enum rondo_mistake_kind {
   RONDO_MISTAKE_DOUBLE_FREE, /* subject: region */
   RONDO_MISTAKE_FOREIGN,     /* a free of no allocation's address; subject: the region it is in, or NONE */
   RONDO_MISTAKE_BEYOND,      /* subject: access, object: region */
-  RONDO_MISTAKE_NO_ACCESS    /* the same */
+  RONDO_MISTAKE_NO_ACCESS,   /* the same */
+  RONDO_MISTAKE_NO_ADDRESS   /* no node has an address */
 } rondo_mistake_kind;
 
 typedef struct rondo_mistake {

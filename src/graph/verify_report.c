@@ -342,6 +342,17 @@ static rondo_status report_no_access(report *self, const rondo_mistake *mistake)
   return RONDO_OK;
 }
 
+static rondo_status report_no_address(report *self, const rondo_mistake *mistake) {
+  char node[NODE_TEXT];
+  set_nodes(self, mistake->node, RONDO_NONE);
+  set_kind(self, RONDO_INVALID_GRAPH, RONDO_REASON_NO_ADDRESS);
+  say(self,
+      "%s has no address, and no other node has one: what touches which memory is not known, and was not looked at. "
+      "Dump the graph with its addresses",
+      node_text(node, self->verifier, mistake->node));
+  return RONDO_OK;
+}
+
 /* "bytes 0 to 4096 of allocation 'x' (...)": what both touch, if that is known and in one piece. */
 static void shared_text(char *buffer, size_t room, const rondo_verifier *verifier, const rondo_access_use *a,
                         const rondo_access_use *b) {
@@ -406,6 +417,8 @@ static rondo_status write_report(report *self, const rondo_mistake *mistake) {
       return report_beyond(self, mistake);
     case RONDO_MISTAKE_NO_ACCESS:
       return report_no_access(self, mistake);
+    case RONDO_MISTAKE_NO_ADDRESS:
+      return report_no_address(self, mistake);
   }
   return RONDO_OK;
 }

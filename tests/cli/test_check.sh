@@ -59,6 +59,13 @@ succeeds check race.json --no-warnings
 succeeds check race.json --no-warnings --json
 json_holds '.warnings == 0' '.findings == []'
 
+# A dump without addresses cannot be looked at, and does not pass.
+sed 's/"address": "0x10000",//; s/"arguments": \["0x10000"\]/"arguments": [null]/g' fine.json >bare.json
+status=0
+"$tool" check bare.json >out 2>err || status=$?
+[ "$status" -eq 1 ] || die "a dump without addresses: exit status $status"
+grep -Eq '^warning: NO_ADDRESS: .*Dump the graph with its addresses' out || die "no addresses: $(cat out)"
+
 # A recorded training step has none; --most bounds what is printed, not what is counted.
 make_text >text
 succeeds train text --steps 1 --batch 4 --hidden 8 --dump-graph step.json --json

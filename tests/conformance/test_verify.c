@@ -504,6 +504,46 @@ static void test_one_nodes_parameters_are_verified(void **state) {
   test_words_free(t, out);
 }
 
+/* Dumps ----------------------------------------------------------------------------------------------------------- */
+
+/* The only finding of the graph's dump, by name; "" for none. A build without JSON cannot read it. */
+static void assert_dump_finds(const rondo_graph *graph, bool with_addresses, const char *reason) {
+  char *json = NULL;
+  rondo_graph *read = NULL;
+  assert_ok(rondo_graph_to_json(graph, with_addresses, &json));
+  const rondo_status status = rondo_graph_from_json(json, strlen(json), &read);
+  rondo_text_free(json);
+  if (status == RONDO_UNSUPPORTED) return;
+  assert_ok(status);
+  rondo_findings *findings = NULL;
+  rondo_finding finding = {.struct_size = sizeof finding};
+  assert_ok(rondo_graph_verify(read, NULL, &findings));
+  assert_int_equal(rondo_findings_count(findings), reason[0] != '\0');
+  if (reason[0] != '\0') {
+    assert_ok(rondo_findings_get(findings, 0, &finding));
+    assert_string_equal(rondo_reason_name(finding.reason), reason);
+    assert_int_equal(finding.severity, with_addresses ? RONDO_SEVERITY_ERROR : RONDO_SEVERITY_WARNING);
+  }
+  rondo_findings_destroy(findings);
+  test_graph_destroy(read);
+}
+
+/* What cannot be looked at does not pass for right. */
+static void test_gm5_dumped_graphs(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t), *empty = test_graph(t);
+  uint32_t *scratch = NULL;
+  rondo_node node = add_alloc(graph, none, BYTES, "scratch", &scratch);
+  node = add_free(graph, &node, 1, scratch);
+  add_set(t, graph, node, scratch, BYTES);
+  assert_dump_finds(graph, true, "USE_AFTER_FREE");
+  assert_dump_finds(graph, false, "NO_ADDRESS");
+  assert_ok(rondo_graph_add_empty(empty, NULL, 0, &node));
+  assert_dump_finds(empty, false, "");
+  test_graph_destroy(empty);
+  test_graph_destroy(graph);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_gm5_the_figure_of_the_document),
@@ -519,6 +559,7 @@ int main(void) {
       test_case(test_child_graphs_are_verified),
       test_case(test_updates_are_verified),
       test_case(test_one_nodes_parameters_are_verified),
+      test_case(test_gm5_dumped_graphs),
   };
   return test_main(tests);
 }
