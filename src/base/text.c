@@ -257,6 +257,13 @@ void rondo_text_add_fixed(rondo_text *text, double value, int decimals) {
   if (decimals > 0) rondo_text_add(text, ".%0*" PRIu64, decimals, scaled % scale);
 }
 
+void rondo_text_add_ratio(rondo_text *text, size_t peak, size_t bound) {
+  const double exact = (double)peak / (double)bound * 10000;
+  uint64_t ratio = (uint64_t)exact;
+  if ((double)ratio < exact) ratio++;
+  rondo_text_add(text, "%" PRIu64 ".%04" PRIu64, ratio / 10000, ratio % 10000);
+}
+
 /* What stands between the last value and the next one. */
 static void separate(rondo_text *text) {
   const uint64_t bit = UINT64_C(1) << text->depth;

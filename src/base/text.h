@@ -49,6 +49,10 @@ void rondo_text_add_grouped(rondo_text *text, uint64_t value);
  * that is not finite or above 10^12 as ">10^12". */
 void rondo_text_add_fixed(rondo_text *text, double value, int decimals);
 
+/* `peak` over `bound`, which is not 0, with four digits behind the point, rounded up: what is above 1 does not read as
+ * 1. */
+void rondo_text_add_ratio(rondo_text *text, size_t peak, size_t bound);
+
 /* The inside of a JSON string (no quotes) into `room` bytes (at least 1), without allocating; what does not fit is left
  * out from a whole character on. Returns the length of what is there. */
 size_t rondo_json_escape(char *buffer, size_t room, const char *value);

@@ -39,12 +39,6 @@ static void add_time(rondo_text *text, const char *name, double us, const char *
   end_figure(text, note);
 }
 
-static void add_ratio(rondo_text *text, const char *name, double value, int decimals, const char *note) {
-  begin_figure(text, name);
-  rondo_text_add_fixed(text, value, decimals);
-  end_figure(text, note);
-}
-
 static void add_times(rondo_text *text, const rondo_report_model *m) {
   char note[64];
   if (!m->timed) {
@@ -54,8 +48,10 @@ static void add_times(rondo_text *text, const rondo_report_model *m) {
   snprintf(note, sizeof note, "of %zu nodes", m->critical_count);
   add_time(text, "Critical path", m->critical_us, note);
   add_time(text, "All nodes", m->total_us, "one after another");
-  if (m->critical_us > 0)
-    add_ratio(text, "Parallelism", m->total_us / m->critical_us, 2, "all nodes over critical path");
+  if (!(m->critical_us > 0)) return;
+  begin_figure(text, "Parallelism");
+  rondo_text_add_fixed(text, m->total_us / m->critical_us, 2);
+  end_figure(text, "all nodes over critical path");
 }
 
 static void add_memory_figures(rondo_text *text, const rondo_report_memory *memory) {
@@ -65,8 +61,10 @@ static void add_memory_figures(rondo_text *text, const rondo_report_memory *memo
   add_bytes(text, "Allocated", memory->sum, "without sharing");
   add_bytes(text, "Peak", memory->peak, "of addresses taken");
   add_bytes(text, "Lower bound", memory->bound, "live at once");
-  if (memory->bound > 0)
-    add_ratio(text, "Ratio", (double)memory->peak / (double)memory->bound, 4, "peak over lower bound");
+  if (memory->bound == 0) return;
+  begin_figure(text, "Ratio");
+  rondo_text_add_ratio(text, memory->peak, memory->bound);
+  end_figure(text, "peak over lower bound");
 }
 
 static void add_kinds(rondo_text *text, const rondo_report_model *m) {

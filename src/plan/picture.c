@@ -29,7 +29,7 @@ enum {
   CHARACTER = 63,      /* width of one, about */
   LINE = 14 * UNIT
 };
-enum { SIZE_CLASSES = 6, MOST_TICKS = 8, NAME_BYTES = 120 };
+enum { SIZE_CLASSES = 6, MOST_TICKS = 8, NAME_BYTES = 120, LEAST_CUT = 10 };
 enum { LEAST_PIXELS = 320, MOST_PIXELS = 20000, DEFAULT_WIDTH = 1200, DEFAULT_HEIGHT = 640 };
 
 /* When the live bytes change. */
@@ -56,14 +56,6 @@ typedef struct painter {
 static void add_size(rondo_text *text, uint64_t bytes) {
   char printed[RONDO_SIZE_TEXT];
   rondo_text_add(text, "%s", rondo_size_text(printed, bytes));
-}
-
-/* A ratio of at least 1 with four digits behind the point, rounded up: what is above 1 does not read as 1. */
-static void add_ratio(rondo_text *text, size_t peak, size_t bound) {
-  const double exact = (double)peak / (double)bound * 10000;
-  uint64_t ratio = (uint64_t)exact;
-  if ((double)ratio < exact) ratio++;
-  rondo_text_add(text, "%" PRIu64 ".%04" PRIu64, ratio / 10000, ratio % 10000);
 }
 
 static int x_of(const painter *p, uint64_t step) {
@@ -241,7 +233,7 @@ static void add_head(painter *p) {
   if (p->picture->capacity > 0) x = add_key(p, x, "capacity", "capacity", p->picture->capacity);
   if (p->bound == 0) return;
   rondo_text_add(p->text, "<text class=\"key\" x=\"%d\" y=\"%d\">ratio ", x, 40 * UNIT);
-  add_ratio(p->text, p->peak, p->bound);
+  rondo_text_add_ratio(p->text, p->peak, p->bound);
   rondo_text_add(p->text, "</text>\n");
 }
 
@@ -306,13 +298,20 @@ static box item_box(const painter *p, size_t item) {
 }
 
 /* Name, and size below it, as far as they fit. */
+static size_t name_length(const painter *p, size_t item) {
+  const char *const *names = p->picture->names;
+  return names != NULL && names[item] != NULL ? strlen(names[item]) : (size_t)snprintf(NULL, 0, "%zu", item);
+}
+
+/* A name that fits, or enough of it to tell something. */
 static void add_label(painter *p, size_t item) {
   const box b = item_box(p, item);
   const int room = (b.width - 8 * UNIT) / CHARACTER;
-  if (room < 2 || b.height < LINE) return;
+  const bool fits = room > 0 && name_length(p, item) <= (size_t)room;
+  if (b.height < LINE || (!fits && room < LEAST_CUT)) return;
   const int y = b.y + b.height / 2 + 4 * UNIT - (b.height >= 2 * LINE && room >= 8 ? LINE / 2 : 0);
   rondo_text_add(p->text, "<text x=\"%d\" y=\"%d\">", b.x + b.width / 2, y);
-  add_name(p, item, room < 6 ? (size_t)room : (size_t)room - 3);
+  add_name(p, item, fits ? (size_t)room : (size_t)room - 3);
   rondo_text_add(p->text, "</text>");
   if (b.height >= 2 * LINE && room >= 8) {
     rondo_text_add(p->text, "<text x=\"%d\" y=\"%d\">", b.x + b.width / 2, y + LINE);

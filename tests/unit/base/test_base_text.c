@@ -378,6 +378,13 @@ static void test_numbers_for_people(void **state) {
   rondo_text_add_fixed(&text, (double)INFINITY, 1);
   assert_string_equal(text.bytes, "0 2.00 10.0 1000000000000.000000 >10^12");
   rondo_text_deinit(&text);
+  rondo_text_add_ratio(&text, 4096, 4096);
+  rondo_text_add(&text, " ");
+  rondo_text_add_ratio(&text, 1000001, 1000000);
+  rondo_text_add(&text, " ");
+  rondo_text_add_ratio(&text, 30, 20);
+  assert_string_equal(text.bytes, "1.0000 1.0001 1.5000");
+  rondo_text_deinit(&text);
 }
 
 int main(void) {
