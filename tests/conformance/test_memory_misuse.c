@@ -160,6 +160,35 @@ static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
   test_graph_destroy(graph);
 }
 
+/* M6: memory that another graph's free node names, and then its own graph's too: whichever is launched second finds
+ * nothing to free, and says so before anything runs. */
+static void test_gm18_m6_free_nodes_here_and_there(void **state) {
+  test_fixture *t = *state;
+  void *memory = NULL;
+  rondo_node node, nodes[2];
+  size_t count = 2;
+  rondo_graph *owner = make_graph(t, "shared", false, &memory), *other = test_graph(t);
+  assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &node));
+  rondo_exec *keeps = test_instantiate(owner), *outside = test_instantiate(other);
+  assert_ok(rondo_graph_nodes(owner, nodes, &count));
+  assert_ok(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node));
+  rondo_exec *frees = test_instantiate(owner);
+  assert_ok(rondo_exec_launch(frees, t->stream));
+  assert_error(rondo_exec_launch(outside, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  assert_message("'shared'");
+  assert_ok(rondo_exec_launch(keeps, t->stream));
+  assert_error(rondo_exec_launch(frees, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_STILL_ALLOCATED);
+  assert_ok(rondo_exec_launch(outside, t->stream));
+  assert_error(rondo_exec_launch(outside, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_ok(rondo_exec_launch(frees, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec_destroy(keeps);
+  rondo_exec_destroy(frees);
+  rondo_exec_destroy(outside);
+  test_graph_destroy(owner);
+  test_graph_destroy(other);
+}
+
 /* A copy out of, a copy into and a fill of the bytes all fail alike. */
 static void check_uses(test_fixture *t, void *address, rondo_reason reason, const char *words) {
   char outside[64] = {0};
@@ -257,6 +286,7 @@ int main(void) {
       test_case(test_gm18_foreign_addresses),
       test_case(test_gm18_m6_graph_memory),
       test_case(test_gm18_m6_free_nodes_of_other_memory),
+      test_case(test_gm18_m6_free_nodes_here_and_there),
       test_case(test_gm18_use_after_free),
       test_case(test_gm18_m4_use_of_graph_memory),
       test_case(test_gm18_addresses_come_back_as_other_memory),

@@ -79,6 +79,7 @@ typedef struct fuzz_run {
   void *hosts[HOSTS];
   family families[FAMILIES];
   fuzz_exec execs[EXECS];
+  rondo_profile *profile; /* of some graph; NULL: none */
   check checks[CHECKS];
   size_t check_count;
   unsigned char last_value;
@@ -392,9 +393,10 @@ static rondo_status capture_work(fuzz_run *run, family *into, rondo_stream *stre
   return RONDO_OK;
 }
 
-static rondo_status capture(fuzz_run *run, family *into, rondo_graph **out) {
+static rondo_status capture(fuzz_run *run, family *into, rondo_profile *profile, rondo_graph **out) {
   rondo_stream *stream = run->streams[some_stream(run)];
-  rondo_status status = rondo_capture_begin(stream, RONDO_CAPTURE_RELAXED);
+  const rondo_capture_options options = {RONDO_CAPTURE_OPTIONS_INIT, .mode = RONDO_CAPTURE_RELAXED, .profile = profile};
+  rondo_status status = rondo_capture_begin_with(stream, &options);
   if (status != RONDO_OK) return status;
   status = capture_work(run, into, stream);
   const rondo_status ended = rondo_capture_end(stream, out);
@@ -408,11 +410,13 @@ static void call_graph(fuzz_run *run) {
   if (into == NULL) return;
   *into = (family){0};
   rondo_status status;
+  rondo_profile *profile = choice % 8 >= 4 ? run->profile : NULL;
   if (choice % 2 == 0) {
-    status = rondo_graph_create(run->device, NULL, &graph);
+    const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
+    status = rondo_graph_create(run->device, &options, &graph);
     if (status == RONDO_OK) status = build(run, into, graph, choice % 4 == 0);
   } else {
-    status = capture(run, into, &graph);
+    status = capture(run, into, profile, &graph);
   }
   if (went_well(status)) {
     into->graphs[0] = graph;
@@ -422,6 +426,14 @@ static void call_graph(fuzz_run *run) {
   }
   require_ok(run, rondo_graph_destroy(graph));
   *into = (family){0};
+}
+
+/* Graphs that follow the profile get planned addresses, the others depart from it. */
+static void call_profile(fuzz_run *run) {
+  const family *of = some_family(run, true);
+  if (of == NULL || of->graphs[0] == NULL) return;
+  rondo_profile_destroy(run->profile);
+  if (!went_well(rondo_profile_create(of->graphs[0], NULL, &run->profile))) REQUIRE(run->profile == NULL);
 }
 
 /* A graph whose only node is the other one. */
@@ -689,7 +701,7 @@ static void call_some(fuzz_run *run) {
       call_malloc_ordered, call_malloc_ordered, call_malloc_at_once, call_free,        call_free,   call_write,
       call_host,           call_graph,          call_clone,          call_instantiate, call_launch, call_launch,
       call_upload,         call_destroy,        call_free_kept,      call_write_kept,  call_pool,   call_wait,
-      call_trim,           call_misuse,         call_stream,         call_update};
+      call_trim,           call_misuse,         call_stream,         call_update,      call_profile};
   const uint8_t choice = take(run);
   const bool fails = choice >= 230;
   const uint8_t fail_at = fails ? take(run) % 16 : 0;
@@ -724,6 +736,7 @@ static void free_everything(fuzz_run *run) {
 
 static void take_down(fuzz_run *run) {
   free_everything(run);
+  rondo_profile_destroy(run->profile);
   for (int i = 0; i < EXECS; i++) rondo_exec_destroy(run->execs[i].exec);
   for (int f = 0; f < FAMILIES; f++)
     for (int i = 0; i < 2; i++) require_ok(run, rondo_graph_destroy(run->families[f].graphs[i]));
