@@ -214,6 +214,26 @@ static void make_gather(sketch *self) {
   (void)freed(self, self->nodes + readers, self->count - readers, buffer);
 }
 
+/* Every tile is written, then read with those after it, then written again. */
+static void make_windows(sketch *self) {
+  enum { WINDOW = 32 };
+  const size_t third = self->room / 3 - 2, tiles = third + WINDOW;
+  rondo_node last;
+  char *buffer = alloc(self, NULL, 0, tiles * TILE, &last);
+  for (int round = 0; round < 3; round++) {
+    const size_t first = self->count;
+    for (size_t i = 0; i < third; i++) {
+      char *const tile = buffer + i * TILE;
+      if (round == 1)
+        (void)work(self, &last, 1, (char *const[]){tile, NULL, NULL}, WINDOW * TILE);
+      else
+        (void)work(self, &last, 1, (char *const[]){NULL, NULL, tile}, TILE);
+    }
+    last = join(self, self->nodes + first, third);
+  }
+  (void)freed(self, &last, 1, buffer);
+}
+
 typedef struct shape {
   const char *name;
   void (*make)(sketch *self);
@@ -224,7 +244,7 @@ static const shape shapes[] = {
     {"readers", make_readers}, {"fork", make_fork},
     {"tiles", make_tiles},     {"dataflow", make_dataflow},
     {"blocks", make_blocks},   {"matrix", make_matrix},
-    {"gather", make_gather},
+    {"gather", make_gather},   {"windows", make_windows},
 };
 
 /* Measuring -------------------------------------------------------------------------------------------------------- */

@@ -52,8 +52,10 @@ rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind k
                                   uint32_t subject, uint32_t object) {
   rondo_order_pair pair = {
       .before = before, .after = after, .subject = subject, .object = object, .kind = (uint16_t)kind};
-  if (rondo_verify_order_decide(&verifier->order, before, after, &pair.ordered))
-    return pair.ordered ? RONDO_OK : note_pair(verifier, &pair);
+  const bool is_decided = rondo_verify_order_decide(&verifier->order, before, after, &pair.ordered);
+  if (is_decided && pair.ordered) return RONDO_OK;
+  verifier->unsure_count++;
+  if (is_decided) return note_pair(verifier, &pair);
   if (verifier->pairs.count == PAIRS_AT_ONCE) RONDO_TRY(check_pairs(verifier));
   return rondo_array_push(verifier->allocator, &verifier->pairs, &pair);
 }
@@ -82,8 +84,8 @@ static rondo_status walk_alloc(rondo_verifier *verifier, uint32_t index) {
     rondo_cell *cell = &verifier->cells.items[i];
     RONDO_TRY(check_prior(verifier, cell->region, index));
     cell->region = index;
-    rondo_verify_forget_cell(cell);
   }
+  rondo_verify_forget(verifier, first, past);
   return RONDO_OK;
 }
 
@@ -225,6 +227,7 @@ static void free_verifier(rondo_verifier *verifier) {
   rondo_array_free(allocator, &verifier->clusters);
   rondo_array_free(allocator, &verifier->loose_before);
   rondo_array_free(allocator, &verifier->readers);
+  rondo_array_free(allocator, &verifier->wide_reads);
   rondo_array_free(allocator, &verifier->pairs);
   rondo_array_free(allocator, &verifier->mistakes);
 }

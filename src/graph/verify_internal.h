@@ -71,13 +71,25 @@ typedef struct rondo_reader {
   uint32_t next;
 } rondo_reader;
 
+/* Reads over the same many cells, kept once for all of these. An `..._way` is the only way in of a node: it and all
+ * nodes that have the same are known to come after the one side; MANY when none is known. */
+typedef struct rondo_wide_read {
+  uint32_t first, past;       /* cells */
+  uint32_t readers;           /* that matter, a list */
+  uint32_t last_in, last_out; /* the ways of the last one */
+  uint32_t reader_way;        /* readers come after the writers of the cells */
+  uint32_t writer_way;        /* writers come after the readers, which are all: what is written closes the list */
+  uint32_t next;
+} rondo_wide_read;
+
 /* A set of connected cells. Where boxes of several rows are among its ranges, cells do not tell what is touched, and
  * the accesses are kept in a list instead. */
 typedef struct rondo_cluster {
   bool has_boxes;
-  uint32_t boxed;                     /* those that still matter, a list */
-  uint32_t memo_first, memo_past;     /* cells of the last long read; NONE when something was written since */
-  uint32_t memo_way_in, memo_way_out; /* of its node */
+  uint32_t boxed;                 /* those that still matter, a list */
+  uint32_t wide;                  /* wide reads, a list */
+  uint32_t open;                  /* the one that was added to since anything was written; NONE */
+  uint32_t last_first, last_past; /* cells of the last read over many since then; NONE */
 } rondo_cluster;
 
 typedef enum rondo_mistake_kind {
@@ -124,8 +136,10 @@ typedef struct rondo_verifier {
   RONDO_ARRAY(rondo_cluster) clusters;
   RONDO_ARRAY(uint32_t) loose_before; /* by cell: accesses of no known extent that begin before it */
   RONDO_ARRAY(rondo_reader) readers;
+  RONDO_ARRAY(rondo_wide_read) wide_reads;
 
   RONDO_ARRAY(rondo_order_pair) pairs;
+  uint64_t unsure_count; /* of requirements, those that were not at once known to be met */
   RONDO_ARRAY(rondo_mistake) mistakes;
   uint64_t dropped_errors, dropped_warnings; /* mistakes that there was no room for */
 } rondo_verifier;
@@ -145,7 +159,7 @@ RONDO_MUST_USE rondo_status rondo_verify_pair_frees(rondo_verifier *verifier);
 /* Step 3, for one exact or loose access; its region is set. */
 RONDO_MUST_USE rondo_status rondo_verify_race(rondo_verifier *verifier, uint32_t access);
 /* An alloc node covers the cells anew. */
-void rondo_verify_forget_cell(rondo_cell *cell);
+void rondo_verify_forget(rondo_verifier *verifier, uint32_t first, uint32_t past);
 
 /* Notes that `before` must come before `after`, or a mistake. */
 RONDO_MUST_USE rondo_status rondo_verify_require(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t before,

@@ -257,7 +257,8 @@ static rondo_status number_clusters(rondo_verifier *verifier, const uint32_t *jo
   const size_t count = (size_t)cluster + 1;
   RONDO_TRY(rondo_array_reserve(verifier->allocator, &verifier->clusters, count));
   for (size_t i = 0; i < count; i++)
-    verifier->clusters.items[i] = (rondo_cluster){.boxed = RONDO_NONE, .memo_first = RONDO_NONE};
+    verifier->clusters.items[i] =
+        (rondo_cluster){.boxed = RONDO_NONE, .wide = RONDO_NONE, .open = RONDO_NONE, .last_first = RONDO_NONE};
   verifier->clusters.count = count;
   return RONDO_OK;
 }

@@ -3,9 +3,10 @@
  * and the next writer after all those readers, or after the last writer when there are none. If each of these pairs is
  * ordered, so are all accesses before them, because order is transitive; if one is not, that pair is a race itself.
  *
- * What keeps the work small. Of two readers on one chain only the later one is kept. A read over many cells that nobody
- * has written to since a read over the same cells is left out when both nodes have the same only way in and the same
- * way out: whatever is ordered with the one is ordered with the other.
+ * What keeps the work small. Of two readers on one chain only the later one is kept. Reads over the same
+ * many cells are kept beside the cells, once for all of these. Where one node is known to come after all of a set, so
+ * are those that have the same only way in; where two readers have the same way in and the same way out, whatever is
+ * ordered with the one is ordered with the other.
  *
  * In clusters with boxes of several rows cells mean nothing; there each access is compared with those before it, and
  * one that writes a whole range makes those inside it superfluous. Accesses of unknown extent are kept a region, and
@@ -17,8 +18,8 @@
 #include "base/error.h"
 #include "graph/verify_internal.h"
 
-#define LOOK_BACK 8  /* readers that a new one is compared with */
-#define LONG_READ 16 /* cells */
+#define LOOK_BACK 8 /* readers that a new one is compared with */
+#define MANY_CELLS 16
 
 static const rondo_access_use *use_at(const rondo_verifier *verifier, uint32_t access) {
   return &verifier->accesses.items[access];
@@ -26,7 +27,10 @@ static const rondo_access_use *use_at(const rondo_verifier *verifier, uint32_t a
 
 static rondo_status require_order(rondo_verifier *verifier, rondo_mistake_kind kind, uint32_t earlier, uint32_t later) {
   const uint32_t before = use_at(verifier, earlier)->node, after = use_at(verifier, later)->node;
-  if (before == after) return RONDO_OK;
+  if (before == after) {
+    verifier->unsure_count++; /* known of this node, not of others */
+    return RONDO_OK;
+  }
   return rondo_verify_require(verifier, kind, before, after, earlier, later);
 }
 
@@ -54,39 +58,118 @@ static rondo_status read_cell(rondo_verifier *verifier, rondo_cell *cell, uint32
   return add_reader(verifier, &cell->readers, access);
 }
 
+static rondo_status require_readers(rondo_verifier *verifier, uint32_t readers, uint32_t access) {
+  for (uint32_t at = readers; at != RONDO_NONE; at = verifier->readers.items[at].next)
+    RONDO_TRY(require_order(verifier, RONDO_MISTAKE_RACE, verifier->readers.items[at].access, access));
+  return RONDO_OK;
+}
+
 static rondo_status write_cell(rondo_verifier *verifier, rondo_cell *cell, uint32_t access) {
   if (cell->readers == RONDO_NONE && cell->writer != RONDO_NONE)
     RONDO_TRY(require_order(verifier, RONDO_MISTAKE_RACE, cell->writer, access));
-  for (uint32_t at = cell->readers; at != RONDO_NONE; at = verifier->readers.items[at].next)
-    RONDO_TRY(require_order(verifier, RONDO_MISTAKE_RACE, verifier->readers.items[at].access, access));
+  RONDO_TRY(require_readers(verifier, cell->readers, access));
   cell->writer = access;
   cell->readers = RONDO_NONE;
   return RONDO_OK;
 }
 
-void rondo_verify_forget_cell(rondo_cell *cell) { cell->writer = cell->readers = RONDO_NONE; }
+/* Wide reads ------------------------------------------------------------------------------------------------------ */
 
-/* True when the read adds nothing to the last one. */
-static bool remember_read(const rondo_verifier *verifier, rondo_cluster *cluster, uint32_t node, uint32_t first,
-                          uint32_t past) {
-  const uint32_t way_in = verifier->order.way_in[node], way_out = verifier->order.way_out[node];
-  const bool same = cluster->memo_first == first && cluster->memo_past == past && cluster->memo_way_in == way_in &&
-                    cluster->memo_way_out == way_out;
-  if (same && way_in != RONDO_ORDER_MANY && way_out != RONDO_ORDER_MANY) return true;
-  cluster->memo_first = first;
-  cluster->memo_past = past;
-  cluster->memo_way_in = way_in;
-  cluster->memo_way_out = way_out;
+static rondo_wide_read *wide_at(const rondo_verifier *verifier, uint32_t wide) {
+  return &verifier->wide_reads.items[wide];
+}
+
+/* Drops those that lie in the cells. */
+static void forget_wide(const rondo_verifier *verifier, rondo_cluster *cluster, uint32_t first, uint32_t past) {
+  uint32_t *link = &cluster->wide;
+  while (*link != RONDO_NONE) {
+    rondo_wide_read *wide = wide_at(verifier, *link);
+    if (wide->first >= first && wide->past <= past)
+      *link = wide->next;
+    else
+      link = &wide->next;
+  }
+  cluster->open = cluster->last_first = RONDO_NONE;
+}
+
+void rondo_verify_forget(rondo_verifier *verifier, uint32_t first, uint32_t past) {
+  uint32_t last = RONDO_NONE;
+  for (uint32_t i = first; i < past; i++) {
+    rondo_cell *cell = &verifier->cells.items[i];
+    cell->writer = cell->readers = RONDO_NONE;
+    if (cell->cluster != last) forget_wide(verifier, &verifier->clusters.items[cell->cluster], first, past);
+    last = cell->cluster;
+  }
+}
+
+/* True for a read over many cells that follows one over the same. */
+static bool is_wide(rondo_cluster *cluster, uint32_t first, uint32_t past) {
+  if (past - first <= MANY_CELLS) return false;
+  if (cluster->last_first == first && cluster->last_past == past) return true;
+  cluster->last_first = first;
+  cluster->last_past = past;
+  cluster->open = RONDO_NONE;
   return false;
+}
+
+static rondo_status open_wide(rondo_verifier *verifier, rondo_cluster *cluster) {
+  const rondo_wide_read fresh = {.first = cluster->last_first,
+                                 .past = cluster->last_past,
+                                 .readers = RONDO_NONE,
+                                 .last_in = RONDO_ORDER_MANY,
+                                 .last_out = RONDO_ORDER_MANY,
+                                 .reader_way = RONDO_ORDER_MANY,
+                                 .writer_way = RONDO_ORDER_MANY,
+                                 .next = cluster->wide};
+  cluster->open = cluster->wide = (uint32_t)verifier->wide_reads.count;
+  return rondo_array_push(verifier->allocator, &verifier->wide_reads, &fresh);
+}
+
+static rondo_status follow_writers(rondo_verifier *verifier, rondo_wide_read *wide, uint32_t access, uint32_t way_in) {
+  const uint64_t unsure = verifier->unsure_count;
+  if (way_in != RONDO_ORDER_MANY && way_in == wide->reader_way) return RONDO_OK;
+  for (uint32_t i = wide->first; i < wide->past; i++) {
+    const uint32_t writer = verifier->cells.items[i].writer;
+    if (writer != RONDO_NONE) RONDO_TRY(require_order(verifier, RONDO_MISTAKE_RACE, writer, access));
+  }
+  if (verifier->unsure_count == unsure) wide->reader_way = way_in;
+  return RONDO_OK;
+}
+
+static rondo_status read_wide(rondo_verifier *verifier, rondo_cluster *cluster, uint32_t access) {
+  const uint32_t node = use_at(verifier, access)->node;
+  const uint32_t way_in = verifier->order.way_in[node], way_out = verifier->order.way_out[node];
+  if (cluster->open == RONDO_NONE) RONDO_TRY(open_wide(verifier, cluster));
+  rondo_wide_read *wide = wide_at(verifier, cluster->open);
+  const bool is_single = way_in != RONDO_ORDER_MANY && way_out != RONDO_ORDER_MANY;
+  if (is_single && wide->last_in == way_in && wide->last_out == way_out) return RONDO_OK;
+  wide->last_in = way_in;
+  wide->last_out = way_out;
+  RONDO_TRY(follow_writers(verifier, wide, access, way_in));
+  return add_reader(verifier, &wide->readers, access);
+}
+
+/* The writer must come after the wide reads that it touches; those that it covers need not be looked at again. */
+static rondo_status follow_wide(rondo_verifier *verifier, rondo_cluster *cluster, uint32_t first, uint32_t past,
+                                uint32_t access) {
+  const uint32_t way_in = verifier->order.way_in[use_at(verifier, access)->node];
+  for (uint32_t at = cluster->wide; at != RONDO_NONE; at = wide_at(verifier, at)->next) {
+    rondo_wide_read *wide = wide_at(verifier, at);
+    if (wide->first >= past || wide->past <= first) continue;
+    if (way_in != RONDO_ORDER_MANY && way_in == wide->writer_way) continue;
+    const uint64_t unsure = verifier->unsure_count;
+    RONDO_TRY(require_readers(verifier, wide->readers, access));
+    if (verifier->unsure_count == unsure) wide->writer_way = way_in;
+  }
+  forget_wide(verifier, cluster, first, past);
+  return RONDO_OK;
 }
 
 static rondo_status touch_cells(rondo_verifier *verifier, uint32_t access, rondo_cluster *cluster) {
   const rondo_access_use *use = use_at(verifier, access);
   const uint32_t first = verifier->points.items[use->begin].cell, past = verifier->points.items[use->end].cell;
-  if (use->writes)
-    cluster->memo_first = RONDO_NONE;
-  else if (past - first > LONG_READ && remember_read(verifier, cluster, use->node, first, past))
-    return RONDO_OK;
+  if (!use->writes && is_wide(cluster, first, past)) return read_wide(verifier, cluster, access);
+  if (use->writes) RONDO_TRY(follow_wide(verifier, cluster, first, past, access));
   for (uint32_t i = first; i < past; i++) {
     rondo_cell *cell = &verifier->cells.items[i];
     RONDO_TRY(use->writes ? write_cell(verifier, cell, access) : read_cell(verifier, cell, access));

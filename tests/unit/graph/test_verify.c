@@ -18,6 +18,7 @@ typedef struct trial {
   rondo_kernel *kernel; /* (reads, reads, writes) */
   uint32_t count;       /* nodes, numbered in a topological order */
   bool is_tree;         /* nodes have one dependency: forks without joins */
+  const bool *wanted;   /* the next node's dependencies; NULL: at random */
   bool before[MOST][MOST];
   rondo_flat_node nodes[MOST];
   uint32_t starts[MOST + 1], successors[MOST * MOST];
@@ -49,6 +50,7 @@ static void end_trial(trial *self) {
 }
 
 static bool depends(const trial *self, uint32_t at, uint32_t on, uint64_t *random, uint32_t density) {
+  if (self->wanted != NULL) return self->wanted[on];
   if (self->is_tree) return on == (at < 4 ? 0 : at / 4 * 3);
   return random_below(random, 8) < density && (at - on <= 4 || random_below(random, 4) == 0);
 }
@@ -184,6 +186,48 @@ static void find_races(const race_trial *self, size_t byte, bool out[MOST][MOST]
         out[self->accesses[i].node][self->accesses[k].node] = true;
 }
 
+enum { TILES = 64, TILE = MEMORY / TILES };
+
+static void touch_tiles(race_trial *self, size_t begins[3], size_t bytes[3], int parameter, uint32_t first,
+                        uint32_t count) {
+  begins[parameter] = (size_t)first * TILE;
+  bytes[parameter] = (size_t)count * TILE;
+  memset(note_access(self, parameter == 2)->bytes + begins[parameter], true, bytes[parameter]);
+}
+
+/* One node of a round of its kind: writes a tile, reads all of them, reads many of them, or reads and writes. */
+static void add_to_round(race_trial *self, uint32_t kind, uint64_t *random) {
+  size_t begins[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}, bytes[3] = {0};
+  if (kind == 1 || kind == 3) touch_tiles(self, begins, bytes, 0, 0, TILES);
+  if (kind == 2) touch_tiles(self, begins, bytes, 0, 20, 24);
+  if (kind == 0 || kind == 3) touch_tiles(self, begins, bytes, 2, random_below(random, TILES), 1);
+  if (kind == 4) touch_tiles(self, begins, bytes, 2, 0, TILES);
+  add_kernel(&self->base, random, 0, begins, bytes);
+}
+
+/* Rounds of nodes of one kind, from join to join, of which some edges are missing and some go elsewhere. */
+static void make_round_trial(race_trial *self, graph_fixture *fixture, uint64_t *random) {
+  bool wanted[MOST];
+  uint32_t join = MOST;
+  begin_trial(&self->base, fixture);
+  self->base.wanted = wanted;
+  self->access_count = 0;
+  while (self->base.count + 11 < MOST) {
+    const uint32_t first = self->base.count, kind = random_below(random, 5), nodes = 1 + random_below(random, 9);
+    for (uint32_t i = 0; i < nodes; i++) {
+      memset(wanted, 0, sizeof wanted);
+      if (join < MOST) wanted[join] = random_below(random, 20) != 0;
+      if (self->base.count > 0 && random_below(random, 8) == 0) wanted[random_below(random, self->base.count)] = true;
+      add_to_round(self, kind, random);
+    }
+    for (uint32_t i = 0; i < MOST; i++) wanted[i] = i >= first && random_below(random, 30) != 0;
+    join = self->base.count;
+    add(&self->base, &(rondo_node_params){.kind = RONDO_NODE_EMPTY}, random, 0);
+  }
+  self->base.wanted = NULL;
+  flatten(&self->base);
+}
+
 /* Every race found is one, and every byte with a race has one that is found. */
 static void compare_races(race_trial *self, uint32_t widest) {
   static bool found[MOST][MOST], all[MOST][MOST];
@@ -218,8 +262,19 @@ static void compare_races(race_trial *self, uint32_t widest) {
 static void test_races_are_those_of_brute_force(void **state) {
   static race_trial self;
   uint64_t random = 3;
-  for (int i = 0; i < 700; i++) {
+  for (int i = 0; i < 300; i++) {
     make_race_trial(&self, *state, &random);
+    compare_races(&self, 0);
+    compare_races(&self, 1);
+    end_trial(&self.base);
+  }
+}
+
+static void test_races_of_wide_reads_are_those_of_brute_force(void **state) {
+  static race_trial self;
+  uint64_t random = 10;
+  for (int i = 0; i < 200; i++) {
+    make_round_trial(&self, *state, &random);
     compare_races(&self, 0);
     compare_races(&self, 1);
     end_trial(&self.base);
@@ -361,7 +416,7 @@ static void test_lifetimes_are_those_of_brute_force(void **state) {
   static life_trial self;
   uint64_t random = 5;
   size_t right = 0, wrong = 0;
-  for (int i = 0; i < 15000; i++) {
+  for (int i = 0; i < 5000; i++) {
     make_life_trial(&self, *state, &random);
     const bool expected = can_be_right(&self, 0);
     for (uint32_t widest = 0; widest < 2; widest++) {
@@ -549,6 +604,7 @@ static void test_failing_allocations(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       graph_test(test_races_are_those_of_brute_force),
+      graph_test(test_races_of_wide_reads_are_those_of_brute_force),
       graph_test(test_suggested_edges_mend_random_graphs),
       graph_test(test_lifetimes_are_those_of_brute_force),
       graph_test(test_allocations_from_outside),
