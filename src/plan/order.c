@@ -13,6 +13,7 @@
 #include "plan/order_search.h"
 
 #define HULL_GAP 1.002
+#define LOOSE_GAP 10.0
 
 typedef struct planner {
   const rondo_allocator *allocator;
@@ -89,6 +90,7 @@ static rondo_status plan_hull(planner *p, size_t *offsets, rondo_plan_info *info
 static rondo_status plan_order(planner *p, size_t *offsets, rondo_plan_info *info) {
   rondo_order_search search = {.allocator = p->allocator, .lives = &p->lives, .options = p->options};
   search.deadline_ns = deadline_of(p);
+  search.is_loose = (double)p->hull.most_live > LOOSE_GAP * (double)p->bound.bytes;
   search.offsets = offsets;
   search.bound = &p->bound;
   RONDO_TRY(rondo_order_search_run(&search));

@@ -264,7 +264,7 @@ static rondo_status group_all(const rondo_allocator *allocator, rondo_lives *liv
     lives->roots[lives->root_count++].stream = s;
     RONDO_TRY(group_items(allocator, lives, ends[s], end, s == RONDO_LIVES_CROSSING, 0));
   }
-  for (uint32_t i = 0; i < lives->count; i++) lives->place[lives->items[i]] = i;
+  for (uint32_t i = 0; i < lives->count; i++) lives->by_place[i] = lives->lives[lives->items[i]];
   return RONDO_OK;
 }
 
@@ -277,7 +277,7 @@ rondo_status rondo_lives_make(const rondo_allocator *allocator, const rondo_plan
   RONDO_TRY(rondo_allocate(allocator, problem->count, sizeof *out->lives, (void **)&out->lives));
   RONDO_TRY(rondo_allocate(allocator, problem->obstacle_count, sizeof *out->obstacles, (void **)&out->obstacles));
   RONDO_TRY(rondo_allocate(allocator, problem->count, sizeof *out->items, (void **)&out->items));
-  RONDO_TRY(rondo_allocate(allocator, problem->count, sizeof *out->place, (void **)&out->place));
+  RONDO_TRY(rondo_allocate(allocator, problem->count, sizeof *out->by_place, (void **)&out->by_place));
   for (uint32_t i = 0; i < problem->count; i++) {
     const rondo_plan_item *item = &problem->items[i];
     out->lives[i] = life_of(out, item->lower, item->upper, item->branch);
@@ -294,7 +294,7 @@ void rondo_lives_free(const rondo_allocator *allocator, rondo_lives *lives) {
   rondo_release(allocator, lives->lives, count, sizeof *lives->lives);
   rondo_release(allocator, lives->obstacles, obstacles, sizeof *lives->obstacles);
   rondo_release(allocator, lives->items, count, sizeof *lives->items);
-  rondo_release(allocator, lives->place, count, sizeof *lives->place);
+  rondo_release(allocator, lives->by_place, count, sizeof *lives->by_place);
   rondo_array_free(allocator, &lives->groups);
   *lives = (rondo_lives){0};
 }
@@ -410,8 +410,7 @@ static uint32_t list_group(const rondo_lives *lives, const rondo_conflict *confl
   uint32_t count = 0;
   if (share == RONDO_SHARE_ALL || group->right == 0) {
     for (uint32_t i = group->begin; i < group->end; i++) {
-      const rondo_life *life = &lives->lives[lives->items[i]];
-      if (share == RONDO_SHARE_ALL || rondo_conflict_one(lives, conflict, life)) out[count++] = i;
+      if (share == RONDO_SHARE_ALL || rondo_conflict_one(lives, conflict, &lives->by_place[i])) out[count++] = i;
     }
     return count;
   }

@@ -40,7 +40,7 @@ typedef struct rondo_lives {
   rondo_life *lives;     /* one an item */
   rondo_life *obstacles; /* one an obstacle */
   uint32_t *items;       /* those with bytes, in the groups' order */
-  uint32_t *place;       /* of each item in `items`; of those without bytes it means nothing */
+  rondo_life *by_place;  /* the lives of `items` */
   uint32_t count;        /* with bytes */
   RONDO_ARRAY(rondo_lives_group) groups;
   struct {

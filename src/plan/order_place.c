@@ -82,7 +82,7 @@ static void lift_items(rondo_order_placer *p, uint32_t number, const rondo_confl
   hand_down(p, number);
   for (uint32_t i = group->begin; i < group->end; i++) {
     if (p->lowest[i] >= top || p->ranks[i] == PLACED) continue;
-    if (all || rondo_conflict_one(p->lives, conflict, &p->lives->lives[p->lives->items[i]])) p->lowest[i] = top;
+    if (all || rondo_conflict_one(p->lives, conflict, &p->lives->by_place[i])) p->lowest[i] = top;
   }
   sum_up_items(p, number);
 }

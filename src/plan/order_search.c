@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Preferences are weighted sums of the logarithms of an item's bytes, of its span (how many nodes its life may meet)
  * and of how crowded it is there, all in whole numbers, so that every machine sorts alike. A few weights are tried
- * always; restarts draw theirs at random and prefer what stuck out before, and each is followed by a repair of the best
- * plan.
+ * always; restarts add noise, and prefer what stuck out before; each is followed by a repair of the best plan.
  */
 #include "plan/order_search.h"
 
@@ -13,7 +12,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-#define ONE 65536 /* in logarithms */
+#define ONE 65536                   /* in logarithms */
+#define MOST_PLACED_BY_RULES 240000 /* items; the first rule places all there are */
 #define REPAIR_STEPS 1000
 #define BOUND_WORK_FAST 256 /* looks at each node and edge */
 #define BOUND_WORK 8192
@@ -25,10 +25,12 @@ typedef struct weights {
   bool by_stream; /* streams that hardly wait for each other are best kept apart */
 } weights;
 
-static const weights rules[] = {{"order: area", 4, 4, 0, 0, false},
-                                {"order: crowd", 1, 1, 32, 0, false},
-                                {"order: streams", 4, 4, 0, 0, true},
-                                {"order: crowded area", 4, 4, 4, 0, false}};
+enum { RULES = 4, STREAMS = 3 };
+
+static const weights rules[RULES] = {{"order: area", 4, 4, 0, 0, false},
+                                     {"order: crowded area", 4, 4, 4, 0, false},
+                                     {"order: crowd", 1, 1, 32, 0, false},
+                                     [STREAMS] = {"order: streams", 4, 4, 0, 0, true}};
 
 typedef struct candidate {
   uint64_t key;
@@ -146,22 +148,26 @@ static rondo_status try_weights(rondo_order_search *search, features *f, const w
   return RONDO_OK;
 }
 
-/* What ends above the bound is preferred from now on. */
+/* What ends above the bound is preferred from now on; it is long until that is forgotten. */
 static void note_stuck(const rondo_order_search *search, features *f) {
   const rondo_plan_item *items = search->lives->problem->items;
   for (uint32_t i = 0; i < search->lives->count; i++) {
     const uint32_t item = search->lives->items[i];
-    f->stuck[item] -= f->stuck[item] / 8;
-    if (search->trial[item] + items[item].bytes > search->bound->bytes) f->stuck[item] += ONE;
+    f->stuck[item] -= f->stuck[item] / 64;
+    if (search->trial[item] + items[item].bytes > search->bound->bytes) f->stuck[item] += 2 * ONE;
   }
 }
 
 static rondo_status restart(rondo_order_search *search, features *f, uint64_t round) {
+  static const weights bases[] = {{NULL, 4, 4, 4, 0, false},
+                                  {NULL, 5, 3, 2, 0, false},
+                                  {NULL, 3, 3, 2, 0, false},
+                                  {NULL, 3, 4, 13, 0, false},
+                                  {NULL, 2, 2, 8, 0, true}};
   const uint64_t seed = rondo_hash_u64(search->options->seed, round);
-  weights drawn = {.name = "order: restarts", .bytes = (uint32_t)(seed & 7), .span = (uint32_t)(seed >> 3 & 7)};
-  drawn.crowd = (uint32_t)(seed >> 6 & 15);
-  drawn.noise = (uint32_t)ONE << (seed >> 10 & 3);
-  drawn.by_stream = (seed >> 12 & 3) == 0;
+  weights drawn = bases[round % (sizeof bases / sizeof bases[0])];
+  drawn.name = "order: restarts";
+  drawn.noise = (uint32_t)ONE << (seed % 3);
   search->steps += search->lives->count;
   RONDO_TRY(try_weights(search, f, &drawn, seed, search->deadline_ns));
   note_stuck(search, f);
@@ -203,11 +209,19 @@ static rondo_status raise_bound(rondo_order_search *search) {
                              search->bound, &exact);
 }
 
-static rondo_status search_all(rondo_order_search *search, features *f) {
-  for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !rondo_order_search_is_done(search); i++) {
-    RONDO_TRY(try_weights(search, f, &rules[i], 0, UINT64_MAX));
+/* Many items are placed by fewer rules. */
+static rondo_status try_rules(rondo_order_search *search, features *f) {
+  const size_t first = search->is_loose ? STREAMS : 0;
+  for (size_t i = 0; i < RULES && !rondo_order_search_is_done(search); i++) {
+    if (i > 0 && (i + 1) * (size_t)search->lives->count > MOST_PLACED_BY_RULES) break;
+    RONDO_TRY(try_weights(search, f, &rules[(first + i) % RULES], 0, UINT64_MAX));
     if (i == 0 && !rondo_order_search_is_done(search)) RONDO_TRY(raise_bound(search));
   }
+  return RONDO_OK;
+}
+
+static rondo_status search_all(rondo_order_search *search, features *f) {
+  RONDO_TRY(try_rules(search, f));
   for (uint64_t round = 0; !rondo_order_search_is_done(search) && rondo_order_search_may_go_on(search); round++) {
     RONDO_TRY(restart(search, f, round));
     RONDO_TRY(rondo_order_repair(search, REPAIR_STEPS));

@@ -12,6 +12,7 @@ typedef struct rondo_order_search {
   const rondo_lives *lives;
   const rondo_plan_options *options; /* read */
   uint64_t deadline_ns;              /* UINT64_MAX: none */
+  bool is_loose;                     /* chains hardly wait for each other: most lives conflict over a long time */
   uint64_t steps;                    /* taken; one places one item */
   rondo_order_placer placer;
   size_t *offsets; /* of the best plan; the caller's */
