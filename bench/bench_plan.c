@@ -7,29 +7,24 @@
  * output, a table to the standard error.
  *
  *   BENCH_PLAN_MS        list of budgets in milliseconds, beside the fast path; default 10,1000,5000 for files, none
- * for what is generated BENCH_PLAN_CAPACITY  bytes into which files are packed, within the longest budget; default none
+ *                        for what is generated
+ *   BENCH_PLAN_CAPACITY  bytes into which files are packed, within the longest budget; default none
  *   BENCH_PLAN_ITEMS     list of sizes of what is generated; default 100000,1000000
  *   BENCH_PLAN_THREADS   that search; default 2
  *   BENCH_PLAN_SAMPLES   plans a row; default 3
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "measure.h"
+#include "plan_inputs.h"
 
 typedef struct input {
   const char *name;
   rondo_plan_item *items;
   size_t count, room;
 } input;
-
-static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
-  exit(EXIT_FAILURE);
-}
 
 static void add(input *in, size_t bytes, uint32_t lower, uint32_t upper) {
   if (in->count == in->room) {
@@ -41,20 +36,6 @@ static void add(input *in, size_t bytes, uint32_t lower, uint32_t upper) {
 }
 
 /* Generators ------------------------------------------------------------------------------------------------------- */
-
-static uint64_t random_below(uint64_t *state, uint64_t bound) {
-  *state += UINT64_C(0x9e3779b97f4a7c15);
-  uint64_t mixed = *state;
-  mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return (mixed ^ (mixed >> 31)) % bound;
-}
-
-/* Every magnitude from 512 bytes on is as likely as the next. */
-static size_t random_bytes(uint64_t *state, unsigned doublings) {
-  const size_t least = (size_t)512 << random_below(state, doublings);
-  return least + 512 * (size_t)random_below(state, least / 512);
-}
 
 static void make_random(input *in, size_t items) {
   uint64_t state = 1;
@@ -133,26 +114,6 @@ typedef struct outcome {
   size_t bytes; /* of memory, the most at once in any plan */
 } outcome;
 
-/* Counts the bytes that planning takes, on any thread. */
-typedef struct counter {
-  _Atomic size_t bytes, most;
-} counter;
-
-static void *count_allocation(void *self, size_t bytes, size_t alignment) {
-  counter *c = self;
-  const size_t now = atomic_fetch_add(&c->bytes, bytes) + bytes;
-  size_t most = atomic_load(&c->most);
-  while (now > most && !atomic_compare_exchange_weak(&c->most, &most, now)) continue;
-  void *block = NULL;
-  return posix_memalign(&block, alignment, bytes) == 0 ? block : NULL;
-}
-
-static void count_release(void *self, void *pointer, size_t bytes) {
-  counter *c = self;
-  atomic_fetch_sub(&c->bytes, bytes);
-  free(pointer);
-}
-
 static void plan_once(const input *in, const way *by, outcome *out, size_t sample) {
   counter counted = {0};
   const rondo_allocator allocator = {&counted, count_allocation, count_release};
@@ -216,22 +177,15 @@ static void measure(input *in, const char *budgets, size_t capacity) {
     plan(in, &(way){"fast", 0, 0});
     while (*budgets != '\0') {
       char name[32];
-      const uint32_t budget = (uint32_t)strtoul(budgets, NULL, 10);
+      const uint32_t budget = (uint32_t)next_number(&budgets);
       snprintf(name, sizeof name, "%ums", budget);
       plan(in, &(way){name, budget, 0});
       if (budget > longest) longest = budget;
-      budgets += strcspn(budgets, ",");
-      budgets += *budgets == ',';
     }
     if (capacity > 0) plan(in, &(way){"capacity", longest == 0 ? 5000 : longest, capacity});
     bench_child_end();
   }
   free(in->items);
-}
-
-static const char *text_setting(const char *name, const char *otherwise) {
-  const char *value = getenv(name);
-  return value == NULL ? otherwise : value;
 }
 
 static void measure_generated(size_t items) {
@@ -259,9 +213,7 @@ int main(int argc, char **argv) {
           "largest", "ms", "least", "largest", "KiB", "method");
   for (int i = 1; i < argc; i++) measure_file(argv[i]);
   for (const char *at = text_setting("BENCH_PLAN_ITEMS", "100000,1000000"); *at != '\0';) {
-    measure_generated(strtoul(at, NULL, 10));
-    at += strcspn(at, ",");
-    at += *at == ',';
+    measure_generated(next_number(&at));
   }
   return bench_end();
 }

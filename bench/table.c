@@ -234,7 +234,7 @@ typedef struct bar {
   bench_series measured;
 } bar;
 
-enum { MOST_BARS = 48 };
+enum { MOST_BARS = 96 };
 typedef struct bars {
   bar items[MOST_BARS];
   size_t count;
@@ -334,6 +334,21 @@ static void add_training_bars(bars *list, const bench_rows *rows) {
     const bench_series other = training(rows, hidden_sizes[i], "unrecorded");
     snprintf(name, sizeof name, "training step, %d hidden units: recorded against un-recorded", hidden_sizes[i]);
     add_bar(list, name, UNIT_RATIO, false, 1, series_ratio(mine, other));
+  }
+}
+
+static void add_order_bars(bars *list, const bench_rows *rows) {
+  static const char *const inputs[] = {"random", "fork-join", "streams"};
+  for (size_t i = 0; i < 3; i++) {
+    for (unsigned chains = 2; chains <= 8; chains *= 2) {
+      char name[96], measure[ROWS_NAME];
+      snprintf(measure, sizeof measure, "plan %s DAG, 10000 nodes on %u chains 200ms", inputs[i], chains);
+      snprintf(name, sizeof name, "planning 10,000 nodes on %u chains, %s: peak to lower bound", chains, inputs[i]);
+      add_bar(list, name, UNIT_FINE_RATIO, false, 1.07, rows_ratio(rows, measure));
+      snprintf(measure, sizeof measure, "plan %s DAG, 100000 nodes on %u chains fast", inputs[i], chains);
+      snprintf(name, sizeof name, "planning 100,000 nodes on %u chains, %s", chains, inputs[i]);
+      add_bar(list, name, UNIT_NS, false, 2e9, rows_measure(rows, measure));
+    }
   }
 }
 
@@ -439,6 +454,7 @@ int main(int argc, char **argv) {
   add_waiting_bars(&list, &rows);
   add_training_bars(&list, &rows);
   add_plan_bars(&list, &rows);
+  add_order_bars(&list, &rows);
   printf("Medians of %ld rounds [smallest - largest of the rounds' medians].\n", rows.rounds);
   for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) print_section(&rows, &sections[i]);
   print_graph_against_stream(&rows);
