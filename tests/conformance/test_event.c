@@ -307,6 +307,31 @@ static void test_gx9_an_event_that_an_exec_names_is_kept(void **state) {
   for (int i = 0; i < 2; i++) rondo_event_destroy(last[i]);
 }
 
+/* What an event knows of frees goes with it, also when the exec whose node names it was launched after the event was
+ * destroyed: the teardown would find it. */
+static void test_gx9_a_launch_records_an_event_that_was_destroyed(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *other = test_stream(t, "other");
+  rondo_event *freed = test_event(t), *named = test_event(t);
+  rondo_graph *graph = NULL;
+  rondo_node record;
+  void *memory = NULL;
+  assert_ok(rondo_malloc_async(other, 1000, NULL, &memory));
+  assert_ok(rondo_free_async(other, memory));
+  assert_ok(rondo_event_record(freed, other));
+  assert_ok(rondo_stream_wait_event(t->stream, freed));
+  assert_ok(rondo_graph_create(t->device, NULL, &graph));
+  assert_ok(rondo_graph_add_event_record(graph, NULL, 0, named, &record));
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  rondo_event_destroy(named);
+  rondo_event_destroy(freed);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec_destroy(exec);
+  test_stream_destroy(other);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_an_event_never_recorded_is_complete),
@@ -322,6 +347,7 @@ int main(void) {
       test_case(test_gx9_the_free_list_keeps_kinds_apart),
       test_case(test_gx9_events_from_four_threads_at_once),
       test_case(test_gx9_an_event_that_an_exec_names_is_kept),
+      test_case(test_gx9_a_launch_records_an_event_that_was_destroyed),
   };
   return test_main(tests);
 }
