@@ -505,7 +505,7 @@ void cpu_event_record_at(cpu_event *event, cpu_timeline *timeline, uint64_t valu
 bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item);
 /* Runs a stolen entry and what follows from it. */
 void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
-/* The same for all segments that have waited for an event; false when there is no memory for that now. */
+/* The same for a segment that has waited for an event; false when there is none. */
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
 void cpu_run_record(rondo_blocks blocks, void *const *args);
 

@@ -208,18 +208,33 @@ void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry) {
   }
 }
 
-bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
-  cpu_pool_take_room(pool, self);
-  cpu_waiter *waiter = atomic_exchange(&pool->injected, NULL);
-  while (waiter != NULL) {
-    cpu_waiter *next = waiter->next; /* the run may be over after this */
-    cpu_executable *executable = waiter->executable;
-    cpu_pool_turn_to(self, executable->queue);
-    uint64_t entry = finish_segment(executable, self, &executable->segments[waiter->segment]);
-    if (entry == CPU_DEQUE_EMPTY) entry = cpu_deque_pop(&self->deque);
-    run_from(executable, self, entry);
-    waiter = next;
+static void put_back_injected(cpu_pool *pool, cpu_waiter *first) {
+  cpu_waiter *expected = NULL, *last = first;
+  if (atomic_compare_exchange_strong(&pool->injected, &expected, first)) return;
+  while (last->next != NULL) last = last->next;
+  last->next = expected;
+  while (!atomic_compare_exchange_weak(&pool->injected, &last->next, first)) {
   }
+}
+
+/* One of them; the others are left to whoever has time, since what follows from one may take any. */
+static cpu_waiter *take_injected(cpu_pool *pool) {
+  cpu_waiter *waiter = atomic_exchange(&pool->injected, NULL);
+  if (waiter == NULL || waiter->next == NULL) return waiter;
+  put_back_injected(pool, waiter->next);
+  cpu_pool_wake(pool);
+  return waiter;
+}
+
+bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
+  const cpu_waiter *waiter = take_injected(pool);
+  if (waiter == NULL) return false;
+  cpu_pool_take_room(pool, self);
+  cpu_executable *executable = waiter->executable;
+  cpu_pool_turn_to(self, executable->queue);
+  uint64_t entry = finish_segment(executable, self, &executable->segments[waiter->segment]);
+  if (entry == CPU_DEQUE_EMPTY) entry = cpu_deque_pop(&self->deque);
+  run_from(executable, self, entry);
   return true;
 }
 

@@ -198,6 +198,11 @@ static void wait_in_kernel(rondo_blocks blocks, void *const *args) {
   while (!atomic_load(&at->open)) rondo_yield();
 }
 
+static rondo_status make_meeting_kernel(rondo_device *device, rondo_kernel **out) {
+  const rondo_kernel_options options = {.name = "meet", .cpu = wait_in_kernel, .params = {RONDO_UPDATES}};
+  return rondo_kernel_create(device, &options, out);
+}
+
 /* Two nodes side by side, each of which runs until the meeting is open. */
 static rondo_executable *make_meeting_graph(rondo_device *device, rondo_kernel *kernel, meeting **at) {
   rondo_executable *executable;
@@ -221,8 +226,7 @@ static void a_worker_that_helps_holds_no_queue(void **state) {
   assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 3}, &device));
   assert_ok(device->ops->queue_create(device, "watched", &watched));
   assert_ok(device->ops->queue_create(device, "running", &running));
-  assert_ok(rondo_kernel_create(
-      device, &(rondo_kernel_options){.name = "meet", .cpu = wait_in_kernel, .params = {RONDO_UPDATES}}, &kernel));
+  assert_ok(make_meeting_kernel(device, &kernel));
   for (unsigned round = 0; round < ROUNDS; round++) {
     rondo_executable *executable = make_meeting_graph(device, kernel, &at);
     for (int i = 0; i < 5; i++) assert_ok(running->ops->launch(running, executable)); /* the other plan's trials */
@@ -292,6 +296,56 @@ static void a_record_node_may_change_its_event_gx_5(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
+/* An event-wait node, and behind it one that comes to the meeting. */
+static rondo_executable *make_late_graph(rondo_device *device, rondo_device_event *event, rondo_kernel *kernel,
+                                         meeting **at) {
+  rondo_executable *executable;
+  test_graph *graph = make_test_graph(2, 1);
+  const void *args[] = {at};
+  add_test_edge(graph, 0, 1);
+  graph->params[0].kind = RONDO_NODE_EVENT_WAIT;
+  graph->nodes[0].event = event;
+  set_test_kernel(graph, 1, kernel, 1, args);
+  assert_ok(lower_test_graph(device, graph, &executable));
+  free_test_graph(graph);
+  return executable;
+}
+
+/* What waited for one event goes on side by side, one graph on each worker. */
+static void graphs_that_waited_run_side_by_side_gx_1(void **state) {
+  (void)state;
+  enum { GRAPHS = 3 };
+  rondo_device *device;
+  rondo_queue *held, *queues[GRAPHS];
+  rondo_executable *executables[GRAPHS];
+  rondo_device_event *event;
+  rondo_kernel *kernel;
+  gate holder = {false, false};
+  meeting meeting_value = {0, false}, *at = &meeting_value;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = GRAPHS}, &device));
+  assert_ok(make_meeting_kernel(device, &kernel));
+  assert_ok(device->ops->event_create(device, false, &event));
+  assert_ok(device->ops->queue_create(device, "held", &held));
+  close_queue_behind(held, &holder);
+  assert_ok(held->ops->record(held, event));
+  for (int i = 0; i < GRAPHS; i++) {
+    assert_ok(device->ops->queue_create(device, "q", &queues[i]));
+    executables[i] = make_late_graph(device, event, kernel, &at);
+    assert_ok(queues[i]->ops->launch(queues[i], executables[i]));
+  }
+  atomic_store(&holder.open, true);
+  wait_for(&at->arrived, GRAPHS);
+  atomic_store(&at->open, true);
+  for (int i = 0; i < GRAPHS; i++) {
+    assert_ok(queues[i]->ops->destroy(queues[i]));
+    executables[i]->ops->destroy(executables[i]);
+  }
+  rondo_kernel_destroy(kernel);
+  event->ops->destroy(event);
+  assert_ok(held->ops->destroy(held));
+  assert_ok(rondo_device_close(device));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_a_host_thread_leaves_is_taken_up_gx_2),
@@ -300,6 +354,7 @@ int main(void) {
       cmocka_unit_test(a_busy_queue_does_not_starve_a_graph_that_waited_gx_1),
       cmocka_unit_test(a_worker_that_helps_holds_no_queue),
       cmocka_unit_test(a_record_node_may_change_its_event_gx_5),
+      cmocka_unit_test(graphs_that_waited_run_side_by_side_gx_1),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
