@@ -29,7 +29,7 @@ typedef enum rondo_capture_mode {
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode);
 
 typedef struct rondo_capture_options {
-  uint32_t struct_size; /* RONDO_CAPTURE_OPTIONS_INIT sets it; 0 means this version's */
+  uint32_t struct_size; /* RONDO_CAPTURE_OPTIONS_INIT sets it; 0 means the library's own */
   rondo_capture_mode mode;
   rondo_profile *profile; /* as rondo_graph_options.profile; may be NULL */
   bool relocate;          /* as rondo_graph_options.relocate */

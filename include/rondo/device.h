@@ -39,7 +39,7 @@
 RONDO_EXTERN_C_BEGIN
 
 typedef struct rondo_device_options {
-  uint32_t struct_size; /* RONDO_DEVICE_OPTIONS_INIT sets it; 0 means this version's */
+  uint32_t struct_size; /* RONDO_DEVICE_OPTIONS_INIT sets it; 0 means the library's own */
   uint32_t workers; /* CPU: worker threads; 0 = RONDO_CPU_WORKERS, else one less than processors, at least 1. A thread
                        that waits for the device works along */
   bool synchronous; /* wait after every operation, for debugging: an error comes out where it arises (GX-9).

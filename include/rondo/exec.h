@@ -17,7 +17,7 @@ RONDO_EXTERN_C_BEGIN
 typedef struct rondo_exec rondo_exec;
 
 typedef struct rondo_instantiate_options {
-  uint32_t struct_size;           /* RONDO_INSTANTIATE_OPTIONS_INIT sets it; 0 means this version's */
+  uint32_t struct_size;           /* RONDO_INSTANTIATE_OPTIONS_INIT sets it; 0 means the library's own */
   bool auto_free_on_launch;       /* a launch first frees what the last one left allocated (GM-10) */
   bool skip_verify;               /* do not look for mistakes (<rondo/verify.h>; GM-5, GM-18) */
   rondo_stream *upload_stream;    /* upload there at once; may be NULL */

@@ -68,7 +68,7 @@ typedef struct rondo_parameter {
 #define RONDO_MAX_PARAMETER_BYTES 1024 /* all arguments of a kernel together, with their alignment */
 
 typedef struct rondo_kernel_options {
-  uint32_t struct_size;    /* RONDO_KERNEL_OPTIONS_INIT sets it; 0 means this version's */
+  uint32_t struct_size;    /* RONDO_KERNEL_OPTIONS_INIT sets it; 0 means the library's own */
   uint32_t block_threads;  /* CUDA: threads of a block, at most 1024; 0 = 256. A CPU function sees blocks only */
   const char *name;        /* required; copied */
   rondo_cpu_function cpu;  /* code for CPU devices, or NULL */

@@ -4,9 +4,10 @@
  * Conventions of all headers:
  * - Ownership. `create` and `instantiate` give the caller an object that `destroy` (or `close`) frees; accessors lend.
  *   NULL is accepted by destroy. Text and structs handed in are copied unless said otherwise.
- * - Options. A struct's zero is the default; begin it with its INIT macro, or leave struct_size 0, which means the
- *   version of the headers that you compiled with. Structs only ever grow at their end; a struct longer than the
- * library knows is refused if its tail is not zero. The same holds for structs that the library fills.
+ * - Options. A struct's zero is the default; begin it with its INIT macro. struct_size 0 means the size that the
+ *   library itself was built with: for programs that are built together with it. Structs only ever grow at their end;
+ *   one longer than the library knows is refused if its tail is not zero. The same holds for structs that the library
+ *   fills.
  * - Out-parameters come last and are set to NULL or 0 before anything else.
  * - Errors. See <rondo/status.h>. No call prints, exits or aborts.
  * - Threads. "Thread-safe": any threads at once. "Thread-compatible": one thread at a time per object, different

@@ -8,6 +8,9 @@
 
 #include "base/error.h"
 
+/* More than any version will have: a size that was never set is not taken for one, and read past the struct. */
+#define MOST_BYTES 4096
+
 static size_t size_of(const void *versioned, size_t known) {
   uint32_t size;
   memcpy(&size, versioned, sizeof size);
@@ -24,7 +27,7 @@ rondo_status rondo_versioned_read(const char *what, const void *given, void *out
   memset(out, 0, bytes);
   if (given == NULL) return RONDO_OK;
   const size_t size = size_of(given, bytes);
-  if (size < sizeof(uint32_t)) return refuse_size(what, size);
+  if (size < sizeof(uint32_t) || size > MOST_BYTES) return refuse_size(what, size);
   const unsigned char *tail = (const unsigned char *)given;
   for (size_t i = bytes; i < size; i++) {
     if (tail[i] == 0) continue;
@@ -39,7 +42,7 @@ rondo_status rondo_versioned_read(const char *what, const void *given, void *out
 
 rondo_status rondo_versioned_write(const char *what, const void *value, void *out, size_t bytes) {
   const size_t size = size_of(out, bytes);
-  if (size < sizeof(uint32_t)) return refuse_size(what, size);
+  if (size < sizeof(uint32_t) || size > MOST_BYTES) return refuse_size(what, size);
   const uint32_t kept = (uint32_t)size;
   memcpy(out, value, size < bytes ? size : bytes);
   memcpy(out, &kept, sizeof kept);

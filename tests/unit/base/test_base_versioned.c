@@ -63,9 +63,13 @@ static void a_newer_struct_is_read_when_its_tail_is_zero(void **state) {
 
 static void sizes_that_cannot_be_are_refused(void **state) {
   (void)state;
-  options given = {3, 0, 0}, out;
-  assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_INVALID_ARGUMENT);
-  assert_int_equal(rondo_versioned_write("options", &out, &given, sizeof out), RONDO_INVALID_ARGUMENT);
+  static const uint32_t sizes[] = {1, 3, 4097, UINT32_MAX};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    options given = {sizes[i], 0, 0}, out = {0};
+    assert_int_equal(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_INVALID_ARGUMENT);
+    assert_int_equal(rondo_versioned_write("options", &out, &given, sizeof out), RONDO_INVALID_ARGUMENT);
+    assert_int_equal(rondo_last_error()->reason, RONDO_REASON_BAD_OPTIONS);
+  }
 }
 
 static void only_what_was_asked_for_is_filled(void **state) {
