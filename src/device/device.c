@@ -94,13 +94,14 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
 
 static rondo_status refuse_while_in_use(rondo_device *device) {
   const unsigned streams = atomic_load(&device->streams), events = atomic_load(&device->events);
-  const unsigned graphs = atomic_load(&device->graphs), execs = atomic_load(&device->execs);
-  const unsigned pools = atomic_load(&device->pools), allocations = atomic_load(&device->allocations);
-  if (streams + events + graphs + execs + pools + allocations == 0) return RONDO_OK;
+  const unsigned kernels = atomic_load(&device->kernels), graphs = atomic_load(&device->graphs);
+  const unsigned execs = atomic_load(&device->execs), pools = atomic_load(&device->pools);
+  const unsigned allocations = atomic_load(&device->allocations);
+  if (streams + events + kernels + graphs + execs + pools + allocations == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "device '%s' is still in use by %u streams, %u events, %u graphs, %u execs, %u pools and %u "
-                    "allocations: destroy and free them first",
-                    device->name, streams, events, graphs, execs, pools, allocations);
+                    "device '%s' is still in use by %u streams, %u events, %u kernels, %u graphs, %u execs, %u pools "
+                    "and %u allocations: destroy and free them first",
+                    device->name, streams, events, kernels, graphs, execs, pools, allocations);
 }
 
 static void release_slot(rondo_device_slot *slot) {
@@ -169,11 +170,17 @@ rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_option
     rondo_kernel_release(kernel);
     return status;
   }
+  atomic_fetch_add(&device->kernels, 1);
   *out_kernel = kernel;
   return RONDO_OK;
 }
 
-void rondo_kernel_destroy(rondo_kernel *kernel) { rondo_kernel_release(kernel); }
+void rondo_kernel_destroy(rondo_kernel *kernel) {
+  if (kernel == NULL) return;
+  rondo_device *device = kernel->device;
+  rondo_kernel_release(kernel);
+  atomic_fetch_sub(&device->kernels, 1);
+}
 
 /* Callbacks ------------------------------------------------------------------------------------------------------- */
 

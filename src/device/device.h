@@ -22,10 +22,11 @@ struct rondo_device {
   rondo_allocator allocator; /* resolved; counts its calls for the statistics */
   char name[32];             /* "cpu:0" */
   bool synchronous;
-  atomic_uint streams, events, graphs, execs, pools, allocations; /* live, counted by the layers that make them */
-  rondo_device_slot memory;                                       /* memory/: pools and heaps */
-  rondo_device_slot exec;                                         /* exec/: free list of events */
-  _Atomic uint64_t events_created, events_reused;                 /* counted by exec/, read by the statistics (GX-9) */
+  /* Live, counted by the layers that make them; of kernels those that their users hold. */
+  atomic_uint streams, events, kernels, graphs, execs, pools, allocations;
+  rondo_device_slot memory;                       /* memory/: pools and heaps */
+  rondo_device_slot exec;                         /* exec/: free list of events */
+  _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
 };
 
 /* Finds the driver and opens (registry.c). */

@@ -110,6 +110,7 @@ static void test_a_device_with_live_objects_is_not_closed(void **state) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;
   rondo_event *event = NULL;
+  rondo_kernel *kernel = NULL;
   void *memory = NULL;
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
   assert_ok(rondo_stream_create(device, NULL, &stream));
@@ -124,7 +125,11 @@ static void test_a_device_with_live_objects_is_not_closed(void **state) {
   rondo_event_destroy(event);
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
   assert_message("1 allocation");
+  assert_ok(rondo_kernel_create(device, &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "kept"}, &kernel));
   assert_ok(rondo_free(device, memory));
+  assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("1 kernel");
+  rondo_kernel_destroy(kernel);
   assert_ok(rondo_device_close(device));
   assert_ok(rondo_stream_synchronize(t->stream)); /* another device of the same name is untouched */
 }
