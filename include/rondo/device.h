@@ -94,6 +94,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_device_get_info(const rondo_device *
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_enumerate(size_t index, const char **out_name,
                                                              const char **out_unavailable);
 
+/* Devices of one kind can be let access each other's memory (GM-17): what another device's work may access is said by
+ * rondo_pool_set_access, rondo_memory_set_access and rondo_alloc_node.peers. This is the device's bit in such lists,
+ * 1 << N for "cpu:N"; 0 for NULL. Thread-safe. */
+RONDO_API uint64_t rondo_device_peer_bit(const rondo_device *device);
+
+/* Whether work of `device` can be let access memory of `peer`. True for a device and itself. Thread-safe. Errors:
+ * INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_device_can_access_peer(const rondo_device *device, const rondo_device *peer,
+                                                                   bool *out_can);
+
 /* Waits until all work queued on the device so far is done. Errors: CAPTURE_REFUSED/UNSUPPORTED_CALL while a stream of
  * the device captures (and that capture becomes invalid); the first asynchronous failure of its streams. Thread-safe.
  */

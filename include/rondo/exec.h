@@ -41,7 +41,8 @@ typedef struct rondo_instantiate_options {
  * as ever. Updates and set_params are given the graph's own addresses. */
 
 /* Makes an exec of the graph: verified, lowered, everything a launch needs made ready. options may be NULL. The caller
- * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it) or NO_FUNCTION (the kernel); the first error that
+ * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it), NO_FUNCTION (the kernel) or NO_ACCESS
+ * (memory of another device, <rondo/memory.h>); the first error that
  * verification finds, with its status and reason, naming the nodes and the edge that would mend it (<rondo/verify.h>;
  * without verification only what no launch could keep account of: INVALID_LIFETIME with STILL_ALLOCATED, NOT_ALLOCATED,
  * DOUBLE_FREE or FOREIGN_ADDRESS); INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device);
@@ -67,7 +68,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_exec_launch(rondo_exec *exec, rondo_
 typedef struct rondo_update_result {
   uint32_t struct_size;
   rondo_reason reason;   /* NONE; TOPOLOGY_CHANGED, NODE_KIND_CHANGED, PARAMETERS_CHANGED, FUNCTION_CHANGED,
-                            NOT_UPDATABLE */
+                            NOT_UPDATABLE, NO_ACCESS */
   rondo_node exec_node;  /* the node of the graph the exec was made of; no node when the counts differ */
   rondo_node graph_node; /* its mate in the new graph */
 } rondo_update_result;

@@ -99,6 +99,8 @@ typedef struct rondo_alloc_node {
   size_t bytes;
   void *address;    /* out */
   const char *name; /* the allocation's, for messages and dumps; copied; NULL = the node's */
+  uint64_t peers;   /* devices that may access it beside the graph's own, which needs no entry:
+                       rondo_device_peer_bit(a) | rondo_device_peer_bit(b) (GM-17) */
 } rondo_alloc_node;
 
 typedef struct rondo_node_params {
@@ -283,9 +285,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  * "kernel" counts in "kernels"; a scalar argument is its bytes in memory order, a pointer its address or null;
  * "argument_bytes", a list of numbers, may follow "arguments". The other kinds have, in the place of "kernel" to
  * "arguments": host "function", "user"; copy the fields of rondo_copy; fill those of rondo_fill; child "child":{"name",
- * "nodes"}; event_record and event_wait "event"; alloc "bytes", "allocation" (its name), "address"; free "address".
- * Fields that are addresses are texts, and may be missing. What is not UTF-8 in a name is written as U+FFFD. Errors:
- * OUT_OF_MEMORY. */
+ * "nodes"}; event_record and event_wait "event"; alloc "bytes", "allocation" (its name), "peers" (numbers of devices,
+ * when there are any), "address"; free "address". Fields that are addresses are texts, and may be missing. What is not
+ * UTF-8 in a name is written as U+FFFD. Errors: OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses,
                                                          char **out_text);
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses,

@@ -85,6 +85,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *dev
  * (C9). Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_memory_trim(rondo_device *device);
 
+/* Lets work of `peer` access what rondo_malloc gives on `device`, as rondo_pool_set_access does for a pool. Work that
+ * has an address of another device's memory without access is refused when it is queued or instantiated:
+ * INVALID_ARGUMENT or INVALID_GRAPH with NO_ACCESS, naming device, allocation and remedy (GM-17). Allocations of graph
+ * memory that share an address have the accesses of all of them; do not rely on more than an allocation's own.
+ * Thread-safe. Errors as rondo_pool_set_access. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_memory_set_access(rondo_device *device, const rondo_device *peer,
+                                                              bool access);
+
 /* Pools -----------------------------------------------------------------------------------------------------------
  * A device has a default pool and any number of others. Pools are thread-safe: an allocation, its free and the policies
  * may come from any thread. A pool takes memory from the system in chunks of 2 MiB and keeps what is freed for the next
@@ -168,6 +176,14 @@ typedef struct rondo_pool_statistics {
 /* Thread-safe; allowed while streams capture. Errors: INVALID_ARGUMENT, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_pool_get_statistics(rondo_pool *pool,
                                                                 rondo_pool_statistics *out_statistics);
+
+/* Lets work of `peer` access the pool's allocations, those that there are and those to come, or no longer (P3, GM-17).
+ * An alloc node that is captured from the pool keeps the access of that moment. A device's own access cannot be taken
+ * away. Thread-safe. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, OTHER_DEVICE (a device that cannot access the
+ * pool's), NO_ACCESS (the pool's own device, to be taken away); IN_CALLBACK. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_pool_set_access(rondo_pool *pool, const rondo_device *peer, bool access);
+RONDO_API RONDO_MUST_USE rondo_status rondo_pool_get_access(const rondo_pool *pool, const rondo_device *peer,
+                                                            bool *out_access);
 
 /* Gives memory of the pool that is free back to the system, in whole chunks, while at least `keep_bytes` remain
  * reserved (P3). Does not wait for frees that are not done; with ALLOW_OPPORTUNISTIC off, those that the host has not

@@ -136,6 +136,31 @@ rondo_status rondo_device_get_info(const rondo_device *device, rondo_device_info
   return rondo_versioned_write("rondo_device_info", &info, out_info, sizeof info);
 }
 
+/* Peers -------------------------------------------------------------------------------------------------------------
+ */
+
+uint64_t rondo_device_peer_bit(const rondo_device *device) {
+  return device == NULL || device->index >= 64 ? 0 : UINT64_C(1) << device->index;
+}
+
+/* Devices of one driver have one function for it. */
+bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner) {
+  if (device == owner) return true;
+  if (device->ops->peers == NULL || device->ops->peers != owner->ops->peers) return false;
+  return (owner->ops->peers(owner) & rondo_device_peer_bit(device)) != 0;
+}
+
+rondo_status rondo_device_can_access_peer(const rondo_device *device, const rondo_device *peer, bool *out_can) {
+  const char *const call = "rondo_device_can_access_peer";
+  RONDO_TRY(refuse_null(call, device, out_can));
+  *out_can = false;
+  if (peer == NULL) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: peer is NULL", call);
+  *out_can = rondo_device_reaches(device, peer);
+  return RONDO_OK;
+}
+
+/* Figures ---------------------------------------------------------------------------------------------------------- */
+
 rondo_status rondo_device_get_statistics(const rondo_device *device, rondo_device_statistics *out_statistics) {
   rondo_device_statistics statistics = {.struct_size = sizeof statistics};
   RONDO_TRY(refuse_null("rondo_device_get_statistics", device, out_statistics));

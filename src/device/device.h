@@ -21,13 +21,18 @@ struct rondo_device {
   const rondo_device_ops *ops;
   rondo_allocator allocator; /* resolved; counts its calls for the statistics */
   char name[32];             /* "cpu:0" */
+  uint32_t index;            /* N of the name: among the devices of its driver */
   bool synchronous;
+  atomic_uint reservations; /* ranges of addresses that it has; memory/peers.c */
   /* Live, counted by the layers that make them; of kernels those that their users hold. */
   atomic_uint streams, events, kernels, graphs, execs, pools, allocations;
   rondo_device_slot memory;                       /* memory/: pools and heaps */
   rondo_device_slot exec;                         /* exec/: free list of events */
   _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
 };
+
+/* Whether work of `device` can be let access memory of `owner`. */
+bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);
 
 /* Finds the driver and opens (registry.c). */
 RONDO_MUST_USE rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,

@@ -78,6 +78,10 @@ typedef struct rondo_device_ops {
    * front asks before each use: submit, executable_create and set_params get only kernels that passed. any */
   rondo_status (*kernel_check)(const rondo_device *device, const rondo_kernel *kernel);
 
+  /* The devices of this driver whose work can be let access this one's memory, by index: bit N is device N. The same
+   * function for all devices of a driver. May be NULL: none. any */
+  uint64_t (*peers)(const rondo_device *device);
+
   /* Objects. `name` may be "". any */
   rondo_status (*queue_create)(rondo_device *device, const char *name, rondo_queue **out);
   rondo_status (*event_create)(rondo_device *device, bool timing, rondo_device_event **out);
@@ -190,8 +194,8 @@ struct rondo_physical {
 typedef struct rondo_driver {
   const char *name; /* "cpu": opens "cpu", "cpu:N" and "cpu:<word>" */
   /* `rest` is what follows "cpu:" in the name, "" when nothing does. options is not NULL; its allocator is resolved
-   * into `allocator`. Sets ops, allocator and name of the struct. NOT_FOUND/UNKNOWN_DEVICE for a rest it does not know.
-   * any */
+   * into `allocator`. Sets ops, allocator, name and index of the struct. NOT_FOUND/UNKNOWN_DEVICE for a rest it does
+   * not know. any */
   rondo_status (*open)(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,
                        rondo_device **out);
   /* The names that can be opened, by index; NOT_FOUND past the last. See rondo_device_enumerate. any */

@@ -8,6 +8,7 @@
 #include "exec/stream_internal.h"
 #include "memory/address_space.h"
 #include "memory/misuse.h"
+#include "memory/peers.h"
 
 /* Graphs ---------------------------------------------------------------------------------------------------------- */
 
@@ -131,10 +132,11 @@ static rondo_status build_alloc(const char *call, rondo_graph *graph, const rond
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
                       "%s: an allocation of %zu bytes does not fit the address space", call, params->as.alloc.bytes);
   RONDO_TRY(rondo_node_params_check(call, graph->device, params));
+  RONDO_TRY(rondo_peers_check_list(call, graph->device, params->as.alloc.peers));
   rondo_node_params placed = *params;
   placed.as.alloc.name = alloc_name(params);
-  RONDO_TRY(rondo_address_space_place(graph, dependencies, count, placed.as.alloc.bytes, placed.as.alloc.name,
-                                      &placed.as.alloc.address));
+  placed.as.alloc.peers &= ~rondo_device_peer_bit(graph->device);
+  RONDO_TRY(rondo_address_space_place(graph, dependencies, count, &placed.as.alloc));
   const rondo_status status = rondo_graph_insert(graph, dependencies, count, &placed, out_node);
   if (status == RONDO_OK)
     params->as.alloc.address = placed.as.alloc.address;

@@ -6,6 +6,7 @@
 #include "base/versioned.h"
 #include "exec/build_internal.h"
 #include "exec/exec_internal.h"
+#include "memory/peers.h"
 
 /* Drafts ---------------------------------------------------------------------------------------------------------- */
 
@@ -20,10 +21,11 @@ rondo_status rondo_exec_check_kernel(const char *call, rondo_device *device, con
                          why->message);
 }
 
-static rondo_status check_kernels(const char *call, rondo_device *device, const rondo_lowering *lowering) {
+static rondo_status check_nodes(const char *call, rondo_device *device, const rondo_lowering *lowering) {
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
     RONDO_TRY(rondo_exec_check_kernel(call, device, node->params, node->number));
+    RONDO_TRY(rondo_peers_check(device, call, node->params, node->number));
   }
   return RONDO_OK;
 }
@@ -204,7 +206,7 @@ static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_opti
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", options->plan, &plan, sizeof plan));
   plan.struct_size = sizeof plan;
   RONDO_TRY(rondo_exec_draft_make("rondo_instantiate", graph, options->relocate, &draft));
-  rondo_status status = check_kernels("rondo_instantiate", graph->device, &draft.lowering);
+  rondo_status status = check_nodes("rondo_instantiate", graph->device, &draft.lowering);
   if (status == RONDO_OK) {
     status = rondo_exec_draft_relocate(&draft, &plan, NULL);
     if (status == RONDO_OK) status = prepare_memory(&draft, options);

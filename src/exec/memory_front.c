@@ -57,8 +57,16 @@ static rondo_status check_pool(const char *call, const rondo_device *device, con
   return pool == NULL ? RONDO_OK : rondo_require_device(call, "the pool", device, pool->device);
 }
 
-static rondo_status capture_malloc(rondo_stream *stream, size_t bytes, const char *name, void **out_address) {
-  rondo_node_params params = {.kind = RONDO_NODE_ALLOC, .as.alloc = {.bytes = bytes, .name = name}};
+/* The node keeps the access that the pool gives now (GM-17). */
+static rondo_status capture_malloc(rondo_stream *stream, size_t bytes, const rondo_malloc_options *options,
+                                   void **out_address) {
+  rondo_device_memory *memory;
+  RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
+  const rondo_pool *pool = options->pool != NULL ? options->pool : rondo_pools_current(memory);
+  rondo_node_params params = {
+      .kind = RONDO_NODE_ALLOC,
+      .as.alloc = {
+          .bytes = bytes, .name = options->name, .peers = atomic_load_explicit(&pool->peers, memory_order_relaxed)}};
   RONDO_TRY(rondo_capture_add(stream, "rondo_malloc_async", &params, NULL));
   *out_address = params.as.alloc.address;
   return RONDO_OK;
@@ -73,7 +81,7 @@ rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_
   RONDO_TRY(rondo_front(call, "the stream", stream));
   RONDO_TRY(rondo_versioned_read("rondo_malloc_options", options, &known, sizeof known));
   RONDO_TRY(check_pool(call, stream->device, known.pool));
-  if (rondo_stream_capture(stream) != NULL) return capture_malloc(stream, bytes, known.name, out_address);
+  if (rondo_stream_capture(stream) != NULL) return capture_malloc(stream, bytes, &known, out_address);
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
   RONDO_TRY(rondo_device_memory_require_pools(memory, call));
   return rondo_memory_allocate(memory, &stream->order, known.pool, bytes, known.name, out_address);
@@ -185,6 +193,60 @@ rondo_status rondo_device_set_pool(rondo_device *device, rondo_pool *pool) {
   rondo_pools_set_current(memory, pool);
   return RONDO_OK;
 }
+
+/* Access by other devices -------------------------------------------------------------------------------------------
+ */
+
+static rondo_status check_peer(const char *call, const rondo_device *owner, const rondo_device *peer) {
+  RONDO_TRY(rondo_front(call, "the peer", peer));
+  if (rondo_device_reaches(peer, owner)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                    "%s: device %s cannot access memory of %s (rondo_device_can_access_peer tells): copy through the "
+                    "host",
+                    call, peer->name, owner->name);
+}
+
+static rondo_status set_access(const char *call, rondo_pool *pool, const rondo_device *peer, bool access) {
+  RONDO_TRY(check_peer(call, pool->device, peer));
+  const uint64_t bit = rondo_device_peer_bit(peer);
+  const bool own = bit == rondo_device_peer_bit(pool->device);
+  if (own && !access)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS,
+                      "%s: %s always has access to its own memory, which cannot be taken away", call, peer->name);
+  if (own) return RONDO_OK;
+  if (access)
+    atomic_fetch_or_explicit(&pool->peers, bit, memory_order_relaxed);
+  else
+    atomic_fetch_and_explicit(&pool->peers, ~bit, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+rondo_status rondo_memory_set_access(rondo_device *device, const rondo_device *peer, bool access) {
+  const char *const call = "rondo_memory_set_access";
+  rondo_device_memory *memory;
+  RONDO_TRY(memory_for_reading(call, device, &memory));
+  return set_access(call, &memory->immediate, peer, access);
+}
+
+rondo_status rondo_pool_set_access(rondo_pool *pool, const rondo_device *peer, bool access) {
+  RONDO_TRY(rondo_front("rondo_pool_set_access", "the pool", pool));
+  return set_access("rondo_pool_set_access", pool, peer, access);
+}
+
+rondo_status rondo_pool_get_access(const rondo_pool *pool, const rondo_device *peer, bool *out_access) {
+  const char *const call = "rondo_pool_get_access";
+  RONDO_TRY(rondo_front(call, "out_access", out_access));
+  *out_access = false;
+  RONDO_TRY(rondo_front(call, "the pool", pool));
+  RONDO_TRY(check_peer(call, pool->device, peer));
+  const uint64_t allowed =
+      atomic_load_explicit(&pool->peers, memory_order_relaxed) | rondo_device_peer_bit(pool->device);
+  *out_access = (allowed & rondo_device_peer_bit(peer)) != 0;
+  return RONDO_OK;
+}
+
+/* Attributes --------------------------------------------------------------------------------------------------------
+ */
 
 rondo_status rondo_pool_get_attribute(rondo_pool *pool, rondo_pool_attribute attribute, uint64_t *out_value) {
   const char *const call = "rondo_pool_get_attribute";

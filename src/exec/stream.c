@@ -9,6 +9,7 @@
 #include "base/versioned.h"
 #include "exec/build_internal.h"
 #include "exec/capture_internal.h"
+#include "memory/peers.h"
 
 const char *rondo_stream_label(char buffer[RONDO_STREAM_LABEL], const rondo_stream *stream) {
   if (stream->name[0] == '\0')
@@ -103,8 +104,9 @@ static rondo_status queue_or_capture(rondo_stream *stream, const char *call, ron
   if (rondo_stream_capture(stream) != NULL) return rondo_capture_add(stream, call, work, NULL);
   RONDO_TRY(rondo_node_params_check(call, stream->device, work));
   RONDO_TRY(rondo_build_check_now(call, stream->device, work));
-  rondo_node_params_resolve(work);
   work->name = "";
+  RONDO_TRY(rondo_peers_check(stream->device, call, work, RONDO_NO_NODE));
+  rondo_node_params_resolve(work);
   return submit(stream, call, work);
 }
 
@@ -139,6 +141,7 @@ rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid
   if (work.as.kernel.grid.z == 0) work.as.kernel.grid.z = 1;
   work.name = kernel->name;
   RONDO_TRY(stream->device->ops->kernel_check(stream->device, kernel));
+  RONDO_TRY(rondo_peers_check(stream->device, "rondo_launch", &work, RONDO_NO_NODE));
   return submit(stream, "rondo_launch", &work);
 }
 

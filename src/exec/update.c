@@ -6,6 +6,7 @@
 #include "base/versioned.h"
 #include "exec/build_internal.h"
 #include "exec/exec_internal.h"
+#include "memory/peers.h"
 
 /* One node -------------------------------------------------------------------------------------------------------- */
 
@@ -113,6 +114,7 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   RONDO_TRY(rondo_build_check(call, exec->device, params));
   RONDO_TRY(rondo_node_params_check(call, exec->device, params));
   RONDO_TRY(rondo_exec_check_kernel(call, exec->device, params, number));
+  RONDO_TRY(rondo_peers_check(exec->device, call, params, number));
   rondo_node_params then = *params;
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;
@@ -228,6 +230,9 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
       exec->device->ops->kernel_check(exec->device, then->as.kernel.kernel) != RONDO_OK)
     return refuse_update(result, RONDO_REASON_FUNCTION_CHANGED, exec, draft, place,
                          "the new kernel has no code for the device");
+  if (rondo_peers_check(exec->device, "rondo_exec_update", then, draft->lowering.nodes.items[place].number) != RONDO_OK)
+    return refuse_update(result, RONDO_REASON_NO_ACCESS, exec, draft, place,
+                         "memory of another device that gives this one no access");
   return RONDO_OK;
 }
 

@@ -187,6 +187,7 @@ static rondo_status hash_params(const rondo_node_params *params, uint64_t *inout
   } else if (params->kind == RONDO_NODE_ALLOC) {
     state = rondo_hash_u64(state, params->as.alloc.bytes);
     state = rondo_hash_text(state, params->as.alloc.name);
+    state = rondo_hash_u64(state, params->as.alloc.peers);
   } else if (params->kind == RONDO_NODE_CHILD) {
     uint64_t inside;
     RONDO_TRY(rondo_graph_fingerprint(params->as.child, &inside));

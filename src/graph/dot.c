@@ -99,6 +99,9 @@ static void add_alloc(dot_writer *writer, const rondo_alloc_node *alloc, const c
     add_name(&writer->text, alloc->name);
   }
   rondo_text_add(&writer->text, "\\n%zu bytes", alloc->bytes);
+  if (alloc->peers != 0) rondo_text_add(&writer->text, "\\nfor devices");
+  for (unsigned i = 0; i < 64; i++)
+    if ((alloc->peers >> i & 1) != 0) rondo_text_add(&writer->text, " %u", i);
   add_address(writer, "at", alloc->address);
 }
 

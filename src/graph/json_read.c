@@ -352,11 +352,27 @@ static rondo_status read_event_node(json_reader *reader, json_t *object, node_dr
   return skip_address(object, "event");
 }
 
+/* Numbers of devices, each once and below 64; may be missing. */
+static rondo_status read_peers(json_t *object, uint64_t *out) {
+  json_t *peers;
+  *out = 0;
+  if (json_object_get(object, "peers") == NULL) return RONDO_OK;
+  RONDO_TRY(get_array(object, "peers", &peers));
+  for (size_t i = 0; i < json_array_size(peers); i++) {
+    uint64_t peer;
+    RONDO_TRY(read_integer(json_array_get(peers, i), "peers", 63, &peer));
+    if ((*out >> peer & 1) != 0) return fail_field("peers", "names a device twice");
+    *out |= UINT64_C(1) << peer;
+  }
+  return RONDO_OK;
+}
+
 static rondo_status read_alloc_node(json_reader *reader, json_t *object, node_draft *draft) {
   (void)reader;
   rondo_alloc_node *alloc = &draft->params.as.alloc;
   RONDO_TRY(get_size(object, "bytes", &alloc->bytes));
   RONDO_TRY(get_text(object, "allocation", &alloc->name));
+  RONDO_TRY(read_peers(object, &alloc->peers));
   return get_address(object, "address", &alloc->address);
 }
 
@@ -379,7 +395,7 @@ static const char *const fill_keys[] = {"dst", "value", "element_bytes", "width"
 static const char *const empty_keys[] = {NULL};
 static const char *const child_keys[] = {"child", NULL};
 static const char *const event_keys[] = {"event", NULL};
-static const char *const alloc_keys[] = {"bytes", "allocation", "address", NULL};
+static const char *const alloc_keys[] = {"bytes", "allocation", "peers", "address", NULL};
 static const char *const free_keys[] = {"address", NULL};
 
 static const kind_reader kind_readers[] = {

@@ -193,9 +193,20 @@ static void put_fill(json_writer *writer, const rondo_fill *fill) {
   put_size(text, "pitch", fill->pitch);
 }
 
+/* The numbers of the devices; left out when there are none. */
+static void put_peers(json_writer *writer, uint64_t peers) {
+  if (peers == 0) return;
+  rondo_json_key(&writer->text, "peers");
+  rondo_json_array_begin(&writer->text);
+  for (unsigned i = 0; i < 64; i++)
+    if ((peers >> i & 1) != 0) rondo_json_u64(&writer->text, i);
+  rondo_json_array_end(&writer->text);
+}
+
 static void put_alloc(json_writer *writer, const rondo_alloc_node *alloc) {
   put_size(&writer->text, "bytes", alloc->bytes);
   put_text(&writer->text, "allocation", alloc->name);
+  put_peers(writer, alloc->peers);
   put_address(writer, "address", alloc->address);
 }
 

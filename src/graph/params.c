@@ -406,7 +406,8 @@ static bool same_params(const rondo_node_params *a, const rondo_node_params *b, 
     case RONDO_NODE_EVENT_WAIT:
       return ignore_addresses || a->as.event == b->as.event;
     case RONDO_NODE_ALLOC:
-      return a->as.alloc.bytes == b->as.alloc.bytes && same_text(a->as.alloc.name, b->as.alloc.name) &&
+      return a->as.alloc.bytes == b->as.alloc.bytes && a->as.alloc.peers == b->as.alloc.peers &&
+             same_text(a->as.alloc.name, b->as.alloc.name) &&
              (ignore_addresses || a->as.alloc.address == b->as.alloc.address);
     case RONDO_NODE_FREE:
       return ignore_addresses || a->as.free_address == b->as.free_address;

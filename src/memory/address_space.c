@@ -127,6 +127,7 @@ rondo_status rondo_graph_allocation_of(rondo_address_space *space, const rondo_a
   *out = rondo_graph_allocation_find(space, node);
   if (*out == NULL) RONDO_TRY(make_record(space, node, out));
   (*out)->references++;
+  (*out)->peers |= node->peers;
   return RONDO_OK;
 }
 

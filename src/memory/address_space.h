@@ -41,6 +41,7 @@ typedef struct rondo_graph_allocation {
   uint32_t references;  /* alloc nodes and execs */
   uint32_t alloc_nodes; /* made in graphs of the family by building or capture */
   uint32_t free_nodes;
+  uint64_t peers;     /* devices that may access it, as the alloc node says */
   bool open;          /* the viewed graph allocates it and does not free it */
   uint32_t free_slot; /* the viewed graph's last free node of it; RONDO_NO_NODE when there is none */
   _Atomic uint32_t life;
@@ -128,10 +129,11 @@ void rondo_address_space_forget_clone(rondo_address_space *space);
 /* The space of a graph that was made for a device. */
 rondo_address_space *rondo_address_space_of(const rondo_graph *graph);
 
-/* Chooses the address of an alloc node of `graph` that depends on `dependencies`; name as the node will have it. Taken
- * back with rondo_address_space_unplace when the node is not made, and with _forget when it is removed. */
+/* Chooses the address of an alloc node of `graph` that depends on `dependencies`, and sets it in `node`, which is else
+ * as it will be. Taken back with rondo_address_space_unplace when the node is not made, and with _forget when it is
+ * removed. */
 RONDO_MUST_USE rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_node *dependencies,
-                                                      size_t count, size_t bytes, const char *name, void **out_address);
+                                                      size_t count, rondo_alloc_node *node);
 void rondo_address_space_unplace(const rondo_graph *graph, const rondo_alloc_node *node);
 void rondo_address_space_forget(const rondo_graph *graph, const rondo_alloc_node *node);
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/logging.h"
+#include "memory/peers.h"
 
 #define SHARED_CHUNK_BYTES (2u << 20)
 
@@ -442,7 +443,7 @@ static void complain(const char *what) {
 static rondo_status chunk_map(rondo_chunk *chunk) {
   rondo_device *device = chunk->device;
   void *base;
-  RONDO_TRY(device->ops->reserve(device, chunk->bytes, 0, &base));
+  RONDO_TRY(rondo_peers_reserve(device, chunk->bytes, 0, &base));
   rondo_status status = device->ops->physical_create(device, chunk->bytes, &chunk->physical);
   if (status == RONDO_OK) {
     status = device->ops->map(device, base, chunk->physical);
@@ -450,7 +451,7 @@ static rondo_status chunk_map(rondo_chunk *chunk) {
   }
   if (status == RONDO_OK)
     chunk->base = base;
-  else if (device->ops->unreserve(device, base, chunk->bytes) != RONDO_OK)
+  else if (rondo_peers_unreserve(device, base, chunk->bytes) != RONDO_OK)
     complain("giving back a chunk");
   return status;
 }
@@ -483,7 +484,7 @@ rondo_status rondo_chunk_create(rondo_pool *pool, size_t rounded, rondo_chunk **
 void rondo_chunk_destroy(rondo_chunk *chunk) {
   rondo_device *device = chunk->device;
   rondo_status status = device->ops->unmap(device, chunk->base, chunk->bytes);
-  if (status == RONDO_OK) status = device->ops->unreserve(device, chunk->base, chunk->bytes);
+  if (status == RONDO_OK) status = rondo_peers_unreserve(device, chunk->base, chunk->bytes);
   if (status != RONDO_OK) complain("giving back a chunk");
   device->ops->physical_destroy(chunk->physical);
   rondo_release(&device->allocator, chunk->blocks, 1, sizeof *chunk->blocks);

@@ -102,6 +102,7 @@ struct rondo_pool {
   size_t dedicated_from;                       /* larger allocations get a chunk of their own; SIZE_MAX = none do */
   bool follow_events, opportunistic, internal; /* the policies */
   uint64_t release_threshold;
+  _Atomic uint64_t peers; /* devices that may access its memory beside its own */
   rondo_chunk *chunks;
   rondo_chunk *spare;     /* immediate: the one shared chunk that is kept though nobody uses it */
   rondo_chunk *discarded; /* out of the pool, to be destroyed without the lock */

@@ -13,6 +13,7 @@
 #include "memory/address_space.h"
 #include "memory/heap.h"
 #include "memory/misuse.h"
+#include "memory/peers.h"
 #include "memory/pools.h"
 
 /* The device's state --------------------------------------------------------------------------------------------- */
@@ -281,7 +282,11 @@ static rondo_status serve_guarded(rondo_device_memory *memory, request *asked, r
   const rondo_guard_ops *guard = device->ops->guard;
   rondo_queue *queue = asked->stream == NULL ? NULL : asked->stream->queue;
   RONDO_TRY(guard->allocate(device, queue, asked->bytes, asked->name, &asked->guarded));
-  const rondo_status status = serve(memory, asked, out);
+  rondo_status status = rondo_peers_note(device, asked->guarded, asked->bytes);
+  if (status == RONDO_OK) {
+    status = serve(memory, asked, out);
+    if (status != RONDO_OK) rondo_peers_forget(device, asked->guarded);
+  }
   if (status != RONDO_OK) guard->release(device, queue, asked->guarded);
   return status;
 }
@@ -358,8 +363,10 @@ static rondo_status free_block(rondo_device_memory *memory, rondo_stream_order *
   rondo_device *device = memory->device;
   const rondo_guard_ops *guard = device->ops->guard;
   const rondo_status status = stream == NULL ? RONDO_OK : queue_free(pool, stream->queue, way);
-  if (status == RONDO_OK && guard != NULL)
+  if (status == RONDO_OK && guard != NULL) {
+    rondo_peers_forget(device, block->allocation.address);
     guard->release(device, stream == NULL ? NULL : stream->queue, block->allocation.address);
+  }
   pthread_mutex_lock(&memory->lock);
   if (status == RONDO_OK) {
     give_block(memory, stream, block, way->fence);

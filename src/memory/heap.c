@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/logging.h"
 #include "memory/misuse.h"
+#include "memory/peers.h"
 #include "memory/pools.h"
 
 /* Gates ----------------------------------------------------------------------------------------------------------- */
@@ -650,7 +651,7 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
     rondo_memory_note_gone(memory, space->base, space->reserved, space->place);
     pthread_mutex_unlock(&memory->lock);
   }
-  if (space->base != NULL && unmapped && device->ops->unreserve(device, space->base, space->reserved) != RONDO_OK)
+  if (space->base != NULL && unmapped && rondo_peers_unreserve(device, space->base, space->reserved) != RONDO_OK)
     rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
               rondo_last_error()->message);
   if (space->planned.profile != NULL) rondo_profile_release(space->planned.profile);

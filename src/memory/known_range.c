@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "memory/address_space.h"
+#include "memory/peers.h"
 
 /* Under the lock. Of several graph allocations that begin there, the one that a free would mean. */
 static const rondo_allocation *find_allocation(const rondo_device_memory *memory, const void *address) {
@@ -14,6 +15,18 @@ static const rondo_allocation *find_allocation(const rondo_device_memory *memory
   const rondo_allocation *at = rondo_allocation_table_find(&memory->table, address);
   if (at == NULL) at = rondo_allocation_table_around(&memory->table, address);
   return at == NULL ? rondo_allocation_table_around(&memory->host, address) : at;
+}
+
+/* Memory of another device. */
+static bool find_peer(const rondo_device *device, const void *address, rondo_known_range *out) {
+  rondo_peer_memory memory;
+  if (!rondo_peers_others_have_memory(device) || !rondo_peers_find(device, address, &memory)) return false;
+  if (memory.begin == NULL) return false;
+  out->begin = memory.begin;
+  out->bytes = memory.bytes;
+  snprintf(out->name, sizeof out->name, "%s", memory.name);
+  if (!memory.allowed) snprintf(out->no_access, sizeof out->no_access, "%s", memory.owner->name);
+  return true;
 }
 
 bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, rondo_known_range *out) {
@@ -27,5 +40,5 @@ bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, r
     snprintf(out->name, sizeof out->name, "%s", at->name == NULL ? "" : at->name);
   }
   pthread_mutex_unlock(&memory->lock);
-  return at != NULL;
+  return at != NULL || find_peer(memory->device, address, out);
 }

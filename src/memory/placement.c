@@ -14,6 +14,7 @@
 #include "memory/address_space.h"
 #include "memory/heap.h"
 #include "memory/misuse.h"
+#include "memory/peers.h"
 
 #define SMALLEST_SPACE (UINT64_C(1) << 30)
 #define SPACE_ALIGNMENT ((size_t)2 << 20)
@@ -26,11 +27,11 @@ static rondo_status reserve_some(rondo_device *device, size_t least, size_t want
   void *base;
   rondo_saved_error before;
   rondo_error_save(&before);
-  rondo_status status = device->ops->reserve(device, bytes, SPACE_ALIGNMENT, &base);
+  rondo_status status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
   const bool at_once = status == RONDO_OK;
   while (status == RONDO_OUT_OF_MEMORY && bytes / 4 >= SMALLEST_SPACE && bytes / 4 >= least) {
     bytes /= 4;
-    status = device->ops->reserve(device, bytes, SPACE_ALIGNMENT, &base);
+    status = rondo_peers_reserve(device, bytes, SPACE_ALIGNMENT, &base);
   }
   if (status != RONDO_OK) {
     char size[RONDO_SIZE_TEXT];
@@ -62,7 +63,7 @@ static rondo_status reserve_range(rondo_address_space *space, size_t least, size
     space->place = rondo_memory_note_own(memory, base, bytes);
   }
   pthread_mutex_unlock(&memory->lock);
-  return first ? RONDO_OK : device->ops->unreserve(device, base, bytes);
+  return first ? RONDO_OK : rondo_peers_unreserve(device, base, bytes);
 }
 
 rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t bytes) {
@@ -323,19 +324,17 @@ static rondo_status place_behind(const rondo_graph *graph, const rondo_node *dep
 }
 
 rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
-                                       size_t bytes, const char *name, void **out_address) {
+                                       rondo_alloc_node *node) {
   rondo_address_space *space = rondo_address_space_of(graph);
   size_t rounded, whole;
-  if (!rondo_pool_round(bytes, &rounded) || !rondo_checked_align(rounded, space->memory->page_bytes, &whole))
+  if (!rondo_pool_round(node->bytes, &rounded) || !rondo_checked_align(rounded, space->memory->page_bytes, &whole))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
-                      "an alloc node of %zu bytes does not fit the address space", bytes);
+                      "an alloc node of %zu bytes does not fit the address space", node->bytes);
   RONDO_TRY(reserve_range(space, whole, (size_t)RONDO_ADDRESS_SPACE_BYTES));
   void *slots;
-  rondo_alloc_node node = {.bytes = bytes, .name = name};
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &slots));
-  const rondo_status status = place_behind(graph, dependencies, count, slots, rounded, &node);
+  const rondo_status status = place_behind(graph, dependencies, count, slots, rounded, node);
   rondo_release(&graph->allocator, slots, count, sizeof(uint32_t));
-  if (status == RONDO_OK) *out_address = node.address;
   return status;
 }
 

@@ -529,7 +529,6 @@ void cpu_segments_free(cpu_executable *executable);
 
 struct cpu_device {
   rondo_device base;
-  uint32_t index;
   size_t page_bytes;
   bool has_pools, has_nodes; /* stream-ordered memory; alloc and free nodes */
   uint64_t memory_limit;     /* the most bytes of physical memory at once */

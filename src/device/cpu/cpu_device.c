@@ -58,7 +58,7 @@ static void processor_name(char *out, size_t bytes) {
 
 static void device_info(const rondo_device *base, rondo_device_info *out) {
   const cpu_device *device = (const cpu_device *)base;
-  out->index = device->index;
+  out->index = base->index;
   (void)snprintf(out->name, sizeof out->name, "%s", base->name);
   processor_name(out->description, sizeof out->description);
   out->workers = device->pool.worker_count;
@@ -96,12 +96,19 @@ static rondo_status kernel_check(const rondo_device *device, const rondo_kernel 
                     kernel->name, device->name);
 }
 
+/* All of a process see the same addresses. */
+static uint64_t peers(const rondo_device *device) {
+  (void)device;
+  return (UINT64_C(1) << CPU_DEVICES) - 1;
+}
+
 static const rondo_device_ops device_ops = {
     .close = device_close,
     .info = device_info,
     .statistics = device_statistics,
     .kernel_prepare = NULL,
     .kernel_check = kernel_check,
+    .peers = peers,
     .queue_create = cpu_queue_create,
     .event_create = cpu_event_create,
     .executable_create = cpu_executable_create,
@@ -158,11 +165,11 @@ static bool parse_checking(const char *rest, const char **out_index) {
 static void name_device(cpu_device *device, bool checking) {
   char *name = device->base.name;
   if (!checking)
-    (void)snprintf(name, sizeof device->base.name, "cpu:%u", device->index);
-  else if (device->index == 0)
+    (void)snprintf(name, sizeof device->base.name, "cpu:%u", device->base.index);
+  else if (device->base.index == 0)
     (void)snprintf(name, sizeof device->base.name, "cpu:check");
   else
-    (void)snprintf(name, sizeof device->base.name, "cpu:check:%u", device->index);
+    (void)snprintf(name, sizeof device->base.name, "cpu:check:%u", device->base.index);
 }
 
 static rondo_status cpu_open(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,
@@ -182,7 +189,7 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
   cpu_device *device = memory;
   device->base.ops = &device_ops;
   device->base.allocator = *allocator;
-  device->index = index;
+  device->base.index = index;
   name_device(device, checking);
   set_up_memory(device, options);
   pthread_mutex_init(&device->lock, NULL);

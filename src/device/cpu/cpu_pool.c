@@ -350,7 +350,7 @@ static rondo_status make_participants(cpu_device *device) {
   for (uint32_t i = 0; i < pool->participant_count; i++) {
     pool->participants[i].device = device;
     pool->participants[i].index = i;
-    pool->participants[i].place = (i + 1 + device->index) % pool->processor_count;
+    pool->participants[i].place = (i + 1 + device->base.index) % pool->processor_count;
   }
   RONDO_TRY(rondo_allocate(&device->base.allocator, pool->worker_count, sizeof(rondo_thread), &memory));
   pool->threads = memory;
@@ -367,7 +367,7 @@ static rondo_status start_workers(cpu_device *device) {
   atomic_store(&pool->moving, true);
   for (uint32_t i = 0, want = pool->worker_count; status == RONDO_OK && i < want; i++) {
     char name[32];
-    (void)snprintf(name, sizeof name, "rondo-%u-%u", device->index, i);
+    (void)snprintf(name, sizeof name, "rondo-%u-%u", device->base.index, i);
     status = rondo_thread_start(&pool->threads[i], name, worker_main, &pool->participants[i]);
     if (status != RONDO_OK)
       pool->worker_count = i;
@@ -393,7 +393,7 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
   pool->processor_count = rondo_processor_count();
   pool->worker_count = want;
   pool->bound = rondo_option_flag(RONDO_OPTION_CPU_BIND) && want < pool->processor_count;
-  pool->spare = device->index % pool->processor_count;
+  pool->spare = device->base.index % pool->processor_count;
   atomic_store(&pool->host_processor, -1);
   rondo_status status = make_participants(device);
   if (status != RONDO_OK) pool->worker_count = 0; /* none to join */
