@@ -29,7 +29,7 @@ static figure make_figure(test_fixture *t, uint32_t *out) {
 }
 
 /* GM-5: accepted without d and e, refused with either, naming kernel, allocation and the missing order. */
-static void test_gm5_the_figure_of_the_document(void **state) {
+static void test_gm5_the_guides_figure_with_a_to_e(void **state) {
   test_fixture *t = *state;
   uint32_t *out = test_words(t, 3 * WORDS);
   figure plain = make_figure(t, out), with_d = make_figure(t, out), with_e = make_figure(t, out);
@@ -80,7 +80,7 @@ static void test_gm18_use_outside_the_life_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_gm5_the_figure_of_the_document),
+      test_case(test_gm5_the_guides_figure_with_a_to_e),
       test_case(test_gm18_use_outside_the_life_is_refused),
   };
   return test_main(tests);
