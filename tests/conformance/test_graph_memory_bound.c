@@ -7,6 +7,11 @@
 
 #include "support/test_graph_memory.h"
 
+/* Counted in steps, so that plans do not depend on how busy the machine is. */
+static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 200000, .gap = 1.005};
+static const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true,
+                                                     .plan = &planning};
+
 enum { MOST = 400, WORDS = 64 }; /* allocations of a graph; words that are written and read of each */
 
 /* What a graph in a line does, one step a node: allocates block number `step`, or frees block number -step - 1. */
@@ -168,7 +173,6 @@ static uint64_t page_of(test_fixture *t) {
 /* GM-11: the bars, for each of the graphs in each of the three ways. */
 static void test_gm11_planned_memory_is_at_the_bound(void **state) {
   test_fixture *t = *state;
-  const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
   const uint64_t page = page_of(t);
   uint32_t *out = test_words(t, (size_t)MOST * WORDS);
   for (size_t i = 0; i < SHAPES; i++) {
@@ -179,7 +183,7 @@ static void test_gm11_planned_memory_is_at_the_bound(void **state) {
     const uint64_t bound = bound_of(&self, &sum), bar = round_up(bound + bound / 100, page);
     rondo_profile *profile = NULL;
     rondo_graph *online = record(t, &self, NULL, out);
-    assert_ok(rondo_profile_create(online, NULL, &profile));
+    assert_ok(rondo_profile_create(online, &planning, &profile));
     rondo_graph *profiled = record(t, &self, profile, out);
     rondo_exec *relocated = NULL;
     assert_ok(rondo_instantiate(online, &relocating, &relocated));
@@ -213,7 +217,6 @@ static void test_gm11_planned_memory_is_at_the_bound(void **state) {
 static void test_gm11_branches_need_their_sum(void **state) {
   test_fixture *t = *state;
   enum { BRANCHES = 4, LINKS = 6 };
-  const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
   const uint64_t page = page_of(t);
   uint32_t *out = test_words(t, BRANCHES * LINKS * WORDS);
   rondo_graph *graphs[2] = {NULL};
@@ -239,7 +242,7 @@ static void test_gm11_branches_need_their_sum(void **state) {
     }
     const test_allocation last = test_add_alloc(graphs[round], ends, BRANCHES, bound, "last");
     test_add_free(graphs[round], last.node, last.words);
-    if (round == 0) assert_ok(rondo_profile_create(graphs[0], NULL, &profile));
+    if (round == 0) assert_ok(rondo_profile_create(graphs[0], &planning, &profile));
   }
   work self = {.block_count = 0};
   rondo_exec *relocated = NULL;
