@@ -120,7 +120,7 @@ static void choose_near(fuzz_run *run, uint32_t at, bool out[NODES]) {
 }
 
 static void add(fuzz_run *run, const rondo_node_params *params) {
-  rondo_node dependencies[NODES], node;
+  rondo_node dependencies[NODES] = {{0}}, node;
   bool chosen[NODES] = {false};
   size_t count = 0;
   const uint32_t at = run->count++;
