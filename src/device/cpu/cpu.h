@@ -114,6 +114,7 @@ typedef struct cpu_grid_job {
   void *const *args;
   rondo_grid grid;
   uint64_t blocks, chunk;
+  bool wakes; /* so long that waking parked workers pays */
 } cpu_grid_job;
 
 struct cpu_participant {
@@ -469,6 +470,7 @@ struct cpu_executable {
   uint64_t runs_begun;
   cpu_bindings *bindings;
   uint32_t running;                                      /* by which plan */
+  bool wakes;                                            /* parked workers are worth their wake-up */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t sinks_left; /* segments: sinks to be done; lanes: invitations */
   _Atomic uint32_t lanes_left;
   /* Which plan: measured (cpu_run.c). */
@@ -509,9 +511,9 @@ void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
 void cpu_run_record(rondo_blocks blocks, void *const *args);
 
-/* For the plan by lanes: runs a segment; an entry that takes a thief to a lane; wakes starters that sleep. */
+/* For the plan by lanes: runs a segment; puts up an entry that takes a thief to a lane; wakes starters that sleep. */
 void cpu_run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment);
-uint64_t cpu_run_invitation(const cpu_executable *executable, uint32_t lane);
+void cpu_run_invite(const cpu_executable *executable, cpu_participant *self, uint32_t lane);
 void cpu_run_wake_starters(cpu_pool *pool);
 
 /* Lanes (cpu_lanes.c). Building makes none where they make no sense. Run: by the starter, who then waits until

@@ -25,6 +25,11 @@ static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void
   return mine;
 }
 
+/* Each that comes wakes one more while there is something for it. */
+static void wake_another(cpu_pool *pool, cpu_grid_job *job) {
+  if (job->wakes && atomic_load_explicit(&job->next, memory_order_relaxed) < job->blocks) cpu_pool_wake(pool);
+}
+
 bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queue *queue) {
   cpu_grid_job *job = &owner->job;
   if (atomic_load_explicit(&job->open, memory_order_relaxed) == 0) return false;
@@ -34,6 +39,7 @@ bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queu
   const cpu_queue *shared = atomic_load_explicit(&job->queue, memory_order_relaxed);
   if (open && (queue == NULL || shared == queue)) {
     cpu_pool_turn_to(self, shared);
+    wake_another(&self->device->pool, job);
     mine = take_chunks(job, job->function, job->args, job->grid, job->blocks, job->chunk);
     if (mine > 0) atomic_fetch_add_explicit(&job->done, mine, memory_order_release);
   }
@@ -51,12 +57,13 @@ static void share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
   job->grid = rest.grid;
   job->blocks = rest.last;
   job->chunk = count / (PIECES / 2) + 1;
+  job->wakes = rest_ns >= WAKE_FROM_NS;
   atomic_store_explicit(&job->next, rest.first, memory_order_relaxed);
   atomic_store_explicit(&job->done, 0, memory_order_relaxed);
   atomic_store_explicit(&job->queue, queue, memory_order_relaxed);
   atomic_store(&job->open, 1);
   atomic_fetch_add(&pool->open_jobs, 1);
-  if (rest_ns >= WAKE_FROM_NS) cpu_pool_wake(pool);
+  wake_another(pool, job);
   const uint64_t mine = take_chunks(job, function, args, rest.grid, rest.last, job->chunk);
   atomic_fetch_sub(&pool->open_jobs, 1);
   atomic_store(&job->open, 0);

@@ -311,8 +311,7 @@ static void reset(cpu_executable *executable) {
 
 void cpu_lanes_run(cpu_executable *executable, cpu_participant *self) {
   reset(executable);
-  for (uint32_t lane = executable->lane_count; lane-- > 1;)
-    cpu_deque_push(&self->deque, cpu_run_invitation(executable, lane));
+  for (uint32_t lane = executable->lane_count; lane-- > 1;) cpu_run_invite(executable, self, lane);
   work_along(executable, self, 0, false);
   while (cpu_deque_pop(&self->deque) != CPU_DEQUE_EMPTY) atomic_fetch_sub(&executable->sinks_left, 1);
 }

@@ -6,7 +6,8 @@
  * cut.
  *
  * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
- * deque. The starter works along until the last sink is done. An executable that waits for events inside is suspended
+ * deque, which wakes a worker that sleeps where the run is long enough for that. The starter works along until the last
+ * sink is done. An executable that waits for events inside is suspended
  * instead (its starter must not hold a worker), and whoever finishes its last sink finishes the queue's item;
  * `sinks_left` then counts one more for the starter itself. After its last sink an executable is not touched.
  */
@@ -117,9 +118,19 @@ static void sink_done(cpu_executable *executable) {
 static uint64_t make_entry(const cpu_executable *executable, uint32_t first, uint32_t count) {
   return (uint64_t)executable->queue->slot << 32 | (uint64_t)count << CPU_SLOT_BITS << 32 | first;
 }
-uint64_t cpu_run_invitation(const cpu_executable *executable, uint32_t lane) { return make_entry(executable, lane, 1); }
 static uint32_t entry_first(uint64_t entry) { return (uint32_t)entry; }
 static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32 >> CPU_SLOT_BITS); }
+
+/* For others to take, who may all be asleep by now. One that falls asleep at this very moment may miss it. */
+static void put_up(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
+  cpu_pool *pool = &executable->device->pool;
+  cpu_deque_push(&self->deque, entry);
+  if (executable->wakes && atomic_load_explicit(&pool->sleepers, memory_order_relaxed) != 0) cpu_pool_wake(pool);
+}
+
+void cpu_run_invite(const cpu_executable *executable, cpu_participant *self, uint32_t lane) {
+  put_up(executable, self, make_entry(executable, lane, 1));
+}
 
 /* Keeps the first of an entry and puts halves of the rest up for others, the largest first, where thieves look. */
 static uint32_t split_entry(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
@@ -128,7 +139,7 @@ static uint32_t split_entry(const cpu_executable *executable, cpu_participant *s
   while (count > 1) {
     const uint32_t half = count / 2;
     count -= half;
-    cpu_deque_push(&self->deque, make_entry(executable, first + count, half));
+    put_up(executable, self, make_entry(executable, first + count, half));
   }
   return executable->successors[first];
 }
@@ -156,7 +167,7 @@ static uint64_t finish_segment(cpu_executable *executable, cpu_participant *self
     const bool is_ready = becomes_ready(&executable->segments[executable->successors[k]]);
     if (is_ready) ready++;
     if (ready == 0 || (is_ready && k + 1 < end && ready < MAX_ENTRY_COUNT)) continue;
-    if (next != CPU_DEQUE_EMPTY) cpu_deque_push(&self->deque, next);
+    if (next != CPU_DEQUE_EMPTY) put_up(executable, self, next);
     next = make_entry(executable, k + is_ready - ready, ready);
     ready = 0;
   }
@@ -251,7 +262,7 @@ static void run_sources(cpu_executable *executable, cpu_participant *self) {
   const uint32_t end = executable->sources_first + executable->source_count;
   uint32_t first = executable->sources_first;
   for (; end - first > MAX_ENTRY_COUNT; first += MAX_ENTRY_COUNT)
-    cpu_deque_push(&self->deque, make_entry(executable, first, MAX_ENTRY_COUNT));
+    put_up(executable, self, make_entry(executable, first, MAX_ENTRY_COUNT));
   run_from(executable, self, make_entry(executable, first, end - first));
 }
 
@@ -288,6 +299,7 @@ static void run_shared(cpu_executable *executable, cpu_queue *queue, cpu_partici
 static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
   enter_run(executable, queue, self);
   executable->running = CPU_PLAN_SEGMENTS;
+  executable->wakes = true; /* it is not measured */
   atomic_store_explicit(&executable->sinks_left, executable->sink_count + 1, memory_order_relaxed);
   run_sources(executable, self);
   atomic_store(&queue->owner, CPU_BLOCKED);
@@ -337,8 +349,9 @@ static bool wakes_pay(const cpu_executable *executable) {
 static void run_plan(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, uint32_t plan) {
   executable->running = plan;
   if (plan != CPU_PLAN_LOOP) {
+    executable->wakes = wakes_pay(executable);
     enter_run(executable, queue, self);
-    if (wakes_pay(executable)) cpu_pool_wake(&executable->device->pool);
+    if (executable->wakes) cpu_pool_wake(&executable->device->pool);
     run_shared(executable, queue, self, plan);
   } else {
     run_loop(executable);

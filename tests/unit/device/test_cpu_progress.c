@@ -346,6 +346,67 @@ static void graphs_that_waited_run_side_by_side_gx_1(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
+/* A meeting of all workers that begins when all but one are asleep. */
+typedef struct late_meeting {
+  meeting at;
+  const cpu_pool *pool;
+} late_meeting;
+
+static void wait_till_others_sleep(rondo_blocks blocks, void *const *args) {
+  late_meeting *late = *(late_meeting *const *)args[0];
+  (void)blocks;
+  while (!atomic_load(&late->at.open) && atomic_load(&late->pool->sleepers) + 1 < late->pool->worker_count)
+    rondo_yield();
+}
+
+/* A node before which the others fall asleep, and behind it `guests` side by side that meet. */
+static rondo_executable *make_sleepy_graph(rondo_device *device, rondo_kernel *kernel, meeting **at, uint32_t guests) {
+  static const rondo_kernel_options options = {
+      .name = "sleepy", .cpu = wait_till_others_sleep, .params = {RONDO_UPDATES}};
+  rondo_executable *executable;
+  rondo_kernel *sleepy;
+  test_graph *graph = make_test_graph(guests + 1, guests);
+  const void *args[] = {at};
+  assert_ok(rondo_kernel_create(device, &options, &sleepy));
+  set_test_kernel(graph, 0, sleepy, 1, args);
+  for (uint32_t i = 1; i <= guests; i++) {
+    set_test_kernel(graph, i, kernel, 1, args);
+    add_test_edge(graph, 0, i);
+  }
+  assert_ok(lower_test_graph(device, graph, &executable));
+  free_test_graph(graph);
+  rondo_kernel_destroy(sleepy);
+  return executable;
+}
+
+/* Workers that fell asleep while a graph had nothing for them are woken when it has. */
+static void sleepers_are_woken_for_what_comes_late(void **state) {
+  (void)state;
+  enum { WORKERS = 3 };
+  rondo_device *device;
+  rondo_queue *queue;
+  rondo_kernel *kernel;
+  late_meeting late = {.at = {0, true}};
+  meeting *at = &late.at;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = WORKERS}, &device));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  assert_ok(make_meeting_kernel(device, &kernel));
+  late.pool = &((cpu_device *)device)->pool;
+  rondo_executable *executable = make_sleepy_graph(device, kernel, &at, WORKERS);
+  for (int i = 0; i < 5; i++) assert_ok(queue->ops->launch(queue, executable)); /* the plain loop's trials */
+  assert_ok(queue->ops->synchronize(queue));
+  atomic_store(&at->open, false);
+  atomic_store(&at->arrived, 0);
+  assert_ok(queue->ops->launch(queue, executable));
+  wait_for(&at->arrived, WORKERS);
+  atomic_store(&at->open, true);
+  assert_ok(queue->ops->synchronize(queue));
+  executable->ops->destroy(executable);
+  rondo_kernel_destroy(kernel);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(rondo_device_close(device));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_a_host_thread_leaves_is_taken_up_gx_2),
@@ -355,6 +416,7 @@ int main(void) {
       cmocka_unit_test(a_worker_that_helps_holds_no_queue),
       cmocka_unit_test(a_record_node_may_change_its_event_gx_5),
       cmocka_unit_test(graphs_that_waited_run_side_by_side_gx_1),
+      cmocka_unit_test(sleepers_are_woken_for_what_comes_late),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
