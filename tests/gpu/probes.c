@@ -554,6 +554,139 @@ static void memset_on_graph_memory(void) {
   note("the bytes read back are %s", bytes[0] == 0x5a && bytes[15] == 0x5a ? "right" : "wrong");
 }
 
+/* Memory that is mapped later -------------------------------------------------------------------------------------- */
+
+enum { PAGE = 2 << 20 };
+
+static CUdeviceptr reserve(void) {
+  CUdeviceptr address;
+  must(cuMemAddressReserve(&address, PAGE, 0, 0, 0));
+  return address;
+}
+
+static void map_page(CUdeviceptr address) {
+  CUmemGenericAllocationHandle handle;
+  CUmemAllocationProp properties;
+  CUmemAccessDesc access;
+  memset(&properties, 0, sizeof properties);
+  memset(&access, 0, sizeof access);
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = device;
+  access.location = properties.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  must(cuMemCreate(&handle, PAGE, &properties, 0));
+  must(cuMemMap(address, PAGE, 0, handle, 0));
+  must(cuMemSetAccess(address, PAGE, &access, 1));
+  must(cuMemRelease(handle));
+}
+
+static CUDA_MEMCPY3D copy_to(CUdeviceptr address, CUmemorytype type) {
+  CUDA_MEMCPY3D copy;
+  memset(&copy, 0, sizeof copy);
+  copy.srcMemoryType = type;
+  copy.srcDevice = plain_memory;
+  copy.dstMemoryType = type;
+  copy.dstDevice = address;
+  copy.srcPitch = copy.dstPitch = copy.WidthInBytes = 64;
+  copy.srcHeight = copy.dstHeight = copy.Height = copy.Depth = 1;
+  return copy;
+}
+
+static CUDA_MEMSET_NODE_PARAMS set_at(CUdeviceptr address) {
+  CUDA_MEMSET_NODE_PARAMS params;
+  memset(&params, 0, sizeof params);
+  params.dst = address;
+  params.value = 0x5a;
+  params.elementSize = 1;
+  params.width = 64;
+  params.height = 1;
+  return params;
+}
+
+static unsigned char byte_at(CUdeviceptr address) {
+  unsigned char byte = 0;
+  must(cuStreamSynchronize(stream));
+  must(cuMemcpyDtoH(&byte, address, 1));
+  return byte;
+}
+
+static void unmapped_addresses_in_nodes(void) {
+  const CUdeviceptr address = reserve();
+  const CUDA_MEMSET_NODE_PARAMS set = set_at(address), set_plain = set_at(plain_memory);
+  const CUDA_MEMCPY3D unified = copy_to(address, CU_MEMORYTYPE_UNIFIED), typed = copy_to(address, CU_MEMORYTYPE_DEVICE);
+  const CUDA_MEMCPY3D plain = copy_to(plain_memory + 128, CU_MEMORYTYPE_DEVICE);
+  CUgraph graph = new_graph();
+  CUgraphNode set_node, copy_node, node;
+  row(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, context), "memset node on a reserved, unmapped address");
+  row(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &unified, context), "copy node, type unified, to it");
+  row(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &typed, context), "copy node, type device, to it");
+  graph = new_graph();
+  must(cuGraphAddMemsetNode(&set_node, graph, NULL, 0, &set_plain, context));
+  must(cuGraphAddMemcpyNode(&copy_node, graph, &set_node, 1, &plain, context));
+  CUgraphExec exec = instantiate(graph);
+  row(cuGraphExecMemsetNodeSetParams(exec, set_node, &set, context), "an exec's memset set to an unmapped address");
+  row(cuGraphExecMemcpyNodeSetParams(exec, copy_node, &typed, context), "an exec's copy set to an unmapped address");
+  map_page(address);
+  row(cuGraphExecMemsetNodeSetParams(exec, set_node, &set, context), "an exec's memset set to it once mapped");
+  row(cuGraphExecMemcpyNodeSetParams(exec, copy_node, &typed, context), "an exec's copy set to it once mapped");
+}
+
+static void mapped_anew_under_an_exec(void) {
+  const CUdeviceptr address = reserve();
+  map_page(address);
+  const CUDA_MEMSET_NODE_PARAMS set = set_at(address);
+  const CUDA_MEMCPY3D copy = copy_to(address + 4096, CU_MEMORYTYPE_DEVICE);
+  CUgraph graph = new_graph();
+  CUgraphNode node;
+  must(cuMemsetD8(plain_memory, 0x33, 64));
+  must(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, context));
+  must(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context));
+  CUgraphExec exec = instantiate(graph);
+  row(cuGraphLaunch(exec, stream), "a memset and a copy on mapped memory");
+  note("bytes %02x %02x (5a 33 expected)", byte_at(address), byte_at(address + 4096));
+  must(cuMemUnmap(address, PAGE));
+  row(cuGraphUpload(exec, stream), "uploaded while unmapped");
+  must(cuStreamSynchronize(stream));
+  map_page(address);
+  must(cuMemsetD8(address, 0, PAGE));
+  row(cuGraphLaunch(exec, stream), "launched after other pages were mapped there");
+  note("bytes %02x %02x (5a 33 expected)", byte_at(address), byte_at(address + 4096));
+}
+
+static void no_current_context(void) {
+  CUgraph graph = new_graph();
+  add_empty(graph, NULL);
+  CUgraphExec exec = instantiate(graph);
+  must(cuGraphLaunch(exec, stream));
+  must(cuCtxSetCurrent(NULL));
+  row(cuGraphLaunch(exec, stream), "cuGraphLaunch without a current context");
+  row(cuStreamSynchronize(stream), "cuStreamSynchronize");
+  row(cuEventRecord(event, stream), "cuEventRecord");
+  row(cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
+  row(cuEventQuery(event), "cuEventQuery");
+  row(cuMemsetD8Async(plain_memory, 0, 16, stream), "cuMemsetD8Async");
+  row(cuLaunchHostFunc(stream, host_function, NULL), "cuLaunchHostFunc");
+}
+
+static void CUDA_CB wait_for_flag(void *data) {
+  for (int i = 0; i < 300 && *(volatile int *)data == 0; i++) usleep(1000);
+}
+static void CUDA_CB set_flag(void *data) { *(volatile int *)data = 1; }
+
+static void host_functions_of_two_streams(void) {
+  static int flag;
+  must(cuLaunchHostFunc(stream, wait_for_flag, &flag));
+  must(cuLaunchHostFunc(other, set_flag, &flag));
+  int waited = 0;
+  while (cuStreamQuery(other) == CUDA_ERROR_NOT_READY && waited < 1000) {
+    usleep(1000);
+    waited++;
+  }
+  note("a host function on one stream waits (300 ms at most) for one on another: the other ran after about %d ms",
+       waited);
+}
+
 static void run_probe(void (*probe)(void)) {
   enum { SECONDS = 60 };
   alarm(SECONDS);
@@ -586,6 +719,10 @@ static void (*const probes[])(void) = {
     used_after_destroy,
     reuse_across_a_moved_child,
     memset_on_graph_memory,
+    unmapped_addresses_in_nodes,
+    mapped_anew_under_an_exec,
+    no_current_context,
+    host_functions_of_two_streams,
 };
 
 int main(void) {
