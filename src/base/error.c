@@ -102,6 +102,14 @@ rondo_status rondo_fail_node(rondo_status status, rondo_reason reason, uint32_t 
   return rondo_error_raise(&error);
 }
 
+rondo_status rondo_refuse_null(const char *call, const char *what) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s is NULL", call, what);
+}
+
+rondo_status rondo_require(const char *call, const char *what, const void *pointer) {
+  return pointer == NULL ? rondo_refuse_null(call, what) : RONDO_OK;
+}
+
 rondo_status rondo_fail_driver(rondo_status status, rondo_reason reason, int32_t driver_code, const char *driver_name,
                                const char *format, ...) {
   va_list arguments;

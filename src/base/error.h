@@ -16,6 +16,12 @@ rondo_status rondo_fail(rondo_status status, rondo_reason reason, const char *fo
 rondo_status rondo_fail_node(rondo_status status, rondo_reason reason, uint32_t node, const char *format, ...)
     RONDO_PRINTF(4, 5);
 
+/* INVALID_ARGUMENT/NULL_ARGUMENT: "call: what is NULL". */
+rondo_status rondo_refuse_null(const char *call, const char *what);
+
+/* Refuses so when the pointer is NULL. */
+RONDO_MUST_USE rondo_status rondo_require(const char *call, const char *what, const void *pointer);
+
 /* As rondo_fail, with the driver's or system's own number and name (NULL: none), which " (NAME NUMBER)" behind the
  * message repeats. */
 rondo_status rondo_fail_driver(rondo_status status, rondo_reason reason, int32_t driver_code, const char *driver_name,

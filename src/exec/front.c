@@ -3,13 +3,9 @@
  */
 #include "exec/front.h"
 
-rondo_status rondo_refuse_null(const char *call, const char *what) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s is NULL", call, what);
-}
-
 rondo_status rondo_front(const char *call, const char *what, const void *pointer) {
   RONDO_TRY(rondo_refuse_in_callback(call));
-  return pointer == NULL ? rondo_refuse_null(call, what) : RONDO_OK;
+  return rondo_require(call, what, pointer);
 }
 
 rondo_status rondo_require_device(const char *call, const char *what, const rondo_device *expected,

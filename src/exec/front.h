@@ -7,9 +7,6 @@
 #include "base/error.h"
 #include "device/device.h"
 
-/* INVALID_ARGUMENT/NULL_ARGUMENT: "call: what is NULL". */
-rondo_status rondo_refuse_null(const char *call, const char *what);
-
 /* Refuses inside a host function, and a pointer that is NULL. */
 RONDO_MUST_USE rondo_status rondo_front(const char *call, const char *what, const void *pointer);
 

@@ -10,9 +10,6 @@
 /* Child graphs stand at most this deep inside each other, so that recursion over them is bounded. */
 #define RONDO_GRAPH_MAX_NESTING 16
 
-/* NULL_ARGUMENT naming `what` when the pointer is NULL. */
-RONDO_MUST_USE rondo_status rondo_require(const char *call, const char *what, const void *pointer);
-
 /* What rondo_node_params_check looks at apart from addresses, functions and devices: what a graph read from a file must
  * keep to as well. */
 RONDO_MUST_USE rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *params);

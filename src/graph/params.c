@@ -38,11 +38,6 @@ const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_pa
   return buffer;
 }
 
-rondo_status rondo_require(const char *call, const char *what, const void *pointer) {
-  if (pointer != NULL) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s is NULL", call, what);
-}
-
 static rondo_status fail_size(const char *where, const char *what) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: %s", where, what);
 }

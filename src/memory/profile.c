@@ -157,17 +157,13 @@ static rondo_status make_profile(const rondo_graph *graph, const rondo_plan_opti
   return RONDO_OK;
 }
 
-static rondo_status refuse_null(const char *call, const char *what) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s is NULL", call, what);
-}
-
 rondo_status rondo_profile_create(const rondo_graph *graph, const rondo_plan_options *plan_options,
                                   rondo_profile **out_profile) {
   const char *const call = "rondo_profile_create";
   rondo_plan_options known;
-  if (out_profile == NULL) return refuse_null(call, "out_profile");
+  if (out_profile == NULL) return rondo_refuse_null(call, "out_profile");
   *out_profile = NULL;
-  if (graph == NULL) return refuse_null(call, "the graph");
+  if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_refuse_in_callback(call));
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", plan_options, &known, sizeof known));
   known.struct_size = sizeof known;
@@ -182,7 +178,7 @@ void rondo_profile_destroy(rondo_profile *profile) {
 
 rondo_status rondo_profile_get_info(const rondo_profile *profile, rondo_profile_info *out_info) {
   const char *const call = "rondo_profile_get_info";
-  if (profile == NULL || out_info == NULL) return refuse_null(call, profile == NULL ? "the profile" : "out_info");
+  if (profile == NULL || out_info == NULL) return rondo_refuse_null(call, profile == NULL ? "the profile" : "out_info");
   const rondo_profile_info info = {.struct_size = sizeof info,
                                    .optimal = profile->plan.optimal,
                                    .allocations = profile->allocs.count,

@@ -154,10 +154,10 @@ static rondo_status give_up(rondo_compiled *compiled) {
 
 rondo_status rondo_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options,
                            rondo_compiled **out_compiled) {
-  if (out_compiled != NULL) *out_compiled = NULL;
-  if (program == NULL || device == NULL || out_compiled == NULL) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_compile: an argument is NULL");
-  }
+  RONDO_TRY(rondo_require("rondo_compile", "out_compiled", out_compiled));
+  *out_compiled = NULL;
+  RONDO_TRY(rondo_require("rondo_compile", "program", program));
+  RONDO_TRY(rondo_require("rondo_compile", "device", device));
   rondo_compile_options given;
   RONDO_TRY(rondo_versioned_read("rondo_compile_options", options, &given, sizeof given));
   compiler c = {.program = program};

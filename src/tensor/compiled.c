@@ -10,10 +10,6 @@
 #include "base/versioned.h"
 #include "tensor/shape.h"
 
-static rondo_status fail_null(const char *call) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: an argument is NULL", call);
-}
-
 /* Running --------------------------------------------------------------------------------------------------------- */
 
 /* What is recorded is verified, so the bytes are said. */
@@ -33,7 +29,7 @@ rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *ste
 }
 
 rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
-  if (compiled == NULL) return fail_null("rondo_compiled_run_unrecorded");
+  RONDO_TRY(rondo_require("rondo_compiled_run_unrecorded", "compiled", compiled));
   for (size_t i = 0; i < compiled->steps.count; i++) {
     RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i]));
   }
@@ -41,7 +37,7 @@ rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
 }
 
 rondo_status rondo_compiled_run(rondo_compiled *compiled) {
-  if (compiled == NULL) return fail_null("rondo_compiled_run");
+  RONDO_TRY(rondo_require("rondo_compiled_run", "compiled", compiled));
   if (compiled->exec == NULL) return rondo_compiled_run_unrecorded(compiled);
   return rondo_exec_launch(compiled->exec, compiled->stream);
 }
@@ -55,7 +51,7 @@ static rondo_status wait_and_judge(rondo_compiled *compiled) {
 }
 
 rondo_status rondo_compiled_synchronize(rondo_compiled *compiled) {
-  if (compiled == NULL) return fail_null("rondo_compiled_synchronize");
+  RONDO_TRY(rondo_require("rondo_compiled_synchronize", "compiled", compiled));
   return wait_and_judge(compiled);
 }
 
@@ -101,7 +97,9 @@ static rondo_status find_value(const rondo_compiled *compiled, const char *call,
 rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data, size_t bytes) {
   static const char call[] = "rondo_compiled_write";
   const rondo_named_value *value = NULL;
-  if (compiled == NULL || name == NULL || data == NULL) return fail_null(call);
+  RONDO_TRY(rondo_require(call, "compiled", compiled));
+  RONDO_TRY(rondo_require(call, "name", name));
+  RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(find_value(compiled, call, name, "sci", bytes, &value));
   return rondo_staging_write(&compiled->staging, compiled->stream, value->address, data, bytes);
 }
@@ -109,7 +107,9 @@ rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, co
 rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, void *data, size_t bytes) {
   static const char call[] = "rondo_compiled_read";
   const rondo_named_value *value = NULL;
-  if (compiled == NULL || name == NULL || data == NULL) return fail_null(call);
+  RONDO_TRY(rondo_require(call, "compiled", compiled));
+  RONDO_TRY(rondo_require(call, "name", name));
+  RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(find_value(compiled, call, name, "sco", bytes, &value));
   RONDO_TRY(rondo_copy_async(compiled->stream, data, value->address, bytes));
   return wait_and_judge(compiled);
@@ -126,12 +126,14 @@ rondo_graph *rondo_compiled_graph(const rondo_compiled *compiled) { return compi
 rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled) { return compiled == NULL ? NULL : compiled->exec; }
 
 rondo_status rondo_compiled_get_info(const rondo_compiled *compiled, rondo_compiled_info *out_info) {
-  if (compiled == NULL || out_info == NULL) return fail_null("rondo_compiled_get_info");
+  RONDO_TRY(rondo_require("rondo_compiled_get_info", "compiled", compiled));
+  RONDO_TRY(rondo_require("rondo_compiled_get_info", "out_info", out_info));
   return rondo_versioned_write("rondo_compiled_info", &compiled->info, out_info, sizeof compiled->info);
 }
 
 rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t index, rondo_compiled_value *out_value) {
-  if (compiled == NULL || out_value == NULL) return fail_null("rondo_compiled_get_value");
+  RONDO_TRY(rondo_require("rondo_compiled_get_value", "compiled", compiled));
+  RONDO_TRY(rondo_require("rondo_compiled_get_value", "out_value", out_value));
   if (index >= compiled->values.count) {
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "program '%s' has %zu named values, so none at %zu",
                       compiled->name, compiled->values.count, index);

@@ -153,13 +153,13 @@ static rondo_status add_gradients(rondo_program *program, uint32_t loss, const r
 
 rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss, const rondo_value *values, size_t count,
                                      rondo_value *out_gradients) {
-  if (program == NULL || (count > 0 && (values == NULL || out_gradients == NULL))) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                      "rondo_program_gradients: an argument is NULL");
-  }
+  static const char call[] = "rondo_program_gradients";
+  RONDO_TRY(rondo_require(call, "program", program));
+  if (count > 0) RONDO_TRY(rondo_require(call, "values", values));
+  if (count > 0) RONDO_TRY(rondo_require(call, "out_gradients", out_gradients));
   for (size_t i = 0; i < count; i++) out_gradients[i] = (rondo_value){0};
   uint32_t index = 0;
-  RONDO_TRY(rondo_program_resolve(program, loss, "rondo_program_gradients", "loss", &index));
+  RONDO_TRY(rondo_program_resolve(program, loss, call, "loss", &index));
   uint32_t *asked = NULL; /* and the gradients behind them */
   RONDO_TRY(rondo_allocate(&program->allocator, count, 2 * sizeof *asked, (void **)&asked));
   const rondo_status status = add_gradients(program, index, values, count, asked, out_gradients);

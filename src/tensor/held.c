@@ -131,17 +131,15 @@ static rondo_status refuse(const rondo_compiled *compiled, const rondo_report_op
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
                       "rondo_compiled_report: program '%s' was compiled without a recording, so it has no graph",
                       compiled->name);
-  if (options->range_count > 0 && options->ranges == NULL)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                      "rondo_compiled_report: the list of ranges is NULL");
-  return RONDO_OK;
+  if (options->range_count == 0) return RONDO_OK;
+  return rondo_require("rondo_compiled_report", "the list of ranges", options->ranges);
 }
 
 rondo_status rondo_compiled_report(const rondo_compiled *compiled, const rondo_report_options *options,
                                    char **out_text) {
-  if (out_text != NULL) *out_text = NULL;
-  if (compiled == NULL || out_text == NULL)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_compiled_report: an argument is NULL");
+  RONDO_TRY(rondo_require("rondo_compiled_report", "out_text", out_text));
+  *out_text = NULL;
+  RONDO_TRY(rondo_require("rondo_compiled_report", "compiled", compiled));
   rondo_report_options known;
   RONDO_TRY(rondo_versioned_read("rondo_report_options", options, &known, sizeof known));
   known.struct_size = sizeof known;

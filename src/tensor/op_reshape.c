@@ -44,9 +44,7 @@ const rondo_operator rondo_operator_reshape = {.name = "reshape",
 rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
                               rondo_value *out_value) {
   if (out_value != NULL) *out_value = (rondo_value){0};
-  if (shape == NULL && rank > 0) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "reshape: shape is NULL");
-  }
+  if (rank > 0) RONDO_TRY(rondo_require("reshape", "shape", shape));
   if (rank > RONDO_MAX_DIMENSIONS) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "reshape: %zu dimensions; the most is %d", rank,
                       RONDO_MAX_DIMENSIONS);

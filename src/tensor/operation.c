@@ -146,13 +146,9 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
 
 rondo_status rondo_program_apply(rondo_program *program, const rondo_operator *row, const rondo_value *inputs,
                                  uint32_t count, const rondo_attributes *attributes, rondo_value *out_value) {
-  if (out_value == NULL) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: out_value is NULL", row->name);
-  }
+  RONDO_TRY(rondo_require(row->name, "out_value", out_value));
   *out_value = (rondo_value){0};
-  if (program == NULL) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: program is NULL", row->name);
-  }
+  RONDO_TRY(rondo_require(row->name, "program", program));
   uint32_t indices[RONDO_MAX_OPERANDS];
   for (uint32_t i = 0; i < count; i++) {
     indices[i] = RONDO_NO_VALUE;

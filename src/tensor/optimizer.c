@@ -91,9 +91,8 @@ static rondo_status resolve_cell(const rondo_program *program, rondo_value value
 /* What both fronts check. */
 static rondo_status check_call(const rondo_program *program, const void *options, rondo_value loss, const char *call,
                                uint32_t *out_loss) {
-  if (program == NULL || options == NULL) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: an argument is NULL", call);
-  }
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_require(call, "options", options));
   if (program->has_optimizer) {
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: program '%s' has an optimizer already", call,
                       program->name);

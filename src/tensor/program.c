@@ -11,14 +11,10 @@
 
 static atomic_uint last_serial;
 
-static rondo_status fail_null(const char *call) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: an argument is NULL", call);
-}
-
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_program_create(const rondo_program_options *options, rondo_program **out_program) {
-  if (out_program == NULL) return fail_null("rondo_program_create");
+  RONDO_TRY(rondo_require("rondo_program_create", "out_program", out_program));
   *out_program = NULL;
   rondo_program_options given;
   RONDO_TRY(rondo_versioned_read("rondo_program_options", options, &given, sizeof given));
@@ -88,11 +84,13 @@ const rondo_shape *rondo_program_shape(const rondo_program *program, uint32_t in
 
 rondo_status rondo_value_shape(const rondo_program *program, rondo_value value, rondo_type *out_type, size_t *out_shape,
                                size_t *out_rank) {
-  if (program == NULL || out_type == NULL || out_shape == NULL || out_rank == NULL) {
-    return fail_null("rondo_value_shape");
-  }
+  static const char call[] = "rondo_value_shape";
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_require(call, "out_type", out_type));
+  RONDO_TRY(rondo_require(call, "out_shape", out_shape));
+  RONDO_TRY(rondo_require(call, "out_rank", out_rank));
   uint32_t index = 0;
-  RONDO_TRY(rondo_program_resolve(program, value, "rondo_value_shape", "value", &index));
+  RONDO_TRY(rondo_program_resolve(program, value, call, "value", &index));
   const rondo_shape *shape = rondo_program_shape(program, index);
   *out_type = shape->type;
   *out_rank = shape->rank;
@@ -152,9 +150,10 @@ rondo_status rondo_program_constant(rondo_program *program, float number, uint32
 
 static rondo_status declare_shaped(const char *call, rondo_program *program, rondo_value_kind kind, const char *name,
                                    rondo_type type, const size_t *shape, size_t rank, rondo_value *out_value) {
-  if (out_value == NULL) return fail_null(call);
+  RONDO_TRY(rondo_require(call, "out_value", out_value));
   *out_value = (rondo_value){0};
-  if (program == NULL || (shape == NULL && rank > 0)) return fail_null(call);
+  RONDO_TRY(rondo_require(call, "program", program));
+  if (rank > 0) RONDO_TRY(rondo_require(call, "shape", shape));
   rondo_shape made;
   rondo_status status = rondo_shape_make(call, type, shape, rank, &made);
   uint32_t index = 0;
@@ -175,9 +174,9 @@ rondo_status rondo_program_state(rondo_program *program, const char *name, rondo
 }
 
 rondo_status rondo_program_cell(rondo_program *program, const char *name, float initial, rondo_value *out_value) {
-  if (out_value == NULL) return fail_null("rondo_program_cell");
+  RONDO_TRY(rondo_require("rondo_program_cell", "out_value", out_value));
   *out_value = (rondo_value){0};
-  if (program == NULL) return fail_null("rondo_program_cell");
+  RONDO_TRY(rondo_require("rondo_program_cell", "program", program));
   const rondo_shape scalar = rondo_shape_scalar(RONDO_F32);
   uint32_t index = 0;
   RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_CELL, name, &scalar, initial, &index));
@@ -186,7 +185,7 @@ rondo_status rondo_program_cell(rondo_program *program, const char *name, float 
 }
 
 rondo_status rondo_program_output(rondo_program *program, const char *name, rondo_value value) {
-  if (program == NULL) return fail_null("rondo_program_output");
+  RONDO_TRY(rondo_require("rondo_program_output", "program", program));
   rondo_named_output output = {0};
   RONDO_TRY(rondo_program_resolve(program, value, "rondo_program_output", "value", &output.value));
   RONDO_TRY(check_name(program, name));

@@ -246,24 +246,20 @@ static rondo_status load_source(const rondo_byte_source *source, const rondo_all
   return RONDO_OK;
 }
 
-static rondo_status fail_null(const char *call) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: an argument is NULL", call);
-}
-
 rondo_status rondo_weights_parse(const void *bytes, size_t count, const rondo_allocator *allocator,
                                  rondo_weights **out_weights) {
-  if (out_weights == NULL) return fail_null("rondo_weights_parse");
+  RONDO_TRY(rondo_require("rondo_weights_parse", "out_weights", out_weights));
   *out_weights = NULL;
-  if (bytes == NULL && count > 0) return fail_null("rondo_weights_parse");
+  if (count > 0) RONDO_TRY(rondo_require("rondo_weights_parse", "bytes", bytes));
   const rondo_byte_source source = {.bytes = bytes == NULL ? (const unsigned char *)"" : bytes, .count = count};
   const rondo_status status = load_source(&source, allocator, out_weights);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "safetensors");
 }
 
 rondo_status rondo_weights_load(const char *path, const rondo_allocator *allocator, rondo_weights **out_weights) {
-  if (out_weights == NULL) return fail_null("rondo_weights_load");
+  RONDO_TRY(rondo_require("rondo_weights_load", "out_weights", out_weights));
   *out_weights = NULL;
-  if (path == NULL) return fail_null("rondo_weights_load");
+  RONDO_TRY(rondo_require("rondo_weights_load", "path", path));
   rondo_byte_source source;
   RONDO_TRY(rondo_byte_source_open(path, &source));
   const rondo_status status = load_source(&source, allocator, out_weights);

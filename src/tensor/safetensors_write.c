@@ -119,9 +119,8 @@ static rondo_status make_header(const rondo_weights *weights, char **out) {
 }
 
 rondo_status rondo_weights_save(const rondo_weights *weights, const char *path) {
-  if (weights == NULL || path == NULL) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_weights_save: an argument is NULL");
-  }
+  RONDO_TRY(rondo_require("rondo_weights_save", "weights", weights));
+  RONDO_TRY(rondo_require("rondo_weights_save", "path", path));
   char *header = NULL;
   char *temporary = NULL;
   RONDO_TRY(make_header(weights, &header));

@@ -8,14 +8,10 @@
 
 #define DATA_ALIGNMENT 64
 
-static rondo_status fail_null(const char *call) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: an argument is NULL", call);
-}
-
 /* Sets ------------------------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_weights_create(const rondo_allocator *allocator, rondo_weights **out_weights) {
-  if (out_weights == NULL) return fail_null("rondo_weights_create");
+  RONDO_TRY(rondo_require("rondo_weights_create", "out_weights", out_weights));
   *out_weights = NULL;
   rondo_allocator resolved;
   RONDO_TRY(rondo_allocator_resolve(allocator, &resolved));
@@ -134,17 +130,19 @@ rondo_status rondo_weights_move(rondo_weights *to, rondo_weights *from) {
 }
 
 rondo_status rondo_weights_add(rondo_weights *weights, const rondo_weight *weight) {
-  if (weights == NULL || weight == NULL || weight->name == NULL || weight->data == NULL) {
-    return fail_null("rondo_weights_add");
-  }
+  static const char call[] = "rondo_weights_add";
+  RONDO_TRY(rondo_require(call, "weights", weights));
+  RONDO_TRY(rondo_require(call, "weight", weight));
+  RONDO_TRY(rondo_require(call, "the name of the weight", weight->name));
+  RONDO_TRY(rondo_require(call, "the data of the weight", weight->data));
   if (rondo_weights_look_up(weights, weight->name) != NULL) return fail_duplicate(weight->name);
   rondo_shape shape;
-  rondo_status status = rondo_shape_make("rondo_weights_add", weight->type, weight->shape, weight->rank, &shape);
+  rondo_status status = rondo_shape_make(call, weight->type, weight->shape, weight->rank, &shape);
   if (status != RONDO_OK) return rondo_fail_context(status, "'%s'", weight->name);
   const size_t bytes = rondo_shape_bytes(&shape);
   if (bytes != weight->bytes) {
     char text[RONDO_SHAPE_TEXT];
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "rondo_weights_add: '%s' %s has %zu bytes, not %zu",
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: '%s' %s has %zu bytes, not %zu", call,
                       weight->name, rondo_shape_text(text, &shape), bytes, weight->bytes);
   }
   void *data = NULL;
@@ -164,7 +162,8 @@ static void describe_entry(const rondo_weights_entry *entry, rondo_weight *out) 
 }
 
 rondo_status rondo_weights_at(const rondo_weights *weights, size_t index, rondo_weight *out_weight) {
-  if (weights == NULL || out_weight == NULL) return fail_null("rondo_weights_at");
+  RONDO_TRY(rondo_require("rondo_weights_at", "weights", weights));
+  RONDO_TRY(rondo_require("rondo_weights_at", "out_weight", out_weight));
   if (index >= weights->entries.count) {
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "the weights have %zu tensors, so none at %zu",
                       weights->entries.count, index);
@@ -174,7 +173,9 @@ rondo_status rondo_weights_at(const rondo_weights *weights, size_t index, rondo_
 }
 
 rondo_status rondo_weights_find(const rondo_weights *weights, const char *name, rondo_weight *out_weight) {
-  if (weights == NULL || name == NULL || out_weight == NULL) return fail_null("rondo_weights_find");
+  RONDO_TRY(rondo_require("rondo_weights_find", "weights", weights));
+  RONDO_TRY(rondo_require("rondo_weights_find", "name", name));
+  RONDO_TRY(rondo_require("rondo_weights_find", "out_weight", out_weight));
   const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
   if (entry == NULL) {
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor '%s' among their %zu",
@@ -213,7 +214,9 @@ static rondo_status insert_metadata(rondo_weights *weights, size_t at, const cha
 }
 
 rondo_status rondo_weights_set_metadata(rondo_weights *weights, const char *key, const char *value) {
-  if (weights == NULL || key == NULL || value == NULL) return fail_null("rondo_weights_set_metadata");
+  RONDO_TRY(rondo_require("rondo_weights_set_metadata", "weights", weights));
+  RONDO_TRY(rondo_require("rondo_weights_set_metadata", "key", key));
+  RONDO_TRY(rondo_require("rondo_weights_set_metadata", "value", value));
   if (!is_utf8(key) || !is_utf8(value)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MALFORMED,
                       "rondo_weights_set_metadata: key and value of '%s' must be UTF-8", key);

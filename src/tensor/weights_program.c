@@ -16,10 +16,6 @@ static const rondo_named_value *state_at(const rondo_compiled *compiled, size_t 
 
 static bool accepted(const rondo_named_value *state, name_filter only) { return only == NULL || only(state->name); }
 
-static rondo_status fail_null(const char *call) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: an argument is NULL", call);
-}
-
 static rondo_status read_states(rondo_weights *into, rondo_compiled *compiled, name_filter only) {
   const rondo_named_value *state = NULL;
   for (size_t i = 0; (state = state_at(compiled, i)) != NULL; i++) {
@@ -32,7 +28,8 @@ static rondo_status read_states(rondo_weights *into, rondo_compiled *compiled, n
 }
 
 rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled, bool (*only)(const char *name)) {
-  if (weights == NULL || compiled == NULL) return fail_null("rondo_weights_gather");
+  RONDO_TRY(rondo_require("rondo_weights_gather", "weights", weights));
+  RONDO_TRY(rondo_require("rondo_weights_gather", "compiled", compiled));
   rondo_weights *gathered = NULL;
   RONDO_TRY(rondo_weights_create(&weights->allocator, &gathered));
   rondo_status status = read_states(gathered, compiled, only);
@@ -58,7 +55,8 @@ static rondo_status check_state(const rondo_weights *weights, const rondo_named_
 
 rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,
                                  bool (*only)(const char *name)) {
-  if (weights == NULL || compiled == NULL) return fail_null("rondo_weights_apply");
+  RONDO_TRY(rondo_require("rondo_weights_apply", "weights", weights));
+  RONDO_TRY(rondo_require("rondo_weights_apply", "compiled", compiled));
   const rondo_named_value *state = NULL;
   for (size_t i = 0; (state = state_at(compiled, i)) != NULL; i++) {
     if (accepted(state, only)) RONDO_TRY(check_state(weights, state));

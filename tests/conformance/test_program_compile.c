@@ -370,6 +370,7 @@ static void test_fw1_wrong_reads_and_writes_are_refused(void **state) {
   assert_error(rondo_compiled_read(compiled, "y", values, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
   assert_error(rondo_compiled_read(compiled, NULL, values, 4), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_compiled_write(compiled, "x", NULL, 24), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("rondo_compiled_write: data is NULL");
   assert_error(rondo_compiled_run(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   write_layer(compiled);
   assert_ok(rondo_compiled_run(compiled));
@@ -389,6 +390,7 @@ static void test_fw1_what_cannot_be_compiled_is_refused(void **state) {
   assert_fails(rondo_compile(program, t->device, NULL, &compiled), RONDO_INVALID_ARGUMENT);
   assert_error(rondo_compile(NULL, t->device, NULL, &compiled), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_compile(program, NULL, NULL, &compiled), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("rondo_compile: device is NULL");
   assert_ok(rondo_program_output(program, "x again", x));
   compiled = compile(t, program);
   assert_ok(rondo_compiled_run(compiled));

@@ -87,10 +87,12 @@ static void test_wrong_declarations_are_refused(void **state) {
   assert_error(rondo_program_state(program, "s", RONDO_F32, zero, 2, &value), BAD, RONDO_REASON_SHAPE);
   assert_message("dimension 1 of 2 is 0");
   assert_error(rondo_program_state(program, "s", RONDO_F32, NULL, 2, &value), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("rondo_program_state: shape is NULL");
   assert_error(rondo_program_state(program, "s", RONDO_F32, huge, 2, &value), RONDO_LIMIT_EXCEEDED,
                RONDO_REASON_BAD_SIZE);
   assert_error(rondo_program_state(NULL, "s", RONDO_F32, good, 2, &value), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_program_state(program, "s", RONDO_F32, good, 2, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("rondo_program_state: out_value is NULL");
   assert_ok(rondo_program_state(program, "s", RONDO_F32, good, 2, &value));
   assert_error(rondo_program_output(program, "s", value), BAD, RONDO_REASON_DUPLICATE_NAME);
   assert_ok(rondo_program_output(program, "out", value));
@@ -246,6 +248,7 @@ static void test_wrong_gradients_are_refused(void **state) {
   assert_error(rondo_program_gradients(c.program, c.loss, &none, 1, gradients), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_program_gradients(c.program, none, asked, 1, gradients), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_program_gradients(c.program, c.loss, NULL, 1, gradients), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("rondo_program_gradients: values is NULL");
   assert_as_before(c.program, &before);
   /* A gradient of a gradient: tanh_gradient has none. */
   assert_ok(rondo_program_gradients(c.program, c.loss, &c.product, 1, gradients));
@@ -301,6 +304,7 @@ static void test_wrong_optimizers_are_refused(void **state) {
   assert_fails(rondo_program_adam(c.program, lonely, &adam), BAD);
   assert_message("depends on no f32 state");
   assert_error(rondo_program_adam(c.program, c.loss, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("rondo_program_adam: options is NULL");
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = c.v};
   assert_error(rondo_program_sgd(c.program, c.loss, &sgd), BAD, RONDO_REASON_TYPE);
   assert_as_before(c.program, &before);

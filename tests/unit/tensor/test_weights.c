@@ -174,6 +174,10 @@ static void test_wrong_tensors_are_refused(void **state) {
   assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_MALFORMED);
   assert_error(rondo_weights_set_metadata(weights, "\xc0\x80", ""), RONDO_INVALID_ARGUMENT, RONDO_REASON_MALFORMED);
   assert_error(rondo_weights_add(weights, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("rondo_weights_add: weight is NULL");
+  weight.data = NULL;
+  assert_error(rondo_weights_add(weights, &weight), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("the data of the weight is NULL");
   assert_sample(weights);
   rondo_weights_destroy(weights);
 }
@@ -357,6 +361,7 @@ static void test_files_that_are_none(void **state) {
   assert_fails(rondo_weights_load(folder, NULL, &weights), RONDO_IO_ERROR);
   assert_fails(rondo_weights_load("/dev/zero", NULL, &weights), RONDO_IO_ERROR);
   assert_error(rondo_weights_load(NULL, NULL, &weights), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_message("rondo_weights_load: path is NULL");
   assert_error(rondo_weights_parse(NULL, 8, NULL, &weights), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_weights_parse(NULL, 0, NULL, &weights), RONDO_INVALID_DATA, RONDO_REASON_TRUNCATED);
 }
