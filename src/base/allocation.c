@@ -71,6 +71,13 @@ rondo_status rondo_allocate(const rondo_allocator *allocator, size_t count, size
   return rondo_allocate_aligned(allocator, count, bytes, BASIC_ALIGNMENT, out);
 }
 
+rondo_status rondo_allocate_items(const rondo_allocator *allocator, size_t count, size_t bytes, void *out) {
+  void *memory;
+  const rondo_status status = rondo_allocate(allocator, count, bytes, &memory);
+  memcpy(out, &memory, sizeof memory);
+  return status;
+}
+
 void rondo_release(const rondo_allocator *allocator, void *pointer, size_t count, size_t bytes) {
   if (pointer != NULL) allocator->release(allocator->self, pointer, count * bytes);
 }

@@ -21,6 +21,11 @@ RONDO_MUST_USE rondo_status rondo_allocator_resolve(const rondo_allocator *given
  * NULL and OK. */
 RONDO_MUST_USE rondo_status rondo_allocate(const rondo_allocator *allocator, size_t count, size_t bytes, void **out);
 
+/* The same for a pointer of any type: `out` is its address, which is written as bytes, since a void ** would alias it.
+ */
+RONDO_MUST_USE rondo_status rondo_allocate_items(const rondo_allocator *allocator, size_t count, size_t bytes,
+                                                 void *out);
+
 /* As rondo_allocate with an alignment (a power of two, at least 16). */
 RONDO_MUST_USE rondo_status rondo_allocate_aligned(const rondo_allocator *allocator, size_t count, size_t bytes,
                                                    size_t alignment, void **out);

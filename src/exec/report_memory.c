@@ -88,9 +88,9 @@ rondo_status rondo_report_memory_make(const rondo_report_model *model, rondo_rep
   const rondo_allocator *allocator = &model->allocator;
   const size_t room = model->allocations.count;
   *out = (rondo_report_memory){.model = model};
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *out->shown, (void **)&out->shown));
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *out->items, (void **)&out->items));
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *out->offsets, (void **)&out->offsets));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->shown, &out->shown));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->items, &out->items));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->offsets, &out->offsets));
   choose(out);
   if (out->count == 0) return RONDO_OK;
   qsort(out->shown, out->count, sizeof *out->shown, compare_shown);
@@ -141,7 +141,7 @@ static void describe(rondo_text *text, const void *user, size_t item) {
 static rondo_status add_map(rondo_text *text, const rondo_report_memory *m) {
   const char **names;
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = m->items, .count = m->count};
-  RONDO_TRY(rondo_allocate(&m->model->allocator, m->count, sizeof *names, (void **)&names));
+  RONDO_TRY(rondo_allocate_items(&m->model->allocator, m->count, sizeof *names, &names));
   for (size_t i = 0; i < m->count; i++) names[i] = m->shown[i]->name;
   const rondo_picture picture = {.problem = &problem,
                                  .offsets = m->offsets,

@@ -43,9 +43,9 @@ static rondo_status add_graph(rondo_report_model *m, const rondo_graph *graph, u
   RONDO_TRY(rondo_array_push(&m->allocator, &m->graphs, &made));
   rondo_report_graph *kept = &m->graphs.items[*out_index];
   RONDO_TRY(rondo_graph_order(graph, &kept->order));
-  RONDO_TRY(rondo_allocate(&m->allocator, slots, sizeof *kept->begin, (void **)&kept->begin));
-  RONDO_TRY(rondo_allocate(&m->allocator, slots, sizeof *kept->end, (void **)&kept->end));
-  return rondo_allocate(&m->allocator, slots, sizeof *kept->marks, (void **)&kept->marks);
+  RONDO_TRY(rondo_allocate_items(&m->allocator, slots, sizeof *kept->begin, &kept->begin));
+  RONDO_TRY(rondo_allocate_items(&m->allocator, slots, sizeof *kept->end, &kept->end));
+  return rondo_allocate_items(&m->allocator, slots, sizeof *kept->marks, &kept->marks);
 }
 
 /* The edges from the node around into the child's roots, and from its sinks out. */
@@ -188,7 +188,7 @@ static void mark_critical(rondo_report_model *m, const longest *paths, uint32_t 
 static rondo_status find_width(rondo_report_model *m) {
   uint32_t *nodes_at;
   const size_t depths = (size_t)m->depth + 1;
-  RONDO_TRY(rondo_allocate(&m->allocator, depths, sizeof *nodes_at, (void **)&nodes_at));
+  RONDO_TRY(rondo_allocate_items(&m->allocator, depths, sizeof *nodes_at, &nodes_at));
   for (size_t i = 0; i < m->nodes.count; i++) {
     const rondo_report_node *node = &m->nodes.items[i];
     if (node->runs && ++nodes_at[node->depth] > m->width) m->width = nodes_at[node->depth];
@@ -200,8 +200,8 @@ static rondo_status find_width(rondo_report_model *m) {
 static rondo_status measure_paths(rondo_report_model *m) {
   const size_t count = m->nodes.count;
   longest paths = {0};
-  rondo_status status = rondo_allocate(&m->allocator, count, sizeof *paths.us, (void **)&paths.us);
-  if (status == RONDO_OK) status = rondo_allocate(&m->allocator, count, sizeof *paths.before, (void **)&paths.before);
+  rondo_status status = rondo_allocate_items(&m->allocator, count, sizeof *paths.us, &paths.us);
+  if (status == RONDO_OK) status = rondo_allocate_items(&m->allocator, count, sizeof *paths.before, &paths.before);
   if (status == RONDO_OK) {
     for (size_t i = 0; i < count; i++) paths.before[i] = RONDO_NO_NODE;
     find_paths(m, &paths);

@@ -83,10 +83,10 @@ static rondo_status make_painter(painter *p) {
   const rondo_allocator *allocator = &p->text->allocator;
   const rondo_graph *graph = p->drawing->graph;
   for (uint32_t i = 0; i < p->count; i++) p->edge_count += (uint32_t)node_at(p, i)->dependents.count;
-  RONDO_TRY(rondo_allocate(allocator, graph->nodes.count, sizeof *p->place, (void **)&p->place));
-  RONDO_TRY(rondo_allocate(allocator, (size_t)p->count + 1, sizeof *p->start, (void **)&p->start));
-  RONDO_TRY(rondo_allocate(allocator, p->count, sizeof *p->widths, (void **)&p->widths));
-  RONDO_TRY(rondo_allocate(allocator, p->edge_count, sizeof *p->to, (void **)&p->to));
+  RONDO_TRY(rondo_allocate_items(allocator, graph->nodes.count, sizeof *p->place, &p->place));
+  RONDO_TRY(rondo_allocate_items(allocator, (size_t)p->count + 1, sizeof *p->start, &p->start));
+  RONDO_TRY(rondo_allocate_items(allocator, p->count, sizeof *p->widths, &p->widths));
+  RONDO_TRY(rondo_allocate_items(allocator, p->edge_count, sizeof *p->to, &p->to));
   read_edges(p);
   return RONDO_OK;
 }
@@ -277,10 +277,10 @@ static void add_depths(painter *p, cell_grid *grid, bool draw) {
 static rondo_status add_cells(painter *p) {
   const rondo_allocator *allocator = &p->text->allocator;
   cell_grid grid = {0};
-  rondo_status status = rondo_allocate(allocator, p->count, sizeof *grid.depth, (void **)&grid.depth);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, p->count, sizeof *grid.sorted, (void **)&grid.sorted);
+  rondo_status status = rondo_allocate_items(allocator, p->count, sizeof *grid.depth, &grid.depth);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, p->count, sizeof *grid.sorted, &grid.sorted);
   if (status == RONDO_OK)
-    status = rondo_allocate(allocator, (size_t)p->count + 1, sizeof *grid.depth_start, (void **)&grid.depth_start);
+    status = rondo_allocate_items(allocator, (size_t)p->count + 1, sizeof *grid.depth_start, &grid.depth_start);
   if (status == RONDO_OK) {
     sort_by_depth(p, &grid);
     add_depths(p, &grid, false);

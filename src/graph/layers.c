@@ -40,7 +40,7 @@ static void find_layers(const rondo_layers_input *input, bool *has_above, uint32
 /* `layer` has room for the nodes, zeroed. */
 static rondo_status layer_nodes(const rondo_allocator *allocator, const rondo_layers_input *input, uint32_t *layer) {
   bool *has_above;
-  RONDO_TRY(rondo_allocate(allocator, input->node_count, sizeof *has_above, (void **)&has_above));
+  RONDO_TRY(rondo_allocate_items(allocator, input->node_count, sizeof *has_above, &has_above));
   find_layers(input, has_above, layer);
   rondo_release(allocator, has_above, input->node_count, sizeof *has_above);
   return RONDO_OK;
@@ -57,7 +57,7 @@ rondo_status rondo_layers_count(const rondo_allocator *allocator, const rondo_la
                                 uint64_t *out_places) {
   uint32_t *layer;
   *out_places = 0;
-  RONDO_TRY(rondo_allocate(allocator, input->node_count, sizeof *layer, (void **)&layer));
+  RONDO_TRY(rondo_allocate_items(allocator, input->node_count, sizeof *layer, &layer));
   const rondo_status status = layer_nodes(allocator, input, layer);
   if (status == RONDO_OK) *out_places = count_places(input, layer);
   rondo_release(allocator, layer, input->node_count, sizeof *layer);
@@ -237,10 +237,10 @@ static rondo_status order_rows(rondo_ordering *o) {
   const rondo_allocator *allocator = &o->layers->allocator;
   const uint32_t count = o->layers->place_count;
   orderer w = {.ordering = o};
-  rondo_status status = rondo_allocate(allocator, count, sizeof *w.sorted, (void **)&w.sorted);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, o->link_count, sizeof *w.ends, (void **)&w.ends);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, (size_t)count + 1, sizeof *w.tree, (void **)&w.tree);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, count, sizeof *w.best, (void **)&w.best);
+  rondo_status status = rondo_allocate_items(allocator, count, sizeof *w.sorted, &w.sorted);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, o->link_count, sizeof *w.ends, &w.ends);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, (size_t)count + 1, sizeof *w.tree, &w.tree);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, count, sizeof *w.best, &w.best);
   if (status == RONDO_OK) find_order(&w);
   rondo_release(allocator, w.best, count, sizeof *w.best);
   rondo_release(allocator, w.tree, (size_t)count + 1, sizeof *w.tree);
@@ -251,8 +251,8 @@ static rondo_status order_rows(rondo_ordering *o) {
 
 static rondo_status allocate_neighbours(const rondo_ordering *o, rondo_neighbours *out) {
   const rondo_allocator *allocator = &o->layers->allocator;
-  RONDO_TRY(rondo_allocate(allocator, (size_t)o->layers->place_count + 1, sizeof *out->start, (void **)&out->start));
-  return rondo_allocate(allocator, o->link_count, sizeof *out->items, (void **)&out->items);
+  RONDO_TRY(rondo_allocate_items(allocator, (size_t)o->layers->place_count + 1, sizeof *out->start, &out->start));
+  return rondo_allocate_items(allocator, o->link_count, sizeof *out->items, &out->items);
 }
 
 static void free_neighbours(const rondo_ordering *o, rondo_neighbours *neighbours) {
@@ -266,10 +266,9 @@ static rondo_status allocate_ordering(rondo_ordering *o) {
   const size_t places = o->layers->place_count;
   RONDO_TRY(allocate_neighbours(o, &o->above));
   RONDO_TRY(allocate_neighbours(o, &o->below));
-  RONDO_TRY(
-      rondo_allocate(allocator, (size_t)o->layers->layer_count + 1, sizeof *o->row_start, (void **)&o->row_start));
-  RONDO_TRY(rondo_allocate(allocator, places, sizeof *o->row, (void **)&o->row));
-  return rondo_allocate(allocator, places, sizeof *o->position, (void **)&o->position);
+  RONDO_TRY(rondo_allocate_items(allocator, (size_t)o->layers->layer_count + 1, sizeof *o->row_start, &o->row_start));
+  RONDO_TRY(rondo_allocate_items(allocator, places, sizeof *o->row, &o->row));
+  return rondo_allocate_items(allocator, places, sizeof *o->position, &o->position);
 }
 
 static void free_ordering(rondo_ordering *o) {
@@ -301,10 +300,10 @@ static rondo_status make(rondo_layers *out) {
   uint64_t places;
   RONDO_TRY(rondo_layers_count(&out->allocator, input, &places));
   out->place_count = (uint32_t)places;
-  RONDO_TRY(rondo_allocate(&out->allocator, places, sizeof *out->layer, (void **)&out->layer));
-  RONDO_TRY(rondo_allocate(&out->allocator, places, sizeof *out->x, (void **)&out->x));
-  RONDO_TRY(rondo_allocate(&out->allocator, (size_t)edge_count_of(input) + 1, sizeof *out->bend_start,
-                           (void **)&out->bend_start));
+  RONDO_TRY(rondo_allocate_items(&out->allocator, places, sizeof *out->layer, &out->layer));
+  RONDO_TRY(rondo_allocate_items(&out->allocator, places, sizeof *out->x, &out->x));
+  RONDO_TRY(rondo_allocate_items(&out->allocator, (size_t)edge_count_of(input) + 1, sizeof *out->bend_start,
+                                 &out->bend_start));
   RONDO_TRY(layer_nodes(&out->allocator, input, out->layer));
   for (uint32_t i = 0; i < input->node_count; i++)
     if (out->layer[i] >= out->layer_count) out->layer_count = out->layer[i] + 1;

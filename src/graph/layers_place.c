@@ -105,9 +105,9 @@ rondo_status rondo_layers_place(const rondo_ordering *ordering) {
   const rondo_allocator *allocator = &ordering->layers->allocator;
   const size_t places = ordering->layers->place_count, widest = widest_row(ordering);
   placer p = {.ordering = ordering};
-  rondo_status status = rondo_allocate(allocator, places, sizeof *p.x, (void **)&p.x);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, widest, sizeof *p.taken, (void **)&p.taken);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, widest, sizeof *p.pools, (void **)&p.pools);
+  rondo_status status = rondo_allocate_items(allocator, places, sizeof *p.x, &p.x);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, widest, sizeof *p.taken, &p.taken);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, widest, sizeof *p.pools, &p.pools);
   if (status == RONDO_OK) {
     place_all(&p);
     hand_over(&p);

@@ -18,9 +18,9 @@ static uint32_t leaves_for(uint32_t count) {
 
 rondo_status rondo_box_tree_make(const rondo_allocator *allocator, uint32_t room, rondo_box_tree *out) {
   *out = (rondo_box_tree){.room = room, .room_leaves = leaves_for(room)};
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *out->points, (void **)&out->points));
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *out->places, (void **)&out->places));
-  return rondo_allocate(allocator, 2 * (size_t)out->room_leaves, sizeof *out->nodes, (void **)&out->nodes);
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->points, &out->points));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *out->places, &out->places));
+  return rondo_allocate_items(allocator, 2 * (size_t)out->room_leaves, sizeof *out->nodes, &out->nodes);
 }
 
 void rondo_box_tree_free(const rondo_allocator *allocator, rondo_box_tree *tree) {

@@ -102,7 +102,7 @@ static void restore_sizes(const rondo_plan_problem *problem, rondo_boxes *boxes)
 static rondo_status keep_alignments(const maker *m, rondo_box_set *set) {
   rondo_boxes *boxes = &set->all;
   restore_sizes(m->problem, boxes);
-  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->alignments, (void **)&boxes->alignments));
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->alignments, &boxes->alignments));
   for (uint32_t i = 0; i < boxes->count; i++) {
     const size_t alignment = alignment_of(&m->problem->items[boxes->items[i]]);
     while ((size_t)1 << boxes->alignments[i] < alignment) boxes->alignments[i]++;
@@ -148,7 +148,7 @@ static rondo_status bound_rounded(const maker *m, rondo_box_set *set) {
   uint32_t *next = NULL;
   const size_t places = (size_t)set->all.section_count + 1;
   RONDO_TRY(rondo_profile_make(m->allocator, &set->all, &profile));
-  const rondo_status status = rondo_allocate(m->allocator, places, sizeof *next, (void **)&next);
+  const rondo_status status = rondo_allocate_items(m->allocator, places, sizeof *next, &next);
   if (status == RONDO_OK) set->lower_bound = bound_without_tails(m, &set->all, &profile, next);
   rondo_release(m->allocator, next, places, sizeof *next);
   rondo_profile_free(m->allocator, &profile);
@@ -185,7 +185,7 @@ static rondo_status make_obstacles(const maker *m, rondo_box_set *set) {
   const size_t given = m->problem->obstacle_count;
   rondo_obstacle *ranges = NULL;
   size_t count = 0;
-  RONDO_TRY(rondo_allocate(m->allocator, given, sizeof *ranges, (void **)&ranges));
+  RONDO_TRY(rondo_allocate_items(m->allocator, given, sizeof *ranges, &ranges));
   for (size_t i = 0; i < given; i++) {
     const rondo_plan_obstacle *of = &m->problem->obstacles[i];
     const rondo_life *life = &m->lives[set->all.count + i];
@@ -201,12 +201,12 @@ static rondo_status make_obstacles(const maker *m, rondo_box_set *set) {
 
 static rondo_status make_set(maker *m, rondo_box_set *set) {
   rondo_boxes *boxes = &set->all;
-  RONDO_TRY(rondo_allocate(m->allocator, m->room, sizeof *m->lives, (void **)&m->lives));
-  RONDO_TRY(rondo_allocate(m->allocator, m->room, 4 * sizeof *m->entries, (void **)&m->entries));
-  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->boxes, (void **)&boxes->boxes));
-  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->items, (void **)&boxes->items));
-  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->steps, (void **)&boxes->steps));
-  RONDO_TRY(rondo_allocate(m->allocator, set->room, sizeof *boxes->crowding, (void **)&boxes->crowding));
+  RONDO_TRY(rondo_allocate_items(m->allocator, m->room, sizeof *m->lives, &m->lives));
+  RONDO_TRY(rondo_allocate_items(m->allocator, m->room, 4 * sizeof *m->entries, &m->entries));
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->boxes, &boxes->boxes));
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->items, &boxes->items));
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->steps, &boxes->steps));
+  RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->crowding, &boxes->crowding));
   boxes->section_count = rondo_sections_number(m->lives, list_lives(m), m->entries);
   sort_boxes(m, boxes->count);
   fill_boxes(m, boxes);

@@ -208,15 +208,15 @@ static rondo_status apply(checker *c, const change *of) {
 static rondo_status prepare(const rondo_allocator *allocator, checker *c) {
   const size_t items = c->problem->count;
   const size_t obstacles = c->problem->obstacle_count;
-  RONDO_TRY(rondo_allocate(allocator, items, sizeof *c->items, (void **)&c->items));
-  RONDO_TRY(rondo_allocate(allocator, items, sizeof *c->item_ranks, (void **)&c->item_ranks));
-  RONDO_TRY(rondo_allocate(allocator, obstacles, sizeof *c->obstacles, (void **)&c->obstacles));
-  RONDO_TRY(rondo_allocate(allocator, obstacles, sizeof *c->obstacle_ranks, (void **)&c->obstacle_ranks));
-  RONDO_TRY(rondo_allocate(allocator, items + obstacles, 2 * sizeof *c->changes, (void **)&c->changes));
+  RONDO_TRY(rondo_allocate_items(allocator, items, sizeof *c->items, &c->items));
+  RONDO_TRY(rondo_allocate_items(allocator, items, sizeof *c->item_ranks, &c->item_ranks));
+  RONDO_TRY(rondo_allocate_items(allocator, obstacles, sizeof *c->obstacles, &c->obstacles));
+  RONDO_TRY(rondo_allocate_items(allocator, obstacles, sizeof *c->obstacle_ranks, &c->obstacle_ranks));
+  RONDO_TRY(rondo_allocate_items(allocator, items + obstacles, 2 * sizeof *c->changes, &c->changes));
   RONDO_TRY(rondo_rank_set_make(allocator, items, &c->live));
   size_t leaves = 1;
   while (leaves < obstacles) leaves *= 2;
-  RONDO_TRY(rondo_allocate(allocator, leaves, 2 * sizeof *c->highest, (void **)&c->highest));
+  RONDO_TRY(rondo_allocate_items(allocator, leaves, 2 * sizeof *c->highest, &c->highest));
   c->leaves = leaves;
   for (size_t i = 0; i < 2 * leaves; i++) c->highest[i] = NONE;
   return RONDO_OK;

@@ -116,7 +116,7 @@ static rondo_status prepare(planner *p, uint64_t start) {
   uint32_t boxes = 0;
   uint32_t sections = 0;
   RONDO_TRY(rondo_box_set_make(p->allocator, p->problem, &p->set));
-  RONDO_TRY(rondo_allocate(p->allocator, p->set.all.count, sizeof *p->offsets, (void **)&p->offsets));
+  RONDO_TRY(rondo_allocate_items(p->allocator, p->set.all.count, sizeof *p->offsets, &p->offsets));
   RONDO_TRY(rondo_parts_make(p->allocator, &p->set, p->offsets, &p->parts));
   set_goals(p, start);
   for (size_t i = 0; i < p->parts.count; i++) {

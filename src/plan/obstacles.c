@@ -33,8 +33,8 @@ rondo_status rondo_obstacles_make(const rondo_allocator *allocator, const rondo_
   rondo_sort_entry *entries = NULL;
   size_t leaves = 1;
   while (leaves < count) leaves *= 2;
-  RONDO_TRY(rondo_allocate(allocator, count, 2 * sizeof *entries, (void **)&entries));
-  const rondo_status status = rondo_allocate(allocator, 2 * leaves, sizeof *out->tree, (void **)&out->tree);
+  RONDO_TRY(rondo_allocate_items(allocator, count, 2 * sizeof *entries, &entries));
+  const rondo_status status = rondo_allocate_items(allocator, 2 * leaves, sizeof *out->tree, &out->tree);
   if (status == RONDO_OK) {
     out->count = count;
     out->leaves = leaves;

@@ -112,9 +112,9 @@ static uint64_t offset_of_free(const sweep *s, uint64_t need) {
 
 static rondo_status prepare(const rondo_allocator *allocator, sweep *s) {
   s->room = 2 * s->obstacles->count;
-  RONDO_TRY(rondo_allocate(allocator, s->room, sizeof *s->cuts, (void **)&s->cuts));
-  RONDO_TRY(rondo_allocate(allocator, s->room, sizeof *s->begins, (void **)&s->begins));
-  RONDO_TRY(rondo_allocate(allocator, s->room, sizeof *s->ends, (void **)&s->ends));
+  RONDO_TRY(rondo_allocate_items(allocator, s->room, sizeof *s->cuts, &s->cuts));
+  RONDO_TRY(rondo_allocate_items(allocator, s->room, sizeof *s->begins, &s->begins));
+  RONDO_TRY(rondo_allocate_items(allocator, s->room, sizeof *s->ends, &s->ends));
   for (size_t i = 0; i < s->obstacles->count; i++) {
     s->begins[2 * i] = (rondo_sort_entry){obstacle(s, i)->offset, 0};
     s->begins[2 * i + 1] = (rondo_sort_entry){obstacle(s, i)->end, 0};
@@ -125,7 +125,7 @@ static rondo_status prepare(const rondo_allocator *allocator, sweep *s) {
   }
   s->leaves = 1;
   while (s->leaves + 1 < s->cut_count) s->leaves *= 2;
-  RONDO_TRY(rondo_allocate(allocator, 2 * s->leaves, sizeof *s->tree, (void **)&s->tree));
+  RONDO_TRY(rondo_allocate_items(allocator, 2 * s->leaves, sizeof *s->tree, &s->tree));
   build(s);
   return RONDO_OK;
 }

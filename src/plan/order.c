@@ -42,7 +42,7 @@ static rondo_status raise_over_obstacles(const planner *p, size_t *bytes) {
   rondo_plan_obstacle *always = NULL;
   size_t count = 0;
   if (problem->obstacle_count == 0 || *bytes == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate(p->allocator, problem->obstacle_count, sizeof *always, (void **)&always));
+  RONDO_TRY(rondo_allocate_items(p->allocator, problem->obstacle_count, sizeof *always, &always));
   for (size_t i = 0; i < problem->obstacle_count; i++) {
     const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
     if (obstacle->lower == 0 && obstacle->upper == RONDO_PLAN_FOREVER) always[count++] = *obstacle;
@@ -106,7 +106,7 @@ static rondo_status plan_with(planner *p, size_t *offsets, rondo_plan_info *info
   RONDO_TRY(rondo_branches_make(p->allocator, p->problem, &p->branches));
   RONDO_TRY(rondo_relation_make(p->allocator, p->problem->order, 0, &p->relation));
   RONDO_TRY(rondo_lives_make(p->allocator, p->problem, &p->relation, &p->branches, &p->lives));
-  RONDO_TRY(rondo_allocate(p->allocator, p->branches.choice_count, sizeof(uint32_t), (void **)&p->bound.taken));
+  RONDO_TRY(rondo_allocate_items(p->allocator, p->branches.choice_count, sizeof(uint32_t), &p->bound.taken));
   RONDO_TRY(rondo_serial_bound(p->allocator, p->problem, &p->branches, &p->bound));
   RONDO_TRY(rondo_hull_make(p->allocator, &p->lives, &p->hull));
   const bool is_near = (double)p->hull.most_live <= HULL_GAP * (double)p->bound.bytes;

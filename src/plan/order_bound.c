@@ -143,16 +143,16 @@ static void prepare(serial *s) {
 static rondo_status allocate(serial *s) {
   const size_t nodes = s->node_count;
   const size_t items = s->problem->count;
-  RONDO_TRY(rondo_allocate(s->allocator, nodes, sizeof(uint32_t), (void **)&s->first_alloc));
-  RONDO_TRY(rondo_allocate(s->allocator, nodes, sizeof(uint32_t), (void **)&s->first_free));
-  RONDO_TRY(rondo_allocate(s->allocator, items, sizeof(uint32_t), (void **)&s->next_alloc));
-  RONDO_TRY(rondo_allocate(s->allocator, items, sizeof(uint32_t), (void **)&s->next_free));
-  RONDO_TRY(rondo_allocate(s->allocator, s->branches->count, sizeof(size_t), (void **)&s->live));
-  RONDO_TRY(rondo_allocate(s->allocator, s->branches->choice_count, sizeof(size_t), (void **)&s->most));
-  RONDO_TRY(rondo_allocate(s->allocator, s->branches->choice_count, sizeof(uint32_t), (void **)&s->way));
-  RONDO_TRY(rondo_allocate(s->allocator, nodes, sizeof(uint32_t), (void **)&s->ready));
-  RONDO_TRY(rondo_allocate(s->allocator, nodes, sizeof(uint32_t), (void **)&s->blocked));
-  return rondo_allocate(s->allocator, nodes, sizeof(int64_t), (void **)&s->gain);
+  RONDO_TRY(rondo_allocate_items(s->allocator, nodes, sizeof(uint32_t), &s->first_alloc));
+  RONDO_TRY(rondo_allocate_items(s->allocator, nodes, sizeof(uint32_t), &s->first_free));
+  RONDO_TRY(rondo_allocate_items(s->allocator, items, sizeof(uint32_t), &s->next_alloc));
+  RONDO_TRY(rondo_allocate_items(s->allocator, items, sizeof(uint32_t), &s->next_free));
+  RONDO_TRY(rondo_allocate_items(s->allocator, s->branches->count, sizeof(size_t), &s->live));
+  RONDO_TRY(rondo_allocate_items(s->allocator, s->branches->choice_count, sizeof(size_t), &s->most));
+  RONDO_TRY(rondo_allocate_items(s->allocator, s->branches->choice_count, sizeof(uint32_t), &s->way));
+  RONDO_TRY(rondo_allocate_items(s->allocator, nodes, sizeof(uint32_t), &s->ready));
+  RONDO_TRY(rondo_allocate_items(s->allocator, nodes, sizeof(uint32_t), &s->blocked));
+  return rondo_allocate_items(s->allocator, nodes, sizeof(int64_t), &s->gain);
 }
 
 static void release(serial *s) {

@@ -32,13 +32,13 @@ static void number_choices(rondo_branches *branches, const way *ways, uint32_t c
 
 static rondo_status fill(const rondo_allocator *allocator, const rondo_plan_problem *problem, rondo_branches *out) {
   const size_t count = out->count;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->parent));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->choice));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->depth));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->sorted));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&out->choice_begin));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->parent));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->choice));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->depth));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->sorted));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->choice_begin));
   way *ways = NULL;
-  RONDO_TRY(rondo_allocate(allocator, problem->branch_count, sizeof *ways, (void **)&ways));
+  RONDO_TRY(rondo_allocate_items(allocator, problem->branch_count, sizeof *ways, &ways));
   for (uint32_t i = 0; i < problem->branch_count; i++) {
     const uint32_t parent = problem->branches[i].parent;
     out->parent[i + 1] = parent == RONDO_PLAN_NO_BRANCH ? 0 : parent + 1;

@@ -79,10 +79,10 @@ rondo_status rondo_chain_problem_make(const rondo_allocator *allocator, const ro
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan of %zu different steps", out->steps.count);
   }
   out->order.node_count = (uint32_t)nodes;
-  RONDO_TRY(rondo_allocate(allocator, given->count, sizeof *out->items, (void **)&out->items));
-  RONDO_TRY(rondo_allocate(allocator, given->obstacle_count, sizeof *out->obstacles, (void **)&out->obstacles));
-  RONDO_TRY(rondo_allocate(allocator, nodes + 1, sizeof(uint32_t), (void **)&out->successor_start));
-  RONDO_TRY(rondo_allocate(allocator, nodes, sizeof(uint32_t), (void **)&out->successors));
+  RONDO_TRY(rondo_allocate_items(allocator, given->count, sizeof *out->items, &out->items));
+  RONDO_TRY(rondo_allocate_items(allocator, given->obstacle_count, sizeof *out->obstacles, &out->obstacles));
+  RONDO_TRY(rondo_allocate_items(allocator, nodes + 1, sizeof(uint32_t), &out->successor_start));
+  RONDO_TRY(rondo_allocate_items(allocator, nodes, sizeof(uint32_t), &out->successors));
   fill_lists(given, out);
   out->order.successor_start = out->successor_start;
   out->order.successors = out->successors;

@@ -243,9 +243,9 @@ static rondo_status check_with(checker *c) {
   change *changes = NULL;
   RONDO_TRY(rondo_branches_make(c->allocator, c->problem, &c->branches));
   c->list_count = (size_t)c->branches.count + 1;
-  RONDO_TRY(rondo_allocate(c->allocator, c->list_count, sizeof *c->lists, (void **)&c->lists));
+  RONDO_TRY(rondo_allocate_items(c->allocator, c->list_count, sizeof *c->lists, &c->lists));
   RONDO_TRY(check_directions(c));
-  RONDO_TRY(rondo_allocate(c->allocator, most, sizeof *changes, (void **)&changes));
+  RONDO_TRY(rondo_allocate_items(c->allocator, most, sizeof *changes, &changes));
   const rondo_status status = sweep(c, changes);
   rondo_release(c->allocator, changes, most, sizeof *changes);
   return status;

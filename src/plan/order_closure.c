@@ -233,16 +233,16 @@ static void mark_moment(flow *f) {
 static rondo_status allocate(flow *f) {
   const size_t nodes = f->node_count;
   const size_t edges = f->edge_count;
-  RONDO_TRY(rondo_allocate(f->allocator, nodes + 1, sizeof(uint32_t), (void **)&f->predecessor_start));
-  RONDO_TRY(rondo_allocate(f->allocator, edges, sizeof(uint32_t), (void **)&f->predecessors));
-  RONDO_TRY(rondo_allocate(f->allocator, edges, sizeof(uint32_t), (void **)&f->edge));
-  RONDO_TRY(rondo_allocate(f->allocator, nodes, sizeof(size_t), (void **)&f->needs));
-  RONDO_TRY(rondo_allocate(f->allocator, nodes, sizeof(size_t), (void **)&f->frees));
-  RONDO_TRY(rondo_allocate(f->allocator, edges, sizeof(size_t), (void **)&f->across));
-  RONDO_TRY(rondo_allocate(f->allocator, nodes, sizeof(size_t), (void **)&f->within));
-  RONDO_TRY(rondo_allocate(f->allocator, nodes, 2 * sizeof(uint32_t), (void **)&f->distance));
-  RONDO_TRY(rondo_allocate(f->allocator, nodes, 2 * sizeof(uint32_t), (void **)&f->turn));
-  return rondo_allocate(f->allocator, nodes, 2 * sizeof(uint32_t), (void **)&f->path);
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes + 1, sizeof(uint32_t), &f->predecessor_start));
+  RONDO_TRY(rondo_allocate_items(f->allocator, edges, sizeof(uint32_t), &f->predecessors));
+  RONDO_TRY(rondo_allocate_items(f->allocator, edges, sizeof(uint32_t), &f->edge));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->needs));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->frees));
+  RONDO_TRY(rondo_allocate_items(f->allocator, edges, sizeof(size_t), &f->across));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->within));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->distance));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->turn));
+  return rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->path);
 }
 
 static void release(flow *f) {
@@ -315,7 +315,7 @@ rondo_status rondo_closure_bound(const rondo_allocator *allocator, const rondo_p
   f.deadline_ns = deadline_ns;
   size_t *left = NULL;
   rondo_status status = allocate(&f);
-  if (status == RONDO_OK) status = rondo_allocate(allocator, f.node_count, sizeof *left, (void **)&left);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, f.node_count, sizeof *left, &left);
   if (status == RONDO_OK) {
     list_predecessors(&f);
     add_items(&f, problem, branches, bound->taken);

@@ -78,7 +78,7 @@ static uint32_t end_of(const hull_maker *m, const rondo_life *life) {
 
 static rondo_status measure(const rondo_allocator *allocator, rondo_hull *hull, uint32_t steps) {
   size_t *change = NULL;
-  RONDO_TRY(rondo_allocate(allocator, steps, sizeof *change, (void **)&change));
+  RONDO_TRY(rondo_allocate_items(allocator, steps, sizeof *change, &change));
   for (size_t i = 0; i < hull->problem.count; i++) {
     const rondo_plan_item *item = &hull->items[i];
     change[item->lower] += item->bytes; /* modulo the word, as is what is taken off */
@@ -96,10 +96,10 @@ static rondo_status fill(const rondo_allocator *allocator, hull_maker *m, rondo_
   const rondo_lives *lives = m->lives;
   const rondo_plan_problem *given = lives->problem;
   const uint32_t slots = lives->relation->slot_count;
-  RONDO_TRY(rondo_allocate(allocator, slots, sizeof *m->last_alloc, (void **)&m->last_alloc));
-  RONDO_TRY(rondo_allocate(allocator, m->stage_count, sizeof *m->stages, (void **)&m->stages));
-  RONDO_TRY(rondo_allocate(allocator, given->count, sizeof *hull->items, (void **)&hull->items));
-  RONDO_TRY(rondo_allocate(allocator, given->obstacle_count, sizeof *hull->obstacles, (void **)&hull->obstacles));
+  RONDO_TRY(rondo_allocate_items(allocator, slots, sizeof *m->last_alloc, &m->last_alloc));
+  RONDO_TRY(rondo_allocate_items(allocator, m->stage_count, sizeof *m->stages, &m->stages));
+  RONDO_TRY(rondo_allocate_items(allocator, given->count, sizeof *hull->items, &hull->items));
+  RONDO_TRY(rondo_allocate_items(allocator, given->obstacle_count, sizeof *hull->obstacles, &hull->obstacles));
   for (size_t i = 0; i < given->count; i++) note_alloc(m, &lives->lives[i]);
   for (size_t i = 0; i < given->obstacle_count; i++) note_alloc(m, &lives->obstacles[i]);
   note_stages(m);

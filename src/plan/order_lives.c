@@ -68,7 +68,7 @@ static bool ask_relation(const rondo_relation *relation, uint32_t lower, uint32_
 static rondo_status ask_in_bulk(const rondo_allocator *allocator, const rondo_lives *lives, size_t count) {
   const rondo_plan_problem *problem = lives->problem;
   rondo_reach_question *questions = NULL;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *questions, (void **)&questions));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *questions, &questions));
   size_t asked = 0;
   for (size_t i = 0; i < problem->count + problem->obstacle_count && asked < count; i++) {
     rondo_reach_question question = {.number = (uint32_t)i};
@@ -274,10 +274,10 @@ rondo_status rondo_lives_make(const rondo_allocator *allocator, const rondo_plan
                               const rondo_relation *relation, const rondo_branches *branches, rondo_lives *out) {
   *out = (rondo_lives){.problem = problem, .relation = relation, .branches = branches};
   RONDO_TRY(check_directions(allocator, out));
-  RONDO_TRY(rondo_allocate(allocator, problem->count, sizeof *out->lives, (void **)&out->lives));
-  RONDO_TRY(rondo_allocate(allocator, problem->obstacle_count, sizeof *out->obstacles, (void **)&out->obstacles));
-  RONDO_TRY(rondo_allocate(allocator, problem->count, sizeof *out->items, (void **)&out->items));
-  RONDO_TRY(rondo_allocate(allocator, problem->count, sizeof *out->by_place, (void **)&out->by_place));
+  RONDO_TRY(rondo_allocate_items(allocator, problem->count, sizeof *out->lives, &out->lives));
+  RONDO_TRY(rondo_allocate_items(allocator, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
+  RONDO_TRY(rondo_allocate_items(allocator, problem->count, sizeof *out->items, &out->items));
+  RONDO_TRY(rondo_allocate_items(allocator, problem->count, sizeof *out->by_place, &out->by_place));
   for (uint32_t i = 0; i < problem->count; i++) {
     const rondo_plan_item *item = &problem->items[i];
     out->lives[i] = life_of(out, item->lower, item->upper, item->branch);

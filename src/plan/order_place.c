@@ -237,7 +237,7 @@ static int compare_offsets(const void *a, const void *b) {
 static rondo_status sort_obstacles(const rondo_allocator *allocator, rondo_order_placer *p) {
   const rondo_plan_problem *problem = p->lives->problem;
   const rondo_plan_obstacle **sorted = NULL;
-  RONDO_TRY(rondo_allocate(allocator, problem->obstacle_count, sizeof *sorted, (void **)&sorted));
+  RONDO_TRY(rondo_allocate_items(allocator, problem->obstacle_count, sizeof *sorted, &sorted));
   for (size_t i = 0; i < problem->obstacle_count; i++) {
     if (problem->obstacles[i].bytes > 0) sorted[p->obstacle_count++] = &problem->obstacles[i];
   }
@@ -256,10 +256,10 @@ rondo_status rondo_order_placer_make(const rondo_allocator *allocator, const ron
     if (alignment < out->grain) out->grain = alignment;
   }
   if (out->grain == 0) out->grain = 1;
-  RONDO_TRY(rondo_allocate(allocator, lives->groups.count, sizeof *out->groups, (void **)&out->groups));
-  RONDO_TRY(rondo_allocate(allocator, lives->count, sizeof *out->lowest, (void **)&out->lowest));
-  RONDO_TRY(rondo_allocate(allocator, lives->count, sizeof *out->ranks, (void **)&out->ranks));
-  RONDO_TRY(rondo_allocate(allocator, problem->obstacle_count, sizeof *out->obstacles, (void **)&out->obstacles));
+  RONDO_TRY(rondo_allocate_items(allocator, lives->groups.count, sizeof *out->groups, &out->groups));
+  RONDO_TRY(rondo_allocate_items(allocator, lives->count, sizeof *out->lowest, &out->lowest));
+  RONDO_TRY(rondo_allocate_items(allocator, lives->count, sizeof *out->ranks, &out->ranks));
+  RONDO_TRY(rondo_allocate_items(allocator, problem->obstacle_count, sizeof *out->obstacles, &out->obstacles));
   return sort_obstacles(allocator, out);
 }
 

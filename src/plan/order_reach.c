@@ -65,7 +65,7 @@ rondo_status rondo_reach_answer(const rondo_allocator *allocator, const rondo_pl
   if (count == 0) return RONDO_OK;
   bits *reached = NULL;
   qsort(questions, count, sizeof *questions, compare_questions);
-  RONDO_TRY(rondo_allocate(allocator, order->node_count, sizeof *reached, (void **)&reached));
+  RONDO_TRY(rondo_allocate_items(allocator, order->node_count, sizeof *reached, &reached));
   for (size_t begin = 0; begin < count;) {
     size_t end = begin + 1;
     for (size_t sources = 1; end < count; end++) {

@@ -128,7 +128,7 @@ static rondo_status number_parts(builder *b, uint32_t stages) {
 
 static rondo_status sort_by_part(builder *b) {
   const size_t parts = b->relation->parts.count;
-  RONDO_TRY(rondo_allocate(b->allocator, parts + 1, sizeof *b->part_begin, (void **)&b->part_begin));
+  RONDO_TRY(rondo_allocate_items(b->allocator, parts + 1, sizeof *b->part_begin, &b->part_begin));
   for (uint32_t i = 0; i < b->node_count; i++) b->part_begin[b->node_part[i] + 1]++;
   for (size_t i = 0; i < parts; i++) b->part_begin[i + 1] += b->part_begin[i];
   for (uint32_t i = 0; i < b->node_count; i++) {
@@ -343,19 +343,19 @@ static rondo_status allocate_nodes(builder *b) {
   const size_t nodes = b->node_count;
   const size_t slots = relation->slot_count;
   const size_t chains = b->most_chains;
-  RONDO_TRY(rondo_allocate(b->allocator, nodes, sizeof(uint32_t), (void **)&relation->node_slot));
-  RONDO_TRY(rondo_allocate(b->allocator, nodes, sizeof(uint32_t), (void **)&relation->node_row));
-  RONDO_TRY(rondo_allocate(b->allocator, slots, sizeof(uint32_t), (void **)&relation->slot_node));
-  RONDO_TRY(rondo_allocate(b->allocator, slots, sizeof(uint32_t), (void **)&relation->slot_part));
-  RONDO_TRY(rondo_allocate(b->allocator, slots, sizeof(uint32_t), (void **)&relation->slot_chain));
-  RONDO_TRY(rondo_allocate(b->allocator, nodes, sizeof(uint32_t), (void **)&b->node_stage));
-  RONDO_TRY(rondo_allocate(b->allocator, nodes, sizeof(uint32_t), (void **)&b->node_part));
-  RONDO_TRY(rondo_allocate(b->allocator, nodes, sizeof(uint32_t), (void **)&b->node_chain));
-  RONDO_TRY(rondo_allocate(b->allocator, nodes, sizeof(uint32_t), (void **)&b->node_place));
-  RONDO_TRY(rondo_allocate(b->allocator, nodes, sizeof(uint32_t), (void **)&b->sorted));
-  RONDO_TRY(rondo_allocate(b->allocator, nodes, sizeof(uint32_t), (void **)&b->last_successor));
-  RONDO_TRY(rondo_allocate(b->allocator, chains, sizeof(uint32_t), (void **)&b->chain_length));
-  return rondo_allocate(b->allocator, chains, sizeof(uint32_t), (void **)&b->chain_last);
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &relation->node_slot));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &relation->node_row));
+  RONDO_TRY(rondo_allocate_items(b->allocator, slots, sizeof(uint32_t), &relation->slot_node));
+  RONDO_TRY(rondo_allocate_items(b->allocator, slots, sizeof(uint32_t), &relation->slot_part));
+  RONDO_TRY(rondo_allocate_items(b->allocator, slots, sizeof(uint32_t), &relation->slot_chain));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_stage));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_part));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_chain));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->node_place));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->sorted));
+  RONDO_TRY(rondo_allocate_items(b->allocator, nodes, sizeof(uint32_t), &b->last_successor));
+  RONDO_TRY(rondo_allocate_items(b->allocator, chains, sizeof(uint32_t), &b->chain_length));
+  return rondo_allocate_items(b->allocator, chains, sizeof(uint32_t), &b->chain_last);
 }
 
 static void free_builder(builder *b) {

@@ -223,16 +223,16 @@ static void repair_plan(repair *r, uint64_t end) {
 static rondo_status allocate(const rondo_allocator *allocator, repair *r) {
   const size_t count = r->lives->problem->count;
   const size_t room = r->piece_room;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *r->is_out, (void **)&r->is_out));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *r->times, (void **)&r->times));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *r->heap, (void **)&r->heap));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *r->places, (void **)&r->places));
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *r->pieces, (void **)&r->pieces));
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *r->lows, (void **)&r->lows));
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *r->highs, (void **)&r->highs));
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *r->scratch, (void **)&r->scratch));
-  RONDO_TRY(rondo_allocate(allocator, room + 1, sizeof *r->low_costs, (void **)&r->low_costs));
-  return rondo_allocate(allocator, room + 1, sizeof *r->high_costs, (void **)&r->high_costs);
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *r->is_out, &r->is_out));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *r->times, &r->times));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *r->heap, &r->heap));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *r->places, &r->places));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *r->pieces, &r->pieces));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *r->lows, &r->lows));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *r->highs, &r->highs));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *r->scratch, &r->scratch));
+  RONDO_TRY(rondo_allocate_items(allocator, room + 1, sizeof *r->low_costs, &r->low_costs));
+  return rondo_allocate_items(allocator, room + 1, sizeof *r->high_costs, &r->high_costs);
 }
 
 static void release(const rondo_allocator *allocator, repair *r) {

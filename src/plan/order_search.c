@@ -88,13 +88,13 @@ static rondo_status make_features(const rondo_allocator *allocator, const rondo_
   const rondo_plan_problem *problem = lives->problem;
   const size_t count = problem->count;
   f->node_count = problem->order->node_count;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&f->bytes));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&f->span));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&f->crowd));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint64_t), (void **)&f->stuck));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *f->candidates, (void **)&f->candidates));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(uint32_t), (void **)&f->ranks));
-  RONDO_TRY(rondo_allocate(allocator, f->node_count, 2 * sizeof(size_t), (void **)&f->crowds));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &f->bytes));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &f->span));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &f->crowd));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint64_t), &f->stuck));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *f->candidates, &f->candidates));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &f->ranks));
+  RONDO_TRY(rondo_allocate_items(allocator, f->node_count, 2 * sizeof(size_t), &f->crowds));
   measure_crowds(problem, f);
   for (size_t i = 0; i < count; i++) {
     const rondo_plan_item *item = &problem->items[i];
@@ -235,7 +235,7 @@ rondo_status rondo_order_search_run(rondo_order_search *search) {
   search->peak = SIZE_MAX;
   search->caution = 1;
   rondo_status status = rondo_order_placer_make(search->allocator, search->lives, &search->placer);
-  if (status == RONDO_OK) status = rondo_allocate(search->allocator, count, sizeof(size_t), (void **)&search->trial);
+  if (status == RONDO_OK) status = rondo_allocate_items(search->allocator, count, sizeof(size_t), &search->trial);
   if (status == RONDO_OK) status = make_features(search->allocator, search->lives, &f);
   if (status == RONDO_OK) status = search_all(search, &f);
   free_features(search->allocator, count, &f);

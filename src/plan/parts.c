@@ -179,9 +179,9 @@ static rondo_status make_parts(cutter *c) {
   const rondo_boxes *all = &c->set->all;
   const stretch whole = {.upper = all->section_count, .count = all->count};
   if (all->obstacles != NULL || all->alignments != NULL) return add_part(c, &whole);
-  RONDO_TRY(rondo_allocate(c->allocator, all->section_count, sizeof *c->crossings, (void **)&c->crossings));
-  RONDO_TRY(rondo_allocate(c->allocator, all->count, sizeof *c->lives, (void **)&c->lives));
-  RONDO_TRY(rondo_allocate(c->allocator, all->count, 4 * sizeof *c->entries, (void **)&c->entries));
+  RONDO_TRY(rondo_allocate_items(c->allocator, all->section_count, sizeof *c->crossings, &c->crossings));
+  RONDO_TRY(rondo_allocate_items(c->allocator, all->count, sizeof *c->lives, &c->lives));
+  RONDO_TRY(rondo_allocate_items(c->allocator, all->count, 4 * sizeof *c->entries, &c->entries));
   count_crossings(c);
   RONDO_TRY(rondo_array_push(c->allocator, &c->open, &whole));
   return cut_all(c);

@@ -136,7 +136,7 @@ static rondo_status measure_live(painter *p) {
     events[count++] = (live_event){end_of(p, item->upper), item->bytes, false};
   }
   p->column_count = (size_t)p->width / UNIT + 1;
-  const rondo_status status = rondo_allocate(allocator, p->column_count, sizeof *p->columns, (void **)&p->columns);
+  const rondo_status status = rondo_allocate_items(allocator, p->column_count, sizeof *p->columns, &p->columns);
   if (status == RONDO_OK) sum_events(p, events, count);
   rondo_release(allocator, memory, problem->count, 2 * sizeof(live_event));
   return status;

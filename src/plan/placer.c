@@ -10,10 +10,10 @@
 rondo_status rondo_placer_make(const rondo_allocator *allocator, uint32_t boxes, uint32_t sections, rondo_placer *out) {
   *out = (rondo_placer){.room = boxes};
   RONDO_TRY(rondo_skyline_make(allocator, boxes, sections, &out->skyline));
-  RONDO_TRY(rondo_allocate(allocator, boxes, sizeof *out->trial, (void **)&out->trial));
-  RONDO_TRY(rondo_allocate(allocator, boxes, sizeof *out->order, (void **)&out->order));
-  RONDO_TRY(rondo_allocate(allocator, boxes, sizeof *out->placed, (void **)&out->placed));
-  return rondo_allocate(allocator, boxes, 2 * sizeof *out->entries, (void **)&out->entries);
+  RONDO_TRY(rondo_allocate_items(allocator, boxes, sizeof *out->trial, &out->trial));
+  RONDO_TRY(rondo_allocate_items(allocator, boxes, sizeof *out->order, &out->order));
+  RONDO_TRY(rondo_allocate_items(allocator, boxes, sizeof *out->placed, &out->placed));
+  return rondo_allocate_items(allocator, boxes, 2 * sizeof *out->entries, &out->entries);
 }
 
 void rondo_placer_free(const rondo_allocator *allocator, rondo_placer *placer) {

@@ -52,7 +52,7 @@ static rondo_status fill(const rondo_plan_problem *problem, const rondo_plan_opt
     plan->info.optimal = true;
     return RONDO_OK;
   }
-  RONDO_TRY(rondo_allocate(&plan->allocator, problem->count, sizeof *plan->offsets, (void **)&plan->offsets));
+  RONDO_TRY(rondo_allocate_items(&plan->allocator, problem->count, sizeof *plan->offsets, &plan->offsets));
   RONDO_TRY(is_of_intervals(problem)
                 ? rondo_interval_plan(&plan->allocator, problem, options, plan->offsets, &plan->info)
                 : rondo_order_plan(&plan->allocator, problem, options, plan->offsets, &plan->info));
@@ -73,7 +73,7 @@ rondo_status rondo_plan_make(const rondo_plan_problem *given, const rondo_plan_o
   RONDO_TRY(rondo_allocator_resolve(options.allocator, &allocator));
   RONDO_TRY(rondo_plan_problem_read(given, &problem));
   rondo_plan *plan = NULL;
-  RONDO_TRY(rondo_allocate(&allocator, 1, sizeof *plan, (void **)&plan));
+  RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof *plan, &plan));
   plan->allocator = allocator;
   const rondo_status status = fill(&problem, &options, plan);
   if (status != RONDO_OK) {

@@ -26,7 +26,7 @@ static void fill_tree(const rondo_boxes *boxes, rondo_profile *profile) {
 rondo_status rondo_profile_make(const rondo_allocator *allocator, const rondo_boxes *boxes, rondo_profile *out) {
   *out = (rondo_profile){.count = boxes->section_count};
   if (out->count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate(allocator, 2 * out->count, sizeof *out->tree, (void **)&out->tree));
+  RONDO_TRY(rondo_allocate_items(allocator, 2 * out->count, sizeof *out->tree, &out->tree));
   fill_tree(boxes, out);
   return RONDO_OK;
 }

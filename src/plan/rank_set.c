@@ -14,7 +14,7 @@ rondo_status rondo_rank_set_make(const rondo_allocator *allocator, size_t bound,
     words = words / WORD_BITS + 1; /* one more than needed where it fits exactly, so that the bound itself has a word */
     const int level = out->count++;
     out->words[level] = words;
-    RONDO_TRY(rondo_allocate(allocator, words, sizeof **out->levels, (void **)&out->levels[level]));
+    RONDO_TRY(rondo_allocate_items(allocator, words, sizeof **out->levels, &out->levels[level]));
   } while (words > 1);
   return RONDO_OK;
 }

@@ -144,8 +144,8 @@ static rondo_status make_worker(const rondo_allocator *allocator, shared *all, w
   w->all = all;
   w->best_peak = UINT64_MAX;
   RONDO_TRY(rondo_placer_make(allocator, boxes->count, boxes->section_count, &w->placer));
-  RONDO_TRY(rondo_allocate(allocator, boxes->count, sizeof *w->keys, (void **)&w->keys));
-  return rondo_allocate(allocator, boxes->count, sizeof *w->best, (void **)&w->best);
+  RONDO_TRY(rondo_allocate_items(allocator, boxes->count, sizeof *w->keys, &w->keys));
+  return rondo_allocate_items(allocator, boxes->count, sizeof *w->best, &w->best);
 }
 
 static void free_worker(const rondo_allocator *allocator, const rondo_boxes *boxes, worker *w) {
@@ -197,7 +197,7 @@ rondo_status rondo_restarts_improve(const rondo_allocator *allocator, const rond
   atomic_init(&all.next_episode, 0);
   atomic_init(&all.runs, 0);
   atomic_init(&all.first_hit, UINT64_MAX);
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *workers, (void **)&workers));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *workers, &workers));
   rondo_status status = RONDO_OK;
   for (uint32_t i = 0; i < count && status == RONDO_OK; i++) status = make_worker(allocator, &all, &workers[i]);
   if (status == RONDO_OK) {

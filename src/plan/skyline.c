@@ -23,8 +23,8 @@ typedef rondo_skyline_segment segment;
 rondo_status rondo_skyline_make(const rondo_allocator *allocator, uint32_t boxes, uint32_t sections,
                                 rondo_skyline *out) {
   *out = (rondo_skyline){.room = sections};
-  RONDO_TRY(rondo_allocate(allocator, sections, sizeof *out->segments, (void **)&out->segments));
-  RONDO_TRY(rondo_allocate(allocator, sections, sizeof *out->spare, (void **)&out->spare));
+  RONDO_TRY(rondo_allocate_items(allocator, sections, sizeof *out->segments, &out->segments));
+  RONDO_TRY(rondo_allocate_items(allocator, sections, sizeof *out->spare, &out->spare));
   return rondo_box_tree_make(allocator, boxes, &out->tree);
 }
 

@@ -87,14 +87,14 @@ static rondo_status open_view(view *v, uint32_t middle, uint32_t boxes, const ui
   choose_sections(v, middle, boxes);
   count_boxes(v);
   const size_t count = v->inside_count;
-  RONDO_TRY(rondo_allocate(v->allocator, count, sizeof *v->inside, (void **)&v->inside));
-  RONDO_TRY(rondo_allocate(v->allocator, v->outside_count, sizeof *v->outside, (void **)&v->outside));
-  RONDO_TRY(rondo_allocate(v->allocator, count, sizeof *v->offsets, (void **)&v->offsets));
-  RONDO_TRY(rondo_allocate(v->allocator, count, sizeof *v->boxes.boxes, (void **)&v->boxes.boxes));
-  RONDO_TRY(rondo_allocate(v->allocator, count, sizeof *v->boxes.steps, (void **)&v->boxes.steps));
-  RONDO_TRY(rondo_allocate(v->allocator, count, sizeof *v->boxes.crowding, (void **)&v->boxes.crowding));
+  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->inside, &v->inside));
+  RONDO_TRY(rondo_allocate_items(v->allocator, v->outside_count, sizeof *v->outside, &v->outside));
+  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->offsets, &v->offsets));
+  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->boxes.boxes, &v->boxes.boxes));
+  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->boxes.steps, &v->boxes.steps));
+  RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->boxes.crowding, &v->boxes.crowding));
   if (v->whole->alignments != NULL) {
-    RONDO_TRY(rondo_allocate(v->allocator, count, sizeof *v->boxes.alignments, (void **)&v->boxes.alignments));
+    RONDO_TRY(rondo_allocate_items(v->allocator, count, sizeof *v->boxes.alignments, &v->boxes.alignments));
   }
   list_boxes(v, offsets);
   RONDO_TRY(rondo_obstacles_make(v->allocator, v->outside, v->outside_count, &v->obstacles));

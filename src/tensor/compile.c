@@ -161,7 +161,7 @@ rondo_status rondo_compile(rondo_program *program, rondo_device *device, const r
   rondo_compile_options given;
   RONDO_TRY(rondo_versioned_read("rondo_compile_options", options, &given, sizeof given));
   compiler c = {.program = program};
-  RONDO_TRY(rondo_allocate(&program->allocator, 1, sizeof *c.compiled, (void **)&c.compiled));
+  RONDO_TRY(rondo_allocate_items(&program->allocator, 1, sizeof *c.compiled, &c.compiled));
   c.compiled->allocator = program->allocator;
   c.compiled->device = device;
   rondo_resources_init(&c.compiled->resources, &program->allocator, device);

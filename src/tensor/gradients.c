@@ -100,9 +100,9 @@ rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, 
   }
   const rondo_allocator *allocator = &program->allocator;
   walk w = {.program = program, .count = program->values.count};
-  rondo_status status = rondo_allocate(allocator, w.count, sizeof *w.depends, (void **)&w.depends);
+  rondo_status status = rondo_allocate_items(allocator, w.count, sizeof *w.depends, &w.depends);
   if (status == RONDO_OK) {
-    status = rondo_allocate(allocator, w.count, sizeof *w.gradients, (void **)&w.gradients);
+    status = rondo_allocate_items(allocator, w.count, sizeof *w.gradients, &w.gradients);
   }
   if (status == RONDO_OK) status = walk_back(&w, loss, values, count, gradients);
   rondo_release(allocator, w.depends, w.count, sizeof *w.depends);
@@ -161,7 +161,7 @@ rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss, c
   uint32_t index = 0;
   RONDO_TRY(rondo_program_resolve(program, loss, call, "loss", &index));
   uint32_t *asked = NULL; /* and the gradients behind them */
-  RONDO_TRY(rondo_allocate(&program->allocator, count, 2 * sizeof *asked, (void **)&asked));
+  RONDO_TRY(rondo_allocate_items(&program->allocator, count, 2 * sizeof *asked, &asked));
   const rondo_status status = add_gradients(program, index, values, count, asked, out_gradients);
   rondo_release(&program->allocator, asked, count, 2 * sizeof *asked);
   return status;

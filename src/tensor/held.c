@@ -75,7 +75,7 @@ static rondo_status list_values(const rondo_program *program, const rondo_layout
 
 rondo_status rondo_held_list(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   uint32_t *positions;
-  RONDO_TRY(rondo_allocate(&compiled->allocator, layout->operations, sizeof *positions, (void **)&positions));
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, layout->operations, sizeof *positions, &positions));
   find_positions(layout, positions);
   const rondo_status status = list_values(program, layout, compiled, positions);
   rondo_release(&compiled->allocator, positions, layout->operations, sizeof *positions);
@@ -117,7 +117,7 @@ static rondo_status report_with(const rondo_compiled *compiled, rondo_report_opt
                                 char **out_text) {
   const size_t room = compiled->held.count + options->range_count;
   rondo_report_range *ranges;
-  RONDO_TRY(rondo_allocate(&compiled->allocator, room, sizeof *ranges, (void **)&ranges));
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *ranges, &ranges));
   if (options->range_count > 0) memcpy(ranges, options->ranges, options->range_count * sizeof *ranges);
   options->range_count += make_ranges(compiled, nodes, ranges + options->range_count);
   options->ranges = ranges;
@@ -148,7 +148,7 @@ rondo_status rondo_compiled_report(const rondo_compiled *compiled, const rondo_r
   rondo_node *nodes;
   RONDO_TRY(rondo_graph_nodes(compiled->graph, NULL, &count));
   const size_t room = count;
-  RONDO_TRY(rondo_allocate(&compiled->allocator, room, sizeof *nodes, (void **)&nodes));
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *nodes, &nodes));
   rondo_status status = rondo_graph_nodes(compiled->graph, nodes, &count);
   if (status == RONDO_OK) status = report_with(compiled, &known, nodes, out_text);
   rondo_release(&compiled->allocator, nodes, room, sizeof *nodes);

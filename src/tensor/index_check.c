@@ -10,7 +10,7 @@
 rondo_status rondo_index_checks_init(rondo_index_checks *checks, const rondo_allocator *allocator, void *cells,
                                      size_t room) {
   *checks = (rondo_index_checks){.allocator = *allocator, .cells = cells};
-  RONDO_TRY(rondo_allocate(allocator, room, sizeof *checks->copies, (void **)&checks->copies));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *checks->copies, &checks->copies));
   checks->room = room;
   return RONDO_OK;
 }

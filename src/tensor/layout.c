@@ -152,9 +152,9 @@ static rondo_status make_plan(const rondo_program *program, arena_plan *arena) {
 
 static rondo_status plan_arena(const rondo_program *program, rondo_layout *layout, arena_plan *arena) {
   const rondo_allocator *allocator = &program->allocator;
-  RONDO_TRY(rondo_allocate(allocator, layout->values, sizeof *arena->lives, (void **)&arena->lives));
-  RONDO_TRY(rondo_allocate(allocator, layout->values, sizeof *arena->items, (void **)&arena->items));
-  RONDO_TRY(rondo_allocate(allocator, layout->values, sizeof *arena->values, (void **)&arena->values));
+  RONDO_TRY(rondo_allocate_items(allocator, layout->values, sizeof *arena->lives, &arena->lives));
+  RONDO_TRY(rondo_allocate_items(allocator, layout->values, sizeof *arena->items, &arena->items));
+  RONDO_TRY(rondo_allocate_items(allocator, layout->values, sizeof *arena->values, &arena->values));
   find_lives(program, layout, arena->lives);
   RONDO_TRY(list_items(program, layout, arena));
   RONDO_TRY(make_plan(program, arena));
@@ -187,9 +187,9 @@ static rondo_status make_order(const rondo_program *program, rondo_layout *layou
   const rondo_allocator *allocator = &program->allocator;
   const size_t flags = layout->values + layout->operations;
   bool *needed = NULL;
-  RONDO_TRY(rondo_allocate(allocator, layout->operations, sizeof *layout->order, (void **)&layout->order));
-  RONDO_TRY(rondo_allocate(allocator, layout->values, sizeof *layout->places, (void **)&layout->places));
-  RONDO_TRY(rondo_allocate(allocator, flags, sizeof *needed, (void **)&needed));
+  RONDO_TRY(rondo_allocate_items(allocator, layout->operations, sizeof *layout->order, &layout->order));
+  RONDO_TRY(rondo_allocate_items(allocator, layout->values, sizeof *layout->places, &layout->places));
+  RONDO_TRY(rondo_allocate_items(allocator, flags, sizeof *needed, &needed));
   const rondo_status status = order_operations(program, needed, layout);
   rondo_release(allocator, needed, flags, sizeof *needed);
   return status;

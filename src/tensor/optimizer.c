@@ -30,10 +30,10 @@ static rondo_status collect(trainees *t, uint32_t loss) {
   const rondo_program *program = t->program;
   bool *needed = NULL;
   t->room = program->values.count;
-  RONDO_TRY(rondo_allocate(&program->allocator, t->room, sizeof *needed, (void **)&needed));
-  rondo_status status = rondo_allocate(&program->allocator, t->room, sizeof *t->states, (void **)&t->states);
+  RONDO_TRY(rondo_allocate_items(&program->allocator, t->room, sizeof *needed, &needed));
+  rondo_status status = rondo_allocate_items(&program->allocator, t->room, sizeof *t->states, &t->states);
   if (status == RONDO_OK) {
-    status = rondo_allocate(&program->allocator, t->room, sizeof *t->gradients, (void **)&t->gradients);
+    status = rondo_allocate_items(&program->allocator, t->room, sizeof *t->gradients, &t->gradients);
   }
   if (status == RONDO_OK) rondo_program_mark_sources(program, loss, needed);
   for (uint32_t i = 0; status == RONDO_OK && i < t->room; i++) {
@@ -73,7 +73,7 @@ static rondo_status declare_beside(rondo_program *program, uint32_t state, const
   const char *base = program->values.items[state].name;
   const size_t bytes = strlen(base) + strlen(suffix) + 1;
   char *name = NULL;
-  RONDO_TRY(rondo_allocate(&program->allocator, bytes, 1, (void **)&name));
+  RONDO_TRY(rondo_allocate_items(&program->allocator, bytes, 1, &name));
   (void)snprintf(name, bytes, "%s%s", base, suffix);
   const rondo_status status = rondo_program_declare(program, RONDO_VALUE_STATE, name, &shape, 0, out_index);
   rondo_release(&program->allocator, name, bytes, 1);

@@ -21,7 +21,7 @@ rondo_status rondo_program_create(const rondo_program_options *options, rondo_pr
   rondo_allocator allocator;
   RONDO_TRY(rondo_allocator_resolve(given.allocator, &allocator));
   rondo_program *program = NULL;
-  RONDO_TRY(rondo_allocate(&allocator, 1, sizeof *program, (void **)&program));
+  RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof *program, &program));
   program->allocator = allocator;
   const rondo_status status = rondo_allocate_text(&allocator, given.name, &program->name);
   if (status != RONDO_OK) {

@@ -41,7 +41,7 @@ static rondo_status find_memory_node(const rondo_compiled *compiled, rondo_graph
   *out = (rondo_node_params){0};
   RONDO_TRY(rondo_graph_nodes(graph, NULL, &count));
   const size_t room = count;
-  RONDO_TRY(rondo_allocate(&compiled->allocator, room, sizeof *nodes, (void **)&nodes));
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *nodes, &nodes));
   rondo_status status = rondo_graph_nodes(graph, nodes, &count);
   for (size_t i = seen; i < count && status == RONDO_OK; i++) {
     rondo_node_params params;

@@ -62,7 +62,7 @@ static rondo_status read_length(reader *r) {
 
 static rondo_status parse_header(reader *r) {
   RONDO_TRY(read_length(r));
-  RONDO_TRY(rondo_allocate(&r->weights->allocator, r->header_bytes, 1, (void **)&r->header));
+  RONDO_TRY(rondo_allocate_items(&r->weights->allocator, r->header_bytes, 1, &r->header));
   RONDO_TRY(rondo_byte_source_read(r->source, LENGTH_BYTES, r->header, r->header_bytes));
   if (r->header[0] != '{') {
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "the header does not begin with '{'");
@@ -148,7 +148,7 @@ static rondo_status list_tensors(reader *r) {
   const char *name = NULL;
   json_t *tensor = NULL;
   r->room = json_object_size(r->root);
-  RONDO_TRY(rondo_allocate(&r->weights->allocator, r->room, sizeof *r->tensors, (void **)&r->tensors));
+  RONDO_TRY(rondo_allocate_items(&r->weights->allocator, r->room, sizeof *r->tensors, &r->tensors));
   json_object_foreach(r->root, name, tensor) {
     if (strcmp(name, RONDO_METADATA_KEY) == 0) {
       RONDO_TRY(read_metadata(r, tensor));

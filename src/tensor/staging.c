@@ -17,7 +17,9 @@ rondo_status rondo_staging_init(rondo_staging *staging, rondo_device *device, si
   if (half < LEAST_HALF) half = LEAST_HALF;
   half = half / PIECE_ALIGNMENT * PIECE_ALIGNMENT;
   *staging = (rondo_staging){.device = device, .half_bytes = half};
-  RONDO_TRY(rondo_host_malloc(device, 2 * half, (void **)&staging->memory));
+  void *memory;
+  RONDO_TRY(rondo_host_malloc(device, 2 * half, &memory));
+  staging->memory = memory;
   for (size_t i = 0; i < 2; i++) RONDO_TRY(rondo_event_create(device, NULL, &staging->events[i]));
   return RONDO_OK;
 }

@@ -16,7 +16,7 @@ rondo_status rondo_weights_create(const rondo_allocator *allocator, rondo_weight
   rondo_allocator resolved;
   RONDO_TRY(rondo_allocator_resolve(allocator, &resolved));
   rondo_weights *weights = NULL;
-  RONDO_TRY(rondo_allocate(&resolved, 1, sizeof *weights, (void **)&weights));
+  RONDO_TRY(rondo_allocate_items(&resolved, 1, sizeof *weights, &weights));
   weights->allocator = resolved;
   *out_weights = weights;
   return RONDO_OK;

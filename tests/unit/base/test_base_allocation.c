@@ -61,6 +61,20 @@ static void test_nothing_is_null(void **state) {
   assert_int_equal(counting.calls, 0);
 }
 
+static void test_a_pointer_of_any_type_is_set(void **state) {
+  (void)state;
+  counting_allocator counting = {0};
+  const rondo_allocator allocator = counting_hook(&counting);
+  double *numbers = NULL;
+  assert_int_equal(rondo_allocate_items(&allocator, 3, sizeof *numbers, &numbers), RONDO_OK);
+  for (size_t i = 0; i < 3; i++) numbers[i] += (double)i;
+  assert_true(numbers[2] > 1.5 && numbers[2] < 2.5);
+  rondo_release(&allocator, numbers, 3, sizeof *numbers);
+  assert_int_equal(rondo_allocate_items(&allocator, SIZE_MAX, sizeof *numbers, &numbers), RONDO_OUT_OF_MEMORY);
+  assert_null(numbers);
+  assert_int_equal(counting.live, 0);
+}
+
 static void test_alignment(void **state) {
   (void)state;
   const rondo_allocator allocator = rondo_allocator_default();
@@ -201,6 +215,7 @@ int main(void) {
       cmocka_unit_test(test_resolve),
       cmocka_unit_test(test_memory_is_zeroed_and_given_back_whole),
       cmocka_unit_test(test_nothing_is_null),
+      cmocka_unit_test(test_a_pointer_of_any_type_is_set),
       cmocka_unit_test(test_alignment),
       cmocka_unit_test(test_overflow_and_absurd_sizes),
       cmocka_unit_test(test_text),
