@@ -18,7 +18,8 @@ typedef struct rondo_stream rondo_stream;
 typedef struct rondo_stream_options {
   uint32_t struct_size;
   uint32_t reserved;
-  const char *name; /* for messages and traces; copied; may be NULL */
+  const char *name; /* for messages and traces; copied; may be NULL: messages then tell the stream by its number, the
+                       device's first is "stream 1" */
 } rondo_stream_options;
 #define RONDO_STREAM_OPTIONS_INIT .struct_size = sizeof(rondo_stream_options)
 

@@ -29,6 +29,7 @@ struct rondo_device {
   rondo_device_slot memory;                       /* memory/: pools and heaps */
   rondo_device_slot exec;                         /* exec/: free list of events */
   _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
+  _Atomic uint64_t streams_created;               /* by exec/: the number of the next, by which messages tell it */
 };
 
 /* Whether work of `device` can be let access memory of `owner`. */

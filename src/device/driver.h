@@ -20,6 +20,9 @@
 #include "base/allocation.h"
 #include "graph/kernel.h"
 
+/* The room that a stream's label in messages takes, with its end. */
+#define RONDO_STREAM_LABEL 80
+
 typedef struct rondo_queue rondo_queue;               /* a stream as the device sees it */
 typedef struct rondo_device_event rondo_device_event; /* an event as the device sees it */
 typedef struct rondo_executable rondo_executable;     /* a lowered graph */
@@ -82,8 +85,9 @@ typedef struct rondo_device_ops {
    * function for all devices of a driver. May be NULL: none. any */
   uint64_t (*peers)(const rondo_device *device);
 
-  /* Objects. `name` may be "". any */
-  rondo_status (*queue_create)(rondo_device *device, const char *name, rondo_queue **out);
+  /* Objects. `label` is what messages call the queue ("stream 'main'", "stream 3"), less than RONDO_STREAM_LABEL bytes;
+   * copied. any */
+  rondo_status (*queue_create)(rondo_device *device, const char *label, rondo_queue **out);
   rondo_status (*event_create)(rondo_device *device, bool timing, rondo_device_event **out);
   rondo_status (*executable_create)(rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out);
 

@@ -4,6 +4,8 @@
  */
 #include "exec/capture_internal.h"
 
+#include <string.h>
+
 #include "base/thread.h"
 #include "base/versioned.h"
 #include "exec/build_internal.h"
@@ -40,11 +42,10 @@ static rondo_status check_begin(const char *call, const rondo_stream *stream, ro
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "%s: %d is no capture mode: use a RONDO_CAPTURE_ name", call, (int)mode);
   const rondo_capture *capture = rondo_stream_capture(stream);
-  char label[RONDO_STREAM_LABEL];
   if (capture != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING,
-                      "%s: %s is part of the capture that began on %s: end that first", call,
-                      rondo_stream_label(label, stream), capture->origin_name);
+                      "%s: %s is part of the capture that began on %s: end that first", call, stream->label,
+                      capture->origin_name);
   return RONDO_OK;
 }
 
@@ -61,7 +62,7 @@ static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, 
                              .mode = mode};
   atomic_init(&capture->references, 1);
   atomic_init(&capture->state, RONDO_CAPTURE_ACTIVE);
-  (void)rondo_stream_label(capture->origin_name, stream);
+  memcpy(capture->origin_name, stream->label, sizeof capture->origin_name);
   *out = capture;
   return RONDO_OK;
 }
@@ -178,7 +179,6 @@ rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event
 
 /* The stream waits for what is not of its capture: neither can go on. */
 static rondo_status refuse_isolation(rondo_stream *stream, rondo_capture *capture) {
-  char label[RONDO_STREAM_LABEL];
   RONDO_TRY(rondo_capture_require_active(capture, "rondo_stream_wait_event"));
   rondo_capture_invalidate(capture, "rondo_stream_wait_event for an event recorded outside the capture");
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ISOLATION,
@@ -186,26 +186,24 @@ static rondo_status refuse_isolation(rondo_stream *stream, rondo_capture *captur
                     "recorded outside its capture, which is now invalid: record the event in the capture, wait before "
                     "it begins, or use "
                     "rondo_stream_wait_event_external",
-                    rondo_stream_label(label, stream));
+                    stream->label);
 }
 
 static rondo_status refuse_merge(rondo_stream *stream, rondo_capture *own, rondo_capture *other) {
-  char label[RONDO_STREAM_LABEL];
   RONDO_TRY(rondo_capture_require_active(own, "rondo_stream_wait_event"));
   rondo_capture_invalidate(own, "rondo_stream_wait_event for an event of the capture on %s", other->origin_name);
   rondo_capture_invalidate(other, "rondo_stream_wait_event by a stream of the capture on %s", own->origin_name);
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_MERGE,
                     "rondo_stream_wait_event: %s is part of the capture on %s, the event of the one on %s; both are "
                     "now invalid: captures cannot be merged, end one first",
-                    rondo_stream_label(label, stream), own->origin_name, other->origin_name);
+                    stream->label, own->origin_name, other->origin_name);
 }
 
 static rondo_status refuse_over(const rondo_stream *stream, const rondo_capture *capture) {
-  char label[RONDO_STREAM_LABEL];
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT,
                     "rondo_stream_wait_event: the event was last recorded in the capture on %s, which is over, so %s "
                     "has nothing to wait for: record it again, or capture rondo_event_record_external",
-                    capture->origin_name, rondo_stream_label(label, stream));
+                    capture->origin_name, stream->label);
 }
 
 static rondo_status join(rondo_stream *stream, rondo_event *event) {
@@ -244,12 +242,11 @@ static void finish(rondo_capture *capture, bool keep_graph) {
 
 static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stream *stream) {
   const uint32_t slot = rondo_node_number(stream->last);
-  char label[RONDO_STREAM_LABEL], node[RONDO_LABEL_BYTES];
+  char node[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNJOINED, slot,
                          "rondo_capture_end: %s was forked off and not joined again, its last node is %s: record an "
                          "event there and let %s wait for it before the end",
-                         rondo_stream_label(label, stream),
-                         rondo_node_label(node, &rondo_graph_at(capture->graph, slot)->params, slot),
+                         stream->label, rondo_node_label(node, &rondo_graph_at(capture->graph, slot)->params, slot),
                          capture->origin_name);
 }
 
@@ -279,13 +276,11 @@ static rondo_status check_joined(const rondo_capture *capture, const rondo_strea
 
 static rondo_status check_end(const char *call, const rondo_stream *stream, const rondo_capture *capture,
                               rondo_graph **out_graph) {
-  char label[RONDO_STREAM_LABEL];
   if (capture == NULL)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call,
-                      rondo_stream_label(label, stream));
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call, stream->label);
   if (stream != capture->origin)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM,
-                      "%s: %s joined a capture that began on %s: end it there", call, rondo_stream_label(label, stream),
+                      "%s: %s joined a capture that began on %s: end it there", call, stream->label,
                       capture->origin_name);
   if (capture->mode != RONDO_CAPTURE_RELAXED && capture->thread != rondo_thread_id())
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_THREAD,
@@ -316,8 +311,7 @@ rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
 
 void rondo_capture_forget_stream(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
-  char label[RONDO_STREAM_LABEL];
-  rondo_capture_invalidate(capture, "the destruction of %s", rondo_stream_label(label, stream));
+  rondo_capture_invalidate(capture, "the destruction of %s", stream->label);
   if (stream == capture->origin)
     finish(capture, false);
   else
@@ -347,10 +341,8 @@ rondo_status rondo_capture_set_frontier(rondo_stream *stream, const rondo_node *
   const char *const call = "rondo_capture_set_frontier";
   RONDO_TRY(rondo_front(call, "the stream", stream));
   const rondo_capture *capture = rondo_stream_capture(stream);
-  char label[RONDO_STREAM_LABEL];
   if (capture == NULL)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call,
-                      rondo_stream_label(label, stream));
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call, stream->label);
   RONDO_TRY(rondo_capture_require_active(capture, call));
   RONDO_TRY(set_frontier(call, stream, capture->graph, nodes, count, replace));
   if (!frontier_has(&stream->frontier, stream->last)) stream->last = (rondo_node){0};

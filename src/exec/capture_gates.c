@@ -106,14 +106,12 @@ rondo_status rondo_capture_require_active(const rondo_capture *capture, const ch
 
 rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call) {
   rondo_capture *capture = rondo_stream_capture(stream);
-  char label[RONDO_STREAM_LABEL];
   RONDO_TRY(rondo_capture_require_active(capture, call));
-  (void)rondo_stream_label(label, stream);
-  rondo_capture_invalidate(capture, "%s on %s", call, label);
+  rondo_capture_invalidate(capture, "%s on %s", call, stream->label);
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                     "%s: %s captures, nothing runs on it before the graph is launched; the capture on %s is now "
                     "invalid: end it, and call this before the capture or after a launch",
-                    call, label, capture->origin_name);
+                    call, stream->label, capture->origin_name);
 }
 
 rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call) {

@@ -202,11 +202,10 @@ rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event) {
 
 static rondo_status add_external(const char *call, rondo_node_kind kind, rondo_event *event, rondo_stream *stream) {
   RONDO_TRY(check_pair(call, event, stream));
-  char label[RONDO_STREAM_LABEL];
   if (rondo_stream_capture(stream) == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
                       "%s: %s is not capturing: external events are for graphs, use the plain call", call,
-                      rondo_stream_label(label, stream));
+                      stream->label);
   rondo_node_params params = {.kind = kind, .as.event = event};
   return rondo_capture_add(stream, call, &params, NULL);
 }

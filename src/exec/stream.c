@@ -3,6 +3,7 @@
  * stream captures, made a node, else handed to the device's queue. rondo_launch is the hot one: it looks at its
  * arguments by itself and leaves finding the words for what is wrong with them to the checks that nodes go through.
  */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/tracing.h"
@@ -11,15 +12,15 @@
 #include "exec/capture_internal.h"
 #include "memory/peers.h"
 
-const char *rondo_stream_label(char buffer[RONDO_STREAM_LABEL], const rondo_stream *stream) {
-  if (stream->name[0] == '\0')
-    snprintf(buffer, RONDO_STREAM_LABEL, "a stream without a name");
-  else
-    snprintf(buffer, RONDO_STREAM_LABEL, "stream '%.60s'", stream->name);
-  return buffer;
-}
-
 /* Life ------------------------------------------------------------------------------------------------------------ */
+
+static void make_label(rondo_stream *stream) {
+  const uint64_t number = atomic_fetch_add_explicit(&stream->device->streams_created, 1, memory_order_relaxed) + 1;
+  if (stream->name[0] == '\0')
+    (void)snprintf(stream->label, sizeof stream->label, "stream %" PRIu64, number);
+  else
+    (void)snprintf(stream->label, sizeof stream->label, "stream '%.60s'", stream->name);
+}
 
 static rondo_status make_stream(rondo_device *device, const char *name, rondo_stream **out) {
   void *state;
@@ -29,7 +30,8 @@ static rondo_status make_stream(rondo_device *device, const char *name, rondo_st
   stream->synchronous = device->synchronous;
   rondo_status status = rondo_allocate_text(&device->allocator, name, &stream->name);
   if (status == RONDO_OK) {
-    status = device->ops->queue_create(device, stream->name, &stream->queue);
+    make_label(stream);
+    status = device->ops->queue_create(device, stream->label, &stream->queue);
     if (status != RONDO_OK) rondo_release_text(&device->allocator, stream->name);
   }
   if (status != RONDO_OK) {

@@ -32,6 +32,7 @@ struct rondo_stream {
   rondo_node last; /* the last node captured from this stream, for the join test; no node when there is none to join */
   rondo_stream *next_member; /* in the capture's list */
   char *name;
+  char label[RONDO_STREAM_LABEL]; /* for messages: "stream 'copies'", or by its number, "stream 3" */
 };
 
 struct rondo_event {
@@ -59,10 +60,6 @@ RONDO_MUST_USE rondo_status rondo_stream_settle(rondo_stream *stream, const char
 
 /* The stream's heap, had at the first call. */
 RONDO_MUST_USE rondo_status rondo_stream_heap(rondo_stream *stream, rondo_heap **out);
-
-/* "stream 'copies'", "a stream without a name"; returns buffer. */
-#define RONDO_STREAM_LABEL 80
-const char *rondo_stream_label(char buffer[RONDO_STREAM_LABEL], const rondo_stream *stream);
 
 /* The event was recorded on the stream; a launch there counts as recording the events of its nodes. */
 void rondo_event_note_recorded(rondo_event *event, const rondo_stream *stream);

@@ -323,6 +323,27 @@ static void test_destroying_a_stream_returns_the_failure_that_was_left(void **st
   assert_ok(rondo_device_close(device));
 }
 
+/* Messages tell streams that have no names by numbers; a name given to another takes none away. */
+static void test_streams_without_names_can_be_told_apart(void **state) {
+  (void)state;
+  rondo_device *device = NULL;
+  rondo_stream *streams[3] = {NULL};
+  rondo_graph *graph = NULL;
+  const rondo_stream_options named = {RONDO_STREAM_OPTIONS_INIT, .name = "copies"};
+  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  for (int i = 0; i < 3; i++) assert_ok(rondo_stream_create(device, i == 1 ? &named : NULL, &streams[i]));
+  const char *const labels[] = {"stream 1 is not", "stream 'copies' is not", "stream 3 is not"};
+  for (int i = 0; i < 3; i++) {
+    assert_error(rondo_capture_end(streams[i], &graph), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
+    assert_message(labels[i]);
+  }
+  assert_ok(rondo_host_async(streams[2], fail_with_io_error, NULL));
+  assert_error(rondo_stream_synchronize(streams[2]), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
+  assert_message("stream 3");
+  for (int i = 0; i < 3; i++) assert_ok(rondo_stream_destroy(streams[i]));
+  assert_ok(rondo_device_close(device));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_info_describes_the_device),
@@ -341,6 +362,7 @@ int main(void) {
       test_case(test_calls_from_a_host_function_are_refused),
       test_case(test_gx9_a_synchronous_device_waits_after_every_operation),
       test_case(test_destroying_a_stream_returns_the_failure_that_was_left),
+      cmocka_unit_test(test_streams_without_names_can_be_told_apart),
   };
   return test_main(tests);
 }

@@ -139,8 +139,8 @@ static const rondo_queue_ops fake_queue_ops = {.destroy = fake_queue_destroy,
                                                .synchronize = fake_queue_synchronize,
                                                .query = fake_queue_query};
 
-static inline rondo_status fake_queue_create(rondo_device *device, const char *name, rondo_queue **out) {
-  (void)name;
+static inline rondo_status fake_queue_create(rondo_device *device, const char *label, rondo_queue **out) {
+  (void)label;
   RONDO_TRY(fake_call(device, "queue_create"));
   fake_queue *queue = calloc(1, sizeof *queue);
   queue->base = (rondo_queue){.ops = &fake_queue_ops, .device = device};

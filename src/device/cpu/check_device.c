@@ -15,8 +15,7 @@ static const char *name_synchronisation(char buffer[CHECK_LABEL_BYTES], const cp
   if (queue == NULL)
     (void)snprintf(buffer, CHECK_LABEL_BYTES, "found when the device was synchronised");
   else
-    (void)snprintf(buffer, CHECK_LABEL_BYTES, "found when %s'%s' was synchronised",
-                   queue->name[0] == '\0' ? "a stream without a name, " : "stream ", queue->name);
+    (void)snprintf(buffer, CHECK_LABEL_BYTES, "found when %s was synchronised", queue->label);
   return buffer;
 }
 
@@ -33,9 +32,9 @@ static rondo_status queue_synchronize(rondo_queue *queue) {
   return finish_synchronisation(check, (cpu_queue *)queue, check->plain_queue_ops->synchronize(queue));
 }
 
-static rondo_status queue_create(rondo_device *device, const char *name, rondo_queue **out) {
+static rondo_status queue_create(rondo_device *device, const char *label, rondo_queue **out) {
   check_state *check = check_of(device);
-  RONDO_TRY(cpu_queue_create(device, name, out));
+  RONDO_TRY(cpu_queue_create(device, label, out));
   (*out)->ops = &check->queue_ops;
   return RONDO_OK;
 }

@@ -10,14 +10,12 @@
 #include "device/cpu/check.h"
 
 const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work) {
-  char place[CHECK_NAME_BYTES + 32];
+  char place[RONDO_STREAM_LABEL + 8] = "";
   const cpu_queue *queue = *work->queue;
   if (work->number != RONDO_NO_NODE)
     (void)snprintf(place, sizeof place, " (node %" PRIu32 ")", work->number);
-  else if (queue != NULL && queue->name[0] != '\0')
-    (void)snprintf(place, sizeof place, " on stream '%s'", queue->name);
-  else
-    (void)snprintf(place, sizeof place, " on a stream without a name");
+  else if (queue != NULL)
+    (void)snprintf(place, sizeof place, " on %s", queue->label);
   const bool named = work->name[0] != '\0';
   (void)snprintf(buffer, CHECK_LABEL_BYTES, "%s%s%s%s%s%s", named ? "" : "a ", rondo_node_kind_name(work->kind),
                  named ? " '" : "", work->name, named ? "'" : "", place);

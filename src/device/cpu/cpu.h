@@ -270,7 +270,6 @@ enum { CPU_FREE = 0, CPU_OWNED = 1, CPU_BLOCKED = 2 };
 struct cpu_queue {
   rondo_queue base;
   cpu_device *device;
-  char name[32];
   uint32_t slot; /* its number in the device's table */
   unsigned char *ring;
   /* The producer's. */
@@ -290,10 +289,11 @@ struct cpu_queue {
   /* The first failure: 0 none, 1 being written, 2 there. */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t failed;
   rondo_saved_error failure;
+  char label[RONDO_STREAM_LABEL]; /* for messages */
 };
 
 extern const rondo_queue_ops cpu_queue_ops;
-RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *name, rondo_queue **out);
+RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *label, rondo_queue **out);
 /* Room for an item of `bytes`, which may wait until there is some; what is written there is in the queue once it is
  * published with *out_head. */
 cpu_item *cpu_queue_begin(cpu_queue *queue, cpu_operation operation, size_t bytes, uint64_t *out_head);

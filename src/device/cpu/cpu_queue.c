@@ -555,7 +555,7 @@ static rondo_status enter_table(cpu_device *device, cpu_queue *queue) {
                     CPU_MAX_QUEUES);
 }
 
-rondo_status cpu_queue_create(rondo_device *base, const char *name, rondo_queue **out) {
+rondo_status cpu_queue_create(rondo_device *base, const char *label, rondo_queue **out) {
   cpu_device *device = (cpu_device *)base;
   void *memory, *ring;
   *out = NULL;
@@ -566,7 +566,7 @@ rondo_status cpu_queue_create(rondo_device *base, const char *name, rondo_queue 
     queue->base = (rondo_queue){&cpu_queue_ops, base};
     queue->device = device;
     queue->ring = ring;
-    (void)snprintf(queue->name, sizeof queue->name, "%s", name);
+    (void)snprintf(queue->label, sizeof queue->label, "%s", label);
     cpu_timeline_init(&queue->timeline, free_struct);
     status = enter_table(device, queue);
     if (status == RONDO_OK) {

@@ -15,19 +15,10 @@ void cpu_run_nothing(rondo_blocks blocks, void *const *args) {
   (void)args;
 }
 
-/* "stream 'main'" or "a stream without a name"; the words of a host function alike. */
-static const char *label_of(char buffer[LABEL_BYTES], const char *what, const char *name) {
-  if (name[0] == '\0')
-    (void)snprintf(buffer, LABEL_BYTES, "a %s without a name", what);
-  else
-    (void)snprintf(buffer, LABEL_BYTES, "%s '%s'", what, name);
-  return buffer;
-}
-
 static void fail_host_function(const cpu_host_work *work, rondo_status status) {
-  char stream[LABEL_BYTES], function[LABEL_BYTES];
-  label_of(stream, "stream", (*work->queue)->name);
-  label_of(function, "host function", work->name);
+  const char *const stream = (*work->queue)->label;
+  char function[LABEL_BYTES] = "a host function without a name";
+  if (work->name[0] != '\0') (void)snprintf(function, sizeof function, "host function '%s'", work->name);
   const char *const remedy = "mend what the function met, or let it return RONDO_OK";
   if (work->number == RONDO_NO_NODE) {
     (void)rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, "%s: %s failed with %s: %s", stream,
