@@ -227,6 +227,32 @@ static void test_kernels_that_write_foreign_memory_run_once(void **state) {
   rondo_exec_destroy(exec);
 }
 
+/* Of host memory that several copies write, all that the longest of them writes is set back between orders: else a node
+ * that reads it first would find what an earlier order left there, and the orders could not be compared. */
+static void test_host_memory_that_copies_of_two_lengths_write(void **state) {
+  test_fixture *t = *state;
+  reopen(t, ORDERS);
+  uint32_t *words = test_words(t, 4), local[2] = {7, 8};
+  rondo_graph *graph = test_graph(t);
+  rondo_node first = {0}, second = {0}, third = {0};
+  const rondo_copy reads = {.dst = words + 2, .src = &local[1], .width = 4};
+  const rondo_copy one = {.dst = local, .src = words, .width = 4}, both = {.dst = local, .src = words, .width = 8};
+  assert_ok(rondo_graph_add_copy(graph, NULL, 0, &reads, &first));
+  assert_ok(rondo_graph_add_copy(graph, &first, 1, &one, &second));
+  assert_ok(rondo_graph_add_copy(graph, &second, 1, &both, &third));
+  add_step(t, graph, NULL, 0, words + 3, 3, 1);
+  add_step(t, graph, NULL, 0, words + 3, 5, 1);
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_RACE);
+  assert_message("'words' (16 B) differs from byte 12 on");
+  assert_int_equal(test_word(t, words + 2), 8);
+  assert_int_equal(local[1], 0);
+  rondo_exec_destroy(exec);
+  test_words_free(t, words);
+}
+
 /* Events of a graph are recorded once, when its memory is settled. */
 static void test_events_inside_are_recorded(void **state) {
   test_fixture *t = *state;
@@ -294,6 +320,7 @@ int main(void) {
       test_case(test_what_cannot_be_taken_back_runs_once),
       test_case(test_one_order_is_no_exploration),
       test_case(test_kernels_that_write_foreign_memory_run_once),
+      test_case(test_host_memory_that_copies_of_two_lengths_write),
       test_case(test_events_inside_are_recorded),
       test_case(test_launches_on_several_streams),
   };

@@ -22,10 +22,15 @@ static check_entry *find_entry(const check_snapshot *snapshot, const char *begin
   return NULL;
 }
 
+/* Of copies to the same host memory the longest counts. */
 static bool add_entry(check_snapshot *snapshot, check_area *area, char *begin, size_t bytes) {
   const check_life life = area == NULL ? CHECK_LIVE : area->life;
   const check_entry entry = {.area = area, .begin = begin, .bytes = bytes, .life_before = life, .life_after = life};
-  if (find_entry(snapshot, begin) != NULL) return true;
+  check_entry *there = find_entry(snapshot, begin);
+  if (there != NULL) {
+    if (bytes > there->bytes) there->bytes = bytes;
+    return true;
+  }
   return rondo_array_push(&snapshot->check->allocator, &snapshot->entries, &entry) == RONDO_OK;
 }
 
