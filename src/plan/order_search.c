@@ -182,11 +182,15 @@ bool rondo_order_search_is_done(const rondo_order_search *search) {
   return (double)search->peak <= search->options->gap * (double)search->bound->bytes;
 }
 
+static bool is_late(const rondo_order_search *search) {
+  return search->deadline_ns != UINT64_MAX && rondo_clock_ns() >= search->deadline_ns;
+}
+
 bool rondo_order_search_may_go_on(const rondo_order_search *search) {
   const rondo_plan_options *options = search->options;
   if (options->fast_only) return false;
   if (options->budget_steps > 0 && search->steps >= options->budget_steps) return false;
-  return search->deadline_ns == UINT64_MAX || rondo_clock_ns() < search->deadline_ns;
+  return !is_late(search);
 }
 
 void rondo_order_search_offer(rondo_order_search *search, size_t peak, const char *method) {
@@ -209,12 +213,13 @@ static rondo_status raise_bound(rondo_order_search *search) {
                              search->bound, &exact);
 }
 
-/* Many items are placed by fewer rules. */
+/* The first rule is given all the time it takes, for there must be a plan. Many items are placed by fewer rules. */
 static rondo_status try_rules(rondo_order_search *search, features *f) {
   const size_t first = search->is_loose ? STREAMS : 0;
   for (size_t i = 0; i < RULES && !rondo_order_search_is_done(search); i++) {
     if (i > 0 && (i + 1) * (size_t)search->lives->count > MOST_PLACED_BY_RULES) break;
-    RONDO_TRY(try_weights(search, f, &rules[(first + i) % RULES], 0, UINT64_MAX));
+    if (i > 0 && is_late(search)) break;
+    RONDO_TRY(try_weights(search, f, &rules[(first + i) % RULES], 0, i == 0 ? UINT64_MAX : search->deadline_ns));
     if (i == 0 && !rondo_order_search_is_done(search)) RONDO_TRY(raise_bound(search));
   }
   return RONDO_OK;
