@@ -184,7 +184,10 @@ static int report(const planning *p) {
   return result != TOOL_OK || fits(p) ? result : fail_capacity(p);
 }
 
-static int check_files(const plan_settings *s) {
+/* --output may take the place of FILE: it has the same buffers. */
+static int check_files(const plan_settings *s, const char *path) {
+  if (file_check_apart(s->svg, path, "the file with the buffers") != TOOL_OK) return TOOL_FAILURE;
+  if (file_check_apart(s->svg, s->output, "what --output names too") != TOOL_OK) return TOOL_FAILURE;
   if (s->svg && file_check_replaceable(s->svg) != TOOL_OK) return TOOL_FAILURE;
   return s->output ? file_check_replaceable(s->output) : TOOL_OK;
 }
@@ -194,7 +197,7 @@ int command_plan(int argc, char **argv) {
   const option_result parsed = options_parse(&table, argc, argv, &p.settings, &p.path);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
   if (p.settings.offsets && !p.settings.json) return tool_fail_usage("--offsets goes with --json; see also --output");
-  int result = check_files(&p.settings);
+  int result = check_files(&p.settings, p.path);
   if (result == TOOL_OK) result = buffer_list_read(p.path, &p.list);
   if (result == TOOL_OK) result = compare_given(&p);
   if (result == TOOL_OK) result = make_plan(&p);

@@ -62,6 +62,7 @@ int command_report(int argc, char **argv) {
   const option_result parsed = options_parse(&table, argc, argv, &settings, &path);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
   if (settings.output && file_check_replaceable(settings.output) != TOOL_OK) return TOOL_FAILURE;
+  if (file_check_apart(settings.output, path, "the dump that is read") != TOOL_OK) return TOOL_FAILURE;
   rondo_graph *graph = NULL;
   int result = graph_read(path, &graph);
   if (result == TOOL_OK) result = report(graph, &settings);

@@ -93,3 +93,14 @@ int file_check_replaceable(const char *path) {
     return tool_fail("%s cannot be written: it is no regular file", path);
   return folder_is_writable(path) ? TOOL_OK : tool_fail("%s cannot be written: %s", path, strerror(errno));
 }
+
+static bool is_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  if (strcmp(a, b) == 0) return true;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int file_check_apart(const char *path, const char *other, const char *what) {
+  if (!path || !other || !is_same_file(path, other)) return TOOL_OK;
+  return tool_fail("%s cannot be written: it is %s", path, what);
+}
