@@ -28,16 +28,6 @@ typedef struct improver {
   rondo_part_search search;
 } improver;
 
-static uint64_t top_of(const rondo_part *part) { return part->base + part->peak; }
-
-static rondo_part *highest(const rondo_parts *parts) {
-  rondo_part *found = NULL;
-  for (size_t i = 0; i < parts->count; i++) {
-    if (found == NULL || top_of(&parts->items[i]) > top_of(found)) found = &parts->items[i];
-  }
-  return found;
-}
-
 static uint64_t above_base(const rondo_part *part, uint64_t top) { return top > part->base ? top - part->base : 0; }
 
 /* Nothing is won by going lower: what is proved to need more, or the target. */
@@ -45,7 +35,7 @@ static uint64_t last_goal_of(const improver *m, const rondo_part *part) {
   uint64_t goal = m->improvement->target;
   for (size_t i = 0; i < m->parts->count; i++) {
     const rondo_part *other = &m->parts->items[i];
-    if (other->optimal && top_of(other) > goal) goal = top_of(other);
+    if (other->optimal && rondo_part_top(other) > goal) goal = rondo_part_top(other);
   }
   return above_base(part, goal);
 }
@@ -55,9 +45,9 @@ static uint64_t next_goal_of(const improver *m, const rondo_part *part) {
   uint64_t goal = m->improvement->target;
   for (size_t i = 0; i < m->parts->count; i++) {
     const rondo_part *other = &m->parts->items[i];
-    if (other != part && top_of(other) > goal) goal = top_of(other);
+    if (other != part && rondo_part_top(other) > goal) goal = rondo_part_top(other);
   }
-  return above_base(part, goal < top_of(part) ? goal : top_of(part) - 1);
+  return above_base(part, goal < rondo_part_top(part) ? goal : rondo_part_top(part) - 1);
 }
 
 static uint64_t steps_left(const improver *m) {
@@ -142,9 +132,9 @@ static rondo_status visit(improver *m, rondo_part *part) {
 
 static rondo_status improve(improver *m) {
   for (;;) {
-    rondo_part *part = highest(m->parts);
+    rondo_part *part = rondo_parts_highest(m->parts);
     const uint64_t before = m->improvement->steps;
-    if (part->optimal || top_of(part) <= m->improvement->target || is_late(m)) return RONDO_OK;
+    if (part->optimal || rondo_part_top(part) <= m->improvement->target || is_late(m)) return RONDO_OK;
     RONDO_TRY(visit(m, part));
     if (m->improvement->steps == before) return RONDO_OK;
   }

@@ -128,13 +128,12 @@ static rondo_status prepare(planner *p, uint64_t start) {
 }
 
 static void hand_out(const planner *p, size_t *offsets, rondo_plan_info *info) {
-  const rondo_part *highest = NULL;
+  const rondo_part *highest = rondo_parts_highest(&p->parts);
   memset(offsets, 0, p->problem->count * sizeof *offsets);
   for (uint32_t i = 0; i < p->set.all.count; i++) offsets[p->set.all.items[i]] = p->offsets[i];
   for (size_t i = 0; i < p->parts.count; i++) {
     const rondo_part *part = &p->parts.items[i];
     for (uint32_t k = 0; k < part->boxes.count; k++) offsets[part->boxes.items[k]] += part->base;
-    if (highest == NULL || part->base + part->peak > highest->base + highest->peak) highest = part;
   }
   info->peak = 0;
   for (size_t i = 0; i < p->problem->count; i++) {

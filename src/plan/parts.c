@@ -201,3 +201,13 @@ rondo_status rondo_parts_make(const rondo_allocator *allocator, const rondo_box_
 }
 
 void rondo_parts_free(const rondo_allocator *allocator, rondo_parts *parts) { rondo_array_free(allocator, parts); }
+
+rondo_part *rondo_parts_highest(const rondo_parts *parts) {
+  rondo_part *found = NULL;
+  for (size_t i = 0; i < parts->count; i++) {
+    rondo_part *part = &parts->items[i];
+    const bool is_higher = found == NULL || rondo_part_top(part) > rondo_part_top(found);
+    if (is_higher || (rondo_part_top(part) == rondo_part_top(found) && part->optimal && !found->optimal)) found = part;
+  }
+  return found;
+}

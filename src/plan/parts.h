@@ -36,4 +36,11 @@ RONDO_MUST_USE rondo_status rondo_parts_make(const rondo_allocator *allocator, c
                                              uint64_t *offsets, rondo_parts *out);
 void rondo_parts_free(const rondo_allocator *allocator, rondo_parts *parts);
 
+/* Where the part's plan ends. */
+static inline uint64_t rondo_part_top(const rondo_part *part) { return part->base + part->peak; }
+
+/* The part whose plan ends highest, among equals one that is proven: then nothing better is to be had. NULL: no part.
+ */
+rondo_part *rondo_parts_highest(const rondo_parts *parts);
+
 #endif
