@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "exec/report_parts.h"
+#include "graph/findings.h"
 
 /* Figures ---------------------------------------------------------------------------------------------------------- */
 
@@ -103,7 +104,22 @@ static void add_finding_node(rondo_text *text, const rondo_report_model *m, uint
   if (links) rondo_text_add(text, "</a>");
 }
 
+/* The message with a question mark in place of each address's digits. */
+static const char *hide_addresses(char shown[RONDO_FINDING_MESSAGE], const char *message) {
+  char *to = shown;
+  while (*message != '\0') {
+    *to++ = *message++;
+    if (to - shown < 2 || to[-2] != '0' || to[-1] != 'x') continue;
+    const size_t digits = strspn(message, "0123456789abcdef");
+    if (digits > 0) *to++ = '?';
+    message += digits;
+  }
+  *to = '\0';
+  return shown;
+}
+
 static rondo_status add_finding(rondo_text *text, rondo_report_model *m, const rondo_finding *finding) {
+  char shown[RONDO_FINDING_MESSAGE];
   const bool is_error = finding->severity == RONDO_SEVERITY_ERROR;
   uint32_t place;
   rondo_text_add(text, "<li class=\"%s\"><b>%s</b> %s", rondo_severity_name(finding->severity),
@@ -115,7 +131,8 @@ static rondo_status add_finding(rondo_text *text, rondo_report_model *m, const r
     add_finding_node(text, m, place, m->node_count <= RONDO_REPORT_MOST_LISTED);
   }
   rondo_text_add(text, "<br/>");
-  rondo_text_add_markup(text, finding->message, SIZE_MAX);
+  const bool hides = m->options->no_addresses;
+  rondo_text_add_markup(text, hides ? hide_addresses(shown, finding->message) : finding->message, SIZE_MAX);
   rondo_text_add(text, "</li>\n");
   return RONDO_OK;
 }

@@ -247,6 +247,27 @@ static void test_gx7_mistakes_are_shown(void **state) {
   test_graph_destroy(graph);
 }
 
+/* What has no name is named by its address in messages: not on a page that leaves addresses out. */
+static void test_gx7_mistakes_without_addresses(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node alloc = {0}, freed = {0};
+  void *address = NULL;
+  char digits[40];
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 64, NULL, &address, &alloc));
+  (void)test_add_affine(t, graph, &alloc, 1, address, 1, 1);
+  assert_ok(rondo_graph_add_free(graph, &alloc, 1, address, &freed));
+  snprintf(digits, sizeof digits, "%p", address);
+  char *text = page_of(graph, &(rondo_report_options){RONDO_REPORT_OPTIONS_INIT, .no_addresses = true});
+  assert_says(text, "the allocation at 0x? (64 B, node 0) but is not ordered before its free (node 2)");
+  assert_is_silent(text, digits);
+  rondo_text_free(text);
+  text = page_of(graph, NULL);
+  assert_says(text, digits);
+  rondo_text_free(text);
+  test_graph_destroy(graph);
+}
+
 /* Ranges ----------------------------------------------------------------------------------------------------------- */
 
 static void test_gx7_ranges_are_drawn(void **state) {
@@ -508,6 +529,7 @@ int main(void) {
       test_case(test_gx7_names_are_escaped),
       test_case(test_gx7_measured_times_are_shown),
       test_case(test_gx7_mistakes_are_shown),
+      test_case(test_gx7_mistakes_without_addresses),
       test_case(test_gx7_ranges_are_drawn),
       test_case(test_gx7_far_memory_is_put_together),
       test_case(test_gx7_an_empty_graph_has_a_page),
