@@ -83,7 +83,7 @@ typedef struct rondo_plan_options {
   size_t capacity;       /* stop when peak <= capacity; 0: none */
   uint64_t seed;
   uint32_t threads;                 /* that search, the caller's included, at most 256; 0: one */
-  bool fast_only;                   /* greedy placing under a few rules; no search */
+  bool fast_only;                   /* greedy placing under a few rules, repairs of large plans; no search */
   const rondo_allocator *allocator; /* NULL: the C library's */
 } rondo_plan_options;
 #define RONDO_PLAN_OPTIONS_INIT .struct_size = sizeof(rondo_plan_options)

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * The portfolio for one order of execution. The problem is cut into parts; each is planned by one rule after the other,
- * until the whole is good enough; the best is kept, the earlier one among equals.
+ * and large ones around their core, until the whole is good enough; the best is kept, the earlier one among equals.
  */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "plan/core.h"
 #include "plan/improve.h"
 #include "plan/placer.h"
 
 /* Placing boxes one by one takes the square of their number: for as many, about as long as a skyline. */
 #define FEW_BOXES 2048
+
+/* Before the core is planned, so many rules have been tried. */
+#define RULES_BEFORE_CORE 2
+
+/* What a plan around its core may have above the target: room for the rest, as one part in so many of the bound. */
+#define CORE_ROOM 2048
 
 typedef struct planner {
   const rondo_allocator *allocator;
@@ -70,10 +77,10 @@ static void try_slots(planner *p, rondo_part *part) {
   if (rondo_placer_by_slots(&p->placer, &peak)) keep(p, part, peak, "slots");
 }
 
-static void try_rules(planner *p, rondo_part *part) {
+static void try_rules(planner *p, rondo_part *part, size_t first, size_t end) {
   size_t count = 0;
   const rondo_rule *rules = rondo_skyline_rules(&count);
-  for (size_t i = 0; i < count && !is_done(p, part); i++) {
+  for (size_t i = first; i < count && i < end && !is_done(p, part); i++) {
     uint64_t peak = 0;
     if (rondo_placer_by_rule(&p->placer, &rules[i], limit_of(part), &peak)) keep(p, part, peak, rules[i].name);
   }
@@ -87,12 +94,31 @@ static void try_fits(planner *p, rondo_part *part) {
   if (rondo_placer_by_first_fit(&p->placer, limit_of(part), &peak)) keep(p, part, peak, "first fit");
 }
 
+/* Cores of two sizes, for parts that are much larger. */
+static rondo_status try_core(planner *p, rondo_part *part) {
+  static const uint32_t sizes[] = {512, 2048};
+  const uint64_t before = part->peak;
+  const uint64_t target = p->target > part->base ? p->target - part->base : 0;
+  const uint64_t room = part->lower_bound + part->lower_bound / CORE_ROOM;
+  if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL || before == UINT64_MAX) return RONDO_OK;
+  rondo_rule_order(rondo_area_rule(), &part->boxes, p->placer.entries, p->placer.order);
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && !is_done(p, part); i++) {
+    const rondo_core core = {.boxes = sizes[i], .limit = larger(target, room), .deadline_ns = p->deadline};
+    if (sizes[i] > part->boxes.count / 3) return RONDO_OK;
+    RONDO_TRY(rondo_core_improve(p->allocator, &core, part, p->placer.order, p->offsets + part->first, &part->peak));
+    if (part->peak < before) part->method = "core";
+  }
+  return RONDO_OK;
+}
+
 static rondo_status plan_fast(planner *p) {
   for (size_t i = 0; i < p->parts.count; i++) {
     rondo_part *part = &p->parts.items[i];
     rondo_placer_bind(&p->placer, &part->boxes);
     try_slots(p, part);
-    try_rules(p, part);
+    try_rules(p, part, 0, RULES_BEFORE_CORE);
+    RONDO_TRY(try_core(p, part));
+    try_rules(p, part, RULES_BEFORE_CORE, SIZE_MAX);
     try_fits(p, part);
     if (part->peak != UINT64_MAX) continue;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,

@@ -36,6 +36,8 @@ const rondo_rule *rondo_skyline_rules(size_t *out_count) {
   return rules;
 }
 
+const rondo_rule *rondo_area_rule(void) { return &rules[0]; }
+
 const rondo_rule *rondo_first_fit_rule(void) {
   static const rondo_rule rule = {"first fit", bytes, duration};
   return &rule;

@@ -17,6 +17,9 @@ typedef struct rondo_rule {
 /* For lowest-skyline placing, the most successful first. */
 const rondo_rule *rondo_skyline_rules(size_t *out_count);
 
+/* The first of these: the largest areas first. */
+const rondo_rule *rondo_area_rule(void);
+
 /* For placing boxes one after the other: the largest first. */
 const rondo_rule *rondo_first_fit_rule(void);
 
