@@ -8,6 +8,9 @@
 
 enum { UNIT = 16384, UNITS = UNIT / 4 };
 
+/* Counted in steps, so that plans do not depend on how busy the machine is. */
+static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 50000};
+
 /* What a recording allocates and frees, in a line: 'A' allocates block A and writes it, 'a' reads and frees it. */
 typedef struct script {
   const char *steps;
@@ -50,7 +53,7 @@ static rondo_graph *record(test_fixture *t, const script *work, rondo_profile *p
 
 static rondo_profile *make_profile(const rondo_graph *graph) {
   rondo_profile *profile = NULL;
-  assert_ok(rondo_profile_create(graph, NULL, &profile));
+  assert_ok(rondo_profile_create(graph, &planning, &profile));
   return profile;
 }
 
@@ -264,7 +267,7 @@ static void test_gm11_a_dump_is_profiled(void **state) {
     if (with_addresses == 0)
       assert_fails(rondo_profile_create(read, NULL, &profile), RONDO_INVALID_ARGUMENT);
     else
-      assert_ok(rondo_profile_create(read, NULL, &profile));
+      assert_ok(rondo_profile_create(read, &planning, &profile));
     test_graph_destroy(read);
   }
   if (profile != NULL) {

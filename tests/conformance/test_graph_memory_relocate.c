@@ -9,7 +9,10 @@
 
 enum { WORDS = 4096, BYTES = WORDS * 4 };
 
-static const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
+/* Counted in steps, so that plans do not depend on how busy the machine is. */
+static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 50000};
+static const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true,
+                                                     .plan = &planning};
 
 static rondo_exec *relocate(rondo_graph *graph) {
   rondo_exec *exec = NULL;
