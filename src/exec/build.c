@@ -21,6 +21,11 @@ static void release_device(void *object) {
   atomic_fetch_sub_explicit(&device->graphs, 1, memory_order_relaxed);
 }
 
+rondo_graph_attachment rondo_build_hold(rondo_device *device) {
+  retain_device(device);
+  return (rondo_graph_attachment){.object = device, .retain = retain_device, .release = release_device};
+}
+
 rondo_status rondo_build_graph(const char *call, rondo_device *device, const rondo_graph_options *options,
                                rondo_graph **out) {
   *out = NULL;
@@ -39,8 +44,7 @@ rondo_status rondo_build_graph(const char *call, rondo_device *device, const ron
   }
   rondo_address_space_configure(space, graph, options->profile, options->relocate);
   graph->memory = rondo_address_space_attachment(space);
-  graph->hold = (rondo_graph_attachment){.object = device, .retain = retain_device, .release = release_device};
-  retain_device(device);
+  graph->hold = rondo_build_hold(device);
   *out = graph;
   return RONDO_OK;
 }

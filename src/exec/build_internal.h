@@ -12,6 +12,9 @@
 RONDO_MUST_USE rondo_status rondo_build_graph(const char *call, rondo_device *device,
                                               const rondo_graph_options *options, rondo_graph **out);
 
+/* Holds the device in its count of graphs, for who then owns the attachment. */
+rondo_graph_attachment rondo_build_hold(rondo_device *device);
+
 /* Adds a node of any kind; an alloc node gets its address, in params too. */
 RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies,
                                              size_t count, rondo_node_params *params, rondo_node *out_node);

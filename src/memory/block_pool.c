@@ -283,6 +283,7 @@ static rondo_block *make_live(rondo_block *block) {
   rondo_pool *pool = block->chunk->pool;
   if (pool->spare == block->chunk) pool->spare = NULL;
   block->state = RONDO_BLOCK_LIVE;
+  block->run = 0;
   block->allocation =
       (rondo_allocation){.address = block->chunk->base + block->offset, .bytes = block->bytes, .kind = pool->kind};
   pool->live++;

@@ -56,8 +56,10 @@ typedef struct rondo_block {
   struct rondo_block *age_previous, *age_next; /* among the pending ones of its slot, by number */
   size_t offset, bytes;
   rondo_block_state state;
-  rondo_free_reason reason; /* free only */
-  rondo_fence *fence;       /* of the free that is pending, or, live, of the free before; else NULL */
+  rondo_free_reason reason;    /* free only */
+  rondo_fence *fence;          /* of the free that is pending, or, live, of the free before; else NULL */
+  uint64_t run;                /* live: that noted it, and which of its allocations it is (warm_up.h); 0: none */
+  uint32_t run_item, run_slot; /* of the stream that allocated it there */
 } rondo_block;
 
 struct rondo_chunk {

@@ -15,6 +15,7 @@
 #include "memory/misuse.h"
 #include "memory/peers.h"
 #include "memory/pools.h"
+#include "memory/warm_up.h"
 
 /* The device's state --------------------------------------------------------------------------------------------- */
 
@@ -139,6 +140,7 @@ void rondo_memory_read_statistics(rondo_device_memory *memory, rondo_memory_stat
   out->profiles = atomic_load_explicit(&memory->profiles, memory_order_relaxed);
   out->profiled_allocations = atomic_load_explicit(&memory->profiled, memory_order_relaxed);
   out->profile_departures = atomic_load_explicit(&memory->departures, memory_order_relaxed);
+  out->profiles_afresh = atomic_load_explicit(&memory->replanned, memory_order_relaxed);
 }
 
 static void lower_high(rondo_level *level) {
@@ -303,6 +305,7 @@ rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_stream_ord
     return rondo_memory_fail_growth(memory, status, stream == NULL ? "rondo_malloc" : "rondo_malloc_async", bytes);
   }
   *out_address = block->allocation.address;
+  if (stream != NULL && rondo_warm_up_runs(memory)) rondo_warm_up_note_alloc_slowly(memory, stream, block);
   return RONDO_OK;
 }
 
@@ -346,6 +349,7 @@ static void give_block(rondo_device_memory *memory, rondo_stream_order *stream, 
   if (fence != NULL) {
     fence->slot = stream->slot;
     fence->number = rondo_order_number(&memory->orders, stream);
+    if (rondo_warm_up_runs(memory)) rondo_warm_up_note_free_slowly(memory, stream, block, fence->number);
   }
   if (before != NULL && before->number <= memory->orders.slots.items[before->slot].waited) {
     rondo_pool_release_fence(block->chunk->pool, before);

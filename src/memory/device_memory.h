@@ -40,7 +40,7 @@ typedef struct rondo_device_memory {
   bool memory_nodes;    /* the device can hold graph memory (GM-1) */
   bool memory_pools;    /* and stream-ordered memory */
   rondo_level graph_used, graph_reserved;
-  _Atomic uint64_t remaps, heap_growth, profiles, profiled, departures;
+  _Atomic uint64_t remaps, heap_growth, profiles, profiled, departures, replanned;
   _Atomic bool excess; /* some pool holds more than it should: looked at with the next synchronisation */
 
   pthread_mutex_t lock;
@@ -48,14 +48,16 @@ typedef struct rondo_device_memory {
   rondo_allocation_table host;  /* what rondo_host_free can be given */
   rondo_range_index own;        /* chunks of pools and ranges of graphs: other addresses are not the device's */
   rondo_order_table orders;
-  rondo_pool immediate;         /* rondo_malloc's */
-  rondo_pool default_pool;      /* rondo_malloc_async's, with those that users made behind it, by `next` */
-  rondo_pool *current;          /* where rondo_malloc_async takes from when it is not told */
-  uint32_t destroyed_pools;     /* of those behind the default pool, how many only wait for their memory */
-  rondo_usage stream_ordered;   /* of all of them */
-  rondo_heap *heaps;            /* all, by `next` */
-  uint32_t heap_count;          /* made so far: ids */
-  rondo_address_space *retired; /* without a user, but launches may still run; by `next_retired` */
+  rondo_pool immediate;                     /* rondo_malloc's */
+  rondo_pool default_pool;                  /* rondo_malloc_async's, with those that users made behind it, by `next` */
+  rondo_pool *current;                      /* where rondo_malloc_async takes from when it is not told */
+  uint32_t destroyed_pools;                 /* of those behind the default pool, how many only wait for their memory */
+  rondo_usage stream_ordered;               /* of all of them */
+  rondo_heap *heaps;                        /* all, by `next` */
+  uint32_t heap_count;                      /* made so far: ids */
+  rondo_address_space *retired;             /* without a user, but launches may still run; by `next_retired` */
+  _Atomic(struct rondo_warm_up *) warm_ups; /* runs that are noted for profiles, the first begun first */
+  uint64_t warm_up_serial;                  /* of the last of them */
 } rondo_device_memory;
 
 /* The device's, made at the first call. */

@@ -4,6 +4,7 @@
 #include "memory/pools.h"
 
 #include "memory/misuse.h"
+#include "memory/warm_up.h"
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
@@ -293,6 +294,7 @@ void rondo_pools_forget_stream(rondo_device *device, rondo_stream_order *stream)
   rondo_pools_stream_waited(device, stream, true);
   rondo_device_memory *memory = memory_of(device);
   if (memory == NULL) return;
+  rondo_warm_up_destroy(rondo_warm_up_end(memory, stream));
   pthread_mutex_lock(&memory->lock);
   rondo_order_leave(&memory->orders, stream);
   pthread_mutex_unlock(&memory->lock);

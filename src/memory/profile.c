@@ -12,7 +12,6 @@
 #include "device/device.h"
 #include "memory/address_space.h"
 #include "memory/block_pool.h"
-#include "memory/lifetimes.h"
 
 /* An alloc or free node. */
 typedef struct memory_event {
@@ -23,7 +22,6 @@ typedef struct memory_event {
 } memory_event;
 
 typedef struct profiler {
-  rondo_profile *profile;
   const rondo_graph *graph;
   rondo_ordered_graph ordered;
   RONDO_ARRAY(memory_event) events;
@@ -94,32 +92,6 @@ static rondo_status add_lifetime(profiler *self, const memory_event *event) {
   return rondo_array_push(&self->graph->allocator, &self->lifetimes, &lifetime);
 }
 
-/* Planning -------------------------------------------------------------------------------------------------------- */
-
-static rondo_status keep_plan(profiler *self, const rondo_plan *plan) {
-  rondo_profile *profile = self->profile;
-  const size_t *offsets = rondo_plan_offsets(plan);
-  RONDO_TRY(rondo_array_reserve(&profile->allocator, &profile->allocs, self->lifetimes.count));
-  for (size_t i = 0; i < self->lifetimes.count; i++)
-    profile->allocs.items[i] = (rondo_planned_alloc){.bytes = self->lifetimes.items[i].bytes, .offset = offsets[i]};
-  profile->allocs.count = self->lifetimes.count;
-  return rondo_plan_get_info(plan, &profile->plan);
-}
-
-static rondo_status plan_graph(profiler *self, const rondo_plan_options *options) {
-  RONDO_TRY(rondo_ordered_graph_make(self->graph, &self->ordered));
-  RONDO_TRY(collect_events(self));
-  pair_events(self);
-  for (size_t i = 0; i < self->events.count; i++)
-    if (self->events.items[i].is_alloc) RONDO_TRY(add_lifetime(self, &self->events.items[i]));
-  rondo_plan *plan;
-  RONDO_TRY(rondo_lifetimes_plan(&self->graph->allocator, &self->ordered.flat, self->lifetimes.items,
-                                 self->lifetimes.count, options, &plan));
-  const rondo_status status = keep_plan(self, plan);
-  rondo_plan_destroy(plan);
-  return status;
-}
-
 /* Profiles -------------------------------------------------------------------------------------------------------- */
 
 void rondo_profile_retain(rondo_profile *profile) {
@@ -133,27 +105,76 @@ void rondo_profile_release(rondo_profile *profile) {
   rondo_release(&allocator, profile, 1, sizeof *profile);
 }
 
-static rondo_status make_profile(const rondo_graph *graph, const rondo_plan_options *options, rondo_profile **out) {
+static rondo_status create_profile(const rondo_allocator *allocator, rondo_profile **out) {
   void *state;
-  RONDO_TRY(rondo_allocate(&graph->allocator, 1, sizeof(rondo_profile), &state));
-  rondo_profile *profile = state;
-  profile->allocator = graph->allocator;
-  profile->plan.struct_size = sizeof profile->plan;
-  atomic_init(&profile->references, 1);
-  profiler self = {.profile = profile, .graph = graph, .ordered = {.graph = graph}};
-  const rondo_status status = plan_graph(&self, options);
-  rondo_ordered_graph_free(&self.ordered);
-  rondo_array_free(&graph->allocator, &self.events);
-  rondo_array_free(&graph->allocator, &self.lifetimes);
+  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_profile), &state));
+  *out = state;
+  (*out)->allocator = *allocator;
+  (*out)->plan.struct_size = sizeof(*out)->plan;
+  atomic_init(&(*out)->references, 1);
+  return RONDO_OK;
+}
+
+static rondo_status keep_plan(rondo_profile *profile, const rondo_lifetime *lifetimes, size_t count,
+                              const rondo_plan *plan) {
+  const size_t *offsets = rondo_plan_offsets(plan);
+  RONDO_TRY(rondo_array_reserve(&profile->allocator, &profile->allocs, count));
+  for (size_t i = 0; i < count; i++)
+    profile->allocs.items[i] = (rondo_planned_alloc){.bytes = lifetimes[i].bytes, .offset = offsets[i]};
+  profile->allocs.count = count;
+  return rondo_plan_get_info(plan, &profile->plan);
+}
+
+rondo_status rondo_profile_from_lifetimes(const rondo_allocator *allocator, const rondo_flat_edges *edges,
+                                          const rondo_lifetime *lifetimes, size_t count,
+                                          const rondo_plan_options *options, rondo_profile **out) {
+  rondo_profile *profile;
+  rondo_plan *plan;
+  *out = NULL;
+  RONDO_TRY(create_profile(allocator, &profile));
+  rondo_status status = rondo_lifetimes_plan(allocator, edges, lifetimes, count, options, &plan);
+  if (status == RONDO_OK) status = keep_plan(profile, lifetimes, count, plan);
+  rondo_plan_destroy(plan);
   if (status != RONDO_OK) {
     rondo_profile_release(profile);
     return status;
   }
-  if (graph->hold.object != NULL) graph->hold.retain(graph->hold.object);
-  profile->hold = graph->hold;
-  if (graph->device != NULL)
-    atomic_fetch_add_explicit(&rondo_address_space_of(graph)->memory->profiles, 1, memory_order_relaxed);
   *out = profile;
+  return RONDO_OK;
+}
+
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status plan_graph(profiler *self, const rondo_plan_options *options, rondo_profile **out) {
+  RONDO_TRY(rondo_ordered_graph_make(self->graph, &self->ordered));
+  RONDO_TRY(collect_events(self));
+  pair_events(self);
+  for (size_t i = 0; i < self->events.count; i++)
+    if (self->events.items[i].is_alloc) RONDO_TRY(add_lifetime(self, &self->events.items[i]));
+  return rondo_profile_from_lifetimes(&self->graph->allocator, &self->ordered.flat, self->lifetimes.items,
+                                      self->lifetimes.count, options, out);
+}
+
+static void count_profile(const rondo_graph *graph) {
+  const rondo_address_space *space = rondo_address_space_of(graph);
+  rondo_device_memory *memory = space->memory;
+  pthread_mutex_lock(&memory->lock);
+  const bool departed = space->planned.serial == graph->serial && space->planned.departed;
+  pthread_mutex_unlock(&memory->lock);
+  atomic_fetch_add_explicit(&memory->profiles, 1, memory_order_relaxed);
+  if (departed) atomic_fetch_add_explicit(&memory->replanned, 1, memory_order_relaxed);
+}
+
+static rondo_status profile_graph(const rondo_graph *graph, const rondo_plan_options *options, rondo_profile **out) {
+  profiler self = {.graph = graph, .ordered = {.graph = graph}};
+  const rondo_status status = plan_graph(&self, options, out);
+  rondo_ordered_graph_free(&self.ordered);
+  rondo_array_free(&graph->allocator, &self.events);
+  rondo_array_free(&graph->allocator, &self.lifetimes);
+  RONDO_TRY(status);
+  if (graph->hold.object != NULL) graph->hold.retain(graph->hold.object);
+  (*out)->hold = graph->hold;
+  if (graph->device != NULL) count_profile(graph);
   return RONDO_OK;
 }
 
@@ -167,7 +188,7 @@ rondo_status rondo_profile_create(const rondo_graph *graph, const rondo_plan_opt
   RONDO_TRY(rondo_refuse_in_callback(call));
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", plan_options, &known, sizeof known));
   known.struct_size = sizeof known;
-  return make_profile(graph, &known, out_profile);
+  return profile_graph(graph, &known, out_profile);
 }
 
 void rondo_profile_destroy(rondo_profile *profile) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A profile: what a recording of some work allocated, in the order of making, with planned offsets. Address spaces of
- * graphs made with it follow it (placement.c). Immutable but for its counters; held by reference, so thread-safe.
+ * A profile: what a recording or a run of some work allocated, in the order of making, with planned offsets. Address
+ * spaces of graphs made with it follow it (placement.c). Immutable but for its counters; held by reference, so
+ * thread-safe.
  */
 #ifndef RONDO_MEMORY_PROFILE_H
 #define RONDO_MEMORY_PROFILE_H
@@ -10,6 +11,7 @@
 #include <rondo/profile.h>
 
 #include "graph/graph_internal.h"
+#include "memory/lifetimes.h"
 
 typedef struct rondo_planned_alloc {
   size_t bytes; /* rounded */
@@ -24,6 +26,13 @@ struct rondo_profile {
   rondo_graph_attachment hold; /* of the device, by the user's handle */
   _Atomic uint64_t placed, departures;
 };
+
+/* Plans the lifetimes of a recording's allocations, in the order of making, on its DAG; as rondo_lifetimes_plan. The
+ * profile holds no device yet. */
+RONDO_MUST_USE rondo_status rondo_profile_from_lifetimes(const rondo_allocator *allocator,
+                                                         const rondo_flat_edges *edges, const rondo_lifetime *lifetimes,
+                                                         size_t count, const rondo_plan_options *options,
+                                                         rondo_profile **out);
 
 void rondo_profile_retain(rondo_profile *profile);
 void rondo_profile_release(rondo_profile *profile);

@@ -57,7 +57,7 @@ void rondo_clock_release(rondo_clock *clock) {
   rondo_release(&allocator, clock, 1, clock_bytes(clock->count));
 }
 
-static rondo_clock *retain(rondo_clock *clock) {
+rondo_clock *rondo_clock_retain(rondo_clock *clock) {
   if (clock != NULL) atomic_fetch_add_explicit(&clock->references, 1, memory_order_relaxed);
   return clock;
 }
@@ -100,7 +100,7 @@ void rondo_order_learn(const rondo_allocator *allocator, rondo_stream_order *str
 }
 
 void rondo_order_copy_slowly(rondo_event_order *event, const rondo_stream_order *stream) {
-  rondo_clock *known = retain(stream->known);
+  rondo_clock *known = rondo_clock_retain(stream->known);
   rondo_clock_release(event->known);
   *event = (rondo_event_order){.slot = stream->slot, .freed = stream->freed, .known = known};
 }
@@ -114,7 +114,7 @@ static bool knows_all(const rondo_stream_order *stream, const rondo_clock *clock
 /* A clock that another stream's event shares is taken over as it is where that says all. */
 static bool adopt(rondo_stream_order *stream, rondo_clock *clock) {
   if (stream->known != NULL) return false;
-  stream->known = retain(clock);
+  stream->known = rondo_clock_retain(clock);
   return true;
 }
 

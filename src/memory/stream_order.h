@@ -64,7 +64,7 @@ RONDO_MUST_USE rondo_status rondo_order_join(const rondo_allocator *allocator, r
 /* The stream's work is done, and it frees no more. */
 void rondo_order_leave(rondo_order_table *table, rondo_stream_order *stream);
 
-/* Numbers a free of the stream's, which has a slot. */
+/* Numbers a free of the stream's, or what else others are to know of; the stream has a slot. */
 uint64_t rondo_order_number(rondo_order_table *table, rondo_stream_order *stream);
 
 /* The last number of every slot; NULL when none ever freed, or without memory for it. */
@@ -81,7 +81,8 @@ void rondo_order_learn(const rondo_allocator *allocator, rondo_stream_order *str
 
 void rondo_order_copy_slowly(rondo_event_order *event, const rondo_stream_order *stream);
 void rondo_order_merge(const rondo_allocator *allocator, rondo_stream_order *stream, const rondo_event_order *event);
-void rondo_clock_release(rondo_clock *clock); /* NULL is fine */
+rondo_clock *rondo_clock_retain(rondo_clock *clock); /* the clock; NULL is fine, for both */
+void rondo_clock_release(rondo_clock *clock);
 
 /* The event was recorded on the stream. */
 static inline void rondo_order_record(rondo_event_order *event, const rondo_stream_order *stream) {

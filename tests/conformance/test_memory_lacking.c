@@ -64,6 +64,7 @@ static void check_no_pools(rondo_device *device) {
   assert_ok(rondo_malloc(device, 64, NULL, &plain));
   assert_missing(rondo_malloc_async(stream, 64, NULL, &address), "rondo_malloc_async", "no memory pools");
   assert_missing(rondo_free_async(stream, plain), "rondo_free_async", "no memory pools");
+  assert_missing(rondo_profile_begin(stream), "rondo_profile_begin", "no memory pools");
   assert_missing(rondo_pool_create(device, NULL, &pool), "rondo_pool_create", "no memory pools");
   assert_missing(rondo_device_get_pool(device, &pool), "rondo_device_get_pool", "no memory pools");
   assert_missing(rondo_device_get_default_pool(device, &pool), "rondo_device_get_default_pool", "no memory pools");

@@ -61,12 +61,27 @@ static rondo_status reuse(rig *r) {
   return take(r, 3, 1, 300);
 }
 
+/* The same while it is noted for a profile, which is given or not; noting makes no call fail. */
+static rondo_status profile(rig *r) {
+  static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
+  rondo_profile *made = NULL;
+  TRY(rondo_profile_begin(r->streams[0]));
+  TRY(order(r));
+  const rondo_status ran = reuse(r);
+  const rondo_status planned = rondo_profile_end(r->streams[0], &planning, &made);
+  assert_int_equal(planned == RONDO_OK, made != NULL);
+  rondo_profile_destroy(made);
+  return ran == RONDO_OK ? planned : ran;
+}
+
 static rondo_status do_all(rig *r) {
   const rondo_pool_options options = {RONDO_POOL_OPTIONS_INIT, .name = "faulty", .release_threshold = 5 * MIB};
   rondo_pool *second = NULL;
   fake_of(r->device)->stalled = true;
   TRY(rondo_pool_create(r->device, &options, &r->pool));
   TRY(reuse(r));
+  TRY(give(r, 3, 1));
+  TRY(profile(r));
   TRY(rondo_stream_synchronize(r->streams[0]));
   TRY(rondo_event_synchronize(r->event));
   fake_of(r->device)->stalled = false;

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * Profiles of runs that are not recorded: the front doors of memory/warm_up.h.
+ */
+#include "base/versioned.h"
+#include "exec/build_internal.h"
+#include "exec/capture_internal.h"
+#include "memory/warm_up.h"
+
+rondo_status rondo_profile_begin(rondo_stream *stream) {
+  const char *const call = "rondo_profile_begin";
+  rondo_device_memory *memory;
+  RONDO_TRY(rondo_front(call, "the stream", stream));
+  if (rondo_stream_capture(stream) != NULL)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+                      "%s: %s captures, so that its work does not run: end the capture first, or make the profile of "
+                      "its graph",
+                      call, stream->label);
+  RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
+  RONDO_TRY(rondo_device_memory_require_pools(memory, call));
+  return rondo_warm_up_begin(memory, &stream->order, stream->label);
+}
+
+static rondo_status end_run(rondo_stream *stream, const rondo_plan_options *options, rondo_profile **out) {
+  rondo_device_memory *memory;
+  RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
+  rondo_warm_up *run = rondo_warm_up_end(memory, &stream->order);
+  if (run == NULL) {
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_PROFILING,
+                      "rondo_profile_end: no profile was begun on %s: call rondo_profile_begin first", stream->label);
+  }
+  const rondo_status status = rondo_warm_up_plan(run, options, out);
+  rondo_warm_up_destroy(run);
+  RONDO_TRY(status);
+  (*out)->hold = rondo_build_hold(stream->device);
+  atomic_fetch_add_explicit(&memory->profiles, 1, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+rondo_status rondo_profile_end(rondo_stream *stream, const rondo_plan_options *plan_options,
+                               rondo_profile **out_profile) {
+  const char *const call = "rondo_profile_end";
+  rondo_plan_options known;
+  RONDO_TRY(rondo_front(call, "out_profile", out_profile));
+  *out_profile = NULL;
+  RONDO_TRY(rondo_front(call, "the stream", stream));
+  RONDO_TRY(rondo_versioned_read("rondo_plan_options", plan_options, &known, sizeof known));
+  known.struct_size = sizeof known;
+  return end_run(stream, &known, out_profile);
+}
