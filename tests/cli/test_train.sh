@@ -30,8 +30,10 @@ succeeds train longer --steps 20 --json
 json_holds '.text_bytes == 40000' .identical
 licence=/usr/share/common-licenses/GPL-3
 if [ -r $licence ]; then
-  succeeds train $licence --steps 300 --hidden 64 --batch 32 --json
-  json_holds '.loss_first > 4' '.loss_last < 2.7' .identical
+  succeeds train --steps 300 --hidden 64 --batch 32 --json
+  json_holds ".text == \"$licence\"" '.loss_first > 4' '.loss_last < 2.7' .identical
+else
+  fails 1 "$licence: No such file or directory; name another TEXT" train
 fi
 
 # For people, and from standard input.

@@ -29,10 +29,13 @@ for command in train generate bench 'bench launch' devices graph check report pl
   head -1 out | grep -Eq "^Usage: rondo $command " || die "rondo $command --help begins with: $(head -1 out)"
 done
 
+succeeds train --help
+grep -q '^Usage: rondo train \[TEXT\] \[OPTION\]' out || die "TEXT may be left out, which --help does not say"
+grep -q '^  TEXT .*(default /usr/share/common-licenses/GPL-3)$' out || die "--help does not name the default TEXT"
+
 fails 2 "a command is missing; see 'rondo --help'"
 fails 2 "no command 'trian'" trian
 fails 2 "no option '--jsn'" --jsn
-fails 2 'TEXT is missing' train
 fails 2 'MODEL is missing' generate
 fails 2 'FILE is missing' graph
 fails 2 'FILE is missing' plan

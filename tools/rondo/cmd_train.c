@@ -2,12 +2,14 @@
  * rondo train: trains the model twice from the same seed on the same batches, kernel by kernel and recorded, and
  * compares the losses bit for bit. Both runs use one compiled program, whose states are set back in between.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "corpus.h"
@@ -55,10 +57,14 @@ static const option_row rows[] = {
     {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
 };
 
+/* Every Debian has it. */
+#define DEFAULT_TEXT "/usr/share/common-licenses/GPL-3"
+
 static const option_table table = {
     .command = "rondo train",
     .operand = "TEXT",
     .operand_help = "any file; '-' is standard input",
+    .operand_default = DEFAULT_TEXT,
     .description =
         "Trains a language model on the bytes of a text, twice from the same seed: first kernel by kernel, then\n"
         "with the whole step (forward, loss, backward, optimizer) recorded as one graph. Says whether both gave\n"
@@ -94,6 +100,8 @@ typedef struct training {
 static int load_text(training *t) {
   const train_settings *s = t->settings;
   const uint32_t context = (uint32_t)s->context;
+  if (strcmp(t->path, DEFAULT_TEXT) == 0 && access(DEFAULT_TEXT, R_OK) != 0)
+    return tool_fail("%s: %s; name another TEXT to learn", DEFAULT_TEXT, strerror(errno));
   if (corpus_load(t->path, context, &t->corpus) != TOOL_OK) return TOOL_FAILURE;
   t->model = (language_model){.context = context,
                               .embedding = (uint32_t)s->embedding,

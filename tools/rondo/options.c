@@ -38,10 +38,17 @@ static void print_default(const option_row *row, const void *defaults) {
   if (row->kind == OPTION_REAL) printf(" (default %g)", *(const double *)value);
 }
 
+static void print_usage(const option_table *table) {
+  printf("Usage: %s", table->command);
+  if (table->operand) printf(table->operand_default ? " [%s]" : " %s", table->operand);
+  printf(" [OPTION]...\n\n%s\n\n", table->description);
+}
+
 static void print_help(const option_table *table) {
-  printf("Usage: %s%s%s [OPTION]...\n\n%s\n\n", table->command, table->operand ? " " : "",
-         table->operand ? table->operand : "", table->description);
-  if (table->operand) printf("  %-*s %s\n", HELP_COLUMN - 2, table->operand, table->operand_help);
+  print_usage(table);
+  if (table->operand) printf("  %-*s %s", HELP_COLUMN - 2, table->operand, table->operand_help);
+  if (table->operand_default) printf(" (default %s)", table->operand_default);
+  if (table->operand) putchar('\n');
   for (size_t i = 0; i < table->count; i++) {
     print_row(table->rows[i].name, letter_of(table, i), table->rows[i].argument, table->rows[i].help);
     print_default(&table->rows[i], table->defaults);
@@ -99,11 +106,11 @@ static option_result take_operand(const option_table *table, int count, char **r
     tool_fail_usage("'%s' is one argument too many", rest[wanted]);
     return OPTIONS_WRONG;
   }
-  if (count < wanted) {
+  if (count < wanted && !table->operand_default) {
     tool_fail_usage("%s is missing", table->operand);
     return OPTIONS_WRONG;
   }
-  if (out_operand) *out_operand = count > 0 ? rest[0] : NULL;
+  if (out_operand) *out_operand = count > 0 ? rest[0] : table->operand_default;
   return OPTIONS_RUN;
 }
 

@@ -26,11 +26,12 @@ typedef struct option_row {
 #define OPTIONS_MAX 20
 
 typedef struct option_table {
-  const char *command;      /* "rondo train" */
-  const char *operand;      /* name of the one operand, "TEXT", or NULL */
-  const char *operand_help; /* a line */
-  const char *description;  /* of the command, lines of up to 100 columns */
-  const void *defaults;     /* settings as they are when no option is given */
+  const char *command;         /* "rondo train" */
+  const char *operand;         /* name of the one operand, "TEXT", or NULL */
+  const char *operand_help;    /* a line; the default is put behind it */
+  const char *operand_default; /* what stands for one that is not given; NULL: there must be one */
+  const char *description;     /* of the command, lines of up to 100 columns */
+  const void *defaults;        /* settings as they are when no option is given */
   const option_row *rows;
   size_t count;        /* at most OPTIONS_MAX */
   const char *letters; /* of the first rows, "o" for -o; NULL: none */
@@ -43,8 +44,8 @@ typedef enum option_result {
   OPTIONS_WRONG /* bad usage, said on standard error */
 } option_result;
 
-/* Reads argv[1] and what follows into the settings, which hold the defaults, and the operand (required if there is one)
- * into *out_operand, which may be NULL for a table without. The texts are argv's own. */
+/* Reads argv[1] and what follows into the settings, which hold the defaults, and the operand or
+ * its default into *out_operand, which may be NULL for a table without. The texts are argv's own. */
 option_result options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand);
 
 #endif
