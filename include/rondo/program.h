@@ -163,7 +163,9 @@ typedef struct rondo_compile_options {
  *
  * Matrix products on a CPU device go through CBLAS when RONDO_CBLAS_LIBRARY, libopenblas.so.0, libcblas.so.3 or
  * libblas.so.3 has it ("none": plain C), on tiles cut by shape alone: results have the same bits for any number of
- * workers, and recorded or not, but not with another library. */
+ * workers, and recorded or not, but not with another library. OpenBLAS is told once to use one thread, which holds for
+ * all of the process: a program that calls OpenBLAS too, with more threads, sets RONDO_CBLAS_LIBRARY to another build
+ * or to "none". Other libraries are used as they are set: give one that is single-threaded, or tell it to be. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rondo_device *device,
                                                     const rondo_compile_options *options,
                                                     rondo_compiled **out_compiled);

@@ -21,7 +21,9 @@ typedef struct rondo_gemm {
 } rondo_gemm;
 
 /* Looks for the library named by RONDO_CBLAS_LIBRARY ("none": plain C), then for libopenblas.so.0, libcblas.so.3 and
- * libblas.so.3, and tells OpenBLAS to use one thread. Later calls do nothing. A library that was asked for by name and
+ * libblas.so.3, and tells OpenBLAS to use one thread: for the whole process and for good. Putting its number back after
+ * each product would race, since it belongs to all threads (openblas_set_num_threads), and other BLAS libraries must be
+ * told by their users. Later calls do nothing. A library that was asked for by name and
  * cannot be had is said through the log. Thread-safe. */
 void rondo_gemm_prepare(void);
 
