@@ -5,6 +5,7 @@
  */
 #include "device/device.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -47,24 +48,42 @@ static void free_counter(const rondo_allocator *allocator) {
   rondo_release(&inner, counter, 1, sizeof *counter);
 }
 
-/* RONDO_TRACE: the file is begun with the first device and ended with the last, so that it is whole. */
-static atomic_uint open_devices;
-static atomic_bool trace_file_is_ours;
+/* RONDO_TRACE: the file is begun with the first device and ended with the last, so that it is whole. The lock makes
+ * counting and what follows from it one; the log is written without it. */
+static pthread_mutex_t trace_file_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned open_devices;
+static bool trace_file_is_ours;
 
-static void begin_trace_file(void) {
+static rondo_status begin_trace_file(void) {
   const char *path = rondo_option_text(RONDO_OPTION_TRACE);
-  if (path[0] == '\0' || rondo_trace_on()) return;
-  if (rondo_trace_open_json(path) == RONDO_OK) {
-    atomic_store(&trace_file_is_ours, true);
-  } else {
-    rondo_log(RONDO_LOG_ERROR, "device", "RONDO_TRACE: %s", rondo_last_error()->message);
-  }
+  if (path[0] == '\0' || rondo_trace_on()) return RONDO_OK;
+  const rondo_status status = rondo_trace_open_json(path);
+  trace_file_is_ours = status == RONDO_OK;
+  return status;
 }
 
-static void end_trace_file(void) {
-  if (!atomic_exchange(&trace_file_is_ours, false)) return;
-  if (rondo_trace_close_json() != RONDO_OK)
-    rondo_log(RONDO_LOG_ERROR, "device", "RONDO_TRACE: %s", rondo_last_error()->message);
+static rondo_status end_trace_file(void) {
+  if (!trace_file_is_ours) return RONDO_OK;
+  trace_file_is_ours = false;
+  return rondo_trace_close_json();
+}
+
+static void log_trace_failure(rondo_status status) {
+  if (status != RONDO_OK) rondo_log(RONDO_LOG_ERROR, "device", "RONDO_TRACE: %s", rondo_last_error()->message);
+}
+
+static void count_opened(void) {
+  pthread_mutex_lock(&trace_file_lock);
+  const rondo_status status = open_devices++ == 0 ? begin_trace_file() : RONDO_OK;
+  pthread_mutex_unlock(&trace_file_lock);
+  log_trace_failure(status);
+}
+
+static void count_closed(void) {
+  pthread_mutex_lock(&trace_file_lock);
+  const rondo_status status = --open_devices == 0 ? end_trace_file() : RONDO_OK;
+  pthread_mutex_unlock(&trace_file_lock);
+  log_trace_failure(status);
 }
 
 rondo_status rondo_device_open(const char *name, const rondo_device_options *options, rondo_device **out_device) {
@@ -79,12 +98,12 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_open"));
   RONDO_TRY(rondo_versioned_read("rondo_device_options", options, &known, sizeof known));
   RONDO_TRY(make_counter(known.allocator, &allocator));
-  if (atomic_fetch_add(&open_devices, 1) == 0) begin_trace_file();
+  count_opened();
   rondo_device *device;
   const rondo_status status = rondo_registry_open(name, &known, &allocator, &device);
   if (status != RONDO_OK) {
     free_counter(&allocator);
-    if (atomic_fetch_sub(&open_devices, 1) == 1) end_trace_file();
+    count_closed();
     return status;
   }
   device->synchronous = known.synchronous || rondo_option_flag(RONDO_OPTION_SYNC);
@@ -119,7 +138,7 @@ rondo_status rondo_device_close(rondo_device *device) {
   const rondo_allocator allocator = device->allocator;
   const rondo_status status = device->ops->close(device);
   free_counter(&allocator);
-  if (atomic_fetch_sub(&open_devices, 1) == 1) end_trace_file();
+  count_closed();
   return status;
 }
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * RONDO_TRACE: while a device is open there is a trace, however devices are opened and closed on other threads.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/tracing.h"
+#include "device_tests.h"
+
+enum { THREADS = 3, ROUNDS = 200 };
+
+static void *open_and_close(void *untraced) {
+  for (int i = 0; i < ROUNDS; i++) {
+    rondo_device *device;
+    if (rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device) != RONDO_OK) return NULL;
+    if (!rondo_trace_on()) atomic_fetch_add((atomic_uint *)untraced, 1);
+    if (rondo_device_close(device) != RONDO_OK) return NULL;
+  }
+  return untraced;
+}
+
+static void an_open_device_is_traced(void **state) {
+  (void)state;
+  pthread_t threads[THREADS];
+  atomic_uint untraced = 0;
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &untraced), 0);
+  for (int i = 0; i < THREADS; i++) {
+    void *result;
+    assert_int_equal(pthread_join(threads[i], &result), 0);
+    assert_non_null(result);
+  }
+  assert_int_equal(atomic_load(&untraced), 0);
+  assert_false(rondo_trace_on());
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(an_open_device_is_traced)};
+  char path[] = "/tmp/rondo_trace_XXXXXX";
+  const int file = mkstemp(path);
+  if (file < 0 || close(file) != 0 || setenv("RONDO_TRACE", path, 1) != 0) return 1;
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  (void)remove(path);
+  return failed;
+}
