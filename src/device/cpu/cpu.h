@@ -156,6 +156,7 @@ typedef struct cpu_pool {
   _Atomic int host_processor; /* where a host thread waited last */
   uint32_t watch_turns;       /* turns of an idle worker between two looks at its queue */
   uint32_t worker_count;
+  uint32_t threads_started;   /* fewer when starting failed half-way; the opener's and closer's */
   uint32_t participant_count; /* workers first, then hosts */
   cpu_participant *participants;
   rondo_thread *threads;

@@ -360,19 +360,17 @@ static rondo_status make_participants(cpu_device *device) {
   return prepare_deques(device, atomic_load(&pool->room));
 }
 
-/* On failure, `worker_count` is how many there are to join. Nobody is moved before all have their places. */
+/* Nobody is moved before all have their places. */
 static rondo_status start_workers(cpu_device *device) {
   cpu_pool *pool = &device->pool;
   rondo_status status = RONDO_OK;
   atomic_store(&pool->moving, true);
-  for (uint32_t i = 0, want = pool->worker_count; status == RONDO_OK && i < want; i++) {
+  for (uint32_t i = 0; status == RONDO_OK && i < pool->worker_count; i++) {
     char name[32];
     (void)snprintf(name, sizeof name, "rondo-%u-%u", device->base.index, i);
     status = rondo_thread_start(&pool->threads[i], name, worker_main, &pool->participants[i]);
-    if (status != RONDO_OK)
-      pool->worker_count = i;
-    else if (pool->bound)
-      take_place(pool, &pool->participants[i]);
+    if (status == RONDO_OK) pool->threads_started++;
+    if (status == RONDO_OK && pool->bound) take_place(pool, &pool->participants[i]);
   }
   atomic_store_explicit(&pool->moving, false, memory_order_release);
   return status;
@@ -396,7 +394,6 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
   pool->spare = device->base.index % pool->processor_count;
   atomic_store(&pool->host_processor, -1);
   rondo_status status = make_participants(device);
-  if (status != RONDO_OK) pool->worker_count = 0; /* none to join */
   if (status == RONDO_OK) status = start_workers(device);
   if (status != RONDO_OK) cpu_pool_stop(device);
   return status;
@@ -407,13 +404,12 @@ void cpu_pool_stop(cpu_device *device) {
   atomic_store(&pool->stop, true);
   wake_all(pool);
   if (pool->threads != NULL) {
-    for (uint32_t i = 0; i < pool->worker_count; i++) rondo_thread_join(pool->threads[i]);
+    for (uint32_t i = 0; i < pool->threads_started; i++) rondo_thread_join(pool->threads[i]);
   }
   if (pool->participants != NULL) {
     for (uint32_t i = 0; i < pool->participant_count; i++) cpu_deque_free(device, &pool->participants[i].deque);
   }
-  const uint32_t workers = pool->participant_count - CPU_HOSTS;
-  rondo_release(&device->base.allocator, pool->threads, workers, sizeof(rondo_thread));
+  rondo_release(&device->base.allocator, pool->threads, pool->worker_count, sizeof(rondo_thread));
   rondo_release(&device->base.allocator, pool->processors, pool->processor_count, sizeof(int));
   rondo_release(&device->base.allocator, pool->participants, pool->participant_count, sizeof(cpu_participant));
 }
