@@ -76,7 +76,8 @@ void cpu_point_set(cpu_point *point, cpu_timeline *timeline, uint64_t value);
 /* The pool -------------------------------------------------------------------------------------------------------- */
 
 enum {
-  CPU_HOSTS = 16, /* waiting host threads that can work along at once */
+  CPU_HOSTS = 16,      /* waiting host threads that can work along at once */
+  CPU_FIRST_HOSTS = 4, /* of them have room from the start; that of all would multiply what large graphs take */
   CPU_MAX_WORKERS = 256,
   CPU_SLOT_BITS = 10,
   CPU_MAX_QUEUES = 1 << CPU_SLOT_BITS,
@@ -174,6 +175,8 @@ RONDO_MUST_USE rondo_status cpu_pool_make_room(cpu_device *device, uint64_t segm
 void cpu_pool_take_room(cpu_pool *pool, cpu_participant *self);
 /* A participant for a host thread, or NULL when all are taken or there is no memory for a first one. */
 cpu_participant *cpu_pool_join(cpu_pool *pool);
+/* The same among those that need no memory: for launches, which do not allocate. */
+cpu_participant *cpu_pool_join_prepared(cpu_pool *pool);
 void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
 /* Does a bit of `queue`'s work that is shared now (any queue's when NULL): a grid's blocks, a stolen segment. False
  * when there was none. */

@@ -70,8 +70,9 @@ static void wake_all(cpu_pool *pool) {
   rondo_futex_wake(&pool->epoch, UINT32_MAX);
 }
 
-/* Room in deques: the capacity that is promised, as a power of two, and the hosts' participants that were ever taken,
- * to whom it is promised beside the workers. In one word: whoever changes one part has kept the promise for the other.
+/* Room in deques: the capacity that is promised, as a power of two, and the hosts' participants to whom it is promised
+ * beside the workers: the first few, since launches take only such, and all that were ever taken. In one word: whoever
+ * changes one part has kept the promise for the other.
  */
 
 enum { ROOM_SHIFT = CPU_HOSTS, ROOM_HOSTS = (1 << CPU_HOSTS) - 1, LEAST_ROOM = 8 };
@@ -113,10 +114,10 @@ static bool promise_room(cpu_pool *pool, cpu_participant *self) {
   return true;
 }
 
-static cpu_participant *take_host(cpu_pool *pool) {
-  uint32_t taken = atomic_load_explicit(&pool->hosts, memory_order_relaxed);
-  while (taken != (1u << CPU_HOSTS) - 1) {
-    const uint32_t bit = ~taken & (taken + 1);
+static cpu_participant *take_host(cpu_pool *pool, uint32_t among) {
+  uint32_t taken = atomic_load_explicit(&pool->hosts, memory_order_relaxed), left;
+  while ((left = among & ~taken) != 0) {
+    const uint32_t bit = left & (~left + 1);
     if (atomic_compare_exchange_weak_explicit(&pool->hosts, &taken, taken | bit, memory_order_acquire,
                                               memory_order_relaxed))
       return &pool->participants[pool->worker_count + (uint32_t)__builtin_ctz(bit)];
@@ -125,10 +126,14 @@ static cpu_participant *take_host(cpu_pool *pool) {
 }
 
 cpu_participant *cpu_pool_join(cpu_pool *pool) {
-  cpu_participant *host = take_host(pool);
+  cpu_participant *host = take_host(pool, ROOM_HOSTS);
   if (host == NULL || promise_room(pool, host)) return host;
   cpu_pool_leave(pool, host);
   return NULL;
+}
+
+cpu_participant *cpu_pool_join_prepared(cpu_pool *pool) {
+  return take_host(pool, atomic_load_explicit(&pool->room, memory_order_acquire) & ROOM_HOSTS);
 }
 
 void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant) {
@@ -386,7 +391,7 @@ rondo_status cpu_pool_start(cpu_device *device, uint32_t workers) {
   }
   pool->spin_ns = rondo_option_number(RONDO_OPTION_CPU_SPIN_US) * 1000;
   pool->watch_turns = measure_watch_turns();
-  atomic_store(&pool->room, LEAST_ROOM << ROOM_SHIFT);
+  atomic_store(&pool->room, LEAST_ROOM << ROOM_SHIFT | ((1u << CPU_FIRST_HOSTS) - 1));
   pool->participant_count = want + CPU_HOSTS;
   pool->processor_count = rondo_processor_count();
   pool->worker_count = want;

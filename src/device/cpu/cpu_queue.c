@@ -199,7 +199,7 @@ static bool has_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
 static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   cpu_pool *pool = &queue->device->pool;
   cpu_patience patience = {0};
-  cpu_participant *self = cpu_pool_join(pool);
+  cpu_participant *self = cpu_pool_join_prepared(pool);
   for (;;) {
     /* Read before the tail: an item consumed after the look at the tail then ends the sleep. (A skip does not, but the
      * item behind it does.) */

@@ -23,6 +23,11 @@ static void add_wide(rondo_blocks blocks, void *const *args) {
   for (size_t i = 0; i < sizeof value->bytes; i++) *sum += value->bytes[i];
 }
 
+static rondo_status count_one(void *user) {
+  atomic_fetch_add((atomic_uint *)user, 1);
+  return RONDO_OK;
+}
+
 static void ring_wraps_and_arguments_are_copied(void **state) {
   (void)state;
   rondo_device *device;
@@ -102,6 +107,32 @@ static void queues_wait_for_each_other_gx_2(void **state) {
 static rondo_status refuse(void *user) {
   (void)user;
   return RONDO_IO_ERROR;
+}
+
+/* The worker is held elsewhere, so the thread that launches runs what it finds no room behind. */
+static void a_launch_into_a_full_ring_allocates_nothing(void **state) {
+  (void)state;
+  enum { LAUNCHES = 2 * CPU_RING_GRANULES };
+  rondo_device *device;
+  rondo_queue *held, *queue;
+  test_memory memory = {0};
+  gate at = {false, false};
+  atomic_uint count = 0;
+  assert_ok(open_test_device(&memory, 1, &device));
+  assert_ok(device->ops->queue_create(device, "held", &held));
+  assert_ok(device->ops->queue_create(device, "q", &queue));
+  close_queue_behind(held, &at);
+  const long before = atomic_load(&memory.calls);
+  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_one, .user = &count}};
+  for (int i = 0; i < LAUNCHES; i++) assert_ok(queue->ops->submit(queue, &work));
+  assert_true(atomic_load(&count) > 0);
+  assert_int_equal(atomic_load(&memory.calls), before);
+  assert_ok(queue->ops->synchronize(queue));
+  assert_int_equal(atomic_load(&count), LAUNCHES);
+  atomic_store(&at.open, true);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(held->ops->destroy(held));
+  assert_ok(rondo_device_close(device));
 }
 
 static void failures_come_out_once(void **state) {
@@ -236,19 +267,20 @@ static void room_is_made_ahead_gx_4(void **state) {
   assert_ok(rondo_device_open("cpu", &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = 2}, &base));
   cpu_device *device = (cpu_device *)base;
   cpu_pool *pool = &device->pool;
-  cpu_participant *first = cpu_pool_join(pool);
-  assert_non_null(first);
+  const uint32_t prepared = pool->worker_count + CPU_FIRST_HOSTS;
+  cpu_participant *hosts[CPU_FIRST_HOSTS + 1];
+  for (int i = 0; i < CPU_FIRST_HOSTS; i++) assert_non_null(hosts[i] = cpu_pool_join_prepared(pool));
+  assert_null(cpu_pool_join_prepared(pool));
   assert_ok(cpu_pool_make_room(device, 1000));
-  cpu_participant *second = cpu_pool_join(pool);
-  assert_non_null(second);
+  assert_null(atomic_load(&pool->participants[prepared].deque.largest));
+  assert_non_null(hosts[CPU_FIRST_HOSTS] = cpu_pool_join(pool));
   assert_ok(cpu_pool_make_room(device, 400));
-  for (uint32_t i = 0; i < pool->worker_count + 2; i++)
+  for (uint32_t i = 0; i <= prepared; i++)
     assert_int_equal(atomic_load(&pool->participants[i].deque.largest)->capacity, 1024);
-  assert_null(atomic_load(&pool->participants[pool->worker_count + 2].deque.largest));
-  cpu_pool_take_room(pool, first);
-  assert_int_equal(atomic_load(&first->deque.buffer)->capacity, 1024);
-  cpu_pool_leave(pool, second);
-  cpu_pool_leave(pool, first);
+  assert_null(atomic_load(&pool->participants[prepared + 1].deque.largest));
+  cpu_pool_take_room(pool, hosts[0]);
+  assert_int_equal(atomic_load(&hosts[0]->deque.buffer)->capacity, 1024);
+  for (int i = 0; i <= CPU_FIRST_HOSTS; i++) cpu_pool_leave(pool, hosts[i]);
   assert_ok(rondo_device_close(base));
 }
 
@@ -393,6 +425,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ring_wraps_and_arguments_are_copied),
       cmocka_unit_test(queues_wait_for_each_other_gx_2),
+      cmocka_unit_test(a_launch_into_a_full_ring_allocates_nothing),
       cmocka_unit_test(failures_come_out_once),
       cmocka_unit_test(an_idle_device_sleeps),
       cmocka_unit_test(deques_lose_and_double_nothing),
