@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The directory of reserved addresses, and access between devices.
  *
- * The directory is a sorted array that one writer at a time changes in place; readers look whether the version was even
- * and the same before and after, and look again if not. It moves to a larger array when it is full; the old ones stay,
- * because a reader may be in them, and are together no larger than the last.
+ * The directory's ranges are owned by their devices and lie apart from each other.
  */
 #include "memory/peers.h"
 
@@ -12,122 +10,43 @@
 #include "base/error.h"
 #include "memory/address_space.h"
 #include "memory/node_addresses.h"
+#include "memory/range_index.h"
 
 /* The directory --------------------------------------------------------------------------------------------------- */
-
-typedef struct reserved_range {
-  _Atomic uintptr_t begin, end;
-  _Atomic(rondo_device *) device;
-} reserved_range;
-
-typedef struct directory {
-  struct directory *older;
-  size_t capacity;
-  reserved_range ranges[]; /* by address, apart */
-} directory;
-
-#define FIRST_CAPACITY 256
 
 atomic_uint rondo_peers_with_memory;
 
 static pthread_mutex_t directory_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(directory *) current_directory;
-static _Atomic size_t range_count;
-static _Atomic uint64_t directory_version; /* odd: being changed */
-
-static void copy_range(reserved_range *to, const reserved_range *from) {
-  atomic_store_explicit(&to->begin, atomic_load_explicit(&from->begin, memory_order_relaxed), memory_order_release);
-  atomic_store_explicit(&to->end, atomic_load_explicit(&from->end, memory_order_relaxed), memory_order_release);
-  atomic_store_explicit(&to->device, atomic_load_explicit(&from->device, memory_order_relaxed), memory_order_release);
-}
-
-/* The first range that ends behind the address. What a reader finds while the directory changes is looked at again. */
-static size_t find_range(const directory *at, size_t count, uintptr_t address) {
-  size_t low = 0, high = count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (atomic_load_explicit(&at->ranges[middle].end, memory_order_acquire) <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-/* Under the directory's lock, as all that changes it. The version makes the number of ranges fit the array. */
-static rondo_status make_room(size_t count) {
-  directory *old = atomic_load_explicit(&current_directory, memory_order_relaxed);
-  if (old != NULL && count < old->capacity) return RONDO_OK;
-  const rondo_allocator allocator = rondo_allocator_default();
-  const size_t capacity = old == NULL ? FIRST_CAPACITY : 2 * old->capacity;
-  void *memory;
-  RONDO_TRY(rondo_allocate(&allocator, 1, sizeof(directory) + capacity * sizeof(reserved_range), &memory));
-  directory *new = memory;
-  new->older = old;
-  new->capacity = capacity;
-  for (size_t i = 0; i < count; i++) copy_range(&new->ranges[i], &old->ranges[i]);
-  atomic_store_explicit(&current_directory, new, memory_order_release);
-  return RONDO_OK;
-}
-
-static void begin_change(void) { atomic_fetch_add_explicit(&directory_version, 1, memory_order_acq_rel); }
-static void end_change(void) { atomic_fetch_add_explicit(&directory_version, 1, memory_order_release); }
-
-static void insert_range(uintptr_t begin, uintptr_t end, rondo_device *device) {
-  directory *at = atomic_load_explicit(&current_directory, memory_order_relaxed);
-  const size_t count = atomic_load_explicit(&range_count, memory_order_relaxed);
-  const size_t index = find_range(at, count, begin);
-  begin_change();
-  for (size_t i = count; i > index; i--) copy_range(&at->ranges[i], &at->ranges[i - 1]);
-  atomic_store_explicit(&at->ranges[index].begin, begin, memory_order_release);
-  atomic_store_explicit(&at->ranges[index].end, end, memory_order_release);
-  atomic_store_explicit(&at->ranges[index].device, device, memory_order_release);
-  atomic_store_explicit(&range_count, count + 1, memory_order_release);
-  end_change();
-}
-
-static void remove_range(uintptr_t begin) {
-  directory *at = atomic_load_explicit(&current_directory, memory_order_relaxed);
-  const size_t count = atomic_load_explicit(&range_count, memory_order_relaxed);
-  const size_t index = find_range(at, count, begin);
-  begin_change();
-  for (size_t i = index; i + 1 < count; i++) copy_range(&at->ranges[i], &at->ranges[i + 1]);
-  atomic_store_explicit(&range_count, count - 1, memory_order_release);
-  end_change();
-}
+static rondo_range_index directory;
 
 rondo_device *rondo_peers_owner(const void *address) {
-  for (;;) {
-    const uint64_t version = atomic_load_explicit(&directory_version, memory_order_acquire);
-    if (version % 2 != 0) continue;
-    const directory *at = atomic_load_explicit(&current_directory, memory_order_acquire);
-    size_t count = atomic_load_explicit(&range_count, memory_order_acquire);
-    if (at == NULL) return NULL;
-    if (count > at->capacity) continue;
-    const size_t index = find_range(at, count, (uintptr_t)address);
-    rondo_device *device = NULL;
-    if (index < count && atomic_load_explicit(&at->ranges[index].begin, memory_order_acquire) <= (uintptr_t)address)
-      device = atomic_load_explicit(&at->ranges[index].device, memory_order_acquire);
-    if (atomic_load_explicit(&directory_version, memory_order_acquire) == version) return device;
+  rondo_range_found found;
+  while (!rondo_range_look(&directory, address, &found)) {
   }
+  return found.owner;
+}
+
+/* Nothing stays missing in the directory, so that looking an address up comes to an end. */
+static rondo_status enter_directory(rondo_device *device, const void *address, size_t bytes) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  if (rondo_range_enter(&allocator, &directory, address, bytes, 0, device) != 0) return RONDO_OK;
+  rondo_range_leave(&directory, 0);
+  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
+                    "there is no host memory to note %zu bytes of addresses of %s", bytes, device->name);
 }
 
 rondo_status rondo_peers_note(rondo_device *device, const void *address, size_t bytes) {
-  const uintptr_t begin = (uintptr_t)address;
   pthread_mutex_lock(&directory_lock);
-  const rondo_status status = make_room(atomic_load_explicit(&range_count, memory_order_relaxed));
-  if (status == RONDO_OK) {
-    insert_range(begin, begin + bytes, device);
-    if (atomic_fetch_add_explicit(&device->reservations, 1, memory_order_relaxed) == 0)
-      atomic_fetch_add_explicit(&rondo_peers_with_memory, 1, memory_order_relaxed);
-  }
+  const rondo_status status = enter_directory(device, address, bytes);
+  if (status == RONDO_OK && atomic_fetch_add_explicit(&device->reservations, 1, memory_order_relaxed) == 0)
+    atomic_fetch_add_explicit(&rondo_peers_with_memory, 1, memory_order_relaxed);
   pthread_mutex_unlock(&directory_lock);
   return status;
 }
 
 void rondo_peers_forget(rondo_device *device, const void *address) {
   pthread_mutex_lock(&directory_lock);
-  remove_range((uintptr_t)address);
+  rondo_range_leave(&directory, rondo_range_place(&directory, address));
   if (atomic_fetch_sub_explicit(&device->reservations, 1, memory_order_relaxed) == 1)
     atomic_fetch_sub_explicit(&rondo_peers_with_memory, 1, memory_order_relaxed);
   pthread_mutex_unlock(&directory_lock);

@@ -15,7 +15,7 @@ typedef struct range_node {
   _Atomic uint32_t before, after;
   _Atomic uint32_t farthest; /* of the node and those below it: the one with the highest end */
   _Atomic uint32_t tag;
-  void *owner; /* for those with the lock */
+  _Atomic(void *) owner;
 } range_node;
 
 struct rondo_range_nodes {
@@ -51,7 +51,7 @@ static void copy_node(range_node *to, const range_node *from) {
   SET(to->before, GET(from->before));
   SET(to->after, GET(from->after));
   SET(to->tag, GET(from->tag));
-  to->owner = from->owner;
+  SET(to->owner, GET(from->owner));
 }
 
 /* Changing -------------------------------------------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ uint32_t rondo_range_enter(const rondo_allocator *allocator, rondo_range_index *
   SET(node->begin, (uintptr_t)begin);
   SET(node->end, (uintptr_t)begin + bytes);
   SET(node->tag, tag);
-  node->owner = owner;
+  SET(node->owner, owner);
   enter_tree(index, &index->root, place);
   end_change(index);
   return place;
@@ -189,7 +189,7 @@ void rondo_range_leave(rondo_range_index *index, uint32_t place) {
 
 /* Looking --------------------------------------------------------------------------------------------------------- */
 
-void *rondo_range_around(const rondo_range_index *index, const void *address) {
+uint32_t rondo_range_place(const rondo_range_index *index, const void *address) {
   uint32_t best = 0, place = GET(index->root);
   while (place != 0) {
     const range_node *node = at(index, place);
@@ -197,7 +197,12 @@ void *rondo_range_around(const rondo_range_index *index, const void *address) {
     if (!behind) best = farther(index, best, farther(index, place, farthest_in(index, GET(node->before))));
     place = behind ? GET(node->before) : GET(node->after);
   }
-  return best != 0 && GET(at(index, best)->end) > (uintptr_t)address ? at(index, best)->owner : NULL;
+  return best != 0 && GET(at(index, best)->end) > (uintptr_t)address ? best : 0;
+}
+
+void *rondo_range_around(const rondo_range_index *index, const void *address) {
+  const uint32_t place = rondo_range_place(index, address);
+  return place == 0 ? NULL : GET(at(index, place)->owner);
 }
 
 /* False when the visitor has seen enough. */
@@ -208,7 +213,7 @@ static bool visit_tree(const rondo_range_index *index, uint32_t tree, uintptr_t 
   if (!visit_tree(index, GET(node->before), address, visit, user)) return false;
   if (GET(node->begin) > address) return true;
   const bool holds = GET(node->end) > address;
-  return (!holds || visit(node->owner, user)) && visit_tree(index, GET(node->after), address, visit, user);
+  return (!holds || visit(GET(node->owner), user)) && visit_tree(index, GET(node->after), address, visit, user);
 }
 
 void rondo_range_visit(const rondo_range_index *index, const void *address, bool (*visit)(void *owner, void *user),
@@ -229,7 +234,8 @@ static void consider(const rondo_range_nodes *nodes, uint32_t place, rondo_range
   const range_node *node = peek(nodes, place);
   const uintptr_t end = READ(node->end);
   if (place != 0 && end > best->end)
-    *best = (rondo_range_found){.begin = READ(node->begin), .end = end, .tag = READ(node->tag)};
+    *best =
+        (rondo_range_found){.begin = READ(node->begin), .end = end, .tag = READ(node->tag), .owner = READ(node->owner)};
 }
 
 /* What the tree shows just now, which may not be whole. */

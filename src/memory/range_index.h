@@ -37,8 +37,11 @@ uint32_t rondo_range_enter(const rondo_allocator *allocator, rondo_range_index *
                            uint32_t tag, void *owner);
 void rondo_range_leave(rondo_range_index *index, uint32_t place);
 
-/* The owner of the range that the address lies in, of several the one that reaches farthest; NULL when it lies in none
+/* The place of the range that the address lies in, of several the one that reaches farthest; 0 when it lies in none
  * that is not missing. */
+uint32_t rondo_range_place(const rondo_range_index *index, const void *address);
+
+/* The owner of that range; NULL for none. */
 void *rondo_range_around(const rondo_range_index *index, const void *address);
 
 /* Calls `visit` for each range that the address lies in, from low addresses on, until it returns false. */
@@ -48,6 +51,7 @@ void rondo_range_visit(const rondo_range_index *index, const void *address, bool
 typedef struct rondo_range_found {
   uintptr_t begin, end; /* 0 when the address lies in no range */
   uint32_t tag;
+  void *owner;
 } rondo_range_found;
 
 /* As rondo_range_around, without the lock. False when that did not succeed: the tree changes just now, or ranges are

@@ -8,7 +8,7 @@
 #include "support/test_graph_memory.h"
 
 /* Counted in steps, so that plans do not depend on how busy the machine is. */
-static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 200000, .gap = 1.005};
+static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 30000, .gap = 1.005};
 static const rondo_instantiate_options relocating = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true,
                                                      .plan = &planning};
 
