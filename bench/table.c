@@ -2,9 +2,9 @@
  * Merges what the programs of a run printed: table [--json OUT] FILE...
  *
  * Prints tables in Markdown on standard output: times of all engines by shape, cold and crowded replays, graph against
- * stream with the figures of "CUDA Graph in TensorFlow" beside, training, planning, host costs, and each bar with what
- * was measured and whether it was met. With --json, also writes one object that holds every program's own object and
- * the bars.
+ * stream with the figures of "CUDA Graph in TensorFlow" beside, training, planning, graph memory, host costs, and each
+ * bar with what was measured and whether it was met. With --json, also writes one object that holds every program's own
+ * object and the bars.
  */
 #include <stdbool.h>
 
@@ -212,7 +212,7 @@ static void print_plans(const bench_rows *rows) {
   printf("\n## Planning memory\n\n| input, way | time | peak to lower bound |\n|---|---|---|\n");
   for (size_t i = 0; i < rows->count; i++) {
     const bench_row *row = &rows->items[i];
-    if (row->ratio <= 0 || !is_first_of_measure(rows, i)) continue;
+    if (row->ratio <= 0 || strncmp(row->measure, "plan ", 5) != 0 || !is_first_of_measure(rows, i)) continue;
     const bench_series time = rows_measure(rows, row->measure);
     const bench_series ratio = rows_ratio(rows, row->measure);
     printf("| %s |", row->measure + strlen("plan "));
@@ -222,9 +222,52 @@ static void print_plans(const bench_rows *rows) {
   }
 }
 
+/* Graph memory ---------------------------------------------------------------------------------------------------- */
+
+static void format_count(char out[32], double value) { snprintf(out, 32, "%.0f", value); }
+
+static void format_mib(char out[32], double bytes) { snprintf(out, 32, "%.2f MiB", bytes / (1 << 20)); }
+
+static void print_memory_row(const bench_rows *rows, const char *name) {
+  static const struct {
+    const char *quantity;
+    void (*format)(char[32], double);
+  } columns[] = {{"profile", format_ns},   {"instantiate", format_ns}, {"first", format_ns},   {"relaunch", format_ns},
+                 {"remaps", format_count}, {"alternate", format_ns},   {"moves", format_count}};
+  char measure[ROWS_NAME];
+  snprintf(measure, sizeof measure, "%s bytes", name);
+  const bench_series held = rows_measure(rows, measure), ratio = rows_ratio(rows, measure);
+  printf("| %s |", name + strlen("memory "));
+  print_figure(&held, format_mib);
+  print_figure(&ratio, format_exact);
+  for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+    snprintf(measure, sizeof measure, "%s %s", name, columns[i].quantity);
+    const bench_series series = rows_measure(rows, measure);
+    print_figure(&series, columns[i].format);
+  }
+  printf("\n");
+}
+
+/* Launches and waits; remaps in 50 launches on one stream, and on two in turns. */
+static void print_memory(const bench_rows *rows) {
+  printf(
+      "\n## Graph memory\n\n| input, way | held | to the bound | making the profile | instantiate | first launch |"
+      " launch | remaps in 50 | launch on two streams in turn | remaps in 50 "
+      "|\n|---|---|---|---|---|---|---|---|---|---|"
+      "\n");
+  for (size_t i = 0; i < rows->count; i++) {
+    char name[ROWS_NAME];
+    const bench_row *row = &rows->items[i];
+    const size_t length = strlen(row->measure);
+    if (row->ratio <= 0 || strncmp(row->measure, "memory ", 7) != 0 || !is_first_of_measure(rows, i)) continue;
+    snprintf(name, sizeof name, "%.*s", (int)(length - strlen(" bytes")), row->measure);
+    print_memory_row(rows, name);
+  }
+}
+
 /* Bars ------------------------------------------------------------------------------------------------------------ */
 
-typedef enum bar_unit { UNIT_NS, UNIT_RATIO, UNIT_FINE_RATIO } bar_unit;
+typedef enum bar_unit { UNIT_NS, UNIT_RATIO, UNIT_FINE_RATIO, UNIT_COUNT } bar_unit;
 
 typedef struct bar {
   char name[96];
@@ -234,7 +277,7 @@ typedef struct bar {
   bench_series measured;
 } bar;
 
-enum { MOST_BARS = 96 };
+enum { MOST_BARS = 128 };
 typedef struct bars {
   bar items[MOST_BARS];
   size_t count;
@@ -367,8 +410,21 @@ static void add_plan_bars(bars *list, const bench_rows *rows) {
   }
 }
 
+static void add_memory_bars(bars *list, const bench_rows *rows) {
+  static const char *const inputs[] = {"random", "training", "inference"}, *const ways[] = {"profiled", "relocated"};
+  for (size_t i = 0; i < 6; i++) {
+    char name[96], measure[ROWS_NAME];
+    snprintf(measure, sizeof measure, "memory %s 1000 %s bytes", inputs[i / 2], ways[i % 2]);
+    snprintf(name, sizeof name, "graph memory, %s, %s: bytes held to the bound", inputs[i / 2], ways[i % 2]);
+    add_bar(list, name, UNIT_FINE_RATIO, false, 1.01, rows_ratio(rows, measure));
+    snprintf(measure, sizeof measure, "memory %s 1000 %s remaps", inputs[i / 2], ways[i % 2]);
+    snprintf(name, sizeof name, "graph memory, %s, %s: remaps in steady state", inputs[i / 2], ways[i % 2]);
+    add_bar(list, name, UNIT_COUNT, false, 0, rows_measure(rows, measure));
+  }
+}
+
 static void print_bars(const bars *list) {
-  static void (*const formats[])(char[32], double) = {format_ns, format_plain, format_exact};
+  static void (*const formats[])(char[32], double) = {format_ns, format_plain, format_exact, format_count};
   printf("\n## Bars\n\n| what | bar | measured | |\n|---|---|---|---|\n");
   for (size_t i = 0; i < list->count; i++) {
     const bar *self = &list->items[i];
@@ -396,7 +452,10 @@ static void write_bars(FILE *out, const bars *list) {
     const bar *self = &list->items[i];
     const bench_figure figure = figure_of(&self->measured);
     fprintf(out, "%s\n{\"bar\":\"%s\",\"unit\":\"%s\",\"sense\":\"%s\"", i > 0 ? "," : "", self->name,
-            self->unit == UNIT_NS ? "ns" : "ratio", self->at_least ? "at least" : "at most");
+            self->unit == UNIT_NS      ? "ns"
+            : self->unit == UNIT_COUNT ? "count"
+                                       : "ratio",
+            self->at_least ? "at least" : "at most");
     write_number(out, "bound", self->bound);
     write_number(out, "median", figure.median);
     write_number(out, "min", figure.minimum);
@@ -455,11 +514,13 @@ int main(int argc, char **argv) {
   add_training_bars(&list, &rows);
   add_plan_bars(&list, &rows);
   add_order_bars(&list, &rows);
+  add_memory_bars(&list, &rows);
   printf("Medians of %ld rounds [smallest - largest of the rounds' medians].\n", rows.rounds);
   for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) print_section(&rows, &sections[i]);
   print_graph_against_stream(&rows);
   print_training(&rows);
   print_plans(&rows);
+  print_memory(&rows);
   print_measures(&rows);
   print_bars(&list);
   const bool written = json == NULL || write_json(json, &list, rows.rounds, argv + first, argc - first);

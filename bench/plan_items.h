@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * Lifetimes that the benchmarks of planning and of graph memory share: items at random, layered like a training step,
+ * and layered like inference, or read from a CSV with the lines `id,lower,upper,size` under a heading, as the
+ * MiniMalloc benchmark's. What fails ends the program.
+ */
+#ifndef RONDO_BENCH_PLAN_ITEMS_H
+#define RONDO_BENCH_PLAN_ITEMS_H
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "plan_inputs.h"
+
+typedef struct input {
+  const char *name;
+  rondo_plan_item *items;
+  size_t count, room;
+} input;
+
+static inline void add(input *in, size_t bytes, uint32_t lower, uint32_t upper) {
+  if (in->count == in->room) {
+    in->room = in->room == 0 ? 1024 : 2 * in->room;
+    in->items = realloc(in->items, in->room * sizeof *in->items);
+    if (in->items == NULL) exit(EXIT_FAILURE);
+  }
+  in->items[in->count++] = (rondo_plan_item){.bytes = bytes, .lower = lower, .upper = upper};
+}
+
+/* Generators ------------------------------------------------------------------------------------------------------- */
+
+static inline void make_random(input *in, size_t items) {
+  uint64_t state = 1;
+  for (size_t i = 0; i < items; i++) {
+    const uint32_t lower = (uint32_t)random_below(&state, items);
+    const uint32_t longest = (uint32_t)1 << random_below(&state, 12);
+    add(in, random_bytes(&state, 12), lower, lower + 1 + (uint32_t)random_below(&state, longest));
+  }
+}
+
+/* A layer keeps what its backward pass needs until that; both passes use scratch; the gradients of the weights live
+ * until the optimizer, which comes layer by layer behind the backward pass. */
+static inline void make_training(input *in, size_t items) {
+  uint64_t state = 2;
+  const uint32_t layers = (uint32_t)(items / 8);
+  const uint32_t back = 4 * layers;
+  for (uint32_t layer = 0; layer < layers; layer++) {
+    const uint32_t forward = 4 * layer;
+    const uint32_t backward = back + 4 * (layers - 1 - layer);
+    const size_t width = 512 * (64 + (size_t)random_below(&state, 4) * 64);
+    for (int kept = 0; kept < 3; kept++) add(in, width * (1 + random_below(&state, 4)), forward + 1, backward + 3);
+    add(in, width * 4, forward, forward + 3);
+    add(in, width * (1 + random_below(&state, 8)), forward + 2, forward + 4);
+    add(in, width * 4, backward, backward + 4);
+    add(in, width * (1 + random_below(&state, 8)), backward + 1, backward + 3);
+    add(in, random_bytes(&state, 10), backward + 2, 2 * back + layer + 1);
+  }
+}
+
+/* Short lives in a chain, some that skip layers, and blocks of several branches that are joined. */
+static inline void make_inference(input *in, size_t items) {
+  uint64_t state = 3;
+  for (uint32_t step = 0; in->count < items; step += 8) {
+    const size_t width = 512 * (1 + (size_t)random_below(&state, 4096));
+    add(in, width, step, step + 9);
+    for (uint32_t branch = 0; branch < 3; branch++) {
+      add(in, width * (1 + random_below(&state, 4)), step + 1 + branch, step + 4 + branch);
+      add(in, random_bytes(&state, 8), step + 2 + branch, step + 8);
+    }
+    if (random_below(&state, 4) == 0) add(in, width, step, step + 8 * (2 + (uint32_t)random_below(&state, 16)));
+  }
+}
+
+/* Files ------------------------------------------------------------------------------------------------------------ */
+
+static inline void read_file(input *in, const char *path) {
+  char line[256];
+  FILE *file = fopen(path, "r");
+  if (file == NULL) {
+    perror(path);
+    exit(EXIT_FAILURE);
+  }
+  while (fgets(line, sizeof line, file) != NULL) {
+    uint32_t lower = 0, upper = 0;
+    size_t bytes = 0;
+    if (sscanf(line, "%*[^,],%" SCNu32 ",%" SCNu32 ",%zu", &lower, &upper, &bytes) == 3) add(in, bytes, lower, upper);
+  }
+  fclose(file);
+}
+
+typedef struct generator {
+  const char *name;
+  void (*make)(input *in, size_t items);
+} generator;
+
+enum { GENERATORS = 3 };
+static const generator generators[GENERATORS] = {
+    {"random", make_random}, {"training", make_training}, {"inference", make_inference}};
+
+/* The input in the file; its name is the file's. */
+static inline input open_file(const char *path) {
+  const char *slash = strrchr(path, '/');
+  input in = {.name = slash == NULL ? path : slash + 1};
+  read_file(&in, path);
+  return in;
+}
+
+#endif
