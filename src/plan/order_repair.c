@@ -177,16 +177,6 @@ static size_t begin(repair *r, uint64_t seed) {
   return r->out_count;
 }
 
-static size_t peak_of(const repair *r) {
-  size_t peak = 0;
-  for (uint32_t i = 0; i < r->lives->count; i++) {
-    const uint32_t item = r->lives->items[i];
-    const size_t top = r->search->trial[item] + r->lives->problem->items[item].bytes;
-    if (top > peak) peak = top;
-  }
-  return peak;
-}
-
 /* Works towards the target for some steps. True when the plan got better. */
 static bool attempt(repair *r, uint64_t end) {
   rondo_order_search *search = r->search;
@@ -198,7 +188,7 @@ static bool attempt(repair *r, uint64_t end) {
     if (!put_in(r, choose_out(r))) return false;
   }
   if (r->out_count > 0) return false;
-  rondo_order_search_offer(search, peak_of(r), "order: repair");
+  rondo_order_search_offer(search, rondo_order_search_peak(search, search->trial), "order: repair");
   return true;
 }
 

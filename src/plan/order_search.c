@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "plan/order_stack.h"
 
 #define ONE 65536                   /* in logarithms */
 #define MOST_PLACED_BY_RULES 240000 /* items; the first rule places all there are */
@@ -50,8 +51,7 @@ typedef struct features {
 
 /* Features --------------------------------------------------------------------------------------------------------- */
 
-/* The logarithm to base 2, times ONE; straight between powers. */
-static uint32_t logarithm(uint64_t value) {
+uint32_t rondo_order_logarithm(uint64_t value) {
   uint32_t whole = 0;
   for (uint32_t step = 32; step > 0; step /= 2) {
     if (value >> whole >> step > 0) whole += step;
@@ -99,9 +99,9 @@ static rondo_status make_features(const rondo_allocator *allocator, const rondo_
   for (size_t i = 0; i < count; i++) {
     const rondo_plan_item *item = &problem->items[i];
     if (item->bytes == 0) continue;
-    f->bytes[i] = logarithm(item->bytes);
-    f->span[i] = logarithm(rondo_lives_span(lives, &lives->lives[i]));
-    f->crowd[i] = logarithm(most_crowded(f, item->lower, item->upper));
+    f->bytes[i] = rondo_order_logarithm(item->bytes);
+    f->span[i] = rondo_order_logarithm(rondo_lives_span(lives, &lives->lives[i]));
+    f->crowd[i] = rondo_order_logarithm(most_crowded(f, item->lower, item->upper));
   }
   return RONDO_OK;
 }
@@ -182,7 +182,7 @@ bool rondo_order_search_is_done(const rondo_order_search *search) {
   return (double)search->peak <= search->options->gap * (double)search->bound->bytes;
 }
 
-static bool is_late(const rondo_order_search *search) {
+bool rondo_order_search_is_late(const rondo_order_search *search) {
   return search->deadline_ns != UINT64_MAX && rondo_clock_ns() >= search->deadline_ns;
 }
 
@@ -190,7 +190,17 @@ bool rondo_order_search_may_go_on(const rondo_order_search *search) {
   const rondo_plan_options *options = search->options;
   if (options->fast_only) return false;
   if (options->budget_steps > 0 && search->steps >= options->budget_steps) return false;
-  return !is_late(search);
+  return !rondo_order_search_is_late(search);
+}
+
+size_t rondo_order_search_peak(const rondo_order_search *search, const size_t *offsets) {
+  size_t peak = 0;
+  for (uint32_t i = 0; i < search->lives->count; i++) {
+    const uint32_t item = search->lives->items[i];
+    const size_t top = offsets[item] + search->lives->problem->items[item].bytes;
+    if (top > peak) peak = top;
+  }
+  return peak;
 }
 
 void rondo_order_search_offer(rondo_order_search *search, size_t peak, const char *method) {
@@ -213,22 +223,44 @@ static rondo_status raise_bound(rondo_order_search *search) {
                              search->bound, &exact);
 }
 
-/* The first rule is given all the time it takes, for there must be a plan. Many items are placed by fewer rules. */
-static rondo_status try_rules(rondo_order_search *search, features *f) {
+/* Stacks that do not better the first plan are given up. *out_far: it is bettered by half of what it is above the bound
+ * or more. */
+static rondo_status try_stack(rondo_order_search *search, rondo_order_stack *stack, bool *out_far) {
+  const size_t before = search->peak;
+  *out_far = false;
+  if (rondo_order_search_is_done(search) || rondo_order_search_is_late(search)) return RONDO_OK;
+  RONDO_TRY(rondo_order_stack_make(search, stack));
+  rondo_order_stack_run(stack, 0);
+  *out_far = search->peak - search->bound->bytes <= (before - search->bound->bytes) / 2;
+  if (search->peak == before) rondo_order_stack_free(stack);
+  return RONDO_OK;
+}
+
+/* The first rule is given all the time it takes, for there must be a plan. Many items are placed by fewer rules.
+ * Streams kept apart by preference are good only where they hardly wait for each other. */
+static rondo_status try_rules(rondo_order_search *search, rondo_order_stack *stack, features *f) {
   const size_t first = search->is_loose ? STREAMS : 0;
-  for (size_t i = 0; i < RULES && !rondo_order_search_is_done(search); i++) {
+  const size_t most = search->is_loose ? RULES : STREAMS;
+  bool is_far_better = false;
+  for (size_t i = 0; i < most && !is_far_better && !rondo_order_search_is_done(search); i++) {
     if (i > 0 && (i + 1) * (size_t)search->lives->count > MOST_PLACED_BY_RULES) break;
-    if (i > 0 && is_late(search)) break;
+    if (i > 0 && rondo_order_search_is_late(search)) break;
     RONDO_TRY(try_weights(search, f, &rules[(first + i) % RULES], 0, i == 0 ? UINT64_MAX : search->deadline_ns));
-    if (i == 0 && !rondo_order_search_is_done(search)) RONDO_TRY(raise_bound(search));
+    if (i > 0 || rondo_order_search_is_done(search)) continue;
+    RONDO_TRY(raise_bound(search));
+    RONDO_TRY(try_stack(search, stack, &is_far_better));
   }
   return RONDO_OK;
 }
 
-static rondo_status search_all(rondo_order_search *search, features *f) {
-  RONDO_TRY(try_rules(search, f));
+static rondo_status search_all(rondo_order_search *search, rondo_order_stack *stack, features *f) {
+  RONDO_TRY(try_rules(search, stack, f));
   for (uint64_t round = 0; !rondo_order_search_is_done(search) && rondo_order_search_may_go_on(search); round++) {
-    RONDO_TRY(restart(search, f, round));
+    if (stack->room != NULL && round % 2 == 0) {
+      rondo_order_stack_run(stack, round + 1);
+    } else {
+      RONDO_TRY(restart(search, f, round));
+    }
     RONDO_TRY(rondo_order_repair(search, REPAIR_STEPS));
   }
   return RONDO_OK;
@@ -236,13 +268,15 @@ static rondo_status search_all(rondo_order_search *search, features *f) {
 
 rondo_status rondo_order_search_run(rondo_order_search *search) {
   features f = {0};
+  rondo_order_stack stack = {0};
   const size_t count = search->lives->problem->count;
   search->peak = SIZE_MAX;
   search->caution = 1;
   rondo_status status = rondo_order_placer_make(search->allocator, search->lives, &search->placer);
   if (status == RONDO_OK) status = rondo_allocate_items(search->allocator, count, sizeof(size_t), &search->trial);
   if (status == RONDO_OK) status = make_features(search->allocator, search->lives, &f);
-  if (status == RONDO_OK) status = search_all(search, &f);
+  if (status == RONDO_OK) status = search_all(search, &stack, &f);
+  rondo_order_stack_free(&stack);
   free_features(search->allocator, count, &f);
   rondo_release(search->allocator, search->trial, count, sizeof(size_t));
   rondo_order_placer_free(search->allocator, &search->placer);

@@ -30,8 +30,17 @@ RONDO_MUST_USE rondo_status rondo_order_search_run(rondo_order_search *search);
 /* Whether the best plan is good enough. */
 bool rondo_order_search_is_done(const rondo_order_search *search);
 
+/* Whether the deadline is over. */
+bool rondo_order_search_is_late(const rondo_order_search *search);
+
 /* Whether time and steps are left. */
 bool rondo_order_search_may_go_on(const rondo_order_search *search);
+
+/* Where the highest item ends. */
+size_t rondo_order_search_peak(const rondo_order_search *search, const size_t *offsets);
+
+/* The logarithm to base 2, times 65536; straight between powers. The value is not 0. */
+uint32_t rondo_order_logarithm(uint64_t value);
 
 /* Takes the trial when it is better. */
 void rondo_order_search_offer(rondo_order_search *search, size_t peak, const char *method);
