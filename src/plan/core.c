@@ -36,7 +36,7 @@ static rondo_status least_crowding(const worker *w, uint64_t *out) {
   const uint32_t want = w->of->boxes;
   rondo_sort_entry *entries = NULL;
   *out = 0;
-  RONDO_TRY(rondo_allocate(w->allocator, boxes->count, 2 * sizeof *entries, (void **)&entries));
+  RONDO_TRY(rondo_allocate_items(w->allocator, boxes->count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < boxes->count; i++) entries[i] = (rondo_sort_entry){UINT64_MAX - boxes->crowding[i], i};
   rondo_sort_entries(entries, entries + boxes->count, boxes->count);
   uint32_t count = want < boxes->count ? want : boxes->count - 1;
@@ -52,9 +52,9 @@ static rondo_status least_crowding(const worker *w, uint64_t *out) {
 static rondo_status list_core(worker *w, uint64_t least) {
   const rondo_boxes *boxes = &w->part->boxes;
   for (uint32_t i = 0; i < boxes->count; i++) w->inside_count += boxes->crowding[i] >= least;
-  RONDO_TRY(rondo_allocate(w->allocator, w->inside_count, sizeof *w->inside, (void **)&w->inside));
-  RONDO_TRY(rondo_allocate(w->allocator, w->inside_count, sizeof *w->items, (void **)&w->items));
-  RONDO_TRY(rondo_allocate(w->allocator, w->inside_count, sizeof *w->inside_offsets, (void **)&w->inside_offsets));
+  RONDO_TRY(rondo_allocate_items(w->allocator, w->inside_count, sizeof *w->inside, &w->inside));
+  RONDO_TRY(rondo_allocate_items(w->allocator, w->inside_count, sizeof *w->items, &w->items));
+  RONDO_TRY(rondo_allocate_items(w->allocator, w->inside_count, sizeof *w->inside_offsets, &w->inside_offsets));
   for (uint32_t i = 0, at = 0; i < boxes->count; i++) {
     const rondo_box *box = &boxes->boxes[i];
     if (boxes->crowding[i] < least) continue;
@@ -102,8 +102,8 @@ static void put_out_met(worker *w, rondo_neighbours *neighbours, uint32_t box) {
 static rondo_status lay_core(worker *w, const uint64_t *offsets) {
   const rondo_boxes *boxes = &w->part->boxes;
   rondo_neighbours neighbours;
-  RONDO_TRY(rondo_allocate(w->allocator, boxes->count, sizeof *w->offsets, (void **)&w->offsets));
-  RONDO_TRY(rondo_allocate(w->allocator, boxes->count, sizeof *w->states, (void **)&w->states));
+  RONDO_TRY(rondo_allocate_items(w->allocator, boxes->count, sizeof *w->offsets, &w->offsets));
+  RONDO_TRY(rondo_allocate_items(w->allocator, boxes->count, sizeof *w->states, &w->states));
   for (uint32_t i = 0; i < boxes->count; i++) {
     w->offsets[i] = offsets[i];
     w->states[i] = offsets[i] + boxes->boxes[i].bytes > w->peak ? RONDO_REPAIR_OUT : RONDO_REPAIR_IN;

@@ -40,9 +40,9 @@ static bool list_all(rondo_neighbours *n) {
 rondo_status rondo_neighbours_make(const rondo_allocator *allocator, const rondo_boxes *boxes, rondo_neighbours *out) {
   const uint32_t count = boxes->count;
   *out = (rondo_neighbours){.boxes = boxes, .spacing = FIRST_SPACING};
-  RONDO_TRY(rondo_allocate(allocator, checkpoint_room(count), sizeof *out->starts, (void **)&out->starts));
-  RONDO_TRY(rondo_allocate(allocator, count, ENTRIES_A_BOX * sizeof *out->lists, (void **)&out->lists));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *out->met, (void **)&out->met));
+  RONDO_TRY(rondo_allocate_items(allocator, checkpoint_room(count), sizeof *out->starts, &out->starts));
+  RONDO_TRY(rondo_allocate_items(allocator, count, ENTRIES_A_BOX * sizeof *out->lists, &out->lists));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->met, &out->met));
   while (!list_all(out)) out->spacing *= 2;
   return RONDO_OK;
 }

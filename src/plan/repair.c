@@ -196,10 +196,10 @@ static void seat_all(worker *w, const uint64_t *offsets) {
 static rondo_status make(const rondo_allocator *allocator, worker *w) {
   const uint32_t count = w->of->boxes->count;
   RONDO_TRY(rondo_neighbours_make(allocator, w->of->boxes, &w->neighbours));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *w->seats, (void **)&w->seats));
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof *w->ring, (void **)&w->ring));
-  RONDO_TRY(rondo_allocate(allocator, count, 2 * sizeof *w->changes, (void **)&w->changes));
-  return rondo_allocate(allocator, count, 2 * sizeof *w->scratch, (void **)&w->scratch);
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *w->seats, &w->seats));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *w->ring, &w->ring));
+  RONDO_TRY(rondo_allocate_items(allocator, count, 2 * sizeof *w->changes, &w->changes));
+  return rondo_allocate_items(allocator, count, 2 * sizeof *w->scratch, &w->scratch);
 }
 
 static bool is_over(const worker *w, uint64_t moves) {
