@@ -37,7 +37,7 @@ static bool count_one(void *owner, void *user) {
 static void test_b4_ranges_around_an_address(void **state) {
   (void)state;
   rondo_allocator allocator;
-  rondo_range_index index = {0};
+  rondo_range_index index = {.root = 0};
   static range ranges[COUNT];
   uint64_t random = 3;
   assert_ok(rondo_allocator_resolve(NULL, &allocator));
@@ -70,7 +70,7 @@ static void test_b4_ranges_around_an_address(void **state) {
 static void test_ranges_that_there_is_no_memory_for(void **state) {
   (void)state;
   test_allocator allocator;
-  rondo_range_index index = {0};
+  rondo_range_index index = {.root = 0};
   rondo_range_found look;
   test_allocator_init(&allocator);
   allocator.fail_at = 1;
@@ -144,7 +144,7 @@ static void change(void *user) {
 static void test_readers_see_whole_trees(void **state) {
   (void)state;
   rondo_allocator allocator;
-  rondo_range_index index = {0};
+  rondo_range_index index = {.root = 0};
   reader readers[READERS];
   test_thread threads[READERS + 1];
   atomic_bool done = false;
