@@ -332,7 +332,7 @@ static rondo_status sort_items(rondo_order_stack *stack) {
     if (r->first[q + 1] > r->most_items) r->most_items = r->first[q + 1];
     r->first[q + 1] += r->first[q];
   }
-  rondo_sort_entries(entries, entries + count, count);
+  if (count > 1) rondo_sort_entries(entries, entries + count, count);
   for (uint32_t i = 0; i < count; i++) r->items[i] = entries[i].value;
   rondo_release(stack->allocator, entries, count, 2 * sizeof *entries);
   return RONDO_OK;
