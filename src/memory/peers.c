@@ -21,12 +21,14 @@ static rondo_range_index directory;
 
 rondo_device *rondo_peers_owner(const void *address) {
   rondo_range_found found;
-  while (!rondo_range_look(&directory, address, &found)) {
-  }
-  return found.owner;
+  if (rondo_range_look(&directory, address, &found)) return found.owner;
+  pthread_mutex_lock(&directory_lock);
+  rondo_device *owner = rondo_range_around(&directory, address);
+  pthread_mutex_unlock(&directory_lock);
+  return owner;
 }
 
-/* Nothing stays missing in the directory, so that looking an address up comes to an end. */
+/* Nothing stays missing in the directory: every address is found. */
 static rondo_status enter_directory(rondo_device *device, const void *address, size_t bytes) {
   const rondo_allocator allocator = rondo_allocator_default();
   if (rondo_range_enter(&allocator, &directory, address, bytes, 0, device) != 0) return RONDO_OK;

@@ -6,8 +6,8 @@
  * Access is by a device's index, as in the hardware: what is granted to device 1 holds for every open device of that
  * index. Allocations of graph memory that share addresses have the accesses of all of them, as they have one mapping.
  *
- * Threads: any. Looking an address up takes no lock; finding out what an allocation of another device allows takes the
- * lock of that device's memory.
+ * Threads: any. Looking an address up takes no lock unless the directory is being changed just then; finding out what
+ * an allocation of another device allows takes the lock of that device's memory. The directory's lock is a leaf.
  */
 #ifndef RONDO_MEMORY_PEERS_H
 #define RONDO_MEMORY_PEERS_H
