@@ -33,12 +33,6 @@ typedef struct things {
   rondo_node kernel_node;
 } things;
 
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (false)
-
 static void add_one(rondo_blocks blocks, void *const *args) {
   uint32_t *word = *(uint32_t *const *)args[0];
   (void)blocks;
@@ -55,54 +49,54 @@ static rondo_status build(const rig *r, rondo_graph *inner, rondo_event *event, 
                           rondo_node *out_kernel) {
   rondo_node node = {0}, kept = {0};
   void *scratch = NULL;
-  TRY(rondo_graph_create(r->device, &(rondo_graph_options){.name = "built"}, out));
-  TRY(rondo_graph_add_alloc(*out, NULL, 0, 3 * PAGE, "scratch", &scratch, &node));
-  TRY(rondo_graph_add_alloc(*out, &node, 1, PAGE, "kept", out_kept, &kept));
-  TRY(rondo_graph_add_kernel(*out, &kept, 1, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch), out_kernel));
+  RONDO_TRY(rondo_graph_create(r->device, &(rondo_graph_options){.name = "built"}, out));
+  RONDO_TRY(rondo_graph_add_alloc(*out, NULL, 0, 3 * PAGE, "scratch", &scratch, &node));
+  RONDO_TRY(rondo_graph_add_alloc(*out, &node, 1, PAGE, "kept", out_kept, &kept));
+  RONDO_TRY(rondo_graph_add_kernel(*out, &kept, 1, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch), out_kernel));
   node = *out_kernel;
-  if (inner != NULL) TRY(rondo_graph_add_child(*out, &node, 1, inner, &node));
-  if (event != NULL) TRY(rondo_graph_add_event_record(*out, &node, 1, event, &node));
+  if (inner != NULL) RONDO_TRY(rondo_graph_add_child(*out, &node, 1, inner, &node));
+  if (event != NULL) RONDO_TRY(rondo_graph_add_event_record(*out, &node, 1, event, &node));
   return rondo_graph_add_free(*out, &node, 1, scratch, &node);
 }
 
 static rondo_status do_building(const rig *r, things *t) {
   rondo_node node = {0}, extra = {0};
-  TRY(rondo_graph_create(r->device, NULL, &t->inner));
-  TRY(rondo_graph_add_host(t->inner, NULL, 0, pass, NULL, &node));
-  TRY(rondo_event_create(r->device, NULL, &t->external));
-  TRY(build(r, t->inner, t->external, &t->built, &t->kept, &t->kernel_node));
-  TRY(rondo_graph_add_empty(t->built, NULL, 0, &extra));
-  TRY(rondo_graph_add_edges(t->built, &t->kernel_node, &extra, 1));
-  TRY(rondo_graph_remove_edges(t->built, &t->kernel_node, &extra, 1));
-  TRY(rondo_graph_remove(t->built, extra));
+  RONDO_TRY(rondo_graph_create(r->device, NULL, &t->inner));
+  RONDO_TRY(rondo_graph_add_host(t->inner, NULL, 0, pass, NULL, &node));
+  RONDO_TRY(rondo_event_create(r->device, NULL, &t->external));
+  RONDO_TRY(build(r, t->inner, t->external, &t->built, &t->kept, &t->kernel_node));
+  RONDO_TRY(rondo_graph_add_empty(t->built, NULL, 0, &extra));
+  RONDO_TRY(rondo_graph_add_edges(t->built, &t->kernel_node, &extra, 1));
+  RONDO_TRY(rondo_graph_remove_edges(t->built, &t->kernel_node, &extra, 1));
+  RONDO_TRY(rondo_graph_remove(t->built, extra));
   const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = pass, .user = t}};
-  TRY(rondo_graph_set_params(t->inner, node, &params));
-  TRY(rondo_graph_clone(t->built, &t->clone));
-  TRY(rondo_instantiate(t->built, &(rondo_instantiate_options){.upload_stream = r->stream}, &t->exec));
+  RONDO_TRY(rondo_graph_set_params(t->inner, node, &params));
+  RONDO_TRY(rondo_graph_clone(t->built, &t->clone));
+  RONDO_TRY(rondo_instantiate(t->built, &(rondo_instantiate_options){.upload_stream = r->stream}, &t->exec));
   return RONDO_OK;
 }
 
 static rondo_status capture(const rig *r, things *t) {
   void *scratch = NULL;
-  TRY(rondo_malloc_async(r->stream, 2 * PAGE, &(rondo_malloc_options){.name = "captured"}, &scratch));
-  TRY(rondo_launch(r->stream, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch)));
-  TRY(rondo_event_record(t->event, r->stream));
-  TRY(rondo_stream_wait_event(t->side, t->event));
-  TRY(rondo_host_async(t->side, pass, NULL));
-  TRY(rondo_event_record(t->event, t->side));
-  TRY(rondo_stream_wait_event(r->stream, t->event));
-  TRY(rondo_event_record_external(t->external, r->stream));
+  RONDO_TRY(rondo_malloc_async(r->stream, 2 * PAGE, &(rondo_malloc_options){.name = "captured"}, &scratch));
+  RONDO_TRY(rondo_launch(r->stream, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch)));
+  RONDO_TRY(rondo_event_record(t->event, r->stream));
+  RONDO_TRY(rondo_stream_wait_event(t->side, t->event));
+  RONDO_TRY(rondo_host_async(t->side, pass, NULL));
+  RONDO_TRY(rondo_event_record(t->event, t->side));
+  RONDO_TRY(rondo_stream_wait_event(r->stream, t->event));
+  RONDO_TRY(rondo_event_record_external(t->external, r->stream));
   return rondo_free_async(r->stream, scratch);
 }
 
 static rondo_status do_capturing(const rig *r, things *t) {
-  TRY(rondo_stream_create(r->device, NULL, &t->side));
-  TRY(rondo_event_create(r->device, NULL, &t->event));
-  TRY(rondo_capture_begin(r->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  RONDO_TRY(rondo_stream_create(r->device, NULL, &t->side));
+  RONDO_TRY(rondo_event_create(r->device, NULL, &t->event));
+  RONDO_TRY(rondo_capture_begin(r->stream, RONDO_CAPTURE_THREAD_LOCAL));
   const rondo_status status = capture(r, t);
   const rondo_status ended = rondo_capture_end(r->stream, &t->captured);
-  TRY(status);
-  TRY(ended);
+  RONDO_TRY(status);
+  RONDO_TRY(ended);
   return rondo_instantiate(t->captured, NULL, &t->captured_exec);
 }
 
@@ -110,47 +104,47 @@ static rondo_status do_launching(const rig *r, things *t) {
   rondo_node node = {0};
   void *kept = NULL;
   for (int i = 0; i < 2; i++) {
-    TRY(rondo_exec_launch(t->exec, i == 0 ? r->stream : t->side));
-    TRY(rondo_free_async(t->side, t->kept));
-    TRY(rondo_exec_launch(t->captured_exec, r->stream));
-    TRY(rondo_exec_upload(t->exec, t->side));
+    RONDO_TRY(rondo_exec_launch(t->exec, i == 0 ? r->stream : t->side));
+    RONDO_TRY(rondo_free_async(t->side, t->kept));
+    RONDO_TRY(rondo_exec_launch(t->captured_exec, r->stream));
+    RONDO_TRY(rondo_exec_upload(t->exec, t->side));
   }
-  TRY(build(r, t->inner, t->external, &t->changed, &kept, &node));
-  TRY(rondo_exec_update(t->exec, t->clone, NULL));
-  TRY(rondo_exec_update(t->exec, t->changed, NULL));
-  TRY(rondo_exec_launch(t->exec, r->stream));
+  RONDO_TRY(build(r, t->inner, t->external, &t->changed, &kept, &node));
+  RONDO_TRY(rondo_exec_update(t->exec, t->clone, NULL));
+  RONDO_TRY(rondo_exec_update(t->exec, t->changed, NULL));
+  RONDO_TRY(rondo_exec_launch(t->exec, r->stream));
   t->kept = kept;
   const void *address = &kept;
   const rondo_node_params params = {
       .kind = RONDO_NODE_KERNEL,
       .as.kernel = {.kernel = r->kernel, .grid = {1, 0, 0}, .args = &address, .arg_count = 1}};
-  TRY(rondo_exec_set_params(t->exec, t->kernel_node, &params));
-  TRY(rondo_exec_set_enabled(t->exec, t->kernel_node, false));
+  RONDO_TRY(rondo_exec_set_params(t->exec, t->kernel_node, &params));
+  RONDO_TRY(rondo_exec_set_enabled(t->exec, t->kernel_node, false));
   rondo_node_time times[4];
   size_t count = sizeof times / sizeof times[0];
-  TRY(rondo_exec_measure(t->captured_exec, r->stream, 2, times, &count));
+  RONDO_TRY(rondo_exec_measure(t->captured_exec, r->stream, 2, times, &count));
   return rondo_graph_memory_trim(r->device);
 }
 
 static rondo_status do_memory(const rig *r, things *t) {
-  TRY(rondo_malloc(r->device, 100, "immediate", &t->immediate));
-  TRY(rondo_malloc(r->device, (size_t)3 << 20, "large", &t->large));
-  TRY(rondo_host_malloc(r->device, 100, &t->host));
+  RONDO_TRY(rondo_malloc(r->device, 100, "immediate", &t->immediate));
+  RONDO_TRY(rondo_malloc(r->device, (size_t)3 << 20, "large", &t->large));
+  RONDO_TRY(rondo_host_malloc(r->device, 100, &t->host));
   for (int i = 0; i < 3; i++) {
-    TRY(rondo_malloc_async(r->stream, 3000, NULL, &t->ordered));
-    TRY(rondo_free_async(r->stream, t->ordered));
+    RONDO_TRY(rondo_malloc_async(r->stream, 3000, NULL, &t->ordered));
+    RONDO_TRY(rondo_free_async(r->stream, t->ordered));
     t->ordered = NULL;
   }
-  TRY(rondo_malloc_async(r->stream, (size_t)5 << 20, NULL, &t->ordered));
+  RONDO_TRY(rondo_malloc_async(r->stream, (size_t)5 << 20, NULL, &t->ordered));
   rondo_pool *pool = NULL;
-  TRY(rondo_device_get_default_pool(r->device, &pool));
+  RONDO_TRY(rondo_device_get_default_pool(r->device, &pool));
   return rondo_pool_trim(pool, 0);
 }
 
 static rondo_status do_all(const rig *r, things *t) {
-  TRY(do_building(r, t));
-  TRY(do_capturing(r, t));
-  TRY(do_launching(r, t));
+  RONDO_TRY(do_building(r, t));
+  RONDO_TRY(do_capturing(r, t));
+  RONDO_TRY(do_launching(r, t));
   return do_memory(r, t);
 }
 

@@ -8,6 +8,7 @@
 #include <rondo/rondo.h>
 
 #include "fault/fake_driver.h"
+#include "fault/fault_sweep.h"
 #include "support/rondo_test.h"
 
 #define PAGE FAKE_PAGE
@@ -30,12 +31,6 @@ typedef struct rig {
   part parts[PARTS];
   unsigned char last_mark;
 } rig;
-
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (false)
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
@@ -91,7 +86,7 @@ static void assert_marks(const rig *r) {
 /* As the graph's kernels would: writes all of what the launch may use. */
 static rondo_status launch(rig *r, int which, int stream) {
   part *self = &r->parts[which];
-  TRY(rondo_exec_launch(self->exec, r->streams[stream]));
+  RONDO_TRY(rondo_exec_launch(self->exec, r->streams[stream]));
   if (self->scratch != NULL) memset(self->scratch, 0xee, self->bytes);
   if (self->kept != NULL) {
     self->live = true;
@@ -105,7 +100,7 @@ static rondo_status launch(rig *r, int which, int stream) {
 static rondo_status give(rig *r, int which, int stream) {
   part *self = &r->parts[which];
   if (!self->live) return RONDO_OK;
-  TRY(rondo_free_async(r->streams[stream], self->kept));
+  RONDO_TRY(rondo_free_async(r->streams[stream], self->kept));
   self->live = false;
   return RONDO_OK;
 }
@@ -128,32 +123,32 @@ static rondo_status launch_and_forget(rig *r, int stream) {
 
 /* Launches that do not complete until somebody waits for them. */
 static rondo_status do_stalled(rig *r) {
-  TRY(launch(r, LOOPING, 1));
-  TRY(launch_and_forget(r, 1));
-  TRY(rondo_exec_upload(r->parts[LARGE].exec, r->streams[2]));
-  TRY(launch(r, LARGE, 2));
-  TRY(give(r, HOLED, 1));
-  TRY(launch(r, HOLED, 0));
+  RONDO_TRY(launch(r, LOOPING, 1));
+  RONDO_TRY(launch_and_forget(r, 1));
+  RONDO_TRY(rondo_exec_upload(r->parts[LARGE].exec, r->streams[2]));
+  RONDO_TRY(launch(r, LARGE, 2));
+  RONDO_TRY(give(r, HOLED, 1));
+  RONDO_TRY(launch(r, HOLED, 0));
   return launch(r, SMALL, 2);
 }
 
 static rondo_status do_all(rig *r) {
-  TRY(give(r, HOLED, 0));
-  TRY(launch(r, SMALL, 0));
-  TRY(launch(r, HOLED, 0));
-  TRY(launch(r, LARGE, 0));
-  TRY(launch(r, NESTED, 0));
+  RONDO_TRY(give(r, HOLED, 0));
+  RONDO_TRY(launch(r, SMALL, 0));
+  RONDO_TRY(launch(r, HOLED, 0));
+  RONDO_TRY(launch(r, LARGE, 0));
+  RONDO_TRY(launch(r, NESTED, 0));
   fake_of(r->device)->stalled = true;
   const rondo_status status = do_stalled(r);
   fake_of(r->device)->stalled = false;
-  TRY(status);
-  TRY(launch(r, LOOPING, 2));
-  TRY(launch(r, NESTED, 1));
-  TRY(rondo_stream_synchronize(r->streams[0]));
-  TRY(rondo_graph_memory_trim(r->device));
-  TRY(launch(r, LARGE, 1));
-  TRY(give(r, HOLED, 2));
-  TRY(launch(r, HOLED, 1));
+  RONDO_TRY(status);
+  RONDO_TRY(launch(r, LOOPING, 2));
+  RONDO_TRY(launch(r, NESTED, 1));
+  RONDO_TRY(rondo_stream_synchronize(r->streams[0]));
+  RONDO_TRY(rondo_graph_memory_trim(r->device));
+  RONDO_TRY(launch(r, LARGE, 1));
+  RONDO_TRY(give(r, HOLED, 2));
+  RONDO_TRY(launch(r, HOLED, 1));
   return rondo_graph_memory_trim(r->device);
 }
 
@@ -210,34 +205,22 @@ static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_
   return status;
 }
 
-static void sweep(bool of_driver, bool rest, size_t least_failures) {
-  size_t calls, allocations, failures = 0;
-  assert_int_equal(run(0, 0, false, &calls, &allocations), RONDO_OK);
-  const size_t count = of_driver ? calls : allocations;
-  for (size_t at = 1; at <= count; at++) {
-    const rondo_status status = run(of_driver ? at : 0, of_driver ? 0 : at, rest, &calls, &allocations);
-    failures += status != RONDO_OK;
-    if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY) fail_msg("%zu: %s", at, rondo_status_name(status));
-  }
-  assert_true(failures >= least_failures);
-}
-
 /* Physical memory is asked for twice, and a launch that cannot be recorded is waited for. */
 static void test_gm12_each_driver_call_fails_once(void **state) {
   (void)state;
-  sweep(true, false, 50);
+  fault_sweep(run, true, false, 50);
 }
 static void test_gm12_the_driver_fails_from_some_call_on(void **state) {
   (void)state;
-  sweep(true, true, 70);
+  fault_sweep(run, true, true, 70);
 }
 static void test_gm12_each_allocation_fails_once(void **state) {
   (void)state;
-  sweep(false, false, 50);
+  fault_sweep(run, false, false, 50);
 }
 static void test_gm12_memory_ends_at_some_allocation(void **state) {
   (void)state;
-  sweep(false, true, 50);
+  fault_sweep(run, false, true, 50);
 }
 
 /* What stays mapped is in nobody's way later. */

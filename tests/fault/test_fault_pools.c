@@ -7,6 +7,7 @@
 #include <rondo/rondo.h>
 
 #include "fault/fake_driver.h"
+#include "fault/fault_sweep.h"
 #include "support/rondo_test.h"
 
 enum { LIVE = 6, MIB = 1 << 20 };
@@ -20,12 +21,6 @@ typedef struct rig {
   void *live[LIVE];
 } rig;
 
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (false)
-
 static rondo_status take(rig *r, int at, int stream, size_t bytes) {
   const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = "block", .pool = r->pool};
   const rondo_status status = rondo_malloc_async(r->streams[stream], bytes, &options, &r->live[at]);
@@ -37,27 +32,27 @@ static rondo_status take(rig *r, int at, int stream, size_t bytes) {
 /* In the order of a stream, or (-1) at once. */
 static rondo_status give(rig *r, int at, int stream) {
   void *address = r->live[at];
-  TRY(stream < 0 ? rondo_free(r->device, address) : rondo_free_async(r->streams[stream], address));
+  RONDO_TRY(stream < 0 ? rondo_free(r->device, address) : rondo_free_async(r->streams[stream], address));
   r->live[at] = NULL;
   return RONDO_OK;
 }
 
 static rondo_status order(rig *r) {
-  TRY(rondo_event_record(r->event, r->streams[0]));
+  RONDO_TRY(rondo_event_record(r->event, r->streams[0]));
   return rondo_stream_wait_event(r->streams[1], r->event);
 }
 
 /* Frees that are not done while the driver is stalled: reuse on the same stream, joined, behind an event, unordered. */
 static rondo_status reuse(rig *r) {
-  for (int i = 0; i < 4; i++) TRY(take(r, i, 0, MIB / 2));
-  for (int i = 0; i < 4; i++) TRY(give(r, i, 0));
-  TRY(take(r, 0, 0, 2 * MIB));
-  TRY(give(r, 0, 1)); /* which comes behind the frees before */
-  TRY(take(r, 1, 0, 3 * MIB));
-  TRY(give(r, 1, 0));
-  TRY(order(r));
-  TRY(take(r, 2, 1, 3 * MIB));
-  TRY(give(r, 2, -1));
+  for (int i = 0; i < 4; i++) RONDO_TRY(take(r, i, 0, MIB / 2));
+  for (int i = 0; i < 4; i++) RONDO_TRY(give(r, i, 0));
+  RONDO_TRY(take(r, 0, 0, 2 * MIB));
+  RONDO_TRY(give(r, 0, 1)); /* which comes behind the frees before */
+  RONDO_TRY(take(r, 1, 0, 3 * MIB));
+  RONDO_TRY(give(r, 1, 0));
+  RONDO_TRY(order(r));
+  RONDO_TRY(take(r, 2, 1, 3 * MIB));
+  RONDO_TRY(give(r, 2, -1));
   return take(r, 3, 1, 300);
 }
 
@@ -65,8 +60,8 @@ static rondo_status reuse(rig *r) {
 static rondo_status profile(rig *r) {
   static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
   rondo_profile *made = NULL;
-  TRY(rondo_profile_begin(r->streams[0]));
-  TRY(order(r));
+  RONDO_TRY(rondo_profile_begin(r->streams[0]));
+  RONDO_TRY(order(r));
   const rondo_status ran = reuse(r);
   const rondo_status planned = rondo_profile_end(r->streams[0], &planning, &made);
   assert_int_equal(planned == RONDO_OK, made != NULL);
@@ -78,24 +73,24 @@ static rondo_status do_all(rig *r) {
   const rondo_pool_options options = {RONDO_POOL_OPTIONS_INIT, .name = "faulty", .release_threshold = 5 * MIB};
   rondo_pool *second = NULL;
   fake_of(r->device)->stalled = true;
-  TRY(rondo_pool_create(r->device, &options, &r->pool));
-  TRY(reuse(r));
-  TRY(give(r, 3, 1));
-  TRY(profile(r));
-  TRY(rondo_stream_synchronize(r->streams[0]));
-  TRY(rondo_event_synchronize(r->event));
+  RONDO_TRY(rondo_pool_create(r->device, &options, &r->pool));
+  RONDO_TRY(reuse(r));
+  RONDO_TRY(give(r, 3, 1));
+  RONDO_TRY(profile(r));
+  RONDO_TRY(rondo_stream_synchronize(r->streams[0]));
+  RONDO_TRY(rondo_event_synchronize(r->event));
   fake_of(r->device)->stalled = false;
-  TRY(take(r, 4, 0, 6 * MIB));
-  TRY(give(r, 4, 0));
-  TRY(rondo_device_synchronize(r->device));
-  TRY(rondo_pool_trim(r->pool, 0));
-  TRY(rondo_pool_create(r->device, NULL, &second));
+  RONDO_TRY(take(r, 4, 0, 6 * MIB));
+  RONDO_TRY(give(r, 4, 0));
+  RONDO_TRY(rondo_device_synchronize(r->device));
+  RONDO_TRY(rondo_pool_trim(r->pool, 0));
+  RONDO_TRY(rondo_pool_create(r->device, NULL, &second));
   rondo_pool *const first = r->pool;
   r->pool = second;
   const rondo_status status = take(r, 5, 1, 5000);
   r->pool = first;
   assert_ok(rondo_pool_destroy(second));
-  TRY(status);
+  RONDO_TRY(status);
   return give(r, 5, 0);
 }
 
@@ -149,35 +144,22 @@ static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_
   return status;
 }
 
-static void sweep(bool of_driver, bool rest, size_t least_failures) {
-  size_t calls, allocations, failures = 0;
-  assert_int_equal(run(0, 0, false, &calls, &allocations), RONDO_OK);
-  const size_t count = of_driver ? calls : allocations;
-  assert_true(count > 20);
-  for (size_t at = 1; at <= count; at++) {
-    const rondo_status status = run(of_driver ? at : 0, of_driver ? 0 : at, rest, &calls, &allocations);
-    failures += status != RONDO_OK;
-    if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY) fail_msg("%zu: %s", at, rondo_status_name(status));
-  }
-  assert_true(failures >= least_failures);
-}
-
 /* Blocks that cannot be cut, joined or remembered in a clock are done without. */
 static void test_gm19_each_driver_call_fails_once(void **state) {
   (void)state;
-  sweep(true, false, 15);
+  fault_sweep(run, true, false, 15);
 }
 static void test_gm19_the_driver_fails_from_some_call_on(void **state) {
   (void)state;
-  sweep(true, true, 25);
+  fault_sweep(run, true, true, 25);
 }
 static void test_gm19_each_allocation_fails_once(void **state) {
   (void)state;
-  sweep(false, false, 10);
+  fault_sweep(run, false, false, 10);
 }
 static void test_gm19_memory_ends_at_some_allocation(void **state) {
   (void)state;
-  sweep(false, true, 20);
+  fault_sweep(run, false, true, 20);
 }
 
 /* The wait that an unordered reuse needs fails: the block is as it was. */
