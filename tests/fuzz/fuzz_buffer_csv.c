@@ -11,13 +11,7 @@
 
 #include "../../tools/rondo/buffer_csv.h"
 #include "../../tools/rondo/tool.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)     \
-  do {                         \
-    if (!(condition)) abort(); \
-  } while (0)
+#include "fuzz/fuzz_target.h"
 
 enum { MOST_PLANNED = 200 };
 

@@ -10,21 +10,15 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "fuzz/fuzz_target.h"
 #include "graph/graph_internal.h"
 #include "support/test_allocator.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define GRAPHS 4
 #define KERNELS 3
 #define MAX_CALLS 300
 #define MAX_DEEP 300 /* nodes of a graph with its children, so that copies of copies stay small */
 #define MAX_LIST 4
-
-#define REQUIRE(condition)     \
-  do {                         \
-    if (!(condition)) abort(); \
-  } while (0)
 
 static char identities[2];
 static char memory[4096];

@@ -8,15 +8,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "fuzz/fuzz_target.h"
 #include "graph/graph_internal.h"
 #include "support/test_allocator.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)     \
-  do {                         \
-    if (!(condition)) abort(); \
-  } while (0)
 
 static void require_round_trip(test_allocator *allocator, const rondo_graph *graph, bool with_addresses) {
   char *first, *second;

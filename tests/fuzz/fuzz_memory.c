@@ -11,9 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "fuzz/fuzz_target.h"
 #include "support/test_allocator.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
   MAX_CALLS = 250,
@@ -29,11 +28,6 @@ enum {
   CHECKS = 2 * MAX_CALLS * ALLOCS + BLOCKS,
   LIMIT = 24 << 20
 };
-
-#define REQUIRE(condition)     \
-  do {                         \
-    if (!(condition)) abort(); \
-  } while (0)
 
 /* What a host function looks for. */
 typedef struct check {

@@ -6,15 +6,9 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "fuzz/fuzz_target.h"
 #include "support/test_allocator.h"
 #include "unit/plan/plan_tests.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)     \
-  do {                         \
-    if (!(condition)) abort(); \
-  } while (0)
 
 /* Bytes that are read one after the other; zeros behind the last. */
 typedef struct input {

@@ -7,14 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz/fuzz_target.h"
 
 enum { NODES = 24, EDGES = 80, ITEMS = 40, OBSTACLES = 4, BRANCHES = 6 };
-
-#define REQUIRE(condition)     \
-  do {                         \
-    if (!(condition)) abort(); \
-  } while (0)
 
 typedef struct input {
   const uint8_t *data;

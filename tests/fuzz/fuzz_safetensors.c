@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz/fuzz_target.h"
 
 static volatile uint8_t sink; /* every byte is read */
 

@@ -11,10 +11,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "fuzz/fuzz_target.h"
 #include "graph/verify.h"
 #include "support/test_allocator.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
   NODES = 32,
@@ -32,11 +31,6 @@ enum {
   MEMORY = 448,
   BASE = 0x10000
 };
-
-#define REQUIRE(condition)     \
-  do {                         \
-    if (!(condition)) abort(); \
-  } while (0)
 
 static char identity;
 
