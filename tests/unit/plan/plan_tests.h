@@ -120,4 +120,26 @@ static inline void make_sample(sample *out, uint64_t *seed, unsigned kinds) {
   }
 }
 
+/* Each of the first allocations fails in turn, until planning makes fewer, which are less than `most`: OUT_OF_MEMORY,
+ * no plan, nothing left. `options.allocator` is set here. */
+static inline void assert_allocations_may_fail(const rondo_plan_problem *problem, rondo_plan_options options,
+                                               size_t most) {
+  rondo_status status = RONDO_OUT_OF_MEMORY;
+  for (size_t fail_at = 1; status != RONDO_OK; fail_at++) {
+    test_allocator allocator;
+    test_allocator_init(&allocator);
+    atomic_store(&allocator.fail_at, fail_at);
+    options.allocator = &allocator.table;
+    rondo_plan *plan = NULL;
+    status = rondo_plan_make(problem, &options, &plan);
+    assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
+    assert_int_equal(plan == NULL, status != RONDO_OK);
+    if (status == RONDO_OK) assert_true(atomic_load(&allocator.calls) < fail_at);
+    rondo_plan_destroy(plan);
+    assert_int_equal(atomic_load(&allocator.live), 0);
+    assert_int_equal(atomic_load(&allocator.faults), 0);
+    assert_true(fail_at < most);
+  }
+}
+
 #endif

@@ -129,21 +129,7 @@ static void test_failing_allocators_leak_nothing(void **state) {
   uint64_t seed = 1;
   make_random_items(items, FEWER, 300, &seed);
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = FEWER};
-  rondo_status status = RONDO_OUT_OF_MEMORY;
-  for (uint32_t fail_at = 1; status != RONDO_OK; fail_at++) {
-    test_allocator allocator;
-    test_allocator_init(&allocator);
-    atomic_store(&allocator.fail_at, fail_at);
-    const rondo_plan_options options = {.fast_only = true, .allocator = &allocator.table};
-    rondo_plan *plan = NULL;
-    status = rondo_plan_make(&problem, &options, &plan);
-    assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
-    assert_int_equal(plan == NULL, status != RONDO_OK);
-    rondo_plan_destroy(plan);
-    assert_int_equal(atomic_load(&allocator.live), 0);
-    assert_int_equal(atomic_load(&allocator.faults), 0);
-    assert_true(fail_at < 2000);
-  }
+  assert_allocations_may_fail(&problem, (rondo_plan_options){.fast_only = true}, 2000);
 }
 
 int main(void) {
