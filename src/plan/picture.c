@@ -400,7 +400,7 @@ static void open_element(painter *p, bool with_style) {
   rondo_text_add_markup(p->text, picture->title, NAME_BYTES);
   rondo_text_add(p->text, ": ");
   rondo_text_add_grouped(p->text, picture->problem->count);
-  rondo_text_add(p->text, " allocations, peak ");
+  rondo_text_add(p->text, picture->problem->count == 1 ? " allocation, peak " : " allocations, peak ");
   rondo_text_add_grouped(p->text, p->peak);
   rondo_text_add(p->text, " bytes, most live at once ");
   rondo_text_add_grouped(p->text, p->bound);

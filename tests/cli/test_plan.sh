@@ -86,6 +86,10 @@ succeeds plan names.csv --svg names.svg --json
 head -c 4 names.svg | grep -q '<svg' || die "no picture: $(head -c 100 names.svg)"
 grep -q '&lt;script&gt;&amp;: 100 bytes at ' names.svg || die "a name is not escaped"
 if grep -q '<script' names.svg; then die "a name became an element"; fi
+grep -q ': 3 allocations, peak ' names.svg || die "not three allocations in: $(head -c 400 names.svg)"
+printf 'id,lower,upper,size\na,0,2,100\n' >one.csv
+succeeds plan one.csv --svg one.svg --json
+grep -q ': 1 allocation, peak ' one.svg || die "not one allocation in: $(head -c 400 one.svg)"
 [ "$(grep -c ' bytes at .* from ' names.svg)" -eq 3 ] || die "not three buffers in: $(cat names.svg)"
 
 # Bad lines, each named.
@@ -119,6 +123,10 @@ bad 2 "${head_line}a\0b,0,1,2\n" 'NUL'
 bad 2 'id,lower,upper,size,offset\na,0,1,2,18446744073709551615\n' 'add up'
 bad 3 'id,lower,upper,size,offset\na,0,2,10,0\nb,1,3,10,9\nc,5,6,1,0\n' "'b' overlaps 'a' of line 2"
 bad 2 'id,lower,upper,size,offset\na,0,2,10,x\n' "offset is 'x'"
+# What is quoted of a file is text on one line, whatever its bytes are; UTF-8 stays as it is.
+bad 1 'id,lower,upper,size,\xff\033[2J\xc3\n' "'\\\\xff\\\\x1b\\[2J\\\\xc3' is no column"
+bad 2 "${head_line}a,0,1,\xc2\x9b1\n" "size is '\\\\xc2\\\\x9b1'"
+bad 2 "${head_line}a,0,1,\xc3\xbc\n" "size is '$(printf '\xc3\xbc')'"
 printf '' >empty.csv
 fails 1 'empty.csv: is empty' plan empty.csv
 printf '\n\n' >blank.csv

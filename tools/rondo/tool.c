@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Messages of the tool. All are one line; control characters in what is quoted become blanks.
+ * Messages of the tool. All are one line of text: bytes in what is quoted that are none are shown as \xNN.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "tool.h"
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "timing.h"
+#include "utf8.h"
 
 #define LINE_BYTES 1400
 #define PROGRESS_INTERVAL_NS 100000000u
@@ -22,14 +23,35 @@ static bool progress_shown;
 
 void tool_set_command(const char *name) { command_name = name; }
 
-static void say(const char *text, const char *detail, const char *hint) {
-  char line[LINE_BYTES];
-  snprintf(line, sizeof line, "%s: %s%s%s%s", command_name, text, detail[0] ? ": " : "", detail, hint);
-  for (char *c = line; *c; c++) {
-    if ((unsigned char)*c < ' ' || *c == '\x7f') *c = ' ';
+/* A control character would act on the terminal: those of ASCII, and U+0080 to U+009F. */
+static bool is_shown(const unsigned char *text, size_t length) {
+  if (length == 0 || text[0] < ' ' || text[0] == 0x7f) return false;
+  return text[0] != 0xc2 || text[1] >= 0xa0;
+}
+
+/* `out` has room for 4 bytes to each of the line, and 1. */
+static void make_showable(const char *line, char *out) {
+  for (size_t left = strlen(line); left > 0;) {
+    const unsigned char *text = (const unsigned char *)line;
+    const size_t length = utf8_length(text, left), taken = is_shown(text, length) ? length : 1;
+    if (is_shown(text, length)) {
+      memcpy(out, line, length);
+      out += length;
+    } else {
+      out += sprintf(out, "\\x%02x", text[0]);
+    }
+    line += taken;
+    left -= taken;
   }
+  *out = '\0';
+}
+
+static void say(const char *text, const char *detail, const char *hint) {
+  char line[LINE_BYTES], shown[4 * LINE_BYTES];
+  snprintf(line, sizeof line, "%s: %s%s%s%s", command_name, text, detail[0] ? ": " : "", detail, hint);
+  make_showable(line, shown);
   tool_clear_progress();
-  fprintf(stderr, "%s\n", line);
+  fprintf(stderr, "%s\n", shown);
 }
 
 static void say_once(const char *detail, const char *hint, const char *format, va_list arguments) RONDO_PRINTF(3, 0);
