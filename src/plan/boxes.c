@@ -4,6 +4,7 @@
 #include "plan/boxes.h"
 
 #include "base/error.h"
+#include "plan/alignment_bound.h"
 #include "plan/profile.h"
 
 /* Rounding sizes up to the largest alignment is taken where it adds no more than one part in so many to the bound. */
@@ -81,15 +82,20 @@ static rondo_status most_live(const rondo_allocator *allocator, const rondo_boxe
   return RONDO_OK;
 }
 
+static bool are_multiples(const rondo_boxes *boxes, size_t alignment) {
+  for (uint32_t i = 0; i < boxes->count; i++) {
+    if (boxes->boxes[i].bytes % alignment != 0) return false;
+  }
+  return true;
+}
+
 /* False when the sizes no longer add up. */
-static bool round_sizes(rondo_boxes *boxes, size_t alignment, bool *out_changed) {
+static bool round_sizes(rondo_boxes *boxes, size_t alignment) {
   size_t sum = 0;
-  *out_changed = false;
   for (uint32_t i = 0; i < boxes->count; i++) {
     size_t rounded = 0;
     if (!rondo_checked_align(boxes->boxes[i].bytes, alignment, &rounded)) return false;
     if (!rondo_checked_add(sum, rounded, &sum)) return false;
-    if (rounded != boxes->boxes[i].bytes) *out_changed = true;
     boxes->boxes[i].bytes = rounded;
   }
   return true;
@@ -99,74 +105,51 @@ static void restore_sizes(const rondo_plan_problem *problem, rondo_boxes *boxes)
   for (uint32_t i = 0; i < boxes->count; i++) boxes->boxes[i].bytes = problem->items[boxes->items[i]].bytes;
 }
 
-static rondo_status keep_alignments(const maker *m, rondo_box_set *set) {
+static rondo_status list_alignments(const maker *m, rondo_box_set *set) {
   rondo_boxes *boxes = &set->all;
-  restore_sizes(m->problem, boxes);
   RONDO_TRY(rondo_allocate_items(m->allocator, set->room, sizeof *boxes->alignments, &boxes->alignments));
   for (uint32_t i = 0; i < boxes->count; i++) {
-    const size_t alignment = alignment_of(&m->problem->items[boxes->items[i]]);
-    while ((size_t)1 << boxes->alignments[i] < alignment) boxes->alignments[i]++;
+    boxes->alignments[i] = (uint8_t)__builtin_ctzll(alignment_of(&m->problem->items[boxes->items[i]]));
   }
   return RONDO_OK;
 }
 
-/* The next section from `from` on that was not met yet. Halves the path that it walks. */
-static uint32_t next_section(uint32_t *next, uint32_t from) {
-  while (next[from] != from) {
-    next[from] = next[next[from]];
-    from = next[from];
-  }
-  return from;
+static void drop_alignments(const maker *m, rondo_box_set *set) {
+  rondo_release(m->allocator, set->all.alignments, set->room, sizeof *set->all.alignments);
+  set->all.alignments = NULL;
 }
 
-/* Where all alignments are alike, every offset is a multiple of it, and the rounded sizes are what the boxes take, but
- * for the tail of the highest one. So a section needs what is live in it without the longest tail there; sections are
- * met with the longest tails first. */
-static uint64_t bound_without_tails(const maker *m, const rondo_boxes *boxes, const rondo_profile *profile,
-                                    uint32_t *next) {
-  for (uint32_t i = 0; i < boxes->count; i++) {
-    const uint64_t tail = boxes->boxes[i].bytes - m->problem->items[boxes->items[i]].bytes;
-    m->entries[i] = (rondo_sort_entry){UINT64_MAX - tail, i};
-  }
-  rondo_sort_entries(m->entries, m->entries + boxes->count, boxes->count);
-  for (uint32_t i = 0; i <= boxes->section_count; i++) next[i] = i;
+static rondo_status raise_bound(const maker *m, rondo_box_set *set) {
   uint64_t bound = 0;
-  for (uint32_t i = 0; i < boxes->count; i++) {
-    const rondo_box *box = &boxes->boxes[m->entries[i].value];
-    const uint64_t tail = UINT64_MAX - m->entries[i].key;
-    for (uint32_t at = next_section(next, box->lower); at < box->upper; at = next_section(next, at)) {
-      const uint64_t needed = rondo_profile_lives(profile)[at] - tail;
-      if (needed > bound) bound = needed;
-      next[at] = at + 1;
-    }
-  }
-  return bound;
+  RONDO_TRY(rondo_alignment_bound(m->allocator, &set->all, set->all.alignments, m->entries, &bound));
+  if (bound > set->lower_bound) set->lower_bound = bound;
+  return RONDO_OK;
 }
 
-static rondo_status bound_rounded(const maker *m, rondo_box_set *set) {
-  rondo_profile profile;
-  uint32_t *next = NULL;
-  const size_t places = (size_t)set->all.section_count + 1;
-  RONDO_TRY(rondo_profile_make(m->allocator, &set->all, &profile));
-  const rondo_status status = rondo_allocate_items(m->allocator, places, sizeof *next, &next);
-  if (status == RONDO_OK) set->lower_bound = bound_without_tails(m, &set->all, &profile, next);
-  rondo_release(m->allocator, next, places, sizeof *next);
-  rondo_profile_free(m->allocator, &profile);
-  return status;
+/* Whether the boxes, whose sizes are rounded, are planned without regard to alignment. */
+static rondo_status is_worth_rounding(const maker *m, const rondo_box_set *set, bool *out) {
+  uint64_t rounded = 0;
+  *out = true;
+  if (m->alike) return RONDO_OK;
+  RONDO_TRY(most_live(m->allocator, &set->all, &rounded));
+  *out = rounded <= set->lower_bound || rounded - set->lower_bound <= set->lower_bound / WORTH_ROUNDING;
+  return RONDO_OK;
 }
 
 /* Folds alignment into the sizes, or keeps both. lower_bound is that of the items' own sizes. */
 static rondo_status align(const maker *m, rondo_box_set *set) {
-  uint64_t rounded = 0;
-  if (m->alignment == 1) return RONDO_OK;
-  if (set->all.obstacles != NULL || !round_sizes(&set->all, m->alignment, &set->rounded)) {
-    return keep_alignments(m, set);
+  if (set->all.obstacles == NULL && are_multiples(&set->all, m->alignment)) return RONDO_OK;
+  RONDO_TRY(list_alignments(m, set));
+  RONDO_TRY(raise_bound(m, set));
+  if (set->all.obstacles == NULL && round_sizes(&set->all, m->alignment)) {
+    RONDO_TRY(is_worth_rounding(m, set, &set->rounded));
   }
-  if (!set->rounded) return RONDO_OK;
-  if (m->alike) return bound_rounded(m, set);
-  RONDO_TRY(most_live(m->allocator, &set->all, &rounded));
-  if (rounded - set->lower_bound <= set->lower_bound / WORTH_ROUNDING) return RONDO_OK;
-  return keep_alignments(m, set);
+  if (set->rounded) {
+    drop_alignments(m, set);
+  } else {
+    restore_sizes(m->problem, &set->all);
+  }
+  return RONDO_OK;
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
@@ -184,7 +167,7 @@ static rondo_status bound(const maker *m, rondo_box_set *set) {
 static rondo_status make_obstacles(const maker *m, rondo_box_set *set) {
   const size_t given = m->problem->obstacle_count;
   rondo_obstacle *ranges = NULL;
-  size_t count = 0;
+  uint32_t count = 0;
   RONDO_TRY(rondo_allocate_items(m->allocator, given, sizeof *ranges, &ranges));
   for (size_t i = 0; i < given; i++) {
     const rondo_plan_obstacle *of = &m->problem->obstacles[i];

@@ -152,7 +152,7 @@ static rondo_status add_part(cutter *c, const stretch *of) {
     const rondo_box *box = &part.boxes.boxes[i];
     part.boxes.crowding[i] = rondo_profile_most(&profile, box->lower, box->upper);
   }
-  part.lower_bound = part.boxes.obstacles == NULL ? rondo_profile_peak(&profile) : c->set->lower_bound;
+  part.lower_bound = c->lives != NULL ? rondo_profile_peak(&profile) : c->set->lower_bound;
   rondo_profile_free(c->allocator, &profile);
   return rondo_array_push(c->allocator, c->parts, &part);
 }

@@ -59,6 +59,52 @@ static void test_alignment_holds_and_is_reported(void **state) {
   rondo_plan_destroy(made.plan);
 }
 
+/* Items of the large alignment share no block of it, whatever lies between them. */
+static void test_alignment_raises_the_bound(void **state) {
+  (void)state;
+  const rondo_plan_item items[] = {
+      {100, 4096, 0, 5, 0}, {4000, 4096, 1, 5, 0}, {4097, 4096, 2, 5, 0}, {64, 64, 0, 5, 0}, {9, 1, 0, 5, 0}};
+  const rondo_plan_problem problem = {.items = items, .count = 5};
+  planned made = make_plan(&problem, NULL);
+  assert_int_equal(made.info.lower_bound, 2 * 4096 + 4097);
+  assert_int_equal(made.info.peak, made.info.lower_bound);
+  assert_true(made.info.optimal);
+  rondo_plan_destroy(made.plan);
+}
+
+static bool fits_in(const rondo_plan_problem *problem, size_t *offsets, size_t placed, size_t capacity) {
+  if (placed == problem->count) return true;
+  const rondo_plan_item *item = &problem->items[placed];
+  rondo_plan_problem so_far = *problem;
+  so_far.count = placed + 1;
+  for (size_t at = 0; at + item->bytes <= capacity; at += item->alignment) {
+    offsets[placed] = at;
+    if (is_plan(&so_far, offsets) && fits_in(problem, offsets, placed + 1, capacity)) return true;
+  }
+  return false;
+}
+
+static void test_no_plan_is_below_the_bound(void **state) {
+  (void)state;
+  uint64_t seed = 11;
+  for (int i = 0; i < 1000; i++) {
+    rondo_plan_item items[5];
+    size_t offsets[5];
+    const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = 5};
+    for (size_t k = 0; k < 5; k++) {
+      const uint32_t lower = test_random_below(&seed, 4);
+      items[k] = (rondo_plan_item){.bytes = 1 + test_random_below(&seed, 7),
+                                   .alignment = (size_t)1 << test_random_below(&seed, 4),
+                                   .lower = lower,
+                                   .upper = lower + 1 + test_random_below(&seed, 3)};
+    }
+    planned made = make_plan(&problem, NULL);
+    assert_false(fits_in(&problem, offsets, 0, made.info.lower_bound - 1));
+    if (made.info.optimal) assert_false(fits_in(&problem, offsets, 0, made.info.peak - 1));
+    rondo_plan_destroy(made.plan);
+  }
+}
+
 static void test_sizes_that_do_not_add_up_are_refused(void **state) {
   (void)state;
   const rondo_plan_item items[] = {{SIZE_MAX - 5, 0, 0, 1, 0}, {6, 0, 2, 3, 0}};
@@ -264,6 +310,8 @@ int main(void) {
       cmocka_unit_test(test_items_that_meet_in_one_step_do_not_share),
       cmocka_unit_test(test_items_without_bytes_are_in_nobodys_way),
       cmocka_unit_test(test_alignment_holds_and_is_reported),
+      cmocka_unit_test(test_alignment_raises_the_bound),
+      cmocka_unit_test(test_no_plan_is_below_the_bound),
       cmocka_unit_test(test_sizes_that_do_not_add_up_are_refused),
       cmocka_unit_test(test_training_steps_are_planned_near_the_bound),
       cmocka_unit_test(test_random_problems_are_planned_right_and_alike),
