@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Which unplaced box, of those that live within a stretch of sections, comes first in an order of preference: a k-d
- * tree over the beginnings and ends of the boxes' lives. The shape is made once for a set of boxes; each order of
- * preference fills it anew.
+ * tree over the beginnings and ends of the boxes' lives, and over their bytes where these are asked for. The shape is
+ * made once for a set of boxes; each order of preference fills it anew.
  */
 #ifndef RONDO_PLAN_BOX_TREE_H
 #define RONDO_PLAN_BOX_TREE_H
 
-#include "plan/boxes.h"
+#include "base/allocation.h"
 
 #define RONDO_NO_BOX UINT32_MAX
+
+typedef struct rondo_box {
+  uint64_t bytes;        /* > 0 */
+  uint32_t lower, upper; /* sections, half-open */
+} rondo_box;
 
 typedef struct rondo_box_point {
   uint32_t lower, upper;
@@ -23,9 +28,11 @@ typedef struct rondo_box_node {
 } rondo_box_node;
 
 typedef struct rondo_box_tree {
+  const rondo_box *boxes; /* NULL: nobody asks for bytes */
   rondo_box_point *points;
   uint32_t *places; /* of each box among the points */
   rondo_box_node *nodes;
+  uint64_t *least_bytes; /* of each node; kept where bytes are asked for */
   uint32_t count;
   uint32_t leaves;      /* a power of two; leaf i holds points i * count / leaves up to (i + 1) * count / leaves */
   uint32_t room;        /* points allocated */
@@ -36,23 +43,24 @@ typedef struct rondo_box_tree {
 RONDO_MUST_USE rondo_status rondo_box_tree_make(const rondo_allocator *allocator, uint32_t room, rondo_box_tree *out);
 void rondo_box_tree_free(const rondo_allocator *allocator, rondo_box_tree *tree);
 
-/* Takes the boxes' lives. */
-void rondo_box_tree_shape(rondo_box_tree *tree, const rondo_boxes *boxes);
+/* Takes the boxes' lives; with_bytes: and keeps the boxes, to be asked for their bytes. */
+void rondo_box_tree_shape(rondo_box_tree *tree, const rondo_box *boxes, uint32_t count, bool with_bytes);
 
-/* All boxes are unplaced; order[0] is preferred to order[1], ... */
+/* All boxes are unplaced; order[0] is preferred to order[1], ... NULL: box 0 to box 1, ... */
 void rondo_box_tree_fill(rondo_box_tree *tree, const uint32_t *order);
 
 void rondo_box_tree_remove(rondo_box_tree *tree, uint32_t box);
 
-/* What else is asked of a box. */
-typedef struct rondo_box_filter {
-  bool (*accepts)(const void *self, uint32_t box);
+typedef struct rondo_box_query {
+  uint32_t lower, upper;                           /* lives within these sections */
+  uint32_t before;                                 /* of a lower rank than this; RONDO_NO_BOX: any */
+  uint64_t most_bytes;                             /* UINT64_MAX: any; else the tree is shaped with bytes */
+  bool (*accepts)(const void *self, uint32_t box); /* what else is asked; NULL: nothing */
   const void *self;
-} rondo_box_filter;
+  uint32_t most_refusals; /* of `accepts`: then what has been found is good enough */
+} rondo_box_query;
 
-/* The rank of the preferred unplaced box that lives within sections lower up to upper; filter may be NULL.
- * RONDO_NO_BOX: there is none. */
-uint32_t rondo_box_tree_first(const rondo_box_tree *tree, uint32_t lower, uint32_t upper,
-                              const rondo_box_filter *filter);
+/* The rank of the preferred unplaced box that is as asked; `before`: there is none. */
+uint32_t rondo_box_tree_first(const rondo_box_tree *tree, const rondo_box_query *query);
 
 #endif

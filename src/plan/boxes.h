@@ -9,11 +9,6 @@
 #include "plan/obstacles.h"
 #include "plan/plan_internal.h"
 
-typedef struct rondo_box {
-  uint64_t bytes;        /* > 0 */
-  uint32_t lower, upper; /* sections, half-open */
-} rondo_box;
-
 /* Boxes that are placed together; the arrays are parallel, in the order of `lower`, then of `upper` from the last. */
 typedef struct rondo_boxes {
   rondo_box *boxes;

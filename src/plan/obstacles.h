@@ -4,6 +4,7 @@
 #ifndef RONDO_PLAN_OBSTACLES_H
 #define RONDO_PLAN_OBSTACLES_H
 
+#include "plan/box_tree.h"
 #include "plan/plan_internal.h"
 #include "plan/sections.h"
 
@@ -13,14 +14,15 @@ typedef struct rondo_obstacle {
 } rondo_obstacle;
 
 typedef struct rondo_obstacles {
-  size_t count;
-  size_t leaves;        /* a power of two >= count; 0: there is none */
-  rondo_obstacle *tree; /* by offset from `leaves` on; node i bounds nodes 2i and 2i + 1; what is not there is empty */
+  uint32_t count;
+  rondo_obstacle *ranges; /* by offset */
+  rondo_box *lives;       /* what the tree takes for boxes */
+  rondo_box_tree tree;
 } rondo_obstacles;
 
 /* Takes `count` ranges, none of them empty, in any order. Freed by rondo_obstacles_free. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_obstacles_make(const rondo_allocator *allocator, const rondo_obstacle *ranges,
-                                                 size_t count, rondo_obstacles *out);
+                                                 uint32_t count, rondo_obstacles *out);
 void rondo_obstacles_free(const rondo_allocator *allocator, rondo_obstacles *obstacles);
 
 /* The lowest obstacle that is met in sections lower up to upper and ends above `height`; NULL: none. */

@@ -20,9 +20,7 @@ typedef struct sweep {
   size_t room;                     /* entries of each list: 2 an obstacle */
 } sweep;
 
-static const rondo_obstacle *obstacle(const sweep *s, size_t index) {
-  return &s->obstacles->tree[s->obstacles->leaves + index];
-}
+static const rondo_obstacle *obstacle(const sweep *s, size_t index) { return &s->obstacles->ranges[index]; }
 
 /* Stretches -------------------------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,8 @@
  * The skyline is a doubly linked list of segments, in the order of time, without gaps, neighbours of different height.
  * Which of the segments that are lower than their neighbours comes first does not matter, because none of them changes
  * another: so a walk downhill finds one, near the last one, and no heap is needed. A segment that stands at or in an
- * obstacle is lifted to its end, as far as the obstacle reaches in time.
+ * obstacle is lifted to its end, as far as the obstacle reaches in time. Below an obstacle, a box fits that is not as
+ * high as the room below it, or lives before or behind it.
  */
 #include "plan/skyline.h"
 
@@ -38,7 +39,7 @@ void rondo_skyline_free(const rondo_allocator *allocator, rondo_skyline *s) {
 void rondo_skyline_bind(rondo_skyline *s, const rondo_boxes *boxes) {
   assert(boxes->count <= s->tree.room && boxes->section_count <= s->room);
   s->boxes = boxes;
-  rondo_box_tree_shape(&s->tree, boxes);
+  rondo_box_tree_shape(&s->tree, boxes->boxes, boxes->count, boxes->obstacles != NULL);
 }
 
 /* Segments --------------------------------------------------------------------------------------------------------- */
@@ -120,20 +121,6 @@ typedef struct run {
   uint32_t at;   /* segment */
 } run;
 
-/* Where a box meets an obstacle if it is put on a segment of this height. */
-typedef struct clearance {
-  const rondo_boxes *boxes;
-  uint64_t height;
-} clearance;
-
-static bool is_clear(const void *self, uint32_t index) {
-  const clearance *c = self;
-  const rondo_box *box = &c->boxes->boxes[index];
-  const uint64_t offset = rondo_box_offset(c->boxes, index, c->height);
-  const rondo_obstacle *met = rondo_obstacles_above(c->boxes->obstacles, box->lower, box->upper, offset);
-  return met == NULL || (met->offset >= offset && met->offset - offset >= box->bytes);
-}
-
 static bool place(run *r, uint32_t chosen) {
   const rondo_box *box = &r->skyline->boxes->boxes[chosen];
   const uint64_t offset = rondo_box_offset(r->skyline->boxes, chosen, r->skyline->segments[r->at].height);
@@ -168,6 +155,50 @@ static void raise_above(run *r, const rondo_obstacle *obstacle) {
   r->at = raise_part(r->skyline, r->at, lower, upper, obstacle->end);
 }
 
+/* Below an obstacle, the room on both sides of it is looked at too, and there on both sides of the next, so often. */
+#define MOST_SIDES 2
+
+/* Boxes that an obstacle leaves too little room for because of their alignment, before it is left at that. */
+#define MOST_REFUSALS 64
+
+/* The box to be put on the segment at `at`. */
+typedef struct selection {
+  const run *of;
+  uint64_t height;
+  uint64_t ceiling; /* where the room ends that is looked at */
+  uint32_t rank;    /* of the best so far; RONDO_NO_BOX: none */
+} selection;
+
+static bool is_clear(const void *self, uint32_t box) {
+  const selection *s = self;
+  const rondo_boxes *boxes = s->of->skyline->boxes;
+  const uint64_t offset = rondo_box_offset(boxes, box, s->height);
+  return offset <= s->ceiling && boxes->boxes[box].bytes <= s->ceiling - offset;
+}
+
+/* In the sections lower up to upper, above which `above` is met first. */
+static void select_below(selection *s, uint32_t lower, uint32_t upper, const rondo_obstacle *above, uint32_t sides) {
+  const rondo_boxes *boxes = s->of->skyline->boxes;
+  rondo_box_query query = {.lower = lower, .upper = upper, .before = s->rank, .most_bytes = UINT64_MAX};
+  if (above != NULL) {
+    s->ceiling = above->offset;
+    query.most_bytes = above->offset - s->height;
+    query.accepts = boxes->alignments == NULL ? NULL : is_clear;
+    query.self = s;
+    query.most_refusals = MOST_REFUSALS;
+  }
+  s->rank = rondo_box_tree_first(&s->of->skyline->tree, &query);
+  if (above == NULL || sides == 0) return;
+  if (above->lower > lower) {
+    const rondo_obstacle *next = rondo_obstacles_above(boxes->obstacles, lower, above->lower, s->height);
+    select_below(s, lower, above->lower, next, sides - 1);
+  }
+  if (above->upper < upper) {
+    const rondo_obstacle *next = rondo_obstacles_above(boxes->obstacles, above->upper, upper, s->height);
+    select_below(s, above->upper, upper, next, sides - 1);
+  }
+}
+
 /* Places a box on a segment that is lower than its neighbours, or raises it. False: the box would end above the limit.
  */
 static bool step(run *r) {
@@ -181,10 +212,9 @@ static bool step(run *r) {
     raise_above(r, above);
     return true;
   }
-  const clearance cleared = {s->boxes, lowest->height};
-  const rondo_box_filter filter = {is_clear, &cleared};
-  const uint32_t rank = rondo_box_tree_first(&s->tree, lowest->lower, lowest->upper, above == NULL ? NULL : &filter);
-  if (rank != RONDO_NO_BOX) return place(r, r->order[rank]);
+  selection chosen = {.of = r, .height = lowest->height, .rank = RONDO_NO_BOX};
+  select_below(&chosen, lowest->lower, lowest->upper, above, MOST_SIDES);
+  if (chosen.rank != RONDO_NO_BOX) return place(r, r->order[chosen.rank]);
   lift(r, above);
   return true;
 }

@@ -10,6 +10,7 @@
 #define RONDO_PLAN_SKYLINE_H
 
 #include "plan/box_tree.h"
+#include "plan/boxes.h"
 
 typedef struct rondo_skyline_segment rondo_skyline_segment;
 
