@@ -161,6 +161,7 @@ rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo
   RONDO_TRY(stream->device->ops->kernel_check(stream->device, kernel));
   rondo_node_params_resolve(&work);
   if (work.name == NULL) work.name = kernel->name;
+  RONDO_TRY(rondo_peers_check(stream->device, call, &work, RONDO_NO_NODE));
   return submit(stream, call, &work);
 }
 

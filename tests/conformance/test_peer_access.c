@@ -103,6 +103,10 @@ static void test_gm17_by_the_node_api(void **state) {
   assert_no_access(read_on(&self, 3, dptr));
   assert_message("shared");
   assert_message("peers");
+  const size_t arg_bytes[3] = {BYTES, BYTES, BYTES};
+  const rondo_launch_options told = {RONDO_LAUNCH_OPTIONS_INIT, .arg_bytes = arg_bytes};
+  assert_no_access(rondo_launch_with(self.streams[3], self.kernels[3], (rondo_grid){WORDS, 0, 0},
+                                     RONDO_ARGS(&dptr, &dptr, &self.out[3]), &told));
   assert_no_access(rondo_copy_async(self.streams[3], self.out[3], dptr, BYTES));
   assert_no_access(rondo_fill_async(self.streams[3], &(rondo_fill){.dst = dptr, .element_bytes = 1, .width = 4}));
   assert_ok(rondo_stream_synchronize(self.streams[0]));
