@@ -3,10 +3,6 @@
  */
 #include "memory/address_space.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/error.h"
 
 /* Holding --------------------------------------------------------------------------------------------------------- */
@@ -59,117 +55,6 @@ rondo_graph_attachment rondo_address_space_attachment(rondo_address_space *space
 }
 
 rondo_address_space *rondo_address_space_of(const rondo_graph *graph) { return graph->memory.object; }
-
-/* Records --------------------------------------------------------------------------------------------------------- */
-
-const char *rondo_allocation_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_allocation *allocation) {
-  char size[RONDO_SIZE_TEXT];
-  snprintf(buffer, RONDO_ALLOCATION_LABEL, "'%.64s' (%s)", allocation->name == NULL ? "" : allocation->name,
-           rondo_size_text(size, allocation->bytes));
-  return buffer;
-}
-
-/* Where an address stands among the space's records, or would. */
-static size_t position_of(const rondo_address_space *space, const char *address) {
-  size_t low = 0, high = space->allocations.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (space->allocations.items[middle]->base.address < address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-static rondo_graph_allocation *as_graph(rondo_allocation *at) {
-  return at != NULL && at->kind == RONDO_ALLOCATION_GRAPH ? (rondo_graph_allocation *)at : NULL;
-}
-
-rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *space, const rondo_alloc_node *node) {
-  rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, node->address);
-  for (; at != NULL; at = rondo_allocation_table_next(at)) {
-    rondo_graph_allocation *graph = as_graph(at);
-    if (graph != NULL && graph->space == space && at->bytes == node->bytes &&
-        strcmp(at->name, node->name == NULL ? "" : node->name) == 0)
-      return graph;
-  }
-  return NULL;
-}
-
-static rondo_status make_record(rondo_address_space *space, const rondo_alloc_node *node,
-                                rondo_graph_allocation **out) {
-  const rondo_allocator *allocator = &space->memory->allocator;
-  RONDO_TRY(rondo_array_reserve(allocator, &space->allocations, space->allocations.count + 1));
-  void *state;
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_graph_allocation), &state));
-  rondo_graph_allocation *record = state;
-  record->base = (rondo_allocation){.address = node->address, .bytes = node->bytes, .kind = RONDO_ALLOCATION_GRAPH};
-  record->space = space;
-  record->free_slot = RONDO_NO_NODE;
-  const rondo_status status = rondo_allocate_text(allocator, node->name, &record->base.name);
-  if (status != RONDO_OK) {
-    rondo_release(allocator, record, 1, sizeof *record);
-    return status;
-  }
-  const size_t position = position_of(space, record->base.address);
-  rondo_graph_allocation **at = space->allocations.items + position;
-  memmove(at + 1, at, (space->allocations.count - position) * sizeof *at);
-  *at = record;
-  space->allocations.count++;
-  rondo_allocation_table_insert(allocator, &space->memory->table, &record->base);
-  *out = record;
-  return RONDO_OK;
-}
-
-rondo_status rondo_graph_allocation_of(rondo_address_space *space, const rondo_alloc_node *node,
-                                       rondo_graph_allocation **out) {
-  *out = rondo_graph_allocation_find(space, node);
-  if (*out == NULL) RONDO_TRY(make_record(space, node, out));
-  (*out)->references++;
-  (*out)->peers |= node->peers;
-  return RONDO_OK;
-}
-
-void rondo_graph_allocation_destroy(rondo_graph_allocation *record) {
-  const rondo_allocator *allocator = &record->space->memory->allocator;
-  if (record->freed_event != NULL) record->freed_event->ops->destroy(record->freed_event);
-  rondo_release_text(allocator, record->base.name);
-  rondo_release(allocator, record, 1, sizeof *record);
-}
-
-/* A clone may hold a node that this record stands for, which is not counted: so records of spaces with clones stay. The
- * bytes of a free that may not have been reached stay taken too. */
-static bool is_forgettable(const rondo_graph_allocation *record) {
-  return record->references == 0 && atomic_load_explicit(&record->space->clones, memory_order_relaxed) == 0 &&
-         atomic_load_explicit(&record->life, memory_order_relaxed) != RONDO_LIFE_LIVE && record->freed_event == NULL;
-}
-
-void rondo_graph_allocation_release(rondo_graph_allocation *record) {
-  assert(record->references > 0);
-  record->references--;
-  if (!is_forgettable(record)) return;
-  rondo_address_space *space = record->space;
-  size_t position = position_of(space, record->base.address);
-  while (space->allocations.items[position] != record) position++;
-  rondo_graph_allocation **at = space->allocations.items + position;
-  space->allocations.count--;
-  memmove(at, at + 1, (space->allocations.count - position) * sizeof *at);
-  rondo_allocation_table_remove(&space->memory->table, &record->base);
-  rondo_graph_allocation_destroy(record);
-}
-
-rondo_graph_allocation *rondo_graph_allocation_at(const rondo_device_memory *memory, const void *address) {
-  rondo_graph_allocation *latest = NULL;
-  rondo_allocation *at = rondo_allocation_table_find(&memory->table, address);
-  for (; at != NULL; at = rondo_allocation_table_next(at)) {
-    rondo_graph_allocation *record = as_graph(at);
-    if (record == NULL) continue;
-    if (atomic_load_explicit(&record->life, memory_order_acquire) == RONDO_LIFE_LIVE) return record;
-    if (latest == NULL) latest = record;
-  }
-  return latest;
-}
 
 /* Lives ----------------------------------------------------------------------------------------------------------- */
 

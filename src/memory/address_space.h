@@ -23,6 +23,7 @@
 #include "graph/graph_internal.h"
 #include "memory/device_memory.h"
 #include "memory/profile.h"
+#include "memory/standpoints.h"
 
 /* What is asked of the system for each space; less when it has no more. ThreadSanitizer leaves a program about a TiB of
  * addresses, which spaces that wait for their launches would fill. */
@@ -35,11 +36,13 @@
 typedef enum rondo_life { RONDO_LIFE_NEVER = 0, RONDO_LIFE_LIVE = 1, RONDO_LIFE_FREED = 2 } rondo_life;
 
 /* Alloc nodes with the same address, bytes and name share a record: their lifetimes follow each other. */
-typedef struct rondo_graph_allocation {
+struct rondo_graph_allocation {
   rondo_allocation base;
   rondo_address_space *space;
-  uint32_t references;  /* alloc nodes and execs */
-  uint32_t alloc_nodes; /* made in graphs of the family by building or capture */
+  rondo_graph_allocation *next_alike; /* in the same bucket of `alike` */
+  size_t position;                    /* among the space's allocations */
+  uint32_t references;                /* alloc nodes and execs */
+  uint32_t alloc_nodes;               /* made in graphs of the family by building or capture */
   uint32_t free_nodes;
   uint64_t peers;     /* devices that may access it, as the alloc node says */
   bool open;          /* the viewed graph allocates it and does not free it */
@@ -47,7 +50,7 @@ typedef struct rondo_graph_allocation {
   _Atomic uint32_t life;
   rondo_device_event *freed_event;    /* recorded behind the last stream-ordered free; NULL when there was none */
   _Atomic(rondo_queue *) freed_queue; /* where; NULL when what comes next need not wait */
-} rondo_graph_allocation;
+};
 
 /* Chunk `chunk` of the heap is mapped at `offset`. */
 typedef struct rondo_mapping {
@@ -66,9 +69,7 @@ typedef struct rondo_private_pages {
 typedef struct rondo_graph_view {
   uint32_t serial; /* 0: none */
   size_t viewed;   /* slots looked at so far */
-  rondo_slots roots;
-  RONDO_ARRAY(bool) marks; /* by slot: what `roots` are and come after; what an edge made later adds may be missing */
-  rondo_slots stack;
+  rondo_standpoints points;
 } rondo_graph_view;
 
 /* The profile that a graph of the space follows. */
@@ -91,7 +92,9 @@ struct rondo_address_space {
   size_t reserved;
   uint32_t place; /* in the index of the device's own ranges */
   size_t fresh;   /* on a guarded device: where from `base` on no allocation has been */
-  RONDO_ARRAY(rondo_graph_allocation *) allocations; /* by address */
+  RONDO_ARRAY(rondo_graph_allocation *) allocations;
+  RONDO_ARRAY(rondo_graph_allocation *)
+  alike; /* buckets of the same ones, by address, bytes and name; a power of two */
   rondo_graph_view view;
   rondo_planned_addresses planned;
   rondo_address_space *next_retired;
@@ -160,6 +163,9 @@ RONDO_MUST_USE rondo_status rondo_graph_allocation_of(rondo_address_space *space
  * lock.
  */
 void rondo_graph_allocation_release(rondo_graph_allocation *allocation);
+
+/* Its bytes with what alignment adds: what it takes of the space. */
+size_t rondo_graph_allocation_rounded(const rondo_graph_allocation *allocation);
 
 /* Frees a record that is in no table any more. */
 void rondo_graph_allocation_destroy(rondo_graph_allocation *allocation);

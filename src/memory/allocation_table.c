@@ -35,7 +35,16 @@ void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_alloc
 static void link_record(rondo_allocation_table *table, rondo_allocation *allocation) {
   rondo_allocation **bucket = &table->buckets[bucket_of(table, allocation->address)];
   allocation->next = *bucket;
+  allocation->link = bucket;
+  if (allocation->next != NULL) allocation->next->link = &allocation->next;
   *bucket = allocation;
+}
+
+static void unlink_record(rondo_allocation *allocation) {
+  *allocation->link = allocation->next;
+  if (allocation->next != NULL) allocation->next->link = allocation->link;
+  allocation->next = NULL;
+  allocation->link = NULL;
 }
 
 /* Chains are turned round on the way, twice, so that the latest stays first. */
@@ -136,15 +145,14 @@ void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_alloc
 }
 
 void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocation *allocation) {
-  rondo_allocation **at = &table->buckets[bucket_of(table, allocation->address)];
-  while (*at != allocation) {
-    assert(*at != NULL);
-    at = &(*at)->next;
-  }
-  *at = allocation->next;
-  allocation->next = NULL;
+  unlink_record(allocation);
   rondo_range_leave(&table->index, allocation->place);
   table->count--;
+}
+
+void rondo_allocation_table_touch(rondo_allocation_table *table, rondo_allocation *allocation) {
+  unlink_record(allocation);
+  link_record(table, allocation);
 }
 
 static rondo_allocation *skip_to(rondo_allocation *record, const void *address) {

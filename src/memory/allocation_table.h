@@ -28,7 +28,7 @@ typedef enum rondo_allocation_kind {
 
 /* The beginning of every owner's record. */
 typedef struct rondo_allocation {
-  struct rondo_allocation *next; /* in the same bucket */
+  struct rondo_allocation *next, **link; /* in the same bucket, and what points here */
   char *address;
   size_t bytes; /* as asked for */
   char *name;   /* NULL when none */
@@ -65,6 +65,9 @@ void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_alloc
 void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_allocation_table *table,
                                    rondo_allocation *allocation);
 void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocation *allocation);
+
+/* As if it had been entered just now: the first at its address. */
+void rondo_allocation_table_touch(rondo_allocation_table *table, rondo_allocation *allocation);
 
 /* The allocations that start at `address`: the latest entered first, NULL past the last. */
 rondo_allocation *rondo_allocation_table_find(const rondo_allocation_table *table, const void *address);

@@ -656,9 +656,8 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
               rondo_last_error()->message);
   if (space->planned.profile != NULL) rondo_profile_release(space->planned.profile);
   rondo_array_free(&memory->allocator, &space->allocations);
-  rondo_array_free(&memory->allocator, &space->view.roots);
-  rondo_array_free(&memory->allocator, &space->view.marks);
-  rondo_array_free(&memory->allocator, &space->view.stack);
+  rondo_array_free(&memory->allocator, &space->alike);
+  rondo_standpoints_free(space);
   rondo_array_free(&memory->allocator, &space->mappings);
   rondo_array_free(&memory->allocator, &space->privates);
   rondo_release(&memory->allocator, space, 1, sizeof *space);

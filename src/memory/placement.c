@@ -76,6 +76,7 @@ rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t byte
 
 /* The view --------------------------------------------------------------------------------------------------------- */
 
+/* The one that was opened last stands first. */
 static rondo_graph_allocation *find_open(const rondo_address_space *space, const void *address) {
   rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, address);
   for (; at != NULL; at = rondo_allocation_table_next(at)) {
@@ -94,16 +95,15 @@ static void view_node(rondo_address_space *space, uint32_t slot, const rondo_nod
   if (record == NULL) return;
   record->open = is_alloc;
   record->free_slot = is_alloc ? RONDO_NO_NODE : slot;
-}
-
-static void clear_marks(rondo_graph_view *view) {
-  for (size_t i = 0; i < view->marks.count; i++) view->marks.items[i] = false;
+  if (!is_alloc) return;
+  rondo_standpoints_note(space, record);
+  rondo_allocation_table_touch(&space->memory->table, &record->base);
 }
 
 static void reset_view(rondo_address_space *space, uint32_t serial) {
   space->view.serial = serial;
-  space->view.viewed = space->view.roots.count = 0;
-  clear_marks(&space->view);
+  space->view.viewed = 0;
+  rondo_standpoints_reset(space);
   for (size_t i = 0; i < space->allocations.count; i++) {
     space->allocations.items[i]->open = false;
     space->allocations.items[i]->free_slot = RONDO_NO_NODE;
@@ -128,137 +128,69 @@ void rondo_address_space_note_removal(const rondo_graph *graph) {
   pthread_mutex_unlock(&space->memory->lock);
 }
 
-/* Marks ----------------------------------------------------------------------------------------------------------- */
-
-/* Room for a mark a slot; those that are there stay. */
-static rondo_status grow_marks(rondo_address_space *space, size_t slots) {
-  rondo_graph_view *view = &space->view;
-  RONDO_TRY(rondo_array_reserve(&space->memory->allocator, &view->marks, slots));
-  while (view->marks.count < slots) view->marks.items[view->marks.count++] = false;
-  return RONDO_OK;
-}
-
-/* Marks the slots and what comes before them, stopping at what is marked. */
-static rondo_status spread_marks(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
-                                 size_t count) {
-  rondo_graph_view *view = &space->view;
-  const rondo_allocator *allocator = &space->memory->allocator;
-  view->stack.count = 0;
-  for (size_t i = 0; i < count; i++) {
-    if (view->marks.items[slots[i]]) continue;
-    view->marks.items[slots[i]] = true;
-    RONDO_TRY(rondo_array_push(allocator, &view->stack, &slots[i]));
-  }
-  while (view->stack.count > 0) {
-    const rondo_slots *before = &rondo_graph_at(graph, view->stack.items[--view->stack.count])->dependencies;
-    for (size_t i = 0; i < before->count; i++) {
-      if (view->marks.items[before->items[i]]) continue;
-      view->marks.items[before->items[i]] = true;
-      RONDO_TRY(rondo_array_push(allocator, &view->stack, &before->items[i]));
-    }
-  }
-  return RONDO_OK;
-}
-
-/* Nodes are mostly made behind the last ones. Then what was marked for those stays marked, and only what is new is
- * walked through. That this is so shows in the old roots: taken out of the marks first, they are found again. */
-static rondo_status build_on_marks(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
-                                   size_t count, bool *out_found) {
-  const rondo_graph_view *view = &space->view;
-  *out_found = true;
-  for (size_t i = 0; i < view->roots.count; i++) view->marks.items[view->roots.items[i]] = false;
-  RONDO_TRY(spread_marks(space, graph, slots, count));
-  for (size_t i = 0; i < view->roots.count; i++) *out_found = *out_found && view->marks.items[view->roots.items[i]];
-  return RONDO_OK;
-}
-
-/* Marks the slots and all that comes before them. After a failure nothing is known. */
-static rondo_status mark_slots(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
-                               size_t count) {
-  rondo_graph_view *view = &space->view;
-  bool found = false;
-  RONDO_TRY(grow_marks(space, graph->nodes.count));
-  rondo_status status = rondo_array_reserve(&space->memory->allocator, &view->roots, count);
-  if (status == RONDO_OK) status = build_on_marks(space, graph, slots, count, &found);
-  if (status == RONDO_OK && !found) {
-    clear_marks(view);
-    status = spread_marks(space, graph, slots, count);
-  }
-  if (status != RONDO_OK) {
-    reset_view(space, 0);
-    return status;
-  }
-  if (count > 0) memcpy(view->roots.items, slots, count * sizeof *slots);
-  view->roots.count = count;
-  return RONDO_OK;
-}
-
 /* Placing ---------------------------------------------------------------------------------------------------------- */
 
-static size_t rounded_bytes(const rondo_graph_allocation *record) {
-  size_t rounded = 0;
-  const bool fits = rondo_pool_round(record->base.bytes, &rounded);
-  assert(fits);
-  (void)fits;
-  return rounded;
-}
-
-static bool is_freed_before(const rondo_address_space *space, const rondo_graph_allocation *record) {
-  return !record->open && record->free_slot != RONDO_NO_NODE && space->view.marks.items[record->free_slot];
-}
-
-/* Best fit among the gaps between records that are not freed before the new node, or with `share` = false between all;
- * behind them when none fits; NULL when there is no room. *out_end is behind the last record that counts. */
-static char *find_gap(const rondo_address_space *space, size_t bytes, bool share, char **out_end) {
+/* Best fit among the gaps between the allocations that are in the way, where those that are freed before may be passed
+ * over; behind them when none fits; NULL when there is no room. */
+static char *find_gap(const rondo_address_space *space, rondo_standpoint *point, size_t bytes, bool pass_freed) {
   char *cursor = space->base, *best = NULL;
-  size_t best_bytes = SIZE_MAX;
-  for (size_t i = 0; i < space->allocations.count; i++) {
-    const rondo_graph_allocation *record = space->allocations.items[i];
-    if (share && is_freed_before(space, record)) continue;
+  size_t best_bytes = SIZE_MAX, widest = 0;
+  for (size_t i = 0; i < point->busy.count; i++) {
+    const rondo_graph_allocation *record = point->busy.items[i];
+    if (pass_freed && rondo_standpoint_frees(point, record)) continue;
     const size_t gap = record->base.address > cursor ? (size_t)(record->base.address - cursor) : 0;
     if (gap >= bytes && gap < best_bytes) {
       best = cursor;
       best_bytes = gap;
     }
-    char *end = record->base.address + rounded_bytes(record);
+    if (gap > widest) widest = gap;
+    char *end = record->base.address + rondo_graph_allocation_rounded(record);
     if (end > cursor) cursor = end;
   }
-  *out_end = cursor;
+  point->end = cursor;
+  point->widest = pass_freed ? SIZE_MAX : widest;
   return best == NULL && bytes <= space->reserved - (size_t)(cursor - space->base) ? cursor : best;
 }
 
-static rondo_status place_online(const rondo_address_space *space, size_t bytes, char **out) {
-  char *end;
-  *out = space->relocate ? find_gap(space, bytes, false, &end) : NULL;
-  if (*out == NULL) *out = find_gap(space, bytes, true, &end);
+/* The same, where looking at them all can be left out when no gap is wide enough. */
+static char *find_room(const rondo_address_space *space, rondo_standpoint *point, size_t bytes) {
+  if (point->widest != SIZE_MAX && point->widest < bytes)
+    return bytes <= space->reserved - (size_t)(point->end - space->base) ? point->end : NULL;
+  return find_gap(space, point, bytes, false);
+}
+
+static rondo_status place_online(const rondo_address_space *space, rondo_standpoint *point, size_t bytes, char **out) {
+  *out = find_room(space, point, bytes);
+  if (*out == NULL && space->relocate) *out = find_gap(space, point, bytes, true);
   if (*out != NULL) return RONDO_OK;
   char asked[RONDO_SIZE_TEXT], whole[RONDO_SIZE_TEXT], used[RONDO_SIZE_TEXT];
   return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ADDRESS_SPACE,
                     "an alloc node of %s does not fit the graph's address space of %s, of which %s are in use: free "
                     "memory inside the graph, before the node",
                     rondo_size_text(asked, bytes), rondo_size_text(whole, space->reserved),
-                    rondo_size_text(used, (uint64_t)(end - space->base)));
+                    rondo_size_text(used, (uint64_t)(point->end - space->base)));
 }
 
-/* Whether each record that covers some of the bytes is freed before the new node. */
-static bool is_free_range(const rondo_address_space *space, const char *begin, size_t bytes) {
-  for (size_t i = 0; i < space->allocations.count; i++) {
-    const rondo_graph_allocation *record = space->allocations.items[i];
+/* Whether nothing is in the way there. */
+static bool is_free_range(const rondo_standpoint *point, const char *begin, size_t bytes) {
+  for (size_t i = 0; i < point->busy.count; i++) {
+    const rondo_graph_allocation *record = point->busy.items[i];
     if (record->base.address >= begin + bytes) return true;
-    if (record->base.address + rounded_bytes(record) > begin && !is_freed_before(space, record)) return false;
+    if (record->base.address + rondo_graph_allocation_rounded(record) > begin) return false;
   }
   return true;
 }
 
 /* The planned address of the graph's next alloc node; NULL when it has none or departs from its profile here. */
-static char *take_planned(rondo_address_space *space, const rondo_graph *graph, size_t bytes) {
+static char *take_planned(rondo_address_space *space, const rondo_graph *graph, const rondo_standpoint *point,
+                          size_t bytes) {
   rondo_planned_addresses *planned = &space->planned;
   if (planned->profile == NULL || planned->serial != graph->serial || planned->departed) return NULL;
   if (planned->next < planned->profile->allocs.count) {
     const rondo_planned_alloc *at = &planned->profile->allocs.items[planned->next];
     char *address = space->base + at->offset;
     const bool fits = at->offset <= space->reserved && bytes <= space->reserved - at->offset;
-    if (at->bytes == bytes && fits && is_free_range(space, address, bytes)) return address;
+    if (at->bytes == bytes && fits && is_free_range(point, address, bytes)) return address;
   }
   planned->departed = true;
   atomic_fetch_add_explicit(&planned->profile->departures, 1, memory_order_relaxed);
@@ -295,18 +227,26 @@ rondo_status rondo_address_space_take_fresh(rondo_address_space *space, size_t b
   return RONDO_OK;
 }
 
+/* On a device that gives no address out twice nothing is asked of the order. */
+static rondo_status choose_address(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
+                                   size_t count, size_t rounded, char **out, bool *out_planned) {
+  rondo_standpoint *point;
+  *out_planned = false;
+  if (space->memory->device->ops->guard != NULL) return rondo_address_space_take_fresh(space, rounded, out);
+  RONDO_TRY(rondo_standpoints_find(space, graph, slots, count, &point));
+  *out = take_planned(space, graph, point, rounded);
+  *out_planned = *out != NULL;
+  return *out_planned ? RONDO_OK : place_online(space, point, rounded, out);
+}
+
 static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                  size_t count, size_t rounded, rondo_alloc_node *node) {
-  refresh_view(space, graph);
-  RONDO_TRY(mark_slots(space, graph, slots, count));
-  char *address = take_planned(space, graph, rounded);
-  const bool planned = address != NULL;
-  if (space->memory->device->ops->guard != NULL)
-    RONDO_TRY(rondo_address_space_take_fresh(space, rounded, &address));
-  else if (!planned)
-    RONDO_TRY(place_online(space, rounded, &address));
-  node->address = address;
+  char *address;
+  bool planned;
   rondo_graph_allocation *record;
+  refresh_view(space, graph);
+  RONDO_TRY(choose_address(space, graph, slots, count, rounded, &address, &planned));
+  node->address = address;
   RONDO_TRY(rondo_graph_allocation_of(space, node, &record));
   record->alloc_nodes++;
   if (planned) count_planned(space);

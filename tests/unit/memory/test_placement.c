@@ -202,6 +202,32 @@ static void check_overlaps(const random_graph *self, int at) {
   }
 }
 
+static int compare_begins(const void *a, const void *b) {
+  const char *x = **(char *const *const *)a, *y = **(char *const *const *)b;
+  return (x > y) - (x < y);
+}
+
+/* Where node `at` must be: the smallest gap, of several the lowest, between what is not freed before it. */
+static const char *find_best_fit(random_graph *self, int at) {
+  char **busy[NODES], *cursor = rondo_address_space_of(self->graph)->base, *best = NULL;
+  size_t count = 0, best_gap = SIZE_MAX;
+  for (int i = 0; i < at; i++) {
+    const bool freed = self->freed_by[i] >= 0 && self->before[at][self->freed_by[i]];
+    if (self->is_alloc[i] && !freed) busy[count++] = &self->address[i];
+  }
+  qsort(busy, count, sizeof *busy, compare_begins);
+  for (size_t i = 0; i < count; i++) {
+    const size_t gap = *busy[i] > cursor ? (size_t)(*busy[i] - cursor) : 0;
+    char *end = *busy[i] + (self->bytes[busy[i] - self->address] + 255) / 256 * 256;
+    if (gap >= self->bytes[at] && gap < best_gap) {
+      best = cursor;
+      best_gap = gap;
+    }
+    if (end > cursor) cursor = end;
+  }
+  return best == NULL ? cursor : best;
+}
+
 static void add_random_node(random_graph *self, int at, uint64_t *random) {
   rondo_node dependencies[NODES];
   const size_t count = pick_dependencies(self, at, random, dependencies);
@@ -212,6 +238,7 @@ static void add_random_node(random_graph *self, int at, uint64_t *random) {
     self->bytes[at] = 1 + test_random_below(random, 20000);
     self->nodes[at] = add_alloc(self->graph, dependencies, count, self->bytes[at], &self->address[at]);
     check_overlaps(self, at);
+    assert_ptr_equal(self->address[at], find_best_fit(self, at));
   } else if (what < 4 && unfreed >= 0) {
     assert_ok(rondo_graph_add_free(self->graph, dependencies, count, self->address[unfreed], &self->nodes[at]));
     self->freed_by[unfreed] = at;
@@ -242,6 +269,34 @@ static void test_gm11_random_graphs(void **state) {
   }
   assert_true(reused > 100);
   free(self);
+  assert_int_equal(fake_close(device), 0);
+}
+
+/* More branches in turn than are kept in mind at a time: each uses its own bytes again and nobody else's. */
+static void test_gm11_many_branches_in_turn(void **state) {
+  (void)state;
+  enum { BRANCHES = RONDO_STANDPOINTS + 9, ROUNDS = 4 };
+  rondo_device *device = fake_open(NULL);
+  rondo_graph *graph = make_graph(device);
+  rondo_node last[BRANCHES], root = {0};
+  char *addresses[BRANCHES] = {NULL};
+  assert_ok(rondo_graph_add_empty(graph, NULL, 0, &root));
+  for (int i = 0; i < ROUNDS * BRANCHES; i++) {
+    const int branch = i % BRANCHES;
+    char *address;
+    const rondo_node node = add_alloc(graph, i < BRANCHES ? &root : &last[branch], 1, 4 * KIB, &address);
+    last[branch] = add_free(graph, node, address);
+    if (i >= BRANCHES) assert_ptr_equal(address, addresses[branch]);
+    for (int k = 0; k < i && k < BRANCHES; k++)
+      if (k != branch) assert_ptr_not_equal(address, addresses[k]);
+    addresses[branch] = address;
+  }
+  char *behind_all, *behind_none;
+  add_alloc(graph, last, BRANCHES, BRANCHES * 4 * KIB, &behind_all);
+  assert_ptr_equal(behind_all, addresses[0]);
+  add_alloc(graph, NULL, 0, 4 * KIB, &behind_none);
+  assert_ptr_equal(behind_none, behind_all + BRANCHES * 4 * KIB);
+  assert_ok(rondo_graph_destroy(graph));
   assert_int_equal(fake_close(device), 0);
 }
 
@@ -311,6 +366,7 @@ int main(void) {
       cmocka_unit_test(test_the_space_ends),
       cmocka_unit_test(test_gm1_without_graph_memory),
       cmocka_unit_test(test_gm11_random_graphs),
+      cmocka_unit_test(test_gm11_many_branches_in_turn),
       cmocka_unit_test(test_random_removals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
