@@ -78,22 +78,13 @@ static unsigned next_filled(const rondo_bins *bins, unsigned bin) {
   return RONDO_POOL_BINS;
 }
 
-/* Whose pending blocks a search takes. */
-typedef enum whose { ANYBODYS, OWN, KNOWN } whose;
-
-static bool is_for(const rondo_block *block, whose which, const rondo_stream_order *stream) {
-  if (which == ANYBODYS) return true;
-  if (which == OWN) return block->fence->slot == stream->slot;
-  return rondo_order_knows(stream, block->fence->slot, block->fence->number);
-}
-
-/* The smallest block of the first bin that has one of at least `bytes`. */
-static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, whose which, const rondo_stream_order *stream) {
+/* The smallest block of at least `bytes`; of pending ones, of the frees up to a number. */
+static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, uint64_t up_to) {
   for (unsigned bin = next_filled(bins, bin_of(bytes)); bin < RONDO_POOL_BINS; bin = next_filled(bins, bin + 1)) {
     rondo_block *best = NULL;
     for (rondo_block *block = bins->heads[bin]; block != NULL; block = block->bin_next) {
       if (block->bytes < bytes || (best != NULL && block->bytes >= best->bytes)) continue;
-      if (!is_for(block, which, stream)) continue;
+      if (block->fence != NULL && block->fence->number > up_to) continue;
       best = block;
       if (best->bytes == bytes) return best;
     }
@@ -102,9 +93,26 @@ static rondo_block *find_fit(const rondo_bins *bins, size_t bytes, whose which, 
   return NULL;
 }
 
-static rondo_bins *bins_of(rondo_block *block) {
-  rondo_pool *pool = block->chunk->pool;
-  return block->state == RONDO_BLOCK_FREE ? &pool->free : &pool->pending;
+/* Whose pending blocks a search takes. */
+typedef enum whose { ANYBODYS, OWN, KNOWN } whose;
+
+/* The number of the slot's last free whose memory the search takes; 0 for none. */
+static uint64_t frees_for(whose which, const rondo_stream_order *stream, uint32_t slot) {
+  if (which == ANYBODYS) return UINT64_MAX;
+  if (which == OWN) return slot == stream->slot ? UINT64_MAX : 0;
+  return rondo_order_known(stream, slot);
+}
+
+static rondo_block *find_pending(const rondo_pool *pool, whose which, const rondo_stream_order *stream, size_t bytes) {
+  rondo_block *best = NULL;
+  for (uint32_t slot = 1; slot < pool->by_slot.count; slot++) {
+    const rondo_pending_list *list = &pool->by_slot.items[slot];
+    const uint64_t up_to = frees_for(which, stream, slot);
+    if (list->oldest == NULL || list->oldest->fence->number > up_to) continue;
+    rondo_block *block = find_fit(&list->bins, bytes, up_to);
+    if (block != NULL && (best == NULL || block->bytes < best->bytes)) best = block;
+  }
+  return best;
 }
 
 /* Figures --------------------------------------------------------------------------------------------------------- */
@@ -115,7 +123,9 @@ static void change(uint64_t *now, uint64_t *high, uint64_t by) {
   if (*now > *high) *high = *now;
 }
 
-static void count_used(rondo_pool *pool, uint64_t by) {
+static void count_used(const rondo_block *block, uint64_t by) {
+  rondo_pool *pool = block->chunk->pool;
+  block->chunk->used += by;
   change(&pool->usage.used, &pool->usage.used_high, by);
   if (pool->total != NULL) change(&pool->total->used, &pool->total->used_high, by);
 }
@@ -212,6 +222,10 @@ rondo_status rondo_pool_expect_slot(rondo_pool *pool, uint32_t slot) {
   return RONDO_OK;
 }
 
+static rondo_bins *bins_of(rondo_block *block) {
+  return block->state == RONDO_BLOCK_FREE ? &block->chunk->pool->free : &list_of(block)->bins;
+}
+
 /* Into and out of the lists of blocks that can be had. */
 static void enlist(rondo_block *block) {
   if (block->state == RONDO_BLOCK_PENDING) age_insert(list_of(block), block);
@@ -287,7 +301,7 @@ static rondo_block *make_live(rondo_block *block) {
   block->allocation =
       (rondo_allocation){.address = block->chunk->base + block->offset, .bytes = block->bytes, .kind = pool->kind};
   pool->live++;
-  count_used(pool, block->bytes);
+  count_used(block, block->bytes);
   return block;
 }
 
@@ -300,7 +314,7 @@ static rondo_block *take_block(rondo_block *block, size_t rounded) {
 /* Taking ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_block *take_free(rondo_pool *pool, size_t rounded) {
-  rondo_block *block = find_fit(&pool->free, rounded, ANYBODYS, NULL);
+  rondo_block *block = find_fit(&pool->free, rounded, UINT64_MAX);
   if (block == NULL) return NULL;
   if (block->reason == RONDO_FREE_WAITED) pool->counters.host_ordered++;
   if (block->reason == RONDO_FREE_DONE) pool->counters.opportunistic++;
@@ -309,7 +323,7 @@ static rondo_block *take_free(rondo_pool *pool, size_t rounded) {
 
 static rondo_block *take_pending(rondo_pool *pool, whose which, const rondo_stream_order *stream, size_t rounded,
                                  uint64_t *counter) {
-  rondo_block *block = find_fit(&pool->pending, rounded, which, stream);
+  rondo_block *block = find_pending(pool, which, stream, rounded);
   if (block == NULL) return NULL;
   (*counter)++;
   return take_block(block, rounded);
@@ -343,7 +357,8 @@ static rondo_block *take_joined(rondo_pool *pool, const rondo_stream_order *stre
   for (rondo_chunk *chunk = pool->chunks; chunk != NULL; chunk = chunk->next) {
     rondo_block *first = NULL;
     size_t bytes = 0;
-    for (rondo_block *block = chunk->blocks; block != NULL; block = block->next) {
+    const bool has_room = chunk->bytes - chunk->used >= rounded;
+    for (rondo_block *block = chunk->blocks; block != NULL && has_room; block = block->next) {
       const bool own = block->state == RONDO_BLOCK_PENDING && block->fence->slot == stream->slot;
       if (block->state != RONDO_BLOCK_FREE && !own) {
         first = NULL;
@@ -414,7 +429,7 @@ void rondo_pool_give(rondo_block *block, rondo_fence *fence) {
   assert(block->state == RONDO_BLOCK_LIVE);
   block->fence = NULL;
   pool->live--;
-  count_used(pool, 0 - (uint64_t)block->bytes);
+  count_used(block, 0 - (uint64_t)block->bytes);
   if (fence == NULL && before != NULL && !(pool->opportunistic && is_done(before))) {
     make_pending(block, before);
     return;
@@ -430,7 +445,7 @@ void rondo_pool_untake(rondo_block *block) {
   rondo_pool *pool = block->chunk->pool;
   pool->counters.internal--;
   pool->live--;
-  count_used(pool, 0 - (uint64_t)block->bytes);
+  count_used(block, 0 - (uint64_t)block->bytes);
   make_pending(block, block->fence);
 }
 

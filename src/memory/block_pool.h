@@ -9,7 +9,8 @@
  * taken while pending keeps the fence of that free while it lives, because its memory may be in use until then.
  * Neighbours grow together when they are free; pending ones are joined when nothing else fits.
  *
- * Blocks stand in bins by size, four bins to a power of two; the best fit of the first bin that has one is taken.
+ * Blocks stand in bins by size, four bins to a power of two, the pending ones of each slot apart, so that looking for
+ * memory does not go through what others freed; the best fit is taken.
  * Chunks that nobody uses any more are discarded: in the immediate pool at once but for one, in stream-ordered pools
  * when they are trimmed. Whoever lets the lock go takes them along and destroys them.
  *
@@ -70,6 +71,7 @@ struct rondo_chunk {
   char *base;
   size_t bytes;
   rondo_block *blocks; /* the first */
+  size_t used;         /* of the bytes, in live blocks */
   bool dedicated;      /* made for one allocation, and gone with it */
   uint32_t place;      /* in the index of the device's own ranges, which its owner keeps */
 };
@@ -80,8 +82,10 @@ typedef struct rondo_bins {
   uint64_t filled[RONDO_POOL_BINS / 64];
 } rondo_bins;
 
+/* What is pending of the frees of one slot. */
 typedef struct rondo_pending_list {
   rondo_block *oldest, *newest;
+  rondo_bins bins;
 } rondo_pending_list;
 
 /* Bytes with their highest values. */
@@ -108,8 +112,8 @@ struct rondo_pool {
   rondo_chunk *chunks;
   rondo_chunk *spare;     /* immediate: the one shared chunk that is kept though nobody uses it */
   rondo_chunk *discarded; /* out of the pool, to be destroyed without the lock */
-  rondo_bins free, pending;
-  RONDO_ARRAY(rondo_pending_list) by_slot; /* the pending ones */
+  rondo_bins free;
+  RONDO_ARRAY(rondo_pending_list) by_slot;
   rondo_fence *spare_fences;
   rondo_usage usage;
   rondo_usage *total; /* of several pools; may be NULL */

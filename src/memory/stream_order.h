@@ -70,10 +70,13 @@ uint64_t rondo_order_number(rondo_order_table *table, rondo_stream_order *stream
 /* The last number of every slot; NULL when none ever freed, or without memory for it. */
 rondo_clock *rondo_order_snapshot(const rondo_allocator *allocator, const rondo_order_table *table);
 
-/* Whether what the stream queues next comes after the free. */
+/* The last of the slot's frees that what the stream queues next comes after; 0 for none. */
+static inline uint64_t rondo_order_known(const rondo_stream_order *stream, uint32_t slot) {
+  if (slot == stream->slot) return stream->freed;
+  return stream->known != NULL && slot < stream->known->count ? stream->known->numbers[slot] : 0;
+}
 static inline bool rondo_order_knows(const rondo_stream_order *stream, uint32_t slot, uint64_t number) {
-  if (slot == stream->slot) return number <= stream->freed;
-  return stream->known != NULL && slot < stream->known->count && stream->known->numbers[slot] >= number;
+  return number <= rondo_order_known(stream, slot);
 }
 
 /* The stream's next work comes after the free, for another reason than an event. */
