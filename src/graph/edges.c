@@ -74,8 +74,8 @@ static rondo_status link_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
     return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to, "is there already, or is given twice");
   rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
   rondo_slots *dependencies = &rondo_graph_at(graph, to)->dependencies;
-  RONDO_TRY(rondo_array_reserve(&graph->allocator, dependents, dependents->count + 1));
-  RONDO_TRY(rondo_array_reserve(&graph->allocator, dependencies, dependencies->count + 1));
+  RONDO_TRY(rondo_array_reserve(&graph->small, dependents, dependents->count + 1));
+  RONDO_TRY(rondo_array_reserve(&graph->small, dependencies, dependencies->count + 1));
   put_edge(graph, from, to);
   return RONDO_OK;
 }

@@ -27,6 +27,8 @@ rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *alloc
   RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_graph), &memory));
   rondo_graph *graph = memory;
   graph->allocator = *allocator;
+  rondo_slab_init(&graph->slab, allocator);
+  graph->small = rondo_slab_allocator(&graph->slab);
   graph->device = device;
   graph->serial = next_serial();
   const rondo_status status = rondo_allocate_text(allocator, name, &graph->name);
@@ -38,10 +40,10 @@ rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *alloc
   return RONDO_OK;
 }
 
-static void free_node(const rondo_allocator *allocator, rondo_graph_node *node) {
-  rondo_node_contents_free(allocator, node);
-  rondo_array_free(allocator, &node->dependencies);
-  rondo_array_free(allocator, &node->dependents);
+static void free_node(rondo_graph *graph, rondo_graph_node *node) {
+  rondo_node_contents_free(graph, node);
+  rondo_array_free(&graph->small, &node->dependencies);
+  rondo_array_free(&graph->small, &node->dependents);
   *node = (rondo_graph_node){0};
 }
 
@@ -58,8 +60,9 @@ void rondo_graph_free(rondo_graph *graph) {
   if (graph == NULL) return;
   const rondo_allocator allocator = graph->allocator;
   for (size_t i = 0; i < graph->nodes.count; i++)
-    if (graph->nodes.items[i].live) free_node(&allocator, &graph->nodes.items[i]);
+    if (graph->nodes.items[i].live) free_node(graph, &graph->nodes.items[i]);
   rondo_array_free(&allocator, &graph->nodes);
+  rondo_slab_free(&graph->slab);
   rondo_release_text(&allocator, graph->name);
   release_attachment(&graph->memory);
   release_attachment(&graph->hold);
@@ -155,7 +158,7 @@ static rondo_status check_number(const rondo_graph *graph, size_t number) {
 static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                         rondo_slots *out) {
   if (count > 0) RONDO_TRY(rondo_require("the new node", "its list of dependencies", dependencies));
-  RONDO_TRY(rondo_array_reserve(&graph->allocator, out, count));
+  RONDO_TRY(rondo_array_reserve(&graph->small, out, count));
   for (size_t i = 0; i < count; i++) {
     uint32_t slot;
     RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slot));
@@ -165,7 +168,7 @@ static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *de
                              "node %" PRIu32 " is twice among the dependencies of the new node", slot);
     rondo_slots_insert(out, slot);
     rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
-    RONDO_TRY(rondo_array_reserve(&graph->allocator, dependents, dependents->count + 1));
+    RONDO_TRY(rondo_array_reserve(&graph->small, dependents, dependents->count + 1));
   }
   return RONDO_OK;
 }
@@ -202,7 +205,7 @@ rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependenci
   if (status == RONDO_OK) status = gather_dependencies(graph, dependencies, count, &node.dependencies);
   if (status == RONDO_OK) status = rondo_array_reserve(&graph->allocator, &graph->nodes, number + 1);
   if (status != RONDO_OK) {
-    free_node(&graph->allocator, &node);
+    free_node(graph, &node);
     return status;
   }
   commit(graph, (uint32_t)number, &node);
@@ -248,11 +251,11 @@ void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepar
   node->params = prepared->params;
   node->arguments = prepared->arguments;
   node->argument_list = prepared->argument_list;
-  rondo_node_contents_free(&graph->allocator, &old);
+  rondo_node_contents_free(graph, &old);
 }
 
 void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared) {
-  rondo_node_contents_free(&graph->allocator, prepared);
+  rondo_node_contents_free(graph, prepared);
 }
 
 rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
@@ -281,7 +284,7 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
     rondo_slots_remove(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
   for (size_t i = 0; i < node->dependents.count; i++)
     rondo_slots_remove(&rondo_graph_at(graph, node->dependents.items[i])->dependencies, slot);
-  free_node(&graph->allocator, node);
+  free_node(graph, node);
   graph->live_count--;
   return RONDO_OK;
 }
@@ -303,8 +306,8 @@ static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, 
   out->live = true;
   out->clone_source = slot;
   clone->live_count++;
-  RONDO_TRY(copy_slots(&clone->allocator, &from->dependencies, &out->dependencies));
-  return copy_slots(&clone->allocator, &from->dependents, &out->dependents);
+  RONDO_TRY(copy_slots(&clone->small, &from->dependencies, &out->dependencies));
+  return copy_slots(&clone->small, &from->dependents, &out->dependents);
 }
 
 static rondo_status copy_nodes(const rondo_graph *graph, rondo_graph *clone) {

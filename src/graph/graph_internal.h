@@ -13,6 +13,7 @@
 
 #include "base/allocation.h"
 #include "base/array.h"
+#include "base/slab.h"
 #include "base/text.h"
 #include "graph/kernel.h"
 
@@ -38,6 +39,8 @@ typedef struct rondo_graph_attachment {
 
 struct rondo_graph {
   rondo_allocator allocator;
+  rondo_slab slab;       /* has the contents and edges of nodes */
+  rondo_allocator small; /* the slab's */
   rondo_device *device; /* identity only; NULL = data only */
   char *name;
   uint32_t serial;        /* unique in the process, never 0 */

@@ -15,6 +15,7 @@
 #define DEFAULT_BLOCK_THREADS 256
 #define MAX_BLOCK_THREADS 1024 /* CUDA's bound on every architecture */
 #define MAX_ALIGNMENT 64
+#define LEAST_ALIGNMENT 16 /* of the arguments together */
 #define MAX_BLOCKS (UINT64_C(1) << 40)
 
 static rondo_status check_parameter(const char *name, size_t index, const rondo_parameter *parameter) {
@@ -42,11 +43,13 @@ static rondo_status check_parameter(const char *name, size_t index, const rondo_
 static rondo_status lay_out(const char *name, const rondo_parameter *params, rondo_kernel *kernel) {
   size_t end = 0;
   uint32_t count = 0;
+  kernel->argument_alignment = LEAST_ALIGNMENT;
   for (; count < RONDO_MAX_PARAMETERS && params[count].bytes != 0; count++) {
     RONDO_TRY(check_parameter(name, count, &params[count]));
     const size_t alignment = params[count].alignment;
     const size_t offset = (end + alignment - 1) & ~(alignment - 1);
     end = offset + params[count].bytes;
+    if (alignment > kernel->argument_alignment) kernel->argument_alignment = (uint32_t)alignment;
     if (end > RONDO_MAX_PARAMETER_BYTES)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                         "kernel '%s': its first %" PRIu32

@@ -22,6 +22,7 @@ struct rondo_kernel {
   uint32_t block_threads;
   uint32_t parameter_count;
   uint32_t argument_bytes; /* all arguments, each at its offset */
+  uint32_t argument_alignment;
   rondo_parameter parameters[RONDO_MAX_PARAMETERS];
   uint32_t offsets[RONDO_MAX_PARAMETERS];
   void *driver_data; /* the driver's compiled form; freed by driver_release */

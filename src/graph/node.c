@@ -9,15 +9,18 @@
 
 #include "base/error.h"
 
-#define ARGUMENT_ALIGNMENT 64
+/* A slab has no other alignment. */
+static const rondo_allocator *arguments_allocator(const rondo_graph *owner, const rondo_kernel *kernel) {
+  return kernel->argument_alignment > RONDO_SLAB_STEP ? &owner->allocator : &owner->small;
+}
 
-static rondo_status copy_arguments(const rondo_allocator *allocator, const rondo_kernel_node *from,
-                                   rondo_graph_node *out) {
+static rondo_status copy_arguments(const rondo_graph *owner, const rondo_kernel_node *from, rondo_graph_node *out) {
   rondo_kernel *kernel = from->kernel;
   void *values, *list;
-  RONDO_TRY(rondo_allocate_aligned(allocator, kernel->argument_bytes, 1, ARGUMENT_ALIGNMENT, &values));
+  RONDO_TRY(rondo_allocate_aligned(arguments_allocator(owner, kernel), kernel->argument_bytes, 1,
+                                   kernel->argument_alignment, &values));
   out->arguments = values;
-  RONDO_TRY(rondo_allocate(allocator, kernel->parameter_count, sizeof(void *), &list));
+  RONDO_TRY(rondo_allocate(&owner->small, kernel->parameter_count, sizeof(void *), &list));
   out->argument_list = list;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     unsigned char *value = (unsigned char *)values + kernel->offsets[i];
@@ -29,14 +32,14 @@ static rondo_status copy_arguments(const rondo_allocator *allocator, const rondo
 }
 
 /* Zeros alone say nothing: such a list is left out, so that it makes no difference. */
-static rondo_status copy_argument_bytes(const rondo_allocator *allocator, const rondo_kernel_node *from,
+static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_kernel_node *from,
                                         rondo_graph_node *out) {
   const uint32_t count = from->kernel->parameter_count;
   bool known = false;
   for (uint32_t i = 0; i < count && from->arg_bytes != NULL; i++) known = known || from->arg_bytes[i] != 0;
   if (!known) return RONDO_OK;
   void *bytes;
-  RONDO_TRY(rondo_allocate(allocator, count, sizeof(size_t), &bytes));
+  RONDO_TRY(rondo_allocate(&owner->small, count, sizeof(size_t), &bytes));
   memcpy(bytes, from->arg_bytes, count * sizeof(size_t));
   out->params.as.kernel.arg_bytes = bytes;
   return RONDO_OK;
@@ -51,16 +54,22 @@ static rondo_status copy_child(rondo_graph *owner, rondo_graph *given, bool take
   return RONDO_OK;
 }
 
-/* The name that a node has when none was given. */
-static const char *default_name(const rondo_node_params *params) {
-  if (params->kind == RONDO_NODE_KERNEL) return params->as.kernel.kernel->name;
-  return params->kind == RONDO_NODE_ALLOC ? params->as.alloc.name : NULL;
+/* A kernel's own name is not copied: the node retains the kernel. */
+static bool has_kernels_name(const rondo_node_params *params) {
+  return params->kind == RONDO_NODE_KERNEL &&
+         (params->name == NULL || params->name == params->as.kernel.kernel->name);
 }
 
 static rondo_status copy_names(const rondo_allocator *allocator, const rondo_node_params *params,
                                rondo_graph_node *out) {
   char *name;
-  RONDO_TRY(rondo_allocate_text(allocator, params->name == NULL ? default_name(params) : params->name, &name));
+  if (has_kernels_name(params)) {
+    out->params.name = params->as.kernel.kernel->name;
+    return RONDO_OK;
+  }
+  const char *given = params->name;
+  if (given == NULL && params->kind == RONDO_NODE_ALLOC) given = params->as.alloc.name;
+  RONDO_TRY(rondo_allocate_text(allocator, given, &name));
   out->params.name = name;
   if (params->kind != RONDO_NODE_ALLOC) return RONDO_OK;
   RONDO_TRY(rondo_allocate_text(allocator, params->as.alloc.name == NULL ? name : params->as.alloc.name, &name));
@@ -86,25 +95,24 @@ static void copy_plain(const rondo_node_params *params, rondo_graph_node *out) {
 
 rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params, bool take_child,
                                       rondo_graph_node *out) {
-  const rondo_allocator *allocator = &owner->allocator;
   copy_plain(params, out);
-  rondo_status status = copy_names(allocator, params, out);
+  rondo_status status = copy_names(&owner->small, params, out);
+  if (status == RONDO_OK && params->kind == RONDO_NODE_KERNEL) status = copy_arguments(owner, &params->as.kernel, out);
   if (status == RONDO_OK && params->kind == RONDO_NODE_KERNEL)
-    status = copy_arguments(allocator, &params->as.kernel, out);
-  if (status == RONDO_OK && params->kind == RONDO_NODE_KERNEL)
-    status = copy_argument_bytes(allocator, &params->as.kernel, out);
+    status = copy_argument_bytes(owner, &params->as.kernel, out);
   if (status == RONDO_OK && params->kind == RONDO_NODE_CHILD)
     status = copy_child(owner, params->as.child, take_child, out);
-  if (status != RONDO_OK) rondo_node_contents_free(allocator, out);
+  if (status != RONDO_OK) rondo_node_contents_free(owner, out);
   return status;
 }
 
-void rondo_node_contents_free(const rondo_allocator *allocator, rondo_graph_node *node) {
+void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
+  const rondo_allocator *allocator = &owner->small;
   rondo_node_params *params = &node->params;
-  rondo_release_text(allocator, (char *)params->name);
+  if (!has_kernels_name(params)) rondo_release_text(allocator, (char *)(uintptr_t)params->name);
   if (params->kind == RONDO_NODE_KERNEL) {
     rondo_kernel *kernel = params->as.kernel.kernel;
-    rondo_release(allocator, node->arguments, kernel->argument_bytes, 1);
+    rondo_release(arguments_allocator(owner, kernel), node->arguments, kernel->argument_bytes, 1);
     rondo_release(allocator, node->argument_list, kernel->parameter_count, sizeof(void *));
     rondo_release(allocator, (size_t *)(uintptr_t)params->as.kernel.arg_bytes, kernel->parameter_count, sizeof(size_t));
     rondo_kernel_release(kernel);

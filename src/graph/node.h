@@ -18,7 +18,7 @@ RONDO_MUST_USE rondo_status rondo_node_shape_check(const char *where, const rond
  * `take_child` taken over when the call succeeds. `out` is all zero before, and after a failure. */
 RONDO_MUST_USE rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params,
                                                      bool take_child, rondo_graph_node *out);
-void rondo_node_contents_free(const rondo_allocator *allocator, rondo_graph_node *node);
+void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node);
 
 /* Clones with another allocator; see rondo_graph_clone. */
 RONDO_MUST_USE rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rondo_graph *graph,

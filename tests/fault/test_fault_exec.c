@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
+#include "base/slab.h"
 #include "fault/fake_driver.h"
 #include "support/rondo_test.h"
 
@@ -266,6 +267,7 @@ static void test_memory_ends_at_some_allocation(void **state) {
 }
 
 int main(void) {
+  rondo_slab_by_block = true; /* so that each allocation fails once */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_each_driver_call_fails_once),
       cmocka_unit_test(test_the_driver_fails_from_some_call_on),

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
 
+#include "base/slab.h"
 #include "fault/fake_driver.h"
 #include "fault/fault_sweep.h"
 #include "support/rondo_test.h"
@@ -188,6 +189,7 @@ static void test_gm19_a_wait_that_fails(void **state) {
 }
 
 int main(void) {
+  rondo_slab_by_block = true; /* so that each allocation fails once */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gm19_each_driver_call_fails_once),
       cmocka_unit_test(test_gm19_the_driver_fails_from_some_call_on),

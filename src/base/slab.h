@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * A slab: small blocks of host memory for one object that makes many of them and frees most at its end, as a graph does
+ * with its nodes. Blocks are cut from chunks, which come from another allocator and go back to it together; a block
+ * that is released before is given out again for the same size. Larger blocks go straight to the other allocator and
+ * have to be released; small ones have an alignment of 16. Not thread-safe: the owner's threads see to that.
+ *
+ * J. Bonwick, "The Slab Allocator: An Object-Caching Kernel Memory Allocator", USENIX Summer 1994.
+ */
+#ifndef RONDO_BASE_SLAB_H
+#define RONDO_BASE_SLAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/allocation.h"
+
+enum { RONDO_SLAB_STEP = 16, RONDO_SLAB_LARGEST = 512, RONDO_SLAB_SIZES = RONDO_SLAB_LARGEST / RONDO_SLAB_STEP };
+
+typedef struct rondo_slab_chunk rondo_slab_chunk;
+typedef struct rondo_slab_block rondo_slab_block;
+
+typedef struct rondo_slab {
+  rondo_allocator from;
+  rondo_slab_chunk *chunks;
+  unsigned char *next, *end; /* what is left of the newest chunk */
+  size_t chunk_bytes;        /* of the next chunk */
+  uint64_t held_bytes;       /* in chunks */
+  rondo_slab_block *released[RONDO_SLAB_SIZES];
+} rondo_slab;
+
+/* For tests, to be set while there is no slab: each block is the other allocator's own, so that each can be made to
+ * fail. Always so under AddressSanitizer, which then sees the bounds of each. */
+extern bool rondo_slab_by_block;
+
+/* Takes nothing yet. */
+void rondo_slab_init(rondo_slab *slab, const rondo_allocator *from);
+
+/* Its own allocator; the slab must stay where it is. */
+rondo_allocator rondo_slab_allocator(rondo_slab *slab);
+
+/* Gives all chunks back; small blocks that were not released are gone with them. */
+void rondo_slab_free(rondo_slab *slab);
+
+#endif
