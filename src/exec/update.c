@@ -65,21 +65,37 @@ static void exchange_events(const rondo_node_params *params, rondo_event *before
   rondo_event_let_go(before);
 }
 
-/* In the exec's addresses. All that can fail comes before the clone is changed. */
+/* Changes the driver's executable and the clone, in that order: what the clone needs is there before. */
+static rondo_status commit_in_place(rondo_exec *exec, uint32_t place, const rondo_lowered_node *after) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  RONDO_TRY(exec->executable->ops->set_params(exec->executable, place, after));
+  rondo_graph_overwrite(origin->graph, origin->slot, after->params);
+  return RONDO_OK;
+}
+
+static rondo_status commit_prepared(rondo_exec *exec, uint32_t place, const rondo_lowered_node *after) {
+  const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
+  rondo_graph_node prepared;
+  RONDO_TRY(rondo_graph_prepare(origin->graph, origin->slot, after->params, &prepared));
+  const rondo_status status = exec->executable->ops->set_params(exec->executable, place, after);
+  if (status == RONDO_OK)
+    rondo_graph_put(origin->graph, origin->slot, &prepared);
+  else
+    rondo_graph_discard(origin->graph, &prepared);
+  return status;
+}
+
+/* In the exec's addresses. */
 static rondo_status commit_lowered(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
-  const rondo_lowered_node after = lowered_of(params, origin->slot);
-  rondo_graph_node prepared;
-  if (exec->verify) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
-  RONDO_TRY(rondo_graph_prepare(origin->graph, origin->slot, params, &prepared));
-  const rondo_status status = exec->executable->ops->set_params(exec->executable, place, &after);
-  if (status != RONDO_OK) {
-    rondo_graph_discard(origin->graph, &prepared);
-    return status;
-  }
   rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
+  const rondo_lowered_node after = lowered_of(params, origin->slot);
   rondo_event *event_before = after.event != NULL ? lowered->params->as.event : NULL;
-  rondo_graph_put(origin->graph, origin->slot, &prepared);
+  if (exec->verify) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
+  if (rondo_graph_fits(origin->graph, origin->slot, params))
+    RONDO_TRY(commit_in_place(exec, place, &after));
+  else
+    RONDO_TRY(commit_prepared(exec, place, &after));
   lowered->event = after.event;
   if (after.event != NULL) exchange_events(lowered->params, event_before);
   return RONDO_OK;

@@ -231,7 +231,8 @@ rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_
   RONDO_TRY(rondo_graph_check_slot(graph, slot));
   const rondo_graph_node *node = rondo_graph_at(graph, slot);
   char label[RONDO_LABEL_BYTES];
-  RONDO_TRY(rondo_require(rondo_node_label(label, &node->params, slot), "the node's parameters", params));
+  rondo_node_label(label, &node->params, slot);
+  RONDO_TRY(rondo_require(label, "the node's parameters", params));
   const rondo_node_kind kind = node->params.kind;
   if (params->kind != kind)
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, slot,
@@ -254,8 +255,27 @@ void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepar
   rondo_node_contents_free(graph, &old);
 }
 
-void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared) {
-  rondo_node_contents_free(graph, prepared);
+void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared) { rondo_node_contents_free(graph, prepared); }
+
+bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+  const rondo_node_params *now = &rondo_graph_at((rondo_graph *)(uintptr_t)graph, slot)->params;
+  if (params->kind != now->kind || params->name != now->name) return false;
+  if (now->kind == RONDO_NODE_CHILD || now->kind == RONDO_NODE_ALLOC || now->kind == RONDO_NODE_FREE) return false;
+  const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
+  return now->kind != RONDO_NODE_KERNEL ||
+         (kernel->kernel == kernel_now->kernel && kernel->arg_bytes == NULL && kernel_now->arg_bytes == NULL);
+}
+
+void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+  rondo_graph_node *node = rondo_graph_at(graph, slot);
+  if (params->kind != RONDO_NODE_KERNEL) {
+    node->params = *params;
+    return;
+  }
+  const rondo_kernel *kernel = params->as.kernel.kernel;
+  node->params.as.kernel.grid = params->as.kernel.grid;
+  for (uint32_t i = 0; i < kernel->parameter_count; i++)
+    memmove((char *)node->arguments + kernel->offsets[i], params->as.kernel.args[i], kernel->parameters[i].bytes);
 }
 
 rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {

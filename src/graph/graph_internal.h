@@ -41,7 +41,7 @@ struct rondo_graph {
   rondo_allocator allocator;
   rondo_slab slab;       /* has the contents and edges of nodes */
   rondo_allocator small; /* the slab's */
-  rondo_device *device; /* identity only; NULL = data only */
+  rondo_device *device;  /* identity only; NULL = data only */
   char *name;
   uint32_t serial;        /* unique in the process, never 0 */
   uint32_t source_serial; /* graph this was cloned from; 0 when none */
@@ -113,6 +113,11 @@ RONDO_MUST_USE rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slo
                                                 rondo_graph_node *out);
 void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared);
 void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared);
+
+/* Whether rondo_graph_overwrite may put the parameters, resolved, in place of the node's own: a kernel's arguments have
+ * room there, and the name is the node's. */
+bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
+void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
 /* Removes a node with its edges. Errors: UNKNOWN_NODE (no live node in that slot); INVALID_STATE/CAPTURING_INTO (C12),
  * the graph or the node's child. Never fails for want of memory. What relies on the node's order (address reuse) is the

@@ -56,8 +56,7 @@ static rondo_status copy_child(rondo_graph *owner, rondo_graph *given, bool take
 
 /* A kernel's own name is not copied: the node retains the kernel. */
 static bool has_kernels_name(const rondo_node_params *params) {
-  return params->kind == RONDO_NODE_KERNEL &&
-         (params->name == NULL || params->name == params->as.kernel.kernel->name);
+  return params->kind == RONDO_NODE_KERNEL && (params->name == NULL || params->name == params->as.kernel.kernel->name);
 }
 
 static rondo_status copy_names(const rondo_allocator *allocator, const rondo_node_params *params,

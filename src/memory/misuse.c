@@ -176,6 +176,12 @@ static bool is_plainly_fine(const rondo_device_memory *memory, const void *addre
   return found.tag != RONDO_ALLOCATION_GRAPH && bytes <= found.end - (uintptr_t)address;
 }
 
+bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *address, size_t bytes) {
+  rondo_range_found found;
+  return memory->device->ops->guard == NULL && rondo_range_look(&memory->table.index, address, &found) &&
+         found.end != 0 && found.tag != RONDO_ALLOCATION_GRAPH && bytes <= found.end - (uintptr_t)address;
+}
+
 rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
                                       const void *address, size_t bytes, bool now) {
   if (is_plainly_fine(memory, address, bytes)) return RONDO_OK;
