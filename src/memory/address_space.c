@@ -8,11 +8,13 @@
 /* Holding --------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_address_space_create(rondo_device_memory *memory, rondo_address_space **out) {
+  static _Atomic uint64_t serials;
   *out = NULL;
   void *state;
   RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_address_space), &state));
   rondo_address_space *space = state;
   space->memory = memory;
+  space->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
   atomic_init(&space->references, 1);
   *out = space;
   return RONDO_OK;
@@ -34,6 +36,7 @@ void rondo_address_space_release(rondo_address_space *space) {
   if (atomic_fetch_sub_explicit(&space->references, 1, memory_order_acq_rel) > 1) return;
   rondo_device_memory *memory = space->memory;
   pthread_mutex_lock(&memory->lock);
+  rondo_address_space_forget_outside_frees(space);
   space->next_retired = memory->retired;
   memory->retired = space;
   pthread_mutex_unlock(&memory->lock);

@@ -43,7 +43,8 @@ struct rondo_graph_allocation {
   size_t position;                    /* among the space's allocations */
   uint32_t references;                /* alloc nodes and execs */
   uint32_t alloc_nodes;               /* made in graphs of the family by building or capture */
-  uint32_t free_nodes;
+  uint32_t free_nodes;                /* of the same graphs; those of others: */
+  uint32_t freed_outside;
   uint64_t peers;     /* devices that may access it, as the alloc node says */
   bool open;          /* the viewed graph allocates it and does not free it */
   uint32_t free_slot; /* the viewed graph's last free node of it; RONDO_NO_NODE when there is none */
@@ -63,6 +64,12 @@ typedef struct rondo_private_pages {
   size_t offset, bytes;
   rondo_physical *physical;
 } rondo_private_pages;
+
+/* A free node of a graph of the space, of what another space allocates (free_nodes.c). */
+typedef struct rondo_outside_free {
+  const void *address;
+  uint64_t serial; /* of that space */
+} rondo_outside_free;
 
 /* What is known of one graph of the space, the last that was built: brought up to date, and built on, with every alloc
  * and free node, so that making them does not look at the whole graph each time. */
@@ -86,6 +93,7 @@ struct rondo_address_space {
   atomic_uint references;
   atomic_uint live;   /* allocations alive */
   atomic_uint clones; /* ever made, but for those of execs: with one, records of removed nodes stay */
+  uint64_t serial;    /* unique in the process */
 
   /* Under the memory's lock. */
   char *base; /* NULL until the first alloc node */
@@ -95,6 +103,7 @@ struct rondo_address_space {
   RONDO_ARRAY(rondo_graph_allocation *) allocations;
   RONDO_ARRAY(rondo_graph_allocation *)
   alike; /* buckets of the same ones, by address, bytes and name; a power of two */
+  RONDO_ARRAY(rondo_outside_free) outside_frees; /* by address */
   rondo_graph_view view;
   rondo_planned_addresses planned;
   rondo_address_space *next_retired;
@@ -140,10 +149,13 @@ RONDO_MUST_USE rondo_status rondo_address_space_place(const rondo_graph *graph, 
 void rondo_address_space_unplace(const rondo_graph *graph, const rondo_alloc_node *node);
 void rondo_address_space_forget(const rondo_graph *graph, const rondo_alloc_node *node);
 
-/* Whether a free node of `address` may be added to the graph: FOREIGN_ADDRESS, DOUBLE_FREE. Counts it when the
- * allocation is the graph's own; taken back with rondo_address_space_forget_free. */
+/* Whether a free node of `address` may be added to the graph: FOREIGN_ADDRESS, DOUBLE_FREE. Counts it; taken back with
+ * rondo_address_space_forget_free when the node is not made or removed. */
 RONDO_MUST_USE rondo_status rondo_address_space_claim_free(const rondo_graph *graph, const void *address);
 void rondo_address_space_forget_free(const rondo_graph *graph, const void *address);
+
+/* The graphs of the space are gone, and what frees other graphs' memory with them. Under the lock. */
+void rondo_address_space_forget_outside_frees(rondo_address_space *space);
 
 /* Whether the node in `slot` (RONDO_NO_NODE: none) and the edges may be removed together: EDGE_IN_USE naming the two
  * nodes that would no longer be ordered. The slots are checked. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Giving alloc nodes their addresses, and free nodes their allocation.
+ * Giving alloc nodes their addresses.
  *
  * A graph's alloc and free nodes at one address alternate in the order of their making: an address is only given out
  * again when a free node of it is among the new node's ancestors, so that the free was there first. Which free belongs
@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "memory/address_space.h"
+#include "memory/graph_view.h"
 #include "memory/heap.h"
-#include "memory/misuse.h"
 #include "memory/peers.h"
 
 #define SMALLEST_SPACE (UINT64_C(1) << 30)
@@ -72,60 +72,6 @@ rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t byte
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
   while (wanted / 4 < whole && wanted < (size_t)RONDO_ADDRESS_SPACE_BYTES) wanted *= 2;
   return reserve_range(space, whole, wanted);
-}
-
-/* The view --------------------------------------------------------------------------------------------------------- */
-
-/* The one that was opened last stands first. */
-static rondo_graph_allocation *find_open(const rondo_address_space *space, const void *address) {
-  rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, address);
-  for (; at != NULL; at = rondo_allocation_table_next(at)) {
-    if (at->kind != RONDO_ALLOCATION_GRAPH) continue;
-    rondo_graph_allocation *record = (rondo_graph_allocation *)at;
-    if (record->space == space && record->open) return record;
-  }
-  return NULL;
-}
-
-static void view_node(rondo_address_space *space, uint32_t slot, const rondo_node_params *params) {
-  const bool is_alloc = params->kind == RONDO_NODE_ALLOC;
-  if (!is_alloc && params->kind != RONDO_NODE_FREE) return;
-  rondo_graph_allocation *record =
-      is_alloc ? rondo_graph_allocation_find(space, &params->as.alloc) : find_open(space, params->as.free_address);
-  if (record == NULL) return;
-  record->open = is_alloc;
-  record->free_slot = is_alloc ? RONDO_NO_NODE : slot;
-  if (!is_alloc) return;
-  rondo_standpoints_note(space, record);
-  rondo_allocation_table_touch(&space->memory->table, &record->base);
-}
-
-static void reset_view(rondo_address_space *space, uint32_t serial) {
-  space->view.serial = serial;
-  space->view.viewed = 0;
-  rondo_standpoints_reset(space);
-  for (size_t i = 0; i < space->allocations.count; i++) {
-    space->allocations.items[i]->open = false;
-    space->allocations.items[i]->free_slot = RONDO_NO_NODE;
-  }
-}
-
-/* Brings what the records know of the graph up to date. */
-static void refresh_view(rondo_address_space *space, const rondo_graph *graph) {
-  rondo_graph_view *view = &space->view;
-  if (view->serial != graph->serial) reset_view(space, graph->serial);
-  for (; view->viewed < graph->nodes.count; view->viewed++) {
-    const rondo_graph_node *node = &graph->nodes.items[view->viewed];
-    if (node->live) view_node(space, (uint32_t)view->viewed, &node->params);
-  }
-}
-
-void rondo_address_space_note_removal(const rondo_graph *graph) {
-  rondo_address_space *space = rondo_address_space_of(graph);
-  if (space == NULL) return;
-  pthread_mutex_lock(&space->memory->lock);
-  if (space->view.serial == graph->serial) reset_view(space, 0);
-  pthread_mutex_unlock(&space->memory->lock);
 }
 
 /* Placing ---------------------------------------------------------------------------------------------------------- */
@@ -244,7 +190,7 @@ static rondo_status place_locked(rondo_address_space *space, const rondo_graph *
   char *address;
   bool planned;
   rondo_graph_allocation *record;
-  refresh_view(space, graph);
+  rondo_graph_view_refresh(space, graph);
   RONDO_TRY(choose_address(space, graph, slots, count, rounded, &address, &planned));
   node->address = address;
   RONDO_TRY(rondo_graph_allocation_of(space, node, &record));
@@ -299,69 +245,5 @@ void rondo_address_space_unplace(const rondo_graph *graph, const rondo_alloc_nod
   const bool counted = planned->profile != NULL && planned->serial == graph->serial && !planned->departed;
   if (counted) uncount_planned(space);
   forget_locked(space, node);
-  pthread_mutex_unlock(&space->memory->lock);
-}
-
-/* Free nodes --------------------------------------------------------------------------------------------------------
- */
-
-static rondo_status fail_double_free(const rondo_graph *graph, const rondo_graph_allocation *allocation,
-                                     uint32_t slot) {
-  char label[RONDO_LABEL_BYTES], name[RONDO_ALLOCATION_LABEL];
-  return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE, slot,
-                         "%s has a free node of allocation %s already, node %" PRIu32 ": a graph frees it once",
-                         rondo_graph_label(label, graph), rondo_allocation_label(name, &allocation->base), slot);
-}
-
-/* A free node of memory that another graph allocates. */
-static rondo_status check_foreign_free(const rondo_address_space *space, const rondo_graph *graph,
-                                       const void *address) {
-  const rondo_graph_allocation *record = rondo_graph_allocation_at(space->memory, address);
-  char label[RONDO_ALLOCATION_LABEL];
-  char whereabouts[RONDO_WHEREABOUTS];
-  if (record == NULL)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                      "a free node of %p, which is not the address of an alloc node on device %s%s: free other memory "
-                      "outside of graphs",
-                      address, space->memory->device->name,
-                      rondo_memory_whereabouts(whereabouts, space->memory, address));
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    const rondo_graph_node *node = &graph->nodes.items[i];
-    if (node->live && node->params.kind == RONDO_NODE_FREE && node->params.as.free_address == address)
-      return fail_double_free(graph, record, (uint32_t)i);
-  }
-  if (record->free_nodes >= record->alloc_nodes && record->alloc_nodes > 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE,
-                      "a free node of allocation %s at %p, which its own graph frees already",
-                      rondo_allocation_label(label, &record->base), address);
-  return RONDO_OK;
-}
-
-static rondo_status claim_free_locked(rondo_address_space *space, const rondo_graph *graph, const void *address) {
-  refresh_view(space, graph);
-  rondo_graph_allocation *own = find_open(space, address);
-  if (own == NULL) return check_foreign_free(space, graph, address);
-  own->free_nodes++;
-  return RONDO_OK;
-}
-
-rondo_status rondo_address_space_claim_free(const rondo_graph *graph, const void *address) {
-  rondo_address_space *space = rondo_address_space_of(graph);
-  pthread_mutex_lock(&space->memory->lock);
-  const rondo_status status = claim_free_locked(space, graph, address);
-  pthread_mutex_unlock(&space->memory->lock);
-  return status;
-}
-
-void rondo_address_space_forget_free(const rondo_graph *graph, const void *address) {
-  rondo_address_space *space = rondo_address_space_of(graph);
-  pthread_mutex_lock(&space->memory->lock);
-  rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, address);
-  for (; at != NULL; at = rondo_allocation_table_next(at)) {
-    rondo_graph_allocation *record = (rondo_graph_allocation *)at;
-    if (at->kind != RONDO_ALLOCATION_GRAPH || record->space != space || record->free_nodes == 0) continue;
-    record->free_nodes--;
-    break;
-  }
   pthread_mutex_unlock(&space->memory->lock);
 }

@@ -160,19 +160,59 @@ static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
   test_graph_destroy(graph);
 }
 
-/* M6: memory that another graph's free node names, and then its own graph's too: whichever is launched second finds
- * nothing to free, and says so before anything runs. */
+static void assert_node_count(const rondo_graph *graph, size_t expected) {
+  size_t count = 0;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  assert_int_equal(count, expected);
+}
+
+/* M6: an allocation is freed by its own graph or by others, whichever has a free node first, until that is gone. */
 static void test_gm18_m6_free_nodes_here_and_there(void **state) {
   test_fixture *t = *state;
   void *memory = NULL;
-  rondo_node node, nodes[2];
+  rondo_node node, own, outside, nodes[2];
   size_t count = 2;
-  rondo_graph *owner = make_graph(t, "shared", false, &memory), *other = test_graph(t);
-  assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &node));
-  rondo_exec *keeps = test_instantiate(owner), *outside = test_instantiate(other);
+  rondo_graph *owner = make_graph(t, "shared", false, &memory), *other = test_graph(t), *third = test_graph(t);
   assert_ok(rondo_graph_nodes(owner, nodes, &count));
-  assert_ok(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node));
-  rondo_exec *frees = test_instantiate(owner);
+  assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &outside));
+  assert_error(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_DOUBLE_FREE);
+  assert_message("'shared'");
+  assert_message("another graph");
+  assert_true(node.id == 0);
+  assert_node_count(owner, 2);
+  assert_ok(rondo_graph_add_free(third, NULL, 0, memory, &node)); /* others may, in turn */
+  test_graph_destroy(third);
+  assert_fails(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT);
+  assert_ok(rondo_graph_remove(other, outside));
+  assert_ok(rondo_graph_add_free(owner, &nodes[1], 1, memory, &own));
+  assert_error(rondo_graph_add_free(other, NULL, 0, memory, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE);
+  assert_message("'shared'");
+  assert_node_count(other, 0);
+  assert_ok(rondo_graph_remove(owner, own));
+  assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &outside));
+  rondo_exec *frees = test_instantiate(other);
+  test_graph_destroy(other);
+  assert_fails(rondo_graph_add_free(owner, &nodes[1], 1, memory, &node), RONDO_INVALID_ARGUMENT); /* the exec's */
+  rondo_exec_destroy(frees);
+  assert_ok(rondo_graph_add_free(owner, &nodes[1], 1, memory, &own));
+  test_graph_destroy(owner);
+}
+
+/* M6, GM-20: of a graph and its clone one may free what the other leaves: then whichever launch comes second finds
+ * nothing to free, or the memory still there, and says so before anything runs. */
+static void test_gm20_m6_clones_free_here_and_there(void **state) {
+  test_fixture *t = *state;
+  void *memory = NULL;
+  rondo_node node, mate = {0}, nodes[2];
+  size_t count = 2;
+  rondo_graph *owner = make_graph(t, "shared", false, &memory), *other = test_graph(t), *clone = NULL;
+  assert_ok(rondo_graph_nodes(owner, nodes, &count));
+  assert_ok(rondo_graph_clone(owner, &clone));
+  assert_ok(rondo_graph_find_in_clone(clone, nodes[1], &mate));
+  assert_ok(rondo_graph_add_free(other, NULL, 0, memory, &node));
+  assert_ok(rondo_graph_add_free(clone, &mate, 1, memory, &node));
+  rondo_exec *keeps = test_instantiate(owner), *outside = test_instantiate(other), *frees = test_instantiate(clone);
   assert_ok(rondo_exec_launch(frees, t->stream));
   assert_error(rondo_exec_launch(outside, t->stream), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
   assert_message("'shared'");
@@ -186,6 +226,7 @@ static void test_gm18_m6_free_nodes_here_and_there(void **state) {
   rondo_exec_destroy(frees);
   rondo_exec_destroy(outside);
   test_graph_destroy(owner);
+  test_graph_destroy(clone);
   test_graph_destroy(other);
 }
 
@@ -287,6 +328,7 @@ int main(void) {
       test_case(test_gm18_m6_graph_memory),
       test_case(test_gm18_m6_free_nodes_of_other_memory),
       test_case(test_gm18_m6_free_nodes_here_and_there),
+      test_case(test_gm20_m6_clones_free_here_and_there),
       test_case(test_gm18_use_after_free),
       test_case(test_gm18_m4_use_of_graph_memory),
       test_case(test_gm18_addresses_come_back_as_other_memory),
