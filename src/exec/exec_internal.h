@@ -51,8 +51,9 @@ RONDO_MUST_USE rondo_status rondo_exec_draft_make(const char *call, rondo_graph 
 /* Relocates the draft, if it is to be: with the plan of `like`, if that fits; options and like may be NULL. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_relocate(rondo_exec_draft *draft, const rondo_plan_options *options,
                                                       const rondo_relocation *like);
-/* Fails with the first error that verification finds; warnings are kept in the draft. */
-RONDO_MUST_USE rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft);
+/* Fails with the first error that verification finds; warnings are kept in the draft. `graph` is what the draft was
+ * made of: that there was nothing to find is noted there. */
+RONDO_MUST_USE rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft, rondo_graph *graph);
 RONDO_MUST_USE rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free);
 void rondo_exec_draft_free(rondo_exec_draft *draft);
 
@@ -60,6 +61,15 @@ void rondo_exec_draft_free(rondo_exec_draft *draft);
  * and reach. Races are left out, because other nodes may have to change too. */
 RONDO_MUST_USE rondo_status rondo_exec_verify_node(const rondo_exec *exec, uint32_t place,
                                                    const rondo_node_params *params);
+
+/* Whether verification found nothing in the graph, and nothing has changed since: neither the graph nor the device's
+ * allocations. Taken down when an exec is made or updated with it. */
+bool rondo_exec_is_verified(const rondo_graph *graph);
+
+/* Whether the graph differs from the exec's clone in parameters alone that can be put in place, and puts them there:
+ * all or none. The graph is the exec's device's. */
+bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph);
+RONDO_MUST_USE rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph);
 
 /* True when the graph, or one in it, was made to be relocated. */
 bool rondo_exec_must_relocate(const rondo_graph *graph);

@@ -195,8 +195,9 @@ static rondo_status make_exec(rondo_exec_draft *draft, const rondo_instantiate_o
   return RONDO_OK;
 }
 
-static rondo_status prepare_memory(rondo_exec_draft *draft, const rondo_instantiate_options *options) {
-  if (!options->skip_verify) RONDO_TRY(rondo_exec_draft_verify("rondo_instantiate", draft));
+static rondo_status prepare_memory(rondo_graph *graph, rondo_exec_draft *draft,
+                                   const rondo_instantiate_options *options) {
+  if (!options->skip_verify) RONDO_TRY(rondo_exec_draft_verify("rondo_instantiate", draft, graph));
   return rondo_exec_draft_memory(draft, options->auto_free_on_launch);
 }
 
@@ -209,7 +210,7 @@ static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_opti
   rondo_status status = check_nodes("rondo_instantiate", graph->device, &draft.lowering);
   if (status == RONDO_OK) {
     status = rondo_exec_draft_relocate(&draft, &plan, NULL);
-    if (status == RONDO_OK) status = prepare_memory(&draft, options);
+    if (status == RONDO_OK) status = prepare_memory(graph, &draft, options);
     if (status != RONDO_OK) status = rondo_fail_context(status, "rondo_instantiate");
   }
   if (status != RONDO_OK) {

@@ -24,12 +24,6 @@ static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_n
   return RONDO_OK;
 }
 
-static bool is_plain(const rondo_node_params *params) {
-  if (params->kind == RONDO_NODE_COPY) return params->as.copy.height == 1 && params->as.copy.depth == 1;
-  if (params->kind == RONDO_NODE_FILL) return params->as.fill.height == 1;
-  return true;
-}
-
 static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
                                uint32_t number) {
   char label[RONDO_LABEL_BYTES];
@@ -47,7 +41,8 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
 static rondo_status check_shapes(const char *call, const rondo_node_params *now, const rondo_node_params *then,
                                  uint32_t number) {
   char label[RONDO_LABEL_BYTES];
-  if ((is_plain(now) && is_plain(then)) || rondo_node_params_compare(now, then, false) == 0) return RONDO_OK;
+  if ((rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0)
+    return RONDO_OK;
   return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, number,
                          "%s: %s is or would be of more than one dimension: only one-dimensional copies and fills can "
                          "change",
@@ -238,7 +233,8 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
   if (now->kind != then->kind)
     return refuse_update(result, RONDO_REASON_NODE_KIND_CHANGED, exec, draft, place,
                          "another kind of node: instantiate the new graph");
-  const bool same_shape = (is_plain(now) && is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
+  const bool same_shape =
+      (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
   if (!same_shape)
     return refuse_update(result, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, place,
                          "only one-dimensional copies and fills can change");
@@ -261,8 +257,9 @@ static bool is_memory_node(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
 }
 
-static rondo_status make_memory(const rondo_exec *exec, rondo_exec_draft *draft, bool memory_changed) {
-  if (exec->verify) RONDO_TRY(rondo_exec_draft_verify("rondo_exec_update", draft));
+static rondo_status make_memory(const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft,
+                                bool memory_changed) {
+  if (exec->verify) RONDO_TRY(rondo_exec_draft_verify("rondo_exec_update", draft, graph));
   return memory_changed ? rondo_exec_draft_memory(draft, exec->auto_free) : RONDO_OK;
 }
 
@@ -275,12 +272,12 @@ static rondo_status refuse_memory(rondo_status status, rondo_update_result *resu
 
 /* Other memory nodes mean other graph memory; those of the same addresses keep it, but other nodes may access it. */
 
-static rondo_status draft_memory(const rondo_exec *exec, rondo_exec_draft *draft, bool *out_changed,
+static rondo_status draft_memory(const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft, bool *out_changed,
                                  rondo_update_result *result) {
   *out_changed = false;
   for (size_t i = 0; i < exec->lowering.nodes.count && !*out_changed; i++)
     *out_changed = is_memory_node(rondo_exec_params(exec, i)) && differs(exec, draft, i);
-  return refuse_memory(make_memory(exec, draft, *out_changed), result);
+  return refuse_memory(make_memory(exec, graph, draft, *out_changed), result);
 }
 
 /* Whole graphs: committing ----------------------------------------------------------------------------------------- */
@@ -336,12 +333,13 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
   rondo_exec_note_extras(exec);
 }
 
-static rondo_status update_from(rondo_exec *exec, rondo_exec_draft *draft, rondo_update_result *result) {
+static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft,
+                                rondo_update_result *result) {
   RONDO_TRY(compare_topology(exec, draft, result));
   RONDO_TRY(refuse_memory(rondo_exec_draft_relocate(draft, &exec->plan, exec->relocation), result));
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, result));
   bool memory_changed;
-  RONDO_TRY(draft_memory(exec, draft, &memory_changed, result));
+  RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, result));
   RONDO_TRY(commit_nodes(exec, draft));
   exchange(exec, draft, memory_changed);
   return RONDO_OK;
@@ -349,8 +347,9 @@ static rondo_status update_from(rondo_exec *exec, rondo_exec_draft *draft, rondo
 
 static rondo_status update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *result) {
   rondo_exec_draft draft;
+  if (rondo_exec_fits(exec, graph)) return rondo_exec_update_in_place(exec, graph);
   RONDO_TRY(rondo_exec_draft_make("rondo_exec_update", graph, exec->relocate, &draft));
-  const rondo_status status = update_from(exec, &draft, result);
+  const rondo_status status = update_from(exec, graph, &draft, result);
   rondo_exec_draft_free(&draft);
   return status;
 }

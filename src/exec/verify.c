@@ -119,13 +119,27 @@ static void log_warnings(const char *call, const rondo_graph *graph, const rondo
             call, rondo_graph_label(label, graph), (unsigned long long)warnings, first.message);
 }
 
-rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft) {
+/* What changes with every allocation and free of the device, host memory too. Never 0. */
+static uint64_t allocations_stamp(const rondo_device *device) {
+  rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  if (memory == NULL) return 1;
+  return 2 + atomic_load_explicit(&memory->table.index.version, memory_order_acquire) +
+         atomic_load_explicit(&memory->host.index.version, memory_order_acquire);
+}
+
+bool rondo_exec_is_verified(const rondo_graph *graph) {
+  return atomic_load_explicit(&graph->verified, memory_order_relaxed) == allocations_stamp(graph->device);
+}
+
+rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft, rondo_graph *graph) {
   const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT};
   rondo_findings *findings;
+  const uint64_t stamp = allocations_stamp(graph->device);
   RONDO_TRY(verify_lowering(&draft->lowering, draft->graph->device, true, &options, &findings));
   const rondo_status status = rondo_findings_raise(findings);
   if (status != RONDO_OK || rondo_findings_count(findings) == 0) {
     rondo_findings_destroy(findings);
+    if (status == RONDO_OK) atomic_store_explicit(&graph->verified, stamp, memory_order_relaxed);
     return status;
   }
   log_warnings(call, draft->graph, findings);

@@ -50,11 +50,13 @@ static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
 
 /* Needs room for it in both vectors. */
 static void put_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
+  rondo_graph_note_change(graph);
   rondo_slots_insert(&rondo_graph_at(graph, from)->dependents, to);
   rondo_slots_insert(&rondo_graph_at(graph, to)->dependencies, from);
 }
 
 static void cut_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
+  rondo_graph_note_change(graph);
   rondo_slots_remove(&rondo_graph_at(graph, from)->dependents, to);
   rondo_slots_remove(&rondo_graph_at(graph, to)->dependencies, from);
 }

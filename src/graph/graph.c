@@ -87,6 +87,12 @@ bool rondo_graph_is_captured_into(const rondo_graph *graph) {
   return false;
 }
 
+/* What is known of a graph is known no more, nor of those around it. */
+void rondo_graph_note_change(rondo_graph *graph) {
+  for (rondo_graph *at = graph; at != NULL; at = at->parent)
+    atomic_store_explicit(&at->verified, 0, memory_order_relaxed);
+}
+
 /* Node tags ------------------------------------------------------------------------------------------------------- */
 
 rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot) {
@@ -187,6 +193,7 @@ static void commit(rondo_graph *graph, uint32_t slot, rondo_graph_node *node) {
   for (size_t i = 0; i < node->dependencies.count; i++)
     rondo_slots_insert(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
   node->live = true;
+  rondo_graph_note_change(graph);
   note_memory(graph, &node->params);
   graph->nodes.items[graph->nodes.count++] = *node;
   graph->live_count++;
@@ -249,6 +256,7 @@ rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_
 void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared) {
   rondo_graph_node *node = rondo_graph_at(graph, slot);
   rondo_graph_node old = *node;
+  rondo_graph_note_change(graph);
   node->params = prepared->params;
   node->arguments = prepared->arguments;
   node->argument_list = prepared->argument_list;
@@ -258,8 +266,8 @@ void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepar
 void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared) { rondo_node_contents_free(graph, prepared); }
 
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
-  const rondo_node_params *now = &rondo_graph_at((rondo_graph *)(uintptr_t)graph, slot)->params;
-  if (params->kind != now->kind || params->name != now->name) return false;
+  const rondo_node_params *now = &graph->nodes.items[slot].params;
+  if (params->kind != now->kind || (params->name != now->name && strcmp(params->name, now->name) != 0)) return false;
   if (now->kind == RONDO_NODE_CHILD || now->kind == RONDO_NODE_ALLOC || now->kind == RONDO_NODE_FREE) return false;
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   return now->kind != RONDO_NODE_KERNEL ||
@@ -268,8 +276,11 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
 
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   rondo_graph_node *node = rondo_graph_at(graph, slot);
+  rondo_graph_note_change(graph);
   if (params->kind != RONDO_NODE_KERNEL) {
+    const char *name = node->params.name;
     node->params = *params;
+    node->params.name = name;
     return;
   }
   const rondo_kernel *kernel = params->as.kernel.kernel;
@@ -300,6 +311,7 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
   RONDO_TRY(rondo_graph_check_slot(graph, slot));
   rondo_graph_node *node = rondo_graph_at(graph, slot);
   RONDO_TRY(check_erasable(graph, node, slot));
+  rondo_graph_note_change(graph);
   for (size_t i = 0; i < node->dependencies.count; i++)
     rondo_slots_remove(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
   for (size_t i = 0; i < node->dependents.count; i++)

@@ -47,6 +47,7 @@ struct rondo_graph {
   uint32_t source_serial; /* graph this was cloned from; 0 when none */
   RONDO_ARRAY(rondo_graph_node) nodes;
   uint32_t live_count;
+  _Atomic uint64_t verified;     /* what the layer above noted when verification found nothing; 0 after every change */
   uint32_t captures;             /* captures adding to it now */
   bool is_child;                 /* belongs to a child node, of `parent` */
   bool has_memory;               /* an alloc or free node was ever added, also in a child at any depth */
@@ -115,7 +116,7 @@ void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepar
 void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared);
 
 /* Whether rondo_graph_overwrite may put the parameters, resolved, in place of the node's own: a kernel's arguments have
- * room there, and the name is the node's. */
+ * room there, and the name is the same. */
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
@@ -140,6 +141,12 @@ RONDO_MUST_USE rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t
  * nodes.count entries, zeroed by the caller; work is linear in nodes and edges. */
 RONDO_MUST_USE rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count,
                                                        bool *marks);
+
+/* Resolved: not a copy or fill of more than one dimension. */
+static inline bool rondo_node_is_plain(const rondo_node_params *params) {
+  if (params->kind == RONDO_NODE_COPY) return params->as.copy.height == 1 && params->as.copy.depth == 1;
+  return params->kind != RONDO_NODE_FILL || params->as.fill.height == 1;
+}
 
 /* What differs between two nodes' parameters; 0 when nothing. See rondo_graph_diff. Both are resolved. Child graphs are
  * not compared here: that can fail. */

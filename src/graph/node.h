@@ -33,6 +33,9 @@ bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index
 void rondo_slots_insert(rondo_slots *slots, uint32_t slot); /* room is reserved; the slot is not there */
 void rondo_slots_remove(rondo_slots *slots, uint32_t slot); /* the slot is there */
 
+/* What was noted of the graph and those around it holds no more. */
+void rondo_graph_note_change(rondo_graph *graph);
+
 /* UNKNOWN_NODE unless a live node stands in the slot. */
 RONDO_MUST_USE rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot);
 

@@ -148,6 +148,89 @@ static void test_gx5_an_exec_never_runs_half_an_update(void **state) {
   tear_down(&self);
 }
 
+/* U3: the same for graphs that are known and put in place: the driver breaks off at every call once, and again with the
+ * calls that would take it back. */
+static void test_gx5_an_update_in_place_is_whole(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  fake_device *driver = fake_of(self.device);
+  const uint32_t before[4] = {10, 11, 12, 13}, after[4] = {20, 21, 22, 23};
+  rondo_graph *old = make_line(&self, 4, 10, NULL), *fresh = make_line(&self, 4, 20, NULL);
+  rondo_exec *exec = NULL, *other = NULL;
+  assert_ok(rondo_instantiate(old, NULL, &exec));
+  assert_ok(rondo_instantiate(fresh, NULL, &other));
+  for (size_t i = 1; i <= 4; i++) {
+    assert_true(rondo_exec_fits(exec, fresh));
+    driver->fail_at = driver->calls + i;
+    assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
+    assert_values(exec, before, 4);
+    assert_ok(rondo_exec_launch(exec, self.stream));
+  }
+  driver->fail_at = driver->calls + 3;
+  driver->fail_rest = true;
+  assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
+  driver->fail_at = 0;
+  driver->fail_rest = false;
+  assert_error(rondo_exec_launch(exec, self.stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
+  assert_ok(rondo_exec_update(exec, fresh, NULL));
+  assert_values(exec, after, 4);
+  assert_true(rondo_exec_fits(exec, old));
+  assert_ok(rondo_exec_update(exec, old, NULL));
+  assert_values(exec, before, 4);
+  assert_true(rondo_exec_fits(exec, fresh));
+  rondo_exec_destroy(exec);
+  rondo_exec_destroy(other);
+  assert_ok(rondo_graph_destroy(old));
+  assert_ok(rondo_graph_destroy(fresh));
+  tear_down(&self);
+}
+
+static void assert_known_again(rig *self, rondo_graph *graph) {
+  rondo_exec *exec = NULL;
+  assert_false(rondo_exec_is_verified(graph));
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  assert_true(rondo_exec_is_verified(graph));
+  assert_ok(rondo_exec_launch(exec, self->stream));
+  rondo_exec_destroy(exec);
+}
+
+/* What verification found holds until the graph or the device's allocations change. */
+static void test_gx5_what_is_known_of_a_graph_ends_with_a_change(void **state) {
+  (void)state;
+  rig self;
+  set_up(&self);
+  rondo_node nodes[4], more;
+  rondo_graph *graph = make_line(&self, 4, 10, nodes), *child = make_line(&self, 2, 1, NULL);
+  const uint32_t value = 77;
+  const rondo_node_params params = {
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = self.kernel, .grid = {1, 0, 0}, .args = (const void *[]){&value}, .arg_count = 1}};
+  rondo_node_params child_params = {.kind = RONDO_NODE_CHILD};
+  void *address = NULL;
+  assert_known_again(&self, graph);
+  assert_ok(rondo_graph_set_params(graph, nodes[1], &params));
+  assert_known_again(&self, graph);
+  assert_ok(rondo_graph_add_edges(graph, &nodes[0], &nodes[2], 1));
+  assert_known_again(&self, graph);
+  assert_ok(rondo_graph_remove_edges(graph, &nodes[0], &nodes[2], 1));
+  assert_known_again(&self, graph);
+  assert_ok(rondo_graph_remove(graph, nodes[3]));
+  assert_known_again(&self, graph);
+  assert_ok(rondo_graph_add_child(graph, &nodes[2], 1, child, &more));
+  assert_known_again(&self, graph);
+  assert_ok(rondo_graph_get_params(graph, more, &child_params));
+  assert_ok(rondo_graph_add_empty(child_params.as.child, NULL, 0, &more));
+  assert_known_again(&self, graph);
+  assert_ok(rondo_host_malloc(self.device, 64, &address));
+  assert_known_again(&self, graph);
+  assert_ok(rondo_host_free(self.device, address));
+  assert_known_again(&self, graph);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_graph_destroy(child));
+  tear_down(&self);
+}
+
 /* GX-9: destroyed events are handed out again once they are complete, looked for at the next request. */
 static void test_gx9_events_come_back_when_complete(void **state) {
   (void)state;
@@ -240,6 +323,8 @@ int main(void) {
       cmocka_unit_test(test_gx9_synchronous_devices_wait),
       cmocka_unit_test(test_gx5_a_broken_off_update_is_taken_back),
       cmocka_unit_test(test_gx5_an_exec_never_runs_half_an_update),
+      cmocka_unit_test(test_gx5_an_update_in_place_is_whole),
+      cmocka_unit_test(test_gx5_what_is_known_of_a_graph_ends_with_a_change),
       cmocka_unit_test(test_gx9_events_come_back_when_complete),
       cmocka_unit_test(test_c13_a_lent_frontier_comes_back),
       cmocka_unit_test(test_streams_destroyed_while_capturing),
