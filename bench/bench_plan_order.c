@@ -1,210 +1,154 @@
 /* SPDX-License-Identifier: MIT
  * How close to the lower bound memory is planned on a partial order, how fast, and with how much memory.
  *
- * DAGs are generated, on 2, 4 and 8 chains: nodes that wait for others at random, forks that are joined, and streams
- * that seldom wait for each other. Most items are short-lived, some live long, some are freed by another chain. A row
- * is a DAG planned with a budget; its memory is what planning had allocated at most. JSON goes to standard output, a
- * table to the standard error.
+ * DAGs are generated (plan_dags.h) in four shapes, on 2, 4 and 8 chains, with four ways of drawing sizes and several
+ * seeds. Most items are short-lived, some live long, some are freed by another chain. JSON on standard output has a row
+ * for each DAG and budget, the table on the standard error a line for all seeds: the worst and the median of peak to
+ * lower bound and of the time, and the most memory that planning had allocated. Each plan is checked.
  *
- *   BENCH_PLAN_MS      list of budgets in milliseconds, beside the fast path; default 200
- *   BENCH_PLAN_NODES   list of sizes of the DAGs; default 10000,100000
+ *   BENCH_PLAN_MS       list of budgets in milliseconds, 0 for the fast path; default 0,200, and 0,1500 where there are
+ *                       50,000 nodes or more
+ *   BENCH_PLAN_NODES    list of sizes of the DAGs; default 10000,100000
+ *   BENCH_PLAN_CHAINS   list; default 2,4,8
+ *   BENCH_PLAN_SEEDS    how many; default 3, at 50,000 nodes and more 1
+ *   BENCH_PLAN_THREADS  default 2
+ *   BENCH_PLAN_SHAPES, BENCH_PLAN_SIZES   lists of names; all when not set
  */
 #define _GNU_SOURCE
+#include <sys/mman.h>
+
 #include <rondo/rondo.h>
 
 #include "measure.h"
-#include "plan_inputs.h"
+#include "plan_dags.h"
 
-enum { MOST_CHAINS = 8, MOST_EDGES_A_NODE = 3, MOST_ITEMS_A_NODE = 2 };
+enum { MOST_SEEDS = 64, LARGE = 50000 };
 
-typedef struct dag {
-  const char *name;
-  uint32_t chains;
-  uint32_t node_count, edge_count;
-  uint32_t *from, *to; /* edges */
-  uint32_t *next;      /* of each node, the one on its chain that comes behind; node_count: none */
-  uint32_t *successor_start, *successors;
-  rondo_plan_item *items;
-  size_t count;
-  uint64_t state;
-} dag;
+/* Of all seeds; shared with the children that plan. */
+typedef struct figures {
+  double ratios[MOST_SEEDS], milliseconds[MOST_SEEDS];
+  size_t bytes;
+  char method[32]; /* of the worst */
+} figures;
 
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count, size);
-  if (memory == NULL) exit(EXIT_FAILURE);
-  return memory;
+typedef struct row {
+  const char *shape, *sizes;
+  uint32_t nodes, chains, budget_ms;
+  int seed;
+} row;
+
+static double most_of(const double *values, int count) {
+  double most = 0;
+  for (int i = 0; i < count; i++) most = values[i] > most ? values[i] : most;
+  return most;
 }
 
-/* Generators ------------------------------------------------------------------------------------------------------- */
-
-static void add_edge(dag *d, uint32_t from, uint32_t to) {
-  d->from[d->edge_count] = from;
-  d->to[d->edge_count++] = to;
-}
-
-static void add_item(dag *d, uint32_t lower, uint32_t upper) {
-  d->items[d->count++] =
-      (rondo_plan_item){.bytes = random_bytes(&d->state, 12), .alignment = 512, .lower = lower, .upper = upper};
-}
-
-/* A new last node of a chain. */
-static void extend(dag *d, uint32_t *last, uint32_t node) {
-  if (*last != d->node_count) {
-    add_edge(d, *last, node);
-    d->next[*last] = node;
+/* Sorts them. */
+static double median_of(double *values, int count) {
+  for (int i = 1; i < count; i++) {
+    const double value = values[i];
+    int at = i;
+    for (; at > 0 && values[at - 1] > value; at--) values[at] = values[at - 1];
+    values[at] = value;
   }
-  *last = node;
+  return count == 0 ? 0 : values[count / 2];
 }
 
-/* The node waits for one of an other chain, and may be who frees what that allocated. */
-static void wait_for(dag *d, uint32_t other, uint32_t node) {
-  add_edge(d, other, node);
-  if (random_below(&d->state, 2) == 0) add_item(d, other, node);
-}
-
-static void make_random(dag *d) {
-  uint32_t last[MOST_CHAINS];
-  for (uint32_t c = 0; c < d->chains; c++) last[c] = d->node_count;
-  for (uint32_t v = 0; v < d->node_count; v++) {
-    const uint32_t back = 1 + (uint32_t)random_below(&d->state, 4 * d->chains);
-    if (back <= v && random_below(&d->state, 2) == 0) wait_for(d, v - back, v);
-    extend(d, &last[random_below(&d->state, d->chains)], v);
+static void name_budget(uint32_t budget_ms, char out[16]) {
+  if (budget_ms == 0) {
+    snprintf(out, 16, "fast");
+  } else {
+    snprintf(out, 16, "%ums", budget_ms);
   }
 }
 
-/* A trunk, whose nodes are now and then followed by branches that the next one joins. */
-static void make_fork_join(dag *d) {
-  uint32_t trunk = d->node_count;
-  for (uint32_t v = 0; v < d->node_count;) {
-    const uint32_t length = 5 + (uint32_t)random_below(&d->state, 30);
-    const uint32_t fork = v;
-    extend(d, &trunk, v++);
-    if (d->node_count - v <= length * d->chains) continue;
-    uint32_t last[MOST_CHAINS];
-    for (uint32_t c = 0; c < d->chains; c++) last[c] = fork;
-    for (uint32_t i = 0; i < length * d->chains; i++) extend(d, &last[i % d->chains], v++);
-    for (uint32_t c = 1; c < d->chains; c++) {
-      add_edge(d, last[c], v);
-      d->next[last[c]] = v;
-    }
-    trunk = last[0];
-  }
-}
-
-static void make_streams(dag *d) {
-  uint32_t last[MOST_CHAINS];
-  for (uint32_t c = 0; c < d->chains; c++) last[c] = d->node_count;
-  for (uint32_t v = 0; v < d->node_count; v++) {
-    const uint32_t other = (uint32_t)random_below(&d->state, d->chains);
-    const bool waits = other != v % d->chains && random_below(&d->state, 30) == 0;
-    if (waits && last[other] != d->node_count) wait_for(d, last[other], v);
-    extend(d, &last[v % d->chains], v);
-  }
-}
-
-/* What each node allocates for those that follow on its chain: most of it for a few, some for hundreds. */
-static void add_outputs(dag *d) {
-  for (uint32_t v = 0; v < d->node_count; v++) {
-    const bool is_long = random_below(&d->state, 16) == 0;
-    uint32_t steps = 1 + (uint32_t)random_below(&d->state, is_long ? 200 : 8);
-    uint32_t upper = v;
-    for (; steps > 0 && d->next[upper] != d->node_count; steps--) upper = d->next[upper];
-    if (upper != v) add_item(d, v, upper);
-  }
-}
-
-static void list_successors(dag *d) {
-  for (uint32_t e = 0; e < d->edge_count; e++) d->successor_start[d->from[e] + 2]++;
-  for (uint32_t v = 0; v < d->node_count; v++) d->successor_start[v + 2] += d->successor_start[v + 1];
-  for (uint32_t e = 0; e < d->edge_count; e++) d->successors[d->successor_start[d->from[e] + 1]++] = d->to[e];
-}
-
-static dag make_dag(const char *name, void (*make)(dag *d), uint32_t nodes, uint32_t chains) {
-  dag d = {.name = name, .chains = chains, .node_count = nodes, .state = chains};
-  d.from = allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.from);
-  d.to = allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.to);
-  d.next = allocate(nodes, sizeof *d.next);
-  d.successor_start = allocate((size_t)nodes + 2, sizeof *d.successor_start);
-  d.successors = allocate((size_t)MOST_EDGES_A_NODE * nodes, sizeof *d.successors);
-  d.items = allocate((size_t)MOST_ITEMS_A_NODE * nodes, sizeof *d.items);
-  for (uint32_t v = 0; v < nodes; v++) d.next[v] = nodes;
-  make(&d);
-  add_outputs(&d);
-  list_successors(&d);
-  return d;
-}
-
-static void free_dag(dag *d) {
-  free(d->from);
-  free(d->to);
-  free(d->next);
-  free(d->successor_start);
-  free(d->successors);
-  free(d->items);
-}
-
-/* Rows ------------------------------------------------------------------------------------------------------------- */
-
-static void report(const dag *d, uint32_t budget_ms, const rondo_plan_info *info, size_t bytes, double check_ms) {
+static void report(const row *r, const dag *d, const rondo_plan_info *info, size_t bytes, figures *out) {
   const double ratio = info->lower_bound == 0 ? 1 : (double)info->peak / (double)info->lower_bound;
-  char way[32] = "fast";
-  if (budget_ms > 0) snprintf(way, sizeof way, "%ums", budget_ms);
-  fprintf(stderr, "%-10s %6u %9u %9zu %-8s %9.6f %10.2f %7zu %10.2f  %-18s %s\n", d->name, d->chains, d->node_count,
-          d->count, way, ratio, (double)info->nanoseconds / 1e6, bytes >> 10, check_ms, info->method,
-          info->optimal ? "optimal" : "");
+  if (ratio >= most_of(out->ratios, r->seed)) snprintf(out->method, sizeof out->method, "%s", info->method);
+  out->ratios[r->seed] = ratio;
+  out->milliseconds[r->seed] = (double)info->nanoseconds / 1e6;
+  if (bytes > out->bytes) out->bytes = bytes;
+  char way[16];
+  name_budget(r->budget_ms, way);
   fprintf(bench_reporting()->out,
-          "{\"measure\":\"plan %s DAG, %u nodes on %u chains %s\",\"unit\":\"ns\",\"samples\":1,\"median\":%" PRIu64
-          ",\"ratio\":%.6f,\"nodes\":%u,\"edges\":%u,\"chains\":%u,\"buffers\":%zu,\"budget_ms\":%u,"
-          "\"lower_bound\":%zu,\"peak\":%zu,\"bytes\":%zu,\"check_ms\":%.3f,\"method\":\"%s\",\"optimal\":%s}\n",
-          d->name, d->node_count, d->chains, way, info->nanoseconds, ratio, d->node_count, d->edge_count, d->chains,
-          d->count, budget_ms, info->lower_bound, info->peak, bytes, check_ms, info->method,
-          info->optimal ? "true" : "false");
+          "{\"measure\":\"plan %s DAG, %s, %u nodes on %u chains %s\",\"unit\":\"ns\",\"samples\":1,"
+          "\"median\":%" PRIu64
+          ",\"ratio\":%.6f,\"shape\":\"%s\",\"sizes\":\"%s\",\"nodes\":%u,\"edges\":%u,"
+          "\"chains\":%u,\"seed\":%d,\"buffers\":%zu,\"budget_ms\":%u,\"lower_bound\":%zu,\"peak\":%zu,"
+          "\"bytes\":%zu,\"steps\":%" PRIu64 ",\"method\":\"%s\",\"optimal\":%s}\n",
+          r->shape, r->sizes, r->nodes, r->chains, way, info->nanoseconds, ratio, r->shape, r->sizes, r->nodes,
+          d->edge_count, r->chains, r->seed, d->count, r->budget_ms, info->lower_bound, info->peak, bytes, info->steps,
+          info->method, info->optimal ? "true" : "false");
 }
 
-static void plan(const dag *d, uint32_t budget_ms) {
+static void plan(const row *r, const dag *d, figures *out) {
   const rondo_plan_order order = {d->node_count, d->successor_start, d->successors};
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = d->items, .count = d->count, .order = &order};
   counter counted = {0};
   const rondo_allocator allocator = {&counted, count_allocation, count_release};
-  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_ms = budget_ms, .fast_only = budget_ms == 0,
-                                      .allocator = &allocator};
+  const rondo_plan_options options = {
+      RONDO_PLAN_OPTIONS_INIT, .budget_ms = r->budget_ms, .fast_only = r->budget_ms == 0,
+      .threads = (uint32_t)bench_setting("BENCH_PLAN_THREADS", 2), .allocator = &allocator};
   rondo_plan *made = NULL;
   rondo_plan_info info = {.struct_size = sizeof info};
   check(rondo_plan_make(&problem, &options, &made));
   check(rondo_plan_get_info(made, &info));
-  const uint64_t start = bench_now_ns();
   check(rondo_plan_check(NULL, &problem, rondo_plan_offsets(made)));
-  report(d, budget_ms, &info, counted.most, (double)(bench_now_ns() - start) / 1e6);
+  report(r, d, &info, counted.most, out);
   rondo_plan_destroy(made);
 }
 
-/* In a process of its own: what one DAG leaves in the heap would flatter the next. */
-static void measure(dag *d) {
-  if (bench_child()) {
-    const char *budgets = text_setting("BENCH_PLAN_MS", "200");
-    plan(d, 0);
-    while (*budgets != '\0') plan(d, (uint32_t)next_number(&budgets));
-    bench_child_end();
-  }
-  free_dag(d);
+static void print_line(const row *r, int seeds, figures *found) {
+  char budget[16];
+  name_budget(r->budget_ms, budget);
+  fprintf(stderr, "%-10s %-8s %6u %9u %-8s %8.4f %8.4f %9.1f %9.1f %7zu  %s\n", r->shape, r->sizes, r->chains, r->nodes,
+          budget, median_of(found->ratios, seeds), most_of(found->ratios, seeds), median_of(found->milliseconds, seeds),
+          most_of(found->milliseconds, seeds), found->bytes >> 10, found->method);
 }
 
-static void measure_all(uint32_t nodes) {
-  static void (*const makers[])(dag * d) = {make_random, make_fork_join, make_streams};
-  static const char *const names[] = {"random", "fork-join", "streams"};
-  for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
-    for (uint32_t chains = 2; chains <= MOST_CHAINS; chains *= 2) {
-      dag d = make_dag(names[i], makers[i], nodes, chains);
-      measure(&d);
+/* Each in a process of its own: what one DAG leaves in the heap would flatter the next. */
+static void measure(row *r, int shape, int sizes, figures *found) {
+  int seeds = (int)bench_setting("BENCH_PLAN_SEEDS", r->nodes < LARGE ? 3 : 1);
+  if (seeds > MOST_SEEDS) seeds = MOST_SEEDS;
+  memset(found, 0, sizeof *found);
+  r->shape = shape_names[shape];
+  r->sizes = size_names[sizes];
+  for (r->seed = 0; r->seed < seeds; r->seed++) {
+    if (!bench_child()) continue;
+    dag d = make_dag(shape, sizes, r->nodes, r->chains, (uint64_t)r->seed);
+    plan(r, &d, found);
+    free_dag(&d);
+    bench_child_end();
+  }
+  print_line(r, seeds, found);
+}
+
+static void measure_all(row *r, figures *found) {
+  for (int shape = 0; shape < SHAPES; shape++) {
+    if (!bench_is_listed("BENCH_PLAN_SHAPES", shape_names[shape])) continue;
+    for (const char *chains = text_setting("BENCH_PLAN_CHAINS", "2,4,8"); *chains != '\0';) {
+      r->chains = (uint32_t)next_number(&chains);
+      if (r->chains < 1 || r->chains > MOST_CHAINS) continue;
+      for (int sizes = 0; sizes < SIZES; sizes++) {
+        if (bench_is_listed("BENCH_PLAN_SIZES", size_names[sizes])) measure(r, shape, sizes, found);
+      }
     }
   }
 }
 
 int main(void) {
+  row r = {0};
+  figures *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (found == MAP_FAILED) return EXIT_FAILURE;
   bench_begin("bench_plan_order", RONDO_VERSION_STRING);
-  fprintf(stderr, "%-10s %6s %9s %9s %-8s %9s %10s %7s %10s  %s\n", "DAG", "chains", "nodes", "buffers", "budget",
-          "ratio", "ms", "KiB", "check ms", "method");
-  const char *sizes = text_setting("BENCH_PLAN_NODES", "10000,100000");
-  while (*sizes != '\0') measure_all((uint32_t)next_number(&sizes));
+  fprintf(stderr, "%-10s %-8s %6s %9s %-8s %8s %8s %9s %9s %7s  %s\n", "DAG", "sizes", "chains", "nodes", "budget",
+          "median", "worst", "ms", "worst", "KiB", "method");
+  for (const char *nodes = text_setting("BENCH_PLAN_NODES", "10000,100000"); *nodes != '\0';) {
+    r.nodes = (uint32_t)next_number(&nodes);
+    for (const char *budgets = text_setting("BENCH_PLAN_MS", r.nodes < LARGE ? "0,200" : "0,1500"); *budgets != '\0';) {
+      r.budget_ms = (uint32_t)next_number(&budgets);
+      measure_all(&r, found);
+    }
+  }
   return bench_end();
 }

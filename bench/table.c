@@ -277,7 +277,7 @@ typedef struct bar {
   bench_series measured;
 } bar;
 
-enum { MOST_BARS = 128 };
+enum { MOST_BARS = 256 };
 typedef struct bars {
   bar items[MOST_BARS];
   size_t count;
@@ -381,15 +381,17 @@ static void add_training_bars(bars *list, const bench_rows *rows) {
 }
 
 static void add_order_bars(bars *list, const bench_rows *rows) {
-  static const char *const inputs[] = {"random", "fork-join", "streams"};
-  for (size_t i = 0; i < 3; i++) {
+  static const char *const inputs[] = {"random", "fork-join", "streams", "layered"};
+  static const char *const sizes[] = {"powers", "uniform", "heavy", "network"};
+  for (size_t i = 0; i < 16; i++) {
     for (unsigned chains = 2; chains <= 8; chains *= 2) {
       char name[96], measure[ROWS_NAME];
-      snprintf(measure, sizeof measure, "plan %s DAG, 10000 nodes on %u chains 200ms", inputs[i], chains);
-      snprintf(name, sizeof name, "planning 10,000 nodes on %u chains, %s: peak to lower bound", chains, inputs[i]);
+      const char *input = inputs[i / 4], *size = sizes[i % 4];
+      snprintf(measure, sizeof measure, "plan %s DAG, %s, 10000 nodes on %u chains 200ms", input, size, chains);
+      snprintf(name, sizeof name, "planning 10,000 nodes on %u chains, %s, %s: peak to bound", chains, input, size);
       add_bar(list, name, UNIT_FINE_RATIO, false, 1.07, rows_ratio(rows, measure));
-      snprintf(measure, sizeof measure, "plan %s DAG, 100000 nodes on %u chains fast", inputs[i], chains);
-      snprintf(name, sizeof name, "planning 100,000 nodes on %u chains, %s", chains, inputs[i]);
+      snprintf(measure, sizeof measure, "plan %s DAG, %s, 100000 nodes on %u chains fast", input, size, chains);
+      snprintf(name, sizeof name, "planning 100,000 nodes on %u chains, %s, %s", chains, input, size);
       add_bar(list, name, UNIT_NS, false, 2e9, rows_measure(rows, measure));
     }
   }

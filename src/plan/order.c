@@ -13,7 +13,6 @@
 #include "plan/order_search.h"
 
 #define HULL_GAP 1.002
-#define LOOSE_GAP 10.0
 
 typedef struct planner {
   const rondo_allocator *allocator;
@@ -62,8 +61,10 @@ static rondo_status raise_over_obstacles(const planner *p, size_t *bytes) {
 
 /* The ways of planning --------------------------------------------------------------------------------------------- */
 
+/* Ending takes some of the time too. */
 static uint64_t deadline_of(const planner *p) {
-  return p->options->budget_ms == 0 ? UINT64_MAX : p->start_ns + (uint64_t)p->options->budget_ms * 1000000;
+  const uint64_t budget_ns = (uint64_t)p->options->budget_ms * 1000000;
+  return budget_ns == 0 ? UINT64_MAX : p->start_ns + budget_ns - budget_ns / 64;
 }
 
 static rondo_status finish(const planner *p, rondo_plan_info *info) {
@@ -90,7 +91,6 @@ static rondo_status plan_hull(planner *p, size_t *offsets, rondo_plan_info *info
 static rondo_status plan_order(planner *p, size_t *offsets, rondo_plan_info *info) {
   rondo_order_search search = {.allocator = p->allocator, .lives = &p->lives, .options = p->options};
   search.deadline_ns = deadline_of(p);
-  search.is_loose = (double)p->hull.most_live > LOOSE_GAP * (double)p->bound.bytes;
   search.offsets = offsets;
   search.bound = &p->bound;
   RONDO_TRY(rondo_order_search_run(&search));

@@ -21,12 +21,22 @@ typedef struct rondo_order_bound {
 RONDO_MUST_USE rondo_status rondo_serial_bound(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                                const rondo_branches *branches, rondo_order_bound *bound);
 
-/* The most bytes live at any moment of any execution that takes the ways bound->taken: a closure of greatest weight in
- * the graph of starts and ends, by one maximum flow (Picard, "Maximal closure of a graph and applications to
- * combinatorial problems", 1976). Raises bound->bytes when it finds more; ends early after `most_work` looks at edges
- * or `deadline_ns`, and then raises it to what it has. *out_exact: not ended early. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_closure_bound(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                                                const rondo_branches *branches, uint64_t most_work,
-                                                uint64_t deadline_ns, rondo_order_bound *bound, bool *out_exact);
+/* The most bytes live at any moment of any execution that takes the ways given: a closure of greatest weight in the
+ * graph of starts and ends, by one maximum flow (Picard, "Maximal closure of a graph and applications to combinatorial
+ * problems", 1976). Memory is taken when it is made, and it is run once, by any thread. */
+typedef struct rondo_closure rondo_closure;
+
+/* Errors: OUT_OF_MEMORY; *out can be freed either way. */
+RONDO_MUST_USE rondo_status rondo_closure_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                               const rondo_branches *branches, rondo_closure **out);
+void rondo_closure_free(rondo_closure *closure); /* NULL is fine */
+
+/* Ends early after `most_work` looks at edges or `deadline_ns`, and then returns the bytes of some moment. `taken` is
+ * of each choice the way taken. *out_exact: not ended early. */
+size_t rondo_closure_run(rondo_closure *closure, const uint32_t *taken, uint64_t most_work, uint64_t deadline_ns,
+                         bool *out_exact);
+
+/* From another thread: ends a run early, or one to come. */
+void rondo_closure_stop(rondo_closure *closure);
 
 #endif

@@ -8,6 +8,7 @@
  * is still within reach of needs, is one at any time, and the greatest when no more flows.
  */
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -18,9 +19,11 @@
 #define WORK_A_LOOK_AT_THE_CLOCK 65536
 
 /* A node v is two places: its start, 2v, and its end, 2v + 1. */
-typedef struct flow {
+struct rondo_closure {
   const rondo_allocator *allocator;
-  const rondo_plan_order *order;
+  const rondo_plan_problem *problem;
+  const rondo_branches *branches;
+  const rondo_plan_order *order; /* the problem's */
   uint32_t node_count, edge_count;
   uint32_t *predecessor_start, *predecessors; /* as successors in the order */
   uint32_t *edge;                             /* of each entry of predecessors: its number among successors */
@@ -30,11 +33,14 @@ typedef struct flow {
   uint32_t *distance;                         /* of each place, from unused bytes */
   uint32_t *turn;                             /* of each place: which way out is tried next */
   uint32_t *path;                             /* places; also the queue of searches */
+  size_t *left;                               /* of the first flow: what nobody took over */
   uint64_t work, most_work, deadline_ns, next_look;
-} flow;
+  _Atomic bool is_stopped;
+};
+typedef struct rondo_closure flow;
 
 static bool is_over(flow *f) {
-  if (f->work > f->most_work) return true;
+  if (f->work > f->most_work || atomic_load_explicit(&f->is_stopped, memory_order_relaxed)) return true;
   if (f->deadline_ns == UINT64_MAX || f->work < f->next_look) return false;
   f->next_look = f->work + WORK_A_LOOK_AT_THE_CLOCK;
   return rondo_clock_ns() > f->deadline_ns;
@@ -44,8 +50,9 @@ static bool is_over(flow *f) {
 
 /* Each node takes over all bytes left by predecessors of which it is the last successor, and of others what it lacks.
  * `across` then says how many came over each edge, `left` how many nobody took over. */
-static void take_over(flow *f, size_t *left) {
+static void take_over(flow *f) {
   const rondo_plan_order *order = f->order;
+  size_t *left = f->left;
   for (uint32_t v = 0; v < f->node_count; v++) {
     size_t had = 0;
     for (int round = 0; round < 2; round++) {
@@ -242,6 +249,7 @@ static rondo_status allocate(flow *f) {
   RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->within));
   RONDO_TRY(rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->distance));
   RONDO_TRY(rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->turn));
+  RONDO_TRY(rondo_allocate_items(f->allocator, nodes, sizeof(size_t), &f->left));
   return rondo_allocate_items(f->allocator, nodes, 2 * sizeof(uint32_t), &f->path);
 }
 
@@ -257,6 +265,7 @@ static void release(flow *f) {
   rondo_release(f->allocator, f->within, nodes, sizeof(size_t));
   rondo_release(f->allocator, f->distance, nodes, 2 * sizeof(uint32_t));
   rondo_release(f->allocator, f->turn, nodes, 2 * sizeof(uint32_t));
+  rondo_release(f->allocator, f->left, nodes, sizeof(size_t));
   rondo_release(f->allocator, f->path, nodes, 2 * sizeof(uint32_t));
 }
 
@@ -283,52 +292,59 @@ static bool is_taken(const rondo_branches *branches, const uint32_t *taken, uint
   return true;
 }
 
-static void add_items(flow *f, const rondo_plan_problem *problem, const rondo_branches *branches,
-                      const uint32_t *taken) {
-  for (size_t i = 0; i < problem->count; i++) {
-    const rondo_plan_item *item = &problem->items[i];
-    if (!is_taken(branches, taken, item->branch)) continue;
+static void add_items(flow *f, const uint32_t *taken) {
+  for (size_t i = 0; i < f->problem->count; i++) {
+    const rondo_plan_item *item = &f->problem->items[i];
+    if (!is_taken(f->branches, taken, item->branch)) continue;
     f->needs[item->lower] += item->bytes;
     if (item->upper != RONDO_PLAN_FOREVER) f->frees[item->upper] += item->bytes;
   }
 }
 
 /* The bytes live at the moment marked. */
-static size_t weigh(const flow *f, const rondo_plan_problem *problem, const rondo_branches *branches,
-                    const uint32_t *taken) {
+static size_t weigh(const flow *f, const uint32_t *taken) {
   size_t bytes = 0;
-  for (size_t i = 0; i < problem->count; i++) {
-    const rondo_plan_item *item = &problem->items[i];
-    if (!is_taken(branches, taken, item->branch) || f->distance[2 * item->lower] == NONE) continue;
+  for (size_t i = 0; i < f->problem->count; i++) {
+    const rondo_plan_item *item = &f->problem->items[i];
+    if (!is_taken(f->branches, taken, item->branch) || f->distance[2 * item->lower] == NONE) continue;
     const bool ended = item->upper != RONDO_PLAN_FOREVER && f->distance[2 * item->upper + 1] != NONE;
     if (!ended) bytes += item->bytes;
   }
   return bytes;
 }
 
-rondo_status rondo_closure_bound(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                                 const rondo_branches *branches, uint64_t most_work, uint64_t deadline_ns,
-                                 rondo_order_bound *bound, bool *out_exact) {
+rondo_status rondo_closure_make(const rondo_allocator *allocator, const rondo_plan_problem *problem,
+                                const rondo_branches *branches, rondo_closure **out) {
   const rondo_plan_order *order = problem->order;
-  flow f = {.allocator = allocator, .order = order, .node_count = order->node_count, .most_work = most_work};
-  f.edge_count = order->node_count == 0 ? 0 : order->successor_start[order->node_count];
-  f.deadline_ns = deadline_ns;
-  size_t *left = NULL;
-  rondo_status status = allocate(&f);
-  if (status == RONDO_OK) status = rondo_allocate_items(allocator, f.node_count, sizeof *left, &left);
-  if (status == RONDO_OK) {
-    list_predecessors(&f);
-    add_items(&f, problem, branches, bound->taken);
-    take_over(&f, left);
-    keep_used(&f);
-    while (send_all(&f) && !is_over(&f)) {
-    }
-    *out_exact = !is_over(&f);
-    mark_moment(&f);
-    const size_t bytes = weigh(&f, problem, branches, bound->taken);
-    if (bytes > bound->bytes) bound->bytes = bytes;
-  }
-  rondo_release(allocator, left, f.node_count, sizeof *left);
-  release(&f);
-  return status;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
+  (*out)->allocator = allocator;
+  (*out)->problem = problem;
+  (*out)->branches = branches;
+  (*out)->order = order;
+  (*out)->node_count = order->node_count;
+  (*out)->edge_count = order->node_count == 0 ? 0 : order->successor_start[order->node_count];
+  return allocate(*out);
+}
+
+void rondo_closure_free(rondo_closure *closure) {
+  if (closure == NULL) return;
+  const rondo_allocator *allocator = closure->allocator;
+  release(closure);
+  rondo_release(allocator, closure, 1, sizeof *closure);
+}
+
+void rondo_closure_stop(rondo_closure *closure) { atomic_store(&closure->is_stopped, true); }
+
+size_t rondo_closure_run(rondo_closure *closure, const uint32_t *taken, uint64_t most_work, uint64_t deadline_ns,
+                         bool *out_exact) {
+  closure->most_work = most_work;
+  closure->deadline_ns = deadline_ns;
+  list_predecessors(closure);
+  add_items(closure, taken);
+  take_over(closure);
+  keep_used(closure);
+  while (send_all(closure) && !is_over(closure)) continue;
+  *out_exact = !is_over(closure);
+  mark_moment(closure);
+  return weigh(closure, taken);
 }

@@ -11,12 +11,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 
 #define PLACED UINT32_MAX
 #define NONE UINT32_MAX
-#define TURNS_A_LOOK_AT_THE_CLOCK 64
 
 /* What the halves do not know yet: lowest, where it is above theirs. */
 struct rondo_order_placer_group {
@@ -125,8 +123,9 @@ static void set_one(rondo_order_placer *p, uint32_t number, uint32_t place, size
 
 /* Placing ---------------------------------------------------------------------------------------------------------- */
 
-bool rondo_order_placer_fit(const rondo_order_placer *placer, const rondo_conflict *conflict, uint32_t item,
-                            size_t from, size_t *out) {
+/* The lowest offset from `from` on at which the item is aligned and meets no obstacle; false when there is none. */
+static bool find_fit(const rondo_order_placer *placer, const rondo_conflict *conflict, uint32_t item, size_t from,
+                     size_t *out) {
   const rondo_plan_problem *problem = placer->lives->problem;
   const size_t bytes = problem->items[item].bytes;
   const size_t alignment = problem->items[item].alignment == 0 ? 1 : problem->items[item].alignment;
@@ -174,12 +173,11 @@ static bool goes_before(const rondo_order_placer *p, uint32_t a, uint32_t b) {
   return x->lowest != y->lowest ? x->lowest < y->lowest : p->ranks[x->best] < p->ranks[y->best];
 }
 
-/* The root with the item that goes next; NONE when all are placed. Roots are sorted by stream. */
-static uint32_t choose_root(const rondo_order_placer *p, bool by_stream) {
+/* The root with the item that goes next; NONE when all are placed. */
+static uint32_t choose_root(const rondo_order_placer *p) {
   uint32_t best = NONE;
   for (uint32_t i = 0; i < p->lives->root_count; i++) {
     if (p->groups[p->lives->roots[i].group].lowest == SIZE_MAX) continue;
-    if (by_stream) return i;
     if (best == NONE || goes_before(p, i, best)) best = i;
   }
   return best;
@@ -194,7 +192,7 @@ static rondo_status place_best(rondo_order_placer *p, uint32_t root, size_t *off
   const rondo_conflict conflict = rondo_conflict_of(lives, &lives->lives[item]);
   size_t offset = 0;
   *out_top = 0;
-  if (!rondo_order_placer_fit(p, &conflict, item, lowest, &offset)) return fail_high(lives, item, lowest);
+  if (!find_fit(p, &conflict, item, lowest, &offset)) return fail_high(lives, item, lowest);
   if (offset > lowest) {
     set_one(p, root, place, offset);
     return RONDO_OK;
@@ -208,21 +206,16 @@ static rondo_status place_best(rondo_order_placer *p, uint32_t root, size_t *off
   return RONDO_OK;
 }
 
-rondo_status rondo_order_placer_run(rondo_order_placer *placer, const rondo_order_sequence *sequence,
-                                    uint64_t deadline_ns, size_t *offsets, size_t *out_peak) {
+rondo_status rondo_order_placer_run(rondo_order_placer *placer, const uint32_t *ranks, size_t *offsets,
+                                    size_t *out_peak) {
   *out_peak = 0;
-  begin(placer, sequence->ranks, offsets);
-  for (uint32_t turn = 1;; turn++) {
-    const uint32_t root = choose_root(placer, sequence->by_stream);
-    if (root == NONE) return RONDO_OK;
+  begin(placer, ranks, offsets);
+  for (uint32_t root = choose_root(placer); root != NONE; root = choose_root(placer)) {
     size_t top = 0;
     RONDO_TRY(place_best(placer, placer->lives->roots[root].group, offsets, &top));
     if (top > *out_peak) *out_peak = top;
-    if (deadline_ns != UINT64_MAX && turn % TURNS_A_LOOK_AT_THE_CLOCK == 0 && rondo_clock_ns() > deadline_ns) {
-      *out_peak = SIZE_MAX;
-      return RONDO_OK;
-    }
   }
+  return RONDO_OK;
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */

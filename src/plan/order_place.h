@@ -23,19 +23,9 @@ RONDO_MUST_USE rondo_status rondo_order_placer_make(const rondo_allocator *alloc
                                                     rondo_order_placer *out);
 void rondo_order_placer_free(const rondo_allocator *allocator, rondo_order_placer *placer);
 
-/* What is placed before what. */
-typedef struct rondo_order_sequence {
-  const uint32_t *ranks; /* of each item, each number once: of items that could lie equally low, the least goes first */
-  bool by_stream;        /* all items of a stream (rondo_lives.roots) go before those of the next */
-} rondo_order_sequence;
-
-/* Places all items. `offsets` has room for one an item. Gives up after `deadline_ns` with peak SIZE_MAX; then the items
- * placed have their offsets, the others 0. Errors: LIMIT_EXCEEDED (an offset does not fit in a size_t). */
-RONDO_MUST_USE rondo_status rondo_order_placer_run(rondo_order_placer *placer, const rondo_order_sequence *sequence,
-                                                   uint64_t deadline_ns, size_t *offsets, size_t *out_peak);
-
-/* The lowest offset from `from` on at which the item is aligned and meets no obstacle; false when there is none. */
-bool rondo_order_placer_fit(const rondo_order_placer *placer, const rondo_conflict *conflict, uint32_t item,
-                            size_t from, size_t *out);
+/* Places all items. Of those that could lie equally low, the one with the least rank goes first; ranks are one an item,
+ * each number once. `offsets` has room for one an item. Errors: LIMIT_EXCEEDED (an offset does not fit in a size_t). */
+RONDO_MUST_USE rondo_status rondo_order_placer_run(rondo_order_placer *placer, const uint32_t *ranks, size_t *offsets,
+                                                   size_t *out_peak);
 
 #endif

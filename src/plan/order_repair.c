@@ -1,65 +1,136 @@
 /* SPDX-License-Identifier: MIT
- * Repair by ejection chains. What is out goes in where it overlaps the least of what is in, counted in bytes times how
- * often an item was put in already, and what it overlaps goes out in its place. The counts make items that fight for
- * the same bytes look elsewhere after a while. The aim is lowered when nothing is out any more, and nearer to the best
- * peak when that does not come about.
+ * An item pushed out costs the root of its bytes times how often it was put in where it pushed out others. The counts
+ * make items that fight for the same bytes look elsewhere after a while, and stay from one target to the next: what is
+ * hard to place has learnt it (as in "guided local search", Voudouris and Tsang 1999, and the ejection chains of Glover
+ * 1996). The dearest that is out goes in first.
+ *
+ * The pieces in the way are sorted into bins of addresses. What begins below an item's end, less what ends up to its
+ * offset, is what it pushes out; sums over bins give a lower bound for all offsets of one, and few need a closer look.
  */
+#include "plan/order_repair.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "plan/order_search.h"
-#include "plan/sort.h"
 
-#define MOST_OBSTACLES 64
-#define IMMOVABLE ((uint64_t)1 << 56)
-#define COST_DIGITS 20 /* of bytes, so that a sum of costs fits in 64 bits */
-#define MOST_TIMES 4096
-#define STEPS_A_LOOK_AT_THE_CLOCK 16
+#define IS_OUT UINT32_MAX
+#define NONE UINT32_MAX
+#define IMMOVABLE (1 << 28) /* what an obstacle costs */
+#define MOST_COST (1 << 20)
+#define MOST_UNITS ((size_t)1 << 31)
+#define WEIGHT_BITS 8
+#define GAIN 3  /* weights, each time an item pushed out others */
+#define NOISE 3 /* weights up to which costs are made up */
+#define LEAST_BIN_BITS 5
+#define MOST_BIN_BITS 11
+#define MOST_BINS (((size_t)1 << MOST_BIN_BITS) + 1)
 
-/* What is in and in the way of the item in hand: an item, or with number UINT32_MAX an obstacle. */
-typedef struct piece {
-  size_t low, high;
-  uint64_t cost;
-  uint32_t item;
-} piece;
+/* Making ----------------------------------------------------------------------------------------------------------- */
 
-typedef struct repair {
-  rondo_order_search *search;
-  const rondo_lives *lives;
-  size_t target;  /* nothing that is in ends above */
-  unsigned shift; /* from bytes to cost */
-  bool *is_out;
-  uint32_t *times; /* how often each item was put in */
-  uint32_t *heap;  /* what is out, the dearest first */
-  size_t out_count;
-  uint32_t *places; /* of what conflicts with the item in hand */
-  piece *pieces;
-  size_t piece_count, piece_room;
-  rondo_sort_entry *lows, *highs, *scratch; /* of the pieces, ascending */
-  uint64_t *low_costs, *high_costs;         /* of the first k by low or by high */
-} repair;
+static const rondo_plan_item *item_of(const rondo_order_repair *r, uint32_t entry) {
+  return &r->index->lives->problem->items[r->index->items[entry]];
+}
+
+static uint32_t units_of(const rondo_order_repair *r, size_t bytes) {
+  return (uint32_t)(bytes / r->unit + (bytes % r->unit > 0));
+}
+
+/* Of all alignments the least, or more where numbers would not fit. */
+static size_t choose_unit(const rondo_order_index *index, size_t most) {
+  size_t unit = SIZE_MAX / 2 + 1;
+  for (uint32_t i = 0; i < index->count; i++) {
+    const size_t alignment = index->lives->problem->items[index->items[i]].alignment;
+    if (alignment < unit) unit = alignment;
+  }
+  if (unit == 0) unit = 1;
+  while (most / unit >= MOST_UNITS) unit *= 2;
+  return unit;
+}
+
+static uint32_t root_of(uint32_t value) {
+  uint32_t root = 0;
+  for (uint32_t bit = UINT32_C(1) << 15; bit > 0; bit /= 2) {
+    if ((uint64_t)(root + bit) * (root + bit) <= value) root += bit;
+  }
+  return root;
+}
+
+/* The root of an item's bytes, the largest item's being as many bits as a weight has. */
+static void weigh(rondo_order_repair *r) {
+  uint32_t most = 1;
+  for (uint32_t i = 0; i < r->index->count; i++) {
+    r->bytes[i] = units_of(r, item_of(r, i)->bytes);
+    if (r->bytes[i] > most) most = r->bytes[i];
+  }
+  for (uint32_t i = 0; i < r->index->count; i++) {
+    const uint32_t root = root_of((uint32_t)(((uint64_t)r->bytes[i] << 2 * WEIGHT_BITS) / most));
+    r->costs[i] = r->weight[i] = root > 0 ? (int32_t)root : 1;
+  }
+  for (uint32_t i = r->index->count; i < r->pieces; i++) r->costs[i] = IMMOVABLE;
+}
+
+static rondo_status allocate_pieces(const rondo_allocator *allocator, rondo_order_repair *r) {
+  RONDO_TRY(rondo_allocate_items(allocator, r->pieces, sizeof *r->lows, &r->lows));
+  RONDO_TRY(rondo_allocate_items(allocator, r->pieces, sizeof *r->highs, &r->highs));
+  RONDO_TRY(rondo_allocate_items(allocator, r->pieces, sizeof *r->costs, &r->costs));
+  RONDO_TRY(rondo_allocate_items(allocator, r->pieces, sizeof *r->next_low, &r->next_low));
+  return rondo_allocate_items(allocator, r->pieces, sizeof *r->next_high, &r->next_high);
+}
+
+static rondo_status allocate_bins(const rondo_allocator *allocator, rondo_order_repair *r) {
+  RONDO_TRY(rondo_allocate_items(allocator, MOST_BINS, sizeof *r->begun, &r->begun));
+  RONDO_TRY(rondo_allocate_items(allocator, MOST_BINS, sizeof *r->ended, &r->ended));
+  RONDO_TRY(rondo_allocate_items(allocator, MOST_BINS, sizeof *r->first_low, &r->first_low));
+  return rondo_allocate_items(allocator, MOST_BINS, sizeof *r->first_high, &r->first_high);
+}
+
+rondo_status rondo_order_repair_make(const rondo_allocator *allocator, const rondo_order_index *index, size_t most,
+                                     rondo_order_repair *out) {
+  const uint32_t count = index->count;
+  *out = (rondo_order_repair){.index = index, .unit = choose_unit(index, most)};
+  out->pieces = count + (uint32_t)index->lives->problem->obstacle_count;
+  RONDO_TRY(allocate_pieces(allocator, out));
+  RONDO_TRY(allocate_bins(allocator, out));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->bytes, &out->bytes));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->weight, &out->weight));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *out->heap, &out->heap));
+  weigh(out);
+  return rondo_index_answer_make(allocator, index, &out->met);
+}
+
+void rondo_order_repair_free(const rondo_allocator *allocator, rondo_order_repair *repair) {
+  const uint32_t count = repair->index == NULL ? 0 : repair->index->count;
+  rondo_release(allocator, repair->lows, repair->pieces, sizeof *repair->lows);
+  rondo_release(allocator, repair->highs, repair->pieces, sizeof *repair->highs);
+  rondo_release(allocator, repair->costs, repair->pieces, sizeof *repair->costs);
+  rondo_release(allocator, repair->next_low, repair->pieces, sizeof *repair->next_low);
+  rondo_release(allocator, repair->next_high, repair->pieces, sizeof *repair->next_high);
+  rondo_release(allocator, repair->begun, MOST_BINS, sizeof *repair->begun);
+  rondo_release(allocator, repair->ended, MOST_BINS, sizeof *repair->ended);
+  rondo_release(allocator, repair->first_low, MOST_BINS, sizeof *repair->first_low);
+  rondo_release(allocator, repair->first_high, MOST_BINS, sizeof *repair->first_high);
+  rondo_release(allocator, repair->bytes, count, sizeof *repair->bytes);
+  rondo_release(allocator, repair->weight, count, sizeof *repair->weight);
+  rondo_release(allocator, repair->heap, count, sizeof *repair->heap);
+  if (repair->index != NULL) rondo_index_answer_free(allocator, repair->index, &repair->met);
+  *repair = (rondo_order_repair){0};
+}
 
 /* What is out ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t cost_of(const repair *r, uint32_t item) {
-  return ((uint64_t)(r->lives->problem->items[item].bytes >> r->shift) + 1) * r->times[item];
+static bool is_dearer(const rondo_order_repair *r, uint32_t a, uint32_t b) {
+  return r->costs[a] != r->costs[b] ? r->costs[a] > r->costs[b] : a < b;
 }
 
-static bool is_dearer(const repair *r, uint32_t a, uint32_t b) {
-  const uint64_t x = cost_of(r, a);
-  const uint64_t y = cost_of(r, b);
-  return x != y ? x > y : a < b;
-}
-
-static void take_out(repair *r, uint32_t item) {
+static void take_out(rondo_order_repair *r, uint32_t entry) {
   size_t at = r->out_count++;
-  r->is_out[item] = true;
-  for (; at > 0 && is_dearer(r, item, r->heap[(at - 1) / 2]); at = (at - 1) / 2) r->heap[at] = r->heap[(at - 1) / 2];
-  r->heap[at] = item;
+  r->lows[entry] = r->highs[entry] = IS_OUT;
+  for (; at > 0 && is_dearer(r, entry, r->heap[(at - 1) / 2]); at = (at - 1) / 2) r->heap[at] = r->heap[(at - 1) / 2];
+  r->heap[at] = entry;
 }
 
-static uint32_t choose_out(repair *r) {
+static uint32_t choose_out(rondo_order_repair *r) {
   const uint32_t first = r->heap[0];
   const uint32_t last = r->heap[--r->out_count];
   size_t at = 0;
@@ -73,182 +144,224 @@ static uint32_t choose_out(repair *r) {
   return first;
 }
 
+/* Pieces in the way ------------------------------------------------------------------------------------------------ */
+
+static void add_pieces(const rondo_order_repair *r, rondo_index_range range) {
+  const unsigned shift = r->shift;
+  for (uint32_t i = range.begin; i < range.end; i++) {
+    const uint32_t low = r->lows[i] >> shift;
+    const uint32_t high = r->highs[i] >> shift;
+    if (r->lows[i] == IS_OUT) continue;
+    r->begun[low] += r->costs[i];
+    r->ended[high] += r->costs[i];
+    r->next_low[i] = r->first_low[low];
+    r->next_high[i] = r->first_high[high];
+    r->first_low[low] = i;
+    r->first_high[high] = i;
+  }
+}
+
+static void add_obstacles(const rondo_order_repair *r, uint32_t entry) {
+  const rondo_lives *lives = r->index->lives;
+  if (r->pieces == r->index->count) return;
+  const rondo_conflict conflict = rondo_conflict_of(lives, &r->index->by_entry[entry]);
+  for (uint32_t i = r->index->count; i < r->pieces; i++) {
+    const rondo_life *life = &lives->obstacles[i - r->index->count];
+    if (rondo_conflict_one(lives, &conflict, life)) add_pieces(r, (rondo_index_range){i, i + 1});
+  }
+}
+
+/* More than half as many bins as there may be pieces. */
+static void clear_bins(rondo_order_repair *r) {
+  uint32_t most = r->met.other_count;
+  unsigned bits = LEAST_BIN_BITS;
+  for (uint32_t i = 0; i < r->met.range_count; i++) most += r->met.ranges[i].end - r->met.ranges[i].begin;
+  while (bits < MOST_BIN_BITS && 2 * most >> bits > 0) bits++;
+  for (r->shift = 0; r->target >> r->shift >> bits > 0;) r->shift++;
+  r->bin_count = (r->target >> r->shift) + 1;
+  memset(r->begun, 0, (r->bin_count + 1) * sizeof *r->begun);
+  memset(r->ended, 0, (r->bin_count + 1) * sizeof *r->ended);
+  memset(r->first_low, 0xFF, r->bin_count * sizeof *r->first_low);
+  memset(r->first_high, 0xFF, r->bin_count * sizeof *r->first_high);
+}
+
+/* Sorts what is in the way of an entry into bins, and sums up what begins and ends in lower bins. */
+static void list_pieces(rondo_order_repair *r, uint32_t entry) {
+  rondo_order_index_ask(r->index, entry, &r->met);
+  clear_bins(r);
+  for (uint32_t i = 0; i < r->met.range_count; i++) add_pieces(r, r->met.ranges[i]);
+  for (uint32_t i = 0; i < r->met.other_count; i++) {
+    add_pieces(r, (rondo_index_range){r->met.others[i], r->met.others[i] + 1});
+  }
+  add_obstacles(r, entry);
+  int64_t begun = 0;
+  int64_t ended = 0;
+  for (uint32_t i = 0; i <= r->bin_count; i++) {
+    const int64_t begins = r->begun[i];
+    const int64_t ends = r->ended[i];
+    r->begun[i] = begun;
+    r->ended[i] = ended;
+    begun += begins;
+    ended += ends;
+  }
+}
+
 /* Where to put an item --------------------------------------------------------------------------------------------- */
 
-static void add_piece(repair *r, size_t low, size_t high, uint64_t cost, uint32_t item) {
-  const uint32_t number = (uint32_t)r->piece_count;
-  if (low >= r->target || low == high) return;
-  r->pieces[r->piece_count++] = (piece){low, high, cost, item};
-  r->lows[number] = (rondo_sort_entry){low, number};
-  r->highs[number] = (rondo_sort_entry){high, number};
+/* The best place so far. */
+typedef struct choice {
+  uint32_t bytes;
+  uint64_t alignment;
+  uint64_t last; /* offset considered: many pieces of one bin may begin or end together */
+  uint32_t offset;
+  int64_t cost;
+} choice;
+
+/* The cost of what begins below the item's end, less that of what ends up to its offset. */
+static void consider(const rondo_order_repair *r, choice *c, uint64_t offset) {
+  if (offset == c->last || offset + c->bytes > r->target) return;
+  c->last = offset;
+  const uint32_t end = (uint32_t)offset + c->bytes;
+  int64_t cost = r->begun[end >> r->shift] - r->ended[offset >> r->shift];
+  for (uint32_t i = r->first_low[end >> r->shift]; i != NONE; i = r->next_low[i]) {
+    if (r->lows[i] < end) cost += r->costs[i];
+  }
+  for (uint32_t i = r->first_high[offset >> r->shift]; i != NONE; i = r->next_high[i]) {
+    if (r->highs[i] <= offset) cost -= r->costs[i];
+  }
+  if (cost > c->cost || (cost == c->cost && offset >= c->offset)) return;
+  c->cost = cost;
+  c->offset = (uint32_t)offset;
 }
 
-static void list_pieces(repair *r, uint32_t item) {
-  const rondo_lives *lives = r->lives;
-  const rondo_plan_problem *problem = lives->problem;
-  const rondo_conflict conflict = rondo_conflict_of(lives, &lives->lives[item]);
-  const uint32_t count = rondo_conflict_list(lives, &conflict, r->places);
-  r->piece_count = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    const uint32_t other = lives->items[r->places[i]];
-    const size_t low = r->search->trial[other];
-    if (!r->is_out[other]) add_piece(r, low, low + problem->items[other].bytes, cost_of(r, other), other);
+/* Considers the offsets of a bin that are upon a piece, or right below one. */
+static void look_into(const rondo_order_repair *r, choice *c, uint32_t number) {
+  for (uint32_t i = r->first_high[number]; i != NONE; i = r->next_high[i]) {
+    consider(r, c, (r->highs[i] + c->alignment - 1) / c->alignment * c->alignment);
   }
-  for (size_t i = 0; i < problem->obstacle_count; i++) {
-    const rondo_plan_obstacle *obstacle = &problem->obstacles[i];
-    if (!rondo_conflict_one(lives, &conflict, &lives->obstacles[i])) continue;
-    add_piece(r, obstacle->offset, obstacle->offset + obstacle->bytes, IMMOVABLE, UINT32_MAX);
-  }
-  rondo_sort_entries(r->lows, r->scratch, r->piece_count);
-  rondo_sort_entries(r->highs, r->scratch, r->piece_count);
-  for (size_t i = 0; i < r->piece_count; i++) {
-    r->low_costs[i + 1] = r->low_costs[i] + r->pieces[r->lows[i].value].cost;
-    r->high_costs[i + 1] = r->high_costs[i] + r->pieces[r->highs[i].value].cost;
-  }
-}
-
-/* Candidates are looked at in ascending order, so the pieces below them are counted on. */
-typedef struct sweep {
-  size_t lows, highs; /* pieces that begin below the item's end, and that end up to its offset */
-  size_t offset;      /* the best so far */
-  uint64_t cost;
-} sweep;
-
-static void consider(const repair *r, uint32_t item, size_t offset, sweep *s) {
-  const size_t bytes = r->lives->problem->items[item].bytes;
-  if (offset > r->target || bytes > r->target - offset) return;
-  while (s->lows < r->piece_count && r->lows[s->lows].key < offset + bytes) s->lows++;
-  while (s->highs < r->piece_count && r->highs[s->highs].key <= offset) s->highs++;
-  const uint64_t cost = r->low_costs[s->lows] - r->high_costs[s->highs];
-  if (cost > s->cost || (cost == s->cost && offset >= s->offset)) return;
-  s->cost = cost;
-  s->offset = offset;
-}
-
-/* The offset that costs least: at the bottom, upon a piece, or right below one. False when there is none. */
-static bool find_offset(const repair *r, uint32_t item, size_t *out) {
-  const rondo_plan_item *thing = &r->lives->problem->items[item];
-  const size_t alignment = thing->alignment == 0 ? 1 : thing->alignment;
-  sweep s = {.offset = SIZE_MAX, .cost = IMMOVABLE - 1};
-  consider(r, item, 0, &s);
-  for (size_t i = 0; i < r->piece_count; i++) {
-    size_t offset = 0;
-    if (rondo_checked_align(r->highs[i].key, alignment, &offset)) consider(r, item, offset, &s);
-  }
-  s.lows = s.highs = 0;
-  for (size_t i = 0; i < r->piece_count; i++) {
-    if (r->lows[i].key >= thing->bytes) consider(r, item, (r->lows[i].key - thing->bytes) / alignment * alignment, &s);
-  }
-  *out = s.offset;
-  return s.offset != SIZE_MAX;
-}
-
-static bool put_in(repair *r, uint32_t item) {
-  size_t offset = 0;
-  list_pieces(r, item);
-  if (!find_offset(r, item, &offset)) return false;
-  const size_t end = offset + r->lives->problem->items[item].bytes;
-  for (size_t i = 0; i < r->piece_count; i++) {
-    const piece *other = &r->pieces[i];
-    if (other->low < end && other->high > offset) take_out(r, other->item);
-  }
-  r->search->trial[item] = offset;
-  r->is_out[item] = false;
-  if (r->times[item] < MOST_TIMES) r->times[item]++;
-  return true;
-}
-
-/* Attempts --------------------------------------------------------------------------------------------------------- */
-
-/* From the best plan, what ends above the target is out. Returns how many that are. */
-static size_t begin(repair *r, uint64_t seed) {
-  const rondo_plan_item *items = r->lives->problem->items;
-  memcpy(r->search->trial, r->search->offsets, r->lives->problem->count * sizeof *r->search->trial);
-  r->out_count = 0;
-  for (uint32_t i = 0; i < r->lives->count; i++) {
-    const uint32_t item = r->lives->items[i];
-    r->is_out[item] = false;
-    r->times[item] = 4 + (uint32_t)(rondo_hash_u64(seed, item) % 4);
-  }
-  for (uint32_t i = 0; i < r->lives->count; i++) {
-    const uint32_t item = r->lives->items[i];
-    if (r->search->trial[item] + items[item].bytes > r->target) take_out(r, item);
-  }
-  return r->out_count;
-}
-
-/* Works towards the target for some steps. True when the plan got better. */
-static bool attempt(repair *r, uint64_t end) {
-  rondo_order_search *search = r->search;
-  const uint64_t few = 128 + 8 * begin(r, rondo_hash_u64(search->options->seed, search->steps));
-  const uint64_t last = end - search->steps < few ? end : search->steps + few;
-  while (r->out_count > 0 && search->steps < last) {
-    search->steps++;
-    if (search->steps % STEPS_A_LOOK_AT_THE_CLOCK == 0 && !rondo_order_search_may_go_on(search)) return false;
-    if (!put_in(r, choose_out(r))) return false;
-  }
-  if (r->out_count > 0) return false;
-  rondo_order_search_offer(search, rondo_order_search_peak(search, search->trial), "order: repair");
-  return true;
-}
-
-static void repair_plan(repair *r, uint64_t end) {
-  rondo_order_search *search = r->search;
-  while (search->steps < end && !rondo_order_search_is_done(search) && rondo_order_search_may_go_on(search)) {
-    const size_t gap = search->peak - search->bound->bytes;
-    const size_t less = gap >> search->caution;
-    r->target = search->peak - (less > 0 ? less : 1);
-    for (r->shift = 0; r->target >> r->shift >> COST_DIGITS > 0;) r->shift++;
-    if (attempt(r, end)) {
-      search->caution -= search->caution > 1;
-    } else {
-      search->caution = less > 1 ? search->caution + 1 : 1;
-      search->steps++; /* so that what cannot be done ends */
+  const uint32_t first = number + (c->bytes >> r->shift);
+  for (uint32_t end = first; end <= first + 1 && end < r->bin_count; end++) {
+    for (uint32_t i = r->first_low[end]; i != NONE; i = r->next_low[i]) {
+      if (r->lows[i] >= c->bytes) consider(r, c, (r->lows[i] - c->bytes) / c->alignment * c->alignment);
     }
   }
 }
 
+/* Any offset in a bin costs at least what begins in bins below the end's and does not end up to this one. */
+static void look_into_bins(const rondo_order_repair *r, choice *c) {
+  const int64_t *begun = r->begun + (c->bytes >> r->shift);
+  const int64_t *ended = r->ended + 1;
+  const uint32_t count = r->bin_count - (c->bytes >> r->shift);
+  int64_t least = begun[0] - ended[0];
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < count; i++) {
+    const int64_t cost = begun[i] - ended[i];
+    if (cost < least) best = i;
+    if (cost < least) least = cost;
+  }
+  look_into(r, c, best);
+  for (uint32_t i = 0; i < count; i++) {
+    if (begun[i] - ended[i] > c->cost) continue;
+    if (begun[i] - ended[i] < c->cost || i << r->shift < c->offset) look_into(r, c, i);
+  }
+}
+
+/* The offset that costs least, and of these the lowest. False when there is none. */
+static bool find_offset(rondo_order_repair *r, uint32_t entry, uint32_t *out, bool *out_free) {
+  const size_t alignment = item_of(r, entry)->alignment / r->unit;
+  choice c = {.bytes = r->bytes[entry], .last = UINT64_MAX, .offset = IS_OUT, .cost = IMMOVABLE - 1};
+  c.alignment = alignment == 0 ? 1 : alignment < MOST_UNITS ? alignment : MOST_UNITS;
+  if (c.bytes > r->target) return false;
+  list_pieces(r, entry);
+  consider(r, &c, 0);
+  consider(r, &c, (r->target - c.bytes) / c.alignment * c.alignment);
+  look_into_bins(r, &c);
+  *out = c.offset;
+  *out_free = c.cost == 0;
+  return c.offset != IS_OUT;
+}
+
+static void push_out(rondo_order_repair *r, uint32_t entry, uint32_t low, uint32_t high) {
+  if (r->lows[entry] < high && r->highs[entry] > low) take_out(r, entry);
+}
+
+static void push_out_met(rondo_order_repair *r, uint32_t low, uint32_t high) {
+  for (uint32_t i = 0; i < r->met.range_count; i++) {
+    for (uint32_t k = r->met.ranges[i].begin; k < r->met.ranges[i].end; k++) push_out(r, k, low, high);
+  }
+  for (uint32_t i = 0; i < r->met.other_count; i++) push_out(r, r->met.others[i], low, high);
+}
+
+static bool put_in(rondo_order_repair *r, uint32_t entry) {
+  uint32_t low = 0;
+  bool is_free = false;
+  if (!find_offset(r, entry, &low, &is_free)) return false;
+  const uint32_t high = low + r->bytes[entry];
+  if (!is_free) {
+    push_out_met(r, low, high);
+    if (r->costs[entry] < MOST_COST) r->costs[entry] += GAIN * r->weight[entry];
+  }
+  r->lows[entry] = low;
+  r->highs[entry] = high;
+  return true;
+}
+
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status allocate(const rondo_allocator *allocator, repair *r) {
-  const size_t count = r->lives->problem->count;
-  const size_t room = r->piece_room;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *r->is_out, &r->is_out));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *r->times, &r->times));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *r->heap, &r->heap));
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *r->places, &r->places));
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *r->pieces, &r->pieces));
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *r->lows, &r->lows));
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *r->highs, &r->highs));
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *r->scratch, &r->scratch));
-  RONDO_TRY(rondo_allocate_items(allocator, room + 1, sizeof *r->low_costs, &r->low_costs));
-  return rondo_allocate_items(allocator, room + 1, sizeof *r->high_costs, &r->high_costs);
+/* What begins above the target is in nobody's way. */
+static void lay_obstacles(rondo_order_repair *r) {
+  const rondo_plan_problem *problem = r->index->lives->problem;
+  for (uint32_t i = r->index->count; i < r->pieces; i++) {
+    const rondo_plan_obstacle *obstacle = &problem->obstacles[i - r->index->count];
+    const size_t end = obstacle->offset + obstacle->bytes;
+    const size_t low = obstacle->offset / r->unit;
+    const size_t high = end / r->unit + (end % r->unit > 0);
+    const bool is_in = obstacle->bytes > 0 && low < r->target;
+    r->lows[i] = is_in ? (uint32_t)low : IS_OUT;
+    r->highs[i] = high < r->target ? (uint32_t)high : r->target;
+  }
 }
 
-static void release(const rondo_allocator *allocator, repair *r) {
-  const size_t count = r->lives->problem->count;
-  const size_t room = r->piece_room;
-  rondo_release(allocator, r->is_out, count, sizeof *r->is_out);
-  rondo_release(allocator, r->times, count, sizeof *r->times);
-  rondo_release(allocator, r->heap, count, sizeof *r->heap);
-  rondo_release(allocator, r->places, count, sizeof *r->places);
-  rondo_release(allocator, r->pieces, room, sizeof *r->pieces);
-  rondo_release(allocator, r->lows, room, sizeof *r->lows);
-  rondo_release(allocator, r->highs, room, sizeof *r->highs);
-  rondo_release(allocator, r->scratch, room, sizeof *r->scratch);
-  rondo_release(allocator, r->low_costs, room + 1, sizeof *r->low_costs);
-  rondo_release(allocator, r->high_costs, room + 1, sizeof *r->high_costs);
+void rondo_order_repair_begin(rondo_order_repair *repair, const size_t *offsets, size_t target) {
+  const rondo_order_index *index = repair->index;
+  repair->target = (uint32_t)(target / repair->unit);
+  repair->out_count = 0;
+  lay_obstacles(repair);
+  for (uint32_t i = 0; i < index->count; i++) {
+    const size_t offset = offsets == NULL ? SIZE_MAX : offsets[index->items[i]]; /* too high to be in */
+    const size_t low = offset / repair->unit;
+    if (offset % repair->unit > 0 || low > repair->target || low + repair->bytes[i] > repair->target) {
+      take_out(repair, i);
+    } else {
+      repair->lows[i] = (uint32_t)low;
+      repair->highs[i] = repair->lows[i] + repair->bytes[i];
+    }
+  }
 }
 
-rondo_status rondo_order_repair(rondo_order_search *search, uint64_t steps) {
-  repair r = {.search = search, .lives = search->lives};
-  if (r.lives->problem->obstacle_count > MOST_OBSTACLES) return RONDO_OK;
-  r.piece_room = r.lives->count + r.lives->problem->obstacle_count;
-  uint64_t end = search->steps + steps;
-  const uint64_t budget = search->options->budget_steps;
-  if (budget > 0 && end > budget) end = budget;
-  const rondo_status status = allocate(search->allocator, &r);
-  if (status == RONDO_OK) repair_plan(&r, end);
-  release(search->allocator, &r);
-  return status;
+bool rondo_order_repair_run(rondo_order_repair *repair, uint64_t steps) {
+  for (const uint64_t end = repair->steps + steps; repair->out_count > 0 && repair->steps < end;) {
+    repair->steps++;
+    const uint32_t entry = choose_out(repair);
+    if (put_in(repair, entry)) continue;
+    take_out(repair, entry);
+    return false;
+  }
+  return repair->out_count == 0;
+}
+
+size_t rondo_order_repair_read(const rondo_order_repair *repair, size_t *offsets) {
+  size_t peak = 0;
+  for (uint32_t i = 0; i < repair->index->count; i++) {
+    const size_t offset = repair->lows[i] * repair->unit;
+    offsets[repair->index->items[i]] = offset;
+    if (offset + item_of(repair, i)->bytes > peak) peak = offset + item_of(repair, i)->bytes;
+  }
+  return peak;
+}
+
+void rondo_order_repair_forget(rondo_order_repair *repair, uint64_t seed) {
+  for (uint32_t i = 0; i < repair->index->count; i++) {
+    repair->costs[i] = repair->weight[i] * (int32_t)(1 + rondo_hash_u64(seed, i) % NOISE);
+  }
 }

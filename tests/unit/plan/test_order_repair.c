@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ * Repairs of plans on a partial order: what the index finds against every pair, plans at a target against every
+ * execution, and threads side by side (GM-11: what is not ordered behind a free never gets its bytes).
+ */
+#include "order_tests.h"
+
+#include "plan/order_repair.h"
+#include "support/test_allocator.h"
+
+/* What a repair needs of a problem. */
+typedef struct repair_sample {
+  rondo_allocator allocator;
+  rondo_branches branches;
+  rondo_relation relation;
+  rondo_lives lives;
+  rondo_order_index index;
+} repair_sample;
+
+static void make_repair_sample(repair_sample *t, const rondo_plan_problem *problem, uint32_t most_chains) {
+  *t = (repair_sample){.allocator = rondo_allocator_default()};
+  assert_ok(rondo_branches_make(&t->allocator, problem, &t->branches));
+  assert_ok(rondo_relation_make(&t->allocator, problem->order, most_chains, &t->relation));
+  assert_ok(rondo_lives_make(&t->allocator, problem, &t->relation, &t->branches, &t->lives));
+  assert_ok(rondo_order_index_make(&t->allocator, &t->lives, &t->index));
+}
+
+static void free_repair_sample(repair_sample *t) {
+  rondo_order_index_free(&t->allocator, &t->index);
+  rondo_lives_free(&t->allocator, &t->lives);
+  rondo_relation_free(&t->allocator, &t->relation);
+  rondo_branches_free(&t->allocator, &t->branches);
+}
+
+/* Counts how often each item is in the answer. */
+static void count_answer(const repair_sample *t, const rondo_index_answer *answer, unsigned *counts) {
+  assert_true(answer->range_count <= t->index.most_ranges);
+  for (uint32_t i = 0; i < answer->range_count; i++) {
+    for (uint32_t k = answer->ranges[i].begin; k < answer->ranges[i].end; k++) counts[t->index.items[k]]++;
+  }
+  for (uint32_t i = 0; i < answer->other_count; i++) counts[t->index.items[answer->others[i]]]++;
+}
+
+static void assert_answers(const repair_sample *t) {
+  const rondo_plan_problem *problem = t->lives.problem;
+  rondo_index_answer answer;
+  unsigned *counts = calloc(problem->count, sizeof *counts);
+  assert_non_null(counts);
+  assert_ok(rondo_index_answer_make(&t->allocator, &t->index, &answer));
+  for (uint32_t entry = 0; entry < t->index.count; entry++) {
+    const rondo_conflict conflict = rondo_conflict_of(&t->lives, &t->index.by_entry[entry]);
+    rondo_order_index_ask(&t->index, entry, &answer);
+    count_answer(t, &answer, counts);
+    for (size_t i = 0; i < problem->count; i++) {
+      const bool meets = problem->items[i].bytes > 0 && rondo_conflict_one(&t->lives, &conflict, &t->lives.lives[i]);
+      assert_int_equal(counts[i], meets);
+      counts[i] = 0;
+    }
+  }
+  rondo_index_answer_free(&t->allocator, &t->index, &answer);
+  free(counts);
+}
+
+static void test_the_index_finds_each_conflict_once(void **state) {
+  (void)state;
+  uint64_t seed = 1;
+  static order_sample s;
+  static repair_sample t;
+  for (unsigned round = 0; round < 2000; round++) {
+    make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
+    make_repair_sample(&t, &s.problem, round % 4);
+    assert_answers(&t);
+    free_repair_sample(&t);
+  }
+}
+
+/* Long chains, so that the index's tree has several levels; stages, as now and then all chains meet. */
+static void test_the_index_finds_conflicts_of_many(void **state) {
+  (void)state;
+  enum { NODES = 1500, WIDTH = 3 };
+  static rondo_plan_item items[NODES];
+  static uint32_t start[NODES + 1], successors[3 * NODES];
+  uint64_t seed = 2;
+  for (unsigned round = 0; round < 4; round++) {
+    uint32_t edges = 0;
+    for (uint32_t v = 0; v < NODES; v++) {
+      const uint32_t other = v + 1 + test_random_below(&seed, WIDTH);
+      start[v] = edges;
+      if (v + WIDTH < NODES) successors[edges++] = v + WIDTH;
+      if (other != v + WIDTH && other < NODES && test_random_below(&seed, 20) == 0) successors[edges++] = other;
+      const uint32_t steps = 1 + test_random_below(&seed, test_random_below(&seed, 10) == 0 ? 400 : 6);
+      const uint32_t upper = v + WIDTH * steps;
+      items[v] = (rondo_plan_item){.bytes = 1 + test_random_below(&seed, 99), .lower = v, .upper = upper};
+      if (upper >= NODES) items[v].upper = RONDO_PLAN_FOREVER;
+    }
+    start[NODES] = edges;
+    const rondo_plan_order order = {NODES, start, successors};
+    const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = NODES, .order = &order};
+    static repair_sample t;
+    make_repair_sample(&t, &problem, 0);
+    assert_answers(&t);
+    free_repair_sample(&t);
+  }
+}
+
+/* With everything out at first, or from another plan. */
+static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
+  (void)state;
+  uint64_t seed = 3;
+  static order_sample s;
+  static repair_sample t;
+  unsigned done = 0;
+  for (unsigned round = 0; round < 4000; round++) {
+    size_t offsets[MOST_ITEMS] = {0};
+    rondo_order_repair repair;
+    make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
+    make_repair_sample(&t, &s.problem, 0);
+    const size_t first = 2 * s.most_live + 80;
+    assert_ok(rondo_order_repair_make(&t.allocator, &t.index, first, &repair));
+    rondo_order_repair_begin(&repair, NULL, first);
+    for (size_t target = first; rondo_order_repair_run(&repair, 60);) {
+      const size_t peak = rondo_order_repair_read(&repair, offsets);
+      assert_true(is_order_plan(&s, offsets));
+      assert_true(peak <= target);
+      done++;
+      if (peak <= s.most_live + 1) break;
+      target = s.most_live + (peak - s.most_live) / 2;
+      rondo_order_repair_begin(&repair, offsets, target);
+      if (round % 5 == 0) rondo_order_repair_forget(&repair, round);
+    }
+    rondo_order_repair_free(&t.allocator, &repair);
+    free_repair_sample(&t);
+  }
+  assert_true(done > 4000);
+}
+
+/* Numbers are kept in 32 bits: where bytes have more, in larger units. */
+static void test_huge_items_are_repaired(void **state) {
+  (void)state;
+  uint64_t seed = 4;
+  static order_sample s;
+  static repair_sample t;
+  const size_t factor = (size_t)1 << 52;
+  unsigned done = 0;
+  for (unsigned round = 0; round < 300; round++) {
+    size_t offsets[MOST_ITEMS] = {0};
+    rondo_order_repair repair;
+    make_order_sample(&s, &seed, 0, MOST_ITEMS);
+    for (size_t i = 0; i < s.problem.count; i++) {
+      if (s.items[i].bytes > 0) s.items[i].bytes = s.items[i].bytes * factor - test_random_below(&seed, 3);
+    }
+    make_repair_sample(&t, &s.problem, 0);
+    const size_t target = (2 * s.most_live + 80) * factor;
+    assert_ok(rondo_order_repair_make(&t.allocator, &t.index, target, &repair));
+    rondo_order_repair_begin(&repair, NULL, target);
+    if (rondo_order_repair_run(&repair, 60)) {
+      assert_true(rondo_order_repair_read(&repair, offsets) <= target);
+      assert_true(is_order_plan(&s, offsets));
+      done++;
+    }
+    rondo_order_repair_free(&t.allocator, &repair);
+    free_repair_sample(&t);
+  }
+  assert_true(done > 250);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_index_finds_each_conflict_once),
+      cmocka_unit_test(test_the_index_finds_conflicts_of_many),
+      cmocka_unit_test(test_what_is_repaired_is_a_plan_below_the_target),
+      cmocka_unit_test(test_huge_items_are_repaired),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
