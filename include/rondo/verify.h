@@ -61,7 +61,8 @@ typedef struct rondo_finding {
   const char *message;       /* the whole of it in words, with the remedy */
 } rondo_finding;
 
-/* An allocation that the graph does not make itself. */
+/* An allocation that the graph does not make itself. Of several at one address the first that begins there counts, else
+ * the one that reaches farthest. */
 typedef struct rondo_verify_allocation {
   const void *address;
   size_t bytes;

@@ -5,6 +5,7 @@
 #include <rondo/verify.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/logging.h"
@@ -16,28 +17,82 @@
 
 /* Allocations around ----------------------------------------------------------------------------------------------- */
 
+/* The user's list by address; of those that begin at one, the first of the list that is not empty is the last here. */
+typedef struct given_list {
+  const rondo_allocator *allocator;
+  const rondo_verify_allocation **sorted;
+  const rondo_verify_allocation **farthest; /* up to the same index, the one that reaches farthest */
+  size_t count;
+} given_list;
+
 /* What is known beside the graph. */
 typedef struct surroundings {
   rondo_device_memory *memory; /* NULL when the graph has no device, or that has no allocations */
-  const rondo_verify_allocation *given;
-  size_t given_count;
+  given_list given;
 } surroundings;
 
-/* The one that begins at the address, else one that it lies in. */
-static const rondo_verify_allocation *find_given(const surroundings *around, const void *address) {
-  const rondo_verify_allocation *found = NULL;
-  for (size_t i = 0; i < around->given_count; i++) {
-    const rondo_verify_allocation *at = &around->given[i];
-    const uintptr_t begin = (uintptr_t)at->address, sought = (uintptr_t)address;
-    if (begin == sought && at->bytes > 0) return at;
-    if (begin < sought && sought - begin < at->bytes) found = at;
+static int compare_given(const void *a, const void *b) {
+  const rondo_verify_allocation *x = *(const rondo_verify_allocation *const *)a;
+  const rondo_verify_allocation *y = *(const rondo_verify_allocation *const *)b;
+  const uintptr_t left = (uintptr_t)x->address, right = (uintptr_t)y->address;
+  if (left != right) return left < right ? -1 : 1;
+  if ((x->bytes == 0) != (y->bytes == 0)) return x->bytes == 0 ? -1 : 1;
+  return (x < y) - (x > y);
+}
+
+/* The last byte. */
+static uintptr_t last_of(const rondo_verify_allocation *at) {
+  const uintptr_t begin = (uintptr_t)at->address;
+  if (at->bytes == 0) return begin;
+  return at->bytes - 1 < UINTPTR_MAX - begin ? begin + (at->bytes - 1) : UINTPTR_MAX;
+}
+
+static void free_given(given_list *list) {
+  rondo_release(list->allocator, list->sorted, list->count, sizeof *list->sorted);
+  rondo_release(list->allocator, list->farthest, list->count, sizeof *list->farthest);
+}
+
+/* `list` has its allocator. */
+static rondo_status sort_given(given_list *list, const rondo_verify_options *options) {
+  const size_t count = options->allocation_count;
+  list->count = count;
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(list->allocator, count, sizeof *list->sorted, &list->sorted));
+  RONDO_TRY(rondo_allocate_items(list->allocator, count, sizeof *list->farthest, &list->farthest));
+  for (size_t i = 0; i < count; i++) list->sorted[i] = &options->allocations[i];
+  qsort(list->sorted, count, sizeof *list->sorted, compare_given);
+  for (size_t i = 0; i < count; i++) {
+    const rondo_verify_allocation *at = list->sorted[i], *before = i == 0 ? at : list->farthest[i - 1];
+    list->farthest[i] = last_of(at) > last_of(before) ? at : before;
   }
-  return found;
+  return RONDO_OK;
+}
+
+static bool lies_in(uintptr_t address, const rondo_verify_allocation *at) {
+  return at->bytes > 0 && address >= (uintptr_t)at->address && address <= last_of(at);
+}
+
+/* The one that begins at the address, else, of those that it lies in, the one that reaches farthest; NULL when there is
+ * none. */
+static const rondo_verify_allocation *find_given(const given_list *list, const void *address) {
+  const uintptr_t sought = (uintptr_t)address;
+  size_t low = 0, high = list->count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if ((uintptr_t)list->sorted[middle]->address <= sought)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == 0) return NULL;
+  const rondo_verify_allocation *before = list->sorted[low - 1], *farthest = list->farthest[low - 1];
+  if ((uintptr_t)before->address == sought && before->bytes > 0) return before;
+  return lies_in(sought, farthest) ? farthest : NULL;
 }
 
 static bool find_range(void *user, const void *address, rondo_known_range *out) {
   const surroundings *around = user;
-  const rondo_verify_allocation *given = find_given(around, address);
+  const rondo_verify_allocation *given = find_given(&around->given, address);
   if (given == NULL) return around->memory != NULL && rondo_memory_find_range(around->memory, address, out);
   *out = (rondo_known_range){.begin = given->address, .bytes = given->bytes};
   snprintf(out->name, sizeof out->name, "%s", given->name == NULL ? "" : given->name);
@@ -62,13 +117,16 @@ static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **ou
 /* `input` has nodes, edges and how findings name nodes. */
 static rondo_status verify_flat(rondo_verify_input *input, const rondo_device *device,
                                 const rondo_verify_options *options, rondo_findings **out) {
-  surroundings around = {.given = options->allocations, .given_count = options->allocation_count};
+  surroundings around = {.given = {.allocator = input->allocator}};
   if (device != NULL) around.memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
   input->find = find_range;
   input->user = &around;
   input->knows_all = device != NULL;
   input->max_findings = options->max_findings;
-  return rondo_verify(input, out);
+  rondo_status status = sort_given(&around.given, options);
+  if (status == RONDO_OK) status = rondo_verify(input, out);
+  free_given(&around.given);
+  return status;
 }
 
 static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_device *device, bool clone_tags,

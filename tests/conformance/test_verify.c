@@ -544,6 +544,50 @@ static void test_gm5_dumped_graphs(void **state) {
   test_graph_destroy(graph);
 }
 
+/* What a finding says of a fill of `bytes` at `address`, in a graph of data only with a list of allocations; "" when
+ * nothing is found. */
+static void check_given(uintptr_t address, size_t bytes, rondo_reason reason, const char *words) {
+  static const rondo_verify_allocation given[] = {
+      {.address = (void *)0x50000, .bytes = 0x1000, .name = "far", .no_access = "cpu:7"},
+      {.address = (void *)0x10000, .bytes = 0x4000, .name = "outer"},
+      {.address = (void *)0x11000, .bytes = 0x100, .name = "inner"},
+      {.address = (void *)0x11000, .bytes = 0x200, .name = "inner too"},
+      {.address = (void *)0x12000, .bytes = 0, .name = "empty"},
+      {.address = (void *)0x30000, .bytes = SIZE_MAX, .name = "vast"},
+  };
+  const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT, .allocations = given, .allocation_count = 6};
+  rondo_findings *findings = NULL;
+  rondo_graph *graph = NULL;
+  rondo_finding finding = {.struct_size = sizeof finding};
+  assert_ok(rondo_graph_create(NULL, NULL, &graph));
+  add_fill(graph, none, (void *)address, bytes, 1, 0);
+  assert_ok(rondo_graph_verify(graph, &options, &findings));
+  assert_int_equal(rondo_findings_count(findings), words[0] != '\0');
+  if (words[0] != '\0') {
+    assert_ok(rondo_findings_get(findings, 0, &finding));
+    assert_string_equal(rondo_reason_name(finding.reason), rondo_reason_name(reason));
+    assert_non_null(strstr(finding.message, words));
+  }
+  rondo_findings_destroy(findings);
+  test_graph_destroy(graph);
+}
+
+/* GM-18: allocations that only the user knows of, in any order and inside each other: the one that begins at an address
+ * counts, else, of those that it lies in, the one that reaches farthest. */
+static void test_gm18_given_allocations(void **state) {
+  (void)state;
+  check_given(0x10000, 0x4000, RONDO_REASON_NONE, "");
+  check_given(0x10000, 0x4001, RONDO_REASON_OUT_OF_RANGE, "'outer'");
+  check_given(0x11000, 0x100, RONDO_REASON_NONE, "");
+  check_given(0x11000, 0x101, RONDO_REASON_OUT_OF_RANGE, "'inner'");
+  check_given(0x110c0, 0x80, RONDO_REASON_NONE, "");
+  check_given(0x11300, 0x3000, RONDO_REASON_OUT_OF_RANGE, "'outer'");
+  check_given(0x12000, 0x1000, RONDO_REASON_NONE, "");
+  check_given(0x14000, 0x10000, RONDO_REASON_NONE, ""); /* in none */
+  check_given(0x50000, 0x10, RONDO_REASON_NO_ACCESS, "cpu:7");
+  check_given(0x40000, 0x100000, RONDO_REASON_NONE, "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_gm5_the_figure_of_the_document),
@@ -560,6 +604,7 @@ int main(void) {
       test_case(test_updates_are_verified),
       test_case(test_one_nodes_parameters_are_verified),
       test_case(test_gm5_dumped_graphs),
+      test_case(test_gm18_given_allocations),
   };
   return test_main(tests);
 }

@@ -9,6 +9,7 @@
  * Threads: the one that explores, with the gate closed.
  */
 #define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,21 +17,10 @@
 
 /* What writes ----------------------------------------------------------------------------------------------------- */
 
-static check_entry *find_entry(const check_snapshot *snapshot, const char *begin) {
-  for (size_t i = 0; i < snapshot->entries.count; i++)
-    if (snapshot->entries.items[i].begin == begin) return &snapshot->entries.items[i];
-  return NULL;
-}
-
-/* Of copies to the same host memory the longest counts. */
+/* One for each time that it is written, at first. */
 static bool add_entry(check_snapshot *snapshot, check_area *area, char *begin, size_t bytes) {
   const check_life life = area == NULL ? CHECK_LIVE : area->life;
   const check_entry entry = {.area = area, .begin = begin, .bytes = bytes, .life_before = life, .life_after = life};
-  check_entry *there = find_entry(snapshot, begin);
-  if (there != NULL) {
-    if (bytes > there->bytes) there->bytes = bytes;
-    return true;
-  }
   return rondo_array_push(&snapshot->check->allocator, &snapshot->entries, &entry) == RONDO_OK;
 }
 
@@ -125,6 +115,22 @@ static bool add_works(check_snapshot *snapshot, const cpu_executable *executable
   return !anything || add_all_live(snapshot);
 }
 
+static int compare_entries(const void *a, const void *b) {
+  const check_entry *x = a, *y = b;
+  if (x->begin != y->begin) return (uintptr_t)x->begin < (uintptr_t)y->begin ? -1 : 1;
+  return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* Leaves one entry for each place; of copies to the same host memory the longest counts. */
+static void merge_entries(check_snapshot *snapshot) {
+  check_entry *items = snapshot->entries.items;
+  size_t kept = 0;
+  if (snapshot->entries.count > 1) qsort(items, snapshot->entries.count, sizeof *items, compare_entries);
+  for (size_t i = 0; i < snapshot->entries.count; i++)
+    if (kept == 0 || items[kept - 1].begin != items[i].begin) items[kept++] = items[i];
+  snapshot->entries.count = kept;
+}
+
 /* Keeping --------------------------------------------------------------------------------------------------------- */
 
 /* A copy of the bytes that live now; false when there is no memory. */
@@ -152,7 +158,9 @@ static bool is_affordable(const check_snapshot *snapshot) {
 bool check_snapshot_take(check_snapshot *snapshot, check_state *check, const cpu_executable *executable) {
   *snapshot = (check_snapshot){.check = check};
   check_lock(check);
-  bool taken = add_works(snapshot, executable) && is_affordable(snapshot);
+  bool taken = add_works(snapshot, executable);
+  merge_entries(snapshot);
+  taken = taken && is_affordable(snapshot);
   for (size_t i = 0; taken && i < snapshot->entries.count; i++)
     taken = keep(snapshot, &snapshot->entries.items[i], &snapshot->entries.items[i].before);
   check_unlock(check);
