@@ -71,9 +71,10 @@ typedef struct rondo_host_node {
 /* A box of width (bytes) × height (rows) × depth (slices). height and depth of 0 count as 1. A pitch is the bytes from
  * one row to the next, 0 = width, at least width; a slice pitch from one slice to the next, 0 = pitch × height, at
  * least what a slice covers. A pitch that nothing depends on (one row, one slice) is not looked at. Source and
- * destination may be host or device memory and must not overlap; where both are one row, that is checked. A side that
- * begins in an allocation of the device's (rondo_malloc, rondo_malloc_async, rondo_host_malloc, an alloc node) must end
- * in it: INVALID_ARGUMENT/OUT_OF_RANGE otherwise (B4). One that begins in memory that was freed lately is refused too:
+ * destination may be host or device memory. They must have no byte in common; that is checked row by row
+ * (OUT_OF_RANGE), but not for boxes of different pitches that both have more than 65536 rows. A side that begins in an
+ * allocation of the device's (rondo_malloc, rondo_malloc_async, rondo_host_malloc, an alloc node) must end in it:
+ * INVALID_ARGUMENT/OUT_OF_RANGE otherwise (B4). One that begins in memory that was freed lately is refused too:
  * INVALID_LIFETIME/USE_AFTER_FREE. Other addresses are taken on trust. */
 typedef struct rondo_copy {
   void *dst;

@@ -74,8 +74,8 @@ rondo_overlap rondo_box_overlap(const rondo_box *a, const rondo_box *b) {
   return overlap ? RONDO_OVERLAP_YES : RONDO_OVERLAP_NO;
 }
 
-static bool make_box(const void *address, size_t width, size_t height, size_t pitch, size_t depth, size_t slice_pitch,
-                     rondo_box *out) {
+bool rondo_box_make(const void *address, size_t width, size_t height, size_t pitch, size_t depth, size_t slice_pitch,
+                    rondo_box *out) {
   if (address == NULL) return false;
   const uintptr_t begin = (uintptr_t)address;
   const size_t bytes = (depth - 1) * slice_pitch + (height - 1) * pitch + width;
@@ -100,14 +100,14 @@ size_t rondo_box_of_node(const rondo_node_params *params, rondo_box out[RONDO_MO
   if (params->kind == RONDO_NODE_COPY) {
     const rondo_copy *copy = &params->as.copy;
     writes[count] = true;
-    count += make_box(copy->dst, copy->width, copy->height, copy->dst_pitch, copy->depth, copy->dst_slice_pitch,
-                      &out[count]);
-    if (count < RONDO_MOST_EXTENTS) writes[count] = false;
-    return count + make_box(copy->src, copy->width, copy->height, copy->src_pitch, copy->depth, copy->src_slice_pitch,
+    count += rondo_box_make(copy->dst, copy->width, copy->height, copy->dst_pitch, copy->depth, copy->dst_slice_pitch,
                             &out[count]);
+    if (count < RONDO_MOST_EXTENTS) writes[count] = false;
+    return count + rondo_box_make(copy->src, copy->width, copy->height, copy->src_pitch, copy->depth,
+                                  copy->src_slice_pitch, &out[count]);
   }
   if (params->kind != RONDO_NODE_FILL) return 0;
   const rondo_fill *fill = &params->as.fill;
   writes[0] = true;
-  return make_box(fill->dst, fill->width * fill->element_bytes, fill->height, fill->pitch, 1, 0, &out[0]);
+  return rondo_box_make(fill->dst, fill->width * fill->element_bytes, fill->height, fill->pitch, 1, 0, &out[0]);
 }

@@ -22,6 +22,10 @@ typedef enum rondo_overlap { RONDO_OVERLAP_NO = 0, RONDO_OVERLAP_YES = 1, RONDO_
  * looking at. */
 rondo_overlap rondo_box_overlap(const rondo_box *a, const rondo_box *b);
 
+/* False for an address of NULL. Nothing is 0. */
+bool rondo_box_make(const void *address, size_t width, size_t height, size_t pitch, size_t depth, size_t slice_pitch,
+                    rondo_box *out);
+
 /* What a copy or fill, resolved, touches, the destination first; returns how many, 0 for other kinds. An address of
  * NULL is left out. */
 size_t rondo_box_of_node(const rondo_node_params *params, rondo_box out[RONDO_MOST_EXTENTS],

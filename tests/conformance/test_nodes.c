@@ -433,6 +433,66 @@ static void test_gx1_alloc_and_free_nodes(void **state) {
   test_words_free(t, out);
 }
 
+/* A copy within one matrix, by whichever way: fine where source and destination have no byte in common. */
+static void check_within(test_fixture *t, const rondo_copy *copy, bool apart) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  size_t count = 0;
+  if (apart) {
+    assert_ok(rondo_graph_add_copy(graph, NULL, 0, copy, &node));
+    assert_ok(rondo_copy_box_async(t->stream, copy));
+    assert_ok(rondo_stream_synchronize(t->stream));
+  } else {
+    assert_error(rondo_graph_add_copy(graph, NULL, 0, copy, &node), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+    assert_message("overlap");
+    assert_error(rondo_copy_box_async(t->stream, copy), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+    assert_message("overlap");
+  }
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  assert_int_equal(count, apart);
+  test_graph_destroy(graph);
+}
+
+/* B4: a copy's source and destination are apart; columns and planes of one matrix are. */
+static void test_b4_copies_that_overlap_themselves(void **state) {
+  test_fixture *t = *state;
+  enum { PITCH = 64, ROWS = 16, SLICE = PITCH * ROWS, SLICES = 4 };
+  uint32_t *words = test_words(t, SLICES * SLICE / 4);
+  char *m = (char *)words;
+  const rondo_copy columns = {
+      .dst = m + 16, .src = m, .width = 16, .height = ROWS, .dst_pitch = PITCH, .src_pitch = PITCH};
+  rondo_copy copy = columns;
+  check_within(t, &copy, true);
+  copy.width = 17;
+  check_within(t, &copy, false);
+  copy = columns;
+  copy.dst = m + PITCH; /* one row further on */
+  check_within(t, &copy, false);
+  copy.dst = m + PITCH + 32;
+  check_within(t, &copy, true);
+  copy.dst = m;
+  check_within(t, &copy, false);
+  copy = columns;
+  copy.height = 2;
+  copy.dst_pitch = 3 * PITCH / 2; /* the second row begins in the middle of the source's third */
+  check_within(t, &copy, true);
+  copy.height = 3; /* the third is the source's fourth from the middle on, which is not read */
+  check_within(t, &copy, true);
+  copy.dst = m + PITCH - 16;
+  copy.width = 32; /* runs into the source's second row */
+  check_within(t, &copy, false);
+  copy = columns;
+  copy.depth = 2;
+  copy.dst = m + 2 * SLICE;
+  copy.dst_slice_pitch = copy.src_slice_pitch = SLICE;
+  check_within(t, &copy, true);
+  copy.dst = m + SLICE;
+  check_within(t, &copy, false);
+  copy.dst = m + SLICE + 16;
+  check_within(t, &copy, true);
+  test_words_free(t, words);
+}
+
 static void test_gx1_kinds_have_names(void **state) {
   (void)state;
   assert_string_equal(rondo_node_kind_name(RONDO_NODE_KERNEL), "kernel");
@@ -458,6 +518,7 @@ int main(void) {
       test_case_workers(test_gx1_event_record_nodes),
       test_case_workers(test_gx1_event_wait_nodes),
       test_case(test_gx1_alloc_and_free_nodes),
+      test_case(test_b4_copies_that_overlap_themselves),
       test_case(test_gx1_kinds_have_names),
   };
   return test_main(tests);
