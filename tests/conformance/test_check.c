@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -451,7 +452,7 @@ static unsigned long most_mappings(void) {
 static void test_too_many_allocations_are_refused(void **state) {
   test_fixture *t = *state;
   const unsigned long most = most_mappings();
-  if (most == 0 || most > 200000) skip(); /* it would take too long to get there */
+  if (most == 0 || most > test_effort(200000)) skip(); /* it would take too long to get there */
   void **addresses = calloc(most, sizeof *addresses);
   assert_non_null(addresses);
   unsigned long count = 0;

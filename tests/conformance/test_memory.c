@@ -3,6 +3,7 @@
  * (GM-18 outside graphs).
  */
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 static void test_memory_at_once(void **state) {
   test_fixture *t = *state;
@@ -277,15 +278,16 @@ static void test_figures_of_the_pool(void **state) {
 /* Random sizes, random order of freeing, contents checked at the end of each life. */
 static void test_random_lives_keep_their_contents(void **state) {
   test_fixture *t = *state;
-  enum { LIVE = 32, STEPS = 1500 };
+  enum { LIVE = 32 };
+  const uint32_t steps = test_effort(1500);
   struct {
     uint32_t *words;
     size_t count;
     uint32_t value;
   } lives[LIVE] = {{0}};
   uint64_t random = 11;
-  for (uint32_t step = 0; step < STEPS + LIVE; step++) {
-    const uint32_t at = step < STEPS ? test_random_below(&random, LIVE) : step - STEPS;
+  for (uint32_t step = 0; step < steps + LIVE; step++) {
+    const uint32_t at = step < steps ? test_random_below(&random, LIVE) : step - steps;
     if (lives[at].words != NULL) {
       uint32_t first = 0, last = 0;
       assert_ok(rondo_copy_async(t->stream, &first, lives[at].words, 4));
@@ -295,7 +297,7 @@ static void test_random_lives_keep_their_contents(void **state) {
       assert_ok(rondo_free_async(t->stream, lives[at].words));
       lives[at].words = NULL;
     }
-    if (step >= STEPS) continue;
+    if (step >= steps) continue;
     void *address = NULL;
     lives[at].count = 1 + test_random_below(&random, test_random_below(&random, 8) == 0 ? 500000 : 3000);
     lives[at].value = step;

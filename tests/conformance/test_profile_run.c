@@ -2,6 +2,7 @@
  * Profiles of work that runs (GM-2, GM-11): what a run allocates and frees, on one stream or several, gives the profile
  * that recording the same calls gives, and the recording follows it. What no order says shares no bytes.
  */
+#include "support/test_effort.h"
 #include "support/test_graph_memory.h"
 
 enum { UNIT = 16384, UNITS = UNIT / 4, STREAMS = 3, MOST = 64 };
@@ -117,7 +118,7 @@ static rondo_graph *record_calls(work *self, uint64_t seed, rondo_profile *profi
 static void test_gm11_a_run_is_profiled_as_its_recording(void **state) {
   work self = {.t = *state, .streams = {((test_fixture *)*state)->stream}};
   for (int i = 1; i < STREAMS; i++) self.streams[i] = test_stream(self.t, "beside");
-  for (uint64_t seed = 1; seed <= 60; seed++) {
+  for (uint64_t seed = 1; seed <= test_effort(60); seed++) {
     rondo_graph *online = record_calls(&self, seed, NULL);
     rondo_profile *ran = run_calls(&self, seed), *recorded = profile_of(online);
     const rondo_profile_info a = info_of(ran), b = info_of(recorded);

@@ -3,6 +3,7 @@
  * 32, 320 and 3200 kernels, two branches of 16, fork and join over 32.
  */
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 #include <stdlib.h>
 
@@ -96,7 +97,7 @@ static void queue(test_fixture *t, shape of, uint32_t count, uint32_t *words, co
   rondo_event_destroy(started);
 }
 
-static void check_shape(test_fixture *t, shape of, uint32_t count) {
+static void check_shape(test_fixture *t, shape of, uint32_t count, int rounds) {
   rondo_stream *lanes[2] = {t->stream, test_stream(t, "lane")};
   uint32_t *words = test_words(t, 2 * (size_t)count), *constants = words + count;
   uint32_t *expected = calloc(count, sizeof *expected), *numbers = calloc(count, sizeof *numbers);
@@ -108,7 +109,7 @@ static void check_shape(test_fixture *t, shape of, uint32_t count) {
   queue(t, of, count, words, constants, lanes);
   rondo_graph *captured = test_capture_end(t->stream);
   rondo_exec *execs[2] = {test_instantiate(built), test_instantiate(captured)};
-  for (int round = 0; round < 60; round++) {
+  for (int round = 0; round < rounds; round++) {
     if (round % 3 < 2) {
       assert_ok(rondo_exec_launch(execs[round % 3], t->stream));
     } else {
@@ -126,11 +127,11 @@ static void check_shape(test_fixture *t, shape of, uint32_t count) {
   test_words_free(t, words);
 }
 
-static void test_gx6_a_line_of_32(void **state) { check_shape(*state, line, 32); }
-static void test_gx6_a_line_of_320(void **state) { check_shape(*state, line, 320); }
-static void test_gx6_a_line_of_3200(void **state) { check_shape(*state, line, 3200); }
-static void test_gx6_two_branches(void **state) { check_shape(*state, two_branches, 32); }
-static void test_gx6_fork_and_join(void **state) { check_shape(*state, fork_and_join, 32); }
+static void test_gx6_a_line_of_32(void **state) { check_shape(*state, line, 32, 60); }
+static void test_gx6_a_line_of_320(void **state) { check_shape(*state, line, 320, 60); }
+static void test_gx6_a_line_of_3200(void **state) { check_shape(*state, line, 3200, 3 * (int)test_effort(20)); }
+static void test_gx6_two_branches(void **state) { check_shape(*state, two_branches, 32, 60); }
+static void test_gx6_fork_and_join(void **state) { check_shape(*state, fork_and_join, 32, 60); }
 
 int main(void) {
   const struct CMUnitTest tests[] = {

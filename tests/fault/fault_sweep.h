@@ -6,6 +6,7 @@
 #define RONDO_TESTS_FAULT_FAULT_SWEEP_H
 
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 /* Does the work once, with driver call `driver_at` or allocation `allocation_at` of it failing (0: none), and all later
  * ones too when `rest`. Returns its status and how many of each it made. */
@@ -17,12 +18,12 @@ static inline void fault_sweep(fault_run run, bool of_driver, bool rest, size_t 
   assert_int_equal(run(0, 0, false, &calls, &allocations), RONDO_OK);
   const size_t count = of_driver ? calls : allocations;
   assert_true(count > 20);
-  for (size_t at = 1; at <= count; at++) {
+  for (size_t at = 1; at <= count; at += test_failure_step()) {
     const rondo_status status = run(of_driver ? at : 0, of_driver ? 0 : at, rest, &calls, &allocations);
     failures += status != RONDO_OK;
     if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY) fail_msg("%zu: %s", at, rondo_status_name(status));
   }
-  assert_true(failures >= least_failures);
+  assert_true(failures >= least_failures / test_failure_step());
 }
 
 #endif

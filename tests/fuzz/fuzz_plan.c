@@ -176,7 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   test_allocator_init(&allocator);
   const uint32_t form = take(&in);
   const uint64_t seed = take(&in);
-  const uint64_t steps = 1 + take_pair(&in) % 20000;
+  const uint64_t steps = 1 + take_pair(&in) % 3000;
   take_problem(&in, form, &given);
   if ((form & WITH_FAILURE) != 0) {
     plan_with_failure(&given.problem, steps, &allocator);

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "support/test_effort.h"
 #include "unit/graph/graph_tests.h"
 
 enum { MOST = 48, MOST_ACCESSES = 4 * MOST, MEMORY = 256 };
@@ -262,7 +263,7 @@ static void compare_races(race_trial *self, uint32_t widest) {
 static void test_races_are_those_of_brute_force(void **state) {
   static race_trial self;
   uint64_t random = 3;
-  for (int i = 0; i < 300; i++) {
+  for (uint32_t i = test_effort(300); i > 0; i--) {
     make_race_trial(&self, *state, &random);
     compare_races(&self, 0);
     compare_races(&self, 1);
@@ -273,7 +274,7 @@ static void test_races_are_those_of_brute_force(void **state) {
 static void test_races_of_wide_reads_are_those_of_brute_force(void **state) {
   static race_trial self;
   uint64_t random = 10;
-  for (int i = 0; i < 200; i++) {
+  for (uint32_t i = test_effort(200); i > 0; i--) {
     make_round_trial(&self, *state, &random);
     compare_races(&self, 0);
     compare_races(&self, 1);
@@ -285,11 +286,11 @@ static void test_races_of_wide_reads_are_those_of_brute_force(void **state) {
 static void test_suggested_edges_mend_random_graphs(void **state) {
   static race_trial self;
   uint64_t random = 4;
-  for (int i = 0; i < 200; i++) {
+  for (uint32_t i = 0; i < test_effort(200); i++) {
     make_race_trial(&self, *state, &random);
     for (int round = 0;; round++) {
       assert_true(round < 2 * MOST * MOST);
-      rondo_findings *findings = verify(&self.base, (uint32_t)(i & 1));
+      rondo_findings *findings = verify(&self.base, i & 1);
       const size_t count = rondo_findings_count(findings);
       rondo_finding first = {.message = ""};
       if (count > 0) first = finding_at(findings, 0);
@@ -415,8 +416,9 @@ static bool can_be_right(life_trial *self, size_t from) {
 static void test_lifetimes_are_those_of_brute_force(void **state) {
   static life_trial self;
   uint64_t random = 5;
+  const uint32_t cases = test_effort(5000);
   size_t right = 0, wrong = 0;
-  for (int i = 0; i < 5000; i++) {
+  for (uint32_t i = 0; i < cases; i++) {
     make_life_trial(&self, *state, &random);
     const bool expected = can_be_right(&self, 0);
     for (uint32_t widest = 0; widest < 2; widest++) {
@@ -437,7 +439,7 @@ static void test_lifetimes_are_those_of_brute_force(void **state) {
     wrong += !expected;
     end_trial(&self.base);
   }
-  assert_true(right > 300 && wrong > 300);
+  assert_true(right > cases * 6 / 100 && wrong > cases * 6 / 100);
 }
 
 /* From outside ---------------------------------------------------------------------------------------------------- */
@@ -577,10 +579,10 @@ static void test_findings_are_bounded(void **state) {
 static void test_failing_allocations(void **state) {
   static race_trial self;
   uint64_t random = 8;
-  for (int i = 0; i < 6; i++) {
+  for (uint32_t i = 0; i < test_effort(6); i++) {
     make_race_trial(&self, *state, &random);
     test_allocator *allocator = &self.base.fixture->allocator;
-    const rondo_verify_input input = input_of(&self.base, (uint32_t)(i & 1));
+    const rondo_verify_input input = input_of(&self.base, i & 1);
     const size_t live = allocator->live;
     rondo_findings *findings = NULL;
     size_t failures = 0;
@@ -596,7 +598,7 @@ static void test_failing_allocations(void **state) {
     }
     assert_true(failures > 10);
     rondo_findings_destroy(findings);
-    compare_races(&self, (uint32_t)(i & 1));
+    compare_races(&self, i & 1);
     end_trial(&self.base);
   }
 }

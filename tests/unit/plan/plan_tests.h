@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 #define MAX_ITEMS 600
 #define MAX_OBSTACLES 8
@@ -125,7 +126,7 @@ static inline void make_sample(sample *out, uint64_t *seed, unsigned kinds) {
 static inline void assert_allocations_may_fail(const rondo_plan_problem *problem, rondo_plan_options options,
                                                size_t most) {
   rondo_status status = RONDO_OUT_OF_MEMORY;
-  for (size_t fail_at = 1; status != RONDO_OK; fail_at++) {
+  for (size_t fail_at = 1; status != RONDO_OK; fail_at += test_failure_step()) {
     test_allocator allocator;
     test_allocator_init(&allocator);
     atomic_store(&allocator.fail_at, fail_at);

@@ -8,6 +8,7 @@
 #include "plan/order_hull.h"
 #include "plan/order_lives.h"
 #include "support/test_allocator.h"
+#include "support/test_effort.h"
 
 static rondo_plan *plan_sample(const order_sample *s, const rondo_plan_options *options, rondo_plan_info *info) {
   rondo_plan *plan = NULL;
@@ -31,7 +32,7 @@ static void test_no_plan_lets_meet_what_may_live_together(void **state) {
   (void)state;
   uint64_t seed = 1;
   static order_sample s;
-  for (unsigned round = 0; round < 4000; round++) {
+  for (unsigned round = 0; round < test_effort(4000); round++) {
     const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 1 + test_random_below(&seed, 400)};
     rondo_plan_info info = {0};
     make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
@@ -46,7 +47,7 @@ static void test_bounds_hold_and_peaks_are_near(void **state) {
   static order_sample s;
   size_t sum = 0;
   size_t least_sum = 0;
-  for (unsigned round = 0; round < 1500; round++) {
+  for (unsigned round = 0; round < test_effort(1500); round++) {
     const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 300};
     rondo_plan_info info = {0};
     size_t sequence[MOST_ITEMS];
@@ -67,8 +68,9 @@ static void test_the_checker_finds_every_overlap_and_no_other(void **state) {
   (void)state;
   uint64_t seed = 3;
   static order_sample s;
+  const unsigned cases = test_effort(4000);
   unsigned wrong = 0;
-  for (unsigned round = 0; round < 4000; round++) {
+  for (unsigned round = 0; round < cases; round++) {
     size_t offsets[MOST_ITEMS];
     make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
     const uint32_t room = 1 + test_random_below(&seed, 120);
@@ -83,7 +85,7 @@ static void test_the_checker_finds_every_overlap_and_no_other(void **state) {
       wrong++;
     }
   }
-  assert_in_range(wrong, 1000, 3900); /* both kinds were seen */
+  assert_in_range(wrong, cases / 4, cases * 39 / 40); /* both kinds were seen */
 }
 
 static size_t run_closure(const rondo_plan_problem *problem, const rondo_branches *branches, const uint32_t *taken,
@@ -103,7 +105,7 @@ static void test_the_closure_is_the_worst_execution(void **state) {
   uint64_t seed = 4;
   static order_sample s;
   unsigned raised = 0;
-  for (unsigned round = 0; round < 3000; round++) {
+  for (unsigned round = 0; round < test_effort(3000); round++) {
     rondo_branches branches;
     uint32_t taken[MOST_BRANCHES];
     rondo_order_bound bound = {.taken = taken};
@@ -163,7 +165,7 @@ static void test_conflicts_are_what_may_live_together(void **state) {
   (void)state;
   uint64_t seed = 5;
   static order_sample s;
-  for (unsigned round = 0; round < 2000; round++) {
+  for (unsigned round = 0; round < test_effort(2000); round++) {
     make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
     assert_relation(&s, 0);
     assert_relation(&s, 1 + round % 3);
@@ -223,7 +225,7 @@ static void test_more_steps_are_never_worse_and_repeat(void **state) {
   big_sample s;
   size_t last = SIZE_MAX;
   make_streams(&s, 300, 5, 6);
-  for (uint64_t steps = 1; steps < 100000; steps *= 4) {
+  for (uint64_t steps = 1; steps < test_effort(100000); steps *= 4) {
     rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = steps, .seed = 7};
     const rondo_plan_info first = plan_big(&s, &options);
     options.threads = 3;
@@ -456,7 +458,7 @@ static void test_failing_allocations_leave_nothing(void **state) {
   (void)state;
   uint64_t seed = 13;
   static order_sample s;
-  for (unsigned round = 0; round < 40; round++) {
+  for (unsigned round = 0; round < 40; round += 40 / test_effort(40)) {
     make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
     if (round >= 32) { /* as intervals */
       s.problem.order = NULL;

@@ -6,6 +6,7 @@
 
 #include "plan/order_repair.h"
 #include "support/test_allocator.h"
+#include "support/test_effort.h"
 
 /* What a repair needs of a problem. */
 typedef struct repair_sample {
@@ -65,7 +66,7 @@ static void test_the_index_finds_each_conflict_once(void **state) {
   uint64_t seed = 1;
   static order_sample s;
   static repair_sample t;
-  for (unsigned round = 0; round < 2000; round++) {
+  for (unsigned round = 0; round < test_effort(2000); round++) {
     make_order_sample(&s, &seed, round % 2 == 0 ? 0 : WITH_BRANCHES, MOST_ITEMS);
     make_repair_sample(&t, &s.problem, round % 4);
     assert_answers(&t);
@@ -80,7 +81,7 @@ static void test_the_index_finds_conflicts_of_many(void **state) {
   static rondo_plan_item items[NODES];
   static uint32_t start[NODES + 1], successors[3 * NODES];
   uint64_t seed = 2;
-  for (unsigned round = 0; round < 4; round++) {
+  for (unsigned round = 0; round < test_effort(4); round++) {
     uint32_t edges = 0;
     for (uint32_t v = 0; v < NODES; v++) {
       const uint32_t other = v + 1 + test_random_below(&seed, WIDTH);
@@ -108,8 +109,9 @@ static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
   uint64_t seed = 3;
   static order_sample s;
   static repair_sample t;
+  const unsigned cases = test_effort(4000);
   unsigned done = 0;
-  for (unsigned round = 0; round < 4000; round++) {
+  for (unsigned round = 0; round < cases; round++) {
     size_t offsets[MOST_ITEMS] = {0};
     rondo_order_repair repair;
     make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
@@ -130,7 +132,7 @@ static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
     rondo_order_repair_free(&t.allocator, &repair);
     free_repair_sample(&t);
   }
-  assert_true(done > 4000);
+  assert_true(done > cases);
 }
 
 /* Numbers are kept in 32 bits: where bytes have more, in larger units. */
@@ -140,8 +142,9 @@ static void test_huge_items_are_repaired(void **state) {
   static order_sample s;
   static repair_sample t;
   const size_t factor = (size_t)1 << 52;
+  const unsigned cases = test_effort(300);
   unsigned done = 0;
-  for (unsigned round = 0; round < 300; round++) {
+  for (unsigned round = 0; round < cases; round++) {
     size_t offsets[MOST_ITEMS] = {0};
     rondo_order_repair repair;
     make_order_sample(&s, &seed, 0, MOST_ITEMS);
@@ -160,7 +163,7 @@ static void test_huge_items_are_repaired(void **state) {
     rondo_order_repair_free(&t.allocator, &repair);
     free_repair_sample(&t);
   }
-  assert_true(done > 250);
+  assert_true(done > cases * 5 / 6);
 }
 
 int main(void) {

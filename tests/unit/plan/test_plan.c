@@ -87,7 +87,7 @@ static bool fits_in(const rondo_plan_problem *problem, size_t *offsets, size_t p
 static void test_no_plan_is_below_the_bound(void **state) {
   (void)state;
   uint64_t seed = 11;
-  for (int i = 0; i < 1000; i++) {
+  for (uint32_t i = test_effort(1000); i > 0; i--) {
     rondo_plan_item items[5];
     size_t offsets[5];
     const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = 5};
@@ -150,7 +150,7 @@ static void test_random_problems_are_planned_right_and_alike(void **state) {
   uint64_t seed = 1;
   const rondo_plan_options fast = {.fast_only = true};
   sample random;
-  for (size_t round = 0; round < 800; round++) {
+  for (size_t round = 0; round < test_effort(800); round++) {
     const unsigned kinds = all_kinds[round % (sizeof all_kinds / sizeof all_kinds[0])];
     make_sample(&random, &seed, kinds);
     planned made = make_plan(&random.problem, &fast);
@@ -190,7 +190,7 @@ static void test_obstacles_raise_the_bound(void **state) {
   (void)state;
   uint64_t seed = 5;
   sample random;
-  for (int round = 0; round < 60; round++) {
+  for (uint32_t i = test_effort(60); i > 0; i--) {
     make_sample(&random, &seed, OBSTACLES);
     planned made = make_plan(&random.problem, NULL);
     assert_int_equal(made.info.lower_bound, squeezed_bound(&random.problem));
@@ -261,8 +261,9 @@ static void test_checker_agrees_with_the_definition(void **state) {
   uint64_t seed = 7;
   sample random;
   size_t offsets[MAX_ITEMS];
+  const size_t cases = test_effort(1600);
   size_t wrong = 0;
-  for (size_t round = 0; round < 1600; round++) {
+  for (size_t round = 0; round < cases; round++) {
     make_sample(&random, &seed, all_kinds[round % (sizeof all_kinds / sizeof all_kinds[0])]);
     const rondo_plan_problem *problem = &random.problem;
     planned made = make_plan(problem, NULL);
@@ -275,7 +276,7 @@ static void test_checker_agrees_with_the_definition(void **state) {
     assert_int_equal(rondo_plan_check(NULL, problem, offsets) == RONDO_OK, right);
     rondo_plan_destroy(made.plan);
   }
-  assert_in_range(wrong, 400, 1500);
+  assert_in_range(wrong, cases / 4, cases * 15 / 16);
 }
 
 static void test_checker_finds_who_is_in_an_obstacle(void **state) {

@@ -69,7 +69,7 @@ static void test_every_kind_of_problem_is_searched(void **state) {
   (void)state;
   uint64_t seed = 11;
   sample random;
-  for (unsigned round = 0; round < 200; round++) {
+  for (unsigned round = 0; round < test_effort(200); round++) {
     make_sample(&random, &seed, round % 16);
     const rondo_plan_options fast = {.fast_only = true};
     const rondo_plan_options options = {.budget_steps = 30000, .threads = 1 + round % 3, .seed = round};
@@ -199,7 +199,7 @@ static void test_large_problems_are_mended_in_windows(void **state) {
   const rondo_plan_options fast = {.fast_only = true};
   planned quick = make_plan(&problem, &fast);
   size_t peak = quick.info.peak;
-  for (uint64_t steps = 1000; steps <= 256000; steps *= 4) {
+  for (uint64_t steps = 1000; steps <= test_effort(256000); steps *= 4) {
     const rondo_plan_options one = {.budget_steps = steps};
     const rondo_plan_options two = {.budget_steps = steps, .threads = 2};
     planned a = make_plan(&problem, &one);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "plan/search_sections.h"
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 #define MAX_ITEMS 400
 
@@ -190,9 +191,9 @@ static void assert_is_solved(problem *p) {
 static void test_small_problems_are_solved(void **state) {
   (void)state;
   uint64_t seed = 1;
-  for (int round = 0; round < 400; round++) {
+  for (uint32_t round = 0; round < test_effort(400); round++) {
     problem p;
-    make_random(&p, 2 + (size_t)round % 7, 4 + (uint32_t)round % 5, 2 + (uint32_t)round % 11, &seed);
+    make_random(&p, 2 + round % 7, 4 + round % 5, 2 + round % 11, &seed);
     assert_is_solved(&p);
   }
 }
@@ -203,15 +204,16 @@ static void test_an_optimum_above_the_bound_is_proved(void **state) {
   const problem exact = {.items = {{4, 2, 5}, {2, 3, 7}, {4, 6, 8}, {4, 7, 8}, {2, 5, 7}, {4, 0, 3}, {2, 4, 6}},
                          .count = 7};
   uint64_t seed = 2;
+  const uint32_t cases = test_effort(100);
   uint32_t above_bound = 0;
-  for (int round = 0; round < 100; round++) {
+  for (uint32_t i = 0; i < cases; i++) {
     problem p = exact;
-    for (size_t i = 0; i < p.count; i++) p.items[i].bytes = p.items[i].bytes * 16 + test_random_below(&seed, 4);
+    for (size_t k = 0; k < p.count; k++) p.items[k].bytes = p.items[k].bytes * 16 + test_random_below(&seed, 4);
     stack_up(&p);
     assert_is_solved(&p);
     if (p.peak > bound_of(&p)) above_bound++;
   }
-  assert_true(above_bound > 50);
+  assert_true(above_bound > cases / 2);
 }
 
 static void test_cut_rectangles_are_packed_again(void **state) {

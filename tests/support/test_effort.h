@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * How much a test tries of what one thread computes, or several do again and again: cases drawn at random, rounds,
+ * steps of a budget. A sanitizer makes each many times as long, and what it looks for shows in the first ones. The
+ * assertions are the same everywhere; what they say of all cases together is said of so many.
+ */
+#ifndef RONDO_TESTS_SUPPORT_TEST_EFFORT_H
+#define RONDO_TESTS_SUPPORT_TEST_EFFORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TEST_EFFORT_DIVISOR 20
+#elif __has_feature(address_sanitizer)
+#define TEST_EFFORT_DIVISOR 4
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define TEST_EFFORT_DIVISOR 20
+#elif defined(__SANITIZE_ADDRESS__)
+#define TEST_EFFORT_DIVISOR 4
+#endif
+#ifndef TEST_EFFORT_DIVISOR
+#define TEST_EFFORT_DIVISOR 1
+#endif
+
+/* So many without a sanitizer; at least one. */
+static inline uint32_t test_effort(uint32_t count) { return (count + TEST_EFFORT_DIVISOR - 1) / TEST_EFFORT_DIVISOR; }
+
+/* Of failures that are tried one after another, the next one's distance: what they leave is no race. */
+static inline size_t test_failure_step(void) { return TEST_EFFORT_DIVISOR < 20 ? 1 : 7; }
+
+#endif
