@@ -634,9 +634,12 @@ static bool take_off_heap(rondo_address_space *space, bool wait, bool *out_unmap
   return done;
 }
 
+/* What a free node ended is known as freed by its record alone. */
 static void destroy_allocation(rondo_address_space *space, rondo_graph_allocation *at) {
   rondo_device_memory *memory = space->memory;
+  const bool was_freed = atomic_load_explicit(&at->life, memory_order_acquire) == RONDO_LIFE_FREED;
   pthread_mutex_lock(&memory->lock);
+  if (was_freed) rondo_allocation_table_note_freed(&memory->table, &at->base);
   rondo_allocation_table_remove(&memory->table, &at->base);
   pthread_mutex_unlock(&memory->lock);
   rondo_graph_allocation_destroy(at);

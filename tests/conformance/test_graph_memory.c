@@ -350,19 +350,11 @@ static void test_gm12_graphs_that_may_run_at_once_do_not_share(void **state) {
   test_gate gates[2];
   for (uint32_t i = 0; i < 2; i++) {
     test_gate_init(&gates[i]);
-    rondo_graph *graph = test_graph(t);
-    const test_allocation scratch = test_add_alloc(graph, NULL, 0, BYTES, "scratch");
-    rondo_node node = test_add_set(t, graph, scratch.node, scratch.words, WORDS, i + 1);
-    assert_ok(rondo_graph_add_host(graph, &node, 1, test_gate_pass, &gates[i], &node));
-    node = test_add_read(t, graph, node, scratch.words, out + i * WORDS, WORDS);
-    test_add_free(graph, node, scratch.words);
+    rondo_graph *graph = test_gated_graph(t, out + i * WORDS, WORDS, BYTES, i + 1, &gates[i]);
     execs[i] = test_instantiate(graph);
     test_graph_destroy(graph);
   }
-  for (int i = 0; i < 2; i++) assert_ok(rondo_exec_launch(execs[i], streams[i]));
-  for (int i = 0; i < 2; i++) test_gate_await(&gates[i]); /* both hold their contents now */
-  for (int i = 0; i < 2; i++) test_gate_open(&gates[i]);
-  assert_ok(rondo_device_synchronize(t->device));
+  test_launch_at_once(t, execs, streams, gates, NULL);
   assert_all(t, out, 32);
   assert_all(t, out + WORDS, 64);
   for (int i = 0; i < 2; i++) {

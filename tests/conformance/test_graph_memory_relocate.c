@@ -34,17 +34,6 @@ static rondo_exec_info exec_info(const rondo_exec *exec) {
 #define assert_bytes(t, bytes, expected) \
   if (!test_is_guarded(t)) assert_int_equal(bytes, expected)
 
-/* Allocates, writes, waits at the gate while the contents must last, reads and frees. */
-static rondo_graph *gated_graph(test_fixture *t, uint32_t *out, uint32_t value, test_gate *gate) {
-  rondo_graph *graph = test_graph(t);
-  const test_allocation scratch = test_add_alloc(graph, NULL, 0, BYTES, "scratch");
-  rondo_node node = test_add_set(t, graph, scratch.node, scratch.words, WORDS, value);
-  assert_ok(rondo_graph_add_host(graph, &node, 1, test_gate_pass, gate, &node));
-  node = test_add_read(t, graph, node, scratch.words, out, WORDS);
-  test_add_free(graph, node, scratch.words);
-  return graph;
-}
-
 /* What is planned is what is live at once, and so are the physical bytes, where placing at once needs more. */
 static void test_gm11_relocated_memory_is_at_the_bound(void **state) {
   test_fixture *t = *state;
@@ -79,6 +68,10 @@ static void test_gm11_relocated_memory_is_at_the_bound(void **state) {
   test_words_free(t, out);
 }
 
+static void assert_two_are_held(test_fixture *t) {
+  assert_bytes(t, test_memory_statistics(t).graph_reserved, 2 * BYTES);
+}
+
 /* Two execs of one graph are in flight at once, each with contents of its own; each has what it needs and no more. */
 static void test_gm20_execs_of_one_graph_run_at_once(void **state) {
   test_fixture *t = *state;
@@ -88,7 +81,7 @@ static void test_gm20_execs_of_one_graph_run_at_once(void **state) {
   test_gate gates[2];
   rondo_exec *execs[2];
   test_gate_init(&gates[0]);
-  rondo_graph *graph = gated_graph(t, out, 1, &gates[0]);
+  rondo_graph *graph = test_gated_graph(t, out, WORDS, BYTES, 1, &gates[0]);
   rondo_node nodes[5];
   size_t count = 5;
   rondo_node_params params;
@@ -110,11 +103,7 @@ static void test_gm20_execs_of_one_graph_run_at_once(void **state) {
   params.as.kernel.args = (const void *const[]){&address, &address, &second};
   assert_ok(rondo_exec_set_params(execs[1], nodes[3], &params));
   test_graph_destroy(graph);
-  for (int i = 0; i < 2; i++) assert_ok(rondo_exec_launch(execs[i], streams[i]));
-  for (int i = 0; i < 2; i++) test_gate_await(&gates[i]); /* both hold their contents now */
-  assert_bytes(t, test_memory_statistics(t).graph_reserved, 2 * BYTES);
-  for (int i = 0; i < 2; i++) test_gate_open(&gates[i]);
-  assert_ok(rondo_device_synchronize(t->device));
+  test_launch_at_once(t, execs, streams, gates, assert_two_are_held);
   assert_all(t, out, 32);
   assert_all(t, out + WORDS, 64);
   for (int i = 0; i < 2; i++) {

@@ -38,13 +38,28 @@ rondo_node test_add_read(test_fixture *fixture, rondo_graph *graph, rondo_node d
   return node;
 }
 
-rondo_graph *test_scratch_graph(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value) {
+rondo_graph *test_gated_graph(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value,
+                              test_gate *gate) {
   rondo_graph *graph = test_graph(fixture);
   const test_allocation scratch = test_add_alloc(graph, NULL, 0, bytes, "scratch");
   rondo_node node = test_add_set(fixture, graph, scratch.node, scratch.words, count, value);
+  if (gate != NULL) assert_ok(rondo_graph_add_host(graph, &node, 1, test_gate_pass, gate, &node));
   node = test_add_read(fixture, graph, node, scratch.words, out, count);
   test_add_free(graph, node, scratch.words);
   return graph;
+}
+
+rondo_graph *test_scratch_graph(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value) {
+  return test_gated_graph(fixture, out, count, bytes, value, NULL);
+}
+
+void test_launch_at_once(test_fixture *fixture, rondo_exec *const execs[2], rondo_stream *const streams[2],
+                         test_gate gates[2], void (*standing)(test_fixture *fixture)) {
+  for (int i = 0; i < 2; i++) assert_ok(rondo_exec_launch(execs[i], streams[i]));
+  for (int i = 0; i < 2; i++) test_gate_await(&gates[i]);
+  if (standing != NULL) standing(fixture);
+  for (int i = 0; i < 2; i++) test_gate_open(&gates[i]);
+  assert_ok(rondo_device_synchronize(fixture->device));
 }
 
 rondo_exec *test_scratch_exec(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value) {

@@ -26,6 +26,14 @@ rondo_node test_add_read(test_fixture *fixture, rondo_graph *graph, rondo_node d
 rondo_graph *test_scratch_graph(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value);
 rondo_exec *test_scratch_exec(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value);
 
+/* The same with the gate to pass between writing and reading, at which the contents must last. */
+rondo_graph *test_gated_graph(test_fixture *fixture, uint32_t *out, uint32_t count, size_t bytes, uint32_t value,
+                              test_gate *gate);
+/* Launches the two execs, lets both stand at their gates at once, opens them, and waits for the device. `standing` is
+ * called in between; NULL: nothing is. */
+void test_launch_at_once(test_fixture *fixture, rondo_exec *const execs[2], rondo_stream *const streams[2],
+                         test_gate gates[2], void (*standing)(test_fixture *fixture));
+
 /* All `count` words are `value`. */
 void test_assert_all(test_fixture *fixture, const uint32_t *words, size_t count, uint32_t value);
 
