@@ -41,15 +41,17 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_profile_create(const rondo_graph *gr
  * ALREADY_PROFILING, ALREADY_CAPTURING; UNSUPPORTED (a device without memory pools); OUT_OF_MEMORY, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_profile_begin(rondo_stream *stream);
 
-/* Ends it and plans what was noted, as rondo_profile_create does for a recording of the same calls. Two allocations
- * share bytes when one was freed on the other's stream before the other was made, or on a stream that its stream comes
- * behind by events. An allocation that is not freed before the end, or freed by rondo_free or on a stream that takes no
- * part or does not come behind it, shares with none after it; frees of memory from before the begin, rondo_malloc and
- * launched graphs do not count. The host need not wait for the work. plan_options may be NULL. The caller destroys the
- * profile. Threads as rondo_profile_begin; a call that another thread makes meanwhile on a stream that takes part may
- * be noted or not. Errors: INVALID_ARGUMENT, IN_CALLBACK and those of a struct_size: the profile goes on;
- * INVALID_STATE/NOT_PROFILING; with which the profile is over: OUT_OF_MEMORY (also when there was none to note a call),
- * LIMIT_EXCEEDED (more than a million mallocs and frees), those of rondo_plan_make for its options. */
+/* Ends it and plans what was noted, as rondo_profile_create does for a recording of the same calls: the same
+ * allocations in the same order, and the same lower bound; of several streams the peak may differ by a little, because
+ * a recording has more nodes to say the order with. Two allocations share bytes when one was freed on the other's
+ * stream before the other was made, or on a stream that its stream comes behind by events. An allocation that is not
+ * freed before the end, or freed by rondo_free or on a stream that takes no part or does not come behind it, shares
+ * with none after it; frees of memory from before the begin, rondo_malloc and launched graphs do not count. The host
+ * need not wait for the work. plan_options may be NULL. The caller destroys the profile. Threads as
+ * rondo_profile_begin; a call that another thread makes meanwhile on a stream that takes part may be noted or not.
+ * Errors: INVALID_ARGUMENT, IN_CALLBACK and those of a struct_size: the profile goes on; INVALID_STATE/NOT_PROFILING;
+ * with which the profile is over: OUT_OF_MEMORY (also when there was none to note a call), LIMIT_EXCEEDED (more than a
+ * million mallocs and frees), those of rondo_plan_make for its options. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_profile_end(rondo_stream *stream, const rondo_plan_options *plan_options,
                                                         rondo_profile **out_profile);
 

@@ -85,6 +85,7 @@ typedef struct rondo_planned_addresses {
   uint32_t serial;        /* of the graph */
   size_t next;            /* allocation of the profile */
   bool departed;
+  size_t departed_slot; /* of the node with which it did */
 } rondo_planned_addresses;
 
 struct rondo_address_space {

@@ -139,6 +139,7 @@ static char *take_planned(rondo_address_space *space, const rondo_graph *graph, 
     if (at->bytes == bytes && fits && is_free_range(point, address, bytes)) return address;
   }
   planned->departed = true;
+  planned->departed_slot = graph->nodes.count;
   atomic_fetch_add_explicit(&planned->profile->departures, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&space->memory->departures, 1, memory_order_relaxed);
   return NULL;
@@ -199,12 +200,22 @@ static rondo_status place_locked(rondo_address_space *space, const rondo_graph *
   return RONDO_OK;
 }
 
+/* A node that is not made has not departed. */
+static void take_back_departure(rondo_address_space *space, const rondo_graph *graph) {
+  rondo_planned_addresses *planned = &space->planned;
+  if (!planned->departed || planned->serial != graph->serial || planned->departed_slot != graph->nodes.count) return;
+  planned->departed = false;
+  atomic_fetch_sub_explicit(&planned->profile->departures, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&space->memory->departures, 1, memory_order_relaxed);
+}
+
 static rondo_status place_behind(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                  uint32_t *slots, size_t rounded, rondo_alloc_node *node) {
   rondo_address_space *space = rondo_address_space_of(graph);
   for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slots[i]));
   pthread_mutex_lock(&space->memory->lock);
   const rondo_status status = place_locked(space, graph, slots, count, rounded, node);
+  if (status != RONDO_OK) take_back_departure(space, graph);
   pthread_mutex_unlock(&space->memory->lock);
   return status;
 }
@@ -244,6 +255,7 @@ void rondo_address_space_unplace(const rondo_graph *graph, const rondo_alloc_nod
   pthread_mutex_lock(&space->memory->lock);
   const bool counted = planned->profile != NULL && planned->serial == graph->serial && !planned->departed;
   if (counted) uncount_planned(space);
+  take_back_departure(space, graph);
   forget_locked(space, node);
   pthread_mutex_unlock(&space->memory->lock);
 }

@@ -217,6 +217,36 @@ static void test_gm11_an_unsafe_order_departs(void **state) {
   test_words_free(t, out);
 }
 
+/* A node that is refused, whatever its size, changes nothing: the graph goes on with its profile. */
+static void test_gm11_a_refused_node_does_not_depart(void **state) {
+  test_fixture *t = *state;
+  if (test_is_guarded(t)) skip();
+  static const script line = {.steps = "AB", .units = {1, 1}};
+  uint32_t *out = test_words(t, 26 * UNITS);
+  rondo_graph *online = record(t, &line, NULL, out), *graph = NULL;
+  rondo_profile *profile = make_profile(online);
+  const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
+  assert_ok(rondo_graph_create(t->device, &options, &graph));
+  const test_allocation first = test_add_alloc(graph, NULL, 0, UNIT, "A");
+  const rondo_node twice[2] = {first.node, first.node};
+  for (size_t units = 1; units <= 2; units++) {
+    void *address = NULL;
+    rondo_node node = {0};
+    assert_error(rondo_graph_add_alloc(graph, twice, 2, units * UNIT, "B", &address, &node), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_DUPLICATE_EDGE);
+    assert_int_equal(profile_info(profile).placed, 1);
+    assert_int_equal(profile_info(profile).departures, 0);
+  }
+  test_add_alloc(graph, &first.node, 1, UNIT, "B");
+  assert_int_equal(profile_info(profile).placed, 2);
+  assert_int_equal(profile_info(profile).departures, 0);
+  assert_int_equal(test_memory_statistics(t).profile_departures, 0);
+  test_graph_destroy(online);
+  test_graph_destroy(graph);
+  rondo_profile_destroy(profile);
+  test_words_free(t, out);
+}
+
 /* On any device: what is recorded with a profile computes what it did without. */
 static void test_gm11_a_profile_changes_no_result(void **state) {
   test_fixture *t = *state;
@@ -314,6 +344,7 @@ int main(void) {
       test_case(test_gm7_a_capture_follows_its_warm_up),
       test_case(test_gm11_departures_are_found_and_counted),
       test_case(test_gm11_an_unsafe_order_departs),
+      test_case(test_gm11_a_refused_node_does_not_depart),
       test_case(test_gm11_a_profile_changes_no_result),
       test_case(test_gm20_clones_do_not_follow_a_profile),
       test_case(test_gm11_a_dump_is_profiled),
