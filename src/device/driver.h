@@ -137,6 +137,10 @@ typedef struct rondo_queue_ops {
    * lock once warm. HOT */
   rondo_status (*launch)(rondo_queue *queue, rondo_executable *executable);
 
+  /* Does ahead, in the queue's order, what a first launch of the executable would do beside running it. May be NULL:
+   * there is nothing of that kind. */
+  rondo_status (*upload)(rondo_queue *queue, rondo_executable *executable);
+
   /* Waits, working along. Returns the first asynchronous failure since the last time and clears it. */
   rondo_status (*synchronize)(rondo_queue *queue);
 
@@ -154,8 +158,9 @@ typedef struct rondo_event_ops {
   void (*destroy)(rondo_device_event *event);
   rondo_status (*query)(rondo_device_event *event);       /* OK or NOT_READY; never recorded = OK */
   rondo_status (*synchronize)(rondo_device_event *event); /* waits, working along */
-  /* Completion time in nanoseconds of the device's clock. Called for timing events that are complete. */
-  rondo_status (*time)(const rondo_device_event *event, uint64_t *out_ns);
+  /* Nanoseconds from one completion to the other; negative when the end came first. Called for timing events of one
+   * device that are complete. */
+  rondo_status (*elapsed)(const rondo_device_event *begin, const rondo_device_event *end, int64_t *out_ns);
 } rondo_event_ops;
 
 /* A lowered graph. owner. `index` counts lowered nodes. Changes hold for later launches only (U1). */

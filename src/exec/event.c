@@ -258,10 +258,10 @@ rondo_status rondo_event_elapsed(const rondo_event *start, const rondo_event *en
   RONDO_TRY(check_timed(call, "the start event", start));
   RONDO_TRY(check_timed(call, "the end event", end));
   RONDO_TRY(rondo_require_device(call, "the end event", start->device, end->device));
-  if (!is_complete(start) || !is_complete(end)) return RONDO_NOT_READY;
-  uint64_t begin_ns, end_ns;
-  RONDO_TRY(start->driver->ops->time(start->driver, &begin_ns));
-  RONDO_TRY(end->driver->ops->time(end->driver, &end_ns));
-  *out_microseconds = ((double)end_ns - (double)begin_ns) / 1000.0;
+  RONDO_TRY(start->driver->ops->query(start->driver));
+  RONDO_TRY(end->driver->ops->query(end->driver));
+  int64_t elapsed_ns;
+  RONDO_TRY(start->driver->ops->elapsed(start->driver, end->driver, &elapsed_ns));
+  *out_microseconds = (double)elapsed_ns / 1000.0;
   return RONDO_OK;
 }

@@ -56,12 +56,17 @@ rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, "rondo_exec_launch") : RONDO_OK;
 }
 
-rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream) {
-  const char *const call = "rondo_exec_upload";
-  RONDO_TRY(refuse(call, exec, stream));
-  if (rondo_stream_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+static rondo_status upload_memory(rondo_exec *exec, rondo_stream *stream) {
   if (exec->memory == NULL) return RONDO_OK;
   rondo_heap *heap;
   RONDO_TRY(rondo_stream_heap(stream, &heap));
   return rondo_exec_memory_upload(exec->memory, heap);
+}
+
+rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream) {
+  const char *const call = "rondo_exec_upload";
+  RONDO_TRY(refuse(call, exec, stream));
+  if (rondo_stream_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+  RONDO_TRY(upload_memory(exec, stream));
+  return stream->queue->ops->upload == NULL ? RONDO_OK : stream->queue->ops->upload(stream->queue, exec->executable);
 }

@@ -167,8 +167,10 @@ static inline rondo_status fake_event_synchronize(rondo_device_event *event) {
   return RONDO_OK;
 }
 
-static inline rondo_status fake_event_time(const rondo_device_event *event, uint64_t *out_ns) {
-  (void)event;
+static inline rondo_status fake_event_elapsed(const rondo_device_event *begin, const rondo_device_event *end,
+                                              int64_t *out_ns) {
+  (void)begin;
+  (void)end;
   *out_ns = 0;
   return RONDO_OK;
 }
@@ -176,7 +178,7 @@ static inline rondo_status fake_event_time(const rondo_device_event *event, uint
 static const rondo_event_ops fake_event_ops = {.destroy = fake_event_destroy,
                                                .query = fake_event_query,
                                                .synchronize = fake_event_synchronize,
-                                               .time = fake_event_time};
+                                               .elapsed = fake_event_elapsed};
 
 static inline rondo_status fake_event_create(rondo_device *device, bool timing, rondo_device_event **out) {
   RONDO_TRY(fake_call(device, "event_create"));

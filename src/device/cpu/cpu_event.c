@@ -45,11 +45,15 @@ static rondo_status event_synchronize(rondo_device_event *base) {
   return RONDO_OK;
 }
 
-static rondo_status event_time(const rondo_device_event *base, uint64_t *out_ns) {
+static uint64_t completion_ns(const rondo_device_event *base) {
   const cpu_event *event = (const cpu_event *)base;
   const cpu_timeline *timeline = event->point.timeline;
   const bool in_graph = timeline != NULL && timeline->stamped;
-  *out_ns = atomic_load_explicit(in_graph ? &timeline->stamp_ns : &event->stamp_ns, memory_order_relaxed);
+  return atomic_load_explicit(in_graph ? &timeline->stamp_ns : &event->stamp_ns, memory_order_relaxed);
+}
+
+static rondo_status event_elapsed(const rondo_device_event *begin, const rondo_device_event *end, int64_t *out_ns) {
+  *out_ns = (int64_t)(completion_ns(end) - completion_ns(begin));
   return RONDO_OK;
 }
 
@@ -57,7 +61,7 @@ static const rondo_event_ops event_ops = {
     .destroy = event_destroy,
     .query = event_query,
     .synchronize = event_synchronize,
-    .time = event_time,
+    .elapsed = event_elapsed,
 };
 
 rondo_status cpu_event_create(rondo_device *device, bool timing, rondo_device_event **out) {
