@@ -500,7 +500,10 @@ rondo_status rondo_chunk_create(rondo_pool *pool, size_t rounded, rondo_chunk **
 void rondo_chunk_destroy(rondo_chunk *chunk) {
   rondo_device *device = chunk->device;
   rondo_status status = device->ops->unmap(device, chunk->base, chunk->bytes);
-  if (status == RONDO_OK) status = rondo_peers_unreserve(device, chunk->base, chunk->bytes);
+  if (status == RONDO_OK)
+    status = rondo_peers_unreserve(device, chunk->base, chunk->bytes);
+  else
+    rondo_peers_forget(device, chunk->base); /* addresses where something is still mapped are lost */
   if (status != RONDO_OK) complain("giving back a chunk");
   device->ops->physical_destroy(chunk->physical);
   rondo_release(&device->allocator, chunk->blocks, 1, sizeof *chunk->blocks);

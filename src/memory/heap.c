@@ -606,12 +606,29 @@ static bool frees_done(rondo_address_space *space, bool wait) {
   return true;
 }
 
+/* What could not be unmapped is counted as gone: the device holds its memory as long as it is mapped, and gives the
+ * addresses to nobody. */
+static void abandon(rondo_address_space *space) {
+  rondo_device_memory *memory = space->memory;
+  rondo_heap *heap = space->heap;
+  while (space->mappings.count > 0) {
+    rondo_heap_chunk *chunk = &heap->chunks.items[space->mappings.items[--space->mappings.count].chunk];
+    if (--chunk->mappings == 0) rondo_level_subtract(&memory->graph_used, chunk->bytes);
+  }
+  while (space->privates.count > 0) {
+    const rondo_private_pages *pages = &space->privates.items[--space->privates.count];
+    destroy_physical(memory, pages->physical, pages->bytes);
+    rondo_level_subtract(&memory->graph_used, pages->bytes);
+  }
+}
+
+/* Whether nothing is mapped any more. */
 static bool unmap_retired(rondo_address_space *space) {
   rondo_status status = unmap_space(space);
   while (status == RONDO_OK && space->privates.count > 0) status = remove_private(space, space->privates.count - 1);
   if (status == RONDO_OK) return true;
-  rondo_log(RONDO_LOG_ERROR, "memory", "unmapping graph memory failed, its addresses are lost: %s",
-            rondo_last_error()->message);
+  rondo_log(RONDO_LOG_ERROR, "memory", "unmapping graph memory failed: %s", rondo_last_error()->message);
+  abandon(space);
   return false;
 }
 
@@ -625,7 +642,7 @@ static bool take_off_heap(rondo_address_space *space, bool wait, bool *out_unmap
   else if (!rondo_heap_try_enter(heap))
     return false;
   if (wait) rondo_status_ignore(wait_idle(heap), "what failed has ended too");
-  const bool done = is_idle(heap) && frees_done(space, wait);
+  const bool done = (wait || is_idle(heap)) && frees_done(space, wait);
   if (done) {
     *out_unmapped = unmap_retired(space);
     detach(space);
@@ -645,6 +662,7 @@ static void destroy_allocation(rondo_address_space *space, rondo_graph_allocatio
   rondo_graph_allocation_destroy(at);
 }
 
+/* Addresses where something is still mapped are lost. */
 static void destroy_space(rondo_address_space *space, bool unmapped) {
   rondo_device_memory *memory = space->memory;
   rondo_device *device = memory->device;
@@ -654,6 +672,7 @@ static void destroy_space(rondo_address_space *space, bool unmapped) {
     rondo_memory_note_gone(memory, space->base, space->reserved, space->place);
     pthread_mutex_unlock(&memory->lock);
   }
+  if (space->base != NULL && !unmapped) rondo_peers_forget(device, space->base);
   if (space->base != NULL && unmapped && rondo_peers_unreserve(device, space->base, space->reserved) != RONDO_OK)
     rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
               rondo_last_error()->message);
