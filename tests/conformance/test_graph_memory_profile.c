@@ -6,7 +6,8 @@
 
 #include "support/test_graph_memory.h"
 
-enum { UNIT = 16384, UNITS = UNIT / 4 };
+/* Units are whole pages on every device; of each block the first words are read. */
+enum { UNIT = 2 << 20, UNITS = UNIT / 4, READS = 4096 };
 
 /* Counted in steps, so that plans do not depend on how busy the machine is. */
 static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 50000};
@@ -39,7 +40,7 @@ static void record_step(recording *self, const script *work, char step, uint32_t
         test_add_set(self->t, self->graph, made.node, made.words, (uint32_t)units * UNITS, 10 + (uint32_t)block);
     return;
   }
-  self->last = test_add_read(self->t, self->graph, self->last, self->words[block], out + block * UNITS, UNITS);
+  self->last = test_add_read(self->t, self->graph, self->last, self->words[block], out + block * READS, READS);
   self->last = test_add_free(self->graph, self->last, self->words[block]);
 }
 
@@ -74,7 +75,7 @@ static void run_and_check(test_fixture *t, rondo_graph *graph, const script *wor
   rondo_exec *exec = test_instantiate(graph);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   for (uint32_t block = 0; block < 26 && work->units[block] > 0; block++)
-    test_assert_all(t, out + block * UNITS, UNITS, (10 + block) * 32);
+    test_assert_all(t, out + block * READS, READS, (10 + block) * 32);
   rondo_exec_destroy(exec);
 }
 
@@ -82,7 +83,7 @@ static void run_and_check(test_fixture *t, rondo_graph *graph, const script *wor
 static void test_gm11_a_recording_gets_planned_addresses(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
-  uint32_t *out = test_words(t, 26 * UNITS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   rondo_profile_info info = profile_info(profile);
@@ -113,7 +114,7 @@ static void test_gm11_a_recording_gets_planned_addresses(void **state) {
 static void test_gm7_a_capture_follows_its_warm_up(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
-  uint32_t *out = test_words(t, 2 * UNITS);
+  uint32_t *out = test_words(t, 2 * READS);
   rondo_profile *profile = NULL;
   rondo_graph *graph = NULL;
   uint64_t online = 0;
@@ -130,8 +131,8 @@ static void test_gm7_a_capture_follows_its_warm_up(void **state) {
                              RONDO_ARGS(&values[i], &blocks[i])));
     }
     for (int i = 1; i < 3; i++) {
-      uint32_t *to = out + (i - 1) * UNITS;
-      assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){UNITS, 0, 0},
+      uint32_t *to = out + (i - 1) * READS;
+      assert_ok(rondo_launch(t->stream, test_kernel(t, TEST_KERNEL_COMBINE), (rondo_grid){READS, 0, 0},
                              RONDO_ARGS(&blocks[i], &blocks[i], &to)));
       assert_ok(rondo_free_async(t->stream, blocks[i]));
     }
@@ -145,8 +146,8 @@ static void test_gm7_a_capture_follows_its_warm_up(void **state) {
       assert_true(graph_bytes(exec) < online);
       assert_int_equal(graph_bytes(exec), profile_info(profile).lower_bound);
       assert_ok(rondo_exec_launch(exec, t->stream));
-      test_assert_all(t, out, UNITS, 4 * 32);
-      test_assert_all(t, out + UNITS, UNITS, 5 * 32);
+      test_assert_all(t, out, READS, 4 * 32);
+      test_assert_all(t, out + READS, READS, 5 * 32);
       test_graph_destroy(graph);
     }
     rondo_exec_destroy(exec);
@@ -165,7 +166,7 @@ static void test_gm11_departures_are_found_and_counted(void **state) {
       {.steps = "ABaCbDcd", .units = {1, 1, 2, 3}}, /* D begins before C ends */
       {.steps = "ABaCbcDdEe", .units = {1, 1, 2, 3, 1}},
   };
-  uint32_t *out = test_words(t, 26 * UNITS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   test_graph_destroy(online);
@@ -199,7 +200,7 @@ static void test_gm11_an_unsafe_order_departs(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
   static const script line = {.steps = "AaBb", .units = {1, 1}};
-  uint32_t *out = test_words(t, 26 * UNITS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &line, NULL, out), *beside = NULL;
   rondo_profile *profile = make_profile(online);
   assert_int_equal(profile_info(profile).peak, UNIT);
@@ -250,7 +251,7 @@ static void test_gm11_a_refused_node_does_not_depart(void **state) {
 /* On any device: what is recorded with a profile computes what it did without. */
 static void test_gm11_a_profile_changes_no_result(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 26 * UNITS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out);
   rondo_profile *profile = make_profile(online);
   rondo_graph *planned = record(t, &packs_badly, profile, out);
@@ -264,7 +265,7 @@ static void test_gm11_a_profile_changes_no_result(void **state) {
 /* A profile outlives the graphs that use it, they outlive it, and clones go their own way. */
 static void test_gm20_clones_do_not_follow_a_profile(void **state) {
   test_fixture *t = *state;
-  uint32_t *out = test_words(t, 26 * UNITS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out), *graph = NULL, *clone = NULL;
   rondo_profile *profile = make_profile(online);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile};
@@ -285,7 +286,7 @@ static void test_gm20_clones_do_not_follow_a_profile(void **state) {
 static void test_gm11_a_dump_is_profiled(void **state) {
   test_fixture *t = *state;
   if (test_is_guarded(t)) skip();
-  uint32_t *out = test_words(t, 26 * UNITS);
+  uint32_t *out = test_words(t, 26 * READS);
   rondo_graph *online = record(t, &packs_badly, NULL, out), *read = NULL;
   rondo_profile *profile = NULL;
   for (int with_addresses = 0; with_addresses < 2; with_addresses++) {

@@ -7,7 +7,7 @@
 
 #include "support/test_graph_memory.h"
 
-enum { WORDS = 4096, BYTES = WORDS * 4 };
+enum { WORDS = 1 << 19, BYTES = WORDS * 4 }; /* whole pages on every device */
 
 /* Counted in steps, so that plans do not depend on how busy the machine is. */
 static const rondo_plan_options planning = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 50000};
