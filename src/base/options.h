@@ -20,6 +20,10 @@ typedef enum rondo_option {
   RONDO_OPTION_CPU_SPIN_US,      /* number: how long an idle worker stays awake; default 1000 */
   RONDO_OPTION_CPU_MEMORY_LIMIT, /* number: bytes of physical memory that a CPU device takes; 0 = what there is */
   RONDO_OPTION_CPU_LACKS,        /* text: "memory_nodes" or "memory_pools", which a CPU device then does not have */
+  RONDO_OPTION_CUDA_LIBRARY,     /* text: the CUDA driver's library; "" = libcuda.so.1 */
+  RONDO_OPTION_NVRTC_LIBRARY,    /* text: the library that compiles CUDA C; "" = libnvrtc.so.13 or .12 */
+  RONDO_OPTION_CUDA_CACHE,       /* text: folder of compiled kernels; "" = the user's cache folder, "none" = no cache */
+  RONDO_OPTION_CUDA_CACHE_BYTES, /* number: bytes that it may hold; default 256 MiB */
   RONDO_OPTION_CBLAS_LIBRARY,    /* text: library with cblas_sgemm; "none" = plain C */
   RONDO_OPTION_SYNC,             /* flag: synchronise after every operation, for debugging; default off */
   RONDO_OPTION_CHECK_ORDERS,     /* number: orders that each launch is run in on cpu:check; default 2 */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * The prototypes of device/cuda/cuda_symbols.h against those of a real cudaTypedefs.h, at the version that each row
+ * asks for. The compiler does it: a row that differs is an assignment of incompatible pointers. Here the names of
+ * cuda_abi.h are the real types; abi_layout.c shows that they are the same.
+ */
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rondo/kernel.h>
+
+typedef CUresult cu_result;
+typedef CUdevice cu_device;
+typedef CUdeviceptr cu_address;
+typedef CUmemGenericAllocationHandle cu_physical;
+typedef CUcontext cu_context;
+typedef CUmodule cu_module;
+typedef CUfunction cu_function;
+typedef CUstream cu_stream;
+typedef CUevent cu_event;
+typedef CUgraph cu_graph;
+typedef CUgraphNode cu_graph_node;
+typedef CUgraphExec cu_graph_exec;
+typedef CUhostFn cu_host_function;
+typedef CUdevice_attribute cu_attribute;
+typedef CUmemAllocationGranularity_flags cu_granularity;
+typedef CUjit_option cu_jit_option;
+typedef CUstreamCaptureMode cu_capture_mode;
+typedef CUstreamCaptureStatus cu_capture_status;
+typedef CUmemAllocationProp cu_allocation_properties;
+typedef CUmemAccessDesc cu_access;
+typedef CUDA_MEMCPY3D cu_copy;
+typedef CUDA_KERNEL_NODE_PARAMS_v2 cu_kernel_params;
+typedef CUDA_MEMSET_NODE_PARAMS cu_memset_params;
+typedef CUDA_HOST_NODE_PARAMS cu_host_params;
+typedef CUDA_MEM_ALLOC_NODE_PARAMS cu_alloc_params;
+typedef CUDA_BATCH_MEM_OP_NODE_PARAMS cu_memory_operations_params;
+typedef CUgraphEdgeData cu_edge_data;
+typedef CUgraphNodeType cu_node_type;
+typedef CUDA_GRAPH_INSTANTIATE_PARAMS cu_instantiate_params;
+typedef CUgraphExecUpdateResultInfo cu_update_result;
+
+/* The fake driver's own. */
+typedef CUresult (*PFN_rondoTestKernel_v12040)(const char *, rondo_cpu_function, size_t, const rondo_parameter *);
+
+#define required(member, symbol, version, arguments) PFN_##symbol##_v##version member;
+#define optional required
+static const struct {
+#include "device/cuda/cuda_symbols.h"
+} prototypes = {
+#undef required
+#define required(member, symbol, version, arguments) .member = (cu_result(*) arguments)NULL,
+#include "device/cuda/cuda_symbols.h"
+};
+
+int main(void) { return prototypes.init != NULL; }
