@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * What tests ask the fake CUDA driver beside the driver's own interface: what is alive, what was called, which call is
+ * to fail, what was done wrong. The fake driver is a shared library that stands in for libcuda.so.1: it runs work on
+ * the host, in order and asynchronously, and kernels as the CPU functions registered for their names
+ * (rondoTestKernel). It answers as docs/cuda-probes.md says a real driver does, and is stricter where Rondo has to be:
+ * misuse is kept as a violation, which a test asserts there is none of.
+ *
+ *   const fake_cuda_control *fake = fake_cuda_get();   ... fake->reset(); ... assert_int_equal(fake->violations(), 0);
+ *
+ * Environment, read when the library is loaded: RONDO_TEST_FAKE_CUDA_DEVICES (0 to 16, default 2),
+ * RONDO_TEST_FAKE_CUDA_MEMORY (bytes of each device, default 8 GiB), RONDO_TEST_FAKE_CUDA_VERSION (default 13000) and
+ * RONDO_TEST_FAKE_CUDA_SEED: other than 0, the nodes of a graph that are ready run in an order drawn from it. Read at
+ * the end: with RONDO_TEST_FAKE_CUDA_STRICT set, a process that misused the driver or left an object exits with 1.
+ *
+ * Threads: any.
+ */
+#ifndef RONDO_TESTS_FAKE_CUDA_H
+#define RONDO_TESTS_FAKE_CUDA_H
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the ledger knows. Contexts are alive while retained; nodes go with their graph, functions with their module. */
+typedef enum fake_cuda_kind {
+  FAKE_CUDA_CONTEXT,
+  FAKE_CUDA_STREAM,
+  FAKE_CUDA_EVENT,
+  FAKE_CUDA_MODULE,
+  FAKE_CUDA_FUNCTION,
+  FAKE_CUDA_GRAPH,
+  FAKE_CUDA_NODE,
+  FAKE_CUDA_EXEC,
+  FAKE_CUDA_RESERVATION,
+  FAKE_CUDA_PHYSICAL, /* handles not yet released */
+  FAKE_CUDA_MAPPING,
+  FAKE_CUDA_HOST_MEMORY,
+  FAKE_CUDA_POOL_MEMORY, /* of cuMemAllocAsync and of memory nodes */
+  FAKE_CUDA_KIND_COUNT,
+  FAKE_CUDA_ANY = FAKE_CUDA_KIND_COUNT
+} fake_cuda_kind;
+
+typedef struct fake_cuda_control {
+  /* Waits for all work, destroys everything, and forgets. Registered kernels stay. No other thread is in a call. */
+  void (*reset)(void);
+  /* Sets counts of calls, violations, hidden symbols and the call that is to fail back. */
+  void (*forget)(void);
+  /* Waits until no stream has work left. */
+  void (*settle)(void);
+
+  /* How many objects of a kind, or of all kinds, are alive; and which, one a line, into `text`, cut at `bytes`. */
+  size_t (*live)(fake_cuda_kind kind);
+  void (*list)(char *text, size_t bytes);
+
+  /* Calls made so far of one name ("cuMemMap"), or of all when it is NULL. */
+  uint64_t (*calls)(const char *name);
+  /* The nth call from now (1 is the next) of `name`, or of any name when NULL, returns `code`; with `onward` all after
+   * it too. A call that gives something back or waits does so all the same, as calls of a real driver do that hand
+   * on an asynchronous error; calls for virtual memory with a code alone that loses the context. A code after which a
+   * context is lost loses the current one. nth 0: none fails. */
+  void (*fail_call)(const char *name, uint64_t nth, unsigned code, bool onward);
+  /* The first such call that has been made since; NULL: none. */
+  const char *(*failed)(void);
+  /* The name is no longer found by cuGetProcAddress; for what loads the library later. */
+  void (*hide)(const char *symbol);
+
+  /* Misuse so far: unknown and destroyed handles, no or another's context, mappings that the driver refuses. */
+  size_t (*violations)(void);
+  /* The first ones in words, one a line, into `text`, cut at `bytes`. */
+  void (*list_violations)(char *text, size_t bytes);
+
+  /* Of one device: bytes of physical memory, and ranges that are mapped. */
+  uint64_t (*physical_bytes)(int device);
+  size_t (*mappings)(int device);
+  /* The size of a device's memory from now on. */
+  void (*set_memory)(int device, uint64_t bytes);
+  /* The device's context is lost, as after a fault in a kernel; until its last release. */
+  void (*lose)(int device, unsigned code);
+} fake_cuda_control;
+
+/* The library's only other export; see fake_cuda_get. */
+#define FAKE_CUDA_ENTRY "rondo_fake_cuda_control"
+typedef const fake_cuda_control *(*fake_cuda_entry)(void);
+
+/* The control of the fake driver that RONDO_CUDA_LIBRARY names; NULL when that is none. */
+static inline const fake_cuda_control *fake_cuda_get(void) {
+  const char *path = getenv("RONDO_CUDA_LIBRARY");
+  void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  void *symbol = library != NULL ? dlsym(library, FAKE_CUDA_ENTRY) : NULL;
+  if (symbol == NULL) return NULL;
+  fake_cuda_entry entry;
+  memcpy(&entry, &symbol, sizeof entry);
+  return entry();
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * Functions of the driver that Rondo itself does not call, for tests that stand in for a foreign library; as
+ * device/cuda/cuda_symbols.h, included the same way.
+ */
+/* clang-format off */
+required(graph_add_memset, cuGraphAddMemsetNode, 10000,
+         (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count,
+          const cu_memset_params *params, cu_context context))
+required(exec_set_memset, cuGraphExecMemsetNodeSetParams, 10020,
+         (cu_graph_exec exec, cu_graph_node node, const cu_memset_params *params, cu_context context))
+required(graph_add_child, cuGraphAddChildGraphNode, 10000,
+         (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count, cu_graph child))
+required(graph_clone, cuGraphClone, 10000, (cu_graph *clone, cu_graph graph))
+required(graph_add_edges, cuGraphAddDependencies, 12030,
+         (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, const cu_edge_data *data, size_t count))
+required(graph_remove_edges, cuGraphRemoveDependencies, 12030,
+         (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, const cu_edge_data *data, size_t count))
+required(graph_destroy_node, cuGraphDestroyNode, 10000, (cu_graph_node node))
+required(mem_alloc_async, cuMemAllocAsync, 11020, (cu_address *address, size_t bytes, cu_stream stream))
+required(mem_free_async, cuMemFreeAsync, 11020, (cu_address address, cu_stream stream))
+required(graph_alloc_get_params, cuGraphMemAllocNodeGetParams, 11040, (cu_graph_node node, cu_alloc_params *params))
+required(graph_free_get_params, cuGraphMemFreeNodeGetParams, 11040, (cu_graph_node node, cu_address *address))
+required(stream_is_capturing, cuStreamIsCapturing, 10000, (cu_stream stream, cu_capture_status *status))
+    /* clang-format on */

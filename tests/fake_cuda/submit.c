@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * Work given to streams of the fake driver: copies, fills, host functions, kernels. On a capturing stream it becomes a
+ * node.
+ */
+#include "fake_cuda/fake.h"
+
+/* Takes over `work`. */
+static cu_result give(fake_stream *stream, fake_work *work) {
+  if (stream->capture != NULL) return fake_capture_work(stream, work, work->type);
+  cu_result code = fake_gate_legacy(stream);
+  if (code == CU_OK) code = stream->object.context->lost;
+  if (code == CU_OK) return fake_stream_submit(stream, (fake_task){.work = work});
+  fake_work_release(work);
+  return code;
+}
+
+static cu_copy plain_copy(cu_address dst, cu_address src, size_t bytes) {
+  cu_copy copy = {.width = bytes, .height = 1, .depth = 1};
+  copy.src_type = fake_memory_is_device(src) ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
+  copy.dst_type = fake_memory_is_device(dst) ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
+  if (copy.src_type == CU_MEMORY_DEVICE)
+    copy.src_device = src;
+  else
+    copy.src_host = (const void *)(uintptr_t)src;
+  if (copy.dst_type == CU_MEMORY_DEVICE)
+    copy.dst_device = dst;
+  else
+    copy.dst_host = (void *)(uintptr_t)dst;
+  return copy;
+}
+
+static cu_result give_copy(cu_stream handle, const cu_copy *copy) {
+  fake_stream *stream = fake_stream_need(handle);
+  fake_work *work;
+  if (stream == NULL) return CU_INVALID_HANDLE;
+  if (copy == NULL) return CU_INVALID_VALUE;
+  if (copy->width == 0 || copy->height == 0 || copy->depth == 0) return CU_OK;
+  const cu_result code = fake_work_copy(copy, stream->object.context, &work);
+  return code == CU_OK ? give(stream, work) : code;
+}
+
+cu_result fake_copy_async(cu_address dst, cu_address src, size_t bytes, cu_stream stream) {
+  cu_result code = fake_begin(CALL_copy_async, FAKE_IN_CONTEXT);
+  if (code == CU_OK) {
+    const cu_copy copy = plain_copy(dst, src, bytes);
+    code = give_copy(stream, &copy);
+  }
+  return fake_end(code);
+}
+
+cu_result fake_copy_3d_async(const cu_copy *copy, cu_stream stream) {
+  cu_result code = fake_begin(CALL_copy_3d_async, FAKE_IN_CONTEXT);
+  if (code == CU_OK) code = give_copy(stream, copy);
+  return fake_end(code);
+}
+
+static cu_result fill(fake_call call, cu_stream handle, cu_memset_params params) {
+  cu_result code = fake_begin(call, FAKE_IN_CONTEXT);
+  fake_stream *stream = code == CU_OK ? fake_stream_need(handle) : NULL;
+  fake_work *work;
+  if (code == CU_OK && stream == NULL) code = CU_INVALID_HANDLE;
+  if (code != CU_OK || params.width == 0 || params.height == 0) return fake_end(code);
+  code = fake_work_fill(&params, stream->object.context, &work);
+  if (code == CU_OK) code = give(stream, work);
+  return fake_end(code);
+}
+
+cu_result fake_memset_8_async(cu_address dst, unsigned char value, size_t count, cu_stream stream) {
+  return fill(CALL_memset_8_async, stream, (cu_memset_params){dst, 0, value, 1, count, 1});
+}
+
+cu_result fake_memset_16_async(cu_address dst, unsigned short value, size_t count, cu_stream stream) {
+  return fill(CALL_memset_16_async, stream, (cu_memset_params){dst, 0, value, 2, count, 1});
+}
+
+cu_result fake_memset_32_async(cu_address dst, unsigned value, size_t count, cu_stream stream) {
+  return fill(CALL_memset_32_async, stream, (cu_memset_params){dst, 0, value, 4, count, 1});
+}
+
+cu_result fake_memset_2d_8_async(cu_address dst, size_t pitch, unsigned char value, size_t width, size_t height,
+                                 cu_stream stream) {
+  return fill(CALL_memset_2d_8_async, stream, (cu_memset_params){dst, pitch, value, 1, width, height});
+}
+
+cu_result fake_memset_2d_16_async(cu_address dst, size_t pitch, unsigned short value, size_t width, size_t height,
+                                  cu_stream stream) {
+  return fill(CALL_memset_2d_16_async, stream, (cu_memset_params){dst, pitch, value, 2, width, height});
+}
+
+cu_result fake_memset_2d_32_async(cu_address dst, size_t pitch, unsigned value, size_t width, size_t height,
+                                  cu_stream stream) {
+  return fill(CALL_memset_2d_32_async, stream, (cu_memset_params){dst, pitch, value, 4, width, height});
+}
+
+cu_result fake_launch_host_function(cu_stream handle, cu_host_function function, void *user) {
+  cu_result code = fake_begin(CALL_launch_host_function, FAKE_ANYWHERE);
+  const cu_host_params params = {function, user};
+  fake_stream *stream = code == CU_OK ? fake_stream_need(handle) : NULL;
+  fake_work *work;
+  if (code == CU_OK && stream == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK) code = fake_work_host(&params, stream->object.context, &work);
+  if (code == CU_OK) code = give(stream, work);
+  return fake_end(code);
+}
+
+static cu_result give_kernel(cu_stream handle, const cu_kernel_params *params) {
+  fake_stream *stream = fake_stream_need(handle);
+  fake_work *work;
+  if (stream == NULL) return CU_INVALID_HANDLE;
+  const cu_result code = fake_work_kernel(params, &work);
+  if (code != CU_OK) return code;
+  if (work->context == stream->object.context) return give(stream, work);
+  fake_work_release(work);
+  return fake_violation(CU_INVALID_HANDLE, "kernel launched on a stream of another context");
+}
+
+cu_result fake_launch_kernel(cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                             unsigned block_y, unsigned block_z, unsigned shared_bytes, cu_stream stream, void **params,
+                             void **extra) {
+  cu_result code = fake_begin(CALL_launch_kernel, FAKE_IN_CONTEXT);
+  const cu_kernel_params kernel = {.function = function,
+                                   .grid_x = grid_x,
+                                   .grid_y = grid_y,
+                                   .grid_z = grid_z,
+                                   .block_x = block_x,
+                                   .block_y = block_y,
+                                   .block_z = block_z,
+                                   .shared_bytes = shared_bytes,
+                                   .params = params,
+                                   .extra = extra};
+  if (code == CU_OK) code = give_kernel(stream, &kernel);
+  return fake_end(code);
+}
+
+cu_result fake_stream_wait_value_32(cu_stream handle, cu_address address, uint32_t value, unsigned flags) {
+  cu_result code = fake_begin(CALL_stream_wait_value_32, FAKE_IN_CONTEXT);
+  const cu_memory_operation wait = {
+      .of = {.operation = CU_OPERATION_WAIT_VALUE_32, .address = address, .value = value, .flags = flags}};
+  fake_stream *stream = code == CU_OK ? fake_stream_need(handle) : NULL;
+  fake_work *work;
+  if (code == CU_OK && stream == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK) code = fake_work_operation(&wait, stream->object.context, &work);
+  if (code == CU_OK) code = give(stream, work);
+  return fake_end(code);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * Works of the fake driver: what a stream or a node does, checked and copied when it is given, and run later without
+ * the lock. A work is immutable, so that launches which have it are not touched by later changes of a node.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_cuda/fake.h"
+
+enum { MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_X = 0x7fffffff, MAX_GRID_YZ = 65535 };
+enum { MAX_SHARED_BYTES = 227 << 10 };
+
+static fake_work *new_work(cu_node_type type, fake_context *context) {
+  fake_work *work = fake_allocate(1, sizeof *work);
+  work->references = 1;
+  work->type = type;
+  work->context = context;
+  return work;
+}
+
+static bool is_shape_good(const cu_kernel_params *p) {
+  if (p->grid_x == 0 || p->grid_y == 0 || p->grid_z == 0 || p->block_x == 0 || p->block_y == 0 || p->block_z == 0)
+    return false;
+  if (p->grid_x > MAX_GRID_X || p->grid_y > MAX_GRID_YZ || p->grid_z > MAX_GRID_YZ) return false;
+  if (p->block_x > MAX_BLOCK_THREADS || p->block_y > MAX_BLOCK_THREADS || p->block_z > MAX_BLOCK_Z) return false;
+  return p->block_x * p->block_y * p->block_z <= MAX_BLOCK_THREADS && p->shared_bytes <= MAX_SHARED_BYTES;
+}
+
+/* The argument buffer of `extra`: pairs of a tag and a value, up to tag 0; false when it is none. */
+static bool read_extra(void *const *extra, const void **out_bytes, size_t *out_count) {
+  enum { END = 0, BUFFER = 1, BUFFER_BYTES = 2 };
+  *out_bytes = NULL;
+  *out_count = 0;
+  for (; fake_handle(*extra) != END; extra += 2) {
+    if (fake_handle(extra[0]) == BUFFER)
+      *out_bytes = extra[1];
+    else if (fake_handle(extra[0]) == BUFFER_BYTES)
+      *out_count = *(const size_t *)extra[1];
+    else
+      return false;
+  }
+  return *out_bytes != NULL;
+}
+
+static bool are_arguments_good(const cu_kernel_params *params, const fake_kernel *kernel) {
+  const void *bytes;
+  size_t count;
+  if (params->params != NULL && params->extra != NULL) return false;
+  if (params->extra != NULL) return read_extra(params->extra, &bytes, &count) && count >= kernel->bytes;
+  if (params->params == NULL) return kernel->count == 0;
+  for (size_t i = 0; i < kernel->count; i++) {
+    if (params->params[i] == NULL) return false;
+  }
+  return true;
+}
+
+static void keep_arguments(fake_kernel_work *work, const cu_kernel_params *params) {
+  const fake_kernel *kernel = work->kernel;
+  const void *extra = NULL;
+  size_t count = 0;
+  work->bytes = fake_allocate(1, kernel->bytes);
+  if (params->extra != NULL) {
+    (void)read_extra(params->extra, &extra, &count);
+    memcpy(work->bytes, extra, kernel->bytes);
+  }
+  for (size_t i = 0; i < kernel->count; i++) {
+    work->addresses[i] = work->bytes + kernel->offsets[i];
+    if (extra == NULL) memcpy(work->addresses[i], params->params[i], kernel->parameters[i].bytes);
+  }
+  work->extra_bytes = kernel->bytes;
+  void *const buffer_tag = (void *)(uintptr_t)1, *const bytes_tag = (void *)(uintptr_t)2;
+  void *const form[5] = {buffer_tag, work->bytes, bytes_tag, &work->extra_bytes, NULL};
+  memcpy(work->extra, form, sizeof form);
+  work->params = *params;
+  work->params.params = params->extra == NULL ? work->addresses : NULL;
+  work->params.extra = params->extra != NULL ? work->extra : NULL;
+}
+
+cu_result fake_work_kernel(const cu_kernel_params *params, fake_work **out) {
+  *out = NULL;
+  if (params->function == NULL) return CU_INVALID_HANDLE;
+  fake_function *function = fake_need(FAKE_CUDA_FUNCTION, fake_handle(params->function));
+  if (function == NULL) return CU_INVALID_HANDLE;
+  const fake_kernel *kernel = fake_function_kernel(function);
+  if (kernel == NULL) return CU_NOT_FOUND;
+  if (!is_shape_good(params) || !are_arguments_good(params, kernel)) return CU_INVALID_VALUE;
+  *out = new_work(CU_NODE_KERNEL, function->object.context);
+  (*out)->of.kernel.function = function;
+  (*out)->of.kernel.kernel = kernel;
+  function->references++;
+  keep_arguments(&(*out)->of.kernel, params);
+  (*out)->of.kernel.params.context = fake_as(cu_context, function->object.context);
+  return CU_OK;
+}
+
+cu_result fake_work_copy(const cu_copy *params, fake_context *context, fake_work **out) {
+  *out = NULL;
+  const cu_result code = fake_copy_check(params);
+  if (code != CU_OK) return code;
+  *out = new_work(CU_NODE_COPY, context);
+  (*out)->of.copy = *params;
+  return CU_OK;
+}
+
+cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, fake_work **out) {
+  const unsigned element = params->element_bytes;
+  *out = NULL;
+  if ((element != 1 && element != 2 && element != 4) || params->width == 0 || params->height == 0 ||
+      params->dst % element != 0 || params->width > SIZE_MAX / element)
+    return CU_INVALID_VALUE;
+  if (params->height > 1 && (params->pitch < params->width * element || params->pitch % element != 0))
+    return CU_INVALID_VALUE;
+  if (params->dst == 0 || fake_memory_is_unmapped(params->dst)) return CU_INVALID_VALUE;
+  *out = new_work(CU_NODE_MEMSET, context);
+  (*out)->of.fill = *params;
+  return CU_OK;
+}
+
+cu_result fake_work_host(const cu_host_params *params, fake_context *context, fake_work **out) {
+  *out = NULL;
+  if (params->function == NULL) return CU_INVALID_VALUE;
+  *out = new_work(CU_NODE_HOST, context);
+  (*out)->of.host = *params;
+  return CU_OK;
+}
+
+cu_result fake_work_operation(const cu_memory_operation *operation, fake_context *context, fake_work **out) {
+  *out = NULL;
+  const bool is_known = operation->of.operation == CU_OPERATION_WAIT_VALUE_32 && operation->of.address % 4 == 0 &&
+                        operation->of.flags <= CU_WAIT_VALUE_EQUAL;
+  if (!is_known || operation->of.address == 0 || fake_memory_is_device(operation->of.address)) return CU_INVALID_VALUE;
+  *out = new_work(CU_NODE_BATCH_MEMORY_OPERATION, context);
+  (*out)->of.operation = *operation;
+  return CU_OK;
+}
+
+bool fake_operation_is_over(const cu_memory_operation *operation) {
+  const _Atomic uint32_t *word = (const _Atomic uint32_t *)(uintptr_t)operation->of.address;
+  const uint32_t value = (uint32_t)operation->of.value, now = atomic_load_explicit(word, memory_order_acquire);
+  return operation->of.flags == CU_WAIT_VALUE_EQUAL ? now == value : (int32_t)(now - value) >= 0;
+}
+
+cu_result fake_work_event(cu_event handle, cu_node_type type, fake_work **out) {
+  *out = NULL;
+  fake_event *event = fake_event_need(handle);
+  if (event == NULL) return CU_INVALID_VALUE;
+  *out = new_work(type, event->object.context);
+  (*out)->of.event = event;
+  event->references++;
+  return CU_OK;
+}
+
+void fake_work_retain(fake_work *work) {
+  if (work != NULL) work->references++;
+}
+
+void fake_work_release(fake_work *work) {
+  if (work == NULL || --work->references > 0) return;
+  if (work->type == CU_NODE_KERNEL) {
+    fake_function_release(work->of.kernel.function);
+    free(work->of.kernel.bytes);
+  }
+  if (work->type == CU_NODE_EVENT_RECORD || work->type == CU_NODE_EVENT_WAIT) fake_event_release(work->of.event);
+  if (work->type == CU_NODE_ALLOC || work->type == CU_NODE_FREE) fake_allocation_release(work->of.allocation);
+  free(work);
+}
+
+/* A pointer into device memory points at what the device may access. */
+static bool are_pointers_good(const fake_device *device, const fake_kernel_work *work) {
+  const fake_kernel *kernel = work->kernel;
+  bool good = true;
+  pthread_rwlock_rdlock(&fake_mappings_lock);
+  for (size_t i = 0; i < kernel->count && good; i++) {
+    uint64_t address = 0;
+    if (kernel->parameters[i].access == RONDO_ACCESS_SCALAR) continue;
+    memcpy(&address, work->addresses[i], sizeof address);
+    const bool writes = kernel->parameters[i].access != RONDO_ACCESS_READ;
+    good = !fake_memory_is_device(address) || fake_memory_allows(device, address, 1, writes);
+  }
+  pthread_rwlock_unlock(&fake_mappings_lock);
+  return good;
+}
+
+static bool run_kernel(const fake_device *device, const fake_kernel_work *work) {
+  const cu_kernel_params *p = &work->params;
+  const rondo_blocks blocks = {0, (size_t)p->grid_x * p->grid_y * p->grid_z, {p->grid_x, p->grid_y, p->grid_z}};
+  if (work->kernel->faults || !are_pointers_good(device, work)) return false;
+  work->kernel->function(blocks, work->addresses);
+  return true;
+}
+
+/* The real driver has one thread for the host functions of all streams. */
+static bool is_calling_host;
+
+static bool run_host(const cu_host_params *host) {
+  fake_self.is_in_callback = true;
+  host->function(host->user);
+  fake_self.is_in_callback = false;
+  return true;
+}
+
+static bool run_unlocked(const fake_work *work) {
+  const fake_device *device = work->context->device;
+  switch (work->type) {
+    case CU_NODE_KERNEL:
+      return run_kernel(device, &work->of.kernel);
+    case CU_NODE_COPY:
+      return fake_copy_run(device, &work->of.copy);
+    case CU_NODE_MEMSET:
+      return fake_fill_run(device, &work->of.fill);
+    case CU_NODE_HOST:
+      return run_host(&work->of.host);
+    default:
+      return true;
+  }
+}
+
+void fake_work_run(const fake_work *work) {
+  if (work->type == CU_NODE_KERNEL && work->of.kernel.function->object.handle == 0)
+    (void)fake_violation(CU_INVALID_HANDLE, "kernel %s runs after its module was unloaded",
+                         work->of.kernel.kernel->name);
+  while (work->type == CU_NODE_HOST && is_calling_host) fake_wait();
+  const bool is_host = work->type == CU_NODE_HOST;
+  if (is_host) is_calling_host = true;
+  work->context->running += !is_host;
+  pthread_mutex_unlock(&fake_lock);
+  const bool is_good = run_unlocked(work);
+  pthread_mutex_lock(&fake_lock);
+  if (is_host) is_calling_host = false;
+  work->context->running -= !is_host;
+  fake_signal();
+  if (!is_good) fake_context_lose(work->context, CU_ILLEGAL_ADDRESS);
+}

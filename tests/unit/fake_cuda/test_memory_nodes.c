@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ * Memory nodes of the fake CUDA driver, as a foreign library leaves them in a capture: probes 1, 2, 4 and 6 of
+ * docs/cuda-probes.md (rules M2 to M9).
+ */
+#include "unit/fake_cuda/fake_test.h"
+
+enum { BYTES = 1000 };
+
+/* A graph that allocates, fills with `value`, and frees if asked to. */
+
+static cu_graph capture_allocation(const fixture *f, unsigned value, bool frees, cu_address *address) {
+  cu_graph graph = NULL;
+  assert_cu_ok(f->api->capture_begin(f->stream, CU_CAPTURE_MODE_GLOBAL));
+  assert_cu_ok(f->foreign->mem_alloc_async(address, BYTES, f->stream));
+  assert_cu_ok(f->api->memset_32_async(*address, value, 1, f->stream));
+  if (frees) assert_cu_ok(f->foreign->mem_free_async(*address, f->stream));
+  assert_cu_ok(f->api->capture_end(f->stream, &graph));
+  return graph;
+}
+
+static void memory_comes_and_goes_in_stream_order(void **state) {
+  const fixture *f = *state;
+  cu_address address = 0;
+  sem_t gate;
+  assert_cu_ok(f->foreign->mem_alloc_async(&address, BYTES, f->stream));
+  assert_int_equal(f->fake->live(FAKE_CUDA_POOL_MEMORY), 1);
+  close_gate(f, f->stream, &gate);
+  assert_cu_ok(f->api->memset_32_async(address, 12, 1, f->stream));
+  assert_cu_ok(f->foreign->mem_free_async(address, f->stream));
+  assert_int_equal(f->fake->live(FAKE_CUDA_POOL_MEMORY), 0);
+  assert_int_equal(f->fake->physical_bytes(0), GRANULE);
+  assert_code(f->foreign->mem_free_async(address, f->stream), CU_INVALID_VALUE);
+  sem_post(&gate);
+  assert_cu_ok(f->api->stream_synchronize(f->stream));
+  assert_int_equal(f->fake->physical_bytes(0), 0);
+  assert_code(f->foreign->mem_alloc_async(&address, 0, f->stream), CU_INVALID_VALUE);
+  assert_code(f->foreign->mem_alloc_async(&address, (size_t)1 << 50, f->stream), CU_OUT_OF_MEMORY);
+}
+
+static void allocations_of_launches_are_alive_until_freed(void **state) {
+  const fixture *f = *state;
+  cu_address address = 0;
+  const cu_graph graph = capture_allocation(f, 8, false, &address);
+  const cu_graph_exec exec = instantiate(f, graph);
+  assert_code(f->foreign->mem_free_async(address, f->stream), CU_INVALID_VALUE);
+  assert_cu_ok(f->api->exec_launch(exec, f->stream));
+  assert_int_equal(read_word(f, f->stream, address), 8);
+  assert_code(f->api->exec_launch(exec, f->stream), CU_INVALID_VALUE);
+  assert_cu_ok(f->foreign->mem_free_async(address, f->stream));
+  assert_code(f->foreign->mem_free_async(address, f->stream), CU_INVALID_VALUE);
+  assert_cu_ok(f->api->exec_launch(exec, f->stream));
+  assert_cu_ok(f->api->exec_destroy(exec));
+  assert_cu_ok(f->api->graph_destroy(graph));
+  assert_int_equal(read_word(f, f->stream, address), 8); /* outlives both */
+  assert_cu_ok(f->foreign->mem_free_async(address, f->stream));
+  assert_cu_ok(f->api->stream_synchronize(f->stream));
+  assert_int_equal(f->fake->physical_bytes(0), 0);
+}
+
+static void auto_free_begins_with_freeing(void **state) {
+  const fixture *f = *state;
+  cu_address address = 0;
+  const cu_graph graph = capture_allocation(f, 8, false, &address);
+  cu_instantiate_params params = {.flags = CU_INSTANTIATE_AUTO_FREE};
+  cu_graph_exec exec = NULL;
+  assert_cu_ok(f->api->graph_instantiate(&exec, graph, &params));
+  assert_cu_ok(f->api->exec_launch(exec, f->stream));
+  assert_cu_ok(f->api->exec_launch(exec, f->stream));
+  assert_cu_ok(f->foreign->mem_free_async(address, f->stream));
+  assert_cu_ok(f->api->exec_destroy(exec));
+  assert_cu_ok(f->api->graph_destroy(graph));
+}
+
+static void a_graph_may_free_what_another_left(void **state) {
+  const fixture *f = *state;
+  cu_address address = 0;
+  cu_graph freeing = NULL;
+  const cu_graph graph = capture_allocation(f, 8, false, &address);
+  const cu_graph_exec exec = instantiate(f, graph);
+  assert_cu_ok(f->api->exec_launch(exec, f->stream));
+  assert_cu_ok(f->api->capture_begin(f->stream, CU_CAPTURE_MODE_GLOBAL));
+  assert_cu_ok(f->foreign->mem_free_async(address, f->stream));
+  assert_code(f->foreign->mem_free_async(address, f->stream), CU_INVALID_VALUE);
+  assert_cu_ok(f->api->capture_end(f->stream, &freeing));
+  const cu_graph_exec freer = instantiate(f, freeing);
+  assert_cu_ok(f->api->exec_launch(freer, f->stream));
+  assert_code(f->api->exec_launch(freer, f->stream), CU_INVALID_VALUE);
+  assert_int_equal(f->fake->live(FAKE_CUDA_POOL_MEMORY), 0);
+  assert_cu_ok(f->api->exec_destroy(exec));
+  assert_cu_ok(f->api->exec_destroy(freer));
+  assert_cu_ok(f->api->graph_destroy(graph));
+  assert_cu_ok(f->api->graph_destroy(freeing));
+  assert_cu_ok(f->api->stream_synchronize(f->stream));
+}
+
+static void graphs_with_memory_are_not_copied(void **state) {
+  const fixture *f = *state;
+  cu_address address = 0, other = 0;
+  cu_graph clone = NULL, parent = NULL, empty = NULL;
+  cu_graph_node node = NULL;
+  cu_graph_exec second = NULL;
+  cu_instantiate_params params = {0};
+  cu_update_result result = {0};
+  const cu_graph graph = capture_allocation(f, 1, true, &address), equal = capture_allocation(f, 2, true, &other);
+  assert_cu_ok(f->api->graph_create(&parent, 0));
+  assert_cu_ok(f->api->graph_create(&empty, 0));
+  for (int i = 0; i < 3; i++) assert_cu_ok(f->api->graph_add_empty(&node, empty, NULL, 0));
+  assert_code(f->foreign->graph_clone(&clone, graph), CU_NOT_SUPPORTED);
+  assert_code(f->foreign->graph_add_child(&node, parent, NULL, 0, graph), CU_NOT_SUPPORTED);
+  const cu_graph_exec exec = instantiate(f, graph);
+  assert_code(f->api->graph_instantiate(&second, graph, &params), CU_NOT_SUPPORTED);
+  assert_int_equal(params.result, CU_INSTANTIATE_OPERATION_NOT_SUPPORTED);
+  assert_code(f->api->exec_update(exec, empty, &result), CU_GRAPH_EXEC_UPDATE_FAILURE);
+  assert_int_equal(result.result, CU_UPDATE_NODE_TYPE_CHANGED);
+  assert_cu_ok(f->api->exec_update(exec, equal, &result));
+  assert_cu_ok(f->api->exec_launch(exec, f->stream));
+  assert_cu_ok(f->api->exec_launch(exec, f->stream));
+  assert_int_equal(f->fake->live(FAKE_CUDA_POOL_MEMORY), 0);
+  assert_cu_ok(f->api->exec_destroy(exec));
+  assert_cu_ok(f->api->exec_destroy(instantiate(f, graph)));
+  const cu_graph graphs[] = {graph, equal, parent, empty};
+  for (size_t i = 0; i < 4; i++) assert_cu_ok(f->api->graph_destroy(graphs[i]));
+  assert_cu_ok(f->api->stream_synchronize(f->stream));
+}
+
+static void memory_that_is_no_graphs_is_not_freed_in_one(void **state) {
+  const fixture *f = *state;
+  cu_address address = 0;
+  cu_graph graph = NULL;
+  assert_cu_ok(f->foreign->mem_alloc_async(&address, BYTES, f->other));
+  assert_cu_ok(f->api->capture_begin(f->stream, CU_CAPTURE_MODE_GLOBAL));
+  assert_code(f->foreign->mem_free_async(address, f->stream), CU_INVALID_VALUE);
+  assert_cu_ok(f->api->capture_end(f->stream, &graph));
+  assert_cu_ok(f->api->graph_destroy(graph));
+  assert_cu_ok(f->foreign->mem_free_async(address, f->other));
+  assert_cu_ok(f->api->stream_synchronize(f->other));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      fake_test(memory_comes_and_goes_in_stream_order), fake_test(allocations_of_launches_are_alive_until_freed),
+      fake_test(auto_free_begins_with_freeing),         fake_test(a_graph_may_free_what_another_left),
+      fake_test(graphs_with_memory_are_not_copied),     fake_test(memory_that_is_no_graphs_is_not_freed_in_one),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
