@@ -23,6 +23,14 @@
  * a device is open and pass on what is not theirs; a handler that is installed later stands in front until the
  * device runs its next work. AddressSanitizer must allow that: handle_segv=1:handle_sigbus=1 in ASAN_OPTIONS.
  *
+ * `cuda:N` is GPU N of the CUDA driver, 12.4 (550) or newer, which is loaded by name when a device is first asked for:
+ * RONDO_CUDA_LIBRARY, else libcuda.so.1. Without it, or without a GPU, opening fails with UNAVAILABLE and the reason.
+ * Kernels that are given as CUDA source are compiled by NVRTC, loaded likewise (RONDO_NVRTC_LIBRARY, else
+ * libnvrtc.so.13 or .12). A device works in its GPU's primary context, which it shares with the CUDA runtime and other
+ * libraries of the process; the caller's current context stays what it is. Host functions run on threads of the device
+ * and do not hold each other up. A fault in a kernel loses the device: every later call on it returns DEVICE_LOST with
+ * the driver's code, other devices go on; a synchronous device runs graphs node by node and then names the node.
+ *
  * A device is thread-safe. It must outlive what was made from it.
  */
 #ifndef RONDO_DEVICE_H
@@ -58,10 +66,10 @@ typedef struct rondo_device_options {
 } rondo_device_options;
 #define RONDO_DEVICE_OPTIONS_INIT .struct_size = sizeof(rondo_device_options)
 
-/* Opens a device by name: "cpu", "cpu:N" (N up to 15), "cpu:check", "cpu:check:N". Opening the same name twice gives
- * two independent devices. options may be NULL. Errors: INVALID_ARGUMENT, NOT_FOUND/UNKNOWN_DEVICE (the message lists
- * the names there are), UNAVAILABLE (the driver cannot be had; says why), OUT_OF_MEMORY, LIMIT_EXCEEDED (threads, or
- * 64 checking devices). */
+/* Opens a device by name: "cpu", "cpu:N" (N up to 15), "cpu:check", "cpu:check:N", "cuda" (which is "cuda:0"),
+ * "cuda:N". Opening the same name twice gives two independent devices. options may be NULL. Errors: INVALID_ARGUMENT,
+ * NOT_FOUND/UNKNOWN_DEVICE (the message lists the names there are), UNAVAILABLE (the driver cannot be had; says why),
+ * OUT_OF_MEMORY, LIMIT_EXCEEDED (threads, or 64 checking devices). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_open(const char *name, const rondo_device_options *options,
                                                         rondo_device **out_device);
 
@@ -73,7 +81,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_device_close(rondo_device *device);
 /* What a device is and can do. */
 typedef struct rondo_device_info {
   uint32_t struct_size;  /* set by the caller or 0; the library fills at most so much */
-  uint32_t index;        /* N of "cpu:N" */
+  uint32_t index;        /* N of "cpu:N", "cuda:N" */
   char name[32];         /* "cpu:0" */
   char description[96];  /* the processor's or GPU's own name */
   uint32_t workers;      /* CPU: worker threads */
@@ -83,6 +91,7 @@ typedef struct rondo_device_info {
   bool graph_memory;     /* alloc and free nodes (GM-1); only where memory_pools is set too */
   bool memory_pools;     /* stream-ordered allocation and pools; without it such calls return UNSUPPORTED */
   bool guarded;          /* cpu:check: allocations have pages of their own, and graph memory shares no addresses */
+  bool cuda;             /* CUDA: kernels run from their CUDA source, and blocks have threads */
 } rondo_device_info;
 
 /* What the device is and can do. Thread-safe. Errors: INVALID_ARGUMENT. */
@@ -124,6 +133,9 @@ typedef struct rondo_device_statistics {
   uint64_t maps;             /* map calls */
   uint64_t orders;           /* cpu:check: runs of execs in one order or another, where they were compared */
   uint64_t findings;         /* cpu:check: mistakes found */
+  uint64_t rebuilds;         /* CUDA: execs made anew by an update, because the driver changes no such thing in place */
+  uint64_t kernels_compiled; /* CUDA: sources that NVRTC compiled */
+  uint64_t kernels_cached;   /* CUDA: sources whose code was found on disk (RONDO_CUDA_CACHE) */
 } rondo_device_statistics;
 
 /* The counters as they are now; those of work in flight may move between two of them. Thread-safe. Errors:

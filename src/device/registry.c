@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "device/device.h"
 
-extern const rondo_driver rondo_cpu_driver;
+extern const rondo_driver rondo_cpu_driver, rondo_cuda_driver;
 
-static const rondo_driver *const drivers[] = {&rondo_cpu_driver};
+static const rondo_driver *const drivers[] = {&rondo_cpu_driver, &rondo_cuda_driver};
 enum { DRIVER_COUNT = sizeof drivers / sizeof drivers[0] };
 
 rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,
@@ -22,7 +22,9 @@ rondo_status rondo_registry_open(const char *name, const rondo_device_options *o
     return drivers[i]->open(name + length + (name[length] == ':'), options, allocator, out);
   }
   return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
-                    "there is no device '%.64s': the devices are 'cpu', 'cpu:0' to 'cpu:15' and 'cpu:check'", name);
+                    "there is no device '%.64s': the devices are 'cpu', 'cpu:0' to 'cpu:15', 'cpu:check' and 'cuda:0', "
+                    "'cuda:1', ...",
+                    name);
 }
 
 rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable) {

@@ -66,23 +66,51 @@ static void mixed_cpu(rondo_blocks blocks, void *const *args) {
   out[7] = *(const uint32_t *)args[5];
 }
 
+/* One thread a block, so that the grid is cut as on a CPU. */
+#define CUDA_SOURCE(text) .block_threads = 1, .cuda_source = BLOCK_NUMBER text
+#define BLOCK_NUMBER                                        \
+  "typedef unsigned u32; typedef unsigned long long u64;\n" \
+  "#define B ((u64)blockIdx.x + (u64)gridDim.x * (blockIdx.y + (u64)gridDim.y * blockIdx.z))\n"
+
 static const rondo_kernel_options kernels[TEST_KERNEL_COUNT] = {
-    [TEST_KERNEL_EMPTY] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_empty", .cpu = empty_cpu},
+    [TEST_KERNEL_EMPTY] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_empty", .cpu = empty_cpu,
+                           CUDA_SOURCE("extern \"C\" __global__ void test_empty() {}\n")},
     [TEST_KERNEL_SET] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_set", .cpu = set_cpu,
+                         CUDA_SOURCE(
+                             "extern \"C\" __global__ void test_set(u32 value, u32 *out) { out[B] = value; }\n"),
                          .params = {RONDO_SCALAR(uint32_t), RONDO_WRITES}},
     [TEST_KERNEL_AFFINE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_affine", .cpu = affine_cpu,
+                            CUDA_SOURCE("extern \"C\" __global__ void test_affine(u32 factor, u32 term, u32 *out) { "
+                                        "out[B] = out[B] * factor + term; }\n"),
                             .params = {RONDO_SCALAR(uint32_t), RONDO_SCALAR(uint32_t), RONDO_UPDATES}},
-    [TEST_KERNEL_PLACE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_place", .cpu = place_cpu, .params = {RONDO_WRITES}},
-    [TEST_KERNEL_COUNT_BLOCKS] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_count_blocks", .cpu = count_blocks_cpu,
-                                  .params = {RONDO_SCALAR(uint32_t), RONDO_UPDATES}},
-    [TEST_KERNEL_COMBINE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_combine", .cpu = combine_cpu,
-                             .params = {RONDO_READS, RONDO_READS, RONDO_WRITES}},
+    [TEST_KERNEL_PLACE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_place", .cpu = place_cpu,
+                           CUDA_SOURCE("extern \"C\" __global__ void test_place(u32 *out) {\n"
+                                       "  out[B] = blockIdx.x + 100 * blockIdx.y + 10000 * blockIdx.z + 1; }\n"),
+                           .params = {RONDO_WRITES}},
+    [TEST_KERNEL_COUNT_BLOCKS] =
+        {RONDO_KERNEL_OPTIONS_INIT, .name = "test_count_blocks", .cpu = count_blocks_cpu,
+         CUDA_SOURCE(
+             "extern \"C\" __global__ void test_count_blocks(u32 weight, u32 *sum) { atomicAdd(sum, weight); }\n"),
+         .params = {RONDO_SCALAR(uint32_t), RONDO_UPDATES}},
+    [TEST_KERNEL_COMBINE] =
+        {RONDO_KERNEL_OPTIONS_INIT, .name = "test_combine", .cpu = combine_cpu,
+         CUDA_SOURCE("extern \"C\" __global__ void test_combine(const u32 *left, const u32 *right, u32 *out) {\n"
+                     "  out[B] = left[B] * 31 + right[B]; }\n"),
+         .params = {RONDO_READS, RONDO_READS, RONDO_WRITES}},
     [TEST_KERNEL_SAXPY] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_saxpy", .cpu = saxpy_cpu,
+                           CUDA_SOURCE("extern \"C\" __global__ void test_saxpy(float a, const float *x, float *y) {\n"
+                                       "  y[B] = __fadd_rn(y[B], __fmul_rn(a, x[B])); }\n"),
                            .params = {RONDO_SCALAR(float), RONDO_READS, RONDO_UPDATES}},
-    [TEST_KERNEL_MIXED] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_mixed", .cpu = mixed_cpu,
-                           .params = {RONDO_SCALAR(uint8_t), RONDO_SCALAR(uint64_t), RONDO_SCALAR(uint16_t),
-                                      RONDO_SCALAR(double), RONDO_SCALAR(test_triple), RONDO_SCALAR(uint32_t),
-                                      RONDO_WRITES}},
+    [TEST_KERNEL_MIXED] =
+        {RONDO_KERNEL_OPTIONS_INIT, .name = "test_mixed", .cpu = mixed_cpu,
+         CUDA_SOURCE("struct triple { u32 values[3]; };\n"
+                     "extern \"C\" __global__ void test_mixed(unsigned char a, u64 wide, unsigned short c, double d, "
+                     "struct triple t, u32 f, u32 *out) {\n"
+                     "  out[0] = a; out[1] = (u32)(wide >> 32) ^ (u32)wide; out[2] = c; out[3] = (u32)(d * 8.0);\n"
+                     "  for (int i = 0; i < 3; i++) out[4 + i] = t.values[i];\n"
+                     "  out[7] = f; }\n"),
+         .params = {RONDO_SCALAR(uint8_t), RONDO_SCALAR(uint64_t), RONDO_SCALAR(uint16_t), RONDO_SCALAR(double),
+                    RONDO_SCALAR(test_triple), RONDO_SCALAR(uint32_t), RONDO_WRITES}},
     [TEST_KERNEL_BARE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_bare", .params = {RONDO_UPDATES}},
 };
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * Making the driver's graph of an executable's nodes, and instantiating it.
+ */
+#include "base/allocation.h"
+#include "device/cuda/cuda_executable.h"
+
+static size_t most_predecessors(const cuda_executable *executable) {
+  size_t most = 0;
+  for (size_t i = 0; i < executable->count; i++) {
+    const size_t count = executable->predecessor_start[i + 1] - executable->predecessor_start[i];
+    if (count > most) most = count;
+  }
+  return most;
+}
+
+static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
+                              cu_graph_node *before) {
+  for (size_t i = 0; i < executable->count; i++) {
+    const cuda_node *node = &executable->nodes[i];
+    size_t count = 0;
+    for (uint32_t e = executable->predecessor_start[i]; e < executable->predecessor_start[i + 1]; e++) {
+      const cuda_node *predecessor = &executable->nodes[executable->predecessors[e]];
+      before[count++] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
+    }
+    const cu_result code = cuda_node_add(executable, node, graph, before, count, &handles[node->first]);
+    RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node->number,
+                              "node '%s' (node %u) of graph '%s'", node->name, node->number, executable->name));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_graph_node *handles) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  const size_t room = most_predecessors(executable);
+  cu_graph_node *before;
+  RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), room, sizeof *before, &before));
+  rondo_status status = cuda_check(device, device->api->graph_create(out, 0), "making graph '%s' on device '%s'",
+                                   executable->name, device->base.name);
+  if (status == RONDO_OK) status = add_nodes(executable, *out, handles, before);
+  rondo_release(cuda_allocator_of(executable), before, room, sizeof *before);
+  return status;
+}
+
+/* The node of a handle; NULL when it is none of the graph's. */
+static const cuda_node *find_node(const cuda_executable *executable, const cu_graph_node *handles, cu_graph_node node) {
+  for (size_t i = 0; handles != NULL && i < executable->count; i++) {
+    const cuda_node *at = &executable->nodes[i];
+    for (size_t part = 0; part < cuda_node_parts(at); part++)
+      if (handles[at->first + part] == node) return at;
+  }
+  return NULL;
+}
+
+/* Both channels: the code, and what the driver says of the node that it met. */
+static rondo_status fail_instantiate(cuda_executable *executable, const cu_graph_node *handles, cu_result code,
+                                     const cu_instantiate_params *params) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_node *node = find_node(executable, handles, params->error_node);
+  if (node == NULL)
+    return cuda_check(device, code, "device '%s' does not instantiate graph '%s' (result %d)", device->base.name,
+                      executable->name, params->result);
+  return cuda_check_node(device, code, node->number,
+                         "device '%s' does not instantiate graph '%s': node '%s' (node %u), result %d",
+                         device->base.name, executable->name, node->name, node->number, params->result);
+}
+
+rondo_status cuda_instantiate(cuda_executable *executable, cuda_built *built, const cu_graph_node *handles) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  cu_instantiate_params params = {0};
+  const cu_result code = api->graph_instantiate(&built->exec, built->graph, &params);
+  if (code == CU_OK && params.result == CU_INSTANTIATE_SUCCESS) return RONDO_OK;
+  return fail_instantiate(executable, handles, code != CU_OK ? code : CU_INVALID_VALUE, &params);
+}
+
+static rondo_status switch_off(cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles) {
+  for (size_t i = 0; i < executable->count; i++) {
+    const cuda_node *node = &executable->nodes[i];
+    if (node->enabled) continue;
+    const cu_result code = cuda_node_switch(executable, built, handles, node, false);
+    RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node->number,
+                              "switching node '%s' (node %u) off", node->name, node->number));
+  }
+  return RONDO_OK;
+}
+
+void cuda_built_free(const cuda_executable *executable, cuda_built *built) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  /* On a lost device these are gone already. */
+  if (built->exec != NULL) (void)api->exec_destroy(built->exec);
+  if (built->graph != NULL) (void)api->graph_destroy(built->graph);
+  *built = (cuda_built){0};
+}
+
+rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles) {
+  *out = (cuda_built){0};
+  rondo_status status = build_graph(executable, &out->graph, handles);
+  if (status == RONDO_OK) status = cuda_instantiate(executable, out, handles);
+  if (status == RONDO_OK) status = switch_off(executable, out, handles);
+  if (status != RONDO_OK) cuda_built_free(executable, out);
+  return status;
+}

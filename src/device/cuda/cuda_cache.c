@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ * The files of the cache: a header, the source, the code. The name is a hash of what the code depends on; two things of
+ * one name replace each other.
+ */
+#define _GNU_SOURCE
+#include "device/cuda/cuda_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/logging.h"
+#include "base/options.h"
+
+/* A file's first bytes. */
+typedef struct file_header {
+  char magic[8];
+  uint32_t compiler_version, major, minor, reserved;
+  uint64_t source_bytes, code_bytes;
+  uint64_t code_hash;
+} file_header;
+
+static const char magic[8] = "rondocu1";
+static const char suffix[] = ".cubin";
+
+enum { MAX_CODE_BYTES = 64 << 20 };
+
+static void complain(const char *what, const char *path) {
+  rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s %s: %s", path, what, strerror(errno));
+}
+
+/* Places ---------------------------------------------------------------------------------------------------------- */
+
+/* False when there is to be no cache, or no place for one. */
+static bool find_folder(char *out, size_t bytes) {
+  const char *given = rondo_option_text(RONDO_OPTION_CUDA_CACHE), *base = getenv("XDG_CACHE_HOME");
+  const char *home = getenv("HOME");
+  int length = -1;
+  if (strcmp(given, "none") == 0) return false;
+  if (given[0] != '\0')
+    length = snprintf(out, bytes, "%s", given);
+  else if (base != NULL && base[0] == '/')
+    length = snprintf(out, bytes, "%s/rondo", base);
+  else if (home != NULL && home[0] == '/')
+    length = snprintf(out, bytes, "%s/.cache/rondo", home);
+  return length > 0 && (size_t)length < bytes;
+}
+
+static bool name_file(const cuda_cache_key *key, char *out, size_t bytes) {
+  char folder[PATH_MAX];
+  if (!find_folder(folder, sizeof folder)) return false;
+  uint64_t hash = rondo_hash_u64(RONDO_HASH_START, (uint64_t)key->compiler_version);
+  hash = rondo_hash_u64(hash, (uint64_t)key->major * 1000 + (uint64_t)key->minor);
+  hash = rondo_hash_text(hash, key->source);
+  const int length = snprintf(out, bytes, "%s/%016" PRIx64 "%s", folder, hash, suffix);
+  return length > 0 && (size_t)length < bytes;
+}
+
+static file_header header_of(const cuda_cache_key *key, const cuda_code *code) {
+  file_header header = {.compiler_version = (uint32_t)key->compiler_version,
+                        .major = (uint32_t)key->major,
+                        .minor = (uint32_t)key->minor,
+                        .source_bytes = strlen(key->source)};
+  memcpy(header.magic, magic, sizeof magic);
+  if (code == NULL) return header;
+  header.code_bytes = code->count;
+  header.code_hash = rondo_hash_bytes(RONDO_HASH_START, code->bytes, code->count);
+  return header;
+}
+
+/* Reading --------------------------------------------------------------------------------------------------------- */
+
+static bool read_all(int file, void *bytes, size_t count) {
+  for (size_t done = 0; done < count;) {
+    const ssize_t got = read(file, (char *)bytes + done, count - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += (size_t)got;
+  }
+  return true;
+}
+
+/* Whether the file goes on with these bytes. */
+static bool holds(int file, const char *bytes, size_t count) {
+  char piece[4096];
+  for (size_t done = 0; done < count;) {
+    const size_t next = count - done < sizeof piece ? count - done : sizeof piece;
+    if (!read_all(file, piece, next) || memcmp(piece, bytes + done, next) != 0) return false;
+    done += next;
+  }
+  return true;
+}
+
+static bool read_file(int file, const rondo_allocator *allocator, const cuda_cache_key *key, cuda_code *out) {
+  file_header header;
+  const file_header wanted = header_of(key, NULL);
+  void *memory;
+  if (!read_all(file, &header, sizeof header)) return false;
+  if (memcmp(&header, &wanted, offsetof(file_header, code_bytes)) != 0) return false;
+  if (header.code_bytes == 0 || header.code_bytes > MAX_CODE_BYTES) return false;
+  if (!holds(file, key->source, header.source_bytes)) return false;
+  if (rondo_allocate(allocator, header.code_bytes, 1, &memory) != RONDO_OK) return false;
+  const bool is_whole = read_all(file, memory, header.code_bytes) &&
+                        rondo_hash_bytes(RONDO_HASH_START, memory, header.code_bytes) == header.code_hash;
+  if (is_whole)
+    *out = (cuda_code){memory, header.code_bytes};
+  else
+    rondo_release(allocator, memory, header.code_bytes, 1);
+  return is_whole;
+}
+
+bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key, cuda_code *out) {
+  char path[PATH_MAX];
+  *out = (cuda_code){0};
+  if (!name_file(key, path, sizeof path)) return false;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool is_found = read_file(file, allocator, key, out);
+  if (is_found && futimens(file, NULL) != 0) complain("keeps its time of use", path);
+  (void)close(file); /* it was read only */
+  return is_found;
+}
+
+/* Room ------------------------------------------------------------------------------------------------------------ */
+
+/* The files of the cache, as they were counted. */
+typedef struct survey {
+  uint64_t bytes;
+  char oldest[NAME_MAX + 1]; /* "" when there is none */
+  struct timespec oldest_time;
+} survey;
+
+static bool is_older(struct timespec a, struct timespec b) {
+  return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+static void count_file(int folder, const char *name, survey *out) {
+  struct stat stat;
+  if (strstr(name, suffix) == NULL) return; /* one that was never renamed counts too */
+  if (fstatat(folder, name, &stat, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(stat.st_mode)) return;
+  out->bytes += (uint64_t)stat.st_size;
+  if (out->oldest[0] != '\0' && !is_older(stat.st_mtim, out->oldest_time)) return;
+  (void)snprintf(out->oldest, sizeof out->oldest, "%s", name);
+  out->oldest_time = stat.st_mtim;
+}
+
+static survey survey_folder(DIR *folder) {
+  survey all = {0};
+  rewinddir(folder);
+  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+    count_file(dirfd(folder), entry->d_name, &all);
+  return all;
+}
+
+/* Takes the longest unused files away until the others keep to the bound. */
+static void keep_to_bound(const char *path) {
+  const uint64_t bound = rondo_option_number(RONDO_OPTION_CUDA_CACHE_BYTES);
+  DIR *folder = opendir(path);
+  if (folder == NULL) return;
+  survey all = survey_folder(folder);
+  while (all.bytes > bound && all.oldest[0] != '\0') {
+    if (unlinkat(dirfd(folder), all.oldest, 0) != 0 && errno != ENOENT) {
+      complain("cannot be made smaller", path);
+      break;
+    }
+    all = survey_folder(folder);
+  }
+  (void)closedir(folder);
+}
+
+/* Writing --------------------------------------------------------------------------------------------------------- */
+
+static bool write_all(int file, const void *bytes, size_t count) {
+  for (size_t done = 0; done < count;) {
+    const ssize_t wrote = write(file, (const char *)bytes + done, count - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return false;
+    done += (size_t)wrote;
+  }
+  return true;
+}
+
+/* The folder and those above it. */
+static bool make_folders(const char *path) {
+  char part[PATH_MAX];
+  const size_t length = strlen(path);
+  for (size_t i = 1; i <= length; i++) {
+    if (path[i] != '/' && path[i] != '\0') continue;
+    memcpy(part, path, i);
+    part[i] = '\0';
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) return false;
+  }
+  return true;
+}
+
+static bool write_file(const char *path, const cuda_cache_key *key, const cuda_code *code) {
+  const file_header header = header_of(key, code);
+  const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return false;
+  const bool is_written = write_all(file, &header, sizeof header) &&
+                          write_all(file, key->source, header.source_bytes) &&
+                          write_all(file, code->bytes, code->count);
+  return close(file) == 0 && is_written;
+}
+
+void cuda_cache_put(const cuda_cache_key *key, const cuda_code *code) {
+  static atomic_uint serial;
+  char folder[PATH_MAX], path[PATH_MAX], temporary[PATH_MAX + 32];
+  if (code->count > MAX_CODE_BYTES || !find_folder(folder, sizeof folder) || !name_file(key, path, sizeof path)) return;
+  (void)snprintf(temporary, sizeof temporary, "%s.%ld-%u", path, (long)getpid(), atomic_fetch_add(&serial, 1));
+  if (!make_folders(folder)) {
+    complain("cannot be made", folder);
+    return;
+  }
+  if (!write_file(temporary, key, code) || rename(temporary, path) != 0) {
+    complain("cannot be written", path);
+    (void)unlink(temporary); /* it may not be there */
+    return;
+  }
+  keep_to_bound(folder);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * Working in the device's context, and turning the driver's codes into statuses.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "device/cuda/cuda.h"
+
+/* After these nothing in the context works any more (CUDA driver API, CUresult). */
+static bool is_sticky(cu_result code) {
+  switch (code) {
+    case CU_ECC_UNCORRECTABLE:
+    case CU_NVLINK_UNCORRECTABLE:
+    case CU_CONTAINED:
+    case CU_ILLEGAL_ADDRESS:
+    case CU_LAUNCH_TIMEOUT:
+    case CU_CONTEXT_IS_DESTROYED:
+    case CU_ASSERT:
+    case CU_HARDWARE_STACK_ERROR:
+    case CU_ILLEGAL_INSTRUCTION:
+    case CU_MISALIGNED_ADDRESS:
+    case CU_INVALID_ADDRESS_SPACE:
+    case CU_INVALID_PC:
+    case CU_LAUNCH_FAILED:
+    case CU_TENSOR_MEMORY_LEAK:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static const struct {
+  cu_result code;
+  rondo_status status;
+  rondo_reason reason;
+} meanings[] = {
+    {CU_OUT_OF_MEMORY, RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED},
+    {CU_INVALID_IMAGE, RONDO_INVALID_DATA, RONDO_REASON_MALFORMED},
+    {CU_NO_BINARY_FOR_GPU, RONDO_INVALID_DATA, RONDO_REASON_MALFORMED},
+    {CU_INVALID_PTX, RONDO_INVALID_DATA, RONDO_REASON_MALFORMED},
+    {CU_UNSUPPORTED_PTX_VERSION, RONDO_INVALID_DATA, RONDO_REASON_MALFORMED},
+    {CU_NOT_FOUND, RONDO_INVALID_DATA, RONDO_REASON_NO_FUNCTION},
+    {CU_LAUNCH_OUT_OF_RESOURCES, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE},
+    {CU_NOT_SUPPORTED, RONDO_UNSUPPORTED, RONDO_REASON_NONE},
+    {CU_CALL_REQUIRES_NEWER_DRIVER, RONDO_UNSUPPORTED, RONDO_REASON_NO_DRIVER},
+    {CU_STREAM_CAPTURE_UNSUPPORTED, RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL},
+    {CU_STREAM_CAPTURE_IMPLICIT, RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL},
+    {CU_STREAM_CAPTURE_INVALIDATED, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED},
+    {CU_STREAM_CAPTURE_MERGE, RONDO_CAPTURE_REFUSED, RONDO_REASON_MERGE},
+    {CU_STREAM_CAPTURE_UNMATCHED, RONDO_CAPTURE_REFUSED, RONDO_REASON_UNMATCHED_STREAM},
+    {CU_STREAM_CAPTURE_UNJOINED, RONDO_CAPTURE_INVALID, RONDO_REASON_UNJOINED},
+    {CU_STREAM_CAPTURE_ISOLATION, RONDO_CAPTURE_REFUSED, RONDO_REASON_ISOLATION},
+    {CU_CAPTURED_EVENT, RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT},
+    {CU_STREAM_CAPTURE_WRONG_THREAD, RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_THREAD},
+    {CU_GRAPH_EXEC_UPDATE_FAILURE, RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE},
+};
+
+rondo_status cuda_fail_lost(const cuda_device *device, const char *what) {
+  const cu_result code = atomic_load_explicit(&device->lost, memory_order_relaxed);
+  return rondo_fail_driver(RONDO_DEVICE_LOST, RONDO_REASON_NONE, (int32_t)code, cuda_code_name(device->api, code),
+                           "%s: device '%s' is lost: work on it failed, and nothing on it runs any more; close it, and "
+                           "find the node with rondo_device_options.synchronous",
+                           what, device->base.name);
+}
+
+static rondo_status check(cuda_device *device, cu_result code, const char *what) {
+  if (is_sticky(code)) {
+    cu_result none = CU_OK;
+    atomic_compare_exchange_strong(&device->lost, &none, code);
+    return cuda_fail_lost(device, what);
+  }
+  for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+    if (meanings[i].code == code)
+      return rondo_fail_driver(meanings[i].status, meanings[i].reason, (int32_t)code, cuda_code_name(device->api, code),
+                               "%s", what);
+  return rondo_fail_driver(RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, (int32_t)code, cuda_code_name(device->api, code),
+                           "%s: the driver refused it", what);
+}
+
+rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) {
+  if (code == CU_OK) return RONDO_OK;
+  if (code == CU_NOT_READY) return RONDO_NOT_READY;
+  char what[RONDO_ERROR_MESSAGE_BYTES / 2];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  return check(device, code, what);
+}
+
+rondo_status cuda_check_node(cuda_device *device, cu_result code, uint32_t node, const char *format, ...) {
+  if (code == CU_OK) return RONDO_OK;
+  char what[RONDO_ERROR_MESSAGE_BYTES / 2];
+  rondo_saved_error error;
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  rondo_status_ignore(check(device, code, what), "it is raised below, with the node");
+  rondo_error_save(&error);
+  error.node = node;
+  return rondo_error_raise(&error);
+}
+
+static cu_result make_current(const cuda_device *device, cuda_scope *out) {
+  const cu_result code = device->api->context_get_current(&out->before);
+  if (code != CU_OK || out->before == device->context) return code;
+  return device->api->context_set_current(device->context);
+}
+
+rondo_status cuda_enter_for_work(cuda_device *device, cuda_scope *out) {
+  RONDO_TRY(cuda_require(device));
+  *out = (cuda_scope){.device = device};
+  return cuda_check(device, make_current(device, out), "making the context of device '%s' current", device->base.name);
+}
+
+/* The mode before is kept; asking cannot fail with a mode that exists. */
+static void exchange_mode(cuda_scope *scope) { (void)scope->device->api->capture_exchange_mode(&scope->mode); }
+
+rondo_status cuda_enter(cuda_device *device, cuda_scope *out) {
+  RONDO_TRY(cuda_enter_for_work(device, out));
+  out->has_mode = true;
+  out->mode = CU_CAPTURE_MODE_RELAXED;
+  exchange_mode(out);
+  return RONDO_OK;
+}
+
+void cuda_enter_to_free(cuda_device *device, cuda_scope *out) {
+  *out = (cuda_scope){.device = device, .has_mode = true, .mode = CU_CAPTURE_MODE_RELAXED};
+  if (make_current(device, out) != CU_OK && device->api->context_set_current(device->context) != CU_OK)
+    out->before = device->context; /* nothing to put back */
+  exchange_mode(out);
+}
+
+void cuda_leave(const cuda_scope *scope) {
+  cuda_scope entered = *scope;
+  if (entered.has_mode) exchange_mode(&entered);
+  if (scope->before == scope->device->context) return;
+  /* The caller's own context was current a moment ago; there is nobody to tell that it no longer can be. */
+  (void)scope->device->api->context_set_current(scope->before);
+}

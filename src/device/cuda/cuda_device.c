@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * The driver "cuda": opening "cuda:N", what a device is, and how it is closed. A device holds one reference to its
+ * GPU's primary context, which it shares with the CUDA runtime and with every library of the process.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "device/cuda/cuda.h"
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+static void free_device(cuda_device *device) {
+  const rondo_allocator allocator = device->base.allocator;
+  pthread_mutex_destroy(&device->lock);
+  pthread_mutex_destroy(&device->hosts.lock);
+  pthread_cond_destroy(&device->hosts.changed);
+  rondo_release(&allocator, device, 1, sizeof *device);
+}
+
+/* All queues are gone, and were waited for; what the driver's thread may still look at on a lost device goes last. */
+static rondo_status device_close(rondo_device *base) {
+  cuda_device *device = cuda_device_of(base);
+  const rondo_status status = cuda_require(device);
+  cuda_scope scope;
+  cuda_hosts_stop(device);
+  cuda_executables_reap(device, true);
+  cuda_kernel_bury(atomic_load(&device->fill));
+  cuda_kernels_reap(device, true);
+  cuda_enter_to_free(device, &scope);
+  if (device->side != NULL) (void)device->api->stream_destroy(device->side); /* on a lost device it is gone already */
+  cuda_leave(&scope);
+  cuda_executables_free(device);
+  cuda_dead_queues_free(device);
+  cuda_enter_to_free(device, &scope);
+  cuda_gates_free(device);
+  cuda_leave(&scope);
+  (void)device->api->primary_release(device->handle); /* fails on a lost device, whose context is gone */
+  free_device(device);
+  return status;
+}
+
+static rondo_status device_synchronize(rondo_device *base) {
+  cuda_device *device = cuda_device_of(base);
+  const uint64_t epoch = atomic_load(&device->epoch);
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->context_synchronize();
+  cuda_leave(&scope);
+  RONDO_TRY(cuda_check(device, code, "waiting for device '%s'", base->name));
+  cuda_queues_settle(device, epoch);
+  return cuda_queues_take_failure(device);
+}
+
+/* What it is ------------------------------------------------------------------------------------------------------ */
+
+static void device_info(const rondo_device *base, rondo_device_info *out) {
+  const cuda_device *device = (const cuda_device *)base;
+  (void)snprintf(out->name, sizeof out->name, "%s", base->name);
+  (void)snprintf(out->description, sizeof out->description, "%s", device->description);
+  out->processors = (uint32_t)device->processors;
+  out->memory_bytes = device->memory_bytes;
+  out->page_bytes = device->page_bytes;
+  out->graph_memory = true;
+  out->memory_pools = true;
+  out->cuda = true;
+}
+
+static void device_statistics(const rondo_device *base, rondo_device_statistics *out) {
+  const cuda_device *device = (const cuda_device *)base;
+  out->kernels = atomic_load_explicit(&device->kernels, memory_order_relaxed);
+  out->launches = atomic_load_explicit(&device->launches, memory_order_relaxed);
+  out->mapped_bytes = atomic_load_explicit(&device->mapped_bytes, memory_order_relaxed);
+  out->maps = atomic_load_explicit(&device->maps, memory_order_relaxed);
+  out->rebuilds = atomic_load_explicit(&device->rebuilds, memory_order_relaxed);
+  out->kernels_compiled = atomic_load_explicit(&device->kernels_compiled, memory_order_relaxed);
+  out->kernels_cached = atomic_load_explicit(&device->kernels_cached, memory_order_relaxed);
+}
+
+static const rondo_device_ops device_ops = {
+    .close = device_close,
+    .info = device_info,
+    .statistics = device_statistics,
+    .kernel_prepare = cuda_kernel_prepare,
+    .kernel_check = cuda_kernel_check,
+    .queue_create = cuda_queue_create,
+    .event_create = cuda_event_create,
+    .executable_create = cuda_executable_create,
+    .synchronize = device_synchronize,
+    .reserve = cuda_reserve,
+    .unreserve = cuda_unreserve,
+    .physical_create = cuda_physical_create,
+    .physical_destroy = cuda_physical_destroy,
+    .map = cuda_map,
+    .unmap = cuda_unmap,
+    .protect = cuda_protect,
+    .host_allocate = cuda_host_allocate,
+    .host_release = cuda_host_release,
+};
+
+/* Opening --------------------------------------------------------------------------------------------------------- */
+
+/* "" is 0; else a number without sign or leading zeros. */
+static bool parse_ordinal(const char *rest, int *out) {
+  const size_t length = strlen(rest);
+  *out = 0;
+  if (length == 0) return true;
+  if (length > 3 || strspn(rest, "0123456789") != length || (rest[0] == '0' && length > 1)) return false;
+  *out = (int)strtol(rest, NULL, 10);
+  return true;
+}
+
+/* The first code that is not CU_OK. */
+static cu_result ask_attributes(cuda_device *device) {
+  static const cu_attribute attributes[] = {CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                            CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR};
+  int *const values[] = {&device->processors, &device->major, &device->minor};
+  const cuda_api *api = device->api;
+  size_t bytes = 0;
+  cu_result code = api->device_get(&device->handle, device->ordinal);
+  if (code == CU_OK) code = api->device_get_name(device->description, sizeof device->description, device->handle);
+  if (code == CU_OK) code = api->device_total_mem(&bytes, device->handle);
+  device->memory_bytes = bytes;
+  for (size_t i = 0; i < 3 && code == CU_OK; i++)
+    code = api->device_get_attribute(values[i], attributes[i], device->handle);
+  return code;
+}
+
+static rondo_status require_virtual_memory(cuda_device *device) {
+  int has = 0;
+  const cu_result code =
+      device->api->device_get_attribute(&has, CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT, device->handle);
+  RONDO_TRY(cuda_check(device, code, "asking what device '%s' can do", device->base.name));
+  if (has != 0) return RONDO_OK;
+  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
+                    "device '%s' (%s) has no virtual memory management (cuMemCreate, cuMemMap), which Rondo needs",
+                    device->base.name, device->description);
+}
+
+static rondo_status take_context(cuda_device *device) {
+  const cuda_api *api = device->api;
+  const cu_allocation_properties properties = {.type = CU_ALLOCATION_PINNED,
+                                               .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};
+  cu_result code = api->primary_retain(&device->context, device->handle);
+  RONDO_TRY(cuda_check(device, code, "taking the primary context of device '%s'", device->base.name));
+  code = api->mem_granularity(&device->page_bytes, &properties, CU_GRANULARITY_RECOMMENDED);
+  const rondo_status status = cuda_check(device, code, "asking for the page size of device '%s'", device->base.name);
+  if (status != RONDO_OK) (void)api->primary_release(device->handle); /* the first error is the one to tell */
+  return status;
+}
+
+static rondo_status set_up(cuda_device *device) {
+  const cu_result code = ask_attributes(device);
+  RONDO_TRY(cuda_check(device, code, "asking what device '%s' is", device->base.name));
+  RONDO_TRY(require_virtual_memory(device));
+  return take_context(device);
+}
+
+static rondo_status cuda_open(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,
+                              rondo_device **out) {
+  const cuda_api *api;
+  int ordinal;
+  (void)options; /* those there are mean CPU devices */
+  *out = NULL;
+  RONDO_TRY(rondo_fail_context(cuda_library_get(&api), "device 'cuda:%.64s'", rest));
+  if (!parse_ordinal(rest, &ordinal) || ordinal >= api->device_count)
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
+                      "there is no device 'cuda:%.64s': the driver shows %d, 'cuda:0' to 'cuda:%d'", rest,
+                      api->device_count, api->device_count - 1);
+  cuda_device *device;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *device, &device));
+  pthread_mutex_init(&device->lock, NULL);
+  cuda_hosts_prepare(device);
+  device->base.ops = &device_ops;
+  device->base.allocator = *allocator;
+  device->api = api;
+  device->ordinal = ordinal;
+  device->base.index = (uint32_t)ordinal;
+  (void)snprintf(device->base.name, sizeof device->base.name, "cuda:%d", ordinal);
+  const rondo_status status = set_up(device);
+  if (status == RONDO_OK) {
+    *out = &device->base;
+    return RONDO_OK;
+  }
+  free_device(device);
+  return status;
+}
+
+static rondo_status cuda_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
+  static _Thread_local char name[32], reason[RONDO_ERROR_MESSAGE_BYTES];
+  const cuda_api *api;
+  *out_name = NULL;
+  *out_unavailable = "";
+  const rondo_status status = cuda_library_get(&api);
+  if (index >= (status == RONDO_OK ? (size_t)api->device_count : 1))
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE, "there are no more CUDA devices");
+  (void)snprintf(name, sizeof name, "cuda:%zu", index);
+  *out_name = name;
+  if (status == RONDO_OK) return RONDO_OK;
+  (void)snprintf(reason, sizeof reason, "%s", rondo_last_error()->message);
+  *out_unavailable = reason;
+  return RONDO_OK;
+}
+
+const rondo_driver rondo_cuda_driver = {.name = "cuda", .open = cuda_open, .enumerate = cuda_enumerate};

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT
+ * Making, changing, launching and freeing lowered graphs. The driver orders launches of one executable by itself. What
+ * it does not change in place is made anew, and ordered behind the launches of what it replaces by an upload of that,
+ * which the driver puts behind its launches.
+ */
+#include "device/cuda/cuda_executable.h"
+
+#include "base/allocation.h"
+
+/* Edges ----------------------------------------------------------------------------------------------------------- */
+
+/* Turns successors into predecessors: counted, then filled in. */
+static rondo_status invert_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
+  const size_t count = graph->node_count, edges = count == 0 ? 0 : graph->successor_start[count];
+  RONDO_TRY(rondo_allocate_items(allocator, count + 1, sizeof(uint32_t), &executable->predecessor_start));
+  RONDO_TRY(rondo_allocate_items(allocator, edges, sizeof(uint32_t), &executable->predecessors));
+  uint32_t *start = executable->predecessor_start;
+  executable->edge_count = edges;
+  for (size_t e = 0; e < edges; e++) start[graph->successors[e] + 1]++;
+  for (size_t i = 0; i < count; i++) start[i + 1] += start[i];
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t e = graph->successor_start[i]; e < graph->successor_start[i + 1]; e++)
+      executable->predecessors[start[graph->successors[e]]++] = i;
+  for (size_t i = count; i > 0; i--) start[i] = start[i - 1];
+  start[0] = 0;
+  return RONDO_OK;
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+static void free_replaced(cuda_executable *executable) {
+  cuda_host_work *work = executable->replaced;
+  executable->replaced = NULL;
+  while (work != NULL) {
+    cuda_host_work *next = work->next;
+    rondo_release(cuda_allocator_of(executable), work, 1, sizeof *work);
+    work = next;
+  }
+}
+
+/* The driver's objects and the code that they run. */
+static void let_go(cuda_executable *executable) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_api *api = device->api;
+  cuda_scope scope;
+  rondo_status_ignore(cuda_set_timing(&executable->base, false), "it only frees");
+  cuda_enter_to_free(device, &scope);
+  cuda_built_free(executable, &executable->built);
+  if (executable->before != NULL) (void)api->exec_destroy(executable->before); /* on a lost device these are gone */
+  if (executable->last != NULL) (void)api->event_destroy(executable->last);
+  cuda_leave(&scope);
+  executable->before = NULL;
+  executable->last = NULL;
+  for (size_t i = 0; i < executable->count; i++) {
+    rondo_kernel_release(executable->nodes[i].kernel);
+    executable->nodes[i].kernel = NULL;
+  }
+}
+
+static void free_memory(cuda_executable *executable) {
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
+  const size_t count = executable->count;
+  free_replaced(executable);
+  for (size_t i = 0; i < count; i++) cuda_node_free(executable, &executable->nodes[i]);
+  rondo_release(allocator, executable->nodes, executable->node_room, sizeof(cuda_node));
+  rondo_release(allocator, executable->handles, executable->handle_count, sizeof(cu_graph_node));
+  rondo_release(allocator, executable->predecessor_start, executable->node_room + 1, sizeof(uint32_t));
+  rondo_release(allocator, executable->predecessors, executable->edge_count, sizeof(uint32_t));
+  rondo_release_text(allocator, executable->name);
+  rondo_release(allocator, executable, 1, sizeof *executable);
+}
+
+static void free_executable(cuda_executable *executable) {
+  let_go(executable);
+  free_memory(executable);
+}
+
+/* True when no launch can call its host functions any more; on a lost device nobody knows. */
+static bool is_over(const cuda_executable *executable) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cuda_scope scope;
+  if (executable->last == NULL) return true;
+  if (cuda_is_lost(device)) return false;
+  cuda_enter_to_free(device, &scope);
+  const cu_result code = device->api->event_query(executable->last);
+  cuda_leave(&scope);
+  return code == CU_OK;
+}
+
+static void wait_over(const cuda_executable *executable) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cuda_scope scope;
+  if (executable->last == NULL || cuda_is_lost(device)) return;
+  cuda_enter_to_free(device, &scope);
+  (void)device->api->event_synchronize(executable->last); /* a failure is the queue's to tell */
+  cuda_leave(&scope);
+}
+
+static void bury(cuda_device *device, cuda_executable *executable) {
+  pthread_mutex_lock(&device->lock);
+  executable->next_dead = device->dead;
+  device->dead = executable;
+  pthread_mutex_unlock(&device->lock);
+}
+
+static cuda_executable *take_dead(cuda_device *device) {
+  pthread_mutex_lock(&device->lock);
+  cuda_executable *list = device->dead;
+  device->dead = NULL;
+  pthread_mutex_unlock(&device->lock);
+  return list;
+}
+
+void cuda_executables_reap(cuda_device *device, bool all) {
+  cuda_executable *list = take_dead(device);
+  while (list != NULL) {
+    cuda_executable *executable = list;
+    list = executable->next_dead;
+    if (all) wait_over(executable);
+    if (all) let_go(executable);
+    if (!all && is_over(executable))
+      free_executable(executable);
+    else
+      bury(device, executable);
+  }
+}
+
+void cuda_executables_free(cuda_device *device) {
+  cuda_executable *list = take_dead(device);
+  while (list != NULL) {
+    cuda_executable *next = list->next_dead;
+    free_memory(list);
+    list = next;
+  }
+}
+
+static void executable_destroy(rondo_executable *base) {
+  cuda_executable *executable = (cuda_executable *)base;
+  if (is_over(executable))
+    free_executable(executable);
+  else
+    bury(cuda_device_of(base->device), executable);
+}
+
+/* Launching ------------------------------------------------------------------------------------------------------- */
+
+/* Host functions report to the queue of their own launch, which is told in the stream's order: behind earlier launches,
+ * in front of this one. */
+static rondo_status launch_with_hosts(cuda_executable *executable, cuda_queue *queue, cu_graph_exec exec) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  const cuda_api *api = device->api;
+  cu_result code = api->stream_wait_event(queue->stream, executable->last, 0);
+  if (code == CU_OK && executable->queue_told != queue) {
+    RONDO_TRY(cuda_queue_tell(queue, &executable->queue));
+    executable->queue_told = queue;
+  }
+  if (code == CU_OK) code = api->exec_launch(exec, queue->stream);
+  if (code == CU_OK && api->event_record(executable->last, queue->stream) != CU_OK)
+    code = api->stream_synchronize(queue->stream); /* what cannot be recorded is waited for */
+  return cuda_check(device, code, "launching graph '%s' with host functions on %s", executable->name, queue->label);
+}
+
+/* Orders what follows on the stream behind the launches of what was replaced. */
+static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queue) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter_for_work(device, &scope));
+  const cu_result code = device->api->exec_upload(executable->before, queue->stream);
+  cuda_leave(&scope);
+  RONDO_TRY(cuda_check(device, code, "ordering graph '%s' behind its earlier launches on %s", executable->name,
+                       queue->label));
+  (void)device->api->exec_destroy(executable->before); /* its launches go on */
+  executable->before = NULL;
+  return RONDO_OK;
+}
+
+/* On a synchronous device, so that a failure names its node. Every earlier launch is done. */
+static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  cuda_scope scope;
+  rondo_status status = RONDO_OK;
+  RONDO_TRY(cuda_enter_for_work(device, &scope));
+  executable->queue = executable->queue_told = queue;
+  for (size_t i = 0; i < executable->count && status == RONDO_OK; i++) {
+    const cuda_node *node = &executable->nodes[i];
+    if (!node->enabled) continue;
+    cu_result code = cuda_node_submit(executable, node, queue->stream);
+    if (code == CU_OK) code = device->api->stream_synchronize(queue->stream);
+    status = cuda_check_node(device, code, node->number, "node '%s' (node %u) of graph '%s' on %s", node->name,
+                             node->number, executable->name, queue->label);
+  }
+  cuda_leave(&scope);
+  return status;
+}
+
+static rondo_status launch(cuda_executable *executable, cuda_queue *queue) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  const cu_graph_exec exec = executable->timed.exec != NULL ? executable->timed.exec : executable->built.exec;
+  if (__builtin_expect(device->base.synchronous && executable->timed.exec == NULL, 0))
+    return launch_singly(executable, queue);
+  if (__builtin_expect(executable->before != NULL, 0)) RONDO_TRY(catch_up(executable, queue));
+  if (executable->host_count > 0) return launch_with_hosts(executable, queue, exec);
+  const cu_result code = device->api->exec_launch(exec, queue->stream);
+  if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+  return cuda_check(device, code, "launching graph '%s' on %s", executable->name, queue->label);
+}
+
+rondo_status cuda_queue_launch(rondo_queue *base, rondo_executable *base_executable) {
+  cuda_executable *executable = (cuda_executable *)base_executable;
+  cuda_queue *queue = (cuda_queue *)base;
+  cuda_device *device = cuda_device_of(base->device);
+  RONDO_TRY(cuda_require(device));
+  cuda_queue_note_work(queue);
+  RONDO_TRY(launch(executable, queue));
+  atomic_fetch_add_explicit(&device->launches, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&device->kernels, executable->kernel_count, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+rondo_status cuda_queue_upload(rondo_queue *base, rondo_executable *base_executable) {
+  cuda_executable *executable = (cuda_executable *)base_executable;
+  cuda_queue *queue = (cuda_queue *)base;
+  cuda_device *device = cuda_device_of(base->device);
+  size_t before = 0, after = 0, total;
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter_for_work(device, &scope));
+  cuda_queue_note_work(queue);
+  (void)device->api->mem_get_info(&before, &total); /* a figure alone: 0 when it cannot be had */
+  const cu_result code = device->api->exec_upload(executable->built.exec, queue->stream);
+  const rondo_status status = cuda_check(device, code, "uploading graph '%s' on %s", executable->name, queue->label);
+  (void)device->api->mem_get_info(&after, &total);
+  cuda_leave(&scope);
+  if (before > after) executable->device_bytes += before - after;
+  return status;
+}
+
+/* Changes --------------------------------------------------------------------------------------------------------- */
+
+/* An earlier launch may still call what was replaced. Its gate is the new one's. */
+static void replace_host(cuda_executable *executable, cuda_node *node, cuda_node *changed) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cuda_gate_give(device, changed->as.host->gate);
+  changed->as.host->gate = node->as.host->gate;
+  node->as.host->next = executable->replaced;
+  executable->replaced = node->as.host;
+  node->as.host = NULL;
+}
+
+static void exchange(cuda_node *one, cuda_node *other) {
+  const cuda_node kept = *one;
+  *one = *other;
+  *other = kept;
+}
+
+/* Makes the driver's objects anew from the nodes as they are now. */
+static rondo_status rebuild(cuda_executable *executable) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
+  cu_graph_node *handles;
+  cuda_built built;
+  RONDO_TRY(rondo_allocate_items(allocator, executable->handle_count, sizeof *handles, &handles));
+  const rondo_status status = cuda_build(executable, &built, handles);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, handles, executable->handle_count, sizeof *handles);
+    return status;
+  }
+  if (executable->before == NULL) { /* else what is replaced here was never launched */
+    executable->before = executable->built.exec;
+    executable->built.exec = NULL;
+  }
+  cuda_built_free(executable, &executable->built);
+  rondo_release(allocator, executable->handles, executable->handle_count, sizeof *handles);
+  executable->built = built;
+  executable->handles = handles;
+  atomic_fetch_add_explicit(&device->rebuilds, 1, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+/* What the driver does not change in place is made anew; when that fails too, its first word stands. */
+static rondo_status change_or_rebuild(cuda_executable *executable, cuda_node *node, cuda_node *changed) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  const rondo_status status =
+      cuda_check_node(device, cuda_node_change(executable, &executable->built, changed), changed->number,
+                      "changing node '%s' (node %u)", changed->name, changed->number);
+  if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY || status == RONDO_DEVICE_LOST) return status;
+  rondo_saved_error first;
+  rondo_error_save(&first);
+  exchange(node, changed);
+  const rondo_status rebuilt = rebuild(executable);
+  exchange(node, changed);
+  return rebuilt == RONDO_OK ? RONDO_OK : rondo_error_raise(&first);
+}
+
+static rondo_status set_params_inside(cuda_executable *executable, size_t index, const rondo_lowered_node *lowered) {
+  cuda_node *node = &executable->nodes[index];
+  cuda_node changed;
+  RONDO_TRY(cuda_node_make(executable, lowered, &changed));
+  changed.first = node->first;
+  changed.enabled = node->enabled;
+  const bool is_host = node->kind == RONDO_NODE_HOST;
+  cuda_gate *const own_gate = is_host ? changed.as.host->gate : NULL;
+  if (is_host) changed.as.host->gate = node->as.host->gate;
+  const rondo_status status = change_or_rebuild(executable, node, &changed);
+  if (is_host) changed.as.host->gate = own_gate;
+  if (status != RONDO_OK) {
+    cuda_node_free(executable, &changed);
+    return status;
+  }
+  if (executable->replaced != NULL && is_over(executable)) free_replaced(executable);
+  if (is_host) replace_host(executable, node, &changed);
+  cuda_node_free(executable, node);
+  *node = changed;
+  return RONDO_OK;
+}
+
+static rondo_status executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *lowered) {
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(cuda_device_of(base->device), &scope));
+  const rondo_status status = set_params_inside((cuda_executable *)base, index, lowered);
+  cuda_leave(&scope);
+  return status;
+}
+
+static rondo_status executable_set_enabled(rondo_executable *base, size_t index, bool enabled) {
+  cuda_executable *executable = (cuda_executable *)base;
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_node *node = &executable->nodes[index];
+  cuda_scope scope;
+  if (node->enabled == enabled) return RONDO_OK;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = cuda_node_switch(executable, &executable->built, executable->handles, node, enabled);
+  cuda_leave(&scope);
+  RONDO_TRY(cuda_check_node(device, code, node->number, "switching node '%s' (node %u) %s", node->name, node->number,
+                            enabled ? "on" : "off"));
+  node->enabled = enabled;
+  if (node->kind == RONDO_NODE_KERNEL) executable->kernel_count += enabled ? 1 : (size_t)-1;
+  return RONDO_OK;
+}
+
+/* Waiting --------------------------------------------------------------------------------------------------------- */
+
+/* A stream of the device's own, which nobody captures. In the device's context. */
+static rondo_status side_stream(cuda_device *device, cu_stream *out) {
+  pthread_mutex_lock(&device->lock);
+  *out = device->side;
+  pthread_mutex_unlock(&device->lock);
+  if (*out != NULL) return RONDO_OK;
+  cu_stream made;
+  RONDO_TRY(cuda_check(device, device->api->stream_create(&made, CU_STREAM_FLAG_NON_BLOCKING),
+                       "making a stream on device '%s'", device->base.name));
+  pthread_mutex_lock(&device->lock);
+  *out = device->side != NULL ? device->side : made;
+  device->side = *out;
+  pthread_mutex_unlock(&device->lock);
+  if (*out != made) (void)device->api->stream_destroy(made); /* somebody was faster */
+  return RONDO_OK;
+}
+
+static rondo_status wait_inside(cuda_executable *executable) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cu_stream side;
+  RONDO_TRY(side_stream(device, &side));
+  const cu_graph_exec latest = executable->before != NULL ? executable->before : executable->built.exec;
+  cu_result code = device->api->exec_upload(latest, side);
+  if (code == CU_OK && executable->timed.exec != NULL) code = device->api->exec_upload(executable->timed.exec, side);
+  if (code == CU_OK) code = device->api->stream_synchronize(side);
+  return cuda_check(device, code, "waiting for the launches of graph '%s'", executable->name);
+}
+
+/* An upload is put behind all launches of what it uploads. */
+static rondo_status executable_synchronize(rondo_executable *base) {
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const rondo_status status = wait_inside((cuda_executable *)base);
+  cuda_leave(&scope);
+  return status;
+}
+
+/* The front's slots ----------------------------------------------------------------------------------------------- */
+
+static uint64_t executable_host_bytes(const rondo_executable *base) {
+  const cuda_executable *executable = (const cuda_executable *)base;
+  uint64_t bytes = sizeof *executable + executable->node_room * (sizeof(cuda_node) + sizeof(uint32_t)) +
+                   executable->edge_count * sizeof(uint32_t) + executable->handle_count * sizeof(cu_graph_node);
+  for (size_t i = 0; i < executable->count; i++) bytes += executable->nodes[i].storage_bytes;
+  return bytes;
+}
+
+static uint64_t executable_device_bytes(const rondo_executable *base) {
+  return ((const cuda_executable *)base)->device_bytes;
+}
+
+static const rondo_executable_ops executable_ops = {
+    .destroy = executable_destroy,
+    .set_params = executable_set_params,
+    .set_enabled = executable_set_enabled,
+    .synchronize = executable_synchronize,
+    .host_bytes = executable_host_bytes,
+    .device_bytes = executable_device_bytes,
+    .set_timing = cuda_set_timing,
+    .times = cuda_times,
+};
+
+static rondo_status make_nodes(cuda_executable *executable, const rondo_lowered_graph *graph) {
+  RONDO_TRY(
+      rondo_allocate_items(cuda_allocator_of(executable), graph->node_count, sizeof(cuda_node), &executable->nodes));
+  for (size_t i = 0; i < graph->node_count; i++) {
+    cuda_node *node = &executable->nodes[i];
+    RONDO_TRY(cuda_node_make(executable, &graph->nodes[i], node));
+    executable->count++;
+    node->first = executable->handle_count;
+    executable->handle_count += cuda_node_parts(node);
+    if (node->kind == RONDO_NODE_HOST) executable->host_count++;
+    if (node->kind == RONDO_NODE_KERNEL) executable->kernel_count++;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status make_driver_objects(cuda_executable *executable) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  size_t before = 0, after = 0, total;
+  RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), executable->handle_count, sizeof(cu_graph_node),
+                                 &executable->handles));
+  (void)device->api->mem_get_info(&before, &total); /* a figure alone: 0 when it cannot be had */
+  RONDO_TRY(cuda_build(executable, &executable->built, executable->handles));
+  (void)device->api->mem_get_info(&after, &total);
+  executable->device_bytes = before > after ? before - after : 0;
+  if (executable->host_count == 0) return RONDO_OK;
+  return cuda_check(device, device->api->event_create(&executable->last, CU_EVENT_FLAG_DISABLE_TIMING),
+                    "making an event on device '%s'", device->base.name);
+}
+
+static rondo_status make(cuda_executable *executable, const rondo_lowered_graph *graph) {
+  RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), graph->name, &executable->name));
+  RONDO_TRY(invert_edges(executable, graph));
+  RONDO_TRY(make_nodes(executable, graph));
+  return make_driver_objects(executable);
+}
+
+rondo_status cuda_executable_create(rondo_device *base, const rondo_lowered_graph *graph, rondo_executable **out) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_executable *executable;
+  cuda_scope scope;
+  *out = NULL;
+  RONDO_TRY(cuda_enter(device, &scope));
+  cuda_executables_reap(device, false);
+  rondo_status status = rondo_allocate_items(&base->allocator, 1, sizeof *executable, &executable);
+  if (status == RONDO_OK) {
+    executable->base = (rondo_executable){&executable_ops, base};
+    executable->node_room = graph->node_count;
+    status = make(executable, graph);
+    if (status == RONDO_OK)
+      *out = &executable->base;
+    else
+      free_executable(executable);
+  }
+  cuda_leave(&scope);
+  return status;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * A lowered graph on a CUDA device: the driver's executable graph, and of each node what it takes to make that again
+ * (for an update that the driver refuses, for timing, node by node). Children are flattened, alloc and free nodes are
+ * empty ones. A node of Rondo's is one or several of the driver's, one behind the other (cuda_node_parts).
+ *
+ * Host functions need their records until the launches that call them are done: an executable that has some records an
+ * event behind each launch, is freed when that is complete, and tells the records which queue it runs on by a host
+ * function in front of each launch. One without host functions leaves all that to the driver.
+ *
+ * Threads: owner, as driver.h says; a host function's record is read by the driver's thread and the device's.
+ */
+#ifndef RONDO_DEVICE_CUDA_EXECUTABLE_H
+#define RONDO_DEVICE_CUDA_EXECUTABLE_H
+
+#include "device/cuda/cuda.h"
+
+/* A node's parameters. */
+typedef struct cuda_node {
+  rondo_node_kind kind;
+  uint32_t number;
+  bool enabled;
+  union {
+    cu_kernel_params kernel;
+    rondo_copy copy;
+    rondo_fill fill;
+    cuda_host_work *host;
+    cu_event event;
+  } as;
+  rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
+  void *storage;        /* a kernel's argument addresses and values */
+  size_t storage_bytes;
+  char *name;
+  size_t first; /* its nodes in the driver's graph are handles[first] and so on */
+} cuda_node;
+
+/* A driver's graph of an executable's nodes, and what was made of it. */
+typedef struct cuda_built {
+  cu_graph graph;
+  cu_graph_exec exec;
+} cuda_built;
+
+struct cuda_executable {
+  rondo_executable base;
+  char *name; /* the graph's */
+  size_t count, host_count, edge_count;
+  size_t node_room;            /* of `nodes`; `count` are made */
+  cuda_node *nodes;            /* in the order of the lowered graph */
+  uint32_t *predecessor_start; /* of node i: predecessors[predecessor_start[i] .. predecessor_start[i + 1]) */
+  uint32_t *predecessors;
+  cuda_built built;
+  cu_graph_node *handles; /* of `built` */
+  size_t handle_count;
+  cu_graph_exec before;  /* what `built` replaced and was not launched since: launches wait for its own; or NULL */
+  size_t kernel_count;   /* enabled ones */
+  uint64_t device_bytes; /* what instantiating and uploading took, as far as the driver says */
+  /* Only with host functions. */
+  cu_event last;            /* behind the last launch */
+  cuda_host_work *replaced; /* records that earlier launches may still call; by next */
+  cuda_queue *queue;        /* where the launch under way reports failures; the driver's thread's */
+  cuda_queue *queue_told;   /* the one that it was last told, in the order of launches */
+  /* Timing: another executable with event records around each node; all NULL while it is off. */
+  cuda_built timed;
+  cu_event *stamps;           /* two a node: before it and behind it */
+  cuda_executable *next_dead; /* waiting for its last launch */
+};
+
+static inline const rondo_allocator *cuda_allocator_of(const cuda_executable *executable) {
+  return &executable->base.device->allocator;
+}
+
+/* driver.h's slots set_timing and times (cuda_timing.c). */
+rondo_status cuda_set_timing(rondo_executable *executable, bool on);
+void cuda_times(const rondo_executable *executable, uint64_t *out_ns);
+
+/* Nodes (cuda_node.c) ---------------------------------------------------------------------------------------------- */
+
+/* Fills a node, whose parameters are copied. Nothing is left behind on failure. */
+RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered,
+                                           cuda_node *out);
+void cuda_node_free(cuda_executable *executable, cuda_node *node);
+/* How many nodes of the driver's it is. */
+size_t cuda_node_parts(const cuda_node *node);
+/* Adds it to a driver's graph behind `count` nodes; what follows it stands behind the last of its parts. */
+cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                        const cu_graph_node *before, size_t count, cu_graph_node *out_parts);
+/* Changes it in the driver's executable, for later launches. Some parts may be changed when it fails. */
+cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *built, const cuda_node *node);
+cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles,
+                           const cuda_node *node, bool enabled);
+/* Runs it on a stream by itself. */
+cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *node, cu_stream stream);
+
+/* Making the driver's objects (cuda_build.c) ----------------------------------------------------------------------- */
+
+/* From the executable's nodes; the handles of their parts go to `handles`. In the device's context. Nothing is left on
+ * failure. */
+RONDO_MUST_USE rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
+void cuda_built_free(const cuda_executable *executable, cuda_built *built);
+/* Instantiates built->graph. Errors: what the driver says, with the node that it names; handles may be NULL. */
+RONDO_MUST_USE rondo_status cuda_instantiate(cuda_executable *executable, cuda_built *built,
+                                             const cu_graph_node *handles);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * A kernel's code on a CUDA device: its source compiled for the GPU's architecture when the kernel is made, loaded as a
+ * module of the device's context. A kernel without CUDA source is made all the same and refused where it is used.
+ *
+ * Code goes out of use while queues may still run it. It is then put aside with a number, and unloaded when every queue
+ * has nothing left of what it was given before: nothing is counted per launch.
+ */
+#include "base/allocation.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_cache.h"
+
+/* Unloading ------------------------------------------------------------------------------------------------------- */
+
+static void free_kernel(cuda_kernel *kernel) {
+  cuda_device *device = kernel->device;
+  cuda_scope scope;
+  cuda_enter_to_free(device, &scope);
+  if (kernel->module != NULL) (void)device->api->module_unload(kernel->module); /* a lost device has none any more */
+  cuda_leave(&scope);
+  rondo_release(&device->base.allocator, kernel, 1, sizeof *kernel);
+}
+
+void cuda_kernel_bury(cuda_kernel *kernel) {
+  if (kernel == NULL) return;
+  cuda_device *device = kernel->device;
+  pthread_mutex_lock(&device->lock);
+  kernel->epoch = atomic_fetch_add(&device->epoch, 1) + 1;
+  kernel->next = device->dead_kernels;
+  device->dead_kernels = kernel;
+  atomic_store_explicit(&device->has_dead_kernels, true, memory_order_relaxed);
+  pthread_mutex_unlock(&device->lock);
+  cuda_kernels_reap(device, false);
+}
+
+/* The last epoch whose code no queue runs. With the lock. */
+static uint64_t last_settled(const cuda_device *device) {
+  uint64_t settled = UINT64_MAX;
+  for (const cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
+    if (!atomic_load_explicit(&queue->is_busy, memory_order_acquire)) continue;
+    const uint64_t epoch = atomic_load_explicit(&queue->settled, memory_order_acquire);
+    if (epoch < settled) settled = epoch;
+  }
+  return settled;
+}
+
+void cuda_kernels_reap(cuda_device *device, bool all) {
+  cuda_kernel *over = NULL;
+  pthread_mutex_lock(&device->lock);
+  const uint64_t settled = all ? UINT64_MAX : last_settled(device);
+  for (cuda_kernel **place = &device->dead_kernels; *place != NULL;) {
+    cuda_kernel *kernel = *place;
+    if (kernel->epoch > settled) {
+      place = &kernel->next;
+      continue;
+    }
+    *place = kernel->next;
+    kernel->next = over;
+    over = kernel;
+  }
+  atomic_store_explicit(&device->has_dead_kernels, device->dead_kernels != NULL, memory_order_relaxed);
+  pthread_mutex_unlock(&device->lock);
+  while (over != NULL) {
+    cuda_kernel *kernel = over;
+    over = kernel->next;
+    free_kernel(kernel);
+  }
+}
+
+/* Loading --------------------------------------------------------------------------------------------------------- */
+
+/* Now, not at the first launch, as the driver does it by itself: loading waits for work that runs, and a launch must
+ * not. */
+static rondo_status load_module(cuda_kernel *kernel, const char *name, const void *image) {
+  cuda_device *device = kernel->device;
+  char log[512] = "";
+  cu_jit_option options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BYTES};
+  void *values[] = {log, (void *)(uintptr_t)sizeof log};
+  cu_result code = device->api->module_load(&kernel->module, image, 2, options, values);
+  RONDO_TRY(
+      cuda_check(device, code, "device '%s' does not load the code of kernel '%s': %s", device->base.name, name, log));
+  code = device->api->module_get_function(&kernel->function, kernel->module, name);
+  RONDO_TRY(cuda_check(device, code, "the code of kernel '%s' has no extern \"C\" __global__ of that name", name));
+  if (device->api->function_load == NULL) return RONDO_OK;
+  return cuda_check(device, device->api->function_load(kernel->function), "loading kernel '%s'", name);
+}
+
+rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void *image, cuda_kernel **out) {
+  cuda_kernel *kernel;
+  cuda_scope scope;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *kernel, &kernel));
+  kernel->device = device;
+  rondo_status status = cuda_enter(device, &scope);
+  if (status == RONDO_OK) {
+    status = load_module(kernel, name, image);
+    cuda_leave(&scope);
+  }
+  if (status == RONDO_OK)
+    *out = kernel;
+  else
+    free_kernel(kernel);
+  return status;
+}
+
+static void release_kernel(void *data) { cuda_kernel_bury(data); }
+
+/* Machine code of a source, from the disk or compiled. */
+static rondo_status find_code(cuda_device *device, const rondo_kernel *kernel, cuda_code *out) {
+  const rondo_allocator *allocator = &device->base.allocator;
+  cuda_cache_key key = {.major = device->major, .minor = device->minor, .source = kernel->cuda_source};
+  RONDO_TRY(cuda_compiler_version(&key.compiler_version));
+  if (cuda_cache_find(allocator, &key, out)) {
+    atomic_fetch_add_explicit(&device->kernels_cached, 1, memory_order_relaxed);
+    return RONDO_OK;
+  }
+  RONDO_TRY(cuda_compile(allocator, kernel->name, kernel->cuda_source, device->major, device->minor, out));
+  atomic_fetch_add_explicit(&device->kernels_compiled, 1, memory_order_relaxed);
+  cuda_cache_put(&key, out);
+  return RONDO_OK;
+}
+
+rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_kernel *loaded;
+  cuda_code code;
+  if (kernel->cuda_source[0] == '\0') return RONDO_OK;
+  if (device->api->test_kernel != NULL)
+    (void)device->api->test_kernel(kernel->name, kernel->cpu, kernel->parameter_count, kernel->parameters);
+  RONDO_TRY(find_code(device, kernel, &code));
+  const rondo_status status = cuda_kernel_load(device, kernel->name, code.bytes, &loaded);
+  rondo_release(&base->allocator, code.bytes, code.count, 1);
+  if (status != RONDO_OK) return status;
+  kernel->driver_data = loaded;
+  kernel->driver_release = release_kernel;
+  return RONDO_OK;
+}
+
+rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel *kernel) {
+  if (kernel->driver_data != NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION,
+                    "kernel '%s' has no CUDA source and cannot run on device '%s': give one in "
+                    "rondo_kernel_options.cuda_source",
+                    kernel->name, device->name);
+}

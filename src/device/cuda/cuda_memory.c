@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * Virtual memory: address ranges, physical allocations and mappings are the driver's (cuMemAddressReserve, cuMemCreate,
+ * cuMemMap, cuMemSetAccess); sizes are multiples of the granularity that info.page_bytes says. All act at once on the
+ * host.
+ */
+#include "base/error.h"
+#include "device/cuda/cuda.h"
+
+static cu_allocation_properties properties_of(const cuda_device *device) {
+  return (cu_allocation_properties){.type = CU_ALLOCATION_PINNED,
+                                    .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};
+}
+
+rondo_status cuda_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_scope scope;
+  cu_address address = 0;
+  *out_address = NULL;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->mem_reserve(&address, bytes, alignment, 0, 0);
+  const rondo_status status =
+      cuda_check(device, code, "reserving %zu bytes of address space on device '%s'", bytes, device->base.name);
+  cuda_leave(&scope);
+  if (status == RONDO_OK) *out_address = (void *)(uintptr_t)address;
+  return status;
+}
+
+/* A lost device holds nothing any more, whatever it says. */
+static rondo_status check_freeing(cuda_device *device, cu_result code, const char *verb, size_t bytes,
+                                  const void *address) {
+  const rondo_status status =
+      cuda_check(device, code, "%s %zu bytes at %p of device '%s'", verb, bytes, address, device->base.name);
+  return cuda_is_lost(device) ? RONDO_OK : status;
+}
+
+rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_scope scope;
+  cuda_enter_to_free(device, &scope);
+  const cu_result code = device->api->mem_unreserve(cuda_address(address), bytes);
+  cuda_leave(&scope);
+  return check_freeing(device, code, "giving back", bytes, address);
+}
+
+rondo_status cuda_physical_create(rondo_device *base, size_t bytes, rondo_physical **out) {
+  cuda_device *device = cuda_device_of(base);
+  const cu_allocation_properties properties = properties_of(device);
+  cuda_scope scope;
+  void *memory;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate(&base->allocator, 1, sizeof(cuda_physical), &memory));
+  cuda_physical *physical = memory;
+  physical->base = (rondo_physical){base, bytes};
+  rondo_status status = cuda_enter(device, &scope);
+  if (status == RONDO_OK) {
+    const cu_result code = device->api->mem_create(&physical->handle, bytes, &properties, 0);
+    status = cuda_check(device, code, "device '%s' has no %zu bytes of memory left in one piece", base->name, bytes);
+    cuda_leave(&scope);
+  }
+  if (status == RONDO_OK)
+    *out = &physical->base;
+  else
+    rondo_release(&base->allocator, physical, 1, sizeof *physical);
+  return status;
+}
+
+void cuda_physical_destroy(rondo_physical *base) {
+  cuda_physical *physical = (cuda_physical *)base;
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_scope scope;
+  cuda_enter_to_free(device, &scope);
+  (void)device->api->mem_release(physical->handle); /* on a lost device it is gone already */
+  cuda_leave(&scope);
+  rondo_release(&device->base.allocator, physical, 1, sizeof *physical);
+}
+
+static cu_result set_access(cuda_device *device, cu_address address, size_t bytes, int flags) {
+  const cu_access access = {.location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}, .flags = flags};
+  return device->api->mem_set_access(address, bytes, &access, 1);
+}
+
+rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physical) {
+  cuda_device *device = cuda_device_of(base);
+  const cu_address at = cuda_address(address);
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(device, &scope));
+  cu_result code = device->api->mem_map(at, physical->bytes, 0, ((cuda_physical *)physical)->handle, 0);
+  if (code == CU_OK) {
+    code = set_access(device, at, physical->bytes, CU_ACCESS_READ_WRITE);
+    if (code != CU_OK) (void)device->api->mem_unmap(at, physical->bytes);
+  }
+  const rondo_status status =
+      cuda_check(device, code, "mapping %zu bytes at %p of device '%s'", physical->bytes, address, base->name);
+  cuda_leave(&scope);
+  if (status != RONDO_OK) return status;
+  atomic_fetch_add_explicit(&device->mapped_bytes, physical->bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit(&device->maps, 1, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+rondo_status cuda_unmap(rondo_device *base, void *address, size_t bytes) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_scope scope;
+  cuda_enter_to_free(device, &scope);
+  const cu_result code = device->api->mem_unmap(cuda_address(address), bytes);
+  cuda_leave(&scope);
+  const rondo_status status = check_freeing(device, code, "unmapping", bytes, address);
+  if (status == RONDO_OK) atomic_fetch_sub_explicit(&device->mapped_bytes, bytes, memory_order_relaxed);
+  return status;
+}
+
+rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo_protection protection) {
+  static const int flags[] = {[RONDO_PROTECT_NONE] = CU_ACCESS_NONE,
+                              [RONDO_PROTECT_READ] = CU_ACCESS_READ,
+                              [RONDO_PROTECT_READ_WRITE] = CU_ACCESS_READ_WRITE};
+  cuda_device *device = cuda_device_of(base);
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = set_access(device, cuda_address(address), bytes, flags[protection]);
+  const rondo_status status =
+      cuda_check(device, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address, base->name);
+  cuda_leave(&scope);
+  return status;
+}
+
+/* Host memory ----------------------------------------------------------------------------------------------------- */
+
+rondo_status cuda_host_allocate(rondo_device *base, size_t bytes, void **out_address) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_scope scope;
+  *out_address = NULL;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->host_alloc(out_address, bytes, CU_HOST_ALLOC_PORTABLE);
+  const rondo_status status =
+      cuda_check(device, code, "%zu bytes of host memory for device '%s' cannot be had", bytes, base->name);
+  cuda_leave(&scope);
+  return status;
+}
+
+void cuda_host_release(rondo_device *base, void *address, size_t bytes) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_scope scope;
+  (void)bytes;
+  cuda_enter_to_free(device, &scope);
+  (void)device->api->host_free(address); /* on a lost device it is gone already */
+  cuda_leave(&scope);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT
+ * Queues: non-blocking streams. Work goes straight to the driver; nothing is kept here but host functions until they
+ * have run. A queued host function's record goes back to its queue's unused ones when it has run, so that a warm queue
+ * allocates nothing.
+ */
+#include <stdio.h>
+
+#include "base/allocation.h"
+#include "device/cuda/cuda.h"
+
+/* Failures of host functions -------------------------------------------------------------------------------------- */
+
+rondo_status cuda_queue_take_failure(cuda_queue *queue) {
+  uint32_t expected = 2;
+  if (atomic_load_explicit(&queue->failed, memory_order_relaxed) != 2) return RONDO_OK;
+  if (!atomic_compare_exchange_strong(&queue->failed, &expected, 1)) return RONDO_OK; /* somebody else took it */
+  const rondo_saved_error failure = queue->failure;
+  atomic_store_explicit(&queue->failed, 0, memory_order_release);
+  return rondo_error_raise(&failure);
+}
+
+rondo_status cuda_queues_take_failure(cuda_device *device) {
+  rondo_status status = RONDO_OK;
+  pthread_mutex_lock(&device->lock);
+  for (cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
+    const rondo_status taken = cuda_queue_take_failure(queue);
+    if (status == RONDO_OK) status = taken;
+  }
+  pthread_mutex_unlock(&device->lock);
+  return status;
+}
+
+/* Submitting ------------------------------------------------------------------------------------------------------ */
+
+static cu_result submit_fill(const cuda_api *api, cu_stream stream, const rondo_fill *fill) {
+  const cu_address dst = cuda_address(fill->dst);
+  const size_t pitch = fill->pitch != 0 ? fill->pitch : fill->width * fill->element_bytes;
+  const bool is_row = fill->height <= 1;
+  switch (fill->element_bytes) {
+    case 1:
+      return is_row ? api->memset_8_async(dst, (unsigned char)fill->value, fill->width, stream)
+                    : api->memset_2d_8_async(dst, pitch, (unsigned char)fill->value, fill->width, fill->height, stream);
+    case 2:
+      return is_row
+                 ? api->memset_16_async(dst, (unsigned short)fill->value, fill->width, stream)
+                 : api->memset_2d_16_async(dst, pitch, (unsigned short)fill->value, fill->width, fill->height, stream);
+    default:
+      return is_row ? api->memset_32_async(dst, fill->value, fill->width, stream)
+                    : api->memset_2d_32_async(dst, pitch, fill->value, fill->width, fill->height, stream);
+  }
+}
+
+static cu_result submit_kernel(const cuda_api *api, cu_stream stream, const rondo_kernel_node *kernel) {
+  cu_kernel_params p;
+  cuda_kernel_params(kernel, &p);
+  return api->launch_kernel(p.function, p.grid_x, p.grid_y, p.grid_z, p.block_x, p.block_y, p.block_z, p.shared_bytes,
+                            stream, p.params, NULL);
+}
+
+/* The owner alone takes. */
+static rondo_status take_unused(cuda_queue *queue, cuda_host_work **out) {
+  cuda_host_work *work = atomic_load_explicit(&queue->unused, memory_order_acquire);
+  while (work != NULL && !atomic_compare_exchange_weak_explicit(&queue->unused, &work, work->next, memory_order_acquire,
+                                                                memory_order_acquire)) {
+  }
+  if (work == NULL) {
+    RONDO_TRY(rondo_allocate_items(&queue->base.device->allocator, 1, sizeof *work, &work));
+    work->next_of_queue = queue->records;
+    queue->records = work;
+  }
+  *out = work;
+  return RONDO_OK;
+}
+
+/* The function waits to be told that the stream will wait for it; else it is not called. */
+static rondo_status submit_host(cuda_queue *queue, const rondo_host_node *host) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  cuda_host_work *work;
+  RONDO_TRY(cuda_hosts_start(device));
+  if (queue->gate == NULL) RONDO_TRY(cuda_gate_take(device, &queue->gate));
+  RONDO_TRY(take_unused(queue, &work));
+  const uint32_t value = queue->hosts_queued + 1;
+  *work = (cuda_host_work){.host = *host,
+                           .device = device,
+                           .queue = &work->owner,
+                           .owner = queue,
+                           .number = RONDO_NO_NODE,
+                           .name = "",
+                           .gate = queue->gate,
+                           .value = value,
+                           .state = CUDA_HOST_BEING_QUEUED,
+                           .next_of_queue = work->next_of_queue};
+  atomic_fetch_add_explicit(&queue->hosts_left, 1, memory_order_relaxed);
+  cu_result code = device->api->launch_host_function(queue->stream, cuda_post_host, work);
+  if (code != CU_OK) {
+    atomic_fetch_sub_explicit(&queue->hosts_left, 1, memory_order_relaxed);
+    cuda_host_put_unused(queue, work);
+    return cuda_check(device, code, "a host function on %s", queue->label);
+  }
+  queue->hosts_queued = value;
+  code = device->api->stream_wait_value_32(queue->stream, cuda_address(queue->gate), value,
+                                           CU_WAIT_VALUE_GREATER_OR_EQUAL);
+  atomic_store_explicit(&work->state, code == CU_OK ? CUDA_HOST_READY : CUDA_HOST_TAKEN_BACK, memory_order_release);
+  return cuda_check(device, code, "a host function on %s", queue->label);
+}
+
+static void run_tell(void *user) {
+  cuda_host_work *work = user;
+  cuda_queue *const owner = work->owner;
+  *work->queue = owner;
+  cuda_host_put_unused(owner, work);
+  atomic_fetch_sub_explicit(&owner->hosts_left, 1, memory_order_release);
+}
+
+rondo_status cuda_queue_tell(cuda_queue *queue, cuda_queue **place) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  cuda_host_work *work;
+  RONDO_TRY(take_unused(queue, &work));
+  *work = (cuda_host_work){.queue = place, .owner = queue, .next_of_queue = work->next_of_queue};
+  atomic_fetch_add_explicit(&queue->hosts_left, 1, memory_order_relaxed);
+  const cu_result code = device->api->launch_host_function(queue->stream, run_tell, work);
+  if (code == CU_OK) return RONDO_OK;
+  atomic_fetch_sub_explicit(&queue->hosts_left, 1, memory_order_relaxed);
+  cuda_host_put_unused(queue, work);
+  return cuda_check(device, code, "a host function on %s", queue->label);
+}
+
+static rondo_status submit_inside(cuda_queue *queue, const rondo_node_params *work) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  const cuda_api *api = device->api;
+  switch (work->kind) {
+    case RONDO_NODE_KERNEL:
+      cuda_queue_note_work(queue);
+      RONDO_TRY(cuda_check(device, submit_kernel(api, queue->stream, &work->as.kernel), "kernel '%s' on %s",
+                           work->as.kernel.kernel->name, queue->label));
+      atomic_fetch_add_explicit(&device->kernels, 1, memory_order_relaxed);
+      return RONDO_OK;
+    case RONDO_NODE_COPY:
+      return cuda_check(device, cuda_copy_submit(api, queue->stream, &work->as.copy),
+                        "a copy of %zu x %zu x %zu bytes on %s", work->as.copy.width, work->as.copy.height,
+                        work->as.copy.depth, queue->label);
+    case RONDO_NODE_FILL:
+      return cuda_check(device, submit_fill(api, queue->stream, &work->as.fill), "a fill of %zu x %zu elements on %s",
+                        work->as.fill.width, work->as.fill.height, queue->label);
+    default:
+      return submit_host(queue, &work->as.host);
+  }
+}
+
+static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *work) {
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter_for_work(cuda_device_of(base->device), &scope));
+  const rondo_status status = submit_inside((cuda_queue *)base, work);
+  cuda_leave(&scope);
+  return status;
+}
+
+/* Order ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status queue_record(rondo_queue *base, rondo_device_event *event) {
+  cuda_device *device = cuda_device_of(base->device);
+  const cuda_queue *queue = (const cuda_queue *)base;
+  RONDO_TRY(cuda_require(device));
+  return cuda_check(device, device->api->event_record(((cuda_event *)event)->event, queue->stream),
+                    "recording an event on %s", queue->label);
+}
+
+static rondo_status queue_wait(rondo_queue *base, rondo_device_event *event) {
+  cuda_device *device = cuda_device_of(base->device);
+  const cuda_queue *queue = (const cuda_queue *)base;
+  RONDO_TRY(cuda_require(device));
+  return cuda_check(device, device->api->stream_wait_event(queue->stream, ((cuda_event *)event)->event, 0),
+                    "letting %s wait for an event", queue->label);
+}
+
+/* All that the queue was given before `epoch` was read is done. */
+static void settle(cuda_queue *queue, uint64_t epoch) {
+  atomic_store_explicit(&queue->settled, epoch, memory_order_release);
+  atomic_store_explicit(&queue->is_busy, false, memory_order_release);
+  cuda_kernels_look(cuda_device_of(queue->base.device));
+}
+
+void cuda_queues_settle(cuda_device *device, uint64_t epoch) {
+  pthread_mutex_lock(&device->lock);
+  for (cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
+    uint64_t settled = atomic_load_explicit(&queue->settled, memory_order_relaxed);
+    while (settled < epoch && !atomic_compare_exchange_weak(&queue->settled, &settled, epoch)) {
+    }
+  }
+  pthread_mutex_unlock(&device->lock);
+  cuda_kernels_look(device);
+}
+
+static rondo_status queue_synchronize(rondo_queue *base) {
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_queue *queue = (cuda_queue *)base;
+  const uint64_t epoch = atomic_load(&device->epoch);
+  RONDO_TRY(cuda_require(device));
+  RONDO_TRY(cuda_check(device, device->api->stream_synchronize(queue->stream), "waiting for %s", queue->label));
+  settle(queue, epoch);
+  return cuda_queue_take_failure(queue);
+}
+
+static rondo_status queue_query(rondo_queue *base) {
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_queue *queue = (cuda_queue *)base;
+  const uint64_t epoch = atomic_load(&device->epoch);
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter_for_work(device, &scope));
+  const cu_result code = device->api->stream_query(queue->stream);
+  cuda_leave(&scope);
+  RONDO_TRY(cuda_check(device, code, "asking whether %s is idle", queue->label));
+  settle(queue, epoch);
+  return cuda_queue_take_failure(queue);
+}
+
+static void *queue_native(rondo_queue *base) { return ((cuda_queue *)base)->stream; }
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+static void link_queue(cuda_device *device, cuda_queue *queue) {
+  pthread_mutex_lock(&device->lock);
+  queue->next = device->queues;
+  if (queue->next != NULL) queue->next->previous = queue;
+  device->queues = queue;
+  pthread_mutex_unlock(&device->lock);
+}
+
+static void unlink_queue(cuda_device *device, cuda_queue *queue) {
+  pthread_mutex_lock(&device->lock);
+  if (queue->previous != NULL)
+    queue->previous->next = queue->next;
+  else
+    device->queues = queue->next;
+  if (queue->next != NULL) queue->next->previous = queue->previous;
+  pthread_mutex_unlock(&device->lock);
+  cuda_kernels_look(device);
+}
+
+static void free_queue(cuda_queue *queue) {
+  const rondo_allocator *allocator = &queue->base.device->allocator;
+  while (queue->records != NULL) {
+    cuda_host_work *work = queue->records;
+    queue->records = work->next_of_queue;
+    rondo_release(allocator, work, 1, sizeof *work);
+  }
+  cuda_gate_give(cuda_device_of(queue->base.device), queue->gate);
+  rondo_release(allocator, queue, 1, sizeof *queue);
+}
+
+/* On a lost device the driver's thread may still call host functions, or may not. */
+static void bury_queue(cuda_device *device, cuda_queue *queue) {
+  pthread_mutex_lock(&device->lock);
+  queue->next = device->dead_queues;
+  device->dead_queues = queue;
+  pthread_mutex_unlock(&device->lock);
+}
+
+void cuda_dead_queues_free(cuda_device *device) {
+  while (device->dead_queues != NULL) {
+    cuda_queue *queue = device->dead_queues;
+    device->dead_queues = queue->next;
+    free_queue(queue);
+  }
+}
+
+static rondo_status queue_destroy(rondo_queue *base) {
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_queue *queue = (cuda_queue *)base;
+  const rondo_status status = queue_synchronize(base);
+  cuda_scope scope;
+  cuda_enter_to_free(device, &scope);
+  (void)device->api->stream_destroy(queue->stream); /* on a lost device it is gone already */
+  cuda_leave(&scope);
+  unlink_queue(device, queue);
+  if (cuda_is_lost(device)) {
+    bury_queue(device, queue);
+    return status;
+  }
+  while (atomic_load_explicit(&queue->hosts_left, memory_order_acquire) > 0) rondo_yield(); /* they are at their end */
+  free_queue(queue);
+  return status;
+}
+
+static const rondo_queue_ops queue_ops = {
+    .destroy = queue_destroy,
+    .submit = queue_submit,
+    .record = queue_record,
+    .wait = queue_wait,
+    .launch = cuda_queue_launch,
+    .upload = cuda_queue_upload,
+    .synchronize = queue_synchronize,
+    .query = queue_query,
+    .native = queue_native,
+};
+
+rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queue **out) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_queue *queue;
+  cuda_scope scope;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *queue, &queue));
+  queue->base = (rondo_queue){&queue_ops, base};
+  (void)snprintf(queue->label, sizeof queue->label, "%s", label);
+  rondo_status status = cuda_enter(device, &scope);
+  if (status == RONDO_OK) {
+    status = cuda_check(device, device->api->stream_create(&queue->stream, CU_STREAM_FLAG_NON_BLOCKING),
+                        "making %s on device '%s'", queue->label, base->name);
+    cuda_leave(&scope);
+  }
+  if (status != RONDO_OK) {
+    free_queue(queue);
+    return status;
+  }
+  link_queue(device, queue);
+  *out = &queue->base;
+  return RONDO_OK;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * The cache of compiled kernels: what is found in it, what is not used, how it keeps to its bound, and that kernels are
+ * compiled once.
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/options.h"
+#include "device/cuda/cuda_cache.h"
+#include "support/rondo_test.h"
+
+static char folder[PATH_MAX];
+static rondo_allocator allocator;
+
+static void set_bound(const char *bytes) {
+  assert_int_equal(setenv("RONDO_CUDA_CACHE_BYTES", bytes, 1), 0);
+  rondo_options_reload();
+}
+
+/* The cache is two folders below one that is there. */
+static int set_up(void **state) {
+  const char *temporary = getenv("TMPDIR");
+  char path[PATH_MAX + 16];
+  (void)snprintf(folder, sizeof folder, "%s/rondo-cache-XXXXXX", temporary != NULL ? temporary : "/tmp");
+  if (mkdtemp(folder) == NULL) return -1;
+  (void)snprintf(path, sizeof path, "%s/a/b", folder);
+  allocator = rondo_allocator_default();
+  assert_int_equal(setenv("RONDO_CUDA_CACHE", path, 1), 0);
+  set_bound("1000000");
+  (void)state;
+  return 0;
+}
+
+/* Calls `visit` for each file of the cache; how many there are. */
+static size_t each_file(void (*visit)(const char *path)) {
+  char path[PATH_MAX + 16], file[2 * PATH_MAX];
+  size_t count = 0;
+  (void)snprintf(path, sizeof path, "%s/a/b", folder);
+  DIR *directory = opendir(path);
+  if (directory == NULL) return 0;
+  for (const struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+    if (entry->d_name[0] == '.') continue;
+    (void)snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+    count++;
+    if (visit != NULL) visit(file);
+  }
+  (void)closedir(directory);
+  return count;
+}
+
+static void remove_file(const char *path) { assert_int_equal(unlink(path), 0); }
+
+static int tear_down(void **state) {
+  char path[PATH_MAX + 16];
+  (void)state;
+  (void)each_file(remove_file);
+  (void)snprintf(path, sizeof path, "%s/a/b", folder);
+  (void)rmdir(path);
+  (void)snprintf(path, sizeof path, "%s/a", folder);
+  (void)rmdir(path);
+  assert_int_equal(setenv("RONDO_CUDA_CACHE", "none", 1), 0);
+  rondo_options_reload();
+  return rmdir(folder);
+}
+
+#define cache_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+static const cuda_cache_key first = {13000, 9, 0, "source of the first"};
+
+static void put(const cuda_cache_key *key, const char *text) {
+  cuda_code code = {(char *)(uintptr_t)text, strlen(text)};
+  cuda_cache_put(key, &code);
+}
+
+/* NULL: it is not there. */
+static void assert_found(const cuda_cache_key *key, const char *text) {
+  cuda_code code;
+  assert_int_equal(cuda_cache_find(&allocator, key, &code), text != NULL);
+  if (text == NULL) return;
+  assert_int_equal(code.count, strlen(text));
+  assert_memory_equal(code.bytes, text, code.count);
+  rondo_release(&allocator, code.bytes, code.count, 1);
+}
+
+static void what_is_put_is_found(void **state) {
+  (void)state;
+  assert_found(&first, NULL);
+  put(&first, "code of the first");
+  assert_found(&first, "code of the first");
+  put(&first, "other code");
+  assert_found(&first, "other code");
+  assert_int_equal(each_file(NULL), 1);
+}
+
+static void all_that_code_depends_on_counts(void **state) {
+  const cuda_cache_key others[] = {
+      {13010, 9, 0, first.source}, {13000, 8, 0, first.source}, {13000, 9, 1, first.source}, {13000, 9, 0, "other"}};
+  (void)state;
+  put(&first, "code");
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) assert_found(&others[i], NULL);
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) put(&others[i], others[i].source);
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) assert_found(&others[i], others[i].source);
+  assert_found(&first, "code");
+}
+
+static void cut_file(const char *path) {
+  struct stat stat_of;
+  assert_int_equal(stat(path, &stat_of), 0);
+  assert_int_equal(truncate(path, stat_of.st_size - 1), 0);
+}
+
+static void change_last_byte(const char *path) {
+  const int file = open(path, O_WRONLY | O_CLOEXEC);
+  assert_true(file >= 0);
+  assert_true(lseek(file, -1, SEEK_END) > 0);
+  assert_int_equal(write(file, "#", 1), 1);
+  assert_int_equal(close(file), 0);
+}
+
+static void broken_files_are_not_used(void **state) {
+  (void)state;
+  put(&first, "code of the first");
+  (void)each_file(change_last_byte);
+  assert_found(&first, NULL);
+  put(&first, "code of the first");
+  assert_found(&first, "code of the first");
+  (void)each_file(cut_file);
+  assert_found(&first, NULL);
+}
+
+/* Three files fit; the one that was used longest ago goes. */
+static void the_longest_unused_goes(void **state) {
+  char sources[5][32];
+  cuda_cache_key keys[5];
+  char code[1001];
+  (void)state;
+  memset(code, 'c', sizeof code);
+  code[1000] = '\0';
+  set_bound("3500");
+  for (int i = 0; i < 5; i++) {
+    (void)snprintf(sources[i], sizeof sources[i], "source %d", i);
+    keys[i] = (cuda_cache_key){13000, 9, 0, sources[i]};
+  }
+  for (int i = 0; i < 3; i++) {
+    put(&keys[i], code);
+    usleep(20000); /* file systems keep times in steps */
+  }
+  assert_found(&keys[0], code);
+  usleep(20000);
+  put(&keys[3], code);
+  assert_int_equal(each_file(NULL), 3);
+  assert_found(&keys[1], NULL);
+  assert_found(&keys[0], code);
+  set_bound("10");
+  put(&keys[4], code);
+  assert_int_equal(each_file(NULL), 0);
+}
+
+/* A folder that cannot be made means no cache, and no failure. */
+static void without_a_folder_there_is_no_cache(void **state) {
+  (void)state;
+  assert_int_equal(setenv("RONDO_CUDA_CACHE", "/proc/self/no/such", 1), 0);
+  rondo_options_reload();
+  put(&first, "code");
+  assert_found(&first, NULL);
+  assert_int_equal(setenv("RONDO_CUDA_CACHE", "none", 1), 0);
+  rondo_options_reload();
+  put(&first, "code");
+  assert_found(&first, NULL);
+}
+
+static void kernels_are_compiled_once(void **state) {
+  rondo_device *device = NULL;
+  (void)state;
+  for (int round = 0; round < 2; round++) {
+    rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+    rondo_kernel *kernel = NULL;
+    assert_ok(rondo_device_open("cuda:0", NULL, &device));
+    assert_ok(rondo_kernel_create(device, test_kernel_options(TEST_KERNEL_SET), &kernel));
+    assert_ok(rondo_device_get_statistics(device, &statistics));
+    assert_int_equal(statistics.kernels_compiled, round == 0);
+    assert_int_equal(statistics.kernels_cached, round == 1);
+    rondo_kernel_destroy(kernel);
+    assert_ok(rondo_device_close(device));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cache_case(what_is_put_is_found),
+      cache_case(all_that_code_depends_on_counts),
+      cache_case(broken_files_are_not_used),
+      cache_case(the_longest_unused_goes),
+      cache_case(without_a_folder_there_is_no_cache),
+      cache_case(kernels_are_compiled_once),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

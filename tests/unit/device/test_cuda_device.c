@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA device where it does more than hand calls on, on the fake driver: host functions on threads of their own,
+ * code that is kept while it runs, updates that the driver refuses, contexts, synchronous launches, the loss of the
+ * device.
+ */
+#include <rondo/rondo.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "fake_cuda/fake_cuda.h"
+#include "support/rondo_test.h"
+
+static const fake_cuda_control *fake;
+
+static int set_up(void **state) {
+  fake = fake_cuda_get();
+  assert_non_null(fake);
+  fake->reset();
+  return test_setup(state);
+}
+
+/* Nothing is left, and nothing was misused. */
+static int tear_down(void **state) {
+  char text[2048];
+  const int code = test_teardown(state);
+  fake->list_violations(text, sizeof text);
+  if (fake->violations() > 0) print_error("%s", text);
+  fake->list(text, sizeof text);
+  if (fake->live(FAKE_CUDA_ANY) > 0) print_error("left:\n%s", text);
+  return code != 0 || fake->violations() > 0 || fake->live(FAKE_CUDA_ANY) > 0 ? -1 : 0;
+}
+
+#define cuda_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+/* Host functions -------------------------------------------------------------------------------------------------- */
+
+static rondo_status open_gate(void *gate) {
+  test_gate_open(gate);
+  return RONDO_OK;
+}
+
+static rondo_status count_call(void *count) {
+  (*(atomic_int *)count)++;
+  return RONDO_OK;
+}
+
+/* The driver has one thread for all of them (docs/cuda-probes.md, 20). */
+static void host_functions_of_streams_do_not_hold_each_other_up(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *other = test_stream(t, "other");
+  test_gate gate;
+  test_gate_init(&gate);
+  for (int i = 0; i < 10; i++) {
+    test_gate_hold(&gate, t->stream);
+    assert_ok(rondo_host_async(other, open_gate, &gate));
+    assert_ok(rondo_stream_synchronize(other));
+    assert_ok(rondo_stream_synchronize(t->stream));
+  }
+  test_gate_destroy(&gate);
+  test_stream_destroy(other);
+}
+
+static void host_functions_in_branches_do_not_hold_each_other_up(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node waits, opens;
+  test_gate gate;
+  test_gate_init(&gate);
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, &gate, &waits));
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, open_gate, &gate, &opens));
+  rondo_exec *exec = test_instantiate(graph);
+  for (int i = 0; i < 10; i++) assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_gate_destroy(&gate);
+}
+
+/* The function is called only when the stream will wait for it. */
+static void a_host_function_that_is_refused_is_not_called(void **state) {
+  test_fixture *t = *state;
+  atomic_int calls = 0;
+  fake->fail_call("cuStreamWaitValue32", 1, 1, false);
+  assert_fails(rondo_host_async(t->stream, count_call, &calls), RONDO_EXECUTION_FAILED);
+  fake->fail_call("cuLaunchHostFunc", 1, 1, false);
+  assert_fails(rondo_host_async(t->stream, count_call, &calls), RONDO_EXECUTION_FAILED);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(atomic_load(&calls), 0);
+  for (int i = 0; i < 3; i++) assert_ok(rondo_host_async(t->stream, count_call, &calls));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(atomic_load(&calls), 3);
+}
+
+/* What an earlier launch still calls stays when the node gets another function. */
+static void a_host_node_changes_while_a_launch_stands_at_it(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  atomic_int calls = 0;
+  test_gate gate;
+  test_gate_init(&gate);
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, &gate, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  test_gate_await(&gate);
+  const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_call, .user = &calls}};
+  assert_ok(rondo_exec_set_params(exec, node, &params));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  rondo_exec_destroy(exec);
+  assert_int_equal(atomic_load(&calls), 0);
+  test_gate_open(&gate);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(atomic_load(&calls), 1);
+  test_graph_destroy(graph);
+  test_gate_destroy(&gate);
+}
+
+/* Code ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_kernel *make_kernel(test_fixture *t, const char *name) {
+  char source[128];
+  rondo_kernel *kernel = NULL;
+  (void)snprintf(source, sizeof source, "extern \"C\" __global__ void %s() {}\n", name);
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = name, .cuda_source = source,
+                                        .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu};
+  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  return kernel;
+}
+
+static const rondo_grid one_block = {1, 1, 1};
+
+static void code_stays_while_a_stream_runs_it(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *other = test_stream(t, "other");
+  rondo_kernel *kernel = make_kernel(t, "passing");
+  test_gate gate;
+  test_gate_init(&gate);
+  test_gate_hold(&gate, t->stream);
+  assert_ok(rondo_launch(t->stream, kernel, one_block, RONDO_NO_ARGS));
+  rondo_kernel_destroy(kernel);
+  assert_ok(rondo_stream_synchronize(other));
+  assert_int_equal(fake->live(FAKE_CUDA_MODULE), 1);
+  test_gate_open(&gate);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(fake->live(FAKE_CUDA_MODULE), 0);
+  test_gate_destroy(&gate);
+  test_stream_destroy(other);
+}
+
+static void code_stays_while_an_exec_runs_it(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel *kernel = make_kernel(t, "passing");
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  test_gate gate;
+  test_gate_init(&gate);
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, one_block, RONDO_NO_ARGS, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  test_gate_hold(&gate, t->stream);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  rondo_kernel_destroy(kernel);
+  assert_int_equal(fake->live(FAKE_CUDA_MODULE), 1);
+  test_gate_open(&gate);
+  assert_ok(rondo_device_synchronize(t->device));
+  assert_int_equal(fake->live(FAKE_CUDA_MODULE), 0);
+  test_gate_destroy(&gate);
+}
+
+static void code_that_never_ran_goes_at_once(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel_destroy(make_kernel(t, "unused"));
+  assert_int_equal(fake->live(FAKE_CUDA_MODULE), 0);
+}
+
+/* Changes --------------------------------------------------------------------------------------------------------- */
+
+static rondo_node_params set_params(test_fixture *t, const uint32_t *value, uint32_t *const *words, const void **args) {
+  args[0] = value;
+  args[1] = words;
+  return (rondo_node_params){
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_SET), .grid = one_block, .args = args, .arg_count = 2}};
+}
+
+/* An exec made anew keeps what was switched off, and runs behind the launches of the one before, on any stream. */
+static void what_the_driver_refuses_to_change_is_made_anew(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *other = test_stream(t, "other");
+  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_words(t, 2), *second = words + 1;
+  const uint32_t values[] = {1, 2, 3};
+  const void *args[2];
+  rondo_node held, first, last;
+  test_gate gate;
+  test_gate_init(&gate);
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, test_gate_pass, &gate, &held));
+  assert_ok(rondo_graph_add_kernel(graph, &held, 1, test_kernel(t, TEST_KERNEL_SET), one_block,
+                                   RONDO_ARGS(&values[0], &words), &first));
+  assert_ok(rondo_graph_add_kernel(graph, &first, 1, test_kernel(t, TEST_KERNEL_SET), one_block,
+                                   RONDO_ARGS(&values[1], &second), &last));
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_exec_set_enabled(exec, last, false));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  test_gate_await(&gate);
+  fake->fail_call("cuGraphExecKernelNodeSetParams", 1, 1, false);
+  const rondo_node_params params = set_params(t, &values[2], &words, args);
+  assert_ok(rondo_exec_set_params(exec, first, &params));
+  assert_int_equal(test_statistics(t).rebuilds, 1);
+  assert_ok(rondo_exec_launch(exec, other));
+  test_gate_open(&gate);
+  test_gate_await(&gate);
+  test_gate_open(&gate);
+  assert_ok(rondo_stream_synchronize(other));
+  assert_int_equal(test_word(t, words), 3);
+  assert_int_equal(test_word(t, second), 0);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_gate_destroy(&gate);
+  test_words_free(t, words);
+  test_stream_destroy(other);
+}
+
+static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_words(t, 1);
+  const uint32_t values[] = {1, 2};
+  const void *args[2];
+  rondo_node node;
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_SET), one_block,
+                                   RONDO_ARGS(&values[0], &words), &node));
+  rondo_exec *exec = test_instantiate(graph);
+  const rondo_node_params params = set_params(t, &values[1], &words, args);
+  fake->fail_call(NULL, 3, 801, true); /* behind making the context current and changing the mode */
+  assert_fails(rondo_exec_set_params(exec, node, &params), RONDO_UNSUPPORTED);
+  assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
+  fake->fail_call(NULL, 0, 0, false);
+  assert_int_equal(test_statistics(t).rebuilds, 0);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(test_word(t, words), 1);
+  assert_ok(rondo_exec_set_params(exec, node, &params));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(test_word(t, words), 2);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_words_free(t, words);
+}
+
+/* Contexts -------------------------------------------------------------------------------------------------------- */
+
+static void launching_makes_no_context_current(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  rondo_event *event = test_event(t);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  const uint64_t calls = fake->calls(NULL);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(fake->calls(NULL), calls + 2);
+  assert_ok(rondo_event_record(event, t->stream));
+  assert_ok(rondo_stream_wait_event(t->stream, event));
+  assert_int_equal(fake->calls(NULL), calls + 4);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_event_destroy(event);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
+/* Freeing ---------------------------------------------------------------------------------------------------------- */
+
+/* Calls that free are made even when the context cannot be made current, or when the driver refuses to unmap. */
+static void what_cannot_be_freed_is_no_reason_to_stop(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  void *address;
+  rondo_node node;
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 1 << 20, "scratch", &address, &node));
+  assert_ok(
+      rondo_graph_add_fill(graph, &node, 1, &(rondo_fill){.dst = address, .element_bytes = 4, .width = 16}, &node));
+  assert_ok(rondo_graph_add_free(graph, &node, 1, address, &node));
+  test_run_once(t, graph);
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  test_graph_destroy(graph);
+  fake->fail_call("cuCtxSetCurrent", 1, 201, true);
+  rondo_exec_destroy(exec);
+  fake->fail_call("cuMemUnmap", 1, 999, true);
+  assert_int_equal(fake->live(FAKE_CUDA_EXEC), 0);
+  assert_int_equal(fake->live(FAKE_CUDA_GRAPH), 0);
+}
+
+/* Loss ------------------------------------------------------------------------------------------------------------- */
+
+#define LAUNCH_FAILED 719
+
+/* Decision 11: every later call says so, with the driver's code; what is left can be freed; CPU devices go on. */
+static void a_fault_loses_the_device(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel *kernel = make_kernel(t, "fault_here");
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, one_block, RONDO_NO_ARGS, &node));
+  rondo_exec *exec = test_instantiate(graph), *second = NULL;
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_fails(rondo_stream_synchronize(t->stream), RONDO_DEVICE_LOST);
+  assert_string_equal(rondo_last_error()->driver_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
+  assert_message("cuda:0");
+  assert_fails(rondo_exec_launch(exec, t->stream), RONDO_DEVICE_LOST);
+  assert_fails(rondo_instantiate(graph, NULL, &second), RONDO_DEVICE_LOST);
+  assert_fails(rondo_launch(t->stream, kernel, one_block, RONDO_NO_ARGS), RONDO_DEVICE_LOST);
+  rondo_device *cpu = NULL;
+  assert_ok(rondo_device_open("cpu", NULL, &cpu));
+  assert_ok(rondo_device_close(cpu));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  rondo_kernel_destroy(kernel);
+  assert_fails(rondo_stream_destroy(t->stream), RONDO_DEVICE_LOST);
+  assert_fails(rondo_device_close(t->device), RONDO_DEVICE_LOST);
+  assert_int_equal(atomic_load(&t->allocator.live), 0);
+  assert_int_equal(fake->live(FAKE_CUDA_ANY), 0);
+  assert_ok(rondo_device_open("cuda:0", &(rondo_device_options){.allocator = &t->allocator.table}, &t->device));
+  assert_ok(rondo_stream_create(t->device, NULL, &t->stream));
+}
+
+/* A host function that runs when the device is lost finds its stream's memory until it is done. */
+static void host_functions_outlast_their_stream_on_a_lost_device(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *other = test_stream(t, "other");
+  test_gate gate;
+  test_gate_init(&gate);
+  test_gate_hold(&gate, other);
+  fake->lose(0, LAUNCH_FAILED);
+  assert_fails(rondo_stream_synchronize(other), RONDO_DEVICE_LOST);
+  assert_fails(rondo_stream_destroy(other), RONDO_DEVICE_LOST);
+  test_gate_open(&gate);
+  assert_fails(rondo_stream_destroy(t->stream), RONDO_DEVICE_LOST);
+  assert_fails(rondo_device_close(t->device), RONDO_DEVICE_LOST);
+  test_gate_destroy(&gate);
+  assert_int_equal(fake->live(FAKE_CUDA_ANY), 0);
+  assert_ok(rondo_device_open("cuda:0", &(rondo_device_options){.allocator = &t->allocator.table}, &t->device));
+  assert_ok(rondo_stream_create(t->device, NULL, &t->stream));
+}
+
+/* Node by node, so that the node at fault is named (decision 11). */
+static void a_synchronous_launch_names_the_node(void **state) {
+  test_fixture *t = *state;
+  rondo_device *device = NULL;
+  rondo_stream *stream = NULL;
+  rondo_graph *graph = NULL;
+  rondo_exec *exec = NULL;
+  rondo_kernel *good = NULL, *bad = NULL;
+  rondo_node node;
+  atomic_int calls = 0;
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "fault_there",
+                                        .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu,
+                                        .cuda_source = "extern \"C\" __global__ void fault_there() {}\n"};
+  assert_ok(rondo_device_open("cuda:1", &(rondo_device_options){.synchronous = true}, &device));
+  assert_ok(rondo_stream_create(device, NULL, &stream));
+  assert_ok(rondo_kernel_create(device, test_kernel_options(TEST_KERNEL_EMPTY), &good));
+  assert_ok(rondo_kernel_create(device, &options, &bad));
+  assert_ok(rondo_graph_create(device, NULL, &graph));
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, good, one_block, RONDO_NO_ARGS, &node));
+  assert_ok(rondo_graph_add_host(graph, &node, 1, count_call, &calls, &node));
+  rondo_node_params params = {
+      .kind = RONDO_NODE_KERNEL, .name = "the bad one", .as.kernel = {.kernel = bad, .grid = one_block}};
+  assert_ok(rondo_graph_add(graph, &node, 1, &params, &node));
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  assert_fails(rondo_exec_launch(exec, stream), RONDO_DEVICE_LOST);
+  assert_message("the bad one");
+  assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
+  assert_int_equal(atomic_load(&calls), 1);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  rondo_kernel_destroy(good);
+  rondo_kernel_destroy(bad);
+  assert_fails(rondo_stream_destroy(stream), RONDO_DEVICE_LOST);
+  assert_fails(rondo_device_close(device), RONDO_DEVICE_LOST);
+  assert_ok(rondo_stream_synchronize(t->stream)); /* the other device goes on */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cuda_case(host_functions_of_streams_do_not_hold_each_other_up),
+      cuda_case(host_functions_in_branches_do_not_hold_each_other_up),
+      cuda_case(a_host_function_that_is_refused_is_not_called),
+      cuda_case(a_host_node_changes_while_a_launch_stands_at_it),
+      cuda_case(code_stays_while_a_stream_runs_it),
+      cuda_case(code_stays_while_an_exec_runs_it),
+      cuda_case(code_that_never_ran_goes_at_once),
+      cuda_case(what_the_driver_refuses_to_change_is_made_anew),
+      cuda_case(when_that_fails_too_the_first_refusal_comes_out),
+      cuda_case(launching_makes_no_context_current),
+      cuda_case(what_cannot_be_freed_is_no_reason_to_stop),
+      cuda_case(a_fault_loses_the_device),
+      cuda_case(host_functions_outlast_their_stream_on_a_lost_device),
+      cuda_case(a_synchronous_launch_names_the_node),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
