@@ -9,6 +9,25 @@ if(RONDO_WITH_JANSSON)
   rondo_require_package(JANSSON "jansson>=2.11" libjansson-dev "configure with -DRONDO_WITH_JANSSON=OFF")
 endif()
 
+# Adds the layer's CUDA sources, as C strings, to the list `sources_var`.
+function(rondo_embed_cuda layer sources_var)
+  file(GLOB cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cu")
+  file(GLOB cuda_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cuh")
+  if(NOT cuda_sources)
+    return()
+  endif()
+  set(script "${PROJECT_SOURCE_DIR}/cmake/EmbedCuda.cmake")
+  set(output "${PROJECT_BINARY_DIR}/embedded/${layer}/cuda_sources.c")
+  string(REPLACE ";" "$<SEMICOLON>" list "${cuda_sources}")
+  add_custom_command(
+    OUTPUT "${output}"
+    COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}/src" "-DSOURCES=${list}"
+            "-DHEADER=${layer}/cuda_sources.h" "-DOUTPUT=${output}" -P "${script}"
+    DEPENDS "${script}" ${cuda_sources} ${cuda_headers}
+    COMMENT "Embedding the CUDA sources of ${layer}" VERBATIM)
+  set(${sources_var} ${${sources_var}} "${output}" PARENT_SCOPE)
+endfunction()
+
 set(rondo_objects)
 foreach(layer IN LISTS RONDO_LAYERS)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.c")
@@ -16,6 +35,7 @@ foreach(layer IN LISTS RONDO_LAYERS)
     continue()
   endif()
   string(REPLACE "/" "_" target "rondo_layer_${layer}")
+  rondo_embed_cuda("${layer}" sources)
   add_library(${target} OBJECT ${sources})
   rondo_apply_settings(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)

@@ -129,8 +129,16 @@ static void fill_info(const compiler *c) {
   info->sum_bytes = c->layout.arena_sum;
 }
 
+static rondo_status look_at_device(rondo_compiled *compiled) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_device_get_info(compiled->device, &info));
+  compiled->is_cuda = info.cuda;
+  return RONDO_OK;
+}
+
 static rondo_status compile(compiler *c, bool unrecorded) {
   rondo_compiled *compiled = c->compiled;
+  RONDO_TRY(look_at_device(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
   RONDO_TRY(rondo_layout_make(c->program, &c->layout));
   fill_info(c);

@@ -38,7 +38,8 @@ typedef struct rondo_named_value {
 struct rondo_compiled {
   rondo_allocator allocator;
   rondo_device *device;
-  char *name; /* the program's */
+  bool is_cuda; /* the device runs kernels from their CUDA source */
+  char *name;   /* the program's */
   rondo_stream *stream;
   rondo_graph *graph; /* NULL: not recorded */
   rondo_exec *exec;

@@ -6,12 +6,19 @@
 #ifndef RONDO_TENSOR_EMIT_H
 #define RONDO_TENSOR_EMIT_H
 
+#include "tensor/kernel_support.h"
 #include "tensor/operator.h"
 #include "tensor/resources.h"
 
 /* The address and shape of an input or result of the operation; NULL for RONDO_NO_VALUE. */
 void *rondo_emit_address(const rondo_emitter *emitter, uint32_t value);
 const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value);
+
+/* Whether the device runs kernels from their CUDA source, in blocks of threads. */
+bool rondo_emit_is_cuda(const rondo_emitter *emitter);
+
+/* As many blocks as `count` things give at the device's grain. */
+rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_grain grain);
 
 /* Adds a kernel. `code` is static; the arguments' values are copied (RONDO_ARGS). */
 RONDO_MUST_USE rondo_status rondo_emit_kernel(rondo_emitter *emitter, const rondo_kernel_options *code, rondo_grid grid,

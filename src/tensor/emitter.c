@@ -32,6 +32,12 @@ const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value
   return value == RONDO_NO_VALUE ? NULL : rondo_program_shape(emitter->program, value);
 }
 
+bool rondo_emit_is_cuda(const rondo_emitter *emitter) { return emitter->compiled->is_cuda; }
+
+rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_grain grain) {
+  return rondo_grid_for(count, rondo_emit_is_cuda(emitter) ? grain.cuda : grain.cpu);
+}
+
 static const rondo_operation *current(const rondo_emitter *emitter) {
   return &emitter->program->operations.items[emitter->operation];
 }

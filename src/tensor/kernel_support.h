@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the operators' CPU kernels share: how work is cut into blocks, and how a wrong index is told.
+ * What the operators' kernels share: how work is cut into blocks, and for those of a CPU, how a wrong index is told.
  *
  * The cut depends on the shape alone and a kernel treats each block by itself, so results do not depend on the number
  * of workers. Inner loops run over a fixed number of lanes, so that compilers vectorise them at -O2.
@@ -8,16 +8,25 @@
 #define RONDO_TENSOR_KERNEL_SUPPORT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include <rondo/kernel.h>
+
+#include "tensor/cuda_sources.h"
 
 #define RONDO_LANES 16
 
 /* The value of parameter `index` of a kernel whose arguments are called args. */
 #define RONDO_ARG(type, index) (*(type const *)args[index])
 
-/* Elements of a block of cheap elementwise work: some microseconds. */
-#define RONDO_ELEMENTWISE_GRAIN 8192
+/* How many things a block takes: on a CPU, so many that they take some microseconds; on CUDA, where a block has many
+ * threads, at least one for each thread or team of threads. */
+typedef struct rondo_grain {
+  size_t cpu, cuda;
+} rondo_grain;
+
+/* Elements of cheap elementwise work. */
+#define RONDO_ELEMENTWISE_GRAIN ((rondo_grain){8192, RONDO_CUDA_THREADS})
 
 /* As many blocks as `count` things give at `grain` (at least 1) to a block, at most 4096. */
 static inline rondo_grid rondo_grid_for(size_t count, size_t grain) {

@@ -34,7 +34,7 @@ static void adam_step_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options adam_step_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "adam_step", .cpu = adam_step_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "adam_step", .cpu = adam_step_cpu, RONDO_CUDA(op_adam),
     .params = {RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_WRITES}};
 
 static rondo_status infer_adam_step(const rondo_program *program, const rondo_operation *operation,
@@ -101,7 +101,7 @@ static void adam_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options adam_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu, RONDO_CUDA(op_adam),
     .params = {RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS, RONDO_READS,
                RONDO_READS, RONDO_SCALAR(size_t)}};
 
@@ -122,7 +122,7 @@ static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *ope
   const float *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
   const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
   const float *factors = rondo_emit_address(emitter, operation->inputs[FACTORS]);
-  return rondo_emit_kernel(emitter, &adam_code, rondo_grid_for(count, RONDO_ELEMENTWISE_GRAIN),
+  return rondo_emit_kernel(emitter, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
                            RONDO_ARGS(&numbers, &p, &m, &v, &g, &rate, &factors, &count));
 }
 

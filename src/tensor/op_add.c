@@ -27,6 +27,7 @@ static void add_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options add_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "add", .cpu = add_cpu,
+                                              RONDO_CUDA(op_add),
                                               .params = {RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_add(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -50,7 +51,7 @@ static rondo_status emit_add(rondo_emitter *emitter, const rondo_operation *oper
   const float *a = rondo_emit_address(emitter, operation->inputs[0]);
   const float *b = rondo_emit_address(emitter, operation->inputs[1]);
   float *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &add_code, rondo_grid_for(count, RONDO_ELEMENTWISE_GRAIN),
+  return rondo_emit_kernel(emitter, &add_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
                            RONDO_ARGS(&a, &b, &y, &count));
 }
 

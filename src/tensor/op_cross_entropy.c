@@ -41,6 +41,7 @@ static void rows_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options rows_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "cross_entropy_rows", .cpu = rows_cpu,
+                                               RONDO_CUDA(op_cross_entropy),
                                                .params = {RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS,
                                                           RONDO_WRITES, RONDO_WRITES, RONDO_WRITES, RONDO_UPDATES}};
 
@@ -55,6 +56,7 @@ static void mean_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options mean_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "cross_entropy_mean", .cpu = mean_cpu,
+                                               RONDO_CUDA(op_cross_entropy),
                                                .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)}};
 
 /* Also of the gradient, whose first two inputs are the same. */
@@ -101,7 +103,7 @@ static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_opera
   float *sums = rondo_emit_address(emitter, operation->results[ROW_SUMS]);
   void *cell = NULL;
   RONDO_TRY(rondo_emit_index_check(emitter, 1, shape.columns, &cell));
-  RONDO_TRY(rondo_emit_kernel(emitter, &rows_code, rondo_grid_for(shape.rows, rondo_row_grain(shape.columns)),
+  RONDO_TRY(rondo_emit_kernel(emitter, &rows_code, rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
                               RONDO_ARGS(&shape, &logits, &labels, &losses, &maxima, &sums, &cell)));
   return rondo_emit_kernel(emitter, &mean_code, (rondo_grid){.x = 1}, RONDO_ARGS(&losses, &loss, &shape.rows));
 }
@@ -145,7 +147,7 @@ static void cross_entropy_gradient_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options gradient_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "cross_entropy_gradient",
-                                                   .cpu = cross_entropy_gradient_cpu,
+                                                   .cpu = cross_entropy_gradient_cpu, RONDO_CUDA(op_cross_entropy),
                                                    .params = {RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS,
                                                               RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES}};
 
@@ -166,7 +168,8 @@ static rondo_status emit_cross_entropy_gradient(rondo_emitter *emitter, const ro
   const float *sums = rondo_emit_address(emitter, operation->inputs[3]);
   const float *dloss = rondo_emit_address(emitter, operation->inputs[4]);
   float *gradient = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &gradient_code, rondo_grid_for(shape.rows, rondo_row_grain(shape.columns)),
+  return rondo_emit_kernel(emitter, &gradient_code,
+                           rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
                            RONDO_ARGS(&shape, &logits, &labels, &maxima, &sums, &dloss, &gradient));
 }
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "tensor/emit.h"
-#include "tensor/kernel_support.h"
 #include "tensor/operators.h"
 #include "tensor/program_internal.h"
+#include "tensor/rows.h"
 #include "tensor/shape.h"
 
 /* What the kernels get as one scalar; without padding. */
@@ -24,7 +24,9 @@ static gather_shape shape_of(const rondo_shape *table, const rondo_shape *indice
 /* Blocks of this many floats are worth a worker's while. */
 #define GATHER_GRAIN 16384
 
-static size_t grain_of(size_t floats_each) { return GATHER_GRAIN / floats_each + 1; }
+static rondo_grain grain_of(size_t columns) {
+  return (rondo_grain){GATHER_GRAIN / columns + 1, rondo_row_grain(columns).cuda};
+}
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
@@ -44,7 +46,7 @@ static void embedding_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options embedding_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "embedding", .cpu = embedding_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "embedding", .cpu = embedding_cpu, RONDO_CUDA(op_embedding),
     .params = {RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_UPDATES}};
 
 static rondo_status infer_embedding(const rondo_program *program, const rondo_operation *operation,
@@ -82,7 +84,7 @@ static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation
   float *y = rondo_emit_address(emitter, operation->results[0]);
   void *cell = NULL;
   RONDO_TRY(rondo_emit_index_check(emitter, 1, shape.rows, &cell));
-  return rondo_emit_kernel(emitter, &embedding_code, rondo_grid_for(shape.count, grain_of(shape.columns)),
+  return rondo_emit_kernel(emitter, &embedding_code, rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
                            RONDO_ARGS(&shape, &table, &indices, &y, &cell));
 }
 
@@ -103,8 +105,19 @@ rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
-/* A block looks at all indices, so there are few: enough for a usual number of workers. */
+/* On a CPU a block looks at all indices, so there are few: enough for a usual number of workers. On CUDA a warp has a
+ * row, or this many columns of one (op_embedding.cu). */
 #define GRADIENT_BLOCKS 16
+#define GRADIENT_COLUMNS 128
+
+static rondo_grid gradient_grid(const rondo_emitter *emitter, const gather_shape *shape) {
+  if (rondo_emit_is_cuda(emitter)) {
+    const size_t across = shape->columns / GRADIENT_COLUMNS + (shape->columns % GRADIENT_COLUMNS != 0);
+    return rondo_grid_for(shape->rows * across, RONDO_CUDA_THREADS / 32);
+  }
+  const size_t blocks = (shape->count + shape->rows) * shape->columns / GATHER_GRAIN + 1;
+  return rondo_grid_for(shape->rows, shape->rows / (blocks < GRADIENT_BLOCKS ? blocks : GRADIENT_BLOCKS) + 1);
+}
 
 static void add_row(const float *restrict from, float *restrict to, size_t columns) {
   size_t j = 0;
@@ -137,7 +150,7 @@ static void embedding_gradient_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options embedding_gradient_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "embedding_gradient", .cpu = embedding_gradient_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "embedding_gradient", .cpu = embedding_gradient_cpu, RONDO_CUDA(op_embedding),
     .params = {RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_WRITES}};
 
 static rondo_status infer_embedding_gradient(const rondo_program *program, const rondo_operation *operation,
@@ -159,11 +172,8 @@ static rondo_status emit_embedding_gradient(rondo_emitter *emitter, const rondo_
   const int32_t *indices = rondo_emit_address(emitter, operation->inputs[0]);
   const float *dy = rondo_emit_address(emitter, operation->inputs[1]);
   float *table = rondo_emit_address(emitter, operation->results[0]);
-  const size_t work = shape.count * shape.columns + shape.rows * shape.columns;
-  size_t most = work / GATHER_GRAIN + 1;
-  if (most > GRADIENT_BLOCKS) most = GRADIENT_BLOCKS;
-  const rondo_grid grid = rondo_grid_for(shape.rows, shape.rows / most + 1);
-  return rondo_emit_kernel(emitter, &embedding_gradient_code, grid, RONDO_ARGS(&shape, &indices, &dy, &table));
+  return rondo_emit_kernel(emitter, &embedding_gradient_code, gradient_grid(emitter, &shape),
+                           RONDO_ARGS(&shape, &indices, &dy, &table));
 }
 
 const rondo_operator rondo_operator_embedding_gradient = {.name = "embedding_gradient",

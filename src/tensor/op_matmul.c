@@ -2,8 +2,8 @@
  * matmul: a' · b' (+ bias), where a' is a, or a transposed (flag 0), and b' likewise (flag 1); the public operator sets
  * neither, the gradients need both. And column_sum, the gradient of the bias.
  *
- * The result is cut into tiles by its shape alone, one block a tile, each computed by one thread: that is what makes it
- * independent of the number of workers.
+ * The result is cut into tiles by its shape alone, one block a tile, each computed by one thread (on CUDA, by the
+ * threads of the block in a fixed order): that is what makes it independent of the number of workers.
  */
 #include <string.h>
 
@@ -44,6 +44,15 @@ static tiling tiling_of(size_t m, size_t n, size_t k) {
   t.down = tiles_of(m, t.rows);
   t.across = tiles_of(n, t.columns);
   return t;
+}
+
+/* Of the tiles that gemm.cuh knows the largest of which there are enough to keep a large GPU's multiprocessors busy. */
+#define ENOUGH_CUDA_TILES 128
+
+static tiling cuda_tiling_of(size_t m, size_t n) {
+  size_t edge = 128;
+  while (edge > 32 && (double)tiles_of(m, edge) * (double)tiles_of(n, edge) < ENOUGH_CUDA_TILES) edge /= 2;
+  return (tiling){edge, edge, tiles_of(m, edge), tiles_of(n, edge)};
 }
 
 /* Matrix product --------------------------------------------------------------------------------------------------- */
@@ -98,11 +107,11 @@ static void matmul_bias_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options matmul_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul", .cpu = matmul_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul", .cpu = matmul_cpu, RONDO_CUDA(op_matmul),
     .params = {RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_READS, RONDO_WRITES}};
 
 static const rondo_kernel_options matmul_bias_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_bias", .cpu = matmul_bias_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_bias", .cpu = matmul_bias_cpu, RONDO_CUDA(op_matmul_bias),
     .params = {RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES}};
 
 static matmul_shape shape_of(const rondo_shape *a, const rondo_shape *b, const rondo_attributes *attributes) {
@@ -111,7 +120,7 @@ static matmul_shape shape_of(const rondo_shape *a, const rondo_shape *b, const r
   const size_t m = a->dims[transpose_a ? 1 : 0];
   const size_t k = a->dims[transpose_a ? 0 : 1];
   const size_t n = b->dims[transpose_b ? 0 : 1];
-  return (matmul_shape){m, n, k, tiling_of(m, n, k), transpose_a, transpose_b};
+  return (matmul_shape){.m = m, .n = n, .k = k, .transpose_a = transpose_a, .transpose_b = transpose_b};
 }
 
 static rondo_status infer_matmul(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -159,9 +168,10 @@ static rondo_status differentiate_matmul(rondo_program *program, const rondo_ope
 }
 
 static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *operation) {
-  const matmul_shape shape = shape_of(rondo_emit_shape(emitter, operation->inputs[0]),
-                                      rondo_emit_shape(emitter, operation->inputs[1]), &operation->attributes);
-  const rondo_grid grid = {.x = (uint32_t)shape.tiles.across, .y = (uint32_t)shape.tiles.down};
+  matmul_shape shape = shape_of(rondo_emit_shape(emitter, operation->inputs[0]),
+                                rondo_emit_shape(emitter, operation->inputs[1]), &operation->attributes);
+  shape.tiles = rondo_emit_is_cuda(emitter) ? cuda_tiling_of(shape.m, shape.n) : tiling_of(shape.m, shape.n, shape.k);
+  const rondo_grid grid = {.x = (uint32_t)(shape.tiles.across * shape.tiles.down)};
   const float *a = rondo_emit_address(emitter, operation->inputs[0]);
   const float *b = rondo_emit_address(emitter, operation->inputs[1]);
   const float *bias = rondo_emit_address(emitter, operation->inputs[2]);
@@ -187,7 +197,7 @@ rondo_status rondo_op_matmul(rondo_program *program, rondo_value a, rondo_value 
 
 /* Column sums ------------------------------------------------------------------------------------------------------ */
 
-#define COLUMN_GRAIN 64
+#define COLUMN_GRAIN ((rondo_grain){64, 32})
 
 static void sum_columns(const float *restrict x, size_t m, size_t n, size_t columns, float *restrict y) {
   memset(y, 0, columns * sizeof *y);
@@ -212,7 +222,7 @@ static void column_sum_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options column_sum_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "column_sum", .cpu = column_sum_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "column_sum", .cpu = column_sum_cpu, RONDO_CUDA(op_column_sum),
     .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_column_sum(const rondo_program *program, const rondo_operation *operation,
@@ -226,7 +236,7 @@ static rondo_status emit_column_sum(rondo_emitter *emitter, const rondo_operatio
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
   const float *x = rondo_emit_address(emitter, operation->inputs[0]);
   float *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &column_sum_code, rondo_grid_for(shape->dims[1], COLUMN_GRAIN),
+  return rondo_emit_kernel(emitter, &column_sum_code, rondo_emit_grid(emitter, shape->dims[1], COLUMN_GRAIN),
                            RONDO_ARGS(&x, &y, &shape->dims[0], &shape->dims[1]));
 }
 

@@ -58,11 +58,11 @@ static void momentum_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options sgd_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd", .cpu = sgd_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd", .cpu = sgd_cpu, RONDO_CUDA(op_sgd),
     .params = {RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_SCALAR(size_t)}};
 
 static const rondo_kernel_options momentum_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum", .cpu = momentum_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum", .cpu = momentum_cpu, RONDO_CUDA(op_sgd),
     .params = {RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_READS, RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_sgd(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -84,7 +84,7 @@ static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *oper
   float *p = rondo_emit_address(emitter, operation->inputs[PARAMETER]);
   const float *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
   const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
-  return rondo_emit_kernel(emitter, &sgd_code, rondo_grid_for(count, RONDO_ELEMENTWISE_GRAIN),
+  return rondo_emit_kernel(emitter, &sgd_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
                            RONDO_ARGS(&p, &g, &rate, &count));
 }
 
@@ -95,7 +95,7 @@ static rondo_status emit_momentum(rondo_emitter *emitter, const rondo_operation 
   const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
   float *v = rondo_emit_address(emitter, operation->inputs[VELOCITY]);
   const float *momentum = rondo_emit_address(emitter, operation->inputs[MOMENTUM]);
-  return rondo_emit_kernel(emitter, &momentum_code, rondo_grid_for(count, RONDO_ELEMENTWISE_GRAIN),
+  return rondo_emit_kernel(emitter, &momentum_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
                            RONDO_ARGS(&p, &g, &rate, &v, &momentum, &count));
 }
 

@@ -28,7 +28,7 @@ static void softmax_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options softmax_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "softmax", .cpu = softmax_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "softmax", .cpu = softmax_cpu, RONDO_CUDA(op_softmax),
     .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_softmax(const rondo_program *program, const rondo_operation *operation,
@@ -51,7 +51,7 @@ static rondo_status emit_softmax(rondo_emitter *emitter, const rondo_operation *
   const size_t rows = rows_of(shape);
   const float *x = rondo_emit_address(emitter, operation->inputs[0]);
   float *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &softmax_code, rondo_grid_for(rows, rondo_row_grain(columns)),
+  return rondo_emit_kernel(emitter, &softmax_code, rondo_emit_grid(emitter, rows, rondo_row_grain(columns)),
                            RONDO_ARGS(&x, &y, &rows, &columns));
 }
 
@@ -89,7 +89,7 @@ static void softmax_gradient_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options softmax_gradient_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "softmax_gradient", .cpu = softmax_gradient_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "softmax_gradient", .cpu = softmax_gradient_cpu, RONDO_CUDA(op_softmax),
     .params = {RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_softmax_gradient(const rondo_program *program, const rondo_operation *operation,
@@ -105,7 +105,7 @@ static rondo_status emit_softmax_gradient(rondo_emitter *emitter, const rondo_op
   const float *y = rondo_emit_address(emitter, operation->inputs[0]);
   const float *dy = rondo_emit_address(emitter, operation->inputs[1]);
   float *dx = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &softmax_gradient_code, rondo_grid_for(rows, rondo_row_grain(columns)),
+  return rondo_emit_kernel(emitter, &softmax_gradient_code, rondo_emit_grid(emitter, rows, rondo_row_grain(columns)),
                            RONDO_ARGS(&y, &dy, &dx, &rows, &columns));
 }
 

@@ -28,7 +28,8 @@ static void tanh_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-static const rondo_kernel_options tanh_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "tanh", .cpu = tanh_cpu,
+static const rondo_kernel_options tanh_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "tanh_forward", .cpu = tanh_cpu,
+                                               RONDO_CUDA(op_tanh),
                                                .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_tanh(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -47,7 +48,7 @@ static rondo_status emit_tanh(rondo_emitter *emitter, const rondo_operation *ope
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[0]));
   const float *x = rondo_emit_address(emitter, operation->inputs[0]);
   float *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &tanh_code, rondo_grid_for(count, RONDO_ELEMENTWISE_GRAIN),
+  return rondo_emit_kernel(emitter, &tanh_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
                            RONDO_ARGS(&x, &y, &count));
 }
 
@@ -85,7 +86,7 @@ static void tanh_gradient_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options tanh_gradient_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "tanh_gradient", .cpu = tanh_gradient_cpu,
+    RONDO_KERNEL_OPTIONS_INIT, .name = "tanh_gradient", .cpu = tanh_gradient_cpu, RONDO_CUDA(op_tanh),
     .params = {RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_tanh_gradient(const rondo_program *program, const rondo_operation *operation,
@@ -101,7 +102,7 @@ static rondo_status emit_tanh_gradient(rondo_emitter *emitter, const rondo_opera
   const float *y = rondo_emit_address(emitter, operation->inputs[0]);
   const float *dy = rondo_emit_address(emitter, operation->inputs[1]);
   float *dx = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &tanh_gradient_code, rondo_grid_for(count, RONDO_ELEMENTWISE_GRAIN),
+  return rondo_emit_kernel(emitter, &tanh_gradient_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
                            RONDO_ARGS(&y, &dy, &dx, &count));
 }
 

@@ -8,8 +8,13 @@
 #include "tensor/elementary.h"
 #include "tensor/kernel_support.h"
 
-/* Rows of a block: so many that it has some thousand elements. */
-static inline size_t rondo_row_grain(size_t columns) { return 4096 / columns + 1; }
+/* Of a CUDA block's threads a warp takes a row of at most so many columns, and all a wider one (rows.cuh). */
+#define RONDO_NARROW_ROW 1024
+
+/* Rows of a block: on a CPU so many that it has some thousand elements. */
+static inline rondo_grain rondo_row_grain(size_t columns) {
+  return (rondo_grain){4096 / columns + 1, columns > RONDO_NARROW_ROW ? 1 : RONDO_CUDA_THREADS / 32};
+}
 
 /* NaN anywhere makes the sum of exponentials NaN, so it may get lost here. */
 static inline float rondo_row_max(const float *x, size_t count) {

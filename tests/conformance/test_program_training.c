@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A whole training step as one graph (FW-4): a small language model trained with Adam or SGD. The same bits recorded
- * and not (FW-9), and for any number of workers; the right numbers, against the model written out in double precision;
+ * and not (FW-9), and for any number of workers; the right numbers, against the model written out in double precision
+ * and against the CPU;
  * and the learning rate changed without touching the graph (FW-5).
  */
 #include <math.h>
@@ -327,6 +328,31 @@ static void test_fw1_runs_may_be_queued_ahead(void **state) {
   assert_ok(rondo_compiled_destroy(m.compiled));
 }
 
+/* Devices round differently, so the bits differ, but not by much: here after ten steps, each on what the last one left.
+ */
+static void test_fw4_devices_agree_over_ten_steps(void **state) {
+  test_fixture *t = *state;
+  rondo_device *cpu = NULL;
+  assert_ok(rondo_device_open("cpu", NULL, &cpu));
+  for (optimizer kind = ADAM; kind <= MOMENTUM; kind++) {
+    model here = make_model(t->device, kind, false), there = make_model(cpu, kind, false);
+    for (int step = 0; step < 10; step++) {
+      write_batch(&here);
+      write_batch(&there);
+      assert_ok(rondo_compiled_run(here.compiled));
+      assert_ok(rondo_compiled_run(there.compiled));
+      const float loss = read_loss(&here), wanted = read_loss(&there);
+      assert_true(fabsf(loss - wanted) <= 1e-4f * wanted);
+    }
+    read_states(here.compiled, &got);
+    read_states(there.compiled, &expected);
+    assert_near(got.states, expected.states, got.count, 1e-4f);
+    assert_ok(rondo_compiled_destroy(here.compiled));
+    assert_ok(rondo_compiled_destroy(there.compiled));
+  }
+  assert_ok(rondo_device_close(cpu));
+}
+
 /* Right numbers ---------------------------------------------------------------------------------------------------- */
 
 /* The model in double precision, by the book. */
@@ -495,6 +521,7 @@ int main(void) {
       test_case(test_fw4_fw9_one_graph_one_arena),
       test_case(test_gm5_recorded_kernels_say_what_they_access),
       test_case(test_fw1_runs_may_be_queued_ahead),
+      test_case(test_fw4_devices_agree_over_ten_steps),
       test_case(test_fw4_fw5_three_steps_agree_with_double_precision),
       test_case(test_fw4_adam_counts_its_steps_on_the_device),
       test_case(test_fw5_a_cell_changes_runs_without_touching_the_graph),

@@ -60,15 +60,23 @@ static void write_entry(const device_entry *entry, json *out) {
   json_end(out);
 }
 
+static void print_processors(const rondo_device_info *info) {
+  if (info->cuda)
+    printf("%" PRIu32 " multiprocessors", info->processors);
+  else
+    printf("%" PRIu32 " processor%s, %" PRIu32 " worker%s", info->processors, info->processors == 1 ? "" : "s",
+           info->workers, info->workers == 1 ? "" : "s");
+}
+
 static void print_entry(const device_entry *entry) {
   if (entry->reason[0]) {
     printf("%-10s not available: %s\n", entry->name, entry->reason);
     return;
   }
   const rondo_device_info *info = &entry->info;
-  printf("%-10s %s: %" PRIu32 " processor%s, %" PRIu32 " worker%s, %.1f GiB, pages of %" PRIu64 " KiB, %s%s\n",
-         entry->name, info->description, info->processors, info->processors == 1 ? "" : "s", info->workers,
-         info->workers == 1 ? "" : "s", (double)info->memory_bytes / (1 << 30), info->page_bytes >> 10,
+  printf("%-10s %s: ", entry->name, info->description);
+  print_processors(info);
+  printf(", %.1f GiB, pages of %" PRIu64 " KiB, %s%s\n", (double)info->memory_bytes / (1 << 30), info->page_bytes >> 10,
          info->graph_memory ? "graph memory" : "no graph memory", info->guarded ? ", finds mistakes" : "");
 }
 

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# Writes CUDA sources as C strings, each with the files that it includes in it, because NVRTC is handed one text:
+# cmake -DROOT=<the folder of includes> -DSOURCES=<files> -DHEADER=<what declares them> -DOUTPUT=<file> -P EmbedCuda.cmake
+# x/op_add.cu becomes `const char rondo_cuda_op_add[]`.
+cmake_minimum_required(VERSION 3.25)
+
+# Puts included files in their place; the second time one is included, nothing.
+function(expand path out_var)
+  file(READ "${path}" text)
+  while(text MATCHES "#include \"([^\"\n]+)\"\n")
+    set(line "${CMAKE_MATCH_0}")
+    set(included "")
+    get_property(known GLOBAL PROPERTY included_files)
+    if(NOT "${CMAKE_MATCH_1}" IN_LIST known)
+      set_property(GLOBAL APPEND PROPERTY included_files "${CMAKE_MATCH_1}")
+      expand("${ROOT}/${CMAKE_MATCH_1}" included)
+    endif()
+    string(REPLACE "${line}" "${included}" text "${text}")
+  endwhile()
+  set(${out_var} "${text}" PARENT_SCOPE)
+endfunction()
+
+set(code "#include \"${HEADER}\"\n")
+foreach(source IN LISTS SOURCES)
+  set_property(GLOBAL PROPERTY included_files "")
+  expand("${source}" text)
+  string(REPLACE "\\" "\\\\" text "${text}")
+  string(REPLACE "\"" "\\\"" text "${text}")
+  string(REPLACE "\n" "\\n\"\n\"" text "${text}")
+  cmake_path(GET source STEM name)
+  string(APPEND code "\nconst char rondo_cuda_${name}[] =\n\"${text}\";\n")
+endforeach()
+file(WRITE "${OUTPUT}" "${code}")

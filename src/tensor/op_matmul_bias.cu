@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA form of the product with a bias in op_matmul.c.
+ */
+#include "tensor/gemm.cuh"
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    matmul_bias(matmul_shape shape, const float *__restrict__ a, const float *__restrict__ b,
+                const float *__restrict__ bias, float *__restrict__ c) {
+  multiply(shape, a, b, bias, c);
+}
