@@ -351,6 +351,9 @@ static void test_pointers_in_scalars_are_warned_about(void **state) {
   rondo_kernel *kernel = NULL;
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "opaque",
                                         .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu,
+                                        .cuda_source =
+                                            "struct block { unsigned long long words[3]; };\n"
+                                            "extern \"C\" __global__ void opaque(struct block) {}\n",
                                         .params = {RONDO_PARAMETER(RONDO_ACCESS_SCALAR, 24, 8)}};
   assert_ok(rondo_kernel_create(t->device, &options, &kernel));
   const rondo_node alloc = add_alloc(graph, none, BYTES, "hidden", &words);
