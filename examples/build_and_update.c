@@ -25,6 +25,9 @@ static void multiply_cpu(rondo_blocks blocks, void *const *args) {
   **(int **)args[0] *= *(const int *)args[1];
 }
 
+static const char multiply_cuda[] =
+    "extern \"C\" __global__ void multiply(int *value, int factor) { if (threadIdx.x == 0) *value *= factor; }";
+
 static const rondo_grid one_block = {.x = 1};
 
 /* fill -> multiply */
@@ -51,10 +54,11 @@ int main(int argc, char **argv) {
   void *memory;
   TRY(rondo_device_open(argc > 1 ? argv[1] : "cpu", NULL, &device));
   TRY(rondo_stream_create(device, NULL, &stream));
-  TRY(rondo_kernel_create(device,
-                          &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "multiply", .cpu = multiply_cpu,
-                                                  .params = {RONDO_UPDATES, RONDO_SCALAR(int)}},
-                          &multiply));
+  TRY(rondo_kernel_create(
+      device,
+      &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "multiply", .cpu = multiply_cpu,
+                              .cuda_source = multiply_cuda, .params = {RONDO_UPDATES, RONDO_SCALAR(int)}},
+      &multiply));
   TRY(rondo_malloc(device, sizeof(int), "value", &memory));
   int *value = memory;
 

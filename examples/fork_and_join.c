@@ -37,6 +37,19 @@ static void add_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t i = blocks.first * BLOCK; i < blocks.last * BLOCK; i++) sum[i] = a[i] + b[i];
 }
 
+/* A block of a CUDA device has as many threads as a block of the CPU's has elements. */
+static const char power_cuda[] =
+    "extern \"C\" __global__ void power(int exponent, const float *x, float *y) {\n"
+    "  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  y[i] = 1;\n"
+    "  for (int e = 0; e < exponent; e++) y[i] *= x[i];\n"
+    "}\n";
+static const char add_cuda[] =
+    "extern \"C\" __global__ void add(const float *a, const float *b, float *sum) {\n"
+    "  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  sum[i] = a[i] + b[i];\n"
+    "}\n";
+
 int main(int argc, char **argv) {
   rondo_device *device;
   rondo_stream *left, *right;
@@ -47,14 +60,16 @@ int main(int argc, char **argv) {
   TRY(rondo_stream_create(device, NULL, &right));
   TRY(rondo_event_create(device, NULL, &fork));
   TRY(rondo_event_create(device, NULL, &join));
-  TRY(rondo_kernel_create(device,
-                          &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "power", .cpu = power_cpu,
-                                                  .params = {RONDO_SCALAR(int), RONDO_READS, RONDO_WRITES}},
-                          &power));
-  TRY(rondo_kernel_create(device,
-                          &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "add", .cpu = add_cpu,
-                                                  .params = {RONDO_READS, RONDO_READS, RONDO_WRITES}},
-                          &add));
+  TRY(rondo_kernel_create(
+      device,
+      &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "power", .cpu = power_cpu, .cuda_source = power_cuda,
+                              .block_threads = BLOCK, .params = {RONDO_SCALAR(int), RONDO_READS, RONDO_WRITES}},
+      &power));
+  TRY(rondo_kernel_create(
+      device,
+      &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "add", .cpu = add_cpu, .cuda_source = add_cuda,
+                              .block_threads = BLOCK, .params = {RONDO_READS, RONDO_READS, RONDO_WRITES}},
+      &add));
 
   static float host[N];
   void *x, *squares, *cubes, *sum;

@@ -28,16 +28,24 @@ static void saxpy_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t i = blocks.first * BLOCK; i < blocks.last * BLOCK; i++) y[i] += a * x[i];
 }
 
+/* A block of a CUDA device has as many threads as a block of the CPU's has elements. */
+static const char saxpy_cuda[] =
+    "extern \"C\" __global__ void saxpy(float a, const float *x, float *y) {\n"
+    "  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  y[i] += a * x[i];\n"
+    "}\n";
+
 int main(int argc, char **argv) {
   rondo_device *device;
   rondo_stream *stream;
   rondo_kernel *saxpy;
   TRY(rondo_device_open(argc > 1 ? argv[1] : "cpu", NULL, &device));
   TRY(rondo_stream_create(device, NULL, &stream));
-  TRY(rondo_kernel_create(device,
-                          &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "saxpy", .cpu = saxpy_cpu,
-                                                  .params = {RONDO_SCALAR(float), RONDO_READS, RONDO_UPDATES}},
-                          &saxpy));
+  TRY(rondo_kernel_create(
+      device,
+      &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "saxpy", .cpu = saxpy_cpu, .cuda_source = saxpy_cuda,
+                              .block_threads = BLOCK, .params = {RONDO_SCALAR(float), RONDO_READS, RONDO_UPDATES}},
+      &saxpy));
 
   static float host[N];
   const size_t bytes = sizeof host;

@@ -25,6 +25,8 @@ static void nothing_cpu(rondo_blocks blocks, void *const *args) {
   (void)args;
 }
 
+static const char nothing_cuda[] = "extern \"C\" __global__ void nothing() {}";
+
 static const rondo_grid one_block = {.x = 1};
 
 /* Prints the error that a call gave and tells whether it was the one that the mistake should give. */
@@ -47,8 +49,10 @@ int main(int argc, char **argv) {
   TRY(rondo_stream_create(device, NULL, &stream));
   TRY(rondo_stream_create(device, &(rondo_stream_options){RONDO_STREAM_OPTIONS_INIT, .name = "branch"}, &other));
   TRY(rondo_event_create(device, NULL, &event));
-  TRY(rondo_kernel_create(
-      device, &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "nothing", .cpu = nothing_cpu}, &nothing));
+  TRY(rondo_kernel_create(device,
+                          &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "nothing", .cpu = nothing_cpu,
+                                                  .cuda_source = nothing_cuda},
+                          &nothing));
   TRY(rondo_kernel_create(device, &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "codeless"}, &codeless));
 
   /* Two kernels, each behind the other. */
