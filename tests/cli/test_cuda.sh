@@ -19,5 +19,13 @@ json_holds '.device == "cuda:0"' .identical '.kernels > 5' '.memory.planned >= .
 succeeds train text "${small[@]}" --device cuda:0
 grep -Eq '^device +cuda:0: .*, [0-9]+ multiprocessors$' out || die "no word on the device: $(cat out)"
 
+# Beside the driver without Rondo.
+succeeds bench launch --device cuda:0 --seconds 0.1 --json
+json_holds 'all(.shapes[]; .bare.stream.host_us > 0 and .bare.graph.host_us > 0 and .bare.speedup.host > 0 and
+    (.bare.beside_bare | .host_ratio > 0 and .device_ratio >= 0 and .bare_host_us > 0))' \
+  '[.launch_call[].nodes] == [32, 10000]' 'all(.launch_call[]; .bare.beside_bare.host_ratio > 0)'
+succeeds bench launch --device cuda:0 --seconds 0.1
+grep -q 'bare graph' out || die "no word on the bare driver: $(cat out)"
+
 succeeds generate model.cuda --length 60 --temperature 0 --json --device cuda:0
 json_holds '.device == "cuda:0"' .identical '.length == 60'

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * rondo bench launch (GX-6, GX-10): what it costs to launch empty kernels node by node through streams and as one
- * graph, in the shapes of the table of Yao and Li (2021), with that table and the physical limit beside it. Ways are
- * measured in turns, so that a slow moment of the machine meets all of them.
+ * graph, in the shapes of the table of Yao and Li (2021), with that table and the physical limit beside it; on a CUDA
+ * device also by the driver without Rondo. Ways are measured in turns, so that a slow moment of the machine meets all
+ * of them.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -10,7 +11,7 @@
 
 #include "commands.h"
 #include "json.h"
-#include "launch_rig.h"
+#include "launch_target.h"
 #include "launch_threads.h"
 #include "options.h"
 #include "tool.h"
@@ -28,7 +29,7 @@ static const launch_settings defaults = {.device = "cpu", .seconds = 5};
 
 static const option_row rows[] = {
     {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to measure"},
-    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.01, 3600, "time to measure for, about"},
+    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.01, 3600, "time to measure for, about; twice on CUDA"},
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
     {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
 };
@@ -41,7 +42,9 @@ static const option_table table = {
         "branches, thirty for the fork) and as one graph captured from the same calls; beside them one thread that\n"
         "calls the same functions in a loop, which is the limit, and the table for an A100 of the document that\n"
         "Rondo goes back to (J. Yao, C. Li: CUDA Graph in TensorFlow, April 2021).\n"
-        "Then the launch call alone for 32 and for 10,000 nodes, and from 1, 2, 4 and 8 threads at once.\n\n"
+        "Then the launch call alone for 32 and for 10,000 nodes, and from 1, 2, 4 and 8 threads at once. On a CUDA "
+        "device\n"
+        "the same calls are measured of the driver without Rondo.\n\n"
         "Times are microseconds, medians with minimum and maximum. host: the calls that hand the work over; device:\n"
         "between events before and behind it; total: until the stream is synchronized.",
     .defaults = &defaults,
@@ -53,6 +56,14 @@ static const option_table table = {
 #define COMPARED_SHAPES SHAPE_LINE_10000
 #define SAMPLE_CAPACITY 200000
 #define MINIMUM_ROUNDS 3
+
+/* Beside the bare driver, while there is time: launches of each, in turns; and launches in a row, of which the device's
+ * time is taken, fewer of a very long line. */
+#define COMPARED_LAUNCHES 10000
+#define FEWEST_LAUNCHES 64
+#define ROW_LAUNCHES 100
+#define LONG_ROW_LAUNCHES 10
+#define MOST_ROWS 51
 
 static const uint32_t thread_counts[] = {1, 2, 4, 8};
 #define THREAD_ROWS (sizeof thread_counts / sizeof thread_counts[0])
@@ -74,8 +85,16 @@ typedef struct way_summary {
   summary host, device, total;
 } way_summary;
 
+/* Rondo's launches and the bare driver's, one after the other. */
+typedef struct compared_launches {
+  summary host, bare_host;     /* the call alone */
+  summary device, bare_device; /* of one launch among those in a row */
+} compared_launches;
+
 typedef struct shape_result {
   way_summary stream, graph;
+  way_summary bare_stream, bare_graph; /* of CUDA devices */
+  compared_launches compared;          /* of CUDA devices */
   summary loop;
   size_t samples; /* of the graph */
 } shape_result;
@@ -84,8 +103,8 @@ typedef struct launch_bench {
   launch_settings settings;
   rondo_device *device;
   rondo_device_info info;
-  launch_rig rig;
-  launch_times stream, graph; /* used for one shape after the other */
+  launch_target *rondo, *bare;                         /* bare: NULL but on a CUDA device */
+  launch_times stream, graph, bare_stream, bare_graph; /* used for one shape after the other */
   samples loop;
   shape_result shapes[LAUNCH_SHAPES];
   summary threads[THREAD_ROWS];
@@ -99,50 +118,103 @@ static way_summary summarize(launch_times *times) {
 }
 
 static void forget(launch_bench *b) {
-  launch_times *const ways[] = {&b->stream, &b->graph};
-  for (size_t i = 0; i < 2; i++) ways[i]->host.count = ways[i]->device.count = ways[i]->total.count = 0;
+  launch_times *const ways[] = {&b->stream, &b->graph, &b->bare_stream, &b->bare_graph};
+  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+    ways[i]->host.count = ways[i]->device.count = ways[i]->total.count = 0;
   b->loop.count = 0;
 }
 
-/* One turn of each way. */
-static rondo_status measure_round(launch_bench *b, const launch_shape *shape, rondo_exec *exec, bool by_streams) {
-  const uint32_t repeats = shape->nodes < 100 ? 64 : 4;
-  if (by_streams) TOOL_TRY(launch_rig_measure(&b->rig, shape, NULL, repeats, &b->stream));
-  TOOL_TRY(launch_rig_measure(&b->rig, shape, exec, repeats, &b->graph));
-  launch_measure_loop(shape->nodes, &b->loop);
-  return RONDO_OK;
+/* A shape's execs. */
+typedef struct recorded_shape {
+  const launch_shape *shape;
+  void *exec, *bare_exec; /* bare_exec: NULL without a bare driver */
+  bool by_streams;        /* is measured by streams too */
+} recorded_shape;
+
+/* One turn of a target. */
+static int measure_target(launch_target *target, const recorded_shape *r, void *exec, launch_times *stream,
+                          launch_times *graph) {
+  const uint32_t repeats = r->shape->nodes < 100 ? 64 : 4;
+  if (r->by_streams && launch_measure(target, r->shape, NULL, repeats, stream) != TOOL_OK) return TOOL_FAILURE;
+  return launch_measure(target, r->shape, exec, repeats, graph);
 }
 
-static rondo_status measure_rounds(launch_bench *b, const launch_shape *shape, rondo_exec *exec, double seconds,
-                                   bool by_streams) {
-  TOOL_TRY(measure_round(b, shape, exec, by_streams)); /* wakes everything up and is not counted */
+/* One turn of each way. */
+static int measure_round(launch_bench *b, const recorded_shape *r) {
+  if (measure_target(b->rondo, r, r->exec, &b->stream, &b->graph) != TOOL_OK) return TOOL_FAILURE;
+  launch_measure_loop(r->shape->nodes, &b->loop);
+  if (!b->bare) return TOOL_OK;
+  return measure_target(b->bare, r, r->bare_exec, &b->bare_stream, &b->bare_graph);
+}
+
+static int measure_rounds(launch_bench *b, const recorded_shape *r, double seconds) {
+  if (measure_round(b, r) != TOOL_OK) return TOOL_FAILURE; /* wakes everything up and is not counted */
   forget(b);
   const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
   for (size_t round = 0; round < MINIMUM_ROUNDS || clock_ns() < end; round++) {
-    TOOL_TRY(measure_round(b, shape, exec, by_streams));
+    if (measure_round(b, r) != TOOL_OK) return TOOL_FAILURE;
     if (samples_are_full(&b->graph.host)) break;
   }
-  return RONDO_OK;
+  return TOOL_OK;
 }
 
-static rondo_status measure_shape(launch_bench *b, size_t index, double seconds) {
-  const launch_shape *shape = &launch_shapes[index];
-  rondo_exec *exec = NULL;
-  TOOL_TRY(launch_rig_record(&b->rig, shape, &exec));
-  const rondo_status status = measure_rounds(b, shape, exec, seconds, index < COMPARED_SHAPES);
-  rondo_exec_destroy(exec);
-  b->shapes[index] = (shape_result){.stream = summarize(&b->stream),
-                                    .graph = summarize(&b->graph),
-                                    .loop = samples_summarize(&b->loop),
-                                    .samples = b->graph.host.count};
-  return status;
+/* Who is first changes with each launch. */
+static int measure_turns(launch_bench *b, const recorded_shape *r, double seconds) {
+  const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
+  for (size_t i = 0; i < COMPARED_LAUNCHES && (i < FEWEST_LAUNCHES || clock_ns() < end); i++) {
+    const bool is_first = i % 2 == 0;
+    if (is_first && launch_measure_call(b->rondo, r->exec, &b->graph.host) != TOOL_OK) return TOOL_FAILURE;
+    if (launch_measure_call(b->bare, r->bare_exec, &b->bare_graph.host) != TOOL_OK) return TOOL_FAILURE;
+    if (!is_first && launch_measure_call(b->rondo, r->exec, &b->graph.host) != TOOL_OK) return TOOL_FAILURE;
+  }
+  return TOOL_OK;
+}
+
+static int measure_rows(launch_bench *b, const recorded_shape *r, double seconds) {
+  const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
+  const uint32_t launches = r->shape->nodes < 10000 ? ROW_LAUNCHES : LONG_ROW_LAUNCHES;
+  for (size_t i = 0; i < MOST_ROWS && (i < MINIMUM_ROUNDS || clock_ns() < end); i++) {
+    if (launch_measure_row(b->rondo, r->exec, launches, &b->graph.device) != TOOL_OK) return TOOL_FAILURE;
+    if (launch_measure_row(b->bare, r->bare_exec, launches, &b->bare_graph.device) != TOOL_OK) return TOOL_FAILURE;
+  }
+  return TOOL_OK;
+}
+
+/* The samples of measure_rounds have been summarised, and give their room. */
+static int measure_compared(launch_bench *b, const recorded_shape *r, double seconds, compared_launches *out) {
+  forget(b);
+  if (measure_turns(b, r, seconds / 2) != TOOL_OK || measure_rows(b, r, seconds / 2) != TOOL_OK) return TOOL_FAILURE;
+  *out = (compared_launches){samples_summarize(&b->graph.host), samples_summarize(&b->bare_graph.host),
+                             samples_summarize(&b->graph.device), samples_summarize(&b->bare_graph.device)};
+  return TOOL_OK;
+}
+
+static int measure_recorded(launch_bench *b, const recorded_shape *r, double seconds, shape_result *out) {
+  const int result = measure_rounds(b, r, seconds);
+  *out = (shape_result){.samples = b->graph.host.count,
+                        .stream = summarize(&b->stream),
+                        .graph = summarize(&b->graph),
+                        .bare_stream = summarize(&b->bare_stream),
+                        .bare_graph = summarize(&b->bare_graph),
+                        .loop = samples_summarize(&b->loop)};
+  return result == TOOL_OK && b->bare ? measure_compared(b, r, seconds, &out->compared) : result;
+}
+
+static int measure_shape(launch_bench *b, size_t index, double seconds) {
+  recorded_shape r = {.shape = &launch_shapes[index], .by_streams = index < COMPARED_SHAPES};
+  int result = launch_record(b->rondo, r.shape, &r.exec);
+  if (result == TOOL_OK && b->bare) result = launch_record(b->bare, r.shape, &r.bare_exec);
+  if (result == TOOL_OK) result = measure_recorded(b, &r, seconds, &b->shapes[index]);
+  if (r.exec) b->rondo->calls->discard(b->rondo, r.exec);
+  if (r.bare_exec) b->bare->calls->discard(b->bare, r.bare_exec);
+  return result;
 }
 
 static int measure(launch_bench *b) {
   const double seconds = b->settings.seconds / (LAUNCH_SHAPES + THREAD_ROWS);
   for (size_t i = 0; i < LAUNCH_SHAPES; i++) {
     tool_show_progress("%s", launch_shapes[i].name);
-    if (measure_shape(b, i, seconds)) return tool_fail_status("%s", launch_shapes[i].name);
+    if (measure_shape(b, i, seconds) != TOOL_OK) return TOOL_FAILURE;
   }
   for (size_t i = 0; i < THREAD_ROWS; i++) {
     tool_show_progress("%" PRIu32 " threads", thread_counts[i]);
@@ -164,7 +236,35 @@ static void write_way(const way_summary *way, const char *name, json *out) {
   json_end(out);
 }
 
-static void write_shape(const launch_shape *shape, const shape_result *result, json *out) {
+/* What Rondo adds to the bare driver's launch. */
+static void write_compared(const compared_launches *compared, json *out) {
+  json_begin_object(out, "beside_bare");
+  json_summary(out, "host_us", compared->host);
+  json_summary(out, "bare_host_us", compared->bare_host);
+  json_real(out, "host_ratio", ratio(compared->host.median, compared->bare_host.median));
+  json_real(out, "host_added_ns", 1e3 * (compared->host.median - compared->bare_host.median));
+  json_summary(out, "device_us", compared->device);
+  json_summary(out, "bare_device_us", compared->bare_device);
+  json_real(out, "device_ratio", ratio(compared->device.median, compared->bare_device.median));
+  json_end(out);
+}
+
+/* Speedups here are those of Rondo's graph over the bare driver's streams. */
+static void write_bare(const shape_result *result, bool by_streams, json *out) {
+  json_begin_object(out, "bare");
+  if (by_streams) write_way(&result->bare_stream, "stream", out);
+  write_way(&result->bare_graph, "graph", out);
+  if (by_streams) {
+    json_begin_object(out, "speedup");
+    json_real(out, "host", ratio(result->bare_stream.host.median, result->graph.host.median));
+    json_real(out, "device", ratio(result->bare_stream.device.median, result->graph.device.median));
+    json_end(out);
+  }
+  write_compared(&result->compared, out);
+  json_end(out);
+}
+
+static void write_shape(const launch_shape *shape, const shape_result *result, bool has_bare, json *out) {
   json_begin_object(out, NULL);
   json_text(out, "name", shape->name);
   json_integer(out, "nodes", shape->nodes);
@@ -178,6 +278,7 @@ static void write_shape(const launch_shape *shape, const shape_result *result, j
   json_real(out, "device", ratio(result->stream.device.median, result->graph.device.median));
   json_real(out, "total", ratio(result->stream.total.median, result->graph.total.median));
   json_end(out);
+  if (has_bare) write_bare(result, true, out);
   json_end(out);
 }
 
@@ -200,21 +301,29 @@ static void write_call(uint32_t count, const char *name, summary host, json *out
   json_end(out);
 }
 
+static void write_launch_call(const launch_bench *b, size_t index, json *out) {
+  json_begin_object(out, NULL);
+  json_integer(out, "nodes", launch_shapes[index].nodes);
+  json_summary(out, "host_us", b->shapes[index].graph.host);
+  if (b->bare) write_bare(&b->shapes[index], false, out);
+  json_end(out);
+}
+
 static int show_json(const launch_bench *b) {
-  const shape_result *const calls[] = {&b->shapes[SHAPE_LINE], &b->shapes[SHAPE_LINE_10000]};
   json out;
   json_begin(&out);
   json_text(&out, "device", b->settings.device);
   json_text(&out, "device_description", b->info.description);
   json_integer(&out, "workers", b->info.workers);
   json_begin_array(&out, "shapes");
-  for (size_t i = 0; i < COMPARED_SHAPES; i++) write_shape(&launch_shapes[i], &b->shapes[i], &out);
+  for (size_t i = 0; i < COMPARED_SHAPES; i++) write_shape(&launch_shapes[i], &b->shapes[i], b->bare, &out);
   json_end(&out);
   json_begin_array(&out, "reference_a100");
   for (size_t i = 0; i < REFERENCE_ROWS; i++) write_reference(&reference[i], &out);
   json_end(&out);
   json_begin_array(&out, "launch_call");
-  for (size_t i = 0; i < 2; i++) write_call(i ? 10000 : 32, "nodes", calls[i]->graph.host, &out);
+  write_launch_call(b, SHAPE_LINE, &out);
+  write_launch_call(b, SHAPE_LINE_10000, &out);
   json_end(&out);
   json_begin_array(&out, "threads");
   for (size_t i = 0; i < THREAD_ROWS; i++) write_call(thread_counts[i], "threads", b->threads[i], &out);
@@ -232,7 +341,19 @@ static void print_way(const char *name, const way_summary *way) {
   putchar('\n');
 }
 
-static void print_shape(const launch_shape *shape, const shape_result *result) {
+static void print_bare(const shape_result *result) {
+  const compared_launches *c = &result->compared;
+  print_way("bare str.", &result->bare_stream);
+  print_way("bare graph", &result->bare_graph);
+  printf("  %-9s %9.1f %33.1f   (graph over the bare driver's streams)\n", "speedup",
+         ratio(result->bare_stream.host.median, result->graph.host.median),
+         ratio(result->bare_stream.device.median, result->graph.device.median));
+  printf("  launches beside bare ones: host %.3f and %.3f (%+.0f ns); device, in a row, %.2f and %.2f\n",
+         c->host.median, c->bare_host.median, 1e3 * (c->host.median - c->bare_host.median), c->device.median,
+         c->bare_device.median);
+}
+
+static void print_shape(const launch_shape *shape, const shape_result *result, bool has_bare) {
   printf("%s, by %" PRIu32 " stream%s\n", shape->name, shape->streams, shape->streams == 1 ? "" : "s");
   print_way("streams", &result->stream);
   print_way("graph", &result->graph);
@@ -241,6 +362,7 @@ static void print_shape(const launch_shape *shape, const shape_result *result) {
   printf("\n  %-9s %9.1f %33.1f %33.1f\n", "speedup", ratio(result->stream.host.median, result->graph.host.median),
          ratio(result->stream.device.median, result->graph.device.median),
          ratio(result->stream.total.median, result->graph.total.median));
+  if (has_bare) print_bare(result);
 }
 
 static void print_reference(void) {
@@ -269,11 +391,10 @@ static void print_calls(const launch_bench *b) {
 }
 
 static int show_text(const launch_bench *b) {
-  printf("device  %s: %s, %" PRIu32 " worker%s\n", b->settings.device, b->info.description, b->info.workers,
-         b->info.workers == 1 ? "" : "s");
+  tool_print_device("device  ", b->settings.device, &b->info);
   puts("Empty kernels; microseconds, median (minimum to maximum); speedup: streams over graph\n");
   printf("%12s%-33s %-33s %s\n", "", "host hands over", "device", "total until synchronized");
-  for (size_t i = 0; i < COMPARED_SHAPES; i++) print_shape(&launch_shapes[i], &b->shapes[i]);
+  for (size_t i = 0; i < COMPARED_SHAPES; i++) print_shape(&launch_shapes[i], &b->shapes[i], b->bare);
   print_reference();
   print_calls(b);
   return TOOL_OK;
@@ -285,8 +406,10 @@ static int prepare(launch_bench *b) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = (uint32_t)b->settings.workers};
   if (rondo_device_open(b->settings.device, &options, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
-  if (launch_rig_create(b->device, &b->rig)) return tool_fail_status("the benchmark's kernels and streams");
+  if (launch_rondo_create(b->device, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
+  if (launch_bare_create(b->settings.device, &b->bare) != TOOL_OK) return TOOL_FAILURE;
   if (launch_times_create(&b->stream, SAMPLE_CAPACITY) && launch_times_create(&b->graph, SAMPLE_CAPACITY) &&
+      launch_times_create(&b->bare_stream, SAMPLE_CAPACITY) && launch_times_create(&b->bare_graph, SAMPLE_CAPACITY) &&
       samples_create(&b->loop, SAMPLE_CAPACITY)) {
     return TOOL_OK;
   }
@@ -297,8 +420,11 @@ static int take_down(launch_bench *b) {
   int result = TOOL_OK;
   launch_times_destroy(&b->stream);
   launch_times_destroy(&b->graph);
+  launch_times_destroy(&b->bare_stream);
+  launch_times_destroy(&b->bare_graph);
   samples_destroy(&b->loop);
-  if (launch_rig_destroy(&b->rig)) result = tool_fail_status("the benchmark's streams");
+  if (launch_target_destroy(b->bare) != TOOL_OK) result = TOOL_FAILURE;
+  if (launch_target_destroy(b->rondo) != TOOL_OK) result = TOOL_FAILURE;
   if (rondo_device_close(b->device)) result = tool_fail_status("the device");
   return result;
 }

@@ -282,18 +282,9 @@ static int show_json(training *t) {
   return json_print(&out);
 }
 
-static void print_device(const training *t) {
-  const rondo_device_info *info = &t->device_info;
-  printf("device   %s: %s, ", t->settings->device, info->description);
-  if (info->cuda)
-    printf("%" PRIu32 " multiprocessors\n", info->processors);
-  else
-    printf("%" PRIu32 " worker%s\n", info->workers, info->workers == 1 ? "" : "s");
-}
-
 static int show_text(training *t) {
   const train_settings *s = t->settings;
-  print_device(t);
+  tool_print_device("device   ", s->device, &t->device_info);
   printf("text     %s: %zu bytes, %" PRIu32 " different\n", file_display_name(t->path), t->corpus.count,
          t->model.vocabulary.count);
   printf("model    %" PRIu64 " parameters: context %" PRIu64 ", embedding %" PRIu64 ", hidden %" PRIu64 "\n",

@@ -5,6 +5,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -91,6 +92,14 @@ int tool_fail_usage(const char *format, ...) {
 
 int tool_check_output(void) {
   return ferror(stdout) ? tool_fail("cannot write to standard output: %s", strerror(errno)) : TOOL_OK;
+}
+
+void tool_print_device(const char *heading, const char *name, const rondo_device_info *info) {
+  printf("%s%s: %s, ", heading, name, info->description);
+  if (info->cuda)
+    printf("%" PRIu32 " multiprocessors\n", info->processors);
+  else
+    printf("%" PRIu32 " worker%s\n", info->workers, info->workers == 1 ? "" : "s");
 }
 
 void tool_show_progress(const char *format, ...) {

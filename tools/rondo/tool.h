@@ -23,6 +23,9 @@ int tool_fail_usage(const char *format, ...) RONDO_PRINTF(1, 2);
 /* Call it right after writing to standard output: TOOL_OK, or TOOL_FAILURE having said what errno says. */
 int tool_check_output(void);
 
+/* What the device is, on a line of standard output, behind the heading: "NAME: the processor's own name, 3 workers". */
+void tool_print_device(const char *heading, const char *name, const rondo_device_info *info);
+
 /* Shows how far the command is, on a line that the next one replaces, when standard error is a terminal. */
 void tool_show_progress(const char *format, ...) RONDO_PRINTF(1, 2);
 void tool_clear_progress(void);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA driver without Rondo, for benchmarks to compare with: the functions that they call, found by dlopen as the
+ * library finds its own (RONDO_CUDA_LIBRARY, else libcuda.so.1), and an empty kernel compiled by NVRTC. Types are those
+ * of cuda.h, as far as calls need them.
+ */
+#ifndef RONDO_TOOL_BARE_DRIVER_H
+#define RONDO_TOOL_BARE_DRIVER_H
+
+#include <stdint.h>
+
+typedef struct bare_context_ *bare_context;
+typedef struct bare_module_ *bare_module;
+typedef struct bare_function_ *bare_function;
+typedef struct bare_stream_ *bare_stream;
+typedef struct bare_event_ *bare_event;
+typedef struct bare_graph_ *bare_graph;
+typedef struct bare_exec_ *bare_exec;
+
+/* CUDA_GRAPH_INSTANTIATE_PARAMS */
+typedef struct bare_instantiate_params {
+  uint64_t flags;
+  bare_stream upload_stream;
+  void *error_node;
+  int result;
+} bare_instantiate_params;
+
+enum {
+  BARE_UPLOAD = 2,            /* CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD */
+  BARE_NON_BLOCKING = 1,      /* CU_STREAM_NON_BLOCKING */
+  BARE_NO_TIMING = 2,         /* CU_EVENT_DISABLE_TIMING */
+  BARE_CAPTURE_THREAD = 1,    /* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
+  BARE_CAPABILITY_MAJOR = 75, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
+  BARE_CAPABILITY_MINOR = 76
+};
+
+/* ROW(member, "symbol", version, (arguments)); each returns a CUresult. */
+#define BARE_FUNCTIONS(ROW)                                                                                           \
+  ROW(init, "cuInit", 2000, (unsigned flags))                                                                         \
+  ROW(device_get, "cuDeviceGet", 2000, (int *device, int ordinal))                                                    \
+  ROW(device_get_attribute, "cuDeviceGetAttribute", 2000, (int *value, int attribute, int device))                    \
+  ROW(primary_retain, "cuDevicePrimaryCtxRetain", 7000, (bare_context * context, int device))                         \
+  ROW(primary_release, "cuDevicePrimaryCtxRelease", 11000, (int device))                                              \
+  ROW(context_set_current, "cuCtxSetCurrent", 4000, (bare_context context))                                           \
+  ROW(module_load, "cuModuleLoadDataEx", 2010,                                                                        \
+      (bare_module * module, const void *image, unsigned count, int *options, void **values))                         \
+  ROW(module_unload, "cuModuleUnload", 2000, (bare_module module))                                                    \
+  ROW(module_get_function, "cuModuleGetFunction", 2000,                                                               \
+      (bare_function * function, bare_module module, const char *name))                                               \
+  ROW(stream_create, "cuStreamCreate", 2000, (bare_stream * stream, unsigned flags))                                  \
+  ROW(stream_destroy, "cuStreamDestroy", 4000, (bare_stream stream))                                                  \
+  ROW(stream_synchronize, "cuStreamSynchronize", 2000, (bare_stream stream))                                          \
+  ROW(stream_wait_event, "cuStreamWaitEvent", 3020, (bare_stream stream, bare_event event, unsigned flags))           \
+  ROW(event_create, "cuEventCreate", 2000, (bare_event * event, unsigned flags))                                      \
+  ROW(event_destroy, "cuEventDestroy", 4000, (bare_event event))                                                      \
+  ROW(event_record, "cuEventRecord", 2000, (bare_event event, bare_stream stream))                                    \
+  ROW(event_elapsed, "cuEventElapsedTime", 2000, (float *ms, bare_event begin, bare_event end))                       \
+  ROW(launch_kernel, "cuLaunchKernel", 4000,                                                                          \
+      (bare_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+       unsigned block_z, unsigned shared_bytes, bare_stream stream, void **params, void **extra))                     \
+  ROW(begin_capture, "cuStreamBeginCapture", 10010, (bare_stream stream, int mode))                                   \
+  ROW(end_capture, "cuStreamEndCapture", 10000, (bare_stream stream, bare_graph * graph))                             \
+  ROW(instantiate, "cuGraphInstantiateWithParams", 12000,                                                             \
+      (bare_exec * exec, bare_graph graph, bare_instantiate_params * params))                                         \
+  ROW(graph_launch, "cuGraphLaunch", 10000, (bare_exec exec, bare_stream stream))                                     \
+  ROW(graph_destroy, "cuGraphDestroy", 10000, (bare_graph graph))                                                     \
+  ROW(exec_destroy, "cuGraphExecDestroy", 10000, (bare_exec exec))
+
+typedef struct bare_driver {
+#define BARE_MEMBER(member, symbol, version, arguments) int(*member) arguments;
+  BARE_FUNCTIONS(BARE_MEMBER)
+#undef BARE_MEMBER
+} bare_driver;
+
+/* Returns TOOL_OK, or TOOL_FAILURE having said why. The driver stays loaded. */
+int bare_driver_load(bare_driver *out);
+
+/* Machine code of a CUDA source for compute capability major.minor, to be freed; as bare_driver_load. */
+int bare_compile(const char *source, int major, int minor, char **out_image);
+
+#endif
