@@ -10,12 +10,12 @@
 #include <assert.h>
 
 #include "base/error.h"
+#include "plan/exact_choice.h"
 
 #define MEMORY_MOST (UINT32_C(1) << 16) /* entries, of 16 bytes */
 #define MEMORY_PER_ITEM 128U
 #define WEIGHT_ONE 16U
 #define ORDERS 4U
-#define TIES 3U
 
 static rondo_status allocate_tables(rondo_exact *exact) {
   const rondo_allocator *allocator = &exact->state.allocator;
@@ -138,78 +138,10 @@ static void remember(rondo_exact *exact, const uint64_t hashes[2]) {
   entry[1] = hashes[1];
 }
 
-/* Choosing --------------------------------------------------------------------------------------------------------- */
-
-typedef struct choice {
-  uint32_t item;
-  uint32_t count; /* ways on at this end */
-  uint32_t weight;
-  uint64_t tie;
-  uint32_t valley_lower, valley_upper;
-} choice;
-
-static uint64_t tie_of(const rondo_exact *exact, uint32_t section) {
-  const rondo_search_state *state = &exact->state;
-  if (exact->tie == 0) return state->floors[section];
-  if (exact->tie == 1) return state->slack[section];
-  return state->floors[section] + state->slack[section]; /* least when most bytes are to place */
-}
-
-/* The best item of one end of a valley, and how many ways there are. */
-static void look_at(const rondo_exact *exact, uint32_t section, bool at_end, choice *out) {
-  const rondo_search_sections *sections = exact->state.sections;
-  const uint32_t list = at_end ? section + 1 : section;
-  const uint32_t *starts = at_end ? sections->end_start : sections->begin_start;
-  const uint32_t *items = at_end ? sections->ends : sections->begins;
-  const uint64_t floor = exact->state.floors[section];
-  out->item = RONDO_SEARCH_NONE;
-  out->count = 0;
-  for (uint32_t k = starts[list]; k < starts[list + 1]; k++) {
-    const uint32_t i = items[k];
-    if (!rondo_search_state_fits(&exact->state, i, floor)) continue;
-    out->count++;
-    if (out->item == RONDO_SEARCH_NONE || exact->keys[i] > exact->keys[out->item]) out->item = i;
-  }
-  if (rondo_search_state_can_lift(&exact->state, section)) out->count++;
-  out->weight = exact->weights[section];
-  out->tie = tie_of(exact, section);
-}
-
-static bool is_better(const choice *a, const choice *b) {
-  if (b->item == RONDO_SEARCH_NONE) return true;
-  const uint64_t x = (uint64_t)a->count * b->weight;
-  const uint64_t y = (uint64_t)b->count * a->weight;
-  return x != y ? x < y : a->tie < b->tie;
-}
-
-/* Looks at both ends of the valley; true when one of them leaves no choice. */
-static bool consider(const rondo_exact *exact, uint32_t lower, uint32_t upper, choice *best) {
-  for (uint32_t end = 0; end < 2; end++) {
-    choice next = {.valley_lower = lower, .valley_upper = upper};
-    look_at(exact, end ? upper - 1 : lower, end != 0, &next);
-    assert(next.item != RONDO_SEARCH_NONE);
-    if (next.count <= 1 || is_better(&next, best)) *best = next;
-    if (next.count <= 1) return true;
-  }
-  return false;
-}
-
-static choice choose(const rondo_exact *exact, const rondo_exact_goal *goal) {
-  const uint64_t *floors = exact->state.floors;
-  choice best = {.item = RONDO_SEARCH_NONE};
-  for (uint32_t lower = goal->lower; lower < goal->upper;) {
-    uint32_t upper = lower + 1;
-    while (upper < goal->upper && floors[upper] == floors[lower]) upper++;
-    const bool is_valley = (lower == goal->lower || floors[lower - 1] > floors[lower]) &&
-                           (upper == goal->upper || floors[upper] > floors[lower]);
-    if (is_valley && consider(exact, lower, upper, &best)) return best;
-    lower = upper;
-  }
-  return best;
-}
+/* Deciding --------------------------------------------------------------------------------------------------------- */
 
 /* Where the item lies at least when it does not lie on the valley's floor. */
-static uint64_t next_minimum(const rondo_exact *exact, const rondo_exact_goal *goal, const choice *chosen) {
+static uint64_t next_minimum(const rondo_exact *exact, const rondo_exact_goal *goal, const rondo_exact_choice *chosen) {
   const rondo_search_state *state = &exact->state;
   const uint32_t lower = chosen->valley_lower;
   const uint32_t upper = chosen->valley_upper;
@@ -258,7 +190,8 @@ static rondo_status go_back(rondo_exact *exact, uint32_t frame, bool *out_found)
 
 /* Decides about the goal; *out_failed is the frame to go back to, if any. */
 static rondo_status decide(rondo_exact *exact, rondo_exact_goal goal, const uint64_t hashes[2], bool *out_fits) {
-  const choice chosen = choose(exact, &goal);
+  const rondo_exact_choice chosen = rondo_exact_choose(exact, &goal);
+  if (exact->state.status != RONDO_OK) return exact->state.status;
   const rondo_exact_frame frame = {
       .lower = goal.lower,
       .upper = goal.upper,
@@ -326,7 +259,7 @@ static void prepare_keys(rondo_exact *exact) {
   const uint32_t order = exact->restarts % ORDERS;
   const bool noisy = exact->seed != 0 || exact->restarts >= ORDERS;
   const uint64_t stir = rondo_search_mix(exact->seed ^ rondo_search_mix(exact->restarts));
-  exact->tie = exact->restarts / ORDERS % TIES;
+  exact->tie = exact->restarts / ORDERS % RONDO_EXACT_TIES;
   for (uint32_t i = 0; i < exact->state.sections->item_count; i++) {
     const uint64_t noise = noisy ? rondo_search_mix(stir + i) & 255 : 0;
     exact->keys[i] = key_of(exact, i, order) * (256 + noise);

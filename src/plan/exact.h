@@ -4,6 +4,8 @@
  *
  * - Which end: the one with the fewest ways on, divided by how often its section has been where there was no room. The
  *   decision refuted leaves its mark, an item's higher minimum, on all that follows.
+ * - Which item: of those that could lie there, the one for which the sections lose least of what they still can, in
+ *   relation to a preference. What would leave no room is tried first, and thus refuted.
  * - Independent parts: where no item to place crosses a cut, each side is a goal of its own. When one of them has no
  *   packing, the search goes back to the decision that parted them, past all that was done in the other.
  * - A full-width item of a valley that does not lie at its bottom lies above the valley: whatever is below it there

@@ -22,7 +22,7 @@ typedef struct rondo_search_item {
  * steps, a search ends at the target, when it has proved the optimum, or when it is told to stop. */
 typedef struct rondo_search_budget {
   uint64_t deadline_ns;  /* of rondo_clock_ns; 0: none */
-  uint64_t steps;        /* in all; 0: no limit. A step is one item placed in one partial packing */
+  uint64_t steps;        /* in all; 0: no limit. A step is one decision: an item placed in a partial packing */
   uint64_t target;       /* stop when peak <= target; 0: only at the lower bound */
   atomic_bool stop;      /* anybody may set it, at any time: the search gives up soon and keeps the best it has */
   _Atomic uint64_t used; /* steps so far; may pass `steps` by none */

@@ -225,6 +225,18 @@ void rondo_search_state_undo(rondo_search_state *state, size_t mark) {
   }
 }
 
+uint64_t rondo_search_state_loss(const rondo_search_state *state, size_t mark) {
+  const uint64_t least_slack = state->capacity / 64 + 1;
+  uint64_t sum = 0;
+  for (size_t i = mark; i < state->trail.count; i++) {
+    const rondo_search_change *change = &state->trail.items[i];
+    if (change->what != CHANGE_FLOOR) continue;
+    const uint64_t scale = (state->slack[change->number] + least_slack) / 65536 + 1;
+    sum += (state->floors[change->number] - change->old) / scale;
+  }
+  return sum;
+}
+
 bool rondo_search_state_can_lift(const rondo_search_state *state, uint32_t section) {
   const uint64_t slack = state->slack[section];
   if (slack == 0) return false;

@@ -65,6 +65,10 @@ bool rondo_search_state_settle(rondo_search_state *state);
 /* Takes back all changes since the trail had `mark` entries. */
 void rondo_search_state_undo(rondo_search_state *state, size_t mark);
 
+/* What the sections have lost since the trail had `mark` entries, each in relation to what it can lose still, in units
+ * of 1 / 65536. */
+uint64_t rondo_search_state_loss(const rondo_search_state *state, size_t mark);
+
 /* Part of a valley's two ends: items that could lie there now, one for each kind. */
 static inline bool rondo_search_state_fits(const rondo_search_state *state, uint32_t item, uint64_t floor) {
   const uint32_t twin = state->sections->twin[item];
