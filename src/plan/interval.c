@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "plan/core.h"
 #include "plan/improve.h"
-#include "plan/placer.h"
+#include "plan/race.h"
 
 /* Placing boxes one by one takes the square of their number: for as many, about as long as a skyline. */
 #define FEW_BOXES 2048
@@ -77,13 +77,25 @@ static void try_slots(planner *p, rondo_part *part) {
   if (rondo_placer_by_slots(&p->placer, &peak)) keep(p, part, peak, "slots");
 }
 
-static void try_rules(planner *p, rondo_part *part, size_t first, size_t end) {
+static uint64_t above_base(const planner *p, const rondo_part *part) {
+  return p->target > part->base ? p->target - part->base : 0;
+}
+
+static rondo_status try_rules(planner *p, rondo_part *part, size_t first, size_t end) {
   size_t count = 0;
   const rondo_rule *rules = rondo_skyline_rules(&count);
-  for (size_t i = first; i < count && i < end && !is_done(p, part); i++) {
-    uint64_t peak = 0;
-    if (rondo_placer_by_rule(&p->placer, &rules[i], limit_of(part), &peak)) keep(p, part, peak, rules[i].name);
-  }
+  if (is_done(p, part)) return RONDO_OK;
+  const rondo_race race = {.rules = rules + first,
+                           .count = (end < count ? end : count) - first,
+                           .limit = limit_of(part),
+                           .target = above_base(p, part),
+                           .deadline_ns = p->deadline,
+                           .threads = p->options->threads};
+  size_t winner = 0;
+  uint64_t peak = 0;
+  RONDO_TRY(rondo_race_run(p->allocator, &race, &p->placer, &winner, &peak));
+  if (winner < race.count) keep(p, part, peak, race.rules[winner].name);
+  return RONDO_OK;
 }
 
 static void try_fits(planner *p, rondo_part *part) {
@@ -98,12 +110,11 @@ static void try_fits(planner *p, rondo_part *part) {
 static rondo_status try_core(planner *p, rondo_part *part) {
   static const uint32_t sizes[] = {512, 2048};
   const uint64_t before = part->peak;
-  const uint64_t target = p->target > part->base ? p->target - part->base : 0;
   const uint64_t room = part->lower_bound + part->lower_bound / CORE_ROOM;
   if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL || before == UINT64_MAX) return RONDO_OK;
   rondo_rule_order(rondo_area_rule(), &part->boxes, p->placer.entries, p->placer.order);
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && !is_done(p, part); i++) {
-    const rondo_core core = {.boxes = sizes[i], .limit = larger(target, room), .deadline_ns = p->deadline};
+    const rondo_core core = {.boxes = sizes[i], .limit = larger(above_base(p, part), room), .deadline_ns = p->deadline};
     if (sizes[i] > part->boxes.count / 3) return RONDO_OK;
     RONDO_TRY(rondo_core_improve(p->allocator, &core, part, p->placer.order, p->offsets + part->first, &part->peak));
     if (part->peak < before) part->method = "core";
@@ -116,9 +127,9 @@ static rondo_status plan_fast(planner *p) {
     rondo_part *part = &p->parts.items[i];
     rondo_placer_bind(&p->placer, &part->boxes);
     try_slots(p, part);
-    try_rules(p, part, 0, RULES_BEFORE_CORE);
+    RONDO_TRY(try_rules(p, part, 0, RULES_BEFORE_CORE));
     RONDO_TRY(try_core(p, part));
-    try_rules(p, part, RULES_BEFORE_CORE, SIZE_MAX);
+    RONDO_TRY(try_rules(p, part, RULES_BEFORE_CORE, SIZE_MAX));
     try_fits(p, part);
     if (part->peak != UINT64_MAX) continue;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
