@@ -2,14 +2,17 @@
  * How close to the lower bound memory is planned, how fast, and in how much memory: bench_plan [CSV...]
  *
  * Each CSV has the lines `id,lower,upper,size` under a heading, as the MiniMalloc benchmark's. What generators make is
- * planned too: items at random, layered like a training step, and layered like inference. A row is an input planned in
- * one way, as often as set: by the fast path, within a budget, or until it fits into a capacity. JSON goes to standard
- * output, a table to the standard error.
+ * planned too: items at random, layered like a training step, and layered like inference; and items at random in many
+ * shapes, each with several seeds. A row is an input planned in one way, as often as set: by the fast path, within a
+ * budget, or until it fits into a capacity; or a shape, with each seed once. JSON goes to standard output, a table to
+ * the standard error.
  *
  *   BENCH_PLAN_MS        list of budgets in milliseconds, beside the fast path; default 10,1000,5000 for files, none
  *                        for what is generated
  *   BENCH_PLAN_CAPACITY  bytes into which files are packed, within the longest budget; default none
  *   BENCH_PLAN_ITEMS     list of sizes of what is generated; default 100000,1000000
+ *   BENCH_PLAN_SHAPES    list of sizes of what is generated in many shapes; default 100000
+ *   BENCH_PLAN_SEEDS     of each shape; default 3
  *   BENCH_PLAN_THREADS   that search; default 2
  *   BENCH_PLAN_SAMPLES   plans a row; default 3
  */
@@ -18,7 +21,7 @@
 #include <stdbool.h>
 
 #include "measure.h"
-#include "plan_items.h"
+#include "plan_shapes.h"
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
@@ -32,11 +35,15 @@ typedef struct way {
 } way;
 
 typedef struct outcome {
-  rondo_plan_info worst;        /* that of the highest peak */
-  uint64_t times[MOST_SAMPLES]; /* nanoseconds */
-  uint64_t peaks[MOST_SAMPLES];
-  size_t bytes; /* of memory, the most at once in any plan */
+  rondo_plan_info worst;         /* that of the highest ratio */
+  uint64_t times[MOST_SAMPLES];  /* nanoseconds */
+  uint64_t ratios[MOST_SAMPLES]; /* millionths */
+  size_t bytes;                  /* of memory, the most at once in any plan */
 } outcome;
+
+static uint64_t ratio_of(const rondo_plan_info *info) {
+  return info->lower_bound == 0 ? 1000000 : (uint64_t)(1e6 * (double)info->peak / (double)info->lower_bound + 0.5);
+}
 
 static void plan_once(const input *in, const way *by, outcome *out, size_t sample) {
   counter counted = {0};
@@ -53,23 +60,19 @@ static void plan_once(const input *in, const way *by, outcome *out, size_t sampl
   check(rondo_plan_check(NULL, &problem, rondo_plan_offsets(made)));
   rondo_plan_destroy(made);
   out->times[sample] = info.nanoseconds;
-  out->peaks[sample] = info.peak;
-  if (info.peak >= out->worst.peak) out->worst = info;
+  out->ratios[sample] = ratio_of(&info);
+  if (sample == 0 || ratio_of(&info) >= ratio_of(&out->worst)) out->worst = info;
   if (counted.most > out->bytes) out->bytes = counted.most;
-}
-
-static double ratio_of(const rondo_plan_info *info, uint64_t peak) {
-  return info->lower_bound == 0 ? 1 : (double)peak / (double)info->lower_bound;
 }
 
 /* Sorts the samples. */
 static void report(const input *in, const way *by, outcome *out, size_t samples) {
   const bench_spread time = bench_spread_of(out->times, samples);
-  const bench_spread peak = bench_spread_of(out->peaks, samples);
+  const bench_spread ratio = bench_spread_of(out->ratios, samples);
   const rondo_plan_info *info = &out->worst;
-  const bool fits = peak.maximum <= by->capacity;
+  const bool fits = info->peak <= by->capacity;
   fprintf(stderr, "%-30s %8zu %-8s %9.6f %9.6f %9.6f %10.2f %10.2f %10.2f %7zu  %-9s %s%s\n", in->name, in->count,
-          by->name, ratio_of(info, peak.median), ratio_of(info, peak.minimum), ratio_of(info, peak.maximum),
+          by->name, (double)ratio.median / 1e6, (double)ratio.minimum / 1e6, (double)ratio.maximum / 1e6,
           (double)time.median / 1e6, (double)time.minimum / 1e6, (double)time.maximum / 1e6, out->bytes >> 10,
           info->method, info->optimal ? "optimal" : "",
           by->capacity == 0 ? ""
@@ -81,15 +84,19 @@ static void report(const input *in, const way *by, outcome *out, size_t samples)
           ",\"ratio\":%.6f,\"ratio_min\":%.6f,\"ratio_max\":%.6f,\"buffers\":%zu,"
           "\"budget_ms\":%u,\"capacity\":%zu,\"lower_bound\":%zu,\"peak\":%zu,\"bytes\":%zu,\"method\":\"%s\","
           "\"optimal\":%s}\n",
-          in->name, by->name, samples, time.median, time.minimum, time.maximum, ratio_of(info, peak.median),
-          ratio_of(info, peak.minimum), ratio_of(info, peak.maximum), in->count, by->budget_ms, by->capacity,
+          in->name, by->name, samples, time.median, time.minimum, time.maximum, (double)ratio.median / 1e6,
+          (double)ratio.minimum / 1e6, (double)ratio.maximum / 1e6, in->count, by->budget_ms, by->capacity,
           info->lower_bound, info->peak, out->bytes, info->method, info->optimal ? "true" : "false");
+}
+
+static size_t samples_setting(const char *name) {
+  const long wanted = bench_setting(name, 3);
+  return wanted < 1 ? 1 : wanted > MOST_SAMPLES ? MOST_SAMPLES : (size_t)wanted;
 }
 
 static void plan(const input *in, const way *by) {
   outcome out = {.bytes = 0};
-  const long wanted = bench_setting("BENCH_PLAN_SAMPLES", 3);
-  const size_t samples = wanted < 1 ? 1 : wanted > MOST_SAMPLES ? MOST_SAMPLES : (size_t)wanted;
+  const size_t samples = samples_setting("BENCH_PLAN_SAMPLES");
   for (size_t i = 0; i < samples; i++) plan_once(in, by, &out, i);
   report(in, by, &out, samples);
 }
@@ -122,6 +129,31 @@ static void measure_generated(size_t items) {
   }
 }
 
+static void plan_shape(const size_shape *sizes, const life_shape *lives, size_t items) {
+  char name[64];
+  outcome out = {.bytes = 0};
+  const way fast = {"fast", 0, 0};
+  const size_t seeds = samples_setting("BENCH_PLAN_SEEDS");
+  snprintf(name, sizeof name, "%s, %s", sizes->name, lives->name);
+  for (size_t i = 0; i < seeds; i++) {
+    input in = {.name = name};
+    make_shape(&in, sizes, lives, items, i + 1);
+    plan_once(&in, &fast, &out, i);
+    free(in.items);
+  }
+  report(&(input){.name = name, .count = items}, &fast, &out, seeds);
+}
+
+static void measure_shapes(size_t items) {
+  for (size_t size = 0; size < SIZE_SHAPES; size++) {
+    for (size_t life = 0; life < LIFE_SHAPES; life++) {
+      if (!bench_child()) continue;
+      plan_shape(&size_shapes[size], &life_shapes[life], items);
+      bench_child_end();
+    }
+  }
+}
+
 static void measure_file(const char *path) {
   input in = open_file(path);
   measure(&in, text_setting("BENCH_PLAN_MS", "10,1000,5000"), (size_t)bench_setting("BENCH_PLAN_CAPACITY", 0));
@@ -135,5 +167,6 @@ int main(int argc, char **argv) {
   for (const char *at = text_setting("BENCH_PLAN_ITEMS", "100000,1000000"); *at != '\0';) {
     measure_generated(next_number(&at));
   }
+  for (const char *at = text_setting("BENCH_PLAN_SHAPES", "100000"); *at != '\0';) measure_shapes(next_number(&at));
   return bench_end();
 }
