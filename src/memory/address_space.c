@@ -32,6 +32,16 @@ void rondo_address_space_retain(rondo_address_space *space) {
   atomic_fetch_add_explicit(&space->references, 1, memory_order_relaxed);
 }
 
+bool rondo_address_space_retain_unless_retired(rondo_address_space *space) {
+  unsigned references = atomic_load_explicit(&space->references, memory_order_relaxed);
+  while (references > 0) {
+    if (atomic_compare_exchange_weak_explicit(&space->references, &references, references + 1, memory_order_relaxed,
+                                              memory_order_relaxed))
+      return true;
+  }
+  return false;
+}
+
 void rondo_address_space_release(rondo_address_space *space) {
   if (atomic_fetch_sub_explicit(&space->references, 1, memory_order_acq_rel) > 1) return;
   rondo_device_memory *memory = space->memory;

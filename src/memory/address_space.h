@@ -131,7 +131,10 @@ RONDO_MUST_USE rondo_status rondo_address_space_reserve(rondo_address_space *spa
 /* On a guarded device: addresses for `bytes`, rounded, on pages that nothing else of the space has or had. Under the
  * memory's lock, if others know the space. */
 RONDO_MUST_USE rondo_status rondo_address_space_take_fresh(rondo_address_space *space, size_t bytes, char **out);
+/* The last release retires the space, for good. Who does not know of a reference that lasts asks for one: false when
+ * the space is retired, or about to be. Any thread. */
 void rondo_address_space_retain(rondo_address_space *space);
+bool rondo_address_space_retain_unless_retired(rondo_address_space *space);
 void rondo_address_space_release(rondo_address_space *space);
 
 /* The same as a graph's attachment, which counts the clones that are made. An exec's clone is not a graph that can

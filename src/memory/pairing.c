@@ -125,10 +125,8 @@ static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_no
   RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->spaces, exec->spaces.count + 1));
   pthread_mutex_lock(&memory->lock);
   rondo_graph_allocation *allocation = rondo_graph_allocation_at(memory, node->params->as.free_address);
-  if (allocation != NULL) {
-    allocation->references++;
-    rondo_address_space_retain(allocation->space);
-  }
+  if (allocation != NULL && !rondo_address_space_retain_unless_retired(allocation->space)) allocation = NULL;
+  if (allocation != NULL) allocation->references++;
   pthread_mutex_unlock(&memory->lock);
   if (allocation == NULL)
     return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS, node->number,

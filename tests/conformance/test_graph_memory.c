@@ -152,6 +152,25 @@ static void test_gm18_misuse_of_free_nodes(void **state) {
   test_words_free(t, words);
 }
 
+/* GM-18: a free node of what no graph has any more finds nothing, also where the address is still known, and the memory
+ * goes once. */
+static void test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused(void **state) {
+  test_fixture *t = *state;
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
+  rondo_graph *owner = test_graph(t), *freeing = test_graph(t);
+  const test_allocation memory = test_add_alloc(owner, NULL, 0, BYTES, "gone");
+  test_add_free(freeing, (rondo_node){0}, memory.words);
+  test_graph_destroy(owner);
+  for (int i = 0; i < 2; i++) {
+    rondo_exec *exec = NULL;
+    assert_fails(rondo_instantiate(freeing, i == 0 ? &options : NULL, &exec), RONDO_INVALID_LIFETIME);
+    assert_null(exec);
+    assert_ok(rondo_graph_memory_trim(t->device));
+  }
+  test_graph_destroy(freeing);
+  assert_ok(rondo_graph_memory_trim(t->device));
+}
+
 /* GM-18: a free that is ordered before its alloc. */
 static void test_gm18_a_free_before_its_alloc_is_refused(void **state) {
   test_fixture *t = *state;
@@ -546,6 +565,7 @@ int main(void) {
       test_case(test_gm2_the_address_is_fixed),
       test_case(test_gm7_captured_as_nodes_and_edges),
       test_case(test_gm18_misuse_of_free_nodes),
+      test_case(test_gm18_a_free_of_a_destroyed_graphs_memory_is_refused),
       test_case(test_gm18_a_free_before_its_alloc_is_refused),
       test_case(test_gm18_graph_memory_that_is_not_live_is_not_freed_outside),
       test_case(test_gm4_live_memory_outlives_graph_and_exec),
