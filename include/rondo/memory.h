@@ -38,8 +38,8 @@ typedef struct rondo_malloc_options {
 /* Memory that may be used by work queued on the stream after this call. While capturing it becomes an alloc node with a
  * fixed address (GM-7), whatever the pool. options may be NULL. Which freed memory is used again is said at
  * rondo_pool_attribute (GM-19). Errors: INVALID_ARGUMENT (also OTHER_DEVICE: the pool's), OUT_OF_MEMORY
- * (ADDRESS_SPACE when a graph's 64 GiB of addresses are used up), UNSUPPORTED (a device without pools or, while
- * capturing, without graph memory), CAPTURE_INVALID. */
+ * (ADDRESS_SPACE when a graph's addresses are used up: twice the device's memory, at least 64 GiB and at most 1 TiB),
+ * UNSUPPORTED (a device without pools or, while capturing, without graph memory), CAPTURE_INVALID. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes,
                                                          const rondo_malloc_options *options, void **out_address);
 

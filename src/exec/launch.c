@@ -23,10 +23,21 @@ static rondo_status launch_into_capture(rondo_exec *exec, rondo_stream *stream) 
   return rondo_capture_add(stream, "rondo_exec_launch", &params, NULL);
 }
 
-static rondo_status launch_with_memory(rondo_exec *exec, rondo_stream *stream) {
+/* What failed about an exec's memory, with the names of call and graph. */
+static rondo_status fail_memory(const char *call, const rondo_exec *exec, rondo_status status) {
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail_context(status, "%s of %s", call, rondo_graph_label(label, exec->graph));
+}
+
+static rondo_status begin_memory(const rondo_exec *exec, rondo_stream *stream) {
   rondo_heap *heap;
   RONDO_TRY(rondo_stream_heap(stream, &heap));
-  RONDO_TRY(rondo_exec_memory_begin(exec->memory, heap, stream->queue));
+  return rondo_exec_memory_begin(exec->memory, heap, stream->queue);
+}
+
+static rondo_status launch_with_memory(const rondo_exec *exec, rondo_stream *stream) {
+  const rondo_status begun = begin_memory(exec, stream);
+  if (__builtin_expect(begun != RONDO_OK, 0)) return fail_memory("rondo_exec_launch", exec, begun);
   const rondo_status launched = stream->queue->ops->launch(stream->queue, exec->executable);
   return rondo_exec_memory_end(exec->memory, stream->queue, launched);
 }
@@ -59,8 +70,9 @@ rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
 static rondo_status upload_memory(rondo_exec *exec, rondo_stream *stream) {
   if (exec->memory == NULL) return RONDO_OK;
   rondo_heap *heap;
-  RONDO_TRY(rondo_stream_heap(stream, &heap));
-  return rondo_exec_memory_upload(exec->memory, heap);
+  rondo_status status = rondo_stream_heap(stream, &heap);
+  if (status == RONDO_OK) status = rondo_exec_memory_upload(exec->memory, heap);
+  return status == RONDO_OK ? RONDO_OK : fail_memory(call, exec, status);
 }
 
 rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream) {

@@ -84,19 +84,11 @@ static rondo_status refuse_second_free(const rondo_graph *graph, const rondo_gra
   return RONDO_OK;
 }
 
-static rondo_status fail_foreign(const rondo_device_memory *memory, const void *address) {
-  char whereabouts[RONDO_WHEREABOUTS];
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
-                    "a free node of %p, which is not the address of an alloc node on device %s%s: free other memory "
-                    "outside of graphs",
-                    address, memory->device->name, rondo_memory_whereabouts(whereabouts, memory, address));
-}
-
 /* A free node of memory that another graph allocates. */
 static rondo_status claim_outside(rondo_address_space *space, const rondo_graph *graph, const void *address) {
   rondo_graph_allocation *record = rondo_graph_allocation_at(space->memory, address);
   char label[RONDO_ALLOCATION_LABEL];
-  if (record == NULL) return fail_foreign(space->memory, address);
+  if (record == NULL) return rondo_memory_refuse_free_node(space->memory, address);
   if (record->space == space || frees_outside(space, address)) RONDO_TRY(refuse_second_free(graph, record, address));
   if (!was_cloned(record) && record->free_nodes >= record->alloc_nodes && record->alloc_nodes > 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE,

@@ -5,11 +5,24 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "memory/address_space.h"
+#include "memory/peers.h"
 
 static size_t offset_in(const char *begin, const void *address) {
   return (size_t)((uintptr_t)address - (uintptr_t)begin);
+}
+
+#define RONDO_OWNER 64
+
+/* "device cpu:1", of another device that has the address; false when none has. */
+static bool name_owner(char buffer[RONDO_OWNER], const rondo_device_memory *memory, const void *address) {
+  const rondo_device *owner = rondo_peers_owner(address);
+  if (owner == NULL || owner == memory->device) return false;
+  const bool alike = strcmp(owner->name, memory->device->name) == 0;
+  snprintf(buffer, RONDO_OWNER, "%s %s", alike ? "another device opened as" : "device", owner->name);
+  return true;
 }
 
 static const char *freed_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_freed *freed) {
@@ -20,23 +33,48 @@ static const char *freed_label(char buffer[RONDO_ALLOCATION_LABEL], const rondo_
 
 /* Frees ----------------------------------------------------------------------------------------------------------- */
 
-const char *rondo_memory_whereabouts(char buffer[RONDO_WHEREABOUTS], const rondo_device_memory *memory,
-                                     const void *address) {
+/* A free node of an address that lies in an allocation, though not of an alloc node. */
+static rondo_status refuse_node_inside(const rondo_allocation *at, const void *address) {
+  char label[RONDO_ALLOCATION_LABEL];
+  const size_t offset = offset_in(at->address, address);
+  (void)rondo_allocation_label(label, at);
+  if (at->kind == RONDO_ALLOCATION_GRAPH)
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+        "a free node of %p, which lies %zu bytes into allocation %s of an alloc node: free its address, %p", address,
+        offset, label, (void *)at->address);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                    "a free node of %p, which lies %zu bytes into allocation %s, of no alloc node: free it outside of "
+                    "graphs, with rondo_free or rondo_free_async",
+                    address, offset, label);
+}
+
+rondo_status rondo_memory_refuse_free_node(const rondo_device_memory *memory, const void *address) {
   char label[RONDO_ALLOCATION_LABEL];
   const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
+  if (at != NULL) return refuse_node_inside(at, address);
   const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
+  if (host != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                      "a free node of %p, which lies %zu bytes into %zu bytes of rondo_host_malloc: free it with "
+                      "rondo_host_free",
+                      address, offset_in(host->address, address), host->bytes);
   const rondo_freed *freed = rondo_allocation_table_freed_around(&memory->table, address);
-  buffer[0] = '\0';
-  if (at != NULL)
-    snprintf(buffer, RONDO_WHEREABOUTS, ", which lies %zu bytes into allocation %s", offset_in(at->address, address),
-             rondo_allocation_label(label, at));
-  else if (host != NULL)
-    snprintf(buffer, RONDO_WHEREABOUTS, ", which lies %zu bytes into %zu bytes of rondo_host_malloc",
-             offset_in(host->address, address), host->bytes);
-  else if (freed != NULL)
-    snprintf(buffer, RONDO_WHEREABOUTS, ", which lies %zu bytes into allocation %s, freed before",
-             offset_in(freed->address, address), freed_label(label, freed));
-  return buffer;
+  if (freed != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                      "a free node of %p, which lies %zu bytes into allocation %s, freed before: leave it out", address,
+                      offset_in(freed->address, address), freed_label(label, freed));
+  char owner[RONDO_OWNER];
+  if (name_owner(owner, memory, address))
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+        "a free node of %p, which is not the address of an alloc node on device %s but belongs to %s: free "
+        "it there",
+        address, memory->device->name, owner);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                    "a free node of %p, which is not the address of an alloc node on device %s: a free node takes the "
+                    "address that making the alloc node gave",
+                    address, memory->device->name);
 }
 
 static rondo_status refuse_graph_free(const rondo_graph_allocation *graph, const char *call, const void *address) {
@@ -79,9 +117,14 @@ rondo_status rondo_memory_refuse_free(const rondo_device_memory *memory, const c
   if (at != NULL) return refuse_interior(call, at, address);
   const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
   if (host != NULL) return refuse_host(call, host, address);
+  char owner[RONDO_OWNER];
+  if (name_owner(owner, memory, address))
+    return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
+                      "%s: %p is not the address of an allocation of device %s but belongs to %s: free it there", call,
+                      address, memory->device->name, owner);
   return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
                     "%s: %p is not the address of an allocation of device %s (or of one freed long ago): free the "
-                    "address that the allocation returned, on its own device",
+                    "address that the allocation returned",
                     call, address, memory->device->name);
 }
 
@@ -204,7 +247,7 @@ rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *c
 enum { MOST_POOLS = 3, MOST_ALLOCATIONS = 3 };
 
 typedef struct holders {
-  char text[560];
+  char text[640];
   size_t length;
   const rondo_allocation *largest[MOST_ALLOCATIONS]; /* by size, the largest first */
   uint64_t unfreed_bytes;                            /* of graph memory that is allocated */
@@ -273,8 +316,9 @@ static void describe(holders *self, const rondo_device_memory *memory) {
   rondo_allocation_table_visit(&memory->table, look_at, self);
   add(self, "%s by rondo_malloc", rondo_size_text(held, memory->immediate.usage.reserved));
   add_pools(self, memory);
-  add(self, ", %s by graphs (%s in %zu unfreed allocations)", rondo_size_text(held, graphs),
-      rondo_size_text(unfreed, self->unfreed_bytes), self->unfreed);
+  add(self, ", %s by graphs (%s in %zu unfreed allocations%s)", rondo_size_text(held, graphs),
+      rondo_size_text(unfreed, self->unfreed_bytes), self->unfreed,
+      graphs > self->unfreed_bytes ? "; rondo_graph_memory_trim gives back what no launch uses" : "");
   add_largest(self);
 }
 

@@ -13,11 +13,8 @@ RONDO_MUST_USE rondo_status rondo_memory_refuse_free(const rondo_device_memory *
 /* The same for rondo_host_free. */
 RONDO_MUST_USE rondo_status rondo_memory_refuse_host_free(const rondo_device_memory *memory, const void *address);
 
-/* What is known of an address, as the end of a message: ", which lies 16 bytes into allocation 'x' (4.0 KiB)", or "".
- * Returns buffer. Under the lock. */
-#define RONDO_WHEREABOUTS 192
-const char *rondo_memory_whereabouts(char buffer[RONDO_WHEREABOUTS], const rondo_device_memory *memory,
-                                     const void *address);
+/* Why a free node of an address that no alloc node has cannot be made: FOREIGN_ADDRESS. Under the lock. */
+RONDO_MUST_USE rondo_status rondo_memory_refuse_free_node(const rondo_device_memory *memory, const void *address);
 
 /* Whether work may touch the range: OUT_OF_RANGE when it begins in an allocation and passes its end (B4),
  * INVALID_LIFETIME with USE_AFTER_FREE when it lies in one that was freed lately. `what` names the range. Graph memory

@@ -70,7 +70,7 @@ rondo_status rondo_address_space_reserve(rondo_address_space *space, size_t byte
   size_t whole, wanted = (size_t)SMALLEST_SPACE;
   if (!rondo_checked_align(bytes, space->memory->page_bytes, &whole))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
-  while (wanted / 4 < whole && wanted < (size_t)RONDO_ADDRESS_SPACE_BYTES) wanted *= 2;
+  while (wanted / 4 < whole && wanted < (size_t)RONDO_ADDRESS_SPACE_LEAST) wanted *= 2;
   return reserve_range(space, whole, wanted);
 }
 
@@ -220,6 +220,13 @@ static rondo_status place_behind(const rondo_graph *graph, const rondo_node *dep
   return status;
 }
 
+/* Enough for a graph that uses all of the device's memory with gaps, in whole pages. */
+static size_t wanted_bytes(const rondo_device_memory *memory) {
+  if (memory->limit_bytes >= RONDO_ADDRESS_SPACE_MOST / 2) return (size_t)RONDO_ADDRESS_SPACE_MOST;
+  const uint64_t twice = memory->limit_bytes * 2 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
+  return (size_t)(twice > RONDO_ADDRESS_SPACE_LEAST ? twice : RONDO_ADDRESS_SPACE_LEAST);
+}
+
 rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                        rondo_alloc_node *node) {
   rondo_address_space *space = rondo_address_space_of(graph);
@@ -227,7 +234,7 @@ rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_nod
   if (!rondo_pool_round(node->bytes, &rounded) || !rondo_checked_align(rounded, space->memory->page_bytes, &whole))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
                       "an alloc node of %zu bytes does not fit the address space", node->bytes);
-  RONDO_TRY(reserve_range(space, whole, (size_t)RONDO_ADDRESS_SPACE_BYTES));
+  RONDO_TRY(reserve_range(space, whole, wanted_bytes(space->memory)));
   void *slots;
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &slots));
   const rondo_status status = place_behind(graph, dependencies, count, slots, rounded, node);

@@ -128,9 +128,11 @@ static void test_launches_and_uploads_that_find_no_memory(void **state) {
   void *weights = take_at_once(t, 8 * MIB, "weights");
   for (int i = 0; i < 3; i++) {
     assert_fails(rondo_exec_launch(exec, t->stream), RONDO_OUT_OF_MEMORY);
+    assert_message("rondo_exec_launch of ");
     assert_message("memory for graphs");
     assert_message("'weights' 8.0 MiB");
     assert_fails(rondo_exec_upload(exec, t->stream), RONDO_OUT_OF_MEMORY);
+    assert_message("rondo_exec_upload of ");
     assert_ok(rondo_exec_launch(modest, t->stream));
     assert_ok(rondo_stream_synchronize(t->stream));
   }
@@ -139,6 +141,7 @@ static void test_launches_and_uploads_that_find_no_memory(void **state) {
   assert_ok(rondo_exec_launch(modest, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
   refuse_at_once(t, 8 * MIB);
+  assert_message("rondo_graph_memory_trim gives back");
   assert_ok(rondo_graph_memory_trim(t->device));
   assert_ok(rondo_free(t->device, take_at_once(t, 16 * MIB, "all")));
   rondo_exec_destroy(exec);

@@ -91,6 +91,13 @@ static void test_gm18_foreign_addresses(void **state) {
     check_frees(t, foreign[i], RONDO_REASON_FOREIGN_ADDRESS, "is not the address of an allocation of device");
     assert_misuse(rondo_host_free(t->device, foreign[i]), RONDO_REASON_FOREIGN_ADDRESS, "is not host memory");
   }
+  check_frees(t, theirs, RONDO_REASON_FOREIGN_ADDRESS, "belongs to another device opened as");
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_error(rondo_graph_add_free(graph, NULL, 0, theirs, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_FOREIGN_ADDRESS);
+  assert_message("belongs to another device opened as");
+  test_graph_destroy(graph);
   assert_ok(rondo_free(other, theirs));
   assert_ok(rondo_device_close(other));
   free(heap);
@@ -142,15 +149,19 @@ static void test_gm18_m6_free_nodes_of_other_memory(void **state) {
   int local = 0;
   assert_ok(rondo_host_malloc(t->device, BYTES, (void **)&host));
   assert_ok(rondo_free(t->device, gone));
+  void *made = NULL;
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, BYTES, "made", &made, &node));
+  char *inside = (char *)made + 8;
   const struct {
     void *address;
     const char *words;
-  } cases[] = {{plain, "0 bytes into allocation 'plain'"},
+  } cases[] = {{plain, "0 bytes into allocation 'plain' (4.0 KiB), of no alloc node: free it outside of graphs"},
                {plain + 8, "8 bytes into allocation 'plain'"},
+               {inside, "8 bytes into allocation 'made' (4.0 KiB) of an alloc node: free its address"},
                {host, "0 bytes into 4096 bytes of rondo_host_malloc"},
                {gone, "allocation 'gone' (4.0 KiB), freed before"},
                {&local, "is not the address of an alloc node"}};
-  for (size_t i = 0; i < 5; i++) {
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     assert_error(rondo_graph_add_free(graph, NULL, 0, cases[i].address, &node), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_FOREIGN_ADDRESS);
     assert_message(cases[i].words);

@@ -120,7 +120,7 @@ static void test_clones_add_beside_each_other(void **state) {
   assert_int_equal(fake_close(device), 0);
 }
 
-/* The 64 GiB of a space end with a reason; the graph goes on. */
+/* A space ends with a reason; the graph goes on. */
 static void test_the_space_ends(void **state) {
   (void)state;
   rondo_device *device = fake_open(NULL);
