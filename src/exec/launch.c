@@ -67,7 +67,7 @@ rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, "rondo_exec_launch") : RONDO_OK;
 }
 
-static rondo_status upload_memory(rondo_exec *exec, rondo_stream *stream) {
+static rondo_status upload_memory(const char *call, const rondo_exec *exec, rondo_stream *stream) {
   if (exec->memory == NULL) return RONDO_OK;
   rondo_heap *heap;
   rondo_status status = rondo_stream_heap(stream, &heap);
@@ -79,6 +79,6 @@ rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream) {
   const char *const call = "rondo_exec_upload";
   RONDO_TRY(refuse(call, exec, stream));
   if (rondo_stream_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
-  RONDO_TRY(upload_memory(exec, stream));
+  RONDO_TRY(upload_memory(call, exec, stream));
   return stream->queue->ops->upload == NULL ? RONDO_OK : stream->queue->ops->upload(stream->queue, exec->executable);
 }
