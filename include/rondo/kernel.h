@@ -79,7 +79,8 @@ typedef struct rondo_kernel_options {
 
 /* Makes a kernel for `device`. The caller owns it; graphs, execs and queued work that use it keep what they need of it,
  * so it may be destroyed while they live. A kernel may lack code for the device: it can then stand in graphs, and is
- * refused by name when launched or instantiated.
+ * refused by name when launched or instantiated. On CUDA the driver loads the code, which waits for all that the device
+ * runs: make kernels before work that waits for the caller.
  * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
  * bad size, alignment or access, too many bytes, a block of too many threads), OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options,

@@ -53,8 +53,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_free_async(rondo_stream *stream, voi
  * allocator (rondo_device_options) and does not count as memory of the device. Thread-safe. Errors as rondo_malloc. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_malloc(rondo_device *device, size_t bytes, void **out_address);
 
-/* Frees it at once: the caller has waited for the copies. NULL is fine. Thread-safe. Errors as rondo_free;
- * WRONG_MEMORY is for device memory here. */
+/* Frees it at once: the caller has waited for the copies. On CUDA the driver first waits for all that the device runs.
+ * NULL is fine. Thread-safe. Errors as rondo_free; WRONG_MEMORY is for device memory here. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_host_free(rondo_device *device, void *address);
 
 /* What the device's memory holds now and held at most, in bytes. reserved: taken from the system; used: in live

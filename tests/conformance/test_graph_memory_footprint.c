@@ -57,12 +57,6 @@ static void assert_all(test_fixture *t, const uint32_t *words, uint32_t value) {
   assert_words(t, words, expected, WORDS);
 }
 
-static size_t whole_pages(const test_fixture *t, size_t bytes) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_device_get_info(t->device, &info));
-  return (bytes + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
-}
-
 /* What a graph with one allocation that it frees needs: a guard lies before it. */
 static size_t shared(const test_fixture *t, size_t bytes) {
   rondo_device_info info = {.struct_size = sizeof info};
@@ -126,7 +120,7 @@ static void test_gm12_m11_the_largest_counts_in_any_order(void **state) {
       if (sizes[at] > largest) largest = sizes[at];
       launch(t, &parts[at]);
       assert_all(t, out, (uint32_t)at + 1);
-      assert_int_equal(test_memory_statistics(t).graph_reserved, shared(t, whole_pages(t, largest)));
+      assert_int_equal(test_memory_statistics(t).graph_reserved, shared(t, test_whole_pages(t, largest)));
     }
     trim_to(t, 0);
   }

@@ -217,7 +217,7 @@ cu_result fake_primary_retain(cu_context *out, cu_device device) {
   return fake_end(code);
 }
 
-static void drain_of_context(fake_context *context) {
+void fake_context_drain(const fake_context *context) {
   for (;;) {
     fake_stream *busy = NULL;
     for (fake_stream *stream = fake_streams_first(); stream != NULL; stream = stream->next) {
@@ -232,7 +232,7 @@ static void drain_of_context(fake_context *context) {
 static void release(fake_context *context) {
   if (--context->retained > 0) return;
   fake_signal();
-  drain_of_context(context);
+  fake_context_drain(context);
   const uint64_t handle = context->object.handle;
   if (context->legacy != NULL) fake_stream_end(context->legacy);
   context->legacy = NULL;
@@ -278,7 +278,7 @@ cu_result fake_context_synchronize(void) {
   cu_result code = fake_begin(CALL_context_synchronize, FAKE_IN_CONTEXT | FAKE_ALL_THE_SAME);
   if (code == CU_OK) code = fake_gate_context(fake_self.current);
   if (code == CU_OK) {
-    drain_of_context(fake_self.current);
+    fake_context_drain(fake_self.current);
     code = fake_self.current->lost;
   }
   return fake_end(code);

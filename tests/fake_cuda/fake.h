@@ -159,6 +159,7 @@ extern uint64_t fake_seed;
 fake_device *fake_device_at(int ordinal); /* NULL: none */
 /* Work that runs now is waited for; none begins after it. */
 void fake_context_lose(fake_context *context, cu_result code);
+void fake_context_drain(const fake_context *context); /* waits until its streams have no work left */
 bool fake_context_works(const fake_context *context); /* retained and not lost: else its work is left out */
 void fake_contexts_reset(void);
 

@@ -390,6 +390,7 @@ cu_result fake_host_free(void *address) {
   host_memory *memory = code == CU_OK ? fake_need(FAKE_CUDA_HOST_MEMORY, fake_handle(address)) : NULL;
   if (code == CU_OK && memory == NULL) code = CU_INVALID_VALUE;
   if (code == CU_OK) code = fake_gate_unsafe();
+  if (code == CU_OK) fake_context_drain(fake_self.current); /* docs/cuda-probes.md, 22 */
   if (code == CU_OK) free_host(memory);
   return fake_end(code);
 }

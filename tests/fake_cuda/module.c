@@ -127,6 +127,7 @@ cu_result fake_module_load(cu_module *out, const void *image, unsigned option_co
   if (code == CU_OK && (out == NULL || image == NULL || (option_count > 0 && (options == NULL || values == NULL))))
     code = CU_INVALID_VALUE;
   if (code == CU_OK) code = fake_gate_unsafe();
+  if (code == CU_OK) fake_context_drain(fake_self.current); /* docs/cuda-probes.md, 22 */
   if (code == CU_OK) code = load(out, image, option_count, options, values);
   return fake_end(code);
 }
@@ -136,6 +137,7 @@ cu_result fake_module_unload(cu_module handle) {
   fake_module *module = code == CU_OK ? fake_need(FAKE_CUDA_MODULE, fake_handle(handle)) : NULL;
   if (code == CU_OK && module == NULL) code = CU_INVALID_HANDLE;
   if (code == CU_OK) code = fake_gate_unsafe();
+  if (code == CU_OK) fake_context_drain(fake_self.current);
   if (code == CU_OK) fake_module_free(module);
   return fake_end(code);
 }

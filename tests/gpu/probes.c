@@ -7,12 +7,15 @@
  * Each probe runs in a process of its own, since some break a capture or a context.
  */
 #include <cuda.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int probe_number;
@@ -687,6 +690,180 @@ static void host_functions_of_two_streams(void) {
        waited);
 }
 
+/* While a stream is held ------------------------------------------------------------------------------------------ */
+
+static const char empty_kernel[] = ".version 6.3\n.target sm_52\n.address_size 64\n.visible .entry empty()\n{ ret; }\n";
+
+/* What the calls below work on, made before the stream is held. */
+static struct {
+  CUmodule module, fresh_module;
+  CUfunction function, fresh_function;
+  void *pinned, *fresh_pinned;
+  CUdeviceptr reserved, fresh_reserved;
+  CUmemGenericAllocationHandle handle, fresh_handle;
+  CUstream fresh_stream;
+  CUevent fresh_event;
+  CUgraph graph, fresh_graph;
+  CUgraphNode node;
+  CUgraphExec exec, held_exec, fresh_exec;
+  CUDA_KERNEL_NODE_PARAMS params;
+  unsigned char bytes[4096];
+} held;
+
+static volatile uint32_t *held_word;
+static uint32_t held_number;
+
+static void CUDA_CB wait_for_word(void *number) {
+  while ((int32_t)(*held_word - (uint32_t)(uintptr_t)number) < 0) usleep(100);
+}
+
+static void *open_later(void *number) {
+  usleep(300000);
+  *held_word = (uint32_t)(uintptr_t)number;
+  return NULL;
+}
+
+static double now(void) {
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static CUmemAllocationProp device_memory(void) {
+  CUmemAllocationProp prop;
+  memset(&prop, 0, sizeof prop);
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = device;
+  return prop;
+}
+
+static CUresult allow(CUdeviceptr address) {
+  CUmemAccessDesc access;
+  memset(&access, 0, sizeof access);
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return cuMemSetAccess(address, PAGE, &access, 1);
+}
+
+static CUgraph kernel_graph(CUgraphNode *node) {
+  CUgraph graph = new_graph();
+  memset(&held.params, 0, sizeof held.params);
+  held.params.func = held.function;
+  held.params.gridDimX = held.params.gridDimY = held.params.gridDimZ = 1;
+  held.params.blockDimX = held.params.blockDimY = held.params.blockDimZ = 1;
+  must(cuGraphAddKernelNode(node, graph, NULL, 0, &held.params));
+  return graph;
+}
+
+#define CALLS_WHILE_HELD(call)                                                                                        \
+  call(cuModuleLoadData(&held.fresh_module, empty_kernel)) call(                                                      \
+      cuModuleGetFunction(&held.fresh_function, held.fresh_module, "empty")) call(cuFuncLoad(held.fresh_function))    \
+      call(cuLaunchKernel(held.fresh_function, 1, 1, 1, 1, 1, 1, 0, other, NULL, NULL)) call(                         \
+          cuLaunchKernel(held.function, 1, 1, 1, 1, 1, 1, 0, other, NULL, NULL)) call(cuStreamSynchronize(other))     \
+          call(cuMemHostAlloc(&held.fresh_pinned, 4096, CU_MEMHOSTALLOC_PORTABLE)) call(cuMemFreeHost(held.pinned))   \
+              call(cuMemAddressReserve(&held.fresh_reserved, PAGE, 0, 0, 0)) call(                                    \
+                  cuMemMap(held.fresh_reserved, PAGE, 0, held.handle, 0)) call(allow(held.fresh_reserved))            \
+                  call(cuMemsetD8Async(held.fresh_reserved, 1, 16, other)) call(                                      \
+                      cuMemcpyAsync((CUdeviceptr)(uintptr_t)held.bytes, held.fresh_reserved, 4096, other))            \
+                      call(cuMemcpyAsync(held.fresh_reserved, (CUdeviceptr)(uintptr_t)held.bytes, 4096, other)) call( \
+                          cuMemUnmap(held.fresh_reserved, PAGE)) call(cuMemAddressFree(held.fresh_reserved, PAGE))    \
+                          call(cuStreamCreate(&held.fresh_stream, CU_STREAM_NON_BLOCKING))                            \
+                              call(cuStreamDestroy(held.fresh_stream)) call(cuEventCreate(                            \
+                                  &held.fresh_event, CU_EVENT_DISABLE_TIMING)) call(cuEventDestroy(held.fresh_event)) \
+                                  call(cuGraphInstantiate(&held.fresh_exec, held.graph, 0)) call(cuGraphUpload(       \
+                                      held.fresh_exec, other)) call(cuGraphLaunch(held.fresh_exec, other))            \
+                                      call(cuGraphExecKernelNodeSetParams(held.fresh_exec, held.node, &held.params))  \
+                                          call(cuGraphExecDestroy(held.fresh_exec))                                   \
+                                              call(cuGraphLaunch(held.held_exec, stream))                             \
+                                                  call(cuGraphExecKernelNodeSetParams(held.held_exec, held.node,      \
+                                                                                      &held.params))                  \
+                                                      call(cuGraphExecDestroy(held.held_exec))                        \
+                                                          call(cuMemGetInfo(&(size_t){0}, &(size_t){0}))              \
+                                                              call(cuStreamQuery(other))                              \
+                                                                  call(cuLaunchHostFunc(other, host_function, NULL))  \
+                                                                      call(cuModuleUnload(held.fresh_module))         \
+                                                                          call(cuMemRelease(held.handle))
+
+static void hold(bool by_host_function) {
+  pthread_t opener;
+  held_number++;
+  if (by_host_function)
+    must(cuLaunchHostFunc(stream, wait_for_word, (void *)(uintptr_t)held_number));
+  else
+    must(cuStreamWaitValue32(stream, (CUdeviceptr)(uintptr_t)held_word, held_number, CU_STREAM_WAIT_VALUE_GEQ));
+  if (pthread_create(&opener, NULL, open_later, (void *)(uintptr_t)held_number) == 0) (void)pthread_detach(opener);
+}
+
+static void calls_while_held(bool by_host_function) {
+  const CUmemAllocationProp prop = device_memory();
+  must(cuMemHostAlloc((void **)(uintptr_t)&held_word, 4096, CU_MEMHOSTALLOC_PORTABLE));
+  *held_word = 0;
+  must(cuMemHostAlloc(&held.pinned, 4096, CU_MEMHOSTALLOC_PORTABLE));
+  must(cuModuleLoadData(&held.module, empty_kernel));
+  must(cuModuleGetFunction(&held.function, held.module, "empty"));
+  must(cuLaunchKernel(held.function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+  must(cuMemCreate(&held.handle, PAGE, &prop, 0));
+  held.graph = kernel_graph(&held.node);
+  held.held_exec = instantiate(held.graph);
+  must(cuGraphLaunch(held.held_exec, stream));
+  must(cuCtxSynchronize());
+#define timed(call)                                                                                            \
+  do {                                                                                                         \
+    hold(by_host_function);                                                                                    \
+    const double begin = now();                                                                                \
+    const CUresult code = call;                                                                                \
+    const double seconds = now() - begin;                                                                      \
+    row(code, "%s: %s%s", by_host_function ? "host function" : "value", seconds > 0.2 ? "WAITS " : "", #call); \
+    while ((int32_t)(*held_word - held_number) < 0) usleep(1000);                                              \
+    must(cuStreamSynchronize(stream));                                                                         \
+  } while (0);
+  CALLS_WHILE_HELD(timed)
+}
+
+static void calls_while_a_value_is_waited_for(void) { calls_while_held(false); }
+static void calls_while_a_host_function_runs(void) { calls_while_held(true); }
+
+/* A graph: a host function that lets a word be written from elsewhere, then a wait for it. */
+static void *write_word(void *unused) {
+  (void)unused;
+  usleep(50000);
+  *held_word = 1;
+  return NULL;
+}
+
+static void CUDA_CB reset_word(void *unused) {
+  pthread_t writer;
+  (void)unused;
+  *held_word = 0;
+  if (pthread_create(&writer, NULL, write_word, NULL) == 0) (void)pthread_detach(writer);
+}
+
+static void value_waits_in_graphs(void) {
+  CUgraph graph = new_graph();
+  CUgraphNode host, wait;
+  must(cuMemHostAlloc((void **)(uintptr_t)&held_word, 4096, CU_MEMHOSTALLOC_PORTABLE));
+  const CUDA_HOST_NODE_PARAMS host_params = {.fn = reset_word};
+  CUstreamBatchMemOpParams operation;
+  memset(&operation, 0, sizeof operation);
+  operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  operation.waitValue.address = (CUdeviceptr)(uintptr_t)held_word;
+  operation.waitValue.value = 1;
+  operation.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = context, .count = 1, .paramArray = &operation};
+  row(cuGraphAddHostNode(&host, graph, NULL, 0, &host_params), "host node");
+  row(cuGraphAddBatchMemOpNode(&wait, graph, &host, 1, &params), "wait node behind it");
+  CUgraphExec exec = instantiate(graph);
+  for (int i = 0; i < 3; i++) {
+    const double begin = now();
+    row(cuGraphLaunch(exec, stream), "launched");
+    row(cuStreamSynchronize(stream), "waited for");
+    note("took %.0f ms (50 expected)", (now() - begin) * 1e3);
+  }
+  row(cuGraphExecDestroy(exec), "destroyed");
+}
+
 static void run_probe(void (*probe)(void)) {
   enum { SECONDS = 60 };
   alarm(SECONDS);
@@ -723,13 +900,24 @@ static void (*const probes[])(void) = {
     mapped_anew_under_an_exec,
     no_current_context,
     host_functions_of_two_streams,
+    value_waits_in_graphs,
+    calls_while_a_value_is_waited_for,
+    calls_while_a_host_function_runs,
 };
 
-int main(void) {
+/* All probes, or those whose numbers are given. */
+static bool is_asked_for(int number, int count, char **numbers) {
+  for (int i = 1; i < count; i++)
+    if (atoi(numbers[i]) == number) return true;
+  return count < 2;
+}
+
+int main(int argc, char **argv) {
   printf("| probe | what was done | code |\n|---|---|---|\n");
   fflush(stdout);
   for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
     probe_number = (int)i + 1;
+    if (!is_asked_for(probe_number, argc, argv)) continue;
     const pid_t child = fork();
     if (child == 0) {
       run_probe(probes[i]);

@@ -107,6 +107,9 @@ static int setup(void **state, uint32_t workers) {
                                         .allocator = &fixture->allocator.table};
   assert_ok(rondo_device_open(test_device_name(), &options, &fixture->device));
   assert_ok(rondo_stream_create(fixture->device, NULL, &fixture->stream));
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(fixture->device, &info));
+  for (int i = 0; info.cuda && i < TEST_KERNEL_COUNT; i++) (void)test_kernel(fixture, (test_kernel_id)i);
   return 0;
 }
 
@@ -261,6 +264,12 @@ bool test_is_guarded(const test_fixture *fixture) {
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(fixture->device, &info));
   return info.guarded;
+}
+
+size_t test_whole_pages(const test_fixture *fixture, size_t bytes) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(fixture->device, &info));
+  return (bytes + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
 }
 
 rondo_device_statistics test_statistics(const test_fixture *fixture) {

@@ -65,7 +65,7 @@ typedef struct test_fixture {
   test_allocator allocator; /* the device's; all is given back at the end */
   rondo_device *device;
   rondo_stream *stream;
-  rondo_kernel *kernels[TEST_KERNEL_COUNT]; /* made when first asked for */
+  rondo_kernel *kernels[TEST_KERNEL_COUNT]; /* made when first asked for; on CUDA, where that waits for work, at once */
 } test_fixture;
 
 /* Setup and teardown of a test. The second setup opens the device with four workers where it has workers, for tests
@@ -120,6 +120,9 @@ rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rond
 
 /* Whether each allocation has pages and addresses of its own (rondo_device_info.guarded), so that none are shared. */
 bool test_is_guarded(const test_fixture *fixture);
+
+/* The bytes rounded up to the device's pages. */
+size_t test_whole_pages(const test_fixture *fixture, size_t bytes);
 
 /* Counters of the device. */
 rondo_device_statistics test_statistics(const test_fixture *fixture);

@@ -52,7 +52,7 @@ typedef struct cuda_device {
   char description[96];
   _Atomic cu_result lost; /* the code that lost the context; CU_OK while it is there */
   _Atomic uint64_t kernels, launches, mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached;
-  _Atomic(cuda_kernel *) fill; /* loaded at the first fill node */
+  cuda_kernel *fill; /* behind fill nodes */
   cuda_hosts hosts;
 
   /* A number for now, raised when a kernel's code goes out of use; see cuda_queue.settled. */
@@ -264,8 +264,8 @@ typedef struct cuda_fill {
   void *addresses[5];
 } cuda_fill;
 
-/* Loads the kernel if that has not been done. */
-RONDO_MUST_USE rondo_status cuda_fill_prepare(cuda_device *device);
+/* Loads the kernel into device->fill. */
+RONDO_MUST_USE rondo_status cuda_fill_load(cuda_device *device);
 void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fill *out);
 
 static inline cu_address cuda_address(const void *address) { return (cu_address)(uintptr_t)address; }

@@ -26,7 +26,7 @@ static rondo_status device_close(rondo_device *base) {
   cuda_scope scope;
   cuda_hosts_stop(device);
   cuda_executables_reap(device, true);
-  cuda_kernel_bury(atomic_load(&device->fill));
+  cuda_kernel_bury(device->fill);
   cuda_kernels_reap(device, true);
   cuda_enter_to_free(device, &scope);
   if (device->side != NULL) (void)device->api->stream_destroy(device->side); /* on a lost device it is gone already */
@@ -138,23 +138,23 @@ static rondo_status require_virtual_memory(cuda_device *device) {
                     device->base.name, device->description);
 }
 
-static rondo_status take_context(cuda_device *device) {
-  const cuda_api *api = device->api;
+static rondo_status ask_page_size(cuda_device *device) {
   const cu_allocation_properties properties = {.type = CU_ALLOCATION_PINNED,
                                                .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};
-  cu_result code = api->primary_retain(&device->context, device->handle);
-  RONDO_TRY(cuda_check(device, code, "taking the primary context of device '%s'", device->base.name));
-  code = api->mem_granularity(&device->page_bytes, &properties, CU_GRANULARITY_RECOMMENDED);
-  const rondo_status status = cuda_check(device, code, "asking for the page size of device '%s'", device->base.name);
-  if (status != RONDO_OK) (void)api->primary_release(device->handle); /* the first error is the one to tell */
-  return status;
+  const cu_result code = device->api->mem_granularity(&device->page_bytes, &properties, CU_GRANULARITY_RECOMMENDED);
+  return cuda_check(device, code, "asking for the page size of device '%s'", device->base.name);
 }
 
 static rondo_status set_up(cuda_device *device) {
-  const cu_result code = ask_attributes(device);
-  RONDO_TRY(cuda_check(device, code, "asking what device '%s' is", device->base.name));
+  const cuda_api *api = device->api;
+  RONDO_TRY(cuda_check(device, ask_attributes(device), "asking what device '%s' is", device->base.name));
   RONDO_TRY(require_virtual_memory(device));
-  return take_context(device);
+  RONDO_TRY(cuda_check(device, api->primary_retain(&device->context, device->handle),
+                       "taking the primary context of device '%s'", device->base.name));
+  rondo_status status = ask_page_size(device);
+  if (status == RONDO_OK) status = cuda_fill_load(device);
+  if (status != RONDO_OK) (void)api->primary_release(device->handle); /* the first error is the one to tell */
+  return status;
 }
 
 static rondo_status cuda_open(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,

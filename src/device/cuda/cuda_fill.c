@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The kernel behind fill nodes. The driver takes no memset node on memory that is not mapped yet, and maps graph memory
  * at the first launch; a kernel node takes any address. It is text that every driver compiles by itself, so that no
- * NVRTC is needed; loaded at the device's first fill node.
+ * NVRTC is needed; loaded when the device is opened, since loading waits for all that the device runs.
  */
 #include "base/error.h"
 #include "device/cuda/cuda.h"
@@ -85,12 +85,8 @@ static const char fill_source[] =
 
 enum { FILL_THREADS = 256, FILL_PIECE = 16, FILL_MAX_ROWS = 65535 };
 
-rondo_status cuda_fill_prepare(cuda_device *device) {
-  if (atomic_load_explicit(&device->fill, memory_order_acquire) != NULL) return RONDO_OK;
-  cuda_kernel *loaded, *none = NULL;
-  RONDO_TRY(cuda_kernel_load(device, CUDA_FILL_NAME, fill_source, &loaded));
-  if (!atomic_compare_exchange_strong(&device->fill, &none, loaded)) cuda_kernel_bury(loaded); /* somebody was faster */
-  return RONDO_OK;
+rondo_status cuda_fill_load(cuda_device *device) {
+  return cuda_kernel_load(device, CUDA_FILL_NAME, fill_source, &device->fill);
 }
 
 static uint32_t repeat_element(const rondo_fill *fill) {
@@ -107,7 +103,6 @@ static unsigned blocks_of(const cuda_device *device, uint64_t width, unsigned ro
 }
 
 void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fill *out) {
-  const cuda_kernel *kernel = atomic_load_explicit(&device->fill, memory_order_acquire);
   const uint64_t width = fill->width * fill->element_bytes, height = fill->height != 0 ? fill->height : 1;
   const unsigned rows = height < FILL_MAX_ROWS ? (unsigned)height : FILL_MAX_ROWS;
   *out = (cuda_fill){.dst = cuda_address(fill->dst),
@@ -117,7 +112,7 @@ void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fi
                      .value = repeat_element(fill)};
   void *const addresses[] = {&out->dst, &out->pitch, &out->width, &out->height, &out->value};
   for (size_t i = 0; i < 5; i++) out->addresses[i] = addresses[i];
-  out->params = (cu_kernel_params){.function = kernel->function,
+  out->params = (cu_kernel_params){.function = device->fill->function,
                                    .grid_x = blocks_of(device, width, rows),
                                    .grid_y = rows,
                                    .grid_z = 1,

@@ -2,8 +2,10 @@
  * A kernel's code on a CUDA device: its source compiled for the GPU's architecture when the kernel is made, loaded as a
  * module of the device's context. A kernel without CUDA source is made all the same and refused where it is used.
  *
- * Code goes out of use while queues may still run it. It is then put aside with a number, and unloaded when every queue
- * has nothing left of what it was given before: nothing is counted per launch.
+ * Code goes out of use while queues may still run it. It is then put aside with a number, and may be unloaded when
+ * every queue has nothing left of what it was given before: nothing is counted per launch. Loading and unloading wait
+ * for all work of the device (docs/cuda-probes.md, 22); so unloading is done where such a wait is made anyway: when a
+ * kernel is made, when the device is synchronized, and at its end.
  */
 #include "base/allocation.h"
 #include "device/cuda/cuda.h"
@@ -29,7 +31,6 @@ void cuda_kernel_bury(cuda_kernel *kernel) {
   device->dead_kernels = kernel;
   atomic_store_explicit(&device->has_dead_kernels, true, memory_order_relaxed);
   pthread_mutex_unlock(&device->lock);
-  cuda_kernels_reap(device, false);
 }
 
 /* The last epoch whose code no queue runs. With the lock. */
@@ -130,6 +131,7 @@ rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
   const rondo_status status = cuda_kernel_load(device, kernel->name, code.bytes, &loaded);
   rondo_release(&base->allocator, code.bytes, code.count, 1);
   if (status != RONDO_OK) return status;
+  cuda_kernels_look(device);
   kernel->driver_data = loaded;
   kernel->driver_release = release_kernel;
   return RONDO_OK;

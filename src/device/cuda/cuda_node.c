@@ -64,7 +64,7 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
       return RONDO_OK;
     case RONDO_NODE_FILL:
       out->as.fill = params->as.fill;
-      return cuda_fill_prepare(cuda_device_of(executable->base.device));
+      return RONDO_OK;
     case RONDO_NODE_EVENT_RECORD:
     case RONDO_NODE_EVENT_WAIT:
       out->as.event = ((cuda_event *)lowered->event)->event;

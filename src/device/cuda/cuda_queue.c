@@ -177,7 +177,6 @@ static rondo_status queue_wait(rondo_queue *base, rondo_device_event *event) {
 static void settle(cuda_queue *queue, uint64_t epoch) {
   atomic_store_explicit(&queue->settled, epoch, memory_order_release);
   atomic_store_explicit(&queue->is_busy, false, memory_order_release);
-  cuda_kernels_look(cuda_device_of(queue->base.device));
 }
 
 void cuda_queues_settle(cuda_device *device, uint64_t epoch) {
@@ -234,7 +233,6 @@ static void unlink_queue(cuda_device *device, cuda_queue *queue) {
     device->queues = queue->next;
   if (queue->next != NULL) queue->next->previous = queue->previous;
   pthread_mutex_unlock(&device->lock);
-  cuda_kernels_look(device);
 }
 
 static void free_queue(cuda_queue *queue) {
