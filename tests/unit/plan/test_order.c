@@ -36,8 +36,9 @@ static void test_no_plan_lets_meet_what_may_live_together(void **state) {
     const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 1 + test_random_below(&seed, 400)};
     rondo_plan_info info = {0};
     make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
-    rondo_plan_destroy(plan_sample(&s, round % 3 == 0 ? NULL : &options, &info));
-    if (round % 8 == 0) assert_int_equal(info.lower_bound, s.most_live);
+    const bool by_the_clock = round % 3 == 0;
+    rondo_plan_destroy(plan_sample(&s, by_the_clock ? NULL : &options, &info));
+    if (round % 8 == 0 && !by_the_clock) assert_int_equal(info.lower_bound, s.most_live);
   }
 }
 
@@ -255,7 +256,8 @@ static void test_one_chain_is_planned_as_intervals(void **state) {
   (void)state;
   big_sample s;
   make_streams(&s, 200, 1, 9);
-  const rondo_plan_info info = plan_big(&s, NULL);
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 20000};
+  const rondo_plan_info info = plan_big(&s, &options);
   size_t most = 0;
   for (uint32_t v = 0; v < 200; v++) {
     size_t live = 0;
