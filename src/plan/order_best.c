@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * All fields but the first three are read and written under the lock.
+ * What changes is read and written under the lock, but for is_over, which is looked at often.
  */
 #include "plan/order_best.h"
 
@@ -13,12 +13,21 @@ void rondo_order_best_init(rondo_order_best *best, const rondo_plan_options *opt
 
 void rondo_order_best_destroy(rondo_order_best *best) { pthread_mutex_destroy(&best->lock); }
 
+static void note_over(rondo_order_best *best) {
+  const double enough = best->options->gap * (double)best->bound;
+  if (best->peak == SIZE_MAX) return;
+  const bool is_over =
+      best->peak <= best->bound || best->peak <= best->options->capacity || (double)best->peak <= enough;
+  if (is_over) atomic_store(&best->is_over, true);
+}
+
 void rondo_order_best_offer(rondo_order_best *best, const size_t *offsets, size_t peak, const char *method) {
   pthread_mutex_lock(&best->lock);
   if (peak < best->peak) {
     best->peak = peak;
     best->method = method;
     memcpy(best->offsets, offsets, best->count * sizeof *offsets);
+    note_over(best);
   }
   pthread_mutex_unlock(&best->lock);
 }
@@ -26,21 +35,21 @@ void rondo_order_best_offer(rondo_order_best *best, const size_t *offsets, size_
 void rondo_order_best_raise_bound(rondo_order_best *best, size_t bound) {
   pthread_mutex_lock(&best->lock);
   if (bound > best->bound) best->bound = bound;
+  best->bound_is_final = true;
+  note_over(best);
   pthread_mutex_unlock(&best->lock);
 }
 
-static bool is_good_enough(const rondo_order_best *best) {
-  if (best->peak == SIZE_MAX) return false;
-  if (best->peak <= best->bound || best->peak <= best->options->capacity) return true;
-  return (double)best->peak <= best->options->gap * (double)best->bound;
+void rondo_order_best_end(rondo_order_best *best) { atomic_store(&best->is_over, true); }
+
+bool rondo_order_best_is_over(const rondo_order_best *best) {
+  return atomic_load_explicit(&best->is_over, memory_order_relaxed);
 }
 
-bool rondo_order_best_read(rondo_order_best *best, size_t *offsets, size_t *out_peak, size_t *out_bound) {
+rondo_order_standing rondo_order_best_read(rondo_order_best *best, size_t *offsets) {
   pthread_mutex_lock(&best->lock);
-  const bool good = is_good_enough(best);
-  *out_peak = best->peak;
-  *out_bound = best->bound;
-  if (offsets != NULL && best->peak != SIZE_MAX) memcpy(offsets, best->offsets, best->count * sizeof *offsets);
+  const rondo_order_standing standing = {best->peak, best->bound, best->bound_is_final};
+  if (best->peak != SIZE_MAX) memcpy(offsets, best->offsets, best->count * sizeof *offsets);
   pthread_mutex_unlock(&best->lock);
-  return good;
+  return standing;
 }

@@ -5,6 +5,7 @@
 #define RONDO_PLAN_ORDER_BEST_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "plan/plan_internal.h"
 
@@ -15,7 +16,9 @@ typedef struct rondo_order_best {
   size_t count;
   size_t peak; /* SIZE_MAX: none yet */
   size_t bound;
+  bool bound_is_final; /* else one that is higher may come */
   const char *method;
+  _Atomic bool is_over; /* the plan is good enough, or the search was ended */
 } rondo_order_best;
 
 void rondo_order_best_init(rondo_order_best *best, const rondo_plan_options *options, size_t *offsets, size_t count,
@@ -24,9 +27,19 @@ void rondo_order_best_destroy(rondo_order_best *best);
 
 /* Takes the plan when it is better. */
 void rondo_order_best_offer(rondo_order_best *best, const size_t *offsets, size_t peak, const char *method);
+/* To the final one, if it is higher. */
 void rondo_order_best_raise_bound(rondo_order_best *best, size_t bound);
 
-/* Reads peak and bound, and copies the plan when `offsets` is not NULL. True when it is good enough. */
-bool rondo_order_best_read(rondo_order_best *best, size_t *offsets, size_t *out_peak, size_t *out_bound);
+/* Nothing more is wanted of any thread. */
+void rondo_order_best_end(rondo_order_best *best);
+bool rondo_order_best_is_over(const rondo_order_best *best);
+
+typedef struct rondo_order_standing {
+  size_t peak, bound;
+  bool bound_is_final;
+} rondo_order_standing;
+
+/* Also copies the plan, if there is one. */
+rondo_order_standing rondo_order_best_read(rondo_order_best *best, size_t *offsets);
 
 #endif

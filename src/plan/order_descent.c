@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Targets are the bound and an eighth, a sixteenth, and so on: halves of what is above the bound. One that is not
+ * Targets are the bound and two fifteenths of it, one, a half, and so on; as long as the bound may yet be raised, half
+ * way there. One that is not
  * reached is given up after some steps for one half as far from the best plan. What the repair has learnt about hard
  * items stays, until several targets in a row were not reached.
  */
@@ -10,15 +11,21 @@
 #include "base/hash.h"
 
 #define STEPS_A_LOOK_AT_THE_CLOCK 8
-#define STEPS_AN_ITEM 2 /* and so many for each that is out at first, until a target is given up */
-#define STEPS_OUT 64
+#define STEPS_AN_ITEM 2 /* until a target is given up; and as many again where much is out at first, */
+#define STEPS_OUT 32    /* items by this, or more */
 #define FAILS_TO_FORGET 6
-#define FIRST_PART 8 /* of the bound, that the first target may be above it */
+#define PARTS 15
 
-rondo_status rondo_order_descent_make(const rondo_allocator *allocator, const rondo_order_index *index, size_t most,
+static void forget(rondo_order_descent *d, uint64_t seed) {
+  seed = rondo_hash_u64(rondo_hash_u64(seed, d->number), d->rounds++);
+  rondo_order_repair_forget(&d->repair, seed);
+}
+
+rondo_status rondo_order_descent_make(const rondo_allocator *allocator, const rondo_order_index *index, uint32_t number,
                                       rondo_order_descent *out) {
-  *out = (rondo_order_descent){0};
-  RONDO_TRY(rondo_order_repair_make(allocator, index, most, &out->repair));
+  *out = (rondo_order_descent){.number = number};
+  RONDO_TRY(rondo_order_repair_make(allocator, index, &out->repair));
+  if (number > 1) forget(out, number);
   return rondo_allocate_items(allocator, index->lives->problem->count, sizeof *out->offsets, &out->offsets);
 }
 
@@ -31,24 +38,26 @@ void rondo_order_descent_free(const rondo_allocator *allocator, rondo_order_desc
   *descent = (rondo_order_descent){0};
 }
 
-/* How much lower than the peak to aim. */
-static size_t choose_less(const rondo_order_descent *d, size_t peak, size_t bound) {
-  const size_t gap = peak > bound ? peak - bound : 0;
-  size_t above = bound / FIRST_PART >> d->number % 2;
+static size_t choose_target(const rondo_order_descent *d, const rondo_order_standing *now) {
+  const size_t gap = now->peak > now->bound ? now->peak - now->bound : 0;
+  size_t above = now->bound / PARTS * (2 - d->number % 2);
   while (above > gap - gap / 8) above /= 2;
-  const size_t less = (gap - above) >> d->fails;
-  return less > 0 ? less : 1;
+  if (now->peak == SIZE_MAX) return now->bound + above;
+  const size_t less = (gap - above) >> (d->fails + !now->bound_is_final);
+  return now->peak - (less > 0 ? less : 1);
 }
 
 static bool may_go_on(const rondo_order_descent *d) {
-  if (d->repair.steps >= d->most_steps) return false;
+  if (d->repair.steps >= d->most_steps || rondo_order_best_is_over(d->best)) return false;
   return d->deadline_ns == UINT64_MAX || rondo_clock_ns() < d->deadline_ns;
 }
 
 /* True when nothing is out. */
 static bool reach_target(rondo_order_descent *d) {
   rondo_order_repair *repair = &d->repair;
-  const uint64_t most = STEPS_AN_ITEM * (uint64_t)repair->index->count + STEPS_OUT * (uint64_t)repair->out_count;
+  const uint64_t count = repair->index->count;
+  const uint64_t out = repair->out_count;
+  const uint64_t most = STEPS_AN_ITEM * (count + (STEPS_OUT * out < count ? STEPS_OUT * out : count));
   for (const uint64_t end = repair->steps + most; repair->steps < end && may_go_on(d);) {
     const uint64_t left = d->most_steps - repair->steps;
     if (rondo_order_repair_run(repair, left < STEPS_A_LOOK_AT_THE_CLOCK ? left : STEPS_A_LOOK_AT_THE_CLOCK)) {
@@ -62,17 +71,17 @@ static void note_fail(rondo_order_descent *d) {
   d->fails++;
   if (d->fails < FAILS_TO_FORGET) return;
   d->fails = 0;
-  d->rounds++;
-  rondo_order_repair_forget(&d->repair, rondo_hash_u64(rondo_hash_u64(d->best->options->seed, d->number), d->rounds));
+  forget(d, d->best->options->seed);
 }
 
 void rondo_order_descent_run(rondo_order_descent *descent) {
-  size_t peak = 0;
-  size_t bound = 0;
-  while (may_go_on(descent) && !rondo_order_best_read(descent->best, descent->offsets, &peak, &bound)) {
-    rondo_order_repair_begin(&descent->repair, descent->offsets, peak - choose_less(descent, peak, bound));
+  rondo_order_repair *repair = &descent->repair;
+  while (may_go_on(descent)) {
+    const rondo_order_standing now = rondo_order_best_read(descent->best, descent->offsets);
+    const size_t *from = now.peak == SIZE_MAX ? NULL : descent->offsets;
+    rondo_order_repair_begin(repair, from, choose_target(descent, &now));
     if (reach_target(descent)) {
-      const size_t made = rondo_order_repair_read(&descent->repair, descent->offsets);
+      const size_t made = rondo_order_repair_read(repair, descent->offsets);
       rondo_order_best_offer(descent->best, descent->offsets, made, "order: repair");
       descent->fails -= descent->fails > 0;
     } else if (may_go_on(descent)) {

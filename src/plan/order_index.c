@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What begins at a slot that comes neither before a life's alloc nor behind its free conflicts with it, and these slots
  * are a range of each chain. All else that conflicts was there before: it begins before the alloc and is freed neither
- * before it nor by it. Of a chain's own items that means freed from a certain time on; of items with two chains, not
- * before the first time that does not come before the alloc, which rules out nearly all. A tree with the latest time of
- * each group of entries finds them.
+ * before it nor by it. Of a chain's own items that means freed from a certain time on, so of those that live for a few
+ * slots only the last few begin; of items with two chains, not before the first time that does not come before the
+ * alloc. Trees with the latest time of each group of entries find what lives long, and what has two chains.
  */
 #include "plan/order_index.h"
 
@@ -14,11 +14,18 @@
 
 #define BITS_A_LEVEL 4
 
-enum { OWN, CROSSING };
+#define MOST_SHORT 16 /* slots from alloc to free */
+#define MOST_MEDIUM 256
+
+enum { SHORT, MEDIUM, LONG, CROSSING };
 
 /* Making ----------------------------------------------------------------------------------------------------------- */
 
-static uint32_t kind_of(const rondo_life *life) { return life->alloc_chain == life->free_chain ? OWN : CROSSING; }
+static uint32_t kind_of(const rondo_life *life) {
+  if (life->alloc_chain != life->free_chain) return CROSSING;
+  const uint32_t slots = life->free - life->alloc;
+  return slots <= MOST_SHORT ? SHORT : slots <= MOST_MEDIUM ? MEDIUM : LONG;
+}
 
 static rondo_status sort_entries(const rondo_allocator *allocator, rondo_order_index *index) {
   const rondo_lives *lives = index->lives;
@@ -45,24 +52,61 @@ static void note_firsts(rondo_order_index *index) {
       while (entry < index->count && kind_of(&index->by_entry[entry]) == kind && index->by_entry[entry].alloc < slot) {
         entry++;
       }
-      index->first[kind][slot] = entry;
+      index->firsts[slot].of[kind] = entry;
     }
   }
 }
 
-static uint32_t groups_of(const rondo_order_index *index, uint32_t level) {
-  return (uint32_t)(((uint64_t)index->count + (UINT64_C(1) << level * BITS_A_LEVEL) - 1) >> level * BITS_A_LEVEL);
+static uint32_t groups_of(uint32_t count, uint32_t level) {
+  return (uint32_t)(((uint64_t)count + (UINT64_C(1) << level * BITS_A_LEVEL) - 1) >> level * BITS_A_LEVEL);
 }
 
-static void note_latest(rondo_order_index *index) {
-  for (uint32_t i = 0; i < index->count; i++) index->latest[0][i] = index->by_entry[i].free_time;
+static rondo_status make_times(const rondo_allocator *allocator, uint32_t count, rondo_index_times *times) {
+  times->count = count;
+  for (uint32_t level = 0; level < RONDO_INDEX_LEVELS; level++) {
+    RONDO_TRY(rondo_allocate_items(allocator, groups_of(count, level), sizeof(uint32_t), &times->latest[level]));
+  }
+  return RONDO_OK;
+}
+
+static void free_times(const rondo_allocator *allocator, rondo_index_times *times) {
+  for (uint32_t level = 0; level < RONDO_INDEX_LEVELS; level++) {
+    rondo_release(allocator, times->latest[level], groups_of(times->count, level), sizeof(uint32_t));
+  }
+}
+
+/* Of the entries in the list; NULL: all. */
+static void note_times(const rondo_order_index *index, const uint32_t *list, rondo_index_times *times) {
+  for (uint32_t i = 0; i < times->count; i++) {
+    times->latest[0][i] = index->by_entry[list == NULL ? i : list[i]].free_time;
+  }
   for (uint32_t level = 1; level < RONDO_INDEX_LEVELS; level++) {
-    const uint32_t below = groups_of(index, level - 1);
-    for (uint32_t i = 0; i < below; i++) {
-      uint32_t *latest = &index->latest[level][i >> BITS_A_LEVEL];
-      if (index->latest[level - 1][i] > *latest) *latest = index->latest[level - 1][i];
+    for (uint32_t i = 0; i < groups_of(times->count, level - 1); i++) {
+      uint32_t *latest = &times->latest[level][i >> BITS_A_LEVEL];
+      if (times->latest[level - 1][i] > *latest) *latest = times->latest[level - 1][i];
     }
   }
+}
+
+static rondo_status list_crossing(const rondo_allocator *allocator, rondo_order_index *index) {
+  const uint32_t first = index->firsts[0].of[CROSSING];
+  const uint32_t count = index->count - first;
+  rondo_sort_entry *entries = NULL;
+  RONDO_TRY(make_times(allocator, count, &index->crossing_times));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *index->crossing, &index->crossing));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *index->crossing_lives, &index->crossing_lives));
+  RONDO_TRY(rondo_allocate_items(allocator, count, 2 * sizeof *entries, &entries));
+  for (uint32_t i = 0; i < count; i++) {
+    entries[i] = (rondo_sort_entry){index->by_entry[first + i].alloc_time, first + i};
+  }
+  if (count > 1) rondo_sort_entries(entries, entries + count, count);
+  for (uint32_t i = 0; i < count; i++) {
+    index->crossing[i] = entries[i].value;
+    index->crossing_lives[i] = index->by_entry[entries[i].value];
+  }
+  note_times(index, index->crossing, &index->crossing_times);
+  rondo_release(allocator, entries, count, 2 * sizeof *entries);
+  return RONDO_OK;
 }
 
 /* A kind has a range for each chain of the parts of alloc and free, for what is before and behind these in their
@@ -81,16 +125,12 @@ rondo_status rondo_order_index_make(const rondo_allocator *allocator, const rond
   *out = (rondo_order_index){.lives = lives, .count = lives->count, .most_ranges = most_ranges(lives->relation)};
   RONDO_TRY(rondo_allocate_items(allocator, out->count, sizeof *out->items, &out->items));
   RONDO_TRY(rondo_allocate_items(allocator, out->count, sizeof *out->by_entry, &out->by_entry));
-  for (uint32_t kind = 0; kind < RONDO_INDEX_KINDS; kind++) {
-    RONDO_TRY(rondo_allocate_items(allocator, slots, sizeof(uint32_t), &out->first[kind]));
-  }
-  for (uint32_t level = 0; level < RONDO_INDEX_LEVELS; level++) {
-    RONDO_TRY(rondo_allocate_items(allocator, groups_of(out, level), sizeof(uint32_t), &out->latest[level]));
-  }
+  RONDO_TRY(rondo_allocate_items(allocator, slots, sizeof *out->firsts, &out->firsts));
+  RONDO_TRY(make_times(allocator, out->count, &out->times));
   RONDO_TRY(sort_entries(allocator, out));
   note_firsts(out);
-  note_latest(out);
-  return RONDO_OK;
+  note_times(out, NULL, &out->times);
+  return list_crossing(allocator, out);
 }
 
 void rondo_order_index_free(const rondo_allocator *allocator, rondo_order_index *index) {
@@ -98,12 +138,11 @@ void rondo_order_index_free(const rondo_allocator *allocator, rondo_order_index 
   const size_t slots = (size_t)index->lives->relation->slot_count + 1;
   rondo_release(allocator, index->items, index->count, sizeof *index->items);
   rondo_release(allocator, index->by_entry, index->count, sizeof *index->by_entry);
-  for (uint32_t kind = 0; kind < RONDO_INDEX_KINDS; kind++) {
-    rondo_release(allocator, index->first[kind], slots, sizeof(uint32_t));
-  }
-  for (uint32_t level = 0; level < RONDO_INDEX_LEVELS; level++) {
-    rondo_release(allocator, index->latest[level], groups_of(index, level), sizeof(uint32_t));
-  }
+  rondo_release(allocator, index->firsts, slots, sizeof *index->firsts);
+  rondo_release(allocator, index->crossing, index->crossing_times.count, sizeof *index->crossing);
+  rondo_release(allocator, index->crossing_lives, index->crossing_times.count, sizeof *index->crossing_lives);
+  free_times(allocator, &index->times);
+  free_times(allocator, &index->crossing_times);
   *index = (rondo_order_index){0};
 }
 
@@ -135,8 +174,10 @@ typedef struct asking {
 /* What begins at slots low..high - 1. */
 static void add_slots(asking *a, uint32_t low, uint32_t high) {
   if (low >= high) return;
+  const rondo_index_firsts *begins = &a->index->firsts[low];
+  const rondo_index_firsts *ends = &a->index->firsts[high];
   for (uint32_t kind = 0; kind < RONDO_INDEX_KINDS; kind++) {
-    const rondo_index_range range = {a->index->first[kind][low], a->index->first[kind][high]};
+    const rondo_index_range range = {begins->of[kind], ends->of[kind]};
     if (range.begin < range.end) a->out->ranges[a->out->range_count++] = range;
   }
 }
@@ -178,50 +219,98 @@ static void add_begun_within(asking *a) {
 
 /* What lives across its beginning ---------------------------------------------------------------------------------- */
 
-/* Of the entries, those freed at `time` or later that conflict. */
-static void add_freed_from(asking *a, uint32_t begin, uint32_t end, uint32_t time) {
+static inline void add_other(asking *a, uint32_t entry) { a->out->others[a->out->other_count++] = entry; }
+
+static void add_if_conflicts(asking *a, uint32_t entry) {
   const rondo_order_index *index = a->index;
-  for (uint32_t at = begin; at < end;) {
-    uint32_t level = 0;
-    while (level + 1 < RONDO_INDEX_LEVELS && at % (UINT32_C(1) << (level + 1) * BITS_A_LEVEL) == 0 &&
-           end - at >= UINT32_C(1) << (level + 1) * BITS_A_LEVEL) {
-      level++;
+  if (rondo_conflict_one(index->lives, &a->conflict, &index->by_entry[entry])) add_other(a, entry);
+}
+
+/* The first of a list, from `at` on, that is freed at `time` or later. */
+static inline uint32_t find_freed_from(const rondo_index_times *times, uint32_t at, uint32_t end, uint32_t time) {
+  while (at < end && times->latest[0][at] < time) {
+    uint32_t count = 1;
+    for (uint32_t level = 1; level < RONDO_INDEX_LEVELS; level++) {
+      const uint32_t size = UINT32_C(1) << level * BITS_A_LEVEL;
+      if (at % size > 0 || end - at < size || times->latest[level][at >> level * BITS_A_LEVEL] >= time) break;
+      count = size;
     }
-    while (level > 0 && index->latest[level][at >> level * BITS_A_LEVEL] >= time) level--;
-    const bool is_one = level == 0 && index->latest[0][at] >= time;
-    if (is_one && rondo_conflict_one(index->lives, &a->conflict, &index->by_entry[at])) {
-      a->out->others[a->out->other_count++] = at;
+    at += count;
+  }
+  return at;
+}
+
+/* Of the last `most` slots before slot `past`. */
+static void add_latest(asking *a, uint32_t kind, uint32_t low, uint32_t past, uint32_t most, uint32_t time) {
+  const rondo_order_index *index = a->index;
+  const uint32_t end = index->firsts[past].of[kind];
+  for (uint32_t at = index->firsts[past - low > most ? past - most : low].of[kind]; at < end; at++) {
+    if (index->times.latest[0][at] >= time) add_other(a, at);
+  }
+}
+
+/* Of what a chain allocates before slot `past`, and frees. */
+static void add_across_chain(asking *a, uint32_t low, uint32_t past) {
+  const rondo_order_index *index = a->index;
+  const uint32_t time = a->relation->slot_node[past] + 1;
+  add_latest(a, SHORT, low, past, MOST_SHORT, time);
+  add_latest(a, MEDIUM, low, past, MOST_MEDIUM, time);
+  const uint32_t end = index->firsts[past].of[LONG];
+  for (uint32_t at = index->firsts[low].of[LONG]; at < end; at++) {
+    at = find_freed_from(&index->times, at, end, time);
+    if (at < end) add_other(a, at);
+  }
+}
+
+static uint32_t count_crossing_before(const rondo_order_index *index, uint32_t time) {
+  uint32_t low = 0;
+  uint32_t high = index->crossing_times.count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (index->crossing_lives[middle].alloc_time < time) {
+      low = middle + 1;
+    } else {
+      high = middle;
     }
-    at += UINT32_C(1) << level * BITS_A_LEVEL;
+  }
+  return low;
+}
+
+/* What begins at an earlier time, but not before the alloc, begins within the life. */
+static void add_crossing(asking *a) {
+  const rondo_order_index *index = a->index;
+  const uint32_t end = count_crossing_before(index, a->life->alloc_time);
+  for (uint32_t at = 0; at < end; at++) {
+    at = find_freed_from(&index->crossing_times, at, end, a->conflict.first);
+    if (at >= end) return;
+    const rondo_life *life = &index->crossing_lives[at];
+    if (!rondo_conflict_is_before(&a->conflict, life->alloc, life->alloc_chain)) continue;
+    if (!rondo_conflict_is_before(&a->conflict, life->free, life->free_chain)) add_other(a, index->crossing[at]);
   }
 }
 
 static void add_across(asking *a) {
   const rondo_relation *relation = a->relation;
-  const uint32_t *const *first = (const uint32_t *const *)a->index->first;
   const rondo_relation_part *part = &relation->parts.items[relation->slot_part[a->life->alloc]];
   if (a->life->alloc == 0) return;
-  const uint32_t stage = relation->stage_slot.items[part->stage];
-  add_freed_from(a, first[CROSSING][0], first[CROSSING][stage], a->conflict.first);
+  add_crossing(a);
   for (uint32_t c = 0; c < part->chain_count; c++) {
-    const uint32_t low = relation->chain_slot.items[part->first_chain + c];
+    const uint32_t *bounds = &relation->chain_slot.items[part->first_chain + c];
+    const uint32_t high = c + 1 == part->chain_count ? part->loose_slot : bounds[1];
     const uint32_t past = a->conflict.past[c];
-    add_freed_from(a, first[CROSSING][low], first[CROSSING][past], a->conflict.first);
-    const uint32_t chain_end =
-        c + 1 == part->chain_count ? part->loose_slot : relation->chain_slot.items[part->first_chain + c + 1];
-    if (past == chain_end) continue; /* all that the chain frees comes before */
-    add_freed_from(a, first[OWN][low], first[OWN][past], relation->slot_node[past] + 1);
+    if (past < high) add_across_chain(a, bounds[0], past); /* else all that the chain frees comes before */
   }
 }
 
 /* Only what other branches do not exclude. */
 static void drop_excluded(asking *a) {
   rondo_index_answer *out = a->out;
+  const uint32_t count = out->other_count;
+  out->other_count = 0;
+  for (uint32_t i = 0; i < count; i++) add_if_conflicts(a, out->others[i]);
   for (uint32_t i = 0; i < out->range_count; i++) {
     for (uint32_t entry = out->ranges[i].begin; entry < out->ranges[i].end; entry++) {
-      if (rondo_conflict_one(a->index->lives, &a->conflict, &a->index->by_entry[entry])) {
-        out->others[out->other_count++] = entry;
-      }
+      add_if_conflicts(a, entry);
     }
   }
   out->range_count = 0;

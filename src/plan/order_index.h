@@ -2,24 +2,38 @@
  * Lives by where they begin, so that all that conflict with one are found without a look at many others: what begins
  * while it may live is a few ranges of entries, and what lives across its beginning a short list. Immutable once made.
  *
- * An entry stands for an item with bytes. Those that one chain allocates and frees come first, then those of two
- * chains; both are sorted by the slots that allocate them.
+ * An entry stands for an item with bytes. Those that one chain allocates and soon frees come first, then those that it
+ * frees later, in two kinds, then those of two chains; each kind is sorted by the slots that allocate them.
  */
 #ifndef RONDO_PLAN_ORDER_INDEX_H
 #define RONDO_PLAN_ORDER_INDEX_H
 
 #include "plan/order_lives.h"
 
-enum { RONDO_INDEX_KINDS = 2, RONDO_INDEX_LEVELS = 7 };
+enum { RONDO_INDEX_KINDS = 4, RONDO_INDEX_LEVELS = 7 };
+
+/* Of a list of entries, and of groups of them, groups of groups and so on: the last time of a free. */
+typedef struct rondo_index_times {
+  uint32_t count;
+  uint32_t *latest[RONDO_INDEX_LEVELS];
+} rondo_index_times;
+
+/* The first entry of each kind that does not begin before a slot. */
+typedef struct rondo_index_firsts {
+  uint32_t of[RONDO_INDEX_KINDS];
+} rondo_index_firsts;
 
 typedef struct rondo_order_index {
   const rondo_lives *lives;
   uint32_t count;
-  uint32_t *items;                      /* of each entry */
-  rondo_life *by_entry;                 /* and its life */
-  uint32_t *first[RONDO_INDEX_KINDS];   /* of each slot, and of one more: the first entry of the kind not before it */
-  uint32_t *latest[RONDO_INDEX_LEVELS]; /* of each 16 to the power of the level entries: the last time of a free */
-  uint32_t most_ranges;                 /* that a question may be answered with */
+  uint32_t *items;            /* of each entry */
+  rondo_life *by_entry;       /* and its life */
+  rondo_index_firsts *firsts; /* of each slot, and of one more */
+  uint32_t *crossing;         /* entries of two chains by the time that allocates them */
+  rondo_life *crossing_lives;
+  rondo_index_times times;          /* of all entries */
+  rondo_index_times crossing_times; /* of `crossing` */
+  uint32_t most_ranges;             /* that a question may be answered with */
 } rondo_order_index;
 
 /* Entries begin..end - 1. */

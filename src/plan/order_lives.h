@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The lifetimes of a problem's items on its order, and which of them conflict: two that no edges keep apart and no
- * choice makes exclusive. Trees over the items tell for whole groups at once whether they conflict with a given
- * lifetime; nothing is kept a pair. Immutable once made.
- *
- * Items fall into streams, a tree each: by the chain, counted within its part, that both allocates and frees them;
- * items with two chains are a stream of their own.
+ * choice makes exclusive. Nothing is kept a pair. Immutable once made.
  */
 #ifndef RONDO_PLAN_ORDER_LIVES_H
 #define RONDO_PLAN_ORDER_LIVES_H
 
 #include "plan/order_branch.h"
 #include "plan/order_relation.h"
-
-#define RONDO_LIVES_MIXED UINT32_MAX
-#define RONDO_LIVES_STREAMS 16
-#define RONDO_LIVES_CROSSING (RONDO_LIVES_STREAMS - 1) /* the stream of what has two chains, or a very high one */
 
 typedef struct rondo_life {
   uint32_t alloc, free; /* slots; the last slot: never freed */
@@ -23,31 +15,14 @@ typedef struct rondo_life {
   uint32_t branch;                /* a number of rondo_branches */
 } rondo_life;
 
-/* A group of items. Its left half is the group that follows it in the list. */
-typedef struct rondo_lives_group {
-  uint32_t alloc_low, alloc_high, alloc_chain; /* chains and branch: RONDO_LIVES_MIXED when not all the same */
-  uint32_t free_low, free_high, free_chain;
-  uint32_t alloc_first, alloc_last, free_first, free_last; /* times */
-  uint32_t branch;
-  uint32_t begin, end; /* its items: rondo_lives.items[begin] up to items[end] */
-  uint32_t right;      /* number of its right half; 0: not split */
-} rondo_lives_group;
-
 typedef struct rondo_lives {
   const rondo_plan_problem *problem;
   const rondo_relation *relation;
   const rondo_branches *branches;
   rondo_life *lives;     /* one an item */
   rondo_life *obstacles; /* one an obstacle */
-  uint32_t *items;       /* those with bytes, in the groups' order */
-  rondo_life *by_place;  /* the lives of `items` */
+  uint32_t *items;       /* those with bytes, ascending */
   uint32_t count;        /* with bytes */
-  RONDO_ARRAY(rondo_lives_group) groups;
-  struct {
-    uint32_t group; /* of all items of the stream */
-    uint32_t stream;
-  } roots[RONDO_LIVES_STREAMS];
-  uint32_t root_count;
 } rondo_lives;
 
 /* The problem must be checked and have an order. Errors: INVALID_ARGUMENT naming an item or obstacle that is freed by a
@@ -75,15 +50,20 @@ typedef struct rondo_conflict {
 
 rondo_conflict rondo_conflict_of(const rondo_lives *lives, const rondo_life *life);
 
-typedef enum rondo_share { RONDO_SHARE_NONE, RONDO_SHARE_SOME, RONDO_SHARE_ALL } rondo_share;
+/* Whether a slot of the chain comes behind the free. */
+static inline bool rondo_conflict_is_behind(const rondo_conflict *conflict, uint32_t slot, uint32_t chain) {
+  if (slot >= conflict->behind) return true;
+  if (slot < conflict->free_first || slot >= conflict->free_end) return false;
+  return slot >= conflict->future[chain - conflict->future_chain];
+}
 
-/* Which of the group's items conflict with it. */
-rondo_share rondo_conflict_group(const rondo_lives *lives, const rondo_conflict *conflict,
-                                 const rondo_lives_group *group);
+/* Whether it comes before the alloc. */
+static inline bool rondo_conflict_is_before(const rondo_conflict *conflict, uint32_t slot, uint32_t chain) {
+  if (slot < conflict->before) return true;
+  if (slot < conflict->alloc_first || slot >= conflict->alloc_end) return false;
+  return slot < conflict->past[chain - conflict->past_chain];
+}
+
 bool rondo_conflict_one(const rondo_lives *lives, const rondo_conflict *conflict, const rondo_life *life);
-
-/* Writes the places (in lives->items) of all items that conflict, itself included if it is an item's life; returns how
- * many. `out` has room for lives->count. */
-uint32_t rondo_conflict_list(const rondo_lives *lives, const rondo_conflict *conflict, uint32_t *out);
 
 #endif

@@ -5,21 +5,23 @@
 #ifndef RONDO_PLAN_ORDER_PLACE_H
 #define RONDO_PLAN_ORDER_PLACE_H
 
-#include "plan/order_lives.h"
+#include "plan/order_index.h"
 
-/* Room for placing the items of one problem again and again. */
 typedef struct rondo_order_placer {
-  const rondo_lives *lives;
-  size_t grain; /* that all alignments are multiples of */
-  struct rondo_order_placer_group *groups;
-  size_t *lowest;      /* by place: where an item could lie at the lowest */
-  uint32_t *ranks;     /* by place: small is preferred; UINT32_MAX: placed */
+  const rondo_order_index *index;
+  size_t grain;    /* that all alignments are multiples of */
+  size_t *lowest;  /* of each entry: where it could lie at the lowest, or where its block knows of no higher place */
+  uint32_t *ranks; /* of each entry: small is preferred; UINT32_MAX: placed */
+  struct rondo_order_placer_block *blocks;
+  uint32_t block_count, leaves;
+  uint32_t *winners; /* a tree over the blocks: which has what goes next */
+  rondo_index_answer met;
   uint32_t *obstacles; /* those with bytes, by offset */
   size_t obstacle_count;
 } rondo_order_placer;
 
 /* Errors: OUT_OF_MEMORY; *out can be freed either way. */
-RONDO_MUST_USE rondo_status rondo_order_placer_make(const rondo_allocator *allocator, const rondo_lives *lives,
+RONDO_MUST_USE rondo_status rondo_order_placer_make(const rondo_allocator *allocator, const rondo_order_index *index,
                                                     rondo_order_placer *out);
 void rondo_order_placer_free(const rondo_allocator *allocator, rondo_order_placer *placer);
 

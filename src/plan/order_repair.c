@@ -20,7 +20,7 @@
 #define MOST_COST (1 << 20)
 #define MOST_UNITS ((size_t)1 << 31)
 #define WEIGHT_BITS 8
-#define GAIN 3  /* weights, each time an item pushed out others */
+#define GAIN 4  /* weights, each time an item pushed out others */
 #define NOISE 3 /* weights up to which costs are made up */
 #define LEAST_BIN_BITS 5
 #define MOST_BIN_BITS 11
@@ -36,15 +36,18 @@ static uint32_t units_of(const rondo_order_repair *r, size_t bytes) {
   return (uint32_t)(bytes / r->unit + (bytes % r->unit > 0));
 }
 
-/* Of all alignments the least, or more where numbers would not fit. */
-static size_t choose_unit(const rondo_order_index *index, size_t most) {
+/* Of all alignments the least, or more where the sum of all items would not fit. */
+static size_t choose_unit(const rondo_order_index *index) {
+  const rondo_plan_item *items = index->lives->problem->items;
   size_t unit = SIZE_MAX / 2 + 1;
+  size_t sum = 0;
   for (uint32_t i = 0; i < index->count; i++) {
-    const size_t alignment = index->lives->problem->items[index->items[i]].alignment;
-    if (alignment < unit) unit = alignment;
+    const rondo_plan_item *item = &items[index->items[i]];
+    if (item->alignment < unit) unit = item->alignment;
+    sum += item->bytes; /* fits, as was checked */
   }
   if (unit == 0) unit = 1;
-  while (most / unit >= MOST_UNITS) unit *= 2;
+  while (sum / unit + index->count >= MOST_UNITS) unit *= 2;
   return unit;
 }
 
@@ -85,10 +88,10 @@ static rondo_status allocate_bins(const rondo_allocator *allocator, rondo_order_
   return rondo_allocate_items(allocator, MOST_BINS, sizeof *r->first_high, &r->first_high);
 }
 
-rondo_status rondo_order_repair_make(const rondo_allocator *allocator, const rondo_order_index *index, size_t most,
+rondo_status rondo_order_repair_make(const rondo_allocator *allocator, const rondo_order_index *index,
                                      rondo_order_repair *out) {
   const uint32_t count = index->count;
-  *out = (rondo_order_repair){.index = index, .unit = choose_unit(index, most)};
+  *out = (rondo_order_repair){.index = index, .unit = choose_unit(index)};
   out->pieces = count + (uint32_t)index->lives->problem->obstacle_count;
   RONDO_TRY(allocate_pieces(allocator, out));
   RONDO_TRY(allocate_bins(allocator, out));
@@ -324,7 +327,8 @@ static void lay_obstacles(rondo_order_repair *r) {
 
 void rondo_order_repair_begin(rondo_order_repair *repair, const size_t *offsets, size_t target) {
   const rondo_order_index *index = repair->index;
-  repair->target = (uint32_t)(target / repair->unit);
+  target /= repair->unit;
+  repair->target = target < MOST_UNITS ? (uint32_t)target : (uint32_t)MOST_UNITS - 1;
   repair->out_count = 0;
   lay_obstacles(repair);
   for (uint32_t i = 0; i < index->count; i++) {

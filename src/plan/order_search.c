@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The first plan prefers what is large and long-lived. Meanwhile another thread, if there is one, finds the bound; then
- * each repairs, the first thread without waiting for the bound where the budget is time. A budget in steps and the fast
- * path repair with one thread and the whole bound, so that what they find depends on nothing else.
+ * The first plan prefers what is large and long-lived. Meanwhile another thread, if there is one, finds the bound.
+ * Where the budget is time, that thread then goes down from nothing to a target that is near the bound, and the first
+ * from the first plan. A budget in steps, and the fast path, go down on one thread once the whole bound is known, so
+ * that what they find depends on nothing else.
  */
 #include "plan/order_search.h"
 
@@ -23,12 +24,11 @@ typedef struct searcher {
   rondo_order_best best;
   rondo_order_index index;
   rondo_closure *closure;
+  size_t bytes_found; /* by the closure */
   rondo_order_descent descents[MOST_DESCENTS];
-  rondo_thread threads[MOST_DESCENTS];
-  uint32_t count; /* of descents that are made */
-  rondo_thread bound_thread;
-  bool bound_is_aside; /* that thread runs, or is to be joined */
-  size_t bytes_aside;  /* what it found */
+  uint32_t count;                      /* of descents that are made */
+  rondo_thread threads[MOST_DESCENTS]; /* the second finds the bound first */
+  bool runs[MOST_DESCENTS];
 } searcher;
 
 /* The first plan --------------------------------------------------------------------------------------------------- */
@@ -66,39 +66,41 @@ typedef struct first_plan {
   size_t *offsets;
 } first_plan;
 
-static rondo_status place_with(const rondo_order_search *search, first_plan *first, rondo_order_best *best) {
+static rondo_status place_with(const rondo_order_search *search, const rondo_order_index *index, first_plan *first,
+                               rondo_order_best *best) {
   const size_t count = search->lives->problem->count;
   size_t peak = 0;
   RONDO_TRY(rondo_allocate_items(search->allocator, count, sizeof *first->ranks, &first->ranks));
   RONDO_TRY(rondo_allocate_items(search->allocator, count, sizeof *first->offsets, &first->offsets));
-  RONDO_TRY(rondo_order_placer_make(search->allocator, search->lives, &first->placer));
+  RONDO_TRY(rondo_order_placer_make(search->allocator, index, &first->placer));
   RONDO_TRY(rank(search, first->ranks));
   RONDO_TRY(rondo_order_placer_run(&first->placer, first->ranks, first->offsets, &peak));
   rondo_order_best_offer(best, first->offsets, peak, "order: area");
   return RONDO_OK;
 }
 
-static rondo_status place_first(const rondo_order_search *search, rondo_order_best *best) {
+static rondo_status place_first(const rondo_order_search *search, const rondo_order_index *index,
+                                rondo_order_best *best) {
   const size_t count = search->lives->problem->count;
   first_plan first = {0};
-  const rondo_status status = place_with(search, &first, best);
+  const rondo_status status = place_with(search, index, &first, best);
   rondo_release(search->allocator, first.ranks, count, sizeof *first.ranks);
   rondo_release(search->allocator, first.offsets, count, sizeof *first.offsets);
   rondo_order_placer_free(search->allocator, &first.placer);
   return status;
 }
 
-/* Bound and repairs ------------------------------------------------------------------------------------------------ */
+/* The bound -------------------------------------------------------------------------------------------------------- */
 
 static bool is_timed(const rondo_order_search *search) { return search->deadline_ns != UINT64_MAX; }
 
-static size_t find_bound(searcher *s, uint64_t deadline_ns) {
+static void find_bound(searcher *s, uint64_t deadline_ns) {
   const rondo_order_search *search = s->search;
   const rondo_plan_order *order = search->lives->problem->order;
   const uint64_t size = (uint64_t)order->node_count + order->successor_start[order->node_count];
   const uint64_t work = size * (search->options->fast_only ? BOUND_WORK_FAST : BOUND_WORK);
   bool exact = false;
-  return rondo_closure_run(s->closure, search->bound->taken, work, deadline_ns, &exact);
+  s->bytes_found = rondo_closure_run(s->closure, search->bound->taken, work, deadline_ns, &exact);
 }
 
 /* With one thread, half of the time left is for the bound. */
@@ -106,43 +108,40 @@ static void find_bound_here(searcher *s) {
   const uint64_t now = rondo_clock_ns();
   const uint64_t deadline = s->search->deadline_ns;
   if (is_timed(s->search) && now >= deadline) return;
-  rondo_order_best_raise_bound(&s->best, find_bound(s, is_timed(s->search) ? now + (deadline - now) / 2 : deadline));
+  find_bound(s, is_timed(s->search) ? now + (deadline - now) / 2 : deadline);
+  rondo_order_best_raise_bound(&s->best, s->bytes_found);
 }
 
-static void *find_bound_aside(void *argument) {
+/* Threads ---------------------------------------------------------------------------------------------------------- */
+
+static void *work_second(void *argument) {
   searcher *s = argument;
-  s->bytes_aside = find_bound(s, s->search->deadline_ns);
-  if (is_timed(s->search)) rondo_order_best_raise_bound(&s->best, s->bytes_aside);
+  find_bound(s, s->search->deadline_ns);
+  if (!is_timed(s->search)) return NULL;
+  rondo_order_best_raise_bound(&s->best, s->bytes_found);
+  rondo_order_descent_run(&s->descents[1]);
   return NULL;
 }
 
-static void start_bound_aside(searcher *s) {
-  if (s->search->options->threads < 2) return;
-  s->bound_is_aside = rondo_thread_start(&s->bound_thread, "rondo-plan", find_bound_aside, s) == RONDO_OK;
-}
-
-/* Takes what was found where nobody takes it before: there it must not depend on how long it took. */
-static void await_bound(searcher *s) {
-  rondo_thread_join(s->bound_thread);
-  s->bound_is_aside = false;
-  if (!is_timed(s->search)) rondo_order_best_raise_bound(&s->best, s->bytes_aside);
-}
-
-static void stop_bound(searcher *s) {
-  rondo_closure_stop(s->closure);
-  rondo_thread_join(s->bound_thread);
-  s->bound_is_aside = false;
-}
-
-static void *descend(void *argument) {
+static void *work(void *argument) {
   rondo_order_descent_run(argument);
   return NULL;
 }
 
-static void *descend_behind_bound(void *argument) {
-  searcher *s = argument;
-  rondo_thread_join(s->bound_thread);
-  return descend(&s->descents[1]);
+/* A thread that cannot be started is one fewer. */
+static void start_threads(searcher *s) {
+  if (s->search->options->threads < 2) return;
+  s->runs[1] = rondo_thread_start(&s->threads[1], "rondo-plan", work_second, s) == RONDO_OK;
+  for (uint32_t i = 2; i < s->count; i++) {
+    s->runs[i] = rondo_thread_start(&s->threads[i], "rondo-plan", work, &s->descents[i]) == RONDO_OK;
+  }
+}
+
+static void join_threads(searcher *s) {
+  for (uint32_t i = 1; i < MOST_DESCENTS; i++) {
+    if (s->runs[i]) rondo_thread_join(s->threads[i]);
+    s->runs[i] = false;
+  }
 }
 
 static uint64_t most_steps(const rondo_order_search *search) {
@@ -155,10 +154,9 @@ static rondo_status make_descents(searcher *s) {
   const rondo_order_search *search = s->search;
   const uint32_t threads = search->options->threads < MOST_DESCENTS ? search->options->threads : MOST_DESCENTS;
   const uint32_t count = is_timed(search) ? threads : 1;
-  RONDO_TRY(rondo_order_index_make(search->allocator, search->lives, &s->index));
   for (; s->count < count; s->count++) {
     rondo_order_descent *descent = &s->descents[s->count];
-    const rondo_status status = rondo_order_descent_make(search->allocator, &s->index, s->best.peak, descent);
+    const rondo_status status = rondo_order_descent_make(search->allocator, &s->index, s->count, descent);
     if (status != RONDO_OK) {
       rondo_order_descent_free(search->allocator, descent);
       return status;
@@ -166,56 +164,37 @@ static rondo_status make_descents(searcher *s) {
     descent->best = &s->best;
     descent->deadline_ns = search->deadline_ns;
     descent->most_steps = most_steps(search);
-    descent->number = s->count;
   }
   return RONDO_OK;
-}
-
-/* The second descent's thread begins when the one that finds the bound is over, and in its place. A thread that cannot
- * be started is one fewer. */
-static void run_descents(searcher *s) {
-  bool started[MOST_DESCENTS] = {false};
-  for (uint32_t i = 1; i < s->count; i++) {
-    const bool behind = i == 1 && s->bound_is_aside;
-    void *(*run)(void *) = behind ? descend_behind_bound : descend;
-    void *argument = behind ? (void *)s : &s->descents[i];
-    started[i] = rondo_thread_start(&s->threads[i], "rondo-plan", run, argument) == RONDO_OK;
-    if (behind && started[i]) s->bound_is_aside = false;
-  }
-  rondo_order_descent_run(&s->descents[0]);
-  rondo_closure_stop(s->closure);
-  for (uint32_t i = 1; i < s->count; i++) {
-    if (started[i]) rondo_thread_join(s->threads[i]);
-  }
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static bool is_over(searcher *s) {
-  size_t peak = 0;
-  size_t bound = 0;
-  if (rondo_order_best_read(&s->best, NULL, &peak, &bound)) return true;
-  return is_timed(s->search) && rondo_clock_ns() >= s->search->deadline_ns;
+  return rondo_order_best_is_over(&s->best) || (is_timed(s->search) && rondo_clock_ns() >= s->search->deadline_ns);
 }
 
 static rondo_status search_all(searcher *s) {
-  start_bound_aside(s);
-  RONDO_TRY(place_first(s->search, &s->best));
+  RONDO_TRY(rondo_order_index_make(s->search->allocator, s->search->lives, &s->index));
+  RONDO_TRY(make_descents(s));
+  start_threads(s);
+  RONDO_TRY(place_first(s->search, &s->index, &s->best));
   if (is_over(s)) return RONDO_OK;
-  if (!s->bound_is_aside) {
+  if (!s->runs[1]) {
     find_bound_here(s);
   } else if (!is_timed(s->search)) {
-    await_bound(s);
+    join_threads(s);
+    rondo_order_best_raise_bound(&s->best, s->bytes_found);
   }
-  if (is_over(s)) return RONDO_OK;
-  RONDO_TRY(make_descents(s));
-  run_descents(s);
+  rondo_order_descent_run(&s->descents[0]);
   return RONDO_OK;
 }
 
 static void finish(searcher *s) {
   rondo_order_search *search = s->search;
-  if (s->bound_is_aside) stop_bound(s);
+  rondo_order_best_end(&s->best);
+  if (s->closure != NULL) rondo_closure_stop(s->closure);
+  join_threads(s);
   search->peak = s->best.peak;
   search->method = s->best.method;
   search->bound->bytes = s->best.bound;

@@ -117,7 +117,7 @@ static void test_what_is_repaired_is_a_plan_below_the_target(void **state) {
     make_order_sample(&s, &seed, round % 8, MOST_ITEMS);
     make_repair_sample(&t, &s.problem, 0);
     const size_t first = 2 * s.most_live + 80;
-    assert_ok(rondo_order_repair_make(&t.allocator, &t.index, first, &repair));
+    assert_ok(rondo_order_repair_make(&t.allocator, &t.index, &repair));
     rondo_order_repair_begin(&repair, NULL, first);
     for (size_t target = first; rondo_order_repair_run(&repair, 60);) {
       const size_t peak = rondo_order_repair_read(&repair, offsets);
@@ -153,7 +153,7 @@ static void test_huge_items_are_repaired(void **state) {
     }
     make_repair_sample(&t, &s.problem, 0);
     const size_t target = (2 * s.most_live + 80) * factor;
-    assert_ok(rondo_order_repair_make(&t.allocator, &t.index, target, &repair));
+    assert_ok(rondo_order_repair_make(&t.allocator, &t.index, &repair));
     rondo_order_repair_begin(&repair, NULL, target);
     if (rondo_order_repair_run(&repair, 60)) {
       assert_true(rondo_order_repair_read(&repair, offsets) <= target);
