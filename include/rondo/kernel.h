@@ -74,6 +74,10 @@ typedef struct rondo_kernel_options {
   rondo_cpu_function cpu;  /* code for CPU devices, or NULL */
   const char *cuda_source; /* code for CUDA devices: CUDA C with an extern "C" __global__ `name`; copied; or NULL */
   rondo_parameter params[RONDO_MAX_PARAMETERS]; /* up to the first whose bytes are 0; all after it must be 0 too */
+  const void *cuda_image; /* code for CUDA devices instead of a source: PTX (text up to its zero), a cubin or a fatbin
+                             with a function `name`; read during the call; or NULL */
+  void *cuda_function;    /* the same, loaded already: a CUfunction of the GPU's primary context, which must stay loaded
+                             as long as the kernel and what uses it; or NULL */
 } rondo_kernel_options;
 #define RONDO_KERNEL_OPTIONS_INIT .struct_size = sizeof(rondo_kernel_options)
 
@@ -82,7 +86,9 @@ typedef struct rondo_kernel_options {
  * refused by name when launched or instantiated. On CUDA the driver loads the code, which waits for all that the device
  * runs: make kernels before work that waits for the caller.
  * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
- * bad size, alignment or access, too many bytes, a block of too many threads), OUT_OF_MEMORY. */
+ * bad size, alignment or access, too many bytes, a block of too many threads; two forms of CUDA code; on CUDA,
+ * parameters that the code does not have so), OUT_OF_MEMORY; on CUDA INVALID_DATA (the source does not compile, with
+ * the compiler's log; the code does not load, or has no such function), UNAVAILABLE (there is no NVRTC). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options,
                                                           rondo_kernel **out_kernel);
 

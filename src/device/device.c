@@ -210,6 +210,7 @@ rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_option
   RONDO_TRY(rondo_kernel_make(device, &device->allocator, options, &kernel));
   const rondo_status status =
       device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, kernel);
+  kernel->cuda_image = NULL;
   if (status != RONDO_OK) {
     rondo_kernel_release(kernel);
     return status;

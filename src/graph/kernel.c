@@ -79,6 +79,13 @@ static rondo_status read_options(const rondo_kernel_options *given, rondo_kernel
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': blocks of %" PRIu32 " threads, at most %d are possible: use more blocks", out->name,
                       out->block_threads, MAX_BLOCK_THREADS);
+  const bool has_source = out->cuda_source != NULL && out->cuda_source[0] != '\0';
+  if (has_source + (out->cuda_image != NULL) + (out->cuda_function != NULL) > 1)
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+        "kernel '%s': its CUDA code is given in more than one form: set one of cuda_source, cuda_image and "
+        "cuda_function",
+        out->name);
   return RONDO_OK;
 }
 
@@ -87,6 +94,8 @@ static rondo_status fill_in(rondo_kernel *kernel, const rondo_kernel_options *op
   RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->name, &kernel->name));
   RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->cuda_source, &kernel->cuda_source));
   kernel->cpu = options->cpu;
+  kernel->cuda_image = options->cuda_image;
+  kernel->cuda_function = options->cuda_function;
   kernel->block_threads = options->block_threads == 0 ? DEFAULT_BLOCK_THREADS : options->block_threads;
   return RONDO_OK;
 }

@@ -18,7 +18,9 @@ struct rondo_kernel {
   rondo_device *device; /* NULL: data only */
   char *name;
   rondo_cpu_function cpu;
-  char *cuda_source; /* "" when none */
+  char *cuda_source;      /* "" when none */
+  const void *cuda_image; /* the caller's, while the kernel is being made; else NULL */
+  void *cuda_function;    /* the caller's; NULL when none */
   uint32_t block_threads;
   uint32_t parameter_count;
   uint32_t argument_bytes; /* all arguments, each at its offset */

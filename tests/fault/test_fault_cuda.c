@@ -11,6 +11,7 @@
 
 #include "fake_cuda/fake_cuda.h"
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 enum { WORDS = 256, BYTES = WORDS * 4, SLICE = 100, LAUNCH_FAILED = 719, REFUSED = 1, NO_MEMORY = 2 };
 
@@ -126,6 +127,8 @@ static rondo_status use_graphs(work *w) {
   for (int i = 0; i < 3; i++) TRY(rondo_exec_launch(w->exec, w->streams[i % 2]));
   TRY(change(w));
   TRY(rondo_exec_launch(w->exec, w->streams[0]));
+  TRY(rondo_event_record(w->events[1], w->streams[0]));
+  TRY(rondo_stream_wait_event(w->streams[1], w->events[1]));
   TRY(rondo_instantiate(w->graph, &relocate, &w->relocated));
   TRY(rondo_exec_launch(w->relocated, w->streams[1]));
   TRY(rondo_device_synchronize(w->device));
@@ -192,6 +195,7 @@ static bool may_fail_unheard(const char *call) {
       "cuGraphExecHostNodeSetParams",
       "cuDevicePrimaryCtxRelease",
       "cuEventRecord",
+      "cuFuncGetParamInfo",
   };
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (strcmp(names[i], call) == 0) return true;
@@ -259,8 +263,8 @@ static bool run(const failure *of) {
 static void sweep(failure of) {
   size_t count = 0;
   fake->reset();
-  for (of.at = 1; run(&of); of.at++) count++;
-  assert_true(count > 200);
+  for (of.at = 1; run(&of); of.at += test_failure_step()) count++;
+  assert_true(count > 200 / test_failure_step());
 }
 
 static int load_driver(void **state) {

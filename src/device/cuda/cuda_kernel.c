@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A kernel's code on a CUDA device: its source compiled for the GPU's architecture when the kernel is made, loaded as a
- * module of the device's context. A kernel without CUDA source is made all the same and refused where it is used.
+ * A kernel's code on a CUDA device: a source, compiled for the GPU's architecture when the kernel is made, or an image,
+ * loaded as a module of the device's context; or a function that somebody has loaded. A kernel without CUDA code is
+ * made all the same and refused where it is used.
  *
  * Code goes out of use while queues may still run it. It is then put aside with a number, and may be unloaded when
  * every queue has nothing left of what it was given before: nothing is counted per launch. Loading and unloading wait
@@ -103,6 +104,37 @@ rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void 
   return status;
 }
 
+/* Parameters ------------------------------------------------------------------------------------------------------ */
+
+static rondo_status check_parameter(const rondo_kernel *kernel, uint32_t index, size_t offset, size_t bytes) {
+  if (offset == kernel->offsets[index] && bytes == kernel->parameters[index].bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': parameter %u is declared with %u bytes at offset %u, its CUDA code has %zu bytes at "
+                    "offset %zu",
+                    kernel->name, index, kernel->parameters[index].bytes, kernel->offsets[index], bytes, offset);
+}
+
+/* What was declared is what the code has, as far as the driver tells. */
+static rondo_status check_parameters(const cuda_device *device, const rondo_kernel *kernel, cu_function function) {
+  size_t offset = 0, bytes = 0;
+  if (device->api->function_param_info == NULL) return RONDO_OK;
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    const cu_result code = device->api->function_param_info(function, i, &offset, &bytes);
+    if (code == CU_INVALID_VALUE)
+      return rondo_fail_driver(
+          RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, (int32_t)code, cuda_code_name(device->api, code),
+          "kernel '%s': %u parameters are declared, its CUDA code has %u", kernel->name, kernel->parameter_count, i);
+    if (code != CU_OK) return RONDO_OK;
+    RONDO_TRY(check_parameter(kernel, i, offset, bytes));
+  }
+  if (device->api->function_param_info(function, kernel->parameter_count, &offset, &bytes) != CU_OK) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': %u parameters are declared, its CUDA code has more", kernel->name,
+                    kernel->parameter_count);
+}
+
+/* Kernels --------------------------------------------------------------------------------------------------------- */
+
 static void release_kernel(void *data) { cuda_kernel_bury(data); }
 
 /* Machine code of a source, from the disk or compiled. */
@@ -120,18 +152,42 @@ static rondo_status find_code(cuda_device *device, const rondo_kernel *kernel, c
   return RONDO_OK;
 }
 
+static rondo_status load_source(cuda_device *device, const rondo_kernel *kernel, cuda_kernel **out) {
+  cuda_code code;
+  RONDO_TRY(find_code(device, kernel, &code));
+  const rondo_status status = cuda_kernel_load(device, kernel->name, code.bytes, out);
+  rondo_release(&device->base.allocator, code.bytes, code.count, 1);
+  return status;
+}
+
+/* The caller's function, which is not unloaded. */
+static rondo_status take_function(cuda_device *device, const rondo_kernel *kernel, cuda_kernel **out) {
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof(cuda_kernel), out));
+  **out = (cuda_kernel){.device = device, .function = kernel->cuda_function};
+  return RONDO_OK;
+}
+
+/* NULL for a kernel without CUDA code. */
+static rondo_status load_code(cuda_device *device, const rondo_kernel *kernel, cuda_kernel **out) {
+  *out = NULL;
+  if (kernel->cuda_function != NULL) return take_function(device, kernel, out);
+  if (kernel->cuda_image != NULL) return cuda_kernel_load(device, kernel->name, kernel->cuda_image, out);
+  return kernel->cuda_source[0] != '\0' ? load_source(device, kernel, out) : RONDO_OK;
+}
+
 rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
   cuda_device *device = cuda_device_of(base);
   cuda_kernel *loaded;
-  cuda_code code;
-  if (kernel->cuda_source[0] == '\0') return RONDO_OK;
   if (device->api->test_kernel != NULL)
     (void)device->api->test_kernel(kernel->name, kernel->cpu, kernel->parameter_count, kernel->parameters);
-  RONDO_TRY(find_code(device, kernel, &code));
-  const rondo_status status = cuda_kernel_load(device, kernel->name, code.bytes, &loaded);
-  rondo_release(&base->allocator, code.bytes, code.count, 1);
-  if (status != RONDO_OK) return status;
+  RONDO_TRY(load_code(device, kernel, &loaded));
+  if (loaded == NULL) return RONDO_OK;
   cuda_kernels_look(device);
+  const rondo_status status = check_parameters(device, kernel, loaded->function);
+  if (status != RONDO_OK) {
+    cuda_kernel_bury(loaded);
+    return status;
+  }
   kernel->driver_data = loaded;
   kernel->driver_release = release_kernel;
   return RONDO_OK;
@@ -140,7 +196,7 @@ rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
 rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel *kernel) {
   if (kernel->driver_data != NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION,
-                    "kernel '%s' has no CUDA source and cannot run on device '%s': give one in "
-                    "rondo_kernel_options.cuda_source",
+                    "kernel '%s' has no CUDA code and cannot run on device '%s': give it in "
+                    "rondo_kernel_options.cuda_source, cuda_image or cuda_function",
                     kernel->name, device->name);
 }

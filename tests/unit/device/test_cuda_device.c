@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "device/cuda/cuda_library.h"
 #include "fake_cuda/fake_cuda.h"
 #include "support/rondo_test.h"
 
@@ -184,6 +185,93 @@ static void code_goes_when_other_code_comes(void **state) {
     assert_int_equal(fake->live(FAKE_CUDA_MODULE), modules);
   }
   rondo_kernel_destroy(kernel);
+}
+
+/* Kernels from images and functions that are there; what is not right about code is said where it is given. */
+
+static const char empty_ptx[] = ".version 6.3\n.target sm_52\n.address_size 64\n.visible .entry from_ptx()\n{ ret; }\n";
+
+static void kernels_are_made_from_ptx_and_from_functions(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel *from_ptx = NULL, *from_function = NULL;
+  rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "from_ptx", .cuda_image = empty_ptx,
+                                  .cpu = test_kernel_options(TEST_KERNEL_EMPTY)->cpu};
+  const cuda_api *api;
+  cu_context context;
+  cu_module module;
+  cu_function function;
+  assert_ok(rondo_kernel_create(t->device, &options, &from_ptx));
+  assert_ok(cuda_library_get(&api));
+  assert_int_equal(api->primary_retain(&context, 0), CU_OK);
+  assert_int_equal(api->context_set_current(context), CU_OK);
+  assert_int_equal(api->module_load(&module, empty_ptx, 0, NULL, NULL), CU_OK);
+  assert_int_equal(api->module_get_function(&function, module, "from_ptx"), CU_OK);
+  options.cuda_image = NULL;
+  options.cuda_function = function;
+  assert_ok(rondo_kernel_create(t->device, &options, &from_function));
+  assert_ok(rondo_launch(t->stream, from_ptx, one_block, RONDO_NO_ARGS));
+  assert_ok(rondo_launch(t->stream, from_function, one_block, RONDO_NO_ARGS));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  options.cuda_image = empty_ptx;
+  rondo_kernel *none = from_ptx;
+  assert_error(rondo_kernel_create(t->device, &options, &none), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_null(none);
+  rondo_kernel_destroy(from_ptx);
+  rondo_kernel_destroy(from_function);
+  assert_int_equal(api->module_unload(module), CU_OK); /* it was left alone */
+  assert_int_equal(api->context_set_current(NULL), CU_OK);
+  assert_int_equal(api->primary_release(0), CU_OK);
+}
+
+static void code_that_is_wrong_is_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_kernel *kernel = NULL;
+  rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "wrong", .cuda_image = "no image"};
+  assert_fails(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_DATA);
+  assert_message("the image was not made by the fake compiler");
+  options.cuda_image = empty_ptx;
+  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_DATA, RONDO_REASON_NO_FUNCTION);
+  assert_message("wrong");
+  options.cuda_image = NULL;
+  options.cuda_source = "#error so it is\nextern \"C\" __global__ void wrong() {}\n";
+  assert_fails(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_DATA);
+  assert_message("so it is"); /* the compiler's log */
+  options.cuda_source = "extern \"C\" __global__ void other() {}\n";
+  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_DATA, RONDO_REASON_NO_FUNCTION);
+  assert_null(kernel);
+}
+
+/* A function of other parameters than those that are declared. */
+static void parameters_are_compared_with_the_code(void **state) {
+  test_fixture *t = *state;
+  const cuda_api *api;
+  cu_context context;
+  cu_module module;
+  cu_function function;
+  rondo_kernel *kernel = NULL;
+  static const char source[] = ".version 6.3\n.visible .entry test_set()\n";
+  assert_ok(cuda_library_get(&api));
+  assert_int_equal(api->primary_retain(&context, 0), CU_OK);
+  assert_int_equal(api->context_set_current(context), CU_OK);
+  assert_int_equal(api->module_load(&module, source, 0, NULL, NULL), CU_OK);
+  assert_int_equal(api->module_get_function(&function, module, "test_set"), CU_OK); /* a word and a pointer */
+  rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "set", .cuda_function = function};
+  options.params[0] = (rondo_parameter)RONDO_SCALAR(uint32_t);
+  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_message("its CUDA code has more");
+  options.params[1] = options.params[2] = (rondo_parameter)RONDO_WRITES;
+  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_message("3 parameters are declared, its CUDA code has 2");
+  options.params[2] = (rondo_parameter){0};
+  options.params[0] = (rondo_parameter)RONDO_SCALAR(uint64_t);
+  assert_error(rondo_kernel_create(t->device, &options, &kernel), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_message("parameter 0 is declared with 8 bytes at offset 0, its CUDA code has 4 bytes at offset 0");
+  options.params[0] = (rondo_parameter)RONDO_SCALAR(uint32_t);
+  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  rondo_kernel_destroy(kernel);
+  assert_int_equal(api->module_unload(module), CU_OK);
+  assert_int_equal(api->context_set_current(NULL), CU_OK);
+  assert_int_equal(api->primary_release(0), CU_OK);
 }
 
 /* Changes --------------------------------------------------------------------------------------------------------- */
@@ -414,6 +502,9 @@ int main(void) {
       cuda_case(code_stays_while_a_stream_runs_it),
       cuda_case(code_stays_while_an_exec_runs_it),
       cuda_case(code_goes_when_other_code_comes),
+      cuda_case(kernels_are_made_from_ptx_and_from_functions),
+      cuda_case(code_that_is_wrong_is_refused),
+      cuda_case(parameters_are_compared_with_the_code),
       cuda_case(what_the_driver_refuses_to_change_is_made_anew),
       cuda_case(when_that_fails_too_the_first_refusal_comes_out),
       cuda_case(launching_makes_no_context_current),
