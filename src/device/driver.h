@@ -99,6 +99,7 @@ typedef struct rondo_device_ops {
    * unreserve: exactly what reserve gave, with nothing mapped in it.
    * physical_create / physical_destroy: memory without an address; destroying while mapped is legal, it goes with the
    *   last mapping.
+   * physical_seal: it will not be mapped once more, so that what mapping takes beside the memory can go; may be NULL.
    * map: all of `physical` at `address`, inside a reservation, nothing mapped there yet; readable and writable.
    * unmap: `bytes` from `address`, whole mappings; the range stays reserved and cannot be accessed.
    * protect: what is allowed in a mapped range. */
@@ -106,6 +107,7 @@ typedef struct rondo_device_ops {
   rondo_status (*unreserve)(rondo_device *device, void *address, size_t bytes);
   rondo_status (*physical_create)(rondo_device *device, size_t bytes, rondo_physical **out);
   void (*physical_destroy)(rondo_physical *physical);
+  void (*physical_seal)(rondo_physical *physical);
   rondo_status (*map)(rondo_device *device, void *address, rondo_physical *physical);
   rondo_status (*unmap)(rondo_device *device, void *address, size_t bytes);
   rondo_status (*protect)(rondo_device *device, void *address, size_t bytes, rondo_protection protection);

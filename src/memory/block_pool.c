@@ -464,6 +464,7 @@ static rondo_status chunk_map(rondo_chunk *chunk) {
   if (status == RONDO_OK) {
     status = device->ops->map(device, base, chunk->physical);
     if (status != RONDO_OK) device->ops->physical_destroy(chunk->physical);
+    if (status == RONDO_OK && device->ops->physical_seal != NULL) device->ops->physical_seal(chunk->physical);
   }
   if (status == RONDO_OK)
     chunk->base = base;

@@ -265,6 +265,7 @@ static rondo_status add_private(rondo_address_space *space, size_t position, siz
     destroy_physical(memory, pages.physical, bytes);
     return status;
   }
+  if (memory->device->ops->physical_seal != NULL) memory->device->ops->physical_seal(pages.physical);
   rondo_level_add(&memory->graph_used, bytes);
   rondo_private_pages *at = space->privates.items + position;
   memmove(at + 1, at, (space->privates.count - position) * sizeof *at);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { MIB = 1 << 20, LIMIT = 16 * MIB };
 
@@ -187,6 +188,47 @@ static void test_more_than_the_machine_has(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
+/* Allocates up to `most`; less when a checking device, which keeps each mapping's file, has no more of them. */
+static size_t take_many(test_fixture *t, void **out, size_t most) {
+  for (size_t i = 0; i < most; i++) {
+    const rondo_status status = rondo_malloc(t->device, MIB, "one of many", &out[i]);
+    if (status == RONDO_LIMIT_EXCEEDED && test_is_guarded(t)) {
+      assert_message("open files");
+      return i;
+    }
+    assert_ok(status);
+  }
+  return most;
+}
+
+/* Many allocations, at once and left alive by a graph, do not take a file of the process each. */
+static void test_memory_does_not_take_files(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) skip();
+  enum { MANY = 200, FILES = 64 };
+  struct rlimit limit, before;
+  void *taken[MANY], *kept[MANY];
+  rondo_exec *exec = NULL;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node = {0};
+  for (int i = 0; i < MANY && !test_is_guarded(t); i++)
+    assert_ok(rondo_graph_add_alloc(graph, &node, i > 0, MIB, "kept", &kept[i], &node));
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  limit = before;
+  limit.rlim_cur = FILES;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const size_t count = take_many(t, taken, MANY);
+  const rondo_status launched = rondo_exec_launch(exec, t->stream);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+  assert_ok(launched);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  for (size_t i = 0; i < count; i++) assert_ok(rondo_free(t->device, taken[i]));
+  for (int i = 0; i < MANY && !test_is_guarded(t); i++) assert_ok(rondo_free(t->device, kept[i]));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       limit_case(test_the_failure_says_who_holds_the_memory),
@@ -194,6 +236,7 @@ int main(void) {
       limit_case(test_launches_and_uploads_that_find_no_memory),
       limit_case(test_what_the_limit_is_not_about),
       test_case(test_more_than_the_machine_has),
+      test_case(test_memory_does_not_take_files),
   };
   return test_main(tests);
 }

@@ -555,6 +555,7 @@ rondo_status cpu_reserve(rondo_device *device, size_t bytes, size_t alignment, v
 rondo_status cpu_unreserve(rondo_device *device, void *address, size_t bytes);
 rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical **out);
 void cpu_physical_destroy(rondo_physical *physical);
+void cpu_physical_seal(rondo_physical *physical);
 int cpu_physical_file(const rondo_physical *physical);
 rondo_status cpu_map(rondo_device *device, void *address, rondo_physical *physical);
 rondo_status cpu_unmap(rondo_device *device, void *address, size_t bytes);

@@ -5,6 +5,7 @@
  * are not inherited by fork. All thread-safe.
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/mman.h>
@@ -14,7 +15,7 @@
 
 typedef struct cpu_physical {
   rondo_physical base;
-  int file;
+  int file; /* -1 once it is sealed: memory that stays where it is must not take a file of the process's few */
 } cpu_physical;
 
 enum { RESERVATION = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
@@ -96,9 +97,15 @@ rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physi
   return status;
 }
 
+void cpu_physical_seal(rondo_physical *base) {
+  cpu_physical *physical = (cpu_physical *)base;
+  if (physical->file >= 0) (void)close(physical->file);
+  physical->file = -1;
+}
+
 void cpu_physical_destroy(rondo_physical *base) {
   cpu_physical *physical = (cpu_physical *)base;
-  (void)close(physical->file);
+  cpu_physical_seal(base);
   uncount_physical(base->device, base->bytes);
   rondo_release(&base->device->allocator, physical, 1, sizeof *physical);
 }
@@ -108,6 +115,7 @@ int cpu_physical_file(const rondo_physical *base) { return ((const cpu_physical 
 rondo_status cpu_map(rondo_device *base, void *address, rondo_physical *physical) {
   cpu_device *device = (cpu_device *)base;
   const int file = ((cpu_physical *)physical)->file;
+  assert(file >= 0);
   void *mapped = mmap(address, physical->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
   if (mapped == MAP_FAILED) return fail_mapping(errno, "mapping", physical->bytes);
   (void)madvise(address, physical->bytes, MADV_DONTFORK);
