@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# rondo bench launch (GX-6, GX-10): every row is there and makes sense, with the table of "CUDA Graph in TensorFlow" beside it.
+# rondo bench launch (GX-6, GX-10): every row is there and makes sense, with the table of "CUDA Graph in TensorFlow" beside
+# it. rondo bench memory (GM-9): every way is there.
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds bench launch --seconds 0.3 --json
@@ -19,3 +20,22 @@ for text in 'line of 32' 'two branches of 16' 'fork 30 and join' 'line of 320' '
 done
 
 fails 1 'nonsense' bench launch --device nonsense
+
+# Memory: three ways, none of which holds less than lives at once.
+cat >buffers.csv <<'END'
+id,lower,upper,size
+a,0,3,4000000
+b,1,2,6000000
+c,2,5,6000000
+d,3,4,0
+e,4,6,4000000
+END
+succeeds bench memory buffers.csv --json
+json_holds '.device == "cpu"' '.buffers == 5' '.bound == 10000128' '.page_bound >= .bound' \
+  '[.ways[].way] == ["online", "profiled", "relocated"]' \
+  'all(.ways[]; .ratio >= 1 and .bytes >= 10000128 and .instantiate_us > 0 and .first_us > 0 and .again_us > 0 and
+    .alternating_us > 0)'
+succeeds bench memory - <buffers.csv
+grep -Eq '^relocated +[0-9]+ +1\.' out || die "no row of a way: $(cat out)"
+fails 1 'nothing.csv' bench memory nothing.csv
+fails 1 'nonsense' bench memory buffers.csv --device nonsense

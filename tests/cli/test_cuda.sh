@@ -24,8 +24,10 @@ succeeds bench launch --device cuda:0 --seconds 0.1 --json
 json_holds 'all(.shapes[]; .bare.stream.host_us > 0 and .bare.graph.host_us > 0 and .bare.speedup.host > 0 and
     (.bare.beside_bare | .host_ratio > 0 and .device_ratio >= 0 and .bare_host_us > 0))' \
   '[.launch_call[].nodes] == [32, 10000]' 'all(.launch_call[]; .bare.beside_bare.host_ratio > 0)'
-succeeds bench launch --device cuda:0 --seconds 0.1
-grep -q 'bare graph' out || die "no word on the bare driver: $(cat out)"
+
+printf 'id,lower,upper,size\na,0,2,3000000\nb,1,3,5000000\nc,2,4,3000000\n' >buffers.csv
+succeeds bench memory buffers.csv --device cuda:0 --json
+json_holds '[.ways[].way] == ["online", "profiled", "relocated", "driver"]' 'all(.ways[]; .again_us > 0)'
 
 succeeds generate model.cuda --length 60 --temperature 0 --json --device cuda:0
 json_holds '.device == "cuda:0"' .identical '.length == 60'

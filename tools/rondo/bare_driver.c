@@ -26,16 +26,19 @@ static void *open_library(const char *variable, const char *const *usual) {
 static const struct {
   const char *symbol;
   int version;
+  bool is_required;
   size_t offset;
 } rows[] = {
-#define BARE_ROW(member, symbol, version, arguments) {symbol, version, offsetof(bare_driver, member)},
-    BARE_FUNCTIONS(BARE_ROW)
-#undef BARE_ROW
+#define REQUIRED(member, symbol, version, arguments) {symbol, version, true, offsetof(bare_driver, member)},
+#define OPTIONAL(member, symbol, version, arguments) {symbol, version, false, offsetof(bare_driver, member)},
+    BARE_FUNCTIONS(REQUIRED) BARE_OPTIONAL_FUNCTIONS(OPTIONAL)
+#undef REQUIRED
+#undef OPTIONAL
 };
 
 typedef int (*get_address_function)(const char *symbol, void **out, int version, uint64_t flags, int *found);
 
-int bare_driver_load(bare_driver *out) {
+static int load_driver(bare_driver *out) {
   static const char *const usual[] = {"libcuda.so.1", NULL};
   void *library = open_library("RONDO_CUDA_LIBRARY", usual);
   void *found = library ? dlsym(library, "cuGetProcAddress_v2") : NULL;
@@ -45,8 +48,8 @@ int bare_driver_load(bare_driver *out) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     int state;
     void *address = NULL;
-    if (get_address(rows[i].symbol, &address, rows[i].version, 0, &state) || !address)
-      return tool_fail("the CUDA driver lacks %s", rows[i].symbol);
+    if (get_address(rows[i].symbol, &address, rows[i].version, 0, &state)) address = NULL;
+    if (!address && rows[i].is_required) return tool_fail("the CUDA driver lacks %s", rows[i].symbol);
     memcpy((char *)out + rows[i].offset, &address, sizeof address);
   }
   return out->init(0) ? tool_fail("the CUDA driver does not start") : TOOL_OK;
@@ -94,7 +97,8 @@ static char *compile(const nvrtc_functions *nvrtc, nvrtc_program program, int ma
   return NULL;
 }
 
-int bare_compile(const char *source, int major, int minor, char **out_image) {
+/* Machine code for compute capability major.minor, to be freed. */
+static int compile_for(const char *source, int major, int minor, char **out_image) {
   nvrtc_functions nvrtc;
   nvrtc_program program;
   *out_image = NULL;
@@ -102,5 +106,45 @@ int bare_compile(const char *source, int major, int minor, char **out_image) {
   if (nvrtc.create(&program, source, NULL, 0, NULL, NULL)) return tool_fail("NVRTC takes no program");
   *out_image = compile(&nvrtc, program, major, minor);
   (void)nvrtc.destroy(&program);
-  return *out_image ? TOOL_OK : tool_fail("NVRTC does not compile an empty kernel");
+  return *out_image ? TOOL_OK : tool_fail("NVRTC does not compile a kernel of the benchmark");
+}
+
+/* Device ---------------------------------------------------------------------------------------------------------- */
+
+int bare_check(int code, const char *what) {
+  return code ? tool_fail("the CUDA driver without Rondo: %s: error %d", what, code) : TOOL_OK;
+}
+
+bool bare_is_cuda(const char *name) {
+  return strncmp(name, "cuda", strlen("cuda")) == 0 && (name[4] == ':' || name[4] == '\0');
+}
+
+static int load_kernel(bare_device *d, const char *source, const char *kernel) {
+  int major = 0, minor = 0;
+  char *image;
+  int code = d->driver.device_get_attribute(&major, BARE_CAPABILITY_MAJOR, d->device);
+  if (!code) code = d->driver.device_get_attribute(&minor, BARE_CAPABILITY_MINOR, d->device);
+  if (code) return bare_check(code, "asking what a device is");
+  if (compile_for(source, major, minor, &image) != TOOL_OK) return TOOL_FAILURE;
+  code = d->driver.module_load(&d->module, image, 0, NULL, NULL);
+  if (!code) code = d->driver.module_get_function(&d->kernel, d->module, kernel);
+  free(image);
+  return bare_check(code, "loading a kernel");
+}
+
+int bare_device_open(const char *name, const char *source, const char *kernel, bare_device *out) {
+  *out = (bare_device){0};
+  if (load_driver(&out->driver) != TOOL_OK) return TOOL_FAILURE;
+  int code = out->driver.device_get(&out->device, name[4] == ':' ? atoi(name + 5) : 0);
+  if (!code) code = out->driver.primary_retain(&out->context, out->device);
+  if (!code) code = out->driver.context_set_current(out->context);
+  return code ? bare_check(code, "opening a device") : load_kernel(out, source, kernel);
+}
+
+void bare_device_close(bare_device *device) {
+  if (!device->context) return;
+  if (device->module) (void)device->driver.module_unload(device->module);
+  (void)device->driver.context_set_current(NULL);
+  (void)device->driver.primary_release(device->device);
+  *device = (bare_device){0};
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA driver without Rondo, for benchmarks to compare with: the functions that they call, found by dlopen as the
- * library finds its own (RONDO_CUDA_LIBRARY, else libcuda.so.1), and an empty kernel compiled by NVRTC. Types are those
+ * library finds its own (RONDO_CUDA_LIBRARY, else libcuda.so.1), and a kernel compiled by NVRTC. Types are those
  * of cuda.h, as far as calls need them.
  */
 #ifndef RONDO_TOOL_BARE_DRIVER_H
 #define RONDO_TOOL_BARE_DRIVER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct bare_context_ *bare_context;
@@ -30,7 +32,8 @@ enum {
   BARE_NO_TIMING = 2,         /* CU_EVENT_DISABLE_TIMING */
   BARE_CAPTURE_THREAD = 1,    /* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
   BARE_CAPABILITY_MAJOR = 75, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
-  BARE_CAPABILITY_MINOR = 76
+  BARE_CAPABILITY_MINOR = 76,
+  BARE_GRAPH_MEMORY_HIGH = 3 /* CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, uint64_t */
 };
 
 /* ROW(member, "symbol", version, (arguments)); each returns a CUresult. */
@@ -41,6 +44,8 @@ enum {
   ROW(primary_retain, "cuDevicePrimaryCtxRetain", 7000, (bare_context * context, int device))                         \
   ROW(primary_release, "cuDevicePrimaryCtxRelease", 11000, (int device))                                              \
   ROW(context_set_current, "cuCtxSetCurrent", 4000, (bare_context context))                                           \
+  ROW(mem_alloc_async, "cuMemAllocAsync", 11020, (uint64_t * address, size_t bytes, bare_stream stream))              \
+  ROW(mem_free_async, "cuMemFreeAsync", 11020, (uint64_t address, bare_stream stream))                                \
   ROW(module_load, "cuModuleLoadDataEx", 2010,                                                                        \
       (bare_module * module, const void *image, unsigned count, int *options, void **values))                         \
   ROW(module_unload, "cuModuleUnload", 2000, (bare_module module))                                                    \
@@ -65,16 +70,37 @@ enum {
   ROW(graph_destroy, "cuGraphDestroy", 10000, (bare_graph graph))                                                     \
   ROW(exec_destroy, "cuGraphExecDestroy", 10000, (bare_exec exec))
 
+/* The same for functions that a driver may lack; NULL then. */
+#define BARE_OPTIONAL_FUNCTIONS(ROW)                                                                      \
+  ROW(graph_mem_get, "cuDeviceGetGraphMemAttribute", 11040, (int device, int attribute, uint64_t *value)) \
+  ROW(graph_mem_set, "cuDeviceSetGraphMemAttribute", 11040, (int device, int attribute, uint64_t *value)) \
+  ROW(graph_mem_trim, "cuDeviceGraphMemTrim", 11040, (int device))
+
 typedef struct bare_driver {
 #define BARE_MEMBER(member, symbol, version, arguments) int(*member) arguments;
   BARE_FUNCTIONS(BARE_MEMBER)
+  BARE_OPTIONAL_FUNCTIONS(BARE_MEMBER)
 #undef BARE_MEMBER
 } bare_driver;
 
-/* Returns TOOL_OK, or TOOL_FAILURE having said why. The driver stays loaded. */
-int bare_driver_load(bare_driver *out);
+/* A device in its primary context, which is current on the thread that opened it, with one kernel. */
+typedef struct bare_device {
+  bare_driver driver;
+  int device;
+  bare_context context;
+  bare_module module;
+  bare_function kernel;
+} bare_device;
 
-/* Machine code of a CUDA source for compute capability major.minor, to be freed; as bare_driver_load. */
-int bare_compile(const char *source, int major, int minor, char **out_image);
+/* Whether a name that Rondo opens a device by is one of a CUDA device. */
+bool bare_is_cuda(const char *name);
+
+/* Opens the device of such a name and compiles `source`, which has one kernel. Returns TOOL_OK, or TOOL_FAILURE having
+ * said why, with *out to be closed all the same. The driver stays loaded. */
+int bare_device_open(const char *name, const char *source, const char *kernel, bare_device *out);
+void bare_device_close(bare_device *device); /* a zeroed one is fine */
+
+/* TOOL_OK for 0, else TOOL_FAILURE having said that the driver refused what was done. */
+int bare_check(int code, const char *what);
 
 #endif
