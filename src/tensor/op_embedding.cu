@@ -36,39 +36,59 @@ __device__ inline table_piece piece_of(const gather_shape &shape, size_t number)
   return {row, column, shape.columns - column < PIECE ? shape.columns - column : PIECE};
 }
 
-/* Adds the rows of dy whose index, of `count` in `read` that stand at `first`, is the piece's row. */
-__device__ inline void add_rows(const table_piece &piece, const int *read, size_t first, size_t count, const float *dy,
-                                size_t columns, float *sums) {
+/* Indices that a block reads at a time. */
+#define READ (4 * BLOCK_THREADS)
+
+/* Puts the places, of `count` indices in `read`, of those that are `row` into `found`, in their order; returns how many
+ * there are. By one warp. */
+__device__ inline unsigned find_row(const int *read, unsigned count, size_t row, unsigned short *found) {
   const unsigned lane = threadIdx.x % WARP;
-  for (size_t i = 0; i < count; i += WARP) {
-    const bool mine = i + lane < count && (size_t)read[i + lane] == piece.row;
-    for (unsigned left = __ballot_sync(ALL_LANES, mine); left != 0; left &= left - 1) {
-      const float *from = dy + (first + i + (__ffs(left) - 1)) * columns + piece.column;
+  unsigned matches = 0;
+  for (unsigned i = 0; i < count; i += WARP) {
+    const bool mine = i + lane < count && (size_t)read[i + lane] == row;
+    const unsigned all = __ballot_sync(ALL_LANES, mine);
+    if (mine) found[matches + __popc(all & ((1u << lane) - 1))] = (unsigned short)(i + lane);
+    matches += __popc(all);
+  }
+  __syncwarp();
+  return matches;
+}
+
+/* Adds the piece's columns of the rows of dy that were found. Several are read before the first is added. */
+__device__ inline void add_rows(const table_piece &piece, const unsigned short *found, unsigned count,
+                                const float *__restrict__ dy, size_t columns, float *sums) {
+  const float *from = dy + piece.column + threadIdx.x % WARP;
 #pragma unroll
-      for (unsigned k = 0; k < PIECE_LANES; k++)
-        if (k * WARP + lane < piece.columns) sums[k] += from[k * WARP + lane];
-    }
+  for (unsigned k = 0; k < PIECE_LANES; k++) {
+    if (k * WARP + threadIdx.x % WARP >= piece.columns) return;
+    float sum = sums[k];
+#pragma unroll 8
+    for (unsigned i = 0; i < count; i++) sum += from[found[i] * columns + k * WARP];
+    sums[k] = sum;
   }
 }
 
 /* A wrong index went to row 0 in the forward operator, and comes back there. */
 extern "C" __global__ void embedding_gradient(gather_shape shape, const int *__restrict__ indices,
                                               const float *__restrict__ dy, float *__restrict__ table) {
-  __shared__ int read[4 * BLOCK_THREADS];
+  __shared__ int read[READ];
+  __shared__ unsigned short found[WARPS][READ];
   const size_t pieces = shape.rows * ((shape.columns + PIECE - 1) / PIECE);
-  const unsigned lane = threadIdx.x % WARP;
+  const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   for (size_t base = (size_t)blockIdx.x * WARPS; base < pieces; base += (size_t)gridDim.x * WARPS) {
-    const table_piece piece = piece_of(shape, base + threadIdx.x / WARP);
+    const table_piece piece = piece_of(shape, base + warp);
     float sums[PIECE_LANES] = {0};
-    for (size_t first = 0; first < shape.count; first += 4 * BLOCK_THREADS) {
-      const size_t left = shape.count - first, count = left < 4 * BLOCK_THREADS ? left : 4 * BLOCK_THREADS;
+    for (size_t first = 0; first < shape.count; first += READ) {
+      const unsigned count = shape.count - first < READ ? (unsigned)(shape.count - first) : READ;
       __syncthreads(); /* what was read before has been used */
-      for (size_t i = threadIdx.x; i < count; i += BLOCK_THREADS) {
+      for (unsigned i = threadIdx.x; i < count; i += BLOCK_THREADS) {
         const int index = indices[first + i];
         read[i] = index >= 0 && (size_t)index < shape.rows ? index : 0;
       }
       __syncthreads();
-      add_rows(piece, read, first, count, dy, shape.columns, sums);
+      const unsigned matches = find_row(read, count, piece.row, found[warp]);
+      add_rows(piece, found[warp], matches, dy + first * shape.columns, shape.columns, sums);
+      __syncwarp();
     }
 #pragma unroll
     for (unsigned k = 0; k < PIECE_LANES; k++) {
