@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # rondo bench launch (GX-6, GX-10): every row is there and makes sense, with the table of "CUDA Graph in TensorFlow" beside
-# it. rondo bench memory (GM-9): every way is there.
+# it. rondo bench memory (GM-9): every way is there. rondo bench change (GX-5): every row is there.
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds bench launch --seconds 0.3 --json
@@ -39,3 +39,11 @@ succeeds bench memory - <buffers.csv
 grep -Eq '^relocated +[0-9]+ +1\.' out || die "no row of a way: $(cat out)"
 fails 1 'nothing.csv' bench memory nothing.csv
 fails 1 'nonsense' bench memory buffers.csv --device nonsense
+
+# Changes.
+succeeds bench change --seconds 0.1 --nodes 50 --json
+json_holds '.device == "cpu"' '.nodes == 50' \
+  'all(.instantiate, .update, .patch_and_launch, .launch; .host_us > 0 and .host_us_min <= .host_us)'
+succeeds bench change --seconds 0.1 --nodes 5
+grep -q '^patch one and launch ' out || die "no row of patching: $(cat out)"
+fails 1 'nonsense' bench change --device nonsense

@@ -29,5 +29,8 @@ printf 'id,lower,upper,size\na,0,2,3000000\nb,1,3,5000000\nc,2,4,3000000\n' >buf
 succeeds bench memory buffers.csv --device cuda:0 --json
 json_holds '[.ways[].way] == ["online", "profiled", "relocated", "driver"]' 'all(.ways[]; .again_us > 0)'
 
+succeeds bench change --device cuda:0 --seconds 0.1 --nodes 50 --json
+json_holds 'all(.instantiate, .update, .patch_and_launch, .launch; .host_us > 0 and .bare_host_us > 0 and .ratio > 0)'
+
 succeeds generate model.cuda --length 60 --temperature 0 --json --device cuda:0
 json_holds '.device == "cuda:0"' .identical '.length == 60'

@@ -17,14 +17,30 @@ typedef struct bare_stream_ *bare_stream;
 typedef struct bare_event_ *bare_event;
 typedef struct bare_graph_ *bare_graph;
 typedef struct bare_exec_ *bare_exec;
+typedef struct bare_node_ *bare_node;
 
 /* CUDA_GRAPH_INSTANTIATE_PARAMS */
 typedef struct bare_instantiate_params {
   uint64_t flags;
   bare_stream upload_stream;
-  void *error_node;
+  bare_node error_node;
   int result;
 } bare_instantiate_params;
+
+/* CUDA_KERNEL_NODE_PARAMS of CUDA 12 */
+typedef struct bare_kernel_params {
+  bare_function function;
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void **params, **extra;
+  void *kernel;
+  bare_context context;
+} bare_kernel_params;
+
+/* CUgraphExecUpdateResultInfo */
+typedef struct bare_update_result {
+  int result;
+  bare_node error_node, error_from_node;
+} bare_update_result;
 
 enum {
   BARE_UPLOAD = 2,            /* CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD */
@@ -67,6 +83,12 @@ enum {
   ROW(instantiate, "cuGraphInstantiateWithParams", 12000,                                                             \
       (bare_exec * exec, bare_graph graph, bare_instantiate_params * params))                                         \
   ROW(graph_launch, "cuGraphLaunch", 10000, (bare_exec exec, bare_stream stream))                                     \
+  ROW(graph_create, "cuGraphCreate", 10000, (bare_graph * graph, unsigned flags))                                     \
+  ROW(graph_add_kernel, "cuGraphAddKernelNode", 12000,                                                                \
+      (bare_node * node, bare_graph graph, const bare_node *before, size_t count, const bare_kernel_params *params))  \
+  ROW(exec_update, "cuGraphExecUpdate", 12000, (bare_exec exec, bare_graph graph, bare_update_result * result))       \
+  ROW(exec_set_kernel, "cuGraphExecKernelNodeSetParams", 12000,                                                       \
+      (bare_exec exec, bare_node node, const bare_kernel_params *params))                                             \
   ROW(graph_destroy, "cuGraphDestroy", 10000, (bare_graph graph))                                                     \
   ROW(exec_destroy, "cuGraphExecDestroy", 10000, (bare_exec exec))
 

@@ -17,13 +17,16 @@ typedef struct benchmark {
 static const benchmark benchmarks[] = {
     {"launch", "rondo bench launch", bench_launch,
      "empty kernels in five shapes: by streams, as a graph, as a plain loop"},
+    {"change", "rondo bench change", bench_change, "making an exec, updating it, patching a node and launching"},
     {"memory", "rondo bench memory", bench_memory, "memory inside a graph: the bytes it holds, what launches cost"},
 };
 
 #define BENCHMARK_COUNT (sizeof benchmarks / sizeof benchmarks[0])
 
 static int print_help(void) {
-  puts("Usage: rondo bench BENCHMARK [OPTION]...\n\nMeasures what launches cost and what memory graphs hold.\n");
+  puts(
+      "Usage: rondo bench BENCHMARK [OPTION]...\n\nMeasures what launches and changes cost and what memory graphs "
+      "hold.\n");
   for (size_t i = 0; i < BENCHMARK_COUNT; i++) printf("  %-10s %s\n", benchmarks[i].name, benchmarks[i].summary);
   puts("\n'rondo bench BENCHMARK --help' explains one.");
   return TOOL_OK;

@@ -16,5 +16,6 @@ int command_report(int argc, char **argv);
 /* Benchmarks of `rondo bench`. */
 int bench_launch(int argc, char **argv);
 int bench_memory(int argc, char **argv);
+int bench_change(int argc, char **argv);
 
 #endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * rondo bench change (GX-5): what it costs the host to make an exec, to update it by a whole graph, and to patch one
+ * node of it and launch; on a CUDA device also by the driver without Rondo. Both are measured in turns.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "change_target.h"
+#include "commands.h"
+#include "json.h"
+#include "options.h"
+#include "tool.h"
+
+typedef struct change_settings {
+  const char *device;
+  uint64_t nodes;
+  double seconds;
+  bool json;
+} change_settings;
+
+static const change_settings defaults = {.device = "cpu", .nodes = 1000, .seconds = 3};
+
+#define OFFSET(member) offsetof(change_settings, member)
+
+static const option_row rows[] = {
+    {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to measure"},
+    {"nodes", "N", OPTION_COUNT, OFFSET(nodes), 1, 100000, "kernels of a graph"},
+    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.01, 3600, "time to measure for, about"},
+    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
+};
+
+static const option_table table = {
+    .command = "rondo bench change",
+    .description =
+        "Measures what it costs the host, of graphs that are a line of kernels: to make one node by node and\n"
+        "instantiate it; to update an exec by a graph with other arguments in every node; to patch one node's\n"
+        "arguments and launch; and to launch alone. On a CUDA device the same is measured of the driver without\n"
+        "Rondo, in turns. Times are microseconds, medians with minimum and maximum.",
+    .defaults = &defaults,
+    .rows = rows,
+    .count = sizeof rows / sizeof rows[0],
+};
+
+#define MOST_ROUNDS 2000
+#define FEWEST_ROUNDS 3
+
+enum { INSTANTIATE, UPDATE, PATCH, LAUNCH, QUANTITIES };
+static const struct {
+  const char *name, *words;
+} quantities[QUANTITIES] = {[INSTANTIATE] = {"instantiate", "make and instantiate"},
+                            [UPDATE] = {"update", "update all nodes"},
+                            [PATCH] = {"patch_and_launch", "patch one and launch"},
+                            [LAUNCH] = {"launch", "launch"}};
+
+typedef struct change_bench {
+  change_settings settings;
+  rondo_device *device;
+  rondo_device_info info;
+  change_target *rondo, *bare; /* bare: NULL but on a CUDA device */
+  change_times rondo_times, bare_times;
+  summary results[QUANTITIES], bare_results[QUANTITIES];
+} change_bench;
+
+/* Measuring ------------------------------------------------------------------------------------------------------- */
+
+static void summarize(change_times *times, summary out[QUANTITIES]) {
+  out[INSTANTIATE] = samples_summarize(&times->instantiate);
+  out[UPDATE] = samples_summarize(&times->update);
+  out[PATCH] = samples_summarize(&times->patch);
+  out[LAUNCH] = samples_summarize(&times->launch);
+}
+
+static int measure_round(change_bench *b) {
+  if (b->rondo->round(b->rondo, &b->rondo_times) != TOOL_OK) return TOOL_FAILURE;
+  return b->bare ? b->bare->round(b->bare, &b->bare_times) : TOOL_OK;
+}
+
+static int measure(change_bench *b) {
+  const uint64_t end = clock_ns() + (uint64_t)(b->settings.seconds * 1e9);
+  for (size_t round = 0; round < MOST_ROUNDS && (round < FEWEST_ROUNDS || clock_ns() < end); round++) {
+    if (measure_round(b) != TOOL_OK) return TOOL_FAILURE;
+  }
+  summarize(&b->rondo_times, b->results);
+  summarize(&b->bare_times, b->bare_results);
+  return TOOL_OK;
+}
+
+/* Results --------------------------------------------------------------------------------------------------------- */
+
+static double ratio(const change_bench *b, size_t quantity) {
+  const double bare = b->bare_results[quantity].median;
+  return bare > 0 ? b->results[quantity].median / bare : 0;
+}
+
+static int show_json(const change_bench *b) {
+  json out;
+  json_begin(&out);
+  json_text(&out, "device", b->settings.device);
+  json_text(&out, "device_description", b->info.description);
+  json_integer(&out, "nodes", b->settings.nodes);
+  for (size_t i = 0; i < QUANTITIES; i++) {
+    json_begin_object(&out, quantities[i].name);
+    json_summary(&out, "host_us", b->results[i]);
+    if (b->bare) json_summary(&out, "bare_host_us", b->bare_results[i]);
+    if (b->bare) json_real(&out, "ratio", ratio(b, i));
+    json_end(&out);
+  }
+  return json_print(&out);
+}
+
+static void print_cell(summary value) {
+  printf(" %10.2f (%9.2f to %9.2f)", value.median, value.minimum, value.maximum);
+}
+
+static int show_text(const change_bench *b) {
+  tool_print_device("device  ", b->settings.device, &b->info);
+  printf("A line of %" PRIu64 " kernels; microseconds of the host, median (minimum to maximum)\n\n", b->settings.nodes);
+  for (size_t i = 0; i < QUANTITIES; i++) {
+    printf("%-21s", quantities[i].words);
+    print_cell(b->results[i]);
+    if (b->bare) {
+      printf("   bare");
+      print_cell(b->bare_results[i]);
+      printf("   ratio %.3f", ratio(b, i));
+    }
+    putchar('\n');
+  }
+  return TOOL_OK;
+}
+
+/* Making ready ---------------------------------------------------------------------------------------------------- */
+
+int change_target_destroy(change_target *target) { return target ? target->destroy(target) : TOOL_OK; }
+
+int change_times_create(change_times *times, size_t rounds) {
+  *times = (change_times){0};
+  if (samples_create(&times->instantiate, rounds) && samples_create(&times->update, 2 * rounds) &&
+      samples_create(&times->patch, CHANGE_PATCHES * rounds) &&
+      samples_create(&times->launch, CHANGE_PATCHES * rounds)) {
+    return TOOL_OK;
+  }
+  return tool_fail("there is no memory for the times");
+}
+
+void change_times_destroy(change_times *times) {
+  samples_destroy(&times->instantiate);
+  samples_destroy(&times->update);
+  samples_destroy(&times->patch);
+  samples_destroy(&times->launch);
+}
+
+static int prepare(change_bench *b) {
+  const uint32_t nodes = (uint32_t)b->settings.nodes;
+  if (rondo_device_open(b->settings.device, NULL, &b->device)) return tool_fail_status("--device");
+  if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
+  if (change_times_create(&b->rondo_times, MOST_ROUNDS) != TOOL_OK) return TOOL_FAILURE;
+  if (change_times_create(&b->bare_times, MOST_ROUNDS) != TOOL_OK) return TOOL_FAILURE;
+  if (change_rondo_create(b->device, nodes, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
+  return change_bare_create(b->settings.device, nodes, &b->bare);
+}
+
+static int take_down(change_bench *b) {
+  int result = change_target_destroy(b->bare);
+  if (change_target_destroy(b->rondo) != TOOL_OK) result = TOOL_FAILURE;
+  change_times_destroy(&b->rondo_times);
+  change_times_destroy(&b->bare_times);
+  if (rondo_device_close(b->device)) result = tool_fail_status("the device");
+  return result;
+}
+
+int bench_change(int argc, char **argv) {
+  change_bench b = {.settings = defaults};
+  const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  int result = prepare(&b);
+  if (result == TOOL_OK) result = measure(&b);
+  if (result == TOOL_OK) result = b.settings.json ? show_json(&b) : show_text(&b);
+  const int taken_down = take_down(&b);
+  return result == TOOL_OK ? taken_down : result;
+}
