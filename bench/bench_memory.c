@@ -7,6 +7,7 @@
  * relocate). Bytes are those that the device holds after one launch; their ratio is to the most that is live at once,
  * rounded up to a page of the device. JSON goes to standard output, a table to the standard error.
  *
+ *   BENCH_DEVICE          the device; default cpu
  *   BENCH_MEMORY_ITEMS    allocations of what is generated; default 1000
  *   BENCH_MEMORY_SAMPLES  instantiates a way; default 5
  */
@@ -167,7 +168,7 @@ static void measure_way(result *out, const input *in, const step *steps, const w
   const long samples = wanted < 1 ? 1 : wanted > MOST_SAMPLES ? MOST_SAMPLES : wanted;
   rondo_device *device;
   rondo_stream *streams[2];
-  check(rondo_device_open("cpu", NULL, &device));
+  check(rondo_device_open(bench_device(), NULL, &device));
   for (int i = 0; i < 2; i++) check(rondo_stream_create(device, NULL, &streams[i]));
   out->bound = bound_of(device, in, steps);
   rondo_graph *graph = record(device, in, steps, NULL);

@@ -4,6 +4,8 @@
  *
  *   train_H_recorded, train_H_unrecorded                 one step until complete, H units in the hidden layer
  *   train_H_recorded_host, train_H_unrecorded_host       the call that hands the step over
+ *
+ *   BENCH_DEVICE    the device; default cpu
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
@@ -112,7 +114,7 @@ static void measure_training(size_t hidden) {
   static steps recorded = {.run = rondo_compiled_run}, unrecorded = {.run = rondo_compiled_run_unrecorded};
   const uint64_t budget_ns = 4 * (uint64_t)bench_setting("BENCH_BUDGET_MS", 150) * 1000000u;
   rondo_device *device = NULL;
-  check(rondo_device_open("cpu", NULL, &device));
+  check(rondo_device_open(bench_device(), NULL, &device));
   rondo_compiled *compiled = make_model(device, hidden);
   for (int turn = 0; turn < 2; turn++) { /* the first warms up */
     const uint64_t end = bench_now_ns() + (turn == 0 ? budget_ns / 10 : budget_ns);

@@ -48,6 +48,12 @@ static inline long bench_setting(const char *name, long otherwise) {
   return value != NULL && value[0] != '\0' ? atol(value) : otherwise;
 }
 
+/* The device to measure, by the name of BENCH_DEVICE. */
+static inline const char *bench_device(void) {
+  const char *name = getenv("BENCH_DEVICE");
+  return name != NULL && name[0] != '\0' ? name : "cpu";
+}
+
 static inline int bench_is_listed(const char *setting, const char *name) {
   const char *list = getenv(setting);
   if (list == NULL || list[0] == '\0') return 1;
