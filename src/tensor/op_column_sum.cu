@@ -10,7 +10,8 @@ extern "C" __global__ void column_sum(const float *__restrict__ x, float *__rest
   for (size_t first = (size_t)blockIdx.x * WARP; first < n; first += (size_t)gridDim.x * WARP) {
     const size_t column = first + lane;
     float sum = 0;
-    for (size_t row = warp; row < m && column < n; row += WARPS) sum += x[row * n + column];
+#pragma unroll 8
+    for (size_t row = warp; row < (column < n ? m : 0); row += WARPS) sum += x[row * n + column];
     sums[warp][lane] = sum;
     __syncthreads();
     if (warp == 0 && column < n) {

@@ -105,15 +105,17 @@ rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
-/* On a CPU a block looks at all indices, so there are few: enough for a usual number of workers. On CUDA a warp has a
- * row, or this many columns of one (op_embedding.cu). */
+/* On a CPU a block looks at all indices, so there are few: enough for a usual number of workers. On CUDA a block has a
+ * row, or this many columns of one, or where there are many, each of its warps has (op_embedding.cu). */
 #define GRADIENT_BLOCKS 16
 #define GRADIENT_COLUMNS 128
+#define MANY_PIECES 4096
 
 static rondo_grid gradient_grid(const rondo_emitter *emitter, const gather_shape *shape) {
   if (rondo_emit_is_cuda(emitter)) {
     const size_t across = shape->columns / GRADIENT_COLUMNS + (shape->columns % GRADIENT_COLUMNS != 0);
-    return rondo_grid_for(shape->rows * across, RONDO_CUDA_THREADS / 32);
+    const size_t pieces = shape->rows * across;
+    return rondo_grid_for(pieces, pieces < MANY_PIECES ? 1 : RONDO_CUDA_THREADS / 32);
   }
   const size_t blocks = (shape->count + shape->rows) * shape->columns / GATHER_GRAIN + 1;
   return rondo_grid_for(shape->rows, shape->rows / (blocks < GRADIENT_BLOCKS ? blocks : GRADIENT_BLOCKS) + 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of op_embedding.c. The gradient's sums are taken in the order of the indices: a warp owns a row of the
- * table, or 128 columns of one, and picks its rows of dy from the list of indices, which the block reads together.
+ * The CUDA form of op_embedding.c. The gradient's sums are taken in a fixed order: a team of warps owns a row of the
+ * table, or 128 columns of one; each warp picks its rows of dy from its part of the list of indices, which the block
+ * reads together, and adds them in the order of the indices; then the warps' sums are added in the warps' order.
  */
 #include "tensor/rows.cuh"
 
@@ -24,7 +25,7 @@ extern "C" __global__ void embedding(gather_shape shape, const float *__restrict
 #define PIECE_LANES 4 /* columns of a lane */
 #define PIECE (PIECE_LANES * WARP)
 
-/* A warp's part of the table: up to PIECE columns of a row. */
+/* A team's part of the table: up to PIECE columns of a row. */
 struct table_piece {
   size_t row, column, columns; /* columns 0: none */
 };
@@ -57,26 +58,31 @@ __device__ inline unsigned find_row(const int *read, unsigned count, size_t row,
 /* Adds the piece's columns of the rows of dy that were found. Several are read before the first is added. */
 __device__ inline void add_rows(const table_piece &piece, const unsigned short *found, unsigned count,
                                 const float *__restrict__ dy, size_t columns, float *sums) {
-  const float *from = dy + piece.column + threadIdx.x % WARP;
+  const unsigned lane = threadIdx.x % WARP;
+  const float *from = dy + piece.column;
+#pragma unroll 4
+  for (unsigned i = 0; i < count; i++) {
+    const float *row = from + found[i] * columns;
 #pragma unroll
-  for (unsigned k = 0; k < PIECE_LANES; k++) {
-    if (k * WARP + threadIdx.x % WARP >= piece.columns) return;
-    float sum = sums[k];
-#pragma unroll 8
-    for (unsigned i = 0; i < count; i++) sum += from[found[i] * columns + k * WARP];
-    sums[k] = sum;
+    for (unsigned k = 0; k < PIECE_LANES; k++) sums[k] += k * WARP + lane < piece.columns ? row[k * WARP + lane] : 0.0f;
   }
 }
+
+/* Where there are so many pieces each is a warp's; else the warps of a block share one. */
+#define MANY_PIECES 4096
 
 /* A wrong index went to row 0 in the forward operator, and comes back there. */
 extern "C" __global__ void embedding_gradient(gather_shape shape, const int *__restrict__ indices,
                                               const float *__restrict__ dy, float *__restrict__ table) {
   __shared__ int read[READ];
   __shared__ unsigned short found[WARPS][READ];
+  __shared__ float parts[WARPS][PIECE];
   const size_t pieces = shape.rows * ((shape.columns + PIECE - 1) / PIECE);
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  for (size_t base = (size_t)blockIdx.x * WARPS; base < pieces; base += (size_t)gridDim.x * WARPS) {
-    const table_piece piece = piece_of(shape, base + warp);
+  const unsigned team = pieces < MANY_PIECES ? WARPS : 1, member = warp % team;
+  const unsigned share = READ / team;
+  for (size_t base = (size_t)blockIdx.x * (WARPS / team); base < pieces; base += (size_t)gridDim.x * (WARPS / team)) {
+    const table_piece piece = piece_of(shape, base + warp / team);
     float sums[PIECE_LANES] = {0};
     for (size_t first = 0; first < shape.count; first += READ) {
       const unsigned count = shape.count - first < READ ? (unsigned)(shape.count - first) : READ;
@@ -86,14 +92,19 @@ extern "C" __global__ void embedding_gradient(gather_shape shape, const int *__r
         read[i] = index >= 0 && (size_t)index < shape.rows ? index : 0;
       }
       __syncthreads();
-      const unsigned matches = find_row(read, count, piece.row, found[warp]);
-      add_rows(piece, found[warp], matches, dy + first * shape.columns, shape.columns, sums);
+      const unsigned begin = member * share < count ? member * share : count;
+      const unsigned left = count - begin < share ? count - begin : share;
+      const unsigned matches = find_row(read + begin, left, piece.row, found[warp]);
+      add_rows(piece, found[warp], matches, dy + (first + begin) * shape.columns, shape.columns, sums);
       __syncwarp();
     }
 #pragma unroll
-    for (unsigned k = 0; k < PIECE_LANES; k++) {
-      const unsigned column = k * WARP + lane;
-      if (column < piece.columns) table[piece.row * shape.columns + piece.column + column] = sums[k];
+    for (unsigned k = 0; k < PIECE_LANES; k++) parts[warp][k * WARP + lane] = sums[k];
+    __syncthreads();
+    for (unsigned column = lane; member == 0 && column < piece.columns; column += WARP) {
+      float sum = parts[warp][column];
+      for (unsigned other = 1; other < team; other++) sum += parts[warp + other][column];
+      table[piece.row * shape.columns + piece.column + column] = sum;
     }
   }
 }

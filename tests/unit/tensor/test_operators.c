@@ -13,7 +13,7 @@
 #include "unit/tensor/reference.h"
 
 #define MAX_INPUTS 3
-#define MAX_INDICES 64
+#define MAX_INDICES 1600
 
 /* A case: F32 inputs and a list of indices, what the program does with them, and what the reference does. */
 typedef struct operator_case {
@@ -195,6 +195,8 @@ static const operator_case cases[] = {
     {"embedding", 1, {{2, {7, 21}}}, 1, 1, {12}, 7, build_embedding, compute_embedding},
     {"embedding of a matrix", 1, {{2, {5, 3}}}, 1, 2, {4, 6}, 5, build_embedding, compute_embedding},
     {"cross_entropy", 1, {{2, {6, 37}}}, 3, 1, {6}, 37, build_cross_entropy, compute_cross_entropy},
+    {"embedding of many indices", 1, {{2, {5, 3}}}, 1, 1, {1600}, 5, build_embedding, compute_embedding},
+    {"embedding of many rows", 1, {{2, {4200, 2}}}, 1, 1, {30}, 4200, build_embedding, compute_embedding},
     {"embedding of wide rows", 1, {{2, {3, 1100}}}, 1, 1, {5}, 3, build_embedding, compute_embedding},
     {"cross_entropy of wide rows", 1, {{2, {2, 1300}}}, 3, 1, {2}, 1300, build_cross_entropy, compute_cross_entropy},
     {"cross_entropy of one row", 1, {{2, {1, 2}}}, 3, 1, {1}, 2, build_cross_entropy, compute_cross_entropy},
