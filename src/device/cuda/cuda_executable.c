@@ -63,6 +63,7 @@ static void free_memory(cuda_executable *executable) {
   const size_t count = executable->count;
   free_replaced(executable);
   for (size_t i = 0; i < count; i++) cuda_node_free(executable, &executable->nodes[i]);
+  rondo_slab_free(&executable->slab);
   rondo_release(allocator, executable->nodes, executable->node_room, sizeof(cuda_node));
   rondo_release(allocator, executable->handles, executable->handle_count, sizeof(cu_graph_node));
   rondo_release(allocator, executable->predecessor_start, executable->node_room + 1, sizeof(uint32_t));
@@ -277,12 +278,12 @@ static rondo_status rebuild(cuda_executable *executable) {
   return RONDO_OK;
 }
 
-/* What the driver does not change in place is made anew; when that fails too, its first word stands. */
-static rondo_status change_or_rebuild(cuda_executable *executable, cuda_node *node, cuda_node *changed) {
+/* What the driver does not change in place, as it said by `code`, is made anew; when that fails too, its first word
+ * stands. */
+static rondo_status rebuild_unless(cu_result code, cuda_executable *executable, cuda_node *node, cuda_node *changed) {
   cuda_device *device = cuda_device_of(executable->base.device);
   const rondo_status status =
-      cuda_check_node(device, cuda_node_change(executable, &executable->built, changed), changed->number,
-                      "changing node '%s' (node %u)", changed->name, changed->number);
+      cuda_check_node(device, code, changed->number, "changing node '%s' (node %u)", changed->name, changed->number);
   if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY || status == RONDO_DEVICE_LOST) return status;
   rondo_saved_error first;
   rondo_error_save(&first);
@@ -292,8 +293,9 @@ static rondo_status change_or_rebuild(cuda_executable *executable, cuda_node *no
   return rebuilt == RONDO_OK ? RONDO_OK : rondo_error_raise(&first);
 }
 
-static rondo_status set_params_inside(cuda_executable *executable, size_t index, const rondo_lowered_node *lowered) {
-  cuda_node *node = &executable->nodes[index];
+/* `refused` is what the driver said when the parameters were put in place; CU_OK when they do not fit there. */
+static rondo_status replace_node(cuda_executable *executable, cuda_node *node, const rondo_lowered_node *lowered,
+                                 cu_result refused) {
   cuda_node changed;
   RONDO_TRY(cuda_node_make(executable, lowered, &changed));
   changed.first = node->first;
@@ -301,7 +303,8 @@ static rondo_status set_params_inside(cuda_executable *executable, size_t index,
   const bool is_host = node->kind == RONDO_NODE_HOST;
   cuda_gate *const own_gate = is_host ? changed.as.host->gate : NULL;
   if (is_host) changed.as.host->gate = node->as.host->gate;
-  const rondo_status status = change_or_rebuild(executable, node, &changed);
+  const cu_result code = refused != CU_OK ? refused : cuda_node_change(executable, &executable->built, &changed);
+  const rondo_status status = rebuild_unless(code, executable, node, &changed);
   if (is_host) changed.as.host->gate = own_gate;
   if (status != RONDO_OK) {
     cuda_node_free(executable, &changed);
@@ -312,6 +315,13 @@ static rondo_status set_params_inside(cuda_executable *executable, size_t index,
   cuda_node_free(executable, node);
   *node = changed;
   return RONDO_OK;
+}
+
+static rondo_status set_params_inside(cuda_executable *executable, size_t index, const rondo_lowered_node *lowered) {
+  cuda_node *node = &executable->nodes[index];
+  if (!cuda_node_fits(node, lowered)) return replace_node(executable, node, lowered, CU_OK);
+  const cu_result code = cuda_node_overwrite(executable, node, &lowered->params->as.kernel);
+  return code == CU_OK ? RONDO_OK : replace_node(executable, node, lowered, code);
 }
 
 static rondo_status executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *lowered) {
@@ -450,6 +460,8 @@ rondo_status cuda_executable_create(rondo_device *base, const rondo_lowered_grap
   if (status == RONDO_OK) {
     executable->base = (rondo_executable){&executable_ops, base};
     executable->node_room = graph->node_count;
+    rondo_slab_init(&executable->slab, &base->allocator);
+    executable->small = rondo_slab_allocator(&executable->slab);
     status = make(executable, graph);
     if (status == RONDO_OK)
       *out = &executable->base;

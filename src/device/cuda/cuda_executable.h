@@ -12,6 +12,7 @@
 #ifndef RONDO_DEVICE_CUDA_EXECUTABLE_H
 #define RONDO_DEVICE_CUDA_EXECUTABLE_H
 
+#include "base/slab.h"
 #include "device/cuda/cuda.h"
 
 /* A node's parameters. */
@@ -43,6 +44,8 @@ struct cuda_executable {
   rondo_executable base;
   char *name; /* the graph's */
   size_t count, host_count, edge_count;
+  rondo_slab slab;             /* has the contents of nodes */
+  rondo_allocator small;       /* the slab's */
   size_t node_room;            /* of `nodes`; `count` are made */
   cuda_node *nodes;            /* in the order of the lowered graph */
   uint32_t *predecessor_start; /* of node i: predecessors[predecessor_start[i] .. predecessor_start[i + 1]) */
@@ -78,6 +81,10 @@ void cuda_times(const rondo_executable *executable, uint64_t *out_ns);
 RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered,
                                            cuda_node *out);
 void cuda_node_free(cuda_executable *executable, cuda_node *node);
+/* Whether the node can have these parameters where it has its own: it is of the same kernel and name. */
+bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered);
+/* Changes such a node in the driver's executable, for later launches; when the driver refuses, it is as before. */
+cu_result cuda_node_overwrite(cuda_executable *executable, cuda_node *node, const rondo_kernel_node *params);
 /* How many nodes of the driver's it is. */
 size_t cuda_node_parts(const cuda_node *node);
 /* Adds it to a driver's graph behind `count` nodes; what follows it stands behind the last of its parts. */

@@ -10,19 +10,22 @@
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
-/* One block: the addresses of the values, then the values at the offsets that their kernel gives them. */
+static void put_arguments(const cuda_node *node, const rondo_kernel_node *from) {
+  void *const *params = node->storage;
+  for (uint32_t i = 0; i < from->kernel->parameter_count; i++)
+    memcpy(params[i], from->args[i], from->kernel->parameters[i].bytes);
+}
+
+/* One block: the addresses of the values, then the values at the offsets that their kernel gives them. The driver takes
+ * them from any address. */
 static rondo_status copy_arguments(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
   const rondo_kernel *kernel = node->kernel;
-  const size_t addresses = kernel->parameter_count * sizeof(void *);
-  size_t values;
-  if (!rondo_checked_align(addresses, 64, &values)) values = addresses;
+  const size_t values = kernel->parameter_count * sizeof(void *);
   out->storage_bytes = values + kernel->argument_bytes;
-  RONDO_TRY(rondo_allocate_aligned(cuda_allocator_of(executable), 1, out->storage_bytes, 64, &out->storage));
+  RONDO_TRY(rondo_allocate(&executable->small, 1, out->storage_bytes, &out->storage));
   void **const params = out->storage;
-  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    params[i] = (char *)out->storage + values + kernel->offsets[i];
-    memcpy(params[i], node->args[i], kernel->parameters[i].bytes);
-  }
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) params[i] = (char *)out->storage + values + kernel->offsets[i];
+  put_arguments(out, node);
   return RONDO_OK;
 }
 
@@ -53,7 +56,7 @@ static rondo_status make_host(cuda_executable *executable, const rondo_host_node
 
 static rondo_status make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
   const rondo_node_params *params = lowered->params;
-  RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), params->name, &out->name));
+  RONDO_TRY(rondo_allocate_text(&executable->small, params->name, &out->name));
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
       return make_kernel(executable, &params->as.kernel, out);
@@ -87,8 +90,8 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
     cuda_gate_give(cuda_device_of(executable->base.device), node->as.host->gate);
     rondo_release(allocator, node->as.host, 1, sizeof *node->as.host);
   }
-  rondo_release(allocator, node->storage, 1, node->storage_bytes);
-  rondo_release_text(allocator, node->name);
+  rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
+  rondo_release_text(&executable->small, node->name);
   rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};
 }
@@ -188,6 +191,27 @@ cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *
     default:
       return CU_OK;
   }
+}
+
+bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered) {
+  const rondo_node_params *params = lowered->params;
+  return node->kind == RONDO_NODE_KERNEL && params->kind == RONDO_NODE_KERNEL &&
+         node->kernel == params->as.kernel.kernel && strcmp(node->name, params->name) == 0;
+}
+
+cu_result cuda_node_overwrite(cuda_executable *executable, cuda_node *node, const rondo_kernel_node *params) {
+  unsigned char before[RONDO_MAX_PARAMETER_BYTES];
+  const cu_kernel_params kept = node->as.kernel;
+  const size_t values = node->kernel->parameter_count * sizeof(void *), bytes = node->kernel->argument_bytes;
+  if (bytes > 0) memcpy(before, (const char *)node->storage + values, bytes);
+  cuda_kernel_params(params, &node->as.kernel);
+  node->as.kernel.params = node->storage;
+  put_arguments(node, params);
+  const cu_result code = cuda_node_change(executable, &executable->built, node);
+  if (code == CU_OK) return CU_OK;
+  node->as.kernel = kept;
+  if (bytes > 0) memcpy((char *)node->storage + values, before, bytes);
+  return code;
 }
 
 cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles,
