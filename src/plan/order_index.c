@@ -16,6 +16,8 @@
 
 #define MOST_SHORT 16 /* slots from alloc to free */
 #define MOST_MEDIUM 256
+/* From alloc to free, of each grade of those that cross. */
+static const uint32_t most_times[RONDO_INDEX_GRADES] = {128, 1024, UINT32_MAX};
 
 enum { SHORT, MEDIUM, LONG, CROSSING };
 
@@ -88,6 +90,12 @@ static void note_times(const rondo_order_index *index, const uint32_t *list, ron
   }
 }
 
+static uint32_t grade_of(const rondo_life *life) {
+  uint32_t grade = 0;
+  while (life->free_time - life->alloc_time > most_times[grade]) grade++;
+  return grade;
+}
+
 static rondo_status list_crossing(const rondo_allocator *allocator, rondo_order_index *index) {
   const uint32_t first = index->firsts[0].of[CROSSING];
   const uint32_t count = index->count - first;
@@ -97,7 +105,9 @@ static rondo_status list_crossing(const rondo_allocator *allocator, rondo_order_
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *index->crossing_lives, &index->crossing_lives));
   RONDO_TRY(rondo_allocate_items(allocator, count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < count; i++) {
-    entries[i] = (rondo_sort_entry){index->by_entry[first + i].alloc_time, first + i};
+    const rondo_life *life = &index->by_entry[first + i];
+    entries[i] = (rondo_sort_entry){(uint64_t)grade_of(life) << 32 | life->alloc_time, first + i};
+    for (uint32_t grade = grade_of(life); grade < RONDO_INDEX_GRADES; grade++) index->grade_begin[grade + 1]++;
   }
   if (count > 1) rondo_sort_entries(entries, entries + count, count);
   for (uint32_t i = 0; i < count; i++) {
@@ -262,9 +272,10 @@ static void add_across_chain(asking *a, uint32_t low, uint32_t past) {
   }
 }
 
-static uint32_t count_crossing_before(const rondo_order_index *index, uint32_t time) {
-  uint32_t low = 0;
-  uint32_t high = index->crossing_times.count;
+/* The first entry of a grade that begins at the time or later. */
+static uint32_t find_crossing(const rondo_order_index *index, uint32_t grade, uint32_t time) {
+  uint32_t low = index->grade_begin[grade];
+  uint32_t high = index->grade_begin[grade + 1];
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
     if (index->crossing_lives[middle].alloc_time < time) {
@@ -277,11 +288,13 @@ static uint32_t count_crossing_before(const rondo_order_index *index, uint32_t t
 }
 
 /* What begins at an earlier time, but not before the alloc, begins within the life. */
-static void add_crossing(asking *a) {
+static void add_crossing(asking *a, uint32_t grade) {
   const rondo_order_index *index = a->index;
-  const uint32_t end = count_crossing_before(index, a->life->alloc_time);
-  for (uint32_t at = 0; at < end; at++) {
-    at = find_freed_from(&index->crossing_times, at, end, a->conflict.first);
+  const uint32_t time = a->conflict.first;
+  const uint32_t end = find_crossing(index, grade, a->life->alloc_time);
+  const uint32_t earliest = time > most_times[grade] ? time - most_times[grade] : 0;
+  for (uint32_t at = find_crossing(index, grade, earliest); at < end; at++) {
+    at = find_freed_from(&index->crossing_times, at, end, time);
     if (at >= end) return;
     const rondo_life *life = &index->crossing_lives[at];
     if (!rondo_conflict_is_before(&a->conflict, life->alloc, life->alloc_chain)) continue;
@@ -293,7 +306,7 @@ static void add_across(asking *a) {
   const rondo_relation *relation = a->relation;
   const rondo_relation_part *part = &relation->parts.items[relation->slot_part[a->life->alloc]];
   if (a->life->alloc == 0) return;
-  add_crossing(a);
+  for (uint32_t grade = 0; grade < RONDO_INDEX_GRADES; grade++) add_crossing(a, grade);
   for (uint32_t c = 0; c < part->chain_count; c++) {
     const uint32_t *bounds = &relation->chain_slot.items[part->first_chain + c];
     const uint32_t high = c + 1 == part->chain_count ? part->loose_slot : bounds[1];

@@ -10,7 +10,7 @@
 
 #include "plan/order_lives.h"
 
-enum { RONDO_INDEX_KINDS = 4, RONDO_INDEX_LEVELS = 7 };
+enum { RONDO_INDEX_KINDS = 4, RONDO_INDEX_LEVELS = 7, RONDO_INDEX_GRADES = 3 };
 
 /* Of a list of entries, and of groups of them, groups of groups and so on: the last time of a free. */
 typedef struct rondo_index_times {
@@ -29,7 +29,8 @@ typedef struct rondo_order_index {
   uint32_t *items;            /* of each entry */
   rondo_life *by_entry;       /* and its life */
   rondo_index_firsts *firsts; /* of each slot, and of one more */
-  uint32_t *crossing;         /* entries of two chains by the time that allocates them */
+  uint32_t *crossing;         /* entries of two chains, by how long they live, then by when they begin */
+  uint32_t grade_begin[RONDO_INDEX_GRADES + 1]; /* of `crossing`: each grade lives for longer than the one before */
   rondo_life *crossing_lives;
   rondo_index_times times;          /* of all entries */
   rondo_index_times crossing_times; /* of `crossing` */

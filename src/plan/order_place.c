@@ -11,7 +11,7 @@
 #include "base/error.h"
 
 #define PLACED UINT32_MAX
-#define BLOCK 64
+#define BLOCK 32
 
 struct rondo_order_placer_block {
   size_t floor;  /* the lowest offset of its entries, or less when it is stale; SIZE_MAX: all are placed */

@@ -3,9 +3,10 @@
  * later than it, and every later one a predecessor no earlier. Parts are found by union of what edges join.
  *
  * Chains are made greedily, in topological order: a node goes behind the last node of a chain that comes before it as a
- * whole. Of several it takes one whose last node has no later successors, which would miss the chain, and of these the
- * latest, because earlier ones suit more of the nodes to come. The rows are what it needs to know for that, so both are
- * made in one pass: when a node is reached, all its predecessors have handed on their rows.
+ * whole. Of several it takes the one whose last node has its next successor latest, or none, for that one would miss
+ * the chain least, and of these the latest, because earlier ones suit more of the nodes to come. The rows are what it
+ * needs to know for that, so both are made in one pass: when a node is reached, all its predecessors have handed on
+ * their rows.
  */
 #include "plan/order_relation.h"
 
@@ -17,6 +18,7 @@
 #define MOST_NODES ((uint32_t)1 << 31)
 #define FEWEST_CHAINS 64u /* any part may have as many as this */
 #define MOST_ENTRIES ((size_t)1 << 22)
+#define MOST_LOOKED_AT 16 /* successors */
 
 typedef struct builder {
   const rondo_allocator *allocator;
@@ -181,11 +183,24 @@ static void trim_rows(const builder *b, const weaver *w) {
   b->relation->past.count = w->rows + (size_t)w->node_count * w->width;
 }
 
+/* The first successor of u behind a node; UINT32_MAX: none. Of very many successors the last stands for all. */
+static uint32_t next_successor(const builder *b, uint32_t u, uint32_t node) {
+  uint32_t count = 0;
+  uint32_t next = UINT32_MAX;
+  const uint32_t *successors = successors_of(b, u, &count);
+  if (b->last_successor[u] <= node) return UINT32_MAX;
+  if (count > MOST_LOOKED_AT) return b->last_successor[u];
+  for (uint32_t k = 0; k < count; k++) {
+    if (successors[k] > node && successors[k] < next) next = successors[k];
+  }
+  return next;
+}
+
 /* Whether node u is better than node v as the one that `node` goes behind. */
 static bool suits_better(const builder *b, uint32_t node, uint32_t u, uint32_t v) {
-  const bool u_is_over = b->last_successor[u] <= node;
-  const bool v_is_over = b->last_successor[v] <= node;
-  return u_is_over != v_is_over ? u_is_over : u > v;
+  const uint32_t u_next = next_successor(b, u, node);
+  const uint32_t v_next = next_successor(b, v, node);
+  return u_next != v_next ? u_next > v_next : u > v;
 }
 
 /* The chain that the node goes behind; LOOSE when it comes behind none. */

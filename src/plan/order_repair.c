@@ -174,7 +174,7 @@ static void add_obstacles(const rondo_order_repair *r, uint32_t entry) {
   }
 }
 
-/* More than half as many bins as there may be pieces. */
+/* At least twice as many bins as there may be pieces, where that is not too many: then few need a closer look. */
 static void clear_bins(rondo_order_repair *r) {
   uint32_t most = r->met.other_count;
   unsigned bits = LEAST_BIN_BITS;
