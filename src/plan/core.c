@@ -12,8 +12,9 @@
 
 #define CORE_STEPS (UINT64_C(1) << 16)
 
-/* Looks of a repair, for each box of the part. */
-#define LOOKS_A_BOX 40
+/* Looks of a repair, for each box of the part, and at least. */
+#define LOOKS_A_BOX 80
+#define LEAST_LOOKS (UINT64_C(1) << 20)
 
 typedef struct worker {
   const rondo_allocator *allocator;
@@ -119,11 +120,12 @@ static rondo_status lay_core(worker *w, const uint64_t *offsets) {
 }
 
 static rondo_status repair(worker *w, const uint32_t *order, uint64_t *inout_offsets, uint64_t *inout_peak) {
+  const uint64_t looks = (uint64_t)w->part->boxes.count * LOOKS_A_BOX;
   const rondo_repair rest = {.boxes = &w->part->boxes,
                              .order = order,
                              .states = w->states,
                              .limit = w->peak,
-                             .most_looks = (uint64_t)w->part->boxes.count * LOOKS_A_BOX,
+                             .most_looks = looks > LEAST_LOOKS ? looks : LEAST_LOOKS,
                              .deadline_ns = w->of->deadline_ns};
   bool done = false;
   RONDO_TRY(rondo_repair_run(w->allocator, &rest, w->offsets, &done));

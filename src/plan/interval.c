@@ -6,12 +6,17 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "plan/core.h"
+#include "plan/cores.h"
 #include "plan/improve.h"
 #include "plan/race.h"
 
 /* Placing boxes one by one takes the square of their number: for as many, about as long as a skyline. */
 #define FEW_BOXES 2048
+
+/* Among few boxes, the fast path leaves cores alone where it is as near the bound as that. */
+#define FAST_ROOM 512
+
+#define MANY_BOXES 16384
 
 /* Before the core is planned, so many rules have been tried. */
 #define RULES_BEFORE_CORE 2
@@ -106,20 +111,36 @@ static void try_fits(planner *p, rondo_part *part) {
   if (rondo_placer_by_first_fit(&p->placer, limit_of(part), &peak)) keep(p, part, peak, "first fit");
 }
 
-/* Cores of two sizes, for parts that are much larger. */
-static rondo_status try_core(planner *p, rondo_part *part) {
-  static const uint32_t sizes[] = {512, 2048};
+static uint64_t core_limit(const rondo_part *part) { return part->lower_bound + part->lower_bound / CORE_ROOM; }
+
+/* Whether the plan is as near the bound as one around a core. */
+static bool is_near(const rondo_part *part) { return part->peak <= core_limit(part); }
+
+static rondo_status try_cores(planner *p, rondo_part *part) {
   const uint64_t before = part->peak;
-  const uint64_t room = part->lower_bound + part->lower_bound / CORE_ROOM;
-  if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL || before == UINT64_MAX) return RONDO_OK;
+  if (part->boxes.alignments != NULL || part->boxes.obstacles != NULL || is_done(p, part)) return RONDO_OK;
   rondo_rule_order(rondo_area_rule(), &part->boxes, p->placer.entries, p->placer.order);
-  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && !is_done(p, part); i++) {
-    const rondo_core core = {.boxes = sizes[i], .limit = larger(above_base(p, part), room), .deadline_ns = p->deadline};
-    if (sizes[i] > part->boxes.count / 3) return RONDO_OK;
-    RONDO_TRY(rondo_core_improve(p->allocator, &core, part, p->placer.order, p->offsets + part->first, &part->peak));
-    if (part->peak < before) part->method = "core";
-  }
+  const rondo_cores cores = {.order = p->placer.order,
+                             .limit = larger(above_base(p, part), core_limit(part)),
+                             .deadline_ns = p->deadline,
+                             .threads = p->options->threads};
+  RONDO_TRY(rondo_cores_improve(p->allocator, &cores, part, p->offsets + part->first, &part->peak));
+  if (part->peak < before) part->method = "core";
   return RONDO_OK;
+}
+
+/* Of many boxes, each rule takes long, and a core seldom fails. */
+static rondo_status plan_many(planner *p, rondo_part *part) {
+  RONDO_TRY(try_rules(p, part, 0, RULES_BEFORE_CORE));
+  RONDO_TRY(try_cores(p, part));
+  return is_near(part) ? RONDO_OK : try_rules(p, part, RULES_BEFORE_CORE, SIZE_MAX);
+}
+
+static rondo_status plan_few(planner *p, rondo_part *part) {
+  RONDO_TRY(try_rules(p, part, 0, SIZE_MAX));
+  try_fits(p, part);
+  if (p->options->fast_only && part->peak <= part->lower_bound + part->lower_bound / FAST_ROOM) return RONDO_OK;
+  return try_cores(p, part);
 }
 
 static rondo_status plan_fast(planner *p) {
@@ -127,10 +148,7 @@ static rondo_status plan_fast(planner *p) {
     rondo_part *part = &p->parts.items[i];
     rondo_placer_bind(&p->placer, &part->boxes);
     try_slots(p, part);
-    RONDO_TRY(try_rules(p, part, 0, RULES_BEFORE_CORE));
-    RONDO_TRY(try_core(p, part));
-    RONDO_TRY(try_rules(p, part, RULES_BEFORE_CORE, SIZE_MAX));
-    try_fits(p, part);
+    RONDO_TRY(part->boxes.count >= MANY_BOXES ? plan_many(p, part) : plan_few(p, part));
     if (part->peak != UINT64_MAX) continue;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
                       "%zu items with their alignments and %zu obstacles do not fit into %zu bits of offsets",

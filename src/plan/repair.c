@@ -19,6 +19,10 @@
 #define DIGIT_BITS 11
 #define DIGIT_VALUES (1U << DIGIT_BITS)
 #define MOVES_A_LOOK_AT_THE_CLOCK 16
+#define MOVES_BEFORE_JUDGEMENT 64
+
+/* The boxes that come first meet more than the average of those behind them. */
+#define PESSIMISM 3
 
 /* A box in the plan; all in units. */
 typedef struct seat {
@@ -202,8 +206,13 @@ static rondo_status make(const rondo_allocator *allocator, worker *w) {
   return rondo_allocate_items(allocator, count, 2 * sizeof *w->scratch, &w->scratch);
 }
 
+/* Whether the looks do not even suffice for what is out now. */
+static bool is_hopeless(const worker *w, uint64_t moves) {
+  return moves >= MOVES_BEFORE_JUDGEMENT && w->looks / moves * w->out_count / PESSIMISM > w->of->most_looks - w->looks;
+}
+
 static bool is_over(const worker *w, uint64_t moves) {
-  if (w->looks > w->of->most_looks) return true;
+  if (w->looks > w->of->most_looks || is_hopeless(w, moves)) return true;
   return w->of->deadline_ns != 0 && moves % MOVES_A_LOOK_AT_THE_CLOCK == 0 && rondo_clock_ns() >= w->of->deadline_ns;
 }
 

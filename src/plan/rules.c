@@ -36,8 +36,9 @@ static uint64_t crowded_duration(const rondo_boxes *boxes, uint32_t box) {
 }
 
 static const rondo_rule rules[] = {
-    {"area", area, duration},      {"crowding", crowding, area}, {"crowded duration", crowded_duration, bytes},
-    {"duration", duration, bytes}, {"bytes", bytes, duration},   {"sections", sections, area},
+    {"area", area, duration},     {"crowded duration", crowded_duration, bytes},
+    {"crowding", crowding, area}, {"duration", duration, bytes},
+    {"bytes", bytes, duration},   {"sections", sections, area},
 };
 
 const rondo_rule *rondo_skyline_rules(size_t *out_count) {
