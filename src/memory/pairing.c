@@ -26,7 +26,9 @@ typedef struct pair_finder {
   rondo_exec_memory *exec;
   const rondo_allocator *allocator;
   RONDO_ARRAY(instance) instances;
-  rondo_stretches stretches; /* owned by the last instance that covers them */
+  RONDO_ARRAY(rondo_address_space *) own; /* of the instances, each once */
+  rondo_stretches stretches;              /* owned by the last instance that covers them */
+  rondo_stretches outside;                /* the first bytes of what is freed and not allocated, by its number there */
 } pair_finder;
 
 /* Refusals -------------------------------------------------------------------------------------------------------- */
@@ -54,17 +56,24 @@ static rondo_status fail_early_free(uint32_t free_number, const instance *at) {
 
 /* Alloc nodes ----------------------------------------------------------------------------------------------------- */
 
-static rondo_status hold_space(rondo_exec_memory *exec, rondo_address_space *space) {
-  for (size_t i = 0; i < exec->spaces.count; i++)
-    if (exec->spaces.items[i] == space) return RONDO_OK;
-  RONDO_TRY(rondo_array_push(&exec->memory->allocator, &exec->spaces, &space));
+static bool is_own(const pair_finder *finder, const rondo_address_space *space) {
+  for (size_t i = 0; i < finder->own.count; i++)
+    if (finder->own.items[i] == space) return true;
+  return false;
+}
+
+static rondo_status hold_space(pair_finder *finder, rondo_address_space *space) {
+  rondo_exec_memory *exec = finder->exec;
+  if (is_own(finder, space)) return RONDO_OK;
+  RONDO_TRY(rondo_array_push(finder->allocator, &finder->own, &space));
+  RONDO_TRY(rondo_array_push(finder->allocator, &exec->spaces, &space));
   rondo_address_space_retain(space);
   return RONDO_OK;
 }
 
 static rondo_status hold_alloc(pair_finder *finder, const rondo_memory_node *node, rondo_graph_allocation **out) {
   rondo_exec_memory *exec = finder->exec;
-  RONDO_TRY(hold_space(exec, node->space));
+  RONDO_TRY(hold_space(finder, node->space));
   RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->held, exec->held.count + 1));
   pthread_mutex_lock(&exec->memory->lock);
   const rondo_status status = rondo_graph_allocation_of(node->space, &node->params->as.alloc, out);
@@ -75,11 +84,9 @@ static rondo_status hold_alloc(pair_finder *finder, const rondo_memory_node *nod
 
 /* What was freed here before the alloc node was met. */
 static rondo_status refuse_early(const pair_finder *finder, const instance *new) {
-  const rondo_exec_memory *exec = finder->exec;
-  for (size_t i = 0; i < exec->frees.count; i++)
-    if (exec->frees.items[i].allocation->base.address == new->begin)
-      return fail_early_free(exec->frees.items[i].number, new);
-  return RONDO_OK;
+  uint32_t index;
+  if (!rondo_stretches_owner(&finder->outside, new->begin, &index)) return RONDO_OK;
+  return fail_early_free(finder->exec->frees.items[index].number, new);
 }
 
 static rondo_status pair_alloc(pair_finder *finder, const rondo_memory_node *node) {
@@ -101,40 +108,56 @@ static rondo_status pair_alloc(pair_finder *finder, const rondo_memory_node *nod
 
 /* Free nodes ------------------------------------------------------------------------------------------------------ */
 
-static rondo_status refuse_second_free(const pair_finder *finder, const rondo_memory_node *node) {
-  const void *address = node->params->as.free_address;
-  uint32_t first = RONDO_NO_NODE;
-  for (size_t i = 0; i < finder->instances.count; i++)
-    if (finder->instances.items[i].begin == address && finder->instances.items[i].freed)
-      first = finder->instances.items[i].freed_number;
-  for (size_t i = 0; i < finder->exec->frees.count; i++)
-    if (finder->exec->frees.items[i].allocation->base.address == address) first = finder->exec->frees.items[i].number;
-  if (first == RONDO_NO_NODE) return RONDO_OK;
+static rondo_status fail_second_free(uint32_t first, const rondo_memory_node *node) {
   return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE, node->number,
                          "free nodes %" PRIu32 " and %" PRIu32 " both free the allocation at %p: remove one of them",
-                         first, node->number, address);
+                         first, node->number, node->params->as.free_address);
+}
+
+/* The last instance at the address is freed already. */
+static rondo_status refuse_freed_instance(const pair_finder *finder, const rondo_memory_node *node) {
+  for (size_t i = finder->instances.count; i-- > 0;) {
+    const instance *at = &finder->instances.items[i];
+    if (at->begin == (const char *)node->params->as.free_address && at->freed)
+      return fail_second_free(at->freed_number, node);
+  }
+  return RONDO_OK;
+}
+
+/* The allocation with its space, both held. */
+static rondo_status hold_outside(rondo_exec_memory *exec, const rondo_memory_node *node, rondo_graph_allocation **out) {
+  rondo_device_memory *memory = exec->memory;
+  const rondo_allocator *allocator = &memory->allocator;
+  RONDO_TRY(rondo_array_reserve(allocator, &exec->held, exec->held.count + 1));
+  RONDO_TRY(rondo_array_reserve(allocator, &exec->spaces, exec->spaces.count + 1));
+  pthread_mutex_lock(&memory->lock);
+  *out = rondo_graph_allocation_at(memory, node->params->as.free_address);
+  if (*out != NULL && !rondo_address_space_retain_unless_retired((*out)->space)) *out = NULL;
+  if (*out != NULL) (*out)->references++;
+  pthread_mutex_unlock(&memory->lock);
+  if (*out == NULL)
+    return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS, node->number,
+                           "free node %" PRIu32 ": no graph has an allocation at %p any more", node->number,
+                           node->params->as.free_address);
+  exec->held.items[exec->held.count++] = *out;
+  exec->spaces.items[exec->spaces.count++] = (*out)->space;
+  return RONDO_OK;
 }
 
 /* A free of what another graph leaves alive. */
 static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_node *node) {
-  RONDO_TRY(refuse_second_free(finder, node));
   rondo_exec_memory *exec = finder->exec;
-  rondo_device_memory *memory = exec->memory;
-  RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->held, exec->held.count + 1));
-  RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->frees, exec->frees.count + 1));
-  RONDO_TRY(rondo_array_reserve(finder->allocator, &exec->spaces, exec->spaces.count + 1));
-  pthread_mutex_lock(&memory->lock);
-  rondo_graph_allocation *allocation = rondo_graph_allocation_at(memory, node->params->as.free_address);
-  if (allocation != NULL && !rondo_address_space_retain_unless_retired(allocation->space)) allocation = NULL;
-  if (allocation != NULL) allocation->references++;
-  pthread_mutex_unlock(&memory->lock);
-  if (allocation == NULL)
-    return rondo_fail_node(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS, node->number,
-                           "free node %" PRIu32 ": no graph has an allocation at %p any more", node->number,
-                           node->params->as.free_address);
-  exec->held.items[exec->held.count++] = allocation;
-  exec->spaces.items[exec->spaces.count++] = allocation->space;
-  exec->frees.items[exec->frees.count++] = (rondo_outside){.allocation = allocation, .number = node->number};
+  const char *address = node->params->as.free_address;
+  uint32_t index;
+  rondo_graph_allocation *allocation;
+  if (rondo_stretches_owner(&finder->outside, address, &index))
+    return fail_second_free(exec->frees.items[index].number, node);
+  RONDO_TRY(hold_outside(exec, node, &allocation));
+  if (is_own(finder, allocation->space)) RONDO_TRY(refuse_freed_instance(finder, node));
+  RONDO_TRY(
+      rondo_stretches_cover(finder->allocator, &finder->outside, address, address + 1, (uint32_t)exec->frees.count));
+  const rondo_outside freed = {.allocation = allocation, .number = node->number};
+  RONDO_TRY(rondo_array_push(finder->allocator, &exec->frees, &freed));
   return rondo_graph_allocation_prepare_free(allocation);
 }
 
@@ -235,6 +258,8 @@ rondo_status rondo_exec_memory_pair(rondo_exec_memory *exec, const rondo_memory_
   pair_finder finder = {.exec = exec, .allocator = &exec->memory->allocator};
   const rondo_status status = pair_all(&finder, nodes, count);
   rondo_array_free(finder.allocator, &finder.instances);
+  rondo_array_free(finder.allocator, &finder.own);
   rondo_array_free(finder.allocator, &finder.stretches);
+  rondo_array_free(finder.allocator, &finder.outside);
   return status;
 }
