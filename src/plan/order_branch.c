@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Choices are numbered by sorting the branches by parent and the user's number.
+ * Choices are numbered by sorting the branches by parent and the user's number. Each branch knows one that is further
+ * around it than its parent, so that any is reached in a logarithm of the depth (Myers, "An applicative random-access
+ * stack", 1983).
  */
 #include "plan/order_branch.h"
 
@@ -30,11 +32,20 @@ static void number_choices(rondo_branches *branches, const way *ways, uint32_t c
   branches->choice_begin[branches->choice_count] = count;
 }
 
+/* Of a branch with that parent: as far as two jumps from the parent when these are equally far, else to the parent. */
+static uint32_t choose_jump(const rondo_branches *branches, uint32_t parent) {
+  const uint32_t *depth = branches->depth;
+  const uint32_t first = branches->jump[parent];
+  const uint32_t second = branches->jump[first];
+  return depth[parent] - depth[first] == depth[first] - depth[second] ? second : parent;
+}
+
 static rondo_status fill(const rondo_allocator *allocator, const rondo_plan_problem *problem, rondo_branches *out) {
   const size_t count = out->count;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->parent));
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->choice));
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->depth));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->jump));
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->sorted));
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof(uint32_t), &out->choice_begin));
   way *ways = NULL;
@@ -43,6 +54,7 @@ static rondo_status fill(const rondo_allocator *allocator, const rondo_plan_prob
     const uint32_t parent = problem->branches[i].parent;
     out->parent[i + 1] = parent == RONDO_PLAN_NO_BRANCH ? 0 : parent + 1;
     out->depth[i + 1] = out->depth[out->parent[i + 1]] + 1;
+    out->jump[i + 1] = choose_jump(out, out->parent[i + 1]);
     ways[i] = (way){out->parent[i + 1], problem->branches[i].choice, i + 1};
   }
   if (problem->branch_count > 1) qsort(ways, problem->branch_count, sizeof *ways, compare_ways);
@@ -61,18 +73,30 @@ void rondo_branches_free(const rondo_allocator *allocator, rondo_branches *branc
   rondo_release(allocator, branches->parent, branches->count, sizeof(uint32_t));
   rondo_release(allocator, branches->choice, branches->count, sizeof(uint32_t));
   rondo_release(allocator, branches->depth, branches->count, sizeof(uint32_t));
+  rondo_release(allocator, branches->jump, branches->count, sizeof(uint32_t));
   rondo_release(allocator, branches->sorted, branches->count, sizeof(uint32_t));
   rondo_release(allocator, branches->choice_begin, branches->count, sizeof(uint32_t));
   *branches = (rondo_branches){0};
 }
 
-bool rondo_branches_exclude(const rondo_branches *branches, uint32_t a, uint32_t b) {
-  while (branches->depth[a] > branches->depth[b]) a = branches->parent[a];
-  while (branches->depth[b] > branches->depth[a]) b = branches->parent[b];
-  while (a != b) {
-    if (branches->choice[a] == branches->choice[b]) return true;
-    a = branches->parent[a];
-    b = branches->parent[b];
+/* The branch itself or the one around it at that depth. */
+static uint32_t around(const rondo_branches *branches, uint32_t branch, uint32_t depth) {
+  while (branches->depth[branch] > depth) {
+    const uint32_t jump = branches->jump[branch];
+    branch = branches->depth[jump] >= depth ? jump : branches->parent[branch];
   }
-  return false;
+  return branch;
+}
+
+/* Where they are in different branches of the same one. How far jumps go depends on the depth alone. */
+bool rondo_branches_exclude(const rondo_branches *branches, uint32_t a, uint32_t b) {
+  a = around(branches, a, branches->depth[b]);
+  b = around(branches, b, branches->depth[a]);
+  if (a == b) return false;
+  while (branches->parent[a] != branches->parent[b]) {
+    const uint32_t *up = branches->jump[a] != branches->jump[b] ? branches->jump : branches->parent;
+    a = up[a];
+    b = up[b];
+  }
+  return branches->choice[a] == branches->choice[b];
 }

@@ -15,6 +15,7 @@ typedef struct rondo_branches {
   uint32_t *parent;       /* of each number; 0's is 0 */
   uint32_t *choice;       /* the choice that it is a way of, 0 .. choice_count - 1; 0's means nothing */
   uint32_t *depth;        /* 0's is 0 */
+  uint32_t *jump;         /* of each number: one around it; 0's is 0 */
   uint32_t *sorted;       /* numbers 1 .. count - 1, by choice */
   uint32_t *choice_begin; /* the ways of choice c are sorted[choice_begin[c]] up to sorted[choice_begin[c + 1]] */
 } rondo_branches;
@@ -24,7 +25,7 @@ RONDO_MUST_USE rondo_status rondo_branches_make(const rondo_allocator *allocator
                                                 rondo_branches *out);
 void rondo_branches_free(const rondo_allocator *allocator, rondo_branches *branches);
 
-/* Whether two are never taken in the same run. Work: the depth. */
+/* Whether two are never taken in the same run. Work: a logarithm of the depth. */
 bool rondo_branches_exclude(const rondo_branches *branches, uint32_t a, uint32_t b);
 
 #endif

@@ -48,7 +48,8 @@ static size_t choose_target(const rondo_order_descent *d, const rondo_order_stan
 }
 
 static bool may_go_on(const rondo_order_descent *d) {
-  if (d->repair.steps >= d->most_steps || rondo_order_best_is_over(d->best)) return false;
+  if (d->repair.steps >= d->most_steps || d->repair.looks >= d->most_looks || rondo_order_best_is_over(d->best))
+    return false;
   return d->deadline_ns == UINT64_MAX || rondo_clock_ns() < d->deadline_ns;
 }
 

@@ -179,6 +179,7 @@ static void clear_bins(rondo_order_repair *r) {
   uint32_t most = r->met.other_count;
   unsigned bits = LEAST_BIN_BITS;
   for (uint32_t i = 0; i < r->met.range_count; i++) most += r->met.ranges[i].end - r->met.ranges[i].begin;
+  r->looks += most + r->met.range_count;
   while (bits < MOST_BIN_BITS && 2 * most >> bits > 0) bits++;
   for (r->shift = 0; r->target >> r->shift >> bits > 0;) r->shift++;
   r->bin_count = (r->target >> r->shift) + 1;

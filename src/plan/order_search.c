@@ -16,7 +16,8 @@
 #define ONE 65536           /* in logarithms */
 #define BOUND_WORK_FAST 256 /* looks at each node and edge */
 #define BOUND_WORK 8192
-#define FAST_STEPS 4 /* a repair's steps on the fast path: items by this */
+#define FAST_STEPS 4   /* a repair's steps on the fast path: items by this */
+#define FAST_LOOKS 512 /* and its looks for each item */
 #define MOST_DESCENTS 8
 
 typedef struct searcher {
@@ -164,6 +165,7 @@ static rondo_status make_descents(searcher *s) {
     descent->best = &s->best;
     descent->deadline_ns = search->deadline_ns;
     descent->most_steps = most_steps(search);
+    descent->most_looks = search->options->fast_only ? FAST_LOOKS * (uint64_t)search->lives->count : UINT64_MAX;
   }
   return RONDO_OK;
 }

@@ -232,6 +232,20 @@ static void test_more_steps_are_never_worse_and_repeat(void **state) {
   free_big(&s);
 }
 
+/* Each ends when its time is over, or when one has reached the goal. */
+static void test_threads_plan_side_by_side(void **state) {
+  (void)state;
+  for (uint32_t round = 0; round < 6; round++) {
+    big_sample s;
+    make_streams(&s, 3000, 6, 20 + round);
+    rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_ms = 20 + 10 * round, .threads = 2 + round};
+    if (round % 2 == 0) options.gap = 1.5;
+    const rondo_plan_info info = plan_big(&s, &options);
+    assert_true(info.peak >= info.lower_bound && info.peak < info.sum);
+    free_big(&s);
+  }
+}
+
 static void test_goals_end_the_search(void **state) {
   (void)state;
   big_sample s;
@@ -473,6 +487,7 @@ int main(void) {
       cmocka_unit_test(test_the_closure_is_the_worst_execution),
       cmocka_unit_test(test_conflicts_are_what_may_live_together),
       cmocka_unit_test(test_more_steps_are_never_worse_and_repeat),
+      cmocka_unit_test(test_threads_plan_side_by_side),
       cmocka_unit_test(test_goals_end_the_search),
       cmocka_unit_test(test_one_chain_is_planned_as_intervals),
       cmocka_unit_test(test_independent_nodes_share_nothing),
