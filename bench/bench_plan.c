@@ -11,7 +11,7 @@
  *                        for what is generated
  *   BENCH_PLAN_CAPACITY  bytes into which files are packed, within the longest budget; default none
  *   BENCH_PLAN_ITEMS     list of sizes of what is generated; default 100000,1000000
- *   BENCH_PLAN_SHAPES    list of sizes of what is generated in many shapes; default 100000
+ *   BENCH_PLAN_SHAPED    list of sizes of what is generated in many shapes; default 100000
  *   BENCH_PLAN_SEEDS     of each shape; default 3
  *   BENCH_PLAN_THREADS   that search; default 2
  *   BENCH_PLAN_SAMPLES   plans a row; default 3
@@ -167,6 +167,6 @@ int main(int argc, char **argv) {
   for (const char *at = text_setting("BENCH_PLAN_ITEMS", "100000,1000000"); *at != '\0';) {
     measure_generated(next_number(&at));
   }
-  for (const char *at = text_setting("BENCH_PLAN_SHAPES", "100000"); *at != '\0';) measure_shapes(next_number(&at));
+  for (const char *at = text_setting("BENCH_PLAN_SHAPED", "100000"); *at != '\0';) measure_shapes(next_number(&at));
   return bench_end();
 }
