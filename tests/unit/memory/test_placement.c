@@ -171,7 +171,9 @@ typedef struct random_graph {
   bool before[NODES][NODES]; /* before[i][k]: node k comes before node i */
   char *address[NODES];      /* alloc nodes */
   size_t bytes[NODES];
-  int freed_by[NODES]; /* -1: not yet */
+  int freed_by[NODES];       /* -1: not yet */
+  test_allocator *allocator; /* the device's, to fail; NULL: none does */
+  size_t failures;
   bool is_alloc[NODES];
 } random_graph;
 
@@ -228,23 +230,76 @@ static const char *find_best_fit(random_graph *self, int at) {
   return best == NULL ? cursor : best;
 }
 
+typedef enum action { ALLOCATE, RELEASE, NOTHING } action;
+
+static rondo_status try_node(random_graph *self, int at, action what, const rondo_node *before, size_t count,
+                             int unfreed) {
+  void *address = NULL;
+  rondo_status status = RONDO_OK;
+  if (what == ALLOCATE) {
+    status = rondo_graph_add_alloc(self->graph, before, count, self->bytes[at], NULL, &address, &self->nodes[at]);
+    self->address[at] = address;
+  }
+  if (what == RELEASE)
+    status = rondo_graph_add_free(self->graph, before, count, self->address[unfreed], &self->nodes[at]);
+  if (what == NOTHING) status = rondo_graph_add_empty(self->graph, before, count, &self->nodes[at]);
+  return status;
+}
+
+/* With an allocator each allocation on the way fails once. */
+static void make_node(random_graph *self, int at, action what, const rondo_node *before, size_t count, int unfreed) {
+  test_allocator *allocator = self->allocator;
+  rondo_status status = RONDO_OUT_OF_MEMORY;
+  for (size_t allowed = 1; status == RONDO_OUT_OF_MEMORY; allowed++) {
+    if (allocator != NULL) atomic_store(&allocator->fail_at, atomic_load(&allocator->calls) + allowed);
+    status = try_node(self, at, what, before, count, unfreed);
+    self->failures += status == RONDO_OUT_OF_MEMORY;
+    if (allocator == NULL) break;
+  }
+  if (allocator != NULL) atomic_store(&allocator->fail_at, 0);
+  assert_ok(status);
+}
+
 static void add_random_node(random_graph *self, int at, uint64_t *random) {
   rondo_node dependencies[NODES];
   const size_t count = pick_dependencies(self, at, random, dependencies);
   const uint32_t what = test_random_below(random, 5);
   const int unfreed = pick_unfreed(self, at);
   if (what < 2) {
-    self->is_alloc[at] = true;
     self->bytes[at] = 1 + test_random_below(random, 20000);
-    self->nodes[at] = add_alloc(self->graph, dependencies, count, self->bytes[at], &self->address[at]);
+    make_node(self, at, ALLOCATE, dependencies, count, -1);
+    self->is_alloc[at] = true;
     check_overlaps(self, at);
     assert_ptr_equal(self->address[at], find_best_fit(self, at));
   } else if (what < 4 && unfreed >= 0) {
-    assert_ok(rondo_graph_add_free(self->graph, dependencies, count, self->address[unfreed], &self->nodes[at]));
+    make_node(self, at, RELEASE, dependencies, count, unfreed);
     self->freed_by[unfreed] = at;
   } else {
-    assert_ok(rondo_graph_add_empty(self->graph, dependencies, count, &self->nodes[at]));
+    make_node(self, at, NOTHING, dependencies, count, -1);
   }
+}
+
+/* A node that found no host memory is made later where it would have been, and nothing is left behind. */
+static void test_gm11_placing_goes_on_behind_failures(void **state) {
+  (void)state;
+  test_allocator allocator;
+  test_allocator_init(&allocator);
+  rondo_device *device = fake_open(&allocator.table);
+  random_graph *self = malloc(sizeof *self);
+  for (uint64_t seed = 101; seed <= 106; seed++) {
+    uint64_t random = seed;
+    memset(self, 0, sizeof *self);
+    self->allocator = &allocator;
+    self->graph = make_graph(device);
+    for (int i = 0; i < NODES; i++) self->freed_by[i] = -1;
+    for (int i = 0; i < NODES; i++) add_random_node(self, i, &random);
+    assert_true(self->failures > 100);
+    assert_ok(rondo_graph_destroy(self->graph));
+  }
+  free(self);
+  assert_int_equal(fake_close(device), 0);
+  assert_int_equal(atomic_load(&allocator.live), 0);
+  assert_int_equal(atomic_load(&allocator.faults), 0);
 }
 
 /* GM-9, GM-11: bytes are given out again only behind the free, in any graph; and the graph can be instantiated. */
@@ -386,6 +441,7 @@ int main(void) {
       cmocka_unit_test(test_the_space_ends),
       cmocka_unit_test(test_gm1_without_graph_memory),
       cmocka_unit_test(test_gm11_random_graphs),
+      cmocka_unit_test(test_gm11_placing_goes_on_behind_failures),
       cmocka_unit_test(test_gm11_many_branches_in_turn),
       cmocka_unit_test(test_random_removals),
   };
