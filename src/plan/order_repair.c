@@ -23,6 +23,7 @@
 #define GAIN 4  /* weights, each time an item pushed out others */
 #define NOISE 3 /* weights up to which costs are made up */
 #define LEAST_BIN_BITS 5
+#define MOST_CANDIDATES 32 /* upon, and below, pieces of one bin */
 #define MOST_BIN_BITS 11
 #define MOST_BINS (((size_t)1 << MOST_BIN_BITS) + 1)
 
@@ -219,6 +220,7 @@ typedef struct choice {
   uint64_t last; /* offset considered: many pieces of one bin may begin or end together */
   uint32_t offset;
   int64_t cost;
+  uint64_t looks;
 } choice;
 
 /* The cost of what begins below the item's end, less that of what ends up to its offset. */
@@ -227,10 +229,10 @@ static void consider(const rondo_order_repair *r, choice *c, uint64_t offset) {
   c->last = offset;
   const uint32_t end = (uint32_t)offset + c->bytes;
   int64_t cost = r->begun[end >> r->shift] - r->ended[offset >> r->shift];
-  for (uint32_t i = r->first_low[end >> r->shift]; i != NONE; i = r->next_low[i]) {
+  for (uint32_t i = r->first_low[end >> r->shift]; i != NONE; i = r->next_low[i], c->looks++) {
     if (r->lows[i] < end) cost += r->costs[i];
   }
-  for (uint32_t i = r->first_high[offset >> r->shift]; i != NONE; i = r->next_high[i]) {
+  for (uint32_t i = r->first_high[offset >> r->shift]; i != NONE; i = r->next_high[i], c->looks++) {
     if (r->highs[i] <= offset) cost -= r->costs[i];
   }
   if (cost > c->cost || (cost == c->cost && offset >= c->offset)) return;
@@ -238,14 +240,16 @@ static void consider(const rondo_order_repair *r, choice *c, uint64_t offset) {
   c->offset = (uint32_t)offset;
 }
 
-/* Considers the offsets of a bin that are upon a piece, or right below one. */
+/* Considers the offsets of a bin that are upon a piece, or right below one; not all, where very many end or begin. */
 static void look_into(const rondo_order_repair *r, choice *c, uint32_t number) {
-  for (uint32_t i = r->first_high[number]; i != NONE; i = r->next_high[i]) {
+  uint32_t left = MOST_CANDIDATES;
+  for (uint32_t i = r->first_high[number]; i != NONE && left > 0; i = r->next_high[i], left--) {
     consider(r, c, (r->highs[i] + c->alignment - 1) / c->alignment * c->alignment);
   }
   const uint32_t first = number + (c->bytes >> r->shift);
+  left = MOST_CANDIDATES;
   for (uint32_t end = first; end <= first + 1 && end < r->bin_count; end++) {
-    for (uint32_t i = r->first_low[end]; i != NONE; i = r->next_low[i]) {
+    for (uint32_t i = r->first_low[end]; i != NONE && left > 0; i = r->next_low[i], left--) {
       if (r->lows[i] >= c->bytes) consider(r, c, (r->lows[i] - c->bytes) / c->alignment * c->alignment);
     }
   }
@@ -282,6 +286,7 @@ static bool find_offset(rondo_order_repair *r, uint32_t entry, uint32_t *out, bo
   look_into_bins(r, &c);
   *out = c.offset;
   *out_free = c.cost == 0;
+  r->looks += c.looks;
   return c.offset != IS_OUT;
 }
 

@@ -13,7 +13,7 @@ typedef struct rondo_order_repair {
   size_t unit;     /* of places and bytes below: a power of two */
   uint32_t target; /* nothing that is in ends above */
   uint64_t steps;  /* taken in all; one puts an item in */
-  uint64_t looks;  /* at ranges and entries, in all */
+  uint64_t looks;  /* at ranges, entries and pieces, in all */
   uint32_t pieces;
   uint32_t *lows;  /* of each piece: where it begins; UINT32_MAX: it is out */
   uint32_t *highs; /* and ends */
