@@ -8,7 +8,7 @@
 #include "support/test_allocator.h"
 #include "unit/plan/plan_tests.h"
 
-enum { BOXES = 500, MANY = 3000, FEWER = 1600 };
+enum { BOXES = 500, MANY = 3000, MORE = 6500, FEWER = 1600 };
 
 static void make_random_items(rondo_plan_item *items, uint32_t count, uint32_t longest, uint64_t *seed) {
   for (uint32_t i = 0; i < count; i++) {
@@ -122,6 +122,27 @@ static void test_large_problems_are_planned_near_the_bound(void **state) {
   assert_true(cores > 0);
 }
 
+/* Of so many, cores of all sizes and the rules beside each other are shared out among the threads. */
+static void test_any_number_of_threads_plans_alike(void **state) {
+  (void)state;
+  static rondo_plan_item items[MORE];
+  for (uint64_t seed = 1; seed <= 2; seed++) {
+    uint64_t chance = seed;
+    make_random_items(items, MORE, 900, &chance);
+    const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = MORE};
+    const rondo_plan_options fast = {.fast_only = true};
+    planned made = make_plan(&problem, &fast);
+    for (uint32_t threads = 2; threads <= 4; threads += 2) {
+      const rondo_plan_options shared = {.fast_only = true, .threads = threads};
+      planned again = make_plan(&problem, &shared);
+      assert_string_equal(made.info.method, again.info.method);
+      assert_memory_equal(made.offsets, again.offsets, MORE * sizeof *made.offsets);
+      rondo_plan_destroy(again.plan);
+    }
+    rondo_plan_destroy(made.plan);
+  }
+}
+
 /* Every allocation fails in turn, with a problem of which the core is planned. */
 static void test_failing_allocators_leak_nothing(void **state) {
   (void)state;
@@ -137,6 +158,7 @@ int main(void) {
       cmocka_unit_test(test_neighbours_are_those_that_live_together),
       cmocka_unit_test(test_a_repair_leaves_a_plan_or_gives_up),
       cmocka_unit_test(test_large_problems_are_planned_near_the_bound),
+      cmocka_unit_test(test_any_number_of_threads_plans_alike),
       cmocka_unit_test(test_failing_allocators_leak_nothing),
   };
   return cmocka_run_group_tests_name("plan core", tests, NULL, NULL);
