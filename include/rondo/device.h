@@ -105,7 +105,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_device_enumerate(size_t index, const
 
 /* Devices of one kind can be let access each other's memory (GM-17): what another device's work may access is said by
  * rondo_pool_set_access, rondo_memory_set_access and rondo_alloc_node.peers. This is the device's bit in such lists,
- * 1 << N for "cpu:N"; 0 for NULL. Thread-safe. */
+ * 1 << N for "cpu:N" and "cuda:N"; 0 for NULL. Thread-safe. */
 RONDO_API uint64_t rondo_device_peer_bit(const rondo_device *device);
 
 /* Whether work of `device` can be let access memory of `peer`. True for a device and itself. Thread-safe. Errors:

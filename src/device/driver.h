@@ -85,6 +85,11 @@ typedef struct rondo_device_ops {
    * function for all devices of a driver. May be NULL: none. any */
   uint64_t (*peers)(const rondo_device *device);
 
+  /* Work of these devices, by index, may access this one's memory from now on: what is mapped and what will be. Called
+   * before access is granted; never taken back, since who may access which allocation is checked above. May be NULL:
+   * they all may anyway. any */
+  rondo_status (*admit)(rondo_device *device, uint64_t peers);
+
   /* Objects. `label` is what messages call the queue ("stream 'main'", "stream 3"), less than RONDO_STREAM_LABEL bytes;
    * copied. any */
   rondo_status (*queue_create)(rondo_device *device, const char *label, rondo_queue **out);

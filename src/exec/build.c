@@ -137,6 +137,7 @@ static rondo_status build_alloc(const char *call, rondo_graph *graph, const rond
                       "%s: an allocation of %zu bytes does not fit the address space", call, params->as.alloc.bytes);
   RONDO_TRY(rondo_node_params_check(call, graph->device, params));
   RONDO_TRY(rondo_peers_check_list(call, graph->device, params->as.alloc.peers));
+  RONDO_TRY(rondo_fail_context(rondo_peers_admit(graph->device, params->as.alloc.peers), "%s", call));
   rondo_node_params placed = *params;
   placed.as.alloc.name = alloc_name(params);
   placed.as.alloc.peers &= ~rondo_device_peer_bit(graph->device);

@@ -6,6 +6,7 @@
 
 #include "base/versioned.h"
 #include "exec/capture_internal.h"
+#include "memory/peers.h"
 
 /* The checks of a call that acts at once. */
 static rondo_status enter_at_once(const char *call, rondo_device *device, rondo_device_memory **out) {
@@ -214,6 +215,7 @@ static rondo_status set_access(const char *call, rondo_pool *pool, const rondo_d
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS,
                       "%s: %s always has access to its own memory, which cannot be taken away", call, peer->name);
   if (own) return RONDO_OK;
+  if (access) RONDO_TRY(rondo_fail_context(rondo_peers_admit(pool->device, bit), "%s", call));
   if (access)
     atomic_fetch_or_explicit(&pool->peers, bit, memory_order_relaxed);
   else

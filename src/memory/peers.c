@@ -84,6 +84,11 @@ rondo_status rondo_peers_check_list(const char *call, const rondo_device *owner,
                     call, __builtin_ctzll(unknown), owner->name);
 }
 
+rondo_status rondo_peers_admit(rondo_device *owner, uint64_t peers) {
+  const uint64_t others = peers & ~rondo_device_peer_bit(owner);
+  return others == 0 || owner->ops->admit == NULL ? RONDO_OK : owner->ops->admit(owner, others);
+}
+
 typedef struct access_search {
   uint64_t peers;
   rondo_peer_memory *out;

@@ -37,6 +37,9 @@ rondo_device *rondo_peers_owner(const void *address);
 /* UNKNOWN_DEVICE when the list names a device that cannot be let access memory of `owner`. */
 RONDO_MUST_USE rondo_status rondo_peers_check_list(const char *call, const rondo_device *owner, uint64_t peers);
 
+/* Before access to memory of `owner` is granted to those devices: their work can then reach it. */
+RONDO_MUST_USE rondo_status rondo_peers_admit(rondo_device *owner, uint64_t peers);
+
 /* What is at an address of another device. */
 #define RONDO_PEER_NAME 64
 typedef struct rondo_peer_memory {

@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "device/cuda/cuda_library.h"
@@ -39,6 +40,12 @@ typedef struct cuda_hosts {
   cuda_host_thread *threads;
 } cuda_hosts;
 
+/* Physical memory at an address. */
+typedef struct cuda_mapping {
+  cu_address address;
+  size_t bytes;
+} cuda_mapping;
+
 typedef struct cuda_device {
   rondo_device base;
   const cuda_api *api;
@@ -59,8 +66,12 @@ typedef struct cuda_device {
   _Atomic uint64_t epoch;
   _Atomic bool has_dead_kernels;
 
+  uint64_t reachable_by; /* bit N: cuda:N can be let access this device's memory */
+
   pthread_mutex_t lock; /* of what follows */
-  cu_stream side;       /* for waiting on an executable; made at the first use */
+  uint64_t admitted;    /* of those, the ones that may */
+  RONDO_ARRAY(cuda_mapping) mappings;
+  cu_stream side; /* for waiting on an executable; made at the first use */
   cuda_queue *queues;
   cuda_queue *dead_queues; /* of a lost device, kept for host functions that may still be called */
   cuda_executable *dead;   /* destroyed, but with host functions that are still to be called */
@@ -179,6 +190,7 @@ RONDO_MUST_USE rondo_status cuda_map(rondo_device *device, void *address, rondo_
 RONDO_MUST_USE rondo_status cuda_unmap(rondo_device *device, void *address, size_t bytes);
 RONDO_MUST_USE rondo_status cuda_protect(rondo_device *device, void *address, size_t bytes,
                                          rondo_protection protection);
+RONDO_MUST_USE rondo_status cuda_admit(rondo_device *device, uint64_t peers);
 RONDO_MUST_USE rondo_status cuda_host_allocate(rondo_device *device, size_t bytes, void **out_address);
 void cuda_host_release(rondo_device *device, void *address, size_t bytes);
 

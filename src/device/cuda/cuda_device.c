@@ -13,6 +13,7 @@
 
 static void free_device(cuda_device *device) {
   const rondo_allocator allocator = device->base.allocator;
+  rondo_array_free(&allocator, &device->mappings);
   pthread_mutex_destroy(&device->lock);
   pthread_mutex_destroy(&device->hosts.lock);
   pthread_cond_destroy(&device->hosts.changed);
@@ -78,12 +79,16 @@ static void device_statistics(const rondo_device *base, rondo_device_statistics 
   out->kernels_cached = atomic_load_explicit(&device->kernels_cached, memory_order_relaxed);
 }
 
+static uint64_t device_peers(const rondo_device *device) { return ((const cuda_device *)device)->reachable_by; }
+
 static const rondo_device_ops device_ops = {
     .close = device_close,
     .info = device_info,
     .statistics = device_statistics,
     .kernel_prepare = cuda_kernel_prepare,
     .kernel_check = cuda_kernel_check,
+    .peers = device_peers,
+    .admit = cuda_admit,
     .queue_create = cuda_queue_create,
     .event_create = cuda_event_create,
     .executable_create = cuda_executable_create,
@@ -127,6 +132,20 @@ static cu_result ask_attributes(cuda_device *device) {
   return code;
 }
 
+/* Which of the driver's devices can be let access this one's memory. */
+static cu_result ask_peers(cuda_device *device) {
+  const cuda_api *api = device->api;
+  cu_result code = CU_OK;
+  for (int i = 0; i < api->device_count && i < 64 && code == CU_OK; i++) {
+    cu_device other;
+    int can = i == device->ordinal;
+    if (!can) code = api->device_get(&other, i);
+    if (!can && code == CU_OK) code = api->device_can_access_peer(&can, other, device->handle);
+    if (can) device->reachable_by |= UINT64_C(1) << i;
+  }
+  return code;
+}
+
 static rondo_status require_virtual_memory(cuda_device *device) {
   int has = 0;
   const cu_result code =
@@ -148,6 +167,7 @@ static rondo_status ask_page_size(cuda_device *device) {
 static rondo_status set_up(cuda_device *device) {
   const cuda_api *api = device->api;
   RONDO_TRY(cuda_check(device, ask_attributes(device), "asking what device '%s' is", device->base.name));
+  RONDO_TRY(cuda_check(device, ask_peers(device), "asking for the peers of device '%s'", device->base.name));
   RONDO_TRY(require_virtual_memory(device));
   RONDO_TRY(cuda_check(device, api->primary_retain(&device->context, device->handle),
                        "taking the primary context of device '%s'", device->base.name));

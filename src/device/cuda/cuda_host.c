@@ -51,12 +51,13 @@ static void run_posted(cuda_host_work *work) {
   const uint32_t value = work->value;
   uint32_t state;
   while ((state = atomic_load_explicit(&work->state, memory_order_acquire)) == CUDA_HOST_BEING_QUEUED) rondo_yield();
+  const bool is_awaited = state == CUDA_HOST_READY || owner == NULL; /* else later functions may have written more */
   if (state == CUDA_HOST_READY) call_function(work);
   if (owner != NULL) {
     cuda_host_put_unused(owner, work);
     atomic_fetch_sub_explicit(&owner->hosts_left, 1, memory_order_release);
   }
-  atomic_store_explicit(gate, value, memory_order_release);
+  if (is_awaited) atomic_store_explicit(gate, value, memory_order_release);
 }
 
 /* Threads --------------------------------------------------------------------------------------------------------- */

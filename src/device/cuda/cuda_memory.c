@@ -74,25 +74,110 @@ void cuda_physical_destroy(rondo_physical *base) {
   rondo_release(&device->base.allocator, physical, 1, sizeof *physical);
 }
 
-static cu_result set_access(cuda_device *device, cu_address address, size_t bytes, int flags) {
-  const cu_access access = {.location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}, .flags = flags};
-  return device->api->mem_set_access(address, bytes, &access, 1);
+/* Mappings, and who may access them ------------------------------------------------------------------------------- */
+
+enum { MAX_PEERS = 64 };
+
+/* For the device and those that it has admitted. */
+static cu_result set_access(cuda_device *device, cu_address address, size_t bytes, int flags, uint64_t peers) {
+  cu_access access[MAX_PEERS];
+  size_t count = 0;
+  for (uint64_t left = peers; left != 0; left &= left - 1)
+    access[count++] = (cu_access){.location = {CU_LOCATION_DEVICE, __builtin_ctzll(left)}, .flags = flags};
+  return device->api->mem_set_access(address, bytes, access, count);
+}
+
+static uint64_t who_may_access(cuda_device *device) {
+  pthread_mutex_lock(&device->lock);
+  const uint64_t peers = device->admitted | UINT64_C(1) << device->ordinal;
+  pthread_mutex_unlock(&device->lock);
+  return peers;
+}
+
+/* From now on the mapping is one of those that peers are let access. */
+static rondo_status note_mapping(cuda_device *device, cu_address address, size_t bytes) {
+  pthread_mutex_lock(&device->lock);
+  const rondo_status status =
+      rondo_array_reserve(&device->base.allocator, &device->mappings, device->mappings.count + 1);
+  if (status == RONDO_OK) device->mappings.items[device->mappings.count++] = (cuda_mapping){address, bytes};
+  pthread_mutex_unlock(&device->lock);
+  return status;
+}
+
+/* All in the range. */
+static void forget_mappings(cuda_device *device, cu_address address, size_t bytes) {
+  pthread_mutex_lock(&device->lock);
+  for (size_t i = device->mappings.count; i-- > 0;) {
+    const cuda_mapping *at = &device->mappings.items[i];
+    if (at->address >= address && at->address - address < bytes)
+      device->mappings.items[i] = device->mappings.items[--device->mappings.count];
+  }
+  pthread_mutex_unlock(&device->lock);
+}
+
+/* The mapping with the lowest address from `*address` on; false past the last. */
+static bool next_mapping(cuda_device *device, cu_address *address, cuda_mapping *out) {
+  bool found = false;
+  pthread_mutex_lock(&device->lock);
+  for (size_t i = 0; i < device->mappings.count; i++) {
+    const cuda_mapping *at = &device->mappings.items[i];
+    if (at->address < *address || (found && at->address > out->address)) continue;
+    *out = *at;
+    found = true;
+  }
+  pthread_mutex_unlock(&device->lock);
+  if (found) *address = out->address + out->bytes;
+  return found;
+}
+
+/* What is mapped from now on is for the new peers too; then comes what was mapped before. A mapping that went meanwhile
+ * needs no access. */
+rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_mapping at = {0};
+  cu_address address = 0;
+  cuda_scope scope;
+  rondo_status status = RONDO_OK;
+  pthread_mutex_lock(&device->lock);
+  const uint64_t added = peers & ~device->admitted;
+  device->admitted |= added;
+  pthread_mutex_unlock(&device->lock);
+  if (added == 0) return RONDO_OK;
+  RONDO_TRY(cuda_enter(device, &scope));
+  while (status == RONDO_OK && next_mapping(device, &address, &at)) {
+    const cu_result code = set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE, added);
+    cu_address same = at.address;
+    cuda_mapping now;
+    if (code == CU_INVALID_VALUE && (!next_mapping(device, &same, &now) || now.address != at.address)) continue;
+    status = cuda_check(device, code, "letting other devices access %zu bytes of device '%s'", at.bytes, base->name);
+  }
+  cuda_leave(&scope);
+  if (status == RONDO_OK) return RONDO_OK;
+  pthread_mutex_lock(&device->lock);
+  device->admitted &= ~added;
+  pthread_mutex_unlock(&device->lock);
+  return status;
 }
 
 rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physical) {
   cuda_device *device = cuda_device_of(base);
   const cu_address at = cuda_address(address);
   cuda_scope scope;
-  RONDO_TRY(cuda_enter(device, &scope));
-  cu_result code = device->api->mem_map(at, physical->bytes, 0, ((cuda_physical *)physical)->handle, 0);
-  if (code == CU_OK) {
-    code = set_access(device, at, physical->bytes, CU_ACCESS_READ_WRITE);
-    if (code != CU_OK) (void)device->api->mem_unmap(at, physical->bytes);
+  RONDO_TRY(note_mapping(device, at, physical->bytes));
+  rondo_status status = cuda_enter(device, &scope);
+  if (status == RONDO_OK) {
+    cu_result code = device->api->mem_map(at, physical->bytes, 0, ((cuda_physical *)physical)->handle, 0);
+    if (code == CU_OK) {
+      code = set_access(device, at, physical->bytes, CU_ACCESS_READ_WRITE, who_may_access(device));
+      if (code != CU_OK) (void)device->api->mem_unmap(at, physical->bytes); /* the first error is the one to tell */
+    }
+    status = cuda_check(device, code, "mapping %zu bytes at %p of device '%s'", physical->bytes, address, base->name);
+    cuda_leave(&scope);
   }
-  const rondo_status status =
-      cuda_check(device, code, "mapping %zu bytes at %p of device '%s'", physical->bytes, address, base->name);
-  cuda_leave(&scope);
-  if (status != RONDO_OK) return status;
+  if (status != RONDO_OK) {
+    forget_mappings(device, at, physical->bytes);
+    return status;
+  }
   atomic_fetch_add_explicit(&device->mapped_bytes, physical->bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&device->maps, 1, memory_order_relaxed);
   return RONDO_OK;
@@ -105,8 +190,10 @@ rondo_status cuda_unmap(rondo_device *base, void *address, size_t bytes) {
   const cu_result code = device->api->mem_unmap(cuda_address(address), bytes);
   cuda_leave(&scope);
   const rondo_status status = check_freeing(device, code, "unmapping", bytes, address);
-  if (status == RONDO_OK) atomic_fetch_sub_explicit(&device->mapped_bytes, bytes, memory_order_relaxed);
-  return status;
+  if (status != RONDO_OK) return status;
+  forget_mappings(device, cuda_address(address), bytes);
+  atomic_fetch_sub_explicit(&device->mapped_bytes, bytes, memory_order_relaxed);
+  return RONDO_OK;
 }
 
 rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo_protection protection) {
@@ -116,7 +203,7 @@ rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo
   cuda_device *device = cuda_device_of(base);
   cuda_scope scope;
   RONDO_TRY(cuda_enter(device, &scope));
-  const cu_result code = set_access(device, cuda_address(address), bytes, flags[protection]);
+  const cu_result code = set_access(device, cuda_address(address), bytes, flags[protection], who_may_access(device));
   const rondo_status status =
       cuda_check(device, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address, base->name);
   cuda_leave(&scope);

@@ -348,6 +348,37 @@ static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
   test_words_free(t, words);
 }
 
+/* Peers: memory that is mapped when a device is admitted, and what is mapped later. */
+static void peers_reach_what_is_and_what_will_be_mapped(void **state) {
+  test_fixture *t = *state;
+  rondo_device *other = NULL;
+  rondo_kernel *combine = NULL;
+  rondo_stream *stream = NULL;
+  uint32_t *early = test_words(t, 4), *late;
+  void *out = NULL;
+  assert_ok(rondo_device_open("cuda:1", NULL, &other));
+  assert_ok(rondo_stream_create(other, NULL, &stream));
+  assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_COMBINE), &combine));
+  assert_ok(rondo_malloc(other, 16, NULL, &out));
+  fake->fail_call("cuMemSetAccess", 1, 2, false);
+  assert_fails(rondo_memory_set_access(t->device, other, true), RONDO_OUT_OF_MEMORY);
+  assert_error(rondo_launch(stream, combine, one_block, RONDO_ARGS(&early, &early, &out)), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NO_ACCESS);
+  assert_ok(rondo_memory_set_access(t->device, other, true));
+  late = test_words(t, 1 << 20);
+  for (int i = 0; i < 2; i++) {
+    uint32_t *words = i == 0 ? early : late;
+    assert_ok(rondo_launch(stream, combine, one_block, RONDO_ARGS(&words, &words, &out)));
+    assert_ok(rondo_stream_synchronize(stream));
+  }
+  test_words_free(t, early);
+  test_words_free(t, late);
+  assert_ok(rondo_free(other, out));
+  rondo_kernel_destroy(combine);
+  assert_ok(rondo_stream_destroy(stream));
+  assert_ok(rondo_device_close(other));
+}
+
 /* Contexts -------------------------------------------------------------------------------------------------------- */
 
 static void launching_makes_no_context_current(void **state) {
@@ -507,6 +538,7 @@ int main(void) {
       cuda_case(parameters_are_compared_with_the_code),
       cuda_case(what_the_driver_refuses_to_change_is_made_anew),
       cuda_case(when_that_fails_too_the_first_refusal_comes_out),
+      cuda_case(peers_reach_what_is_and_what_will_be_mapped),
       cuda_case(launching_makes_no_context_current),
       cuda_case(what_cannot_be_freed_is_no_reason_to_stop),
       cuda_case(a_fault_loses_the_device),
