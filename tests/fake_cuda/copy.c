@@ -47,6 +47,10 @@ cu_result fake_copy_check(const cu_copy *copy) {
   return is_side_good(copy, destination_of(copy), copy->dst_height) ? CU_OK : CU_INVALID_VALUE;
 }
 
+bool fake_copy_is_unmapped(const cu_copy *copy) {
+  return fake_memory_is_unmapped(source_of(copy).start) || fake_memory_is_unmapped(destination_of(copy).start);
+}
+
 bool fake_copy_is_1d(const cu_copy *copy) { return copy->height == 1 && copy->depth == 1; }
 
 bool fake_copy_is_alike(const cu_copy *one, const cu_copy *other) {

@@ -261,6 +261,8 @@ void fake_work_run(const fake_work *work);
 bool fake_copy_run(const fake_device *device, const cu_copy *copy);
 bool fake_fill_run(const fake_device *device, const cu_memset_params *fill);
 cu_result fake_copy_check(const cu_copy *copy);
+/* Whether one side begins in a caller's reservation where nothing is mapped. */
+bool fake_copy_is_unmapped(const cu_copy *copy);
 bool fake_copy_is_1d(const cu_copy *copy);
 bool fake_copy_is_alike(const cu_copy *one, const cu_copy *other); /* the same kinds of memory on both sides */
 

@@ -98,6 +98,8 @@ cu_result fake_work_copy(const cu_copy *params, fake_context *context, fake_work
   *out = NULL;
   const cu_result code = fake_copy_check(params);
   if (code != CU_OK) return code;
+  if (fake_copy_is_unmapped(params))
+    (void)fake_violation(CU_OK, "a copy of addresses that are not mapped: the driver takes them for the host's");
   *out = new_work(CU_NODE_COPY, context);
   (*out)->of.copy = *params;
   return CU_OK;

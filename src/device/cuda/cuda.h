@@ -40,11 +40,13 @@ typedef struct cuda_hosts {
   cuda_host_thread *threads;
 } cuda_hosts;
 
-/* Physical memory at an address. */
-typedef struct cuda_mapping {
+/* Addresses: a mapping's, or a reservation's. */
+typedef struct cuda_range {
   cu_address address;
   size_t bytes;
-} cuda_mapping;
+} cuda_range;
+
+typedef RONDO_ARRAY(cuda_range) cuda_ranges;
 
 typedef struct cuda_device {
   rondo_device base;
@@ -66,11 +68,15 @@ typedef struct cuda_device {
   _Atomic uint64_t epoch;
   _Atomic bool has_dead_kernels;
 
+  /* Held while pages come and go. No call that is made under it waits for work. */
+  pthread_mutex_t mapping;
+  cu_physical stand_in;  /* see cuda_stand_ins; made at the first use */
+  cuda_ranges left;      /* where it still stands because the driver did not unmap it */
   uint64_t reachable_by; /* bit N: cuda:N can be let access this device's memory */
 
   pthread_mutex_t lock; /* of what follows */
   uint64_t admitted;    /* of those, the ones that may */
-  RONDO_ARRAY(cuda_mapping) mappings;
+  cuda_ranges mappings, reservations;
   cu_stream side; /* for waiting on an executable; made at the first use */
   cuda_queue *queues;
   cuda_queue *dead_queues; /* of a lost device, kept for host functions that may still be called */
@@ -190,6 +196,21 @@ RONDO_MUST_USE rondo_status cuda_map(rondo_device *device, void *address, rondo_
 RONDO_MUST_USE rondo_status cuda_unmap(rondo_device *device, void *address, size_t bytes);
 RONDO_MUST_USE rondo_status cuda_protect(rondo_device *device, void *address, size_t bytes,
                                          rondo_protection protection);
+/* What a copy node names must be mapped when the node is made or changed, so that the driver sees that it is a device's
+ * memory; other pages may stand there when it runs (docs/cuda-probes.md, 18). Between begin and end one page stands in
+ * for all that copies name and that is not mapped; nothing else is mapped or unmapped meanwhile. */
+typedef struct cuda_stand_ins {
+  cuda_device *device;
+  RONDO_ARRAY(cu_address) pages;
+} cuda_stand_ins;
+/* In the device's context. Errors: OUT_OF_MEMORY, DEVICE_LOST; to be ended all the same. */
+RONDO_MUST_USE rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out);
+RONDO_MUST_USE rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const rondo_copy *copy);
+void cuda_stand_ins_end(cuda_stand_ins *self);
+void cuda_stand_in_free(cuda_device *device);
+/* The bytes from the first to the last that the copy's sides take. */
+void cuda_copy_extents(const rondo_copy *copy, size_t *out_src, size_t *out_dst);
+
 RONDO_MUST_USE rondo_status cuda_admit(rondo_device *device, uint64_t peers);
 RONDO_MUST_USE rondo_status cuda_host_allocate(rondo_device *device, size_t bytes, void **out_address);
 void cuda_host_release(rondo_device *device, void *address, size_t bytes);

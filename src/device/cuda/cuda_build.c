@@ -91,10 +91,45 @@ void cuda_built_free(const cuda_executable *executable, cuda_built *built) {
   *built = (cuda_built){0};
 }
 
+static rondo_status add_stand_ins(const cuda_executable *executable, cuda_stand_ins *to) {
+  for (size_t i = 0; i < executable->count; i++)
+    if (executable->nodes[i].kind == RONDO_NODE_COPY) RONDO_TRY(cuda_stand_ins_add(to, &executable->nodes[i].as.copy));
+  return RONDO_OK;
+}
+
+static bool has_copies(const cuda_executable *executable) {
+  size_t i = 0;
+  while (i < executable->count && executable->nodes[i].kind != RONDO_NODE_COPY) i++;
+  return i < executable->count;
+}
+
+rondo_status cuda_with_stand_ins(cuda_executable *executable, rondo_status (*make)(cuda_executable *, void *),
+                                 void *user) {
+  cuda_stand_ins stand_ins;
+  if (!has_copies(executable)) return make(executable, user);
+  rondo_status status = cuda_stand_ins_begin(cuda_device_of(executable->base.device), &stand_ins);
+  if (status == RONDO_OK) status = add_stand_ins(executable, &stand_ins);
+  if (status == RONDO_OK) status = make(executable, user);
+  cuda_stand_ins_end(&stand_ins);
+  return status;
+}
+
+/* A graph, and where its handles go. */
+typedef struct building {
+  cuda_built *built;
+  cu_graph_node *handles;
+} building;
+
+static rondo_status build_and_instantiate(cuda_executable *executable, void *user) {
+  const building *self = user;
+  RONDO_TRY(build_graph(executable, &self->built->graph, self->handles));
+  return cuda_instantiate(executable, self->built, self->handles);
+}
+
 rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles) {
   *out = (cuda_built){0};
-  rondo_status status = build_graph(executable, &out->graph, handles);
-  if (status == RONDO_OK) status = cuda_instantiate(executable, out, handles);
+  building self = {out, handles};
+  rondo_status status = cuda_with_stand_ins(executable, build_and_instantiate, &self);
   if (status == RONDO_OK) status = switch_off(executable, out, handles);
   if (status != RONDO_OK) cuda_built_free(executable, out);
   return status;

@@ -14,7 +14,10 @@
 static void free_device(cuda_device *device) {
   const rondo_allocator allocator = device->base.allocator;
   rondo_array_free(&allocator, &device->mappings);
+  rondo_array_free(&allocator, &device->reservations);
+  rondo_array_free(&allocator, &device->left);
   pthread_mutex_destroy(&device->lock);
+  pthread_mutex_destroy(&device->mapping);
   pthread_mutex_destroy(&device->hosts.lock);
   pthread_cond_destroy(&device->hosts.changed);
   rondo_release(&allocator, device, 1, sizeof *device);
@@ -36,6 +39,7 @@ static rondo_status device_close(rondo_device *base) {
   cuda_dead_queues_free(device);
   cuda_enter_to_free(device, &scope);
   cuda_gates_free(device);
+  cuda_stand_in_free(device);
   cuda_leave(&scope);
   (void)device->api->primary_release(device->handle); /* fails on a lost device, whose context is gone */
   free_device(device);
@@ -191,6 +195,7 @@ static rondo_status cuda_open(const char *rest, const rondo_device_options *opti
   cuda_device *device;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *device, &device));
   pthread_mutex_init(&device->lock, NULL);
+  pthread_mutex_init(&device->mapping, NULL);
   cuda_hosts_prepare(device);
   device->base.ops = &device_ops;
   device->base.allocator = *allocator;

@@ -293,6 +293,20 @@ static rondo_status rebuild_unless(cu_result code, cuda_executable *executable, 
   return rebuilt == RONDO_OK ? RONDO_OK : rondo_error_raise(&first);
 }
 
+/* *out_code: what the driver says. */
+static rondo_status change_in_place(cuda_executable *executable, const cuda_node *changed, cu_result *out_code) {
+  cuda_stand_ins stand_ins;
+  if (changed->kind != RONDO_NODE_COPY) {
+    *out_code = cuda_node_change(executable, &executable->built, changed);
+    return RONDO_OK;
+  }
+  rondo_status status = cuda_stand_ins_begin(cuda_device_of(executable->base.device), &stand_ins);
+  if (status == RONDO_OK) status = cuda_stand_ins_add(&stand_ins, &changed->as.copy);
+  if (status == RONDO_OK) *out_code = cuda_node_change(executable, &executable->built, changed);
+  cuda_stand_ins_end(&stand_ins);
+  return status;
+}
+
 /* `refused` is what the driver said when the parameters were put in place; CU_OK when they do not fit there. */
 static rondo_status replace_node(cuda_executable *executable, cuda_node *node, const rondo_lowered_node *lowered,
                                  cu_result refused) {
@@ -303,8 +317,9 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   const bool is_host = node->kind == RONDO_NODE_HOST;
   cuda_gate *const own_gate = is_host ? changed.as.host->gate : NULL;
   if (is_host) changed.as.host->gate = node->as.host->gate;
-  const cu_result code = refused != CU_OK ? refused : cuda_node_change(executable, &executable->built, &changed);
-  const rondo_status status = rebuild_unless(code, executable, node, &changed);
+  cu_result code = refused;
+  rondo_status status = refused == CU_OK ? change_in_place(executable, &changed, &code) : RONDO_OK;
+  if (status == RONDO_OK) status = rebuild_unless(code, executable, node, &changed);
   if (is_host) changed.as.host->gate = own_gate;
   if (status != RONDO_OK) {
     cuda_node_free(executable, &changed);

@@ -11,19 +11,41 @@ static cu_allocation_properties properties_of(const cuda_device *device) {
                                     .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};
 }
 
-rondo_status cuda_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {
-  cuda_device *device = cuda_device_of(base);
-  cuda_scope scope;
-  cu_address address = 0;
-  *out_address = NULL;
-  RONDO_TRY(cuda_enter(device, &scope));
-  const cu_result code = device->api->mem_reserve(&address, bytes, alignment, 0, 0);
-  const rondo_status status =
-      cuda_check(device, code, "reserving %zu bytes of address space on device '%s'", bytes, device->base.name);
-  cuda_leave(&scope);
-  if (status == RONDO_OK) *out_address = (void *)(uintptr_t)address;
+/* Lists ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status note(cuda_device *device, cuda_ranges *list, cu_address address, size_t bytes) {
+  pthread_mutex_lock(&device->lock);
+  const rondo_status status = rondo_array_reserve(&device->base.allocator, list, list->count + 1);
+  if (status == RONDO_OK) list->items[list->count++] = (cuda_range){address, bytes};
+  pthread_mutex_unlock(&device->lock);
   return status;
 }
+
+/* All that begin in the range. */
+static void forget(cuda_device *device, cuda_ranges *list, cu_address address, size_t bytes) {
+  pthread_mutex_lock(&device->lock);
+  for (size_t i = list->count; i-- > 0;) {
+    const cuda_range *at = &list->items[i];
+    if (at->address >= address && at->address - address < bytes) list->items[i] = list->items[--list->count];
+  }
+  pthread_mutex_unlock(&device->lock);
+}
+
+static bool holds(const cuda_ranges *list, cu_address address) {
+  for (size_t i = 0; i < list->count; i++)
+    if (address >= list->items[i].address && address - list->items[i].address < list->items[i].bytes) return true;
+  return false;
+}
+
+/* Reserved, and nothing mapped there. */
+static bool is_bare(cuda_device *device, cu_address address) {
+  pthread_mutex_lock(&device->lock);
+  const bool bare = holds(&device->reservations, address) && !holds(&device->mappings, address);
+  pthread_mutex_unlock(&device->lock);
+  return bare;
+}
+
+/* Address space and physical memory ------------------------------------------------------------------------------- */
 
 /* A lost device holds nothing any more, whatever it says. */
 static rondo_status check_freeing(cuda_device *device, cu_result code, const char *verb, size_t bytes,
@@ -33,12 +55,46 @@ static rondo_status check_freeing(cuda_device *device, cu_result code, const cha
   return cuda_is_lost(device) ? RONDO_OK : status;
 }
 
+static bool unmap_range(cuda_device *device, cuda_range at) {
+  const cu_result code = device->api->mem_unmap(at.address, at.bytes);
+  return check_freeing(device, code, "unmapping", at.bytes, (const void *)(uintptr_t)at.address) == RONDO_OK;
+}
+
+/* Another try to unmap what stand-ins left. With the mapping lock. */
+static void unmap_left(cuda_device *device) {
+  for (size_t i = device->left.count; i-- > 0;) {
+    if (unmap_range(device, device->left.items[i])) device->left.items[i] = device->left.items[--device->left.count];
+  }
+}
+
+rondo_status cuda_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_scope scope;
+  cu_address address = 0;
+  *out_address = NULL;
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->mem_reserve(&address, bytes, alignment, 0, 0);
+  rondo_status status =
+      cuda_check(device, code, "reserving %zu bytes of address space on device '%s'", bytes, device->base.name);
+  if (status == RONDO_OK) {
+    status = note(device, &device->reservations, address, bytes);
+    if (status != RONDO_OK) (void)device->api->mem_unreserve(address, bytes); /* the first error is the one to tell */
+  }
+  cuda_leave(&scope);
+  if (status == RONDO_OK) *out_address = (void *)(uintptr_t)address;
+  return status;
+}
+
 rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   cuda_device *device = cuda_device_of(base);
   cuda_scope scope;
   cuda_enter_to_free(device, &scope);
+  pthread_mutex_lock(&device->mapping);
+  unmap_left(device);
+  pthread_mutex_unlock(&device->mapping);
   const cu_result code = device->api->mem_unreserve(cuda_address(address), bytes);
   cuda_leave(&scope);
+  forget(device, &device->reservations, cuda_address(address), bytes);
   return check_freeing(device, code, "giving back", bytes, address);
 }
 
@@ -94,33 +150,12 @@ static uint64_t who_may_access(cuda_device *device) {
   return peers;
 }
 
-/* From now on the mapping is one of those that peers are let access. */
-static rondo_status note_mapping(cuda_device *device, cu_address address, size_t bytes) {
-  pthread_mutex_lock(&device->lock);
-  const rondo_status status =
-      rondo_array_reserve(&device->base.allocator, &device->mappings, device->mappings.count + 1);
-  if (status == RONDO_OK) device->mappings.items[device->mappings.count++] = (cuda_mapping){address, bytes};
-  pthread_mutex_unlock(&device->lock);
-  return status;
-}
-
-/* All in the range. */
-static void forget_mappings(cuda_device *device, cu_address address, size_t bytes) {
-  pthread_mutex_lock(&device->lock);
-  for (size_t i = device->mappings.count; i-- > 0;) {
-    const cuda_mapping *at = &device->mappings.items[i];
-    if (at->address >= address && at->address - address < bytes)
-      device->mappings.items[i] = device->mappings.items[--device->mappings.count];
-  }
-  pthread_mutex_unlock(&device->lock);
-}
-
 /* The mapping with the lowest address from `*address` on; false past the last. */
-static bool next_mapping(cuda_device *device, cu_address *address, cuda_mapping *out) {
+static bool next_mapping(cuda_device *device, cu_address *address, cuda_range *out) {
   bool found = false;
   pthread_mutex_lock(&device->lock);
   for (size_t i = 0; i < device->mappings.count; i++) {
-    const cuda_mapping *at = &device->mappings.items[i];
+    const cuda_range *at = &device->mappings.items[i];
     if (at->address < *address || (found && at->address > out->address)) continue;
     *out = *at;
     found = true;
@@ -134,7 +169,7 @@ static bool next_mapping(cuda_device *device, cu_address *address, cuda_mapping 
  * needs no access. */
 rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
   cuda_device *device = cuda_device_of(base);
-  cuda_mapping at = {0};
+  cuda_range at = {0};
   cu_address address = 0;
   cuda_scope scope;
   rondo_status status = RONDO_OK;
@@ -147,7 +182,7 @@ rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
   while (status == RONDO_OK && next_mapping(device, &address, &at)) {
     const cu_result code = set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE, added);
     cu_address same = at.address;
-    cuda_mapping now;
+    cuda_range now;
     if (code == CU_INVALID_VALUE && (!next_mapping(device, &same, &now) || now.address != at.address)) continue;
     status = cuda_check(device, code, "letting other devices access %zu bytes of device '%s'", at.bytes, base->name);
   }
@@ -163,19 +198,22 @@ rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physica
   cuda_device *device = cuda_device_of(base);
   const cu_address at = cuda_address(address);
   cuda_scope scope;
-  RONDO_TRY(note_mapping(device, at, physical->bytes));
+  RONDO_TRY(note(device, &device->mappings, at, physical->bytes));
   rondo_status status = cuda_enter(device, &scope);
   if (status == RONDO_OK) {
+    pthread_mutex_lock(&device->mapping);
+    unmap_left(device);
     cu_result code = device->api->mem_map(at, physical->bytes, 0, ((cuda_physical *)physical)->handle, 0);
     if (code == CU_OK) {
       code = set_access(device, at, physical->bytes, CU_ACCESS_READ_WRITE, who_may_access(device));
       if (code != CU_OK) (void)device->api->mem_unmap(at, physical->bytes); /* the first error is the one to tell */
     }
+    pthread_mutex_unlock(&device->mapping);
     status = cuda_check(device, code, "mapping %zu bytes at %p of device '%s'", physical->bytes, address, base->name);
     cuda_leave(&scope);
   }
   if (status != RONDO_OK) {
-    forget_mappings(device, at, physical->bytes);
+    forget(device, &device->mappings, at, physical->bytes);
     return status;
   }
   atomic_fetch_add_explicit(&device->mapped_bytes, physical->bytes, memory_order_relaxed);
@@ -187,11 +225,13 @@ rondo_status cuda_unmap(rondo_device *base, void *address, size_t bytes) {
   cuda_device *device = cuda_device_of(base);
   cuda_scope scope;
   cuda_enter_to_free(device, &scope);
+  pthread_mutex_lock(&device->mapping);
   const cu_result code = device->api->mem_unmap(cuda_address(address), bytes);
+  pthread_mutex_unlock(&device->mapping);
   cuda_leave(&scope);
   const rondo_status status = check_freeing(device, code, "unmapping", bytes, address);
   if (status != RONDO_OK) return status;
-  forget_mappings(device, cuda_address(address), bytes);
+  forget(device, &device->mappings, cuda_address(address), bytes);
   atomic_fetch_sub_explicit(&device->mapped_bytes, bytes, memory_order_relaxed);
   return RONDO_OK;
 }
@@ -208,6 +248,60 @@ rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo
       cuda_check(device, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address, base->name);
   cuda_leave(&scope);
   return status;
+}
+
+/* Stand-ins ------------------------------------------------------------------------------------------------------- */
+
+rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out) {
+  const cu_allocation_properties properties = properties_of(device);
+  *out = (cuda_stand_ins){.device = device};
+  pthread_mutex_lock(&device->mapping);
+  if (device->stand_in != 0) return RONDO_OK;
+  return cuda_check(device, device->api->mem_create(&device->stand_in, device->page_bytes, &properties, 0),
+                    "making a page of device '%s'", device->base.name);
+}
+
+static rondo_status stand_in(cuda_stand_ins *self, cu_address page) {
+  cuda_device *device = self->device;
+  const cuda_api *api = device->api;
+  RONDO_TRY(rondo_array_reserve(&device->base.allocator, &self->pages, self->pages.count + 1));
+  RONDO_TRY(rondo_array_reserve(&device->base.allocator, &device->left, device->left.count + self->pages.count + 1));
+  cu_result code = api->mem_map(page, device->page_bytes, 0, device->stand_in, 0);
+  if (code == CU_OK) self->pages.items[self->pages.count++] = page;
+  if (code == CU_OK) code = set_access(device, page, device->page_bytes, CU_ACCESS_READ_WRITE, who_may_access(device));
+  return cuda_check(device, code, "letting a page of device '%s' stand in for graph memory", device->base.name);
+}
+
+static rondo_status stand_in_for(cuda_stand_ins *self, const void *memory, size_t bytes) {
+  cuda_device *device = self->device;
+  const cu_address begin = cuda_address(memory), end = begin + bytes;
+  for (cu_address page = begin - begin % device->page_bytes; page < end; page += device->page_bytes) {
+    bool has = !is_bare(device, page);
+    for (size_t i = 0; i < self->pages.count && !has; i++) has = self->pages.items[i] == page;
+    if (!has) RONDO_TRY(stand_in(self, page));
+  }
+  return RONDO_OK;
+}
+
+rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const rondo_copy *copy) {
+  size_t src, dst;
+  cuda_copy_extents(copy, &src, &dst);
+  RONDO_TRY(stand_in_for(self, copy->src, src));
+  return stand_in_for(self, copy->dst, dst);
+}
+
+void cuda_stand_ins_end(cuda_stand_ins *self) {
+  cuda_device *device = self->device;
+  for (size_t i = 0; i < self->pages.count; i++) {
+    const cuda_range page = {self->pages.items[i], device->page_bytes};
+    if (!unmap_range(device, page)) device->left.items[device->left.count++] = page;
+  }
+  pthread_mutex_unlock(&device->mapping);
+  rondo_array_free(&device->base.allocator, &self->pages);
+}
+
+void cuda_stand_in_free(cuda_device *device) {
+  if (device->stand_in != 0) (void)device->api->mem_release(device->stand_in); /* on a lost device it is gone already */
 }
 
 /* Host memory ----------------------------------------------------------------------------------------------------- */

@@ -63,10 +63,15 @@ static rondo_status make_stamps(cuda_executable *executable) {
   return RONDO_OK;
 }
 
-static rondo_status make_timed(cuda_executable *executable) {
-  RONDO_TRY(make_stamps(executable));
+static rondo_status make_timed_exec(cuda_executable *executable, void *unused) {
+  (void)unused;
   RONDO_TRY(make_timed_graph(executable));
   return cuda_instantiate(executable, &executable->timed, NULL);
+}
+
+static rondo_status make_timed(cuda_executable *executable) {
+  RONDO_TRY(make_stamps(executable));
+  return cuda_with_stand_ins(executable, make_timed_exec, NULL);
 }
 
 static void free_timed(cuda_executable *executable) {
