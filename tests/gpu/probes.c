@@ -864,8 +864,157 @@ static void value_waits_in_graphs(void) {
   row(cuGraphExecDestroy(exec), "destroyed");
 }
 
+/* Gates inside graphs --------------------------------------------------------------------------------------------- */
+
+/* Graphs of a kernel, a host function that notes the time, a gate that the caller opens, and a kernel; and how the gate
+ * is made. */
+enum { GATES = 8 };
+typedef enum gate_kind { GATE_VALUE, GATE_KERNEL, GATE_EVENT, GATE_HOST_FUNCTION, GATE_KINDS } gate_kind;
+static const char *const gate_names[GATE_KINDS] = {"a node that waits for a value", "a kernel that watches a word",
+                                                   "an event-wait node", "a host function that waits"};
+
+static const char watching_kernel[] =
+    ".version 6.3\n.target sm_70\n.address_size 64\n.visible .entry watch(.param .u64 p_word)\n{\n"
+    ".reg .pred %done; .reg .b64 %word; .reg .b32 %value;\n"
+    "ld.param.u64 %word, [p_word];\n"
+    "again: ld.relaxed.sys.u32 %value, [%word]; setp.ne.u32 %done, %value, 0; @%done bra over;\n"
+    "nanosleep.u32 1000; bra again;\n"
+    "over: ret;\n}\n";
+
+static struct {
+  volatile uint32_t *words;
+  volatile double reached[GATES];
+  CUfunction watch;
+  CUstream streams[GATES], helpers[GATES];
+  CUevent events[GATES];
+} gates;
+
+static void CUDA_CB note_reached(void *number) { gates.reached[(uintptr_t)number] = now(); }
+static void CUDA_CB wait_at_gate(void *number) {
+  while (gates.words[16 * (uintptr_t)number] == 0) usleep(100);
+}
+
+static CUgraphNode add_gate(CUgraph graph, CUgraphNode before, gate_kind kind, uintptr_t number) {
+  CUdeviceptr word = (CUdeviceptr)(uintptr_t)&gates.words[16 * number];
+  CUgraphNode node;
+  if (kind == GATE_VALUE) {
+    CUstreamBatchMemOpParams operation;
+    memset(&operation, 0, sizeof operation);
+    operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    operation.waitValue.address = word;
+    operation.waitValue.value = 1;
+    operation.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = context, .count = 1, .paramArray = &operation};
+    must(cuGraphAddBatchMemOpNode(&node, graph, &before, 1, &params));
+  } else if (kind == GATE_KERNEL) {
+    void *args[] = {&word};
+    CUDA_KERNEL_NODE_PARAMS params = held.params;
+    params.func = gates.watch;
+    params.kernelParams = args;
+    must(cuGraphAddKernelNode(&node, graph, &before, 1, &params));
+  } else if (kind == GATE_EVENT) {
+    must(cuGraphAddEventWaitNode(&node, graph, &before, 1, gates.events[number]));
+  } else {
+    const CUDA_HOST_NODE_PARAMS params = {.fn = wait_at_gate, .userData = (void *)number};
+    must(cuGraphAddHostNode(&node, graph, &before, 1, &params));
+  }
+  return node;
+}
+
+static void add_gated_line(CUgraph graph, gate_kind kind, uintptr_t number) {
+  const CUDA_HOST_NODE_PARAMS note = {.fn = note_reached, .userData = (void *)number};
+  CUgraphNode node, behind;
+  must(cuGraphAddKernelNode(&node, graph, NULL, 0, &held.params));
+  must(cuGraphAddHostNode(&behind, graph, &node, 1, &note));
+  node = add_gate(graph, behind, kind, number);
+  must(cuGraphAddKernelNode(&behind, graph, &node, 1, &held.params));
+}
+
+/* What an event-wait node waits for has to be recorded before the launch. */
+static void arm_event(uintptr_t number) {
+  must(cuStreamWaitValue32(gates.helpers[number], (CUdeviceptr)(uintptr_t)&gates.words[16 * number], 1,
+                           CU_STREAM_WAIT_VALUE_EQ));
+  must(cuEventRecord(gates.events[number], gates.helpers[number]));
+}
+
+/* Opens the gates after half a second, the last first, 50 ms apart. */
+static void *open_gates(void *count) {
+  usleep(500000);
+  for (uintptr_t i = (uintptr_t)count; i-- > 0;) {
+    gates.words[16 * i] = 1;
+    usleep(50000);
+  }
+  return NULL;
+}
+
+static void say_reached(const char *what, gate_kind kind, size_t count, double begin) {
+  size_t at_once = 0;
+  for (size_t i = 0; i < count; i++) at_once += gates.reached[i] > 0 && gates.reached[i] - begin < 0.4;
+  note("%s, %s: %zu of %zu host functions ran while all gates were closed; all done after %.0f ms", what,
+       gate_names[kind], at_once, count, (now() - begin) * 1e3);
+}
+
+static void close_gates(gate_kind kind, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    gates.words[16 * i] = 0;
+    gates.reached[i] = 0;
+    if (kind == GATE_EVENT) arm_event(i);
+  }
+}
+
+/* `count` graphs on streams of their own, or one graph of as many lines. */
+static void run_gated(gate_kind kind, size_t count, bool together) {
+  CUgraphExec execs[GATES];
+  pthread_t opener;
+  const size_t graphs = together ? 1 : count;
+  close_gates(kind, count);
+  for (size_t i = 0; i < graphs; i++) {
+    CUgraph graph = new_graph();
+    for (size_t line = i; line < (together ? count : i + 1); line++) add_gated_line(graph, kind, line);
+    execs[i] = instantiate(graph);
+    must(cuGraphUpload(execs[i], gates.streams[i]));
+  }
+  for (size_t i = 0; i < graphs; i++) must(cuStreamSynchronize(gates.streams[i]));
+  must(pthread_create(&opener, NULL, open_gates, (void *)(uintptr_t)count) == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+  const double begin = now();
+  for (size_t i = 0; i < graphs; i++) must(cuGraphLaunch(execs[i], gates.streams[i]));
+  const double launched = now();
+  for (size_t i = 0; i < graphs; i++) must(cuStreamSynchronize(gates.streams[i]));
+  say_reached(together ? "lines of one graph" : "graphs on streams", kind, count, begin);
+  if (launched - begin > 0.2) note("the launches themselves took %.0f ms", (launched - begin) * 1e3);
+  (void)pthread_join(opener, NULL);
+}
+
+static void gates_inside_graphs(gate_kind kind) {
+  CUgraphNode node;
+  void *memory;
+  must(cuMemHostAlloc(&memory, 4096, CU_MEMHOSTALLOC_PORTABLE));
+  gates.words = memory;
+  must(cuModuleLoadData(&held.module, empty_kernel));
+  must(cuModuleGetFunction(&held.function, held.module, "empty"));
+  must(cuModuleLoadData(&held.fresh_module, watching_kernel));
+  must(cuModuleGetFunction(&gates.watch, held.fresh_module, "watch"));
+  must(cuFuncLoad(held.function));
+  must(cuFuncLoad(gates.watch));
+  (void)kernel_graph(&node);
+  for (size_t i = 0; i < GATES; i++) {
+    must(cuStreamCreate(&gates.streams[i], CU_STREAM_NON_BLOCKING));
+    must(cuStreamCreate(&gates.helpers[i], CU_STREAM_NON_BLOCKING));
+    must(cuEventCreate(&gates.events[i], CU_EVENT_DISABLE_TIMING));
+  }
+  for (size_t count = 2; count <= GATES; count *= 4) {
+    run_gated(kind, count, false);
+    run_gated(kind, count, true);
+  }
+}
+
+static void gates_by_value(void) { gates_inside_graphs(GATE_VALUE); }
+static void gates_by_kernel(void) { gates_inside_graphs(GATE_KERNEL); }
+static void gates_by_event(void) { gates_inside_graphs(GATE_EVENT); }
+static void gates_by_host_function(void) { gates_inside_graphs(GATE_HOST_FUNCTION); }
+
 static void run_probe(void (*probe)(void)) {
-  enum { SECONDS = 60 };
+  enum { SECONDS = 20 };
   alarm(SECONDS);
   must(cuInit(0));
   must(cuDeviceGet(&device, 0));
@@ -903,6 +1052,10 @@ static void (*const probes[])(void) = {
     value_waits_in_graphs,
     calls_while_a_value_is_waited_for,
     calls_while_a_host_function_runs,
+    gates_by_value,
+    gates_by_kernel,
+    gates_by_event,
+    gates_by_host_function,
 };
 
 /* All probes, or those whose numbers are given. */
