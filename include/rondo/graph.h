@@ -44,7 +44,8 @@ typedef enum rondo_node_kind {
   RONDO_NODE_EVENT_RECORD = 7,
   RONDO_NODE_EVENT_WAIT = 8,
   RONDO_NODE_ALLOC = 9,
-  RONDO_NODE_FREE = 10
+  RONDO_NODE_FREE = 10,
+  RONDO_NODE_FOREIGN = 11 /* what a library left in a capture and no other kind can say; see rondo_foreign_node */
 } rondo_node_kind;
 
 /* "kernel", "event_record", ...; "unknown" for another number. Thread-safe. */
@@ -104,6 +105,18 @@ typedef struct rondo_alloc_node {
                        rondo_device_peer_bit(a) | rondo_device_peer_bit(b) (GM-17) */
 } rondo_alloc_node;
 
+/* Work that a library gave to the driver while a stream captured, of a kind that Rondo has no node for: host functions
+ * and events of its own, copies of arrays, memory that the driver manages (<rondo/capture.h>). Only captures make such
+ * nodes; they run like others, and what they access is not known. A bound one cannot be made a second time, so that
+ * its graph runs as the driver captured it: it can be instantiated once, and not be cloned, become a child, be updated
+ * from or lose nodes and edges (UNSUPPORTED/FOREIGN_WORK, which names the node and what helps). */
+typedef struct rondo_foreign_node {
+  const char *what; /* "host function", "memory allocation", ...; never NULL */
+  uint64_t bytes;   /* of a memory allocation; else 0 */
+  void *address;    /* of memory that is allocated or freed; else NULL */
+  bool is_bound;
+} rondo_foreign_node;
+
 typedef struct rondo_node_params {
   rondo_node_kind kind;
   const char *name; /* optional, copied; a kernel node's is its kernel's and an alloc node's its allocation's unless
@@ -117,6 +130,7 @@ typedef struct rondo_node_params {
     rondo_event *event; /* record and wait; the event must outlive the graph; execs keep it themselves */
     rondo_alloc_node alloc;
     void *free_address;
+    rondo_foreign_node foreign; /* read only */
   } as;
 } rondo_node_params;
 
@@ -150,7 +164,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_destroy(rondo_graph *graph);
 /* Adds a node that depends on `count` nodes of the graph. All is checked before anything changes (B2). dependencies may
  * be NULL when count is 0. A graph may become a child of itself: the child is what it was before the call (B9).
  * Kinds ALLOC and FREE need a graph with a device; for ALLOC params->as.alloc.address is set (so params is not const).
- * Errors: INVALID_ARGUMENT with NULL_ARGUMENT (a NULL address, function, event, kernel or child), NODE_KIND (no kind),
+ * Errors: INVALID_ARGUMENT with NULL_ARGUMENT (a NULL address, function, event, kernel or child), NODE_KIND (no kind,
+ * or FOREIGN),
  * UNKNOWN_NODE (a node of another graph, or a removed one), DUPLICATE_EDGE (twice in the list), ARGUMENT_COUNT,
  * BAD_SIZE (B4: zero width, pitch below width, element size, a bad grid, bytes of a scalar argument, sizes that do not
  * fit the address space), OUT_OF_RANGE (a copy onto itself), OTHER_DEVICE, FOREIGN_ADDRESS, DOUBLE_FREE (a second free
@@ -228,6 +243,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_dependencies(const rondo_graph
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_dependents(const rondo_graph *graph, rondo_node node,
                                                              rondo_node *nodes, size_t *inout_count);
 
+/* Edges by which a library's kernel may begin before another one has ended (programmatic dependent launch, in CUDA).
+ * Captures alone make them, and execs of the graph keep them. They give no order between the two: neither verification
+ * nor the placing of memory relies on one, and the other queries leave them out; what was captured behind the later
+ * kernel depends on both. Order and arrays as for rondo_graph_edges. Errors: as there. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_graph_programmatic_edges(const rondo_graph *graph, rondo_node *from,
+                                                                     rondo_node *to, size_t *inout_count);
+
 /* Nodes in an order in which each comes after all it depends on; among those that are free to choose, the lowest number
  * first (Kahn 1962). Child graphs are not looked into. The array as in queries. Work is O((nodes + edges) log nodes).
  * Errors: INVALID_GRAPH/CYCLE, naming a node on a cycle and, of a short one, all its nodes (B6); OUT_OF_MEMORY. */
@@ -288,8 +310,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  * "argument_bytes", a list of numbers, may follow "arguments". The other kinds have, in the place of "kernel" to
  * "arguments": host "function", "user"; copy the fields of rondo_copy; fill those of rondo_fill; child "child":{"name",
  * "nodes"}; event_record and event_wait "event"; alloc "bytes", "allocation" (its name), "peers" (numbers of devices,
- * when there are any), "address"; free "address". Fields that are addresses are texts, and may be missing. What is not
- * UTF-8 in a name is written as U+FFFD. Errors: OUT_OF_MEMORY. */
+ * when there are any), "address"; free "address"; foreign "what", "bytes", "bound" (true or false), "address".
+ * "programmatic", a list of [from, from port, to port, type], may follow "dependencies". Fields that are addresses are
+ * texts, and may be missing. What is not UTF-8 in a name is written as U+FFFD. Errors: OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses,
                                                          char **out_text);
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses,

@@ -102,7 +102,8 @@ typedef enum rondo_reason {
   RONDO_REASON_TRUNCATED,
   RONDO_REASON_MALFORMED,
   RONDO_REASON_UNPREPARED, /* something the warm-up left undone was met while capturing */
-  RONDO_REASON_HOST_FUNCTION_FAILED
+  RONDO_REASON_HOST_FUNCTION_FAILED,
+  RONDO_REASON_FOREIGN_WORK /* work that a library captured, in a form that only the driver's own graph can hold */
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */

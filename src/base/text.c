@@ -330,6 +330,16 @@ void rondo_json_string(rondo_text *text, const char *value) {
     add_quoted(text, value);
 }
 
+void rondo_json_hex(rondo_text *text, const void *bytes, size_t count) {
+  static const char digits[] = "0123456789abcdef";
+  const unsigned char *at = bytes;
+  separate(text);
+  rondo_text_add_bytes(text, "\"", 1);
+  for (size_t i = 0; i < count; i++)
+    rondo_text_add_bytes(text, (const char[]){digits[at[i] >> 4], digits[at[i] & 15]}, 2);
+  rondo_text_add_bytes(text, "\"", 1);
+}
+
 void rondo_json_u64(rondo_text *text, uint64_t value) {
   separate(text);
   rondo_text_add(text, "%" PRIu64, value);

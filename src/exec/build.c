@@ -189,7 +189,9 @@ static rondo_status check_add(const char *call, const rondo_graph *graph, const 
                               const rondo_node *out_node) {
   RONDO_TRY(rondo_front(call, "the graph", graph));
   if (params == NULL || out_node == NULL) return rondo_refuse_null(call, params == NULL ? "params" : "out_node");
-  return RONDO_OK;
+  if (params->kind != RONDO_NODE_FOREIGN) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
+                    "%s: captures alone make nodes of kind 'foreign': capture the work that it stands for", call);
 }
 
 /* `out_node` may stand among the dependencies, as in `add(graph, &last, 1, ..., &last)`: it is written last. */
@@ -284,7 +286,7 @@ rondo_status rondo_graph_add_free(rondo_graph *graph, const rondo_node *dependen
 static rondo_status check_capturing(const char *call, const rondo_graph *graph, uint32_t slot) {
   const rondo_node_params *params = &rondo_graph_at(graph, slot)->params;
   const bool child = params->kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(params->as.child);
-  if (graph->captures == 0 && !child) return RONDO_OK;
+  if (graph->captures == 0 && !child) return rondo_graph_refuse_bound(graph, "cannot lose nodes");
   char label[RONDO_LABEL_BYTES], node_label[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO, slot,
                          "%s: a stream captures into %s, so %s must stay: end the capture first", call,
@@ -337,6 +339,7 @@ rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const r
   if (params == NULL) return rondo_refuse_null(call, "params");
   uint32_t slot;
   RONDO_TRY(rondo_graph_find(graph, node, &slot));
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
   RONDO_TRY(rondo_build_check(call, graph->device, params));
   return rondo_graph_replace(graph, slot, params);
 }

@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "graph/drawing.h"
 
-#define RONDO_REPORT_KINDS (RONDO_NODE_FREE + 1)
+#define RONDO_REPORT_KINDS (RONDO_NODE_FOREIGN + 1)
 #define RONDO_REPORT_PREFIX_BYTES 200
 
 /* The graph, or one that is a child somewhere in it. */

@@ -98,6 +98,17 @@ static void add_alloc(const describer *d, const rondo_alloc_node *alloc, const c
   add_address(d, "at", alloc->address);
 }
 
+static void add_foreign(const describer *d, const rondo_foreign_node *foreign) {
+  rondo_text_add(d->text, "a ");
+  rondo_text_add_markup(d->text, foreign->what, RONDO_REPORT_NAME_BYTES);
+  if (foreign->bytes > 0) {
+    rondo_text_add(d->text, " of ");
+    rondo_text_add_grouped(d->text, foreign->bytes);
+    rondo_text_add(d->text, " bytes");
+  }
+  add_address(d, "at", foreign->address);
+}
+
 static void add_child(const describer *d, const rondo_graph *child) {
   rondo_text_add(d->text, "%" PRIu32 " node%s inside", child->live_count, child->live_count == 1 ? "" : "s");
   if (child->name[0] == '\0') return;
@@ -136,6 +147,9 @@ void rondo_report_add_parameters(rondo_text *text, const rondo_report_model *mod
       break;
     case RONDO_NODE_CHILD:
       add_child(&d, params->as.child);
+      break;
+    case RONDO_NODE_FOREIGN:
+      add_foreign(&d, &params->as.foreign);
       break;
     case RONDO_NODE_EMPTY:
       rondo_text_add(text, "nothing");

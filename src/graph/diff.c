@@ -71,6 +71,19 @@ static bool same_dependencies(graph_comparison *comparison, uint32_t place) {
   return true;
 }
 
+/* By the edges that leave a place; those of b are as many. */
+static bool same_programmatic(const graph_comparison *comparison, uint32_t place) {
+  const ordered_graph *a = &comparison->a, *b = &comparison->b;
+  size_t a_count, b_count, matched = 0;
+  const rondo_programmatic_edge *of_a = rondo_graph_programmatic_from(a->graph, a->order[place], &a_count);
+  const rondo_programmatic_edge *of_b = rondo_graph_programmatic_from(b->graph, b->order[place], &b_count);
+  for (size_t i = 0; i < a_count; i++)
+    for (size_t k = 0; k < b_count; k++)
+      matched += a->place[of_a[i].to] == b->place[of_b[k].to] && of_a[i].from_port == of_b[k].from_port &&
+                 of_a[i].to_port == of_b[k].to_port && of_a[i].type == of_b[k].type;
+  return a_count == b_count && matched == a_count;
+}
+
 static rondo_status count_differences(const rondo_graph *a, const rondo_graph *b, bool ignore_addresses,
                                       size_t *out_count);
 
@@ -84,7 +97,8 @@ static rondo_status compare_nodes(graph_comparison *comparison, uint32_t place) 
     if (inside > 0) difference = RONDO_DIFFERENCE_PARAMS;
   }
   if (difference != 0) report(comparison, (rondo_difference_kind)difference, place);
-  if (!same_dependencies(comparison, place)) report(comparison, RONDO_DIFFERENCE_EDGES, place);
+  if (!same_dependencies(comparison, place) || !same_programmatic(comparison, place))
+    report(comparison, RONDO_DIFFERENCE_EDGES, place);
   return RONDO_OK;
 }
 
@@ -188,6 +202,9 @@ static rondo_status hash_params(const rondo_node_params *params, uint64_t *inout
     state = rondo_hash_u64(state, params->as.alloc.bytes);
     state = rondo_hash_text(state, params->as.alloc.name);
     state = rondo_hash_u64(state, params->as.alloc.peers);
+  } else if (params->kind == RONDO_NODE_FOREIGN) {
+    state = rondo_hash_text(state, params->as.foreign.what);
+    state = rondo_hash_u64(state, params->as.foreign.bytes);
   } else if (params->kind == RONDO_NODE_CHILD) {
     uint64_t inside;
     RONDO_TRY(rondo_graph_fingerprint(params->as.child, &inside));
@@ -205,11 +222,24 @@ static uint64_t hash_dependencies(uint64_t state, const ordered_graph *ordered, 
   return rondo_hash_u64(rondo_hash_u64(state, dependencies->count), sum);
 }
 
+/* As the dependencies; nothing is added for a graph without any. */
+static uint64_t hash_programmatic(uint64_t state, const ordered_graph *ordered, uint32_t slot) {
+  size_t count;
+  const rondo_programmatic_edge *edges = rondo_graph_programmatic_from(ordered->graph, slot, &count);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count; i++) {
+    const uint64_t kind = (uint64_t)edges[i].from_port << 16 | (uint64_t)edges[i].to_port << 8 | edges[i].type;
+    sum += rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, ordered->place[edges[i].to]), kind);
+  }
+  return count == 0 ? state : rondo_hash_u64(rondo_hash_u64(state, count), sum);
+}
+
 static rondo_status hash_nodes(const ordered_graph *ordered, uint64_t *inout) {
   for (uint32_t i = 0; i < ordered->graph->live_count; i++) {
     const rondo_graph_node *node = node_at(ordered, i);
     RONDO_TRY(hash_params(&node->params, inout));
     *inout = hash_dependencies(*inout, ordered, &node->dependencies);
+    *inout = hash_programmatic(*inout, ordered, ordered->order[i]);
   }
   return RONDO_OK;
 }

@@ -47,6 +47,8 @@ static const char *shape_of(rondo_node_kind kind) {
       return "house";
     case RONDO_NODE_FREE:
       return "invhouse";
+    case RONDO_NODE_FOREIGN:
+      return "component";
   }
   return "box";
 }
@@ -113,6 +115,13 @@ static void add_host(dot_writer *writer, const rondo_host_node *host) {
   add_address(writer, "user", host->user);
 }
 
+static void add_foreign(dot_writer *writer, const rondo_foreign_node *foreign) {
+  rondo_text_add(&writer->text, "\\n");
+  add_name(&writer->text, foreign->what);
+  if (foreign->bytes > 0) rondo_text_add(&writer->text, " of %" PRIu64 " bytes", foreign->bytes);
+  add_address(writer, "at", foreign->address);
+}
+
 static void add_details(dot_writer *writer, const rondo_node_params *params) {
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
@@ -136,6 +145,9 @@ static void add_details(dot_writer *writer, const rondo_node_params *params) {
       break;
     case RONDO_NODE_FREE:
       add_address(writer, "at", params->as.free_address);
+      break;
+    case RONDO_NODE_FOREIGN:
+      add_foreign(writer, &params->as.foreign);
       break;
     case RONDO_NODE_EMPTY:
     case RONDO_NODE_CHILD:
@@ -186,6 +198,9 @@ static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_pl
       rondo_text_add(&writer->text, "%*s%s%zu -> %s%" PRIu32 ";\n", place->indent, "", place->path, i, place->path,
                      dependents->items[d]);
   }
+  for (size_t i = 0; i < graph->programmatic.count; i++)
+    rondo_text_add(&writer->text, "%*s%s%" PRIu32 " -> %s%" PRIu32 " [style=dashed];\n", place->indent, "", place->path,
+                   graph->programmatic.items[i].from, place->path, graph->programmatic.items[i].to);
 }
 
 rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses, char **out_text) {

@@ -102,6 +102,7 @@ static rondo_status unlink_edge(rondo_graph *graph, uint32_t from, uint32_t to) 
 }
 
 rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to, size_t count) {
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot lose edges"));
   for (size_t i = 0; i < count; i++) {
     const rondo_status status = unlink_edge(graph, from[i], to[i]);
     if (status == RONDO_OK) continue;
@@ -110,6 +111,59 @@ rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, c
   }
   return RONDO_OK;
 }
+
+/* Programmatic edges ---------------------------------------------------------------------------------------------- */
+
+/* Where the first edge stands that is not before from -> to. */
+static size_t find_programmatic(const rondo_graph *graph, uint32_t from, uint32_t to) {
+  size_t low = 0, high = graph->programmatic.count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    const rondo_programmatic_edge *edge = &graph->programmatic.items[middle];
+    if (edge->from < from || (edge->from == from && edge->to < to))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+const rondo_programmatic_edge *rondo_graph_programmatic_from(const rondo_graph *graph, uint32_t slot,
+                                                             size_t *out_count) {
+  *out_count = 0;
+  if (graph->programmatic.count == 0) return NULL;
+  const size_t first = find_programmatic(graph, slot, 0);
+  const rondo_programmatic_edge *edges = graph->programmatic.items + first;
+  while (first + *out_count < graph->programmatic.count && edges[*out_count].from == slot) ++*out_count;
+  return edges;
+}
+
+rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge) {
+  RONDO_TRY(rondo_graph_check_slot(graph, edge->from));
+  RONDO_TRY(rondo_graph_check_slot(graph, edge->to));
+  const size_t at = find_programmatic(graph, edge->from, edge->to), count = graph->programmatic.count;
+  const rondo_programmatic_edge *items = graph->programmatic.items;
+  const bool is_there = at < count && items[at].from == edge->from && items[at].to == edge->to;
+  if (edge->from == edge->to)
+    return fail_edge(graph, RONDO_REASON_SELF_EDGE, edge->from, edge->to, "leads from a node to itself");
+  if (is_there || has_edge(graph, edge->from, edge->to))
+    return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to, "is there already");
+  RONDO_TRY(rondo_array_push(&graph->allocator, &graph->programmatic, edge));
+  memmove(graph->programmatic.items + at + 1, graph->programmatic.items + at, (count - at) * sizeof *edge);
+  graph->programmatic.items[at] = *edge;
+  return RONDO_OK;
+}
+
+void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot) {
+  size_t kept = 0;
+  for (size_t i = 0; i < graph->programmatic.count; i++) {
+    const rondo_programmatic_edge edge = graph->programmatic.items[i];
+    if (edge.from != slot && edge.to != slot) graph->programmatic.items[kept++] = edge;
+  }
+  graph->programmatic.count = kept;
+}
+
+/* Lists of the user's --------------------------------------------------------------------------------------------- */
 
 static rondo_status find_slots(const rondo_graph *graph, const rondo_node *nodes, size_t count, uint32_t *slots) {
   for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_graph_find(graph, nodes[i], &slots[i]));

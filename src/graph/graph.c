@@ -62,9 +62,11 @@ void rondo_graph_free(rondo_graph *graph) {
   for (size_t i = 0; i < graph->nodes.count; i++)
     if (graph->nodes.items[i].live) free_node(graph, &graph->nodes.items[i]);
   rondo_array_free(&allocator, &graph->nodes);
+  rondo_array_free(&allocator, &graph->programmatic);
   rondo_slab_free(&graph->slab);
   rondo_release_text(&allocator, graph->name);
   release_attachment(&graph->memory);
+  release_attachment(&graph->captured);
   release_attachment(&graph->hold);
   rondo_release(&allocator, graph, 1, sizeof *graph);
 }
@@ -195,6 +197,8 @@ static void commit(rondo_graph *graph, uint32_t slot, rondo_graph_node *node) {
   node->live = true;
   rondo_graph_note_change(graph);
   note_memory(graph, &node->params);
+  if (node->params.kind == RONDO_NODE_FOREIGN && node->params.as.foreign.is_bound && graph->device != NULL)
+    graph->is_bound = true;
   graph->nodes.items[graph->nodes.count++] = *node;
   graph->live_count++;
 }
@@ -204,7 +208,10 @@ rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependenci
   *out = (rondo_node){0};
   RONDO_TRY(rondo_node_params_check(graph->name[0] == '\0' ? "graph" : graph->name, graph->device, params));
   assert(params->kind != RONDO_NODE_ALLOC || params->as.alloc.address != NULL || graph->device == NULL);
-  if (params->kind == RONDO_NODE_CHILD) RONDO_TRY(check_nesting(graph, params->as.child));
+  if (params->kind == RONDO_NODE_CHILD) {
+    RONDO_TRY(rondo_graph_refuse_bound(params->as.child, "cannot become a child graph"));
+    RONDO_TRY(check_nesting(graph, params->as.child));
+  }
   const size_t number = graph->nodes.count;
   RONDO_TRY(check_number(graph, number));
   rondo_graph_node node = {.clone_source = RONDO_NO_NODE};
@@ -245,7 +252,7 @@ rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, slot,
                            "%s cannot become a node of kind '%s': remove it and add another", label,
                            rondo_node_kind_name(params->kind));
-  if (kind == RONDO_NODE_CHILD || kind == RONDO_NODE_ALLOC || kind == RONDO_NODE_FREE)
+  if (kind == RONDO_NODE_CHILD || kind == RONDO_NODE_ALLOC || kind == RONDO_NODE_FREE || kind == RONDO_NODE_FOREIGN)
     return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, slot,
                            "%s: nodes of this kind keep their parameters: %s", label,
                            kind == RONDO_NODE_CHILD ? "edit the child graph" : "remove it and add another");
@@ -269,6 +276,7 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
   const rondo_node_params *now = &graph->nodes.items[slot].params;
   if (params->kind != now->kind || (params->name != now->name && strcmp(params->name, now->name) != 0)) return false;
   if (now->kind == RONDO_NODE_CHILD || now->kind == RONDO_NODE_ALLOC || now->kind == RONDO_NODE_FREE) return false;
+  if (now->kind == RONDO_NODE_FOREIGN) return false; /* its name for what it is has no room */
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   return now->kind != RONDO_NODE_KERNEL ||
          (kernel->kernel == kernel_now->kernel && kernel->arg_bytes == NULL && kernel_now->arg_bytes == NULL);
@@ -296,6 +304,34 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
   return RONDO_OK;
 }
 
+/* The first node that cannot be made anew; there is one. */
+static uint32_t find_bound(const rondo_graph *graph) {
+  const rondo_graph_node *nodes = graph->nodes.items;
+  uint32_t slot = 0;
+  while (!nodes[slot].live || nodes[slot].params.kind != RONDO_NODE_FOREIGN || !nodes[slot].params.as.foreign.is_bound)
+    slot++;
+  return slot;
+}
+
+const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_BOUND_TEXT]) {
+  const uint32_t slot = find_bound(graph);
+  const rondo_foreign_node *foreign = &graph->nodes.items[slot].params.as.foreign;
+  snprintf(buffer, RONDO_BOUND_TEXT,
+           "a library left a %s of %" PRIu64 " bytes (node %" PRIu32
+           ") in the capture, which exists in the driver's own "
+           "graph alone: keep such work out of it (for memory: give the library a workspace before, with "
+           "cublasSetWorkspace or its like, or allocate with rondo_malloc_async)",
+           foreign->what, foreign->bytes, slot);
+  return buffer;
+}
+
+rondo_status rondo_graph_refuse_bound(const rondo_graph *graph, const char *what) {
+  char label[RONDO_LABEL_BYTES], text[RONDO_BOUND_TEXT];
+  if (!graph->is_bound) return RONDO_OK;
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, find_bound(graph), "%s %s: %s",
+                         rondo_graph_label(label, graph), what, rondo_graph_bound_text(graph, text));
+}
+
 static rondo_status check_erasable(const rondo_graph *graph, const rondo_graph_node *node, uint32_t slot) {
   const bool captured = graph->captures > 0 ||
                         (node->params.kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(node->params.as.child));
@@ -311,7 +347,9 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
   RONDO_TRY(rondo_graph_check_slot(graph, slot));
   rondo_graph_node *node = rondo_graph_at(graph, slot);
   RONDO_TRY(check_erasable(graph, node, slot));
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot lose nodes"));
   rondo_graph_note_change(graph);
+  rondo_graph_cut_programmatic(graph, slot);
   for (size_t i = 0; i < node->dependencies.count; i++)
     rondo_slots_remove(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
   for (size_t i = 0; i < node->dependents.count; i++)
@@ -337,9 +375,19 @@ static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, 
   RONDO_TRY(rondo_node_contents_make(clone, &from->params, false, out));
   out->live = true;
   out->clone_source = slot;
+  out->captured = from->captured;
   clone->live_count++;
   RONDO_TRY(copy_slots(&clone->small, &from->dependencies, &out->dependencies));
   return copy_slots(&clone->small, &from->dependents, &out->dependents);
+}
+
+static rondo_status copy_programmatic(const rondo_graph *graph, rondo_graph *clone) {
+  const size_t count = graph->programmatic.count;
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_array_reserve(&clone->allocator, &clone->programmatic, count));
+  memcpy(clone->programmatic.items, graph->programmatic.items, count * sizeof *clone->programmatic.items);
+  clone->programmatic.count = count;
+  return RONDO_OK;
 }
 
 static rondo_status copy_nodes(const rondo_graph *graph, rondo_graph *clone) {
@@ -356,23 +404,31 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   *out = NULL;
   rondo_graph *clone;
   RONDO_TRY(rondo_graph_make(graph->device, allocator, graph->name, &clone));
-  const rondo_status status = copy_nodes(graph, clone);
+  rondo_status status = copy_nodes(graph, clone);
+  if (status == RONDO_OK) status = copy_programmatic(graph, clone);
   if (status != RONDO_OK) {
     rondo_graph_free(clone);
     return status;
   }
   clone->source_serial = graph->serial;
   clone->has_memory = graph->has_memory;
+  clone->is_bound = graph->is_bound;
   copy_attachment(&clone->memory, &graph->memory);
   copy_attachment(&clone->hold, &graph->hold);
+  copy_attachment(&clone->captured, &graph->captured);
   *out = clone;
   return RONDO_OK;
+}
+
+rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out) {
+  return rondo_graph_clone_with(&graph->allocator, graph, out);
 }
 
 rondo_status rondo_graph_clone(const rondo_graph *graph, rondo_graph **out_clone) {
   RONDO_TRY(rondo_require("rondo_graph_clone", "the out-parameter", out_clone));
   *out_clone = NULL;
   RONDO_TRY(rondo_require("rondo_graph_clone", "the graph", graph));
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be cloned"));
   return rondo_graph_clone_with(&graph->allocator, graph, out_clone);
 }
 

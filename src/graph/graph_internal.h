@@ -28,7 +28,14 @@ typedef struct rondo_graph_node {
   rondo_slots dependencies;
   rondo_slots dependents;
   uint32_t clone_source; /* number in the graph this one was cloned from; RONDO_NO_NODE when made here */
+  uint64_t captured;     /* the driver's name of it in what its graph's `captured` holds; 0 when there is none */
 } rondo_graph_node;
+
+/* An edge that gives no order (rondo_graph_programmatic_edges). Ports and type are the driver's. */
+typedef struct rondo_programmatic_edge {
+  uint32_t from, to;
+  uint8_t from_port, to_port, type;
+} rondo_programmatic_edge;
 
 /* Something of a layer above that a graph and its clones hold. */
 typedef struct rondo_graph_attachment {
@@ -47,19 +54,25 @@ struct rondo_graph {
   uint32_t source_serial; /* graph this was cloned from; 0 when none */
   RONDO_ARRAY(rondo_graph_node) nodes;
   uint32_t live_count;
-  _Atomic uint64_t verified;     /* what the layer above noted when verification found nothing; 0 after every change */
-  uint32_t captures;             /* captures adding to it now */
-  bool is_child;                 /* belongs to a child node, of `parent` */
-  bool has_memory;               /* an alloc or free node was ever added, also in a child at any depth */
-  rondo_graph *parent;           /* the graph whose child node owns this one; NULL when none */
-  rondo_graph_attachment memory; /* graph memory, set by the memory layer */
-  rondo_graph_attachment hold;   /* keeps the device open, set by whoever makes a graph for a device. Clones and
-                                    children, which this layer makes, retain it; rondo_graph_free releases it */
+  _Atomic uint64_t verified; /* what the layer above noted when verification found nothing; 0 after every change */
+  uint32_t captures;         /* captures adding to it now */
+  bool is_child;             /* belongs to a child node, of `parent` */
+  bool has_memory;           /* an alloc or free node was ever added, also in a child at any depth */
+  bool is_bound;             /* has bound nodes: it runs as the driver captured it (rondo_foreign_node). Never of
+                                data */
+  RONDO_ARRAY(rondo_programmatic_edge) programmatic; /* ascending by from, then to */
+  rondo_graph *parent;                               /* the graph whose child node owns this one; NULL when none */
+  rondo_graph_attachment memory;                     /* graph memory, set by the memory layer */
+  rondo_graph_attachment hold;     /* keeps the device open, set by whoever makes a graph for a device. Clones and
+                                      children, which this layer makes, retain it; rondo_graph_free releases it */
+  rondo_graph_attachment captured; /* keeps what the driver captured for nodes of it; as `hold` */
 };
 
 /* A graph for a device of which only the identity and the allocator are known here. `allocator` is resolved. */
 RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
                                              rondo_graph **out);
+/* rondo_graph_clone, also of a bound graph: for its exec. */
+RONDO_MUST_USE rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out);
 void rondo_graph_free(rondo_graph *graph); /* without the checks of rondo_graph_destroy; NULL is fine */
 
 /* True when a stream captures into the graph or into a child at any depth. */
@@ -120,25 +133,42 @@ void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared);
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
-/* Removes a node with its edges. Errors: UNKNOWN_NODE (no live node in that slot); INVALID_STATE/CAPTURING_INTO (C12),
+/* Removes a node with its edges. Errors: UNSUPPORTED/FOREIGN_WORK (the graph is bound); UNKNOWN_NODE (no live node in
+ * that slot); INVALID_STATE/CAPTURING_INTO (C12),
  * the graph or the node's child. Never fails for want of memory. What relies on the node's order (address reuse) is the
  * caller's to ask first. */
 RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot);
 
 /* Edges from[i] -> to[i] between live slots, all or none. Adding fails with SELF_EDGE, DUPLICATE_EDGE (there already,
  * or twice in the lists), UNKNOWN_NODE, OUT_OF_MEMORY; removing with MISSING_EDGE (not there, or twice in the lists)
- * and UNKNOWN_NODE, never for want of memory. */
+ * and UNKNOWN_NODE, UNSUPPORTED/FOREIGN_WORK (the graph is bound), never for want of memory. */
 RONDO_MUST_USE rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
                                                    size_t count);
 RONDO_MUST_USE rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
                                                     size_t count);
 
+/* The same for one programmatic edge; its ends have neither kind of edge between them yet, else DUPLICATE_EDGE. */
+RONDO_MUST_USE rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge);
+
+/* The programmatic edges that leave a slot; *out_count of them from there on. */
+const rondo_programmatic_edge *rondo_graph_programmatic_from(const rondo_graph *graph, uint32_t slot,
+                                                             size_t *out_count);
+
+/* For a graph that is bound: what makes it so, and what helps. */
+#define RONDO_BOUND_TEXT 400
+const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_BOUND_TEXT]);
+
+/* For a graph that is bound: UNSUPPORTED/FOREIGN_WORK with that text behind "graph 'name' cannot ...", which is what.
+ */
+RONDO_MUST_USE rondo_status rondo_graph_refuse_bound(const rondo_graph *graph, const char *what);
+
 /* Slots in topological order, lowest number first among the free ones; *out has live_count entries, freed with
- * rondo_release(allocator of the graph). INVALID_GRAPH/CYCLE names a node on the cycle. Does not look into children. */
+ * rondo_release(allocator of the graph). INVALID_GRAPH/CYCLE names a node on the cycle. Programmatic edges
+ * count. Does not look into children. */
 RONDO_MUST_USE rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out);
 
 /* Ancestor queries for one set of dependencies: marks every slot that is `from` or comes before it. `marks` has
- * nodes.count entries, zeroed by the caller; work is linear in nodes and edges. */
+ * nodes.count entries, zeroed by the caller; work is linear in nodes and edges. Programmatic edges do not count. */
 RONDO_MUST_USE rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count,
                                                        bool *marks);
 

@@ -217,7 +217,8 @@ static rondo_status read_kernels(json_reader *reader, json_t *document) {
 /* A node's parameters while they are read, with room for what they point to. */
 typedef struct node_draft {
   rondo_node_params params;
-  unsigned char values[RONDO_MAX_PARAMETER_BYTES];
+  unsigned char *values; /* of a kernel's arguments, zeroed; value_bytes of them */
+  size_t value_bytes;
   const void *args[RONDO_MAX_PARAMETERS];
   size_t arg_bytes[RONDO_MAX_PARAMETERS];
 } node_draft;
@@ -241,6 +242,14 @@ static rondo_status read_argument(json_t *value, const rondo_parameter *paramete
   uintptr_t address;
   RONDO_TRY(read_address(value, "arguments", &address));
   memcpy(out, &address, sizeof address);
+  return RONDO_OK;
+}
+
+static rondo_status make_values(json_reader *reader, const rondo_kernel *kernel, node_draft *draft) {
+  void *values;
+  RONDO_TRY(rondo_allocate(&reader->allocator, kernel->argument_bytes, 1, &values));
+  draft->values = values;
+  draft->value_bytes = kernel->argument_bytes;
   return RONDO_OK;
 }
 
@@ -299,6 +308,7 @@ static rondo_status read_kernel_node(json_reader *reader, json_t *object, node_d
                       "field 'kernel' is %" PRIu32 " but the document has %zu kernels", index, reader->kernels.count);
   draft->params.as.kernel.kernel = reader->kernels.items[index];
   RONDO_TRY(read_grid(object, &draft->params.as.kernel.grid));
+  RONDO_TRY(make_values(reader, reader->kernels.items[index], draft));
   RONDO_TRY(read_arguments(object, reader->kernels.items[index], draft));
   return read_argument_bytes(object, reader->kernels.items[index], draft);
 }
@@ -381,12 +391,23 @@ static rondo_status read_free_node(json_reader *reader, json_t *object, node_dra
   return get_address(object, "address", &draft->params.as.free_address);
 }
 
+static rondo_status read_foreign_node(json_reader *reader, json_t *object, node_draft *draft) {
+  (void)reader;
+  rondo_foreign_node *foreign = &draft->params.as.foreign;
+  json_t *bound = json_object_get(object, "bound");
+  RONDO_TRY(get_text(object, "what", &foreign->what));
+  RONDO_TRY(read_integer(json_object_get(object, "bytes"), "bytes", PTRDIFF_MAX, &foreign->bytes));
+  if (!json_is_boolean(bound)) return fail_field("bound", bound == NULL ? "is missing" : "must be true or false");
+  foreign->is_bound = json_is_true(bound);
+  return get_address(object, "address", &foreign->address);
+}
+
 typedef struct kind_reader {
   const char *const *keys; /* beside those that every node has */
   rondo_status (*read)(json_reader *reader, json_t *object, node_draft *draft);
 } kind_reader;
 
-static const char *const common_keys[] = {"number", "kind", "name", "dependencies", NULL};
+static const char *const common_keys[] = {"number", "kind", "name", "dependencies", "programmatic", NULL};
 static const char *const kernel_keys[] = {"kernel", "grid", "arguments", "argument_bytes", NULL};
 static const char *const host_keys[] = {"function", "user", NULL};
 static const char *const copy_keys[] = {"dst",       "src",       "width",           "height",          "depth",
@@ -397,6 +418,7 @@ static const char *const child_keys[] = {"child", NULL};
 static const char *const event_keys[] = {"event", NULL};
 static const char *const alloc_keys[] = {"bytes", "allocation", "peers", "address", NULL};
 static const char *const free_keys[] = {"address", NULL};
+static const char *const foreign_keys[] = {"what", "bytes", "bound", "address", NULL};
 
 static const kind_reader kind_readers[] = {
     [RONDO_NODE_KERNEL] = {kernel_keys, read_kernel_node},     [RONDO_NODE_HOST] = {host_keys, read_host_node},
@@ -404,6 +426,7 @@ static const kind_reader kind_readers[] = {
     [RONDO_NODE_EMPTY] = {empty_keys, read_empty_node},        [RONDO_NODE_CHILD] = {child_keys, read_child},
     [RONDO_NODE_EVENT_RECORD] = {event_keys, read_event_node}, [RONDO_NODE_EVENT_WAIT] = {event_keys, read_event_node},
     [RONDO_NODE_ALLOC] = {alloc_keys, read_alloc_node},        [RONDO_NODE_FREE] = {free_keys, read_free_node},
+    [RONDO_NODE_FOREIGN] = {foreign_keys, read_foreign_node},
 };
 
 /* Graphs ---------------------------------------------------------------------------------------------------------- */
@@ -411,7 +434,7 @@ static const kind_reader kind_readers[] = {
 static rondo_status read_kind(json_t *object, rondo_node_kind *out) {
   const char *name;
   RONDO_TRY(get_text(object, "kind", &name));
-  for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_FREE; kind++) {
+  for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_FOREIGN; kind++) {
     if (strcmp(name, rondo_node_kind_name((rondo_node_kind)kind)) != 0) continue;
     *out = (rondo_node_kind)kind;
     return RONDO_OK;
@@ -440,37 +463,77 @@ static rondo_status read_number(json_reader *reader, const rondo_graph *graph, j
   return RONDO_OK;
 }
 
+static rondo_status read_params(json_reader *reader, rondo_graph *graph, uint32_t number, json_t *object,
+                                node_draft *draft) {
+  RONDO_TRY(kind_readers[draft->params.kind].read(reader, object, draft));
+  rondo_status status = as_invalid_data(rondo_node_shape_check("its parameters", &draft->params));
+  if (status == RONDO_OK) status = rondo_graph_insert_at(graph, number, &draft->params);
+  if (status != RONDO_OK && draft->params.kind == RONDO_NODE_CHILD) rondo_graph_free(draft->params.as.child);
+  return status;
+}
+
 static rondo_status read_node(json_reader *reader, rondo_graph *graph, json_t *object) {
   node_draft draft = {.params = {.kind = RONDO_NODE_EMPTY}};
   uint32_t number;
   RONDO_TRY(require_object(object));
   RONDO_TRY(read_kind(object, &draft.params.kind));
-  const kind_reader *kind = &kind_readers[draft.params.kind];
-  RONDO_TRY(check_keys(object, common_keys, kind->keys));
+  RONDO_TRY(check_keys(object, common_keys, kind_readers[draft.params.kind].keys));
   RONDO_TRY(read_number(reader, graph, object, &number));
   RONDO_TRY(get_text(object, "name", &draft.params.name));
-  RONDO_TRY(kind->read(reader, object, &draft));
-  rondo_status status = as_invalid_data(rondo_node_shape_check("its parameters", &draft.params));
-  if (status == RONDO_OK) status = rondo_graph_insert_at(graph, number, &draft.params);
-  if (status != RONDO_OK && draft.params.kind == RONDO_NODE_CHILD) rondo_graph_free(draft.params.as.child);
+  const rondo_status status = read_params(reader, graph, number, object, &draft);
+  rondo_release(&reader->allocator, draft.values, draft.value_bytes, 1);
   return status;
 }
 
 /* An edge to a node that is not there is a mistake in the graph, not in the text. */
+static rondo_status as_invalid_graph(rondo_status status, const char *list, size_t index) {
+  rondo_saved_error error;
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_error_save(&error);
+  if (status == RONDO_INVALID_ARGUMENT) error.status = RONDO_INVALID_GRAPH;
+  return rondo_fail_context(rondo_error_raise(&error), "%s[%zu]", list, index);
+}
+
 static rondo_status read_dependencies(rondo_graph *graph, uint32_t number, json_t *object) {
   json_t *dependencies;
   RONDO_TRY(get_array(object, "dependencies", &dependencies));
   for (size_t i = 0; i < json_array_size(dependencies); i++) {
     uint32_t from;
     RONDO_TRY(read_u32(json_array_get(dependencies, i), "dependencies", &from));
-    const rondo_status status = rondo_graph_link_edges(graph, &from, &number, 1);
-    if (status == RONDO_OK) continue;
-    rondo_saved_error error;
-    rondo_error_save(&error);
-    if (status == RONDO_INVALID_ARGUMENT) error.status = RONDO_INVALID_GRAPH;
-    return rondo_fail_context(rondo_error_raise(&error), "dependencies[%zu]", i);
+    RONDO_TRY(as_invalid_graph(rondo_graph_link_edges(graph, &from, &number, 1), "dependencies", i));
   }
   return RONDO_OK;
+}
+
+static rondo_status read_port(json_t *value, uint8_t *out) {
+  uint64_t port;
+  RONDO_TRY(read_integer(value, "programmatic", UINT8_MAX, &port));
+  *out = (uint8_t)port;
+  return RONDO_OK;
+}
+
+/* May be missing: then there are none. */
+static rondo_status read_programmatic(rondo_graph *graph, uint32_t number, json_t *object) {
+  json_t *edges;
+  if (json_object_get(object, "programmatic") == NULL) return RONDO_OK;
+  RONDO_TRY(get_array(object, "programmatic", &edges));
+  for (size_t i = 0; i < json_array_size(edges); i++) {
+    json_t *entry = json_array_get(edges, i);
+    rondo_programmatic_edge edge = {.to = number};
+    if (!json_is_array(entry) || json_array_size(entry) != 4)
+      return fail_field("programmatic", "must hold arrays of four numbers");
+    RONDO_TRY(read_u32(json_array_get(entry, 0), "programmatic", &edge.from));
+    RONDO_TRY(read_port(json_array_get(entry, 1), &edge.from_port));
+    RONDO_TRY(read_port(json_array_get(entry, 2), &edge.to_port));
+    RONDO_TRY(read_port(json_array_get(entry, 3), &edge.type));
+    RONDO_TRY(as_invalid_graph(rondo_graph_link_programmatic(graph, &edge), "programmatic", i));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status read_edges(rondo_graph *graph, uint32_t number, json_t *object) {
+  RONDO_TRY(read_dependencies(graph, number, object));
+  return read_programmatic(graph, number, object);
 }
 
 /* First all nodes, then all edges: an edge may come from a node that stands later in the text. */
@@ -484,7 +547,7 @@ static rondo_status read_nodes(json_reader *reader, rondo_graph *graph, json_t *
   uint32_t number = 0;
   for (size_t i = 0; i < json_array_size(nodes); i++, number++) {
     while (!graph->nodes.items[number].live) number++;
-    const rondo_status status = read_dependencies(graph, number, json_array_get(nodes, i));
+    const rondo_status status = read_edges(graph, number, json_array_get(nodes, i));
     if (status != RONDO_OK) return rondo_fail_context(status, "nodes[%zu]", i);
   }
   return RONDO_OK;

@@ -116,21 +116,10 @@ static void put_address(json_writer *writer, const char *key, const void *addres
   put_address_value(&writer->text, (uintptr_t)address);
 }
 
-static void put_bytes(rondo_text *text, const unsigned char *bytes, size_t count) {
-  static const char digits[] = "0123456789abcdef";
-  char hex[2 * RONDO_MAX_PARAMETER_BYTES + 1];
-  for (size_t i = 0; i < count; i++) {
-    hex[2 * i] = digits[bytes[i] >> 4];
-    hex[2 * i + 1] = digits[bytes[i] & 15];
-  }
-  hex[2 * count] = '\0';
-  rondo_json_string(text, hex);
-}
-
 static void put_argument(json_writer *writer, const rondo_parameter *parameter, const void *value) {
   uintptr_t address;
   if (parameter->access == RONDO_ACCESS_SCALAR) {
-    put_bytes(&writer->text, value, parameter->bytes);
+    rondo_json_hex(&writer->text, value, parameter->bytes);
   } else if (writer->with_addresses) {
     memcpy(&address, value, sizeof address);
     put_address_value(&writer->text, address);
@@ -210,6 +199,14 @@ static void put_alloc(json_writer *writer, const rondo_alloc_node *alloc) {
   put_address(writer, "address", alloc->address);
 }
 
+static void put_foreign(json_writer *writer, const rondo_foreign_node *foreign) {
+  put_text(&writer->text, "what", foreign->what);
+  put_size(&writer->text, "bytes", foreign->bytes);
+  rondo_json_key(&writer->text, "bound");
+  rondo_json_bool(&writer->text, foreign->is_bound);
+  put_address(writer, "address", foreign->address);
+}
+
 static void put_nodes(json_writer *writer, const rondo_graph *graph);
 
 static void put_child(json_writer *writer, const rondo_graph *child) {
@@ -247,12 +244,37 @@ static void put_params(json_writer *writer, const rondo_node_params *params) {
     case RONDO_NODE_FREE:
       put_address(writer, "address", params->as.free_address);
       break;
+    case RONDO_NODE_FOREIGN:
+      put_foreign(writer, &params->as.foreign);
+      break;
     case RONDO_NODE_EMPTY:
       break;
   }
 }
 
-static void put_node(json_writer *writer, const rondo_graph_node *node, uint32_t slot) {
+/* Those that lead to the node, each as [from, from_port, to_port, type]; left out when there are none. */
+static void put_programmatic(rondo_text *text, const rondo_graph *graph, uint32_t slot) {
+  bool has_any = false;
+  for (size_t i = 0; i < graph->programmatic.count; i++) {
+    const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
+    if (edge->to != slot) continue;
+    if (!has_any) {
+      rondo_json_key(text, "programmatic");
+      rondo_json_array_begin(text);
+    }
+    has_any = true;
+    rondo_json_array_begin(text);
+    rondo_json_u64(text, edge->from);
+    rondo_json_u64(text, edge->from_port);
+    rondo_json_u64(text, edge->to_port);
+    rondo_json_u64(text, edge->type);
+    rondo_json_array_end(text);
+  }
+  if (has_any) rondo_json_array_end(text);
+}
+
+static void put_node(json_writer *writer, const rondo_graph *graph, uint32_t slot) {
+  const rondo_graph_node *node = &graph->nodes.items[slot];
   rondo_text *text = &writer->text;
   begin_line(text);
   put_size(text, "number", slot);
@@ -263,6 +285,7 @@ static void put_node(json_writer *writer, const rondo_graph_node *node, uint32_t
   rondo_json_array_begin(text);
   for (size_t i = 0; i < node->dependencies.count; i++) rondo_json_u64(text, node->dependencies.items[i]);
   rondo_json_array_end(text);
+  put_programmatic(text, graph, slot);
   rondo_json_object_end(text);
 }
 
@@ -270,7 +293,7 @@ static void put_nodes(json_writer *writer, const rondo_graph *graph) {
   rondo_json_key(&writer->text, "nodes");
   rondo_json_array_begin(&writer->text);
   for (size_t i = 0; i < graph->nodes.count; i++)
-    if (graph->nodes.items[i].live) put_node(writer, &graph->nodes.items[i], (uint32_t)i);
+    if (graph->nodes.items[i].live) put_node(writer, graph, (uint32_t)i);
   rondo_json_array_end(&writer->text);
 }
 

@@ -18,7 +18,12 @@
 #define LEAST_ALIGNMENT 16 /* of the arguments together */
 #define MAX_BLOCKS (UINT64_C(1) << 40)
 
-static rondo_status check_parameter(const char *name, size_t index, const rondo_parameter *parameter) {
+/* Kernels of data only may be those of libraries, which take what the driver allows. */
+static uint32_t most_bytes(const rondo_kernel *kernel) {
+  return kernel->device == NULL ? RONDO_MOST_ARGUMENT_BYTES : RONDO_MAX_PARAMETER_BYTES;
+}
+
+static rondo_status check_parameter(const char *name, uint32_t most, size_t index, const rondo_parameter *parameter) {
   if (parameter->access < RONDO_ACCESS_SCALAR || parameter->access > RONDO_ACCESS_READ_WRITE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "kernel '%s': parameter %zu has the access %d, which is none: use RONDO_SCALAR(type), "
@@ -29,10 +34,10 @@ static rondo_status check_parameter(const char *name, size_t index, const rondo_
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': parameter %zu has the alignment %" PRIu32 ": it must be a power of two, at most %d",
                       name, index, parameter->alignment, MAX_ALIGNMENT);
-  if (parameter->bytes > RONDO_MAX_PARAMETER_BYTES)
+  if (parameter->bytes > most)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "kernel '%s': parameter %zu has %" PRIu32 " bytes, at most %d fit: pass a pointer to it", name,
-                      index, parameter->bytes, RONDO_MAX_PARAMETER_BYTES);
+                      "kernel '%s': parameter %zu has %" PRIu32 " bytes, at most %" PRIu32 " fit: pass a pointer to it",
+                      name, index, parameter->bytes, most);
   if (parameter->access != RONDO_ACCESS_SCALAR && parameter->bytes != sizeof(void *))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': parameter %zu is a pointer of %" PRIu32 " bytes, pointers have %zu", name, index,
@@ -41,21 +46,22 @@ static rondo_status check_parameter(const char *name, size_t index, const rondo_
 }
 
 static rondo_status lay_out(const char *name, const rondo_parameter *params, rondo_kernel *kernel) {
+  const uint32_t most = most_bytes(kernel);
   size_t end = 0;
   uint32_t count = 0;
   kernel->argument_alignment = LEAST_ALIGNMENT;
   for (; count < RONDO_MAX_PARAMETERS && params[count].bytes != 0; count++) {
-    RONDO_TRY(check_parameter(name, count, &params[count]));
+    RONDO_TRY(check_parameter(name, most, count, &params[count]));
     const size_t alignment = params[count].alignment;
     const size_t offset = (end + alignment - 1) & ~(alignment - 1);
     end = offset + params[count].bytes;
     if (alignment > kernel->argument_alignment) kernel->argument_alignment = (uint32_t)alignment;
-    if (end > RONDO_MAX_PARAMETER_BYTES)
+    if (end > most)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                        "kernel '%s': its first %" PRIu32
-                        " parameters take %zu bytes, at most %d fit: pass a pointer "
+                        "kernel '%s': its first %" PRIu32 " parameters take %zu bytes, at most %" PRIu32
+                        " fit: pass a pointer "
                         "to some of them",
-                        name, count + 1, end, RONDO_MAX_PARAMETER_BYTES);
+                        name, count + 1, end, most);
     kernel->parameters[count] = params[count];
     kernel->offsets[count] = (uint32_t)offset;
   }

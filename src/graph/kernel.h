@@ -12,6 +12,9 @@
 
 #include "base/allocation.h"
 
+/* What the driver of a device may let a kernel of a library's take (CUDA since 12.1). */
+#define RONDO_MOST_ARGUMENT_BYTES 32764
+
 struct rondo_kernel {
   atomic_uint references;
   rondo_allocator allocator;

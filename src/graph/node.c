@@ -70,6 +70,10 @@ static rondo_status copy_names(const rondo_allocator *allocator, const rondo_nod
   if (given == NULL && params->kind == RONDO_NODE_ALLOC) given = params->as.alloc.name;
   RONDO_TRY(rondo_allocate_text(allocator, given, &name));
   out->params.name = name;
+  if (params->kind == RONDO_NODE_FOREIGN) {
+    RONDO_TRY(rondo_allocate_text(allocator, params->as.foreign.what, &name));
+    out->params.as.foreign.what = name;
+  }
   if (params->kind != RONDO_NODE_ALLOC) return RONDO_OK;
   RONDO_TRY(rondo_allocate_text(allocator, params->as.alloc.name == NULL ? name : params->as.alloc.name, &name));
   out->params.as.alloc.name = name;
@@ -89,6 +93,8 @@ static void copy_plain(const rondo_node_params *params, rondo_graph_node *out) {
     out->params.as.child = NULL;
   } else if (params->kind == RONDO_NODE_ALLOC) {
     out->params.as.alloc.name = NULL;
+  } else if (params->kind == RONDO_NODE_FOREIGN) {
+    out->params.as.foreign.what = NULL;
   }
 }
 
@@ -119,6 +125,8 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
     rondo_graph_free(params->as.child);
   } else if (params->kind == RONDO_NODE_ALLOC) {
     rondo_release_text(allocator, (char *)params->as.alloc.name);
+  } else if (params->kind == RONDO_NODE_FOREIGN) {
+    rondo_release_text(allocator, (char *)params->as.foreign.what);
   }
   *params = (rondo_node_params){0};
   node->arguments = NULL;

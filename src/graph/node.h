@@ -35,6 +35,8 @@ void rondo_slots_remove(rondo_slots *slots, uint32_t slot); /* the slot is there
 
 /* What was noted of the graph and those around it holds no more. */
 void rondo_graph_note_change(rondo_graph *graph);
+/* Drops the programmatic edges of a slot. */
+void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot);
 
 /* UNKNOWN_NODE unless a live node stands in the slot. */
 RONDO_MUST_USE rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot);

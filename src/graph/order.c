@@ -44,22 +44,30 @@ static uint32_t heap_pop(slot_heap *heap) {
   return top;
 }
 
+/* One of the slot's dependencies came out. */
+static void come_nearer(uint32_t *waiting, slot_heap *ready, uint32_t slot) {
+  if (--waiting[slot] == 0) heap_push(ready, slot);
+}
+
 /* Kahn's algorithm. Returns how many nodes came out; `waiting` keeps, for each slot, how many of its dependencies did
  * not. */
 static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap *ready, uint32_t *order) {
   size_t sorted = 0;
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];
-    if (!node->live) continue;
-    waiting[i] = (uint32_t)node->dependencies.count;
-    if (waiting[i] == 0) heap_push(ready, (uint32_t)i);
+    if (node->live) waiting[i] = (uint32_t)node->dependencies.count;
   }
+  for (size_t i = 0; i < graph->programmatic.count; i++) waiting[graph->programmatic.items[i].to]++;
+  for (size_t i = 0; i < graph->nodes.count; i++)
+    if (graph->nodes.items[i].live && waiting[i] == 0) heap_push(ready, (uint32_t)i);
   while (ready->count > 0) {
     const uint32_t slot = heap_pop(ready);
     const rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
+    size_t count;
+    const rondo_programmatic_edge *edges = rondo_graph_programmatic_from(graph, slot, &count);
     order[sorted++] = slot;
-    for (size_t i = 0; i < dependents->count; i++)
-      if (--waiting[dependents->items[i]] == 0) heap_push(ready, dependents->items[i]);
+    for (size_t i = 0; i < dependents->count; i++) come_nearer(waiting, ready, dependents->items[i]);
+    for (size_t i = 0; i < count; i++) come_nearer(waiting, ready, edges[i].to);
   }
   return sorted;
 }
@@ -67,10 +75,12 @@ static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap 
 /* A dependency of `slot` that is waiting too: of a node that did not come out there is always one. */
 static uint32_t waiting_dependency(const rondo_graph *graph, const uint32_t *waiting, uint32_t slot) {
   const rondo_slots *dependencies = &rondo_graph_at(graph, slot)->dependencies;
-  size_t i = 0;
-  while (i < dependencies->count && waiting[dependencies->items[i]] == 0) i++;
-  assert(i < dependencies->count);
-  return dependencies->items[i];
+  for (size_t i = 0; i < dependencies->count; i++)
+    if (waiting[dependencies->items[i]] > 0) return dependencies->items[i];
+  const rondo_programmatic_edge *edge = graph->programmatic.items;
+  while (edge->to != slot || waiting[edge->from] == 0) edge++;
+  assert(edge < graph->programmatic.items + graph->programmatic.count);
+  return edge->from;
 }
 
 /* The lowest number on a cycle: as many steps back as there are nodes end on one, then once around. */

@@ -22,9 +22,10 @@ static const char *const kind_names[] = {
     [RONDO_NODE_EVENT_WAIT] = "event_wait",
     [RONDO_NODE_ALLOC] = "alloc",
     [RONDO_NODE_FREE] = "free",
+    [RONDO_NODE_FOREIGN] = "foreign",
 };
 
-static bool is_kind(rondo_node_kind kind) { return kind >= RONDO_NODE_KERNEL && kind <= RONDO_NODE_FREE; }
+static bool is_kind(rondo_node_kind kind) { return kind >= RONDO_NODE_KERNEL && kind <= RONDO_NODE_FOREIGN; }
 
 const char *rondo_node_kind_name(rondo_node_kind kind) { return is_kind(kind) ? kind_names[kind] : "unknown"; }
 
@@ -200,6 +201,8 @@ rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *
     case RONDO_NODE_EVENT_WAIT:
     case RONDO_NODE_FREE:
       return RONDO_OK;
+    case RONDO_NODE_FOREIGN:
+      return params->as.foreign.what == NULL ? fail_null(where, "a foreign node that says not what it is") : RONDO_OK;
   }
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, "%s: %d is no kind of node: use a RONDO_NODE_ name",
                     where, (int)params->kind);
@@ -286,6 +289,7 @@ static rondo_status check_identities(const char *where, const rondo_device *devi
       return params->as.free_address == NULL ? fail_null(where, "a free node without an address") : RONDO_OK;
     case RONDO_NODE_EMPTY:
     case RONDO_NODE_ALLOC:
+    case RONDO_NODE_FOREIGN:
       return RONDO_OK;
   }
   return RONDO_OK;
@@ -415,6 +419,10 @@ static bool same_params(const rondo_node_params *a, const rondo_node_params *b, 
              (ignore_addresses || a->as.alloc.address == b->as.alloc.address);
     case RONDO_NODE_FREE:
       return ignore_addresses || a->as.free_address == b->as.free_address;
+    case RONDO_NODE_FOREIGN:
+      return same_text(a->as.foreign.what, b->as.foreign.what) && a->as.foreign.bytes == b->as.foreign.bytes &&
+             a->as.foreign.is_bound == b->as.foreign.is_bound &&
+             (ignore_addresses || a->as.foreign.address == b->as.foreign.address);
     case RONDO_NODE_KERNEL:
     case RONDO_NODE_EMPTY:
     case RONDO_NODE_CHILD:

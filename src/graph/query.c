@@ -52,15 +52,32 @@ rondo_status rondo_graph_roots(const rondo_graph *graph, rondo_node *nodes, size
   return list_nodes("rondo_graph_roots", graph, true, nodes, inout_count);
 }
 
-rondo_status rondo_graph_edges(const rondo_graph *graph, rondo_node *from, rondo_node *to, size_t *inout_count) {
-  const char *const call = "rondo_graph_edges";
+/* Both arrays or neither. */
+static rondo_status begin_edges(const char *call, const rondo_graph *graph, rondo_node *from, rondo_node *to,
+                                const size_t *inout_count, node_writer *from_writer, node_writer *to_writer) {
   if (from != NULL || to != NULL) {
     RONDO_TRY(rondo_require(call, "one of the two arrays", from));
     RONDO_TRY(rondo_require(call, "one of the two arrays", to));
   }
+  RONDO_TRY(begin(call, graph, from, inout_count, from_writer));
+  return begin(call, graph, to, inout_count, to_writer);
+}
+
+rondo_status rondo_graph_programmatic_edges(const rondo_graph *graph, rondo_node *from, rondo_node *to,
+                                            size_t *inout_count) {
   node_writer from_writer, to_writer;
-  RONDO_TRY(begin(call, graph, from, inout_count, &from_writer));
-  RONDO_TRY(begin(call, graph, to, inout_count, &to_writer));
+  RONDO_TRY(begin_edges("rondo_graph_programmatic_edges", graph, from, to, inout_count, &from_writer, &to_writer));
+  for (size_t i = 0; i < graph->programmatic.count; i++) {
+    put(&from_writer, graph->programmatic.items[i].from);
+    put(&to_writer, graph->programmatic.items[i].to);
+  }
+  RONDO_TRY(finish(&from_writer, inout_count));
+  return finish(&to_writer, inout_count);
+}
+
+rondo_status rondo_graph_edges(const rondo_graph *graph, rondo_node *from, rondo_node *to, size_t *inout_count) {
+  node_writer from_writer, to_writer;
+  RONDO_TRY(begin_edges("rondo_graph_edges", graph, from, to, inout_count, &from_writer, &to_writer));
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_slots *dependents = &graph->nodes.items[i].dependents;
     for (size_t d = 0; d < dependents->count; d++) {

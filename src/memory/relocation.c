@@ -43,6 +43,7 @@ static void set_address(rondo_node_params *params, uint32_t field, void *address
     case RONDO_NODE_CHILD:
     case RONDO_NODE_EVENT_RECORD:
     case RONDO_NODE_EVENT_WAIT:
+    case RONDO_NODE_FOREIGN:
       assert(false && "nodes of this kind have no address in their parameters");
   }
 }

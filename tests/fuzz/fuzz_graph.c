@@ -224,6 +224,9 @@ static void choose_params(fuzz_run *run, rondo_node_params *out, argument_values
     case RONDO_NODE_FREE:
       out->as.free_address = some_address(run);
       break;
+    case RONDO_NODE_FOREIGN:
+      out->as.foreign = (rondo_foreign_node){.what = take(run) == 255 ? NULL : "copy", .bytes = some_size(run)};
+      break;
     case RONDO_NODE_EMPTY:
       break;
   }

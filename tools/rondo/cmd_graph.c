@@ -37,7 +37,7 @@ static const option_table table = {
     .count = sizeof rows / sizeof rows[0],
 };
 
-#define KIND_COUNT (RONDO_NODE_FREE + 1)
+#define KIND_COUNT (RONDO_NODE_FOREIGN + 1)
 
 typedef struct graph_summary {
   size_t nodes, edges, roots, depth;

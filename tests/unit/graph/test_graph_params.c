@@ -11,12 +11,12 @@ static rondo_status check(const rondo_node_params *params) {
 
 static void test_kind_names(void **state) {
   (void)state;
-  static const char *const names[] = {"kernel", "host",         "copy",       "fill",  "empty",
-                                      "child",  "event_record", "event_wait", "alloc", "free"};
-  for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_FREE; kind++)
+  static const char *const names[] = {"kernel",       "host",       "copy",  "fill", "empty",  "child",
+                                      "event_record", "event_wait", "alloc", "free", "foreign"};
+  for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_FOREIGN; kind++)
     assert_string_equal(rondo_node_kind_name((rondo_node_kind)kind), names[kind - 1]);
   assert_string_equal(rondo_node_kind_name((rondo_node_kind)0), "unknown");
-  assert_string_equal(rondo_node_kind_name((rondo_node_kind)11), "unknown");
+  assert_string_equal(rondo_node_kind_name((rondo_node_kind)12), "unknown");
   assert_string_equal(rondo_node_kind_name((rondo_node_kind)-1), "unknown");
 }
 
@@ -36,8 +36,8 @@ static void test_unknown_kinds(void **state) {
   (void)state;
   expect_error(check(NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
   expect_error(check(&(rondo_node_params){0}), BAD, RONDO_REASON_NODE_KIND);
-  expect_error(check(&(rondo_node_params){.kind = (rondo_node_kind)11}), BAD, RONDO_REASON_NODE_KIND);
-  expect_message("here: 11");
+  expect_error(check(&(rondo_node_params){.kind = (rondo_node_kind)12}), BAD, RONDO_REASON_NODE_KIND);
+  expect_message("here: 12");
   expect_ok(check(&(rondo_node_params){.kind = RONDO_NODE_EMPTY}));
 }
 
