@@ -35,10 +35,10 @@ typedef struct rondo_instantiate_options {
  *
  * An address means what is alive there by the graph's order: the allocation that is made before the node while all
  * others at that address are freed before. Refused, naming the node: an address that is not ordered after the alloc
- * node, or may mean one of two allocations; a scalar parameter with a word, or a host function with a user pointer,
- * that points into memory that moves. Not found: addresses that host functions or kernels keep in memory; instantiate
- * such graphs without relocate. Memory that the graph does not free keeps its address and is shared with its relatives
- * as ever. Updates and set_params are given the graph's own addresses. */
+ * node, or may mean one of two allocations; a node of the kind FOREIGN; a scalar parameter with a word, or a host
+ * function with a user pointer, that points into memory that moves. Not found: addresses that host functions or kernels
+ * keep in memory; instantiate such graphs without relocate. Memory that the graph does not free keeps its address and
+ * is shared with its relatives as ever. Updates and set_params are given the graph's own addresses. */
 
 /* Makes an exec of the graph: verified, lowered, everything a launch needs made ready. options may be NULL. The caller
  * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it), NO_FUNCTION (the kernel) or NO_ACCESS
@@ -110,6 +110,7 @@ typedef struct rondo_exec_info {
   uint64_t device_bytes;  /* device memory of the exec itself, without graph memory (0 on a CPU device) */
   uint64_t planned_bytes; /* relocated: bytes that hold all that moved, by the plan; else 0 */
   uint64_t planned_bound; /* the least that any plan needs */
+  uint64_t foreign_bytes; /* memory that libraries left allocations of in the graph, which the driver manages (GX-8) */
 } rondo_exec_info;
 
 /* Sizes and counters of the exec, as they are now. Errors: INVALID_ARGUMENT, IN_CALLBACK. Thread-compatible. */

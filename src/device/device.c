@@ -240,3 +240,25 @@ rondo_status rondo_refuse_in_callback(const char *call) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,
                     "%s was called inside a host function: host functions must not call Rondo", call);
 }
+
+/* What drivers capture -------------------------------------------------------------------------------------------- */
+
+void rondo_captured_retain(void *captured) {
+  atomic_fetch_add_explicit(&((rondo_captured *)captured)->references, 1, memory_order_relaxed);
+}
+
+void rondo_captured_release(void *object) {
+  rondo_captured *captured = object;
+  while (captured != NULL && atomic_fetch_sub_explicit(&captured->references, 1, memory_order_acq_rel) == 1) {
+    rondo_captured *earlier = captured->earlier;
+    captured->ops->release(captured);
+    captured = earlier;
+  }
+}
+
+void rondo_captured_attach(rondo_captured *captured, rondo_graph_attachment *attachment) {
+  if (attachment->object != NULL) captured->earlier = attachment->object;
+  rondo_captured_retain(captured);
+  *attachment =
+      (rondo_graph_attachment){.object = captured, .retain = rondo_captured_retain, .release = rondo_captured_release};
+}

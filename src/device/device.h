@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "device/driver.h"
+#include "graph/graph_internal.h"
 
 /* Per-device state of a layer above. `release` is called by rondo_device_close, before the driver's close, when no
  * object is left. */
@@ -39,6 +40,12 @@ bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner)
 RONDO_MUST_USE rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,
                                                 const rondo_allocator *allocator, rondo_device **out);
 RONDO_MUST_USE rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable);
+
+/* Counting of what a driver captured. Attaching lets the graph that `attachment` is of keep it, beside what it keeps
+ * already; a copy of the attachment keeps all of it. */
+void rondo_captured_retain(void *captured);
+void rondo_captured_release(void *captured);
+void rondo_captured_attach(rondo_captured *captured, rondo_graph_attachment *attachment);
 
 /* True while a host function of any device runs on this thread: calls of the API are refused then (IN_CALLBACK). */
 bool rondo_in_callback(void);

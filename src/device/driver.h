@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What a driver is: four small tables of functions. A new driver is written from this page alone.
+ * What a driver is: a few small tables of functions. A new driver is written from this page alone.
  *
  * The functions in front of a driver (exec/, memory/, device/device.c) check arguments and states once; a driver may
- * rely on them: pointers are not NULL unless said, objects are of this device, sizes are not zero. Capture is not a
- * driver's business on a CPU device: captured work never reaches it.
+ * rely on them: pointers are not NULL unless said, objects are of this device, sizes are not zero. What is captured
+ * does not reach a driver, unless it has a table for that.
  *
  * Threads: "any" = may be called by several threads at once. "owner" = calls on one object come one after another, from
  * any thread (streams and execs are thread-compatible). No function that may wait is called with a lock of the
@@ -14,6 +14,9 @@
 #ifndef RONDO_DEVICE_DRIVER_H
 #define RONDO_DEVICE_DRIVER_H
 
+#include <stdatomic.h>
+
+#include <rondo/capture.h>
 #include <rondo/device.h>
 #include <rondo/graph.h>
 
@@ -34,7 +37,14 @@ typedef struct rondo_lowered_node {
   const rondo_node_params *params; /* valid during the call; the driver copies what it keeps */
   rondo_device_event *event;       /* EVENT_RECORD and EVENT_WAIT; else NULL */
   uint32_t number;                 /* for messages: the node's number in its own graph */
+  uint64_t captured;               /* its name in a captured graph; 0 when it has none */
 } rondo_lowered_node;
+
+/* An edge that the driver gives ports and a type, and that is no order (rondo_graph_programmatic_edges). */
+typedef struct rondo_lowered_edge {
+  uint32_t from, to;
+  uint8_t from_port, to_port, type;
+} rondo_lowered_edge;
 
 /* Nodes in topological order; the successors of node i are successors[successor_start[i] .. successor_start[i + 1]). */
 typedef struct rondo_lowered_graph {
@@ -43,6 +53,11 @@ typedef struct rondo_lowered_graph {
   const rondo_lowered_node *nodes;
   const uint32_t *successor_start;
   const uint32_t *successors;
+  const rondo_lowered_edge *programmatic; /* beside the successors */
+  size_t programmatic_count;
+  struct rondo_captured
+      *captured; /* what the names of captured nodes belong to, while the graph's holder lives; NULL */
+  bool is_bound; /* has FOREIGN nodes that cannot be made anew: runs as it was captured */
 } rondo_lowered_graph;
 
 typedef enum rondo_protection {
@@ -62,6 +77,62 @@ typedef struct rondo_guard_ops {
   /* Ends the lifetime of such memory, or of a graph allocation that is freed outside of graphs. */
   void (*release)(rondo_device *device, rondo_queue *queue, void *address);
 } rondo_guard_ops;
+
+/* What a driver captures by itself: first a capture that goes on, then the graph that came of it. Begins so. */
+typedef struct rondo_capture_ops rondo_capture_ops;
+typedef struct rondo_captured {
+  const rondo_capture_ops *ops;
+  rondo_device *device;
+  atomic_uint references;
+  uint64_t id;                    /* the driver's number of the capture */
+  struct rondo_captured *earlier; /* of the same graph; a reference, or NULL */
+} rondo_captured;
+
+/* A node that another one, or the next that is captured, depends on; plain, or with ports and a type. */
+typedef struct rondo_captured_edge {
+  uint64_t node;
+  bool is_programmatic;
+  uint8_t from_port, to_port, type;
+} rondo_captured_edge;
+
+/* What a captured node is: KERNEL, COPY, FILL, EMPTY, CHILD or FOREIGN. */
+typedef struct rondo_captured_work {
+  rondo_node_params params; /* a KERNEL's kernel is a reference for the caller; a CHILD's graph is NULL */
+  uint64_t child;           /* a CHILD's graph, in the driver's name */
+} rondo_captured_work;
+
+/* For a device whose driver captures what libraries give to a queue's native handle. While such a capture goes on, the
+ * order of its nodes is the driver's: exec/ asks it what the next node depends on, makes nodes for what it does not
+ * know, and tells it of its own. Owner, like the queue; what comes after `end`, and the count, any. Lists belong to
+ * `captured` and are valid until the next call with it. Calls fail as the driver says. */
+struct rondo_capture_ops {
+  /* What is given to the queue from now on is captured. One reference is the caller's. */
+  rondo_status (*begin)(rondo_queue *queue, rondo_capture_mode mode, rondo_captured **out);
+  /* The driver's number of the capture that the queue is part of now, of whoever began it; 0 when there is none. */
+  uint64_t (*capture_of)(const rondo_queue *queue);
+  /* What the next node of the queue will depend on. *out_is_active is false when the queue is no longer part of the
+   * capture, or that was made invalid. */
+  rondo_status (*frontier)(rondo_captured *captured, rondo_queue *queue, bool *out_is_active,
+                           const rondo_captured_edge **out, size_t *out_count);
+  rondo_status (*set_frontier)(rondo_captured *captured, rondo_queue *queue, const uint64_t *nodes, size_t count);
+  /* An empty node in the capture's graph, which stands for what only exec/ knows of. */
+  rondo_status (*place)(rondo_captured *captured, const uint64_t *before, size_t count, uint64_t *out);
+  /* Launches a KERNEL, which has code for the device, into the capture. */
+  rondo_status (*launch)(rondo_captured *captured, rondo_queue *queue, const rondo_node_params *kernel, uint64_t *out);
+  /* The capture is over, also when this fails: its graph is then gone. UNJOINED when work was forked off. `queue` is
+   * the one that it began on. */
+  rondo_status (*end)(rondo_captured *captured, rondo_queue *queue);
+
+  /* The nodes of a child's graph, or of the graph itself when `graph` is 0. */
+  rondo_status (*nodes)(rondo_captured *captured, uint64_t graph, const uint64_t **out, size_t *out_count);
+  /* What a node depends on. */
+  rondo_status (*before)(rondo_captured *captured, uint64_t node, const rondo_captured_edge **out, size_t *out_count);
+  /* What it is; names and arguments are valid as long as the kernel, or are constant. */
+  rondo_status (*read)(rondo_captured *captured, uint64_t node, rondo_captured_work *out);
+
+  /* The last reference is gone: frees it with its graph, if there is one. */
+  void (*release)(rondo_captured *captured);
+};
 
 /* A device. */
 typedef struct rondo_device_ops {
@@ -120,6 +191,8 @@ typedef struct rondo_device_ops {
   /* Host memory that copies use without a detour, aligned to 256. any */
   rondo_status (*host_allocate)(rondo_device *device, size_t bytes, void **out_address);
   void (*host_release)(rondo_device *device, void *address, size_t bytes);
+
+  const rondo_capture_ops *capture; /* NULL: captured work does not reach the driver */
 
   const rondo_guard_ops *guard; /* NULL: the device does not watch lifetimes (info.guarded is false) */
 } rondo_device_ops;

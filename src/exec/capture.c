@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "base/versioned.h"
 #include "exec/build_internal.h"
+#include "exec/capture_driver.h"
 #include "exec/capture_list.h"
 
 /* Frontiers ------------------------------------------------------------------------------------------------------- */
@@ -36,12 +37,12 @@ static uint64_t next_id(void) {
   return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
-static rondo_status check_begin(const char *call, const rondo_stream *stream, rondo_capture_mode mode) {
+static rondo_status check_begin(const char *call, rondo_stream *stream, rondo_capture_mode mode) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
   if (mode != RONDO_CAPTURE_THREAD_LOCAL && mode != RONDO_CAPTURE_GLOBAL && mode != RONDO_CAPTURE_RELAXED)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "%s: %d is no capture mode: use a RONDO_CAPTURE_ name", call, (int)mode);
-  const rondo_capture *capture = rondo_stream_capture(stream);
+  const rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture != NULL)
     return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: %s is part of the capture that began on %s: end that first", call, stream->label,
@@ -67,29 +68,36 @@ static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, 
   return RONDO_OK;
 }
 
-static void start(rondo_capture *capture, rondo_graph *graph, bool given) {
+/* Nothing has begun when it fails. */
+static rondo_status start(rondo_capture *capture, rondo_graph *graph, bool given) {
   capture->graph = graph;
   capture->into_given = given;
+  RONDO_TRY(rondo_capture_begin_driver(capture));
   graph->captures++;
   capture->origin->last = (rondo_node){0};
   rondo_capture_list_add(capture);
+  return RONDO_OK;
+}
+
+static rondo_status start_anew(const char *call, rondo_capture *capture, const rondo_capture_options *options) {
+  rondo_stream *stream = capture->origin;
+  rondo_graph *graph;
+  const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
+                                             .profile = options->profile, .relocate = options->relocate};
+  RONDO_TRY(rondo_build_graph(call, stream->device, &graph_options, &graph));
+  stream->frontier.count = 0;
+  const rondo_status status = start(capture, graph, false);
+  if (status != RONDO_OK) rondo_graph_free(graph);
+  return status;
 }
 
 static rondo_status begin(const char *call, rondo_stream *stream, const rondo_capture_options *options) {
   RONDO_TRY(check_begin(call, stream, options->mode));
   rondo_capture *capture;
-  rondo_graph *graph;
   RONDO_TRY(make_capture(stream, options->mode, &capture));
-  const rondo_graph_options graph_options = {RONDO_GRAPH_OPTIONS_INIT, .name = stream->name,
-                                             .profile = options->profile, .relocate = options->relocate};
-  const rondo_status status = rondo_build_graph(call, stream->device, &graph_options, &graph);
-  if (status != RONDO_OK) {
-    rondo_capture_release(capture);
-    return status;
-  }
-  stream->frontier.count = 0;
-  start(capture, graph, false);
-  return RONDO_OK;
+  const rondo_status status = start_anew(call, capture, options);
+  if (status != RONDO_OK) rondo_capture_release(capture);
+  return status;
 }
 
 rondo_status rondo_capture_begin(rondo_stream *stream, rondo_capture_mode mode) {
@@ -100,6 +108,15 @@ rondo_status rondo_capture_begin_with(rondo_stream *stream, const rondo_capture_
   rondo_capture_options known;
   RONDO_TRY(rondo_versioned_read("rondo_capture_options", options, &known, sizeof known));
   return begin("rondo_capture_begin_with", stream, &known);
+}
+
+/* What ended captures leave: the graph to the caller, NULL when it was the user's own or is freed. */
+static void finish(rondo_capture *capture, bool keep_graph) {
+  rondo_graph *graph = capture->graph;
+  rondo_capture_list_remove(capture);
+  graph->captures--;
+  if (!keep_graph && !capture->into_given) rondo_graph_free(graph);
+  rondo_capture_release(capture);
 }
 
 /* The nodes are the graph's, each once. */
@@ -137,13 +154,17 @@ rondo_status rondo_capture_begin_to_graph(rondo_stream *stream, rondo_graph *gra
   RONDO_TRY(check_target(call, stream, graph));
   rondo_capture *capture;
   RONDO_TRY(make_capture(stream, mode, &capture));
-  const rondo_status status = set_frontier(call, stream, graph, dependencies, count, true);
+  rondo_status status = set_frontier(call, stream, graph, dependencies, count, true);
+  if (status == RONDO_OK) status = start(capture, graph, true);
   if (status != RONDO_OK) {
     rondo_capture_release(capture);
     return status;
   }
-  start(capture, graph, true);
-  return RONDO_OK;
+  status = rondo_capture_tell_frontier(stream, call);
+  if (status == RONDO_OK) return RONDO_OK;
+  status = rondo_capture_end_driver(capture, status);
+  finish(capture, false);
+  return status;
 }
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
@@ -153,10 +174,10 @@ rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_nod
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_node node;
   RONDO_TRY(rondo_capture_require_active(capture, call));
+  RONDO_TRY(rondo_capture_follow(stream, call));
   RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, 1));
-  const rondo_status status =
-      rondo_build_node(call, capture->graph, stream->frontier.items, stream->frontier.count, params, &node);
-  if (status != RONDO_OK) return status;
+  RONDO_TRY(rondo_build_node(call, capture->graph, stream->frontier.items, stream->frontier.count, params, &node));
+  RONDO_TRY(rondo_capture_tell(stream, call, node));
   stream->frontier.items[0] = node;
   stream->frontier.count = 1;
   stream->last = node;
@@ -169,12 +190,13 @@ rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_nod
 rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event) {
   rondo_capture *capture = rondo_stream_capture(stream);
   RONDO_TRY(rondo_capture_require_active(capture, "rondo_event_record"));
+  RONDO_TRY(rondo_capture_follow(stream, "rondo_event_record"));
   RONDO_TRY(frontier_reserve(event->device, &event->frontier, stream->frontier.count));
   rondo_capture_retain(capture);
   rondo_event_leave_capture(event);
   event->capture = capture;
   frontier_unite(&event->frontier, stream->frontier.items, stream->frontier.count);
-  return RONDO_OK;
+  return rondo_capture_tell_record(stream, event);
 }
 
 /* The stream waits for what is not of its capture: neither can go on. */
@@ -213,7 +235,7 @@ static rondo_status join(rondo_stream *stream, rondo_event *event) {
   stream->frontier.count = 0;
   stream->last = (rondo_node){0};
   frontier_unite(&stream->frontier, event->frontier.items, event->frontier.count);
-  return RONDO_OK;
+  return rondo_capture_tell_wait(stream, event);
 }
 
 rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event) {
@@ -226,19 +248,10 @@ rondo_status rondo_capture_wait_event(rondo_stream *stream, rondo_event *event) 
   if (own == NULL) return join(stream, event);
   RONDO_TRY(frontier_reserve(stream->device, &stream->frontier, stream->frontier.count + event->frontier.count));
   frontier_unite(&stream->frontier, event->frontier.items, event->frontier.count);
-  return RONDO_OK;
+  return rondo_capture_tell_wait(stream, event);
 }
 
 /* Ending ---------------------------------------------------------------------------------------------------------- */
-
-/* What ended captures leave: the graph to the caller, NULL when it was the user's own or is freed. */
-static void finish(rondo_capture *capture, bool keep_graph) {
-  rondo_graph *graph = capture->graph;
-  rondo_capture_list_remove(capture);
-  graph->captures--;
-  if (!keep_graph && !capture->into_given) rondo_graph_free(graph);
-  rondo_capture_release(capture);
-}
 
 static rondo_status fail_unjoined(const rondo_capture *capture, const rondo_stream *stream) {
   const uint32_t slot = rondo_node_number(stream->last);
@@ -295,14 +308,16 @@ rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
   const char *const call = "rondo_capture_end";
   if (out_graph != NULL) *out_graph = NULL;
   RONDO_TRY(rondo_front(call, "the stream", stream));
-  rondo_capture *capture = rondo_stream_capture(stream);
+  rondo_capture *capture = rondo_stream_find_capture(stream);
   RONDO_TRY(check_end(call, stream, capture, out_graph));
   rondo_status status = rondo_capture_require_active(capture, call);
+  if (status == RONDO_OK) status = rondo_capture_follow(stream, call);
   if (status == RONDO_OK) {
     const rondo_stream *unjoined;
     status = check_joined(capture, &unjoined);
     if (status == RONDO_OK && unjoined != NULL) status = fail_unjoined(capture, unjoined);
   }
+  status = rondo_capture_end_driver(capture, status);
   rondo_graph *graph = capture->graph;
   finish(capture, status == RONDO_OK);
   if (status == RONDO_OK && out_graph != NULL) *out_graph = graph;
@@ -312,20 +327,31 @@ rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
 void rondo_capture_forget_stream(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_capture_invalidate(capture, "the destruction of %s", stream->label);
-  if (stream == capture->origin)
+  if (stream == capture->origin) {
+    rondo_status_ignore(rondo_capture_end_driver(capture, RONDO_CAPTURE_INVALID), "the stream is destroyed");
     finish(capture, false);
-  else
+  } else {
     rondo_capture_list_leave(capture, stream);
+  }
 }
 
 /* Looking in ------------------------------------------------------------------------------------------------------ */
+
+/* Brings the frontier behind the const handle up to date; a capture found broken is told by its state. */
+static rondo_status look(rondo_stream *stream, const rondo_capture *capture) {
+  if (atomic_load_explicit(&capture->state, memory_order_acquire) != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
+  const rondo_status status = rondo_capture_follow(stream, "rondo_capture_get_info");
+  return status == RONDO_CAPTURE_INVALID ? RONDO_OK : status;
+}
 
 rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_info *out_info) {
   RONDO_TRY(rondo_front("rondo_capture_get_info", "the stream", stream));
   if (out_info == NULL) return rondo_refuse_null("rondo_capture_get_info", "out_info");
   rondo_capture_info info = {.struct_size = sizeof info};
-  const rondo_capture *capture = rondo_stream_capture(stream);
+  rondo_stream *own = (rondo_stream *)(uintptr_t)stream;
+  const rondo_capture *capture = rondo_stream_find_capture(own);
   if (capture != NULL) {
+    RONDO_TRY(look(own, capture));
     info.state = (rondo_capture_state)atomic_load_explicit(&capture->state, memory_order_acquire);
     info.id = capture->id;
   }
@@ -340,11 +366,12 @@ rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_in
 rondo_status rondo_capture_set_frontier(rondo_stream *stream, const rondo_node *nodes, size_t count, bool replace) {
   const char *const call = "rondo_capture_set_frontier";
   RONDO_TRY(rondo_front(call, "the stream", stream));
-  const rondo_capture *capture = rondo_stream_capture(stream);
+  const rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING, "%s: %s is not capturing", call, stream->label);
   RONDO_TRY(rondo_capture_require_active(capture, call));
+  if (!replace) RONDO_TRY(rondo_capture_follow(stream, call));
   RONDO_TRY(set_frontier(call, stream, capture->graph, nodes, count, replace));
   if (!frontier_has(&stream->frontier, stream->last)) stream->last = (rondo_node){0};
-  return RONDO_OK;
+  return rondo_capture_tell_frontier(stream, call);
 }

@@ -25,6 +25,7 @@ void rondo_capture_retain(rondo_capture *capture) {
 void rondo_capture_release(rondo_capture *capture) {
   if (atomic_fetch_sub_explicit(&capture->references, 1, memory_order_acq_rel) > 1) return;
   const rondo_allocator allocator = capture->allocator;
+  rondo_array_free(&allocator, &capture->behind);
   rondo_release(&allocator, capture, 1, sizeof *capture);
 }
 
@@ -57,14 +58,32 @@ void rondo_capture_list_remove(rondo_capture *capture) {
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_release);
 }
 
+static bool is_active(const rondo_capture *capture) {
+  return atomic_load_explicit(&capture->state, memory_order_relaxed) == RONDO_CAPTURE_ACTIVE;
+}
+
+/* Under the lock. */
+static void add_member(rondo_capture *capture, rondo_stream *stream) {
+  stream->next_member = capture->members;
+  capture->members = stream;
+  atomic_store_explicit(&stream->capture, capture, memory_order_relaxed);
+}
+
+rondo_capture *rondo_capture_list_adopt(rondo_stream *stream, uint64_t driver_id) {
+  pthread_mutex_lock(&lock);
+  rondo_capture *capture = captures;
+  while (capture != NULL && (capture->driver_id != driver_id || capture->device != stream->device))
+    capture = capture->next;
+  if (capture != NULL && !is_active(capture)) capture = NULL;
+  if (capture != NULL) add_member(capture, stream);
+  pthread_mutex_unlock(&lock);
+  return capture;
+}
+
 rondo_status rondo_capture_list_join(rondo_capture *capture, rondo_stream *stream) {
   pthread_mutex_lock(&lock);
-  const bool active = atomic_load_explicit(&capture->state, memory_order_relaxed) == RONDO_CAPTURE_ACTIVE;
-  if (active) {
-    stream->next_member = capture->members;
-    capture->members = stream;
-    atomic_store_explicit(&stream->capture, capture, memory_order_relaxed);
-  }
+  const bool active = is_active(capture);
+  if (active) add_member(capture, stream);
   pthread_mutex_unlock(&lock);
   return active ? RONDO_OK : rondo_capture_require_active(capture, "rondo_stream_wait_event");
 }
@@ -139,10 +158,6 @@ static void refuse_by(rondo_capture *capture, const char *cause, bool own, gate_
   if (out->count++ > 0) return;
   memcpy(out->origin_name, capture->origin_name, sizeof out->origin_name);
   out->own = own;
-}
-
-static bool is_active(const rondo_capture *capture) {
-  return atomic_load_explicit(&capture->state, memory_order_relaxed) == RONDO_CAPTURE_ACTIVE;
 }
 
 rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call) {

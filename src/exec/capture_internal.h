@@ -13,6 +13,7 @@
 
 #include <rondo/capture.h>
 
+#include "exec/capture_import.h"
 #include "exec/stream_internal.h"
 
 #define RONDO_CAPTURE_OVER 3u /* beyond the states of rondo_capture_state */
@@ -30,12 +31,23 @@ struct rondo_capture {
   rondo_capture_mode mode;
   _Atomic uint32_t state;
   char origin_name[RONDO_STREAM_LABEL];
-  char cause[160];       /* what made it invalid */
-  rondo_stream *members; /* by next_member */
+  char cause[256];              /* what made it invalid */
+  uint64_t driver_id;           /* of the driver's capture, where the driver captures too; 0 */
+  rondo_importer importer;      /* where the driver captures too: what it captured */
+  RONDO_ARRAY(uint64_t) behind; /* ... working memory: the driver's names of a frontier */
+  rondo_stream *members;        /* by next_member */
 };
 
 /* How many captures there are in the process: the gates below are one load when there is none. */
 extern atomic_uint rondo_capture_count;
+
+/* The capture that the stream is part of, also when a library made it join by events of its own; NULL. */
+rondo_capture *rondo_capture_adopt(rondo_stream *stream);
+static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
+  rondo_capture *capture = rondo_stream_capture(stream);
+  if (capture != NULL || atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0) return capture;
+  return rondo_capture_adopt(stream);
+}
 
 void rondo_capture_retain(rondo_capture *capture);
 void rondo_capture_release(rondo_capture *capture);

@@ -144,6 +144,8 @@ rondo_status rondo_event_create(rondo_device *device, const rondo_event_options 
 void rondo_event_leave_capture(rondo_event *event) {
   if (event->capture != NULL) rondo_capture_release(event->capture);
   event->capture = NULL;
+  if (event->mark != NULL) event->mark->ops->destroy(event->mark);
+  event->mark = NULL;
   event->frontier.count = 0;
 }
 
@@ -185,7 +187,7 @@ void rondo_event_note_recorded(rondo_event *event, const rondo_stream *stream) {
 
 rondo_status rondo_event_record(rondo_event *event, rondo_stream *stream) {
   RONDO_TRY(check_pair("rondo_event_record", event, stream));
-  if (rondo_stream_capture(stream) != NULL) return rondo_capture_record_event(stream, event);
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_record_event(stream, event);
   RONDO_TRY(stream->queue->ops->record(stream->queue, event->driver));
   rondo_event_note_recorded(event, stream);
   return stream->synchronous ? rondo_stream_settle(stream, "rondo_event_record") : RONDO_OK;
@@ -193,7 +195,8 @@ rondo_status rondo_event_record(rondo_event *event, rondo_stream *stream) {
 
 rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event) {
   RONDO_TRY(check_pair("rondo_stream_wait_event", event, stream));
-  if (rondo_stream_capture(stream) != NULL || event->capture != NULL) return rondo_capture_wait_event(stream, event);
+  if (rondo_stream_find_capture(stream) != NULL || event->capture != NULL)
+    return rondo_capture_wait_event(stream, event);
   if (!event->recorded) return RONDO_OK;
   RONDO_TRY(stream->queue->ops->wait(stream->queue, event->driver));
   rondo_order_wait(&stream->device->allocator, &stream->order, &event->order);
@@ -202,7 +205,7 @@ rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event) {
 
 static rondo_status add_external(const char *call, rondo_node_kind kind, rondo_event *event, rondo_stream *stream) {
   RONDO_TRY(check_pair(call, event, stream));
-  if (rondo_stream_capture(stream) == NULL)
+  if (rondo_stream_find_capture(stream) == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
                       "%s: %s is not capturing: external events are for graphs, use the plain call", call,
                       stream->label);

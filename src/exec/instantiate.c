@@ -44,7 +44,7 @@ static rondo_status check_graph(const char *call, const rondo_graph *graph) {
 
 /* The clone is nobody's but the exec's: it counts neither as a graph nor as one that shares the addresses. */
 static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
-  RONDO_TRY(rondo_graph_clone(graph, out));
+  RONDO_TRY(rondo_graph_copy(graph, out));
   rondo_address_space_forget_clone(rondo_address_space_of(graph));
   rondo_build_uncount(*out);
   return RONDO_OK;
@@ -71,6 +71,7 @@ static void let_events_go(const rondo_lowering *lowering) {
 rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate, rondo_exec_draft *out) {
   *out = (rondo_exec_draft){0};
   RONDO_TRY(check_graph(call, graph));
+  if (relocate || rondo_exec_must_relocate(graph)) RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be relocated"));
   RONDO_TRY(clone_for_exec(graph, &out->graph));
   rondo_status status = RONDO_OK;
   if (graph->has_memory && (relocate || rondo_exec_must_relocate(graph))) status = clone_for_exec(graph, &out->placed);
@@ -276,6 +277,14 @@ static uint64_t lowering_host_bytes(const rondo_lowering *lowering) {
   return bytes;
 }
 
+static uint64_t foreign_bytes(const rondo_lowering *lowering) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < lowering->nodes.count; i++)
+    if (lowering->nodes.items[i].params->kind == RONDO_NODE_FOREIGN)
+      bytes += lowering->nodes.items[i].params->as.foreign.bytes;
+  return bytes;
+}
+
 rondo_status rondo_exec_get_info(const rondo_exec *exec, rondo_exec_info *out_info) {
   RONDO_TRY(rondo_front("rondo_exec_get_info", "the exec", exec));
   if (out_info == NULL) return rondo_refuse_null("rondo_exec_get_info", "out_info");
@@ -292,6 +301,7 @@ rondo_status rondo_exec_get_info(const rondo_exec *exec, rondo_exec_info *out_in
     info.planned_bound = exec->relocation->plan.lower_bound;
   }
   info.device_bytes = executable->ops->device_bytes(executable);
+  info.foreign_bytes = foreign_bytes(&exec->lowering);
   if (exec->memory != NULL) {
     info.graph_bytes = rondo_exec_memory_bytes(exec->memory);
     info.host_bytes += rondo_exec_memory_host_bytes(exec->memory);

@@ -57,7 +57,7 @@ static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream) {
 rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
   const bool fine = exec != NULL && stream != NULL && exec->device == stream->device && !rondo_in_callback();
   if (__builtin_expect(!fine, 0)) return refuse("rondo_exec_launch", exec, stream);
-  if (__builtin_expect(rondo_stream_capture(stream) != NULL, 0)) return launch_into_capture(exec, stream);
+  if (__builtin_expect(rondo_stream_find_capture(stream) != NULL, 0)) return launch_into_capture(exec, stream);
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_exec_launch");
   const rondo_status status =
       exec->has_extras ? launch_with_extras(exec, stream) : stream->queue->ops->launch(stream->queue, exec->executable);
@@ -78,7 +78,7 @@ static rondo_status upload_memory(const char *call, const rondo_exec *exec, rond
 rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream) {
   const char *const call = "rondo_exec_upload";
   RONDO_TRY(refuse(call, exec, stream));
-  if (rondo_stream_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
   RONDO_TRY(upload_memory(call, exec, stream));
   return stream->queue->ops->upload == NULL ? RONDO_OK : stream->queue->ops->upload(stream->queue, exec->executable);
 }

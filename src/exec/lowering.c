@@ -109,8 +109,10 @@ static rondo_status walk_node(graph_walker *walker, rondo_graph *graph, uint32_t
   }
   const bool is_event = (node->params.kind == RONDO_NODE_EVENT_RECORD || node->params.kind == RONDO_NODE_EVENT_WAIT) &&
                         node->params.as.event != NULL;
-  const rondo_lowered_node lowered = {
-      .params = &node->params, .event = is_event ? node->params.as.event->driver : NULL, .number = slot};
+  const rondo_lowered_node lowered = {.params = &node->params,
+                                      .event = is_event ? node->params.as.event->driver : NULL,
+                                      .number = slot,
+                                      .captured = node->captured};
   const rondo_node tag = {.id = (uint64_t)graph->source_serial << 32 | slot};
   const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag};
   RONDO_TRY(place(walker, &lowered, origin, out_place));
@@ -155,6 +157,20 @@ static rondo_status add_places(graph_walker *walker, const rondo_graph *graph, u
   return status;
 }
 
+/* Between kernels, which have places. */
+static rondo_status add_programmatic(graph_walker *walker, const rondo_graph *graph, const uint32_t *places) {
+  for (size_t i = 0; i < graph->programmatic.count; i++) {
+    const rondo_programmatic_edge *loose = &graph->programmatic.items[i];
+    const rondo_lowered_edge lowered = {.from = places[loose->from],
+                                        .to = places[loose->to],
+                                        .from_port = loose->from_port,
+                                        .to_port = loose->to_port,
+                                        .type = loose->type};
+    RONDO_TRY(rondo_array_push(walker->allocator, &walker->lowering->programmatic, &lowered));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends around, ends *out) {
   uint32_t *order, *places;
   void *ends_of = NULL;
@@ -162,6 +178,7 @@ static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends ar
   rondo_status status = add_places(walker, graph, &places);
   if (status == RONDO_OK) status = rondo_allocate(walker->allocator, graph->nodes.count, sizeof(ends), &ends_of);
   if (status == RONDO_OK) status = walk_nodes(walker, graph, order, around, places, ends_of);
+  if (status == RONDO_OK) status = add_programmatic(walker, graph, places);
   if (status == RONDO_OK) status = gather_sinks(walker, graph, ends_of, out);
   rondo_release(walker->allocator, ends_of, graph->nodes.count, sizeof(ends));
   rondo_release(&graph->allocator, order, graph->live_count, sizeof(uint32_t));
@@ -204,7 +221,7 @@ static int compare_serials(const void *a, const void *b) {
 }
 
 rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out) {
-  *out = (rondo_lowering){.allocator = graph->allocator};
+  *out = (rondo_lowering){.allocator = graph->allocator, .root = graph};
   graph_walker walker = {.lowering = out, .allocator = &out->allocator};
   ends all;
   rondo_status status = walk_graph(&walker, graph, (ends){0}, &all);
@@ -229,6 +246,7 @@ void rondo_lowering_free(rondo_lowering *lowering) {
   if (lowering->successor_start != NULL)
     rondo_release(allocator, lowering->successor_start, lowering->nodes.count + 1, sizeof(uint32_t));
   rondo_release(allocator, lowering->successors, lowering->edge_count, sizeof(uint32_t));
+  rondo_array_free(allocator, &lowering->programmatic);
   rondo_array_free(allocator, &lowering->graphs);
   rondo_array_free(allocator, &lowering->origins);
   rondo_array_free(allocator, &lowering->nodes);
@@ -259,7 +277,11 @@ rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const ch
                                .node_count = lowering->nodes.count,
                                .nodes = lowering->nodes.items,
                                .successor_start = lowering->successor_start,
-                               .successors = lowering->successors};
+                               .successors = lowering->successors,
+                               .programmatic = lowering->programmatic.items,
+                               .programmatic_count = lowering->programmatic.count,
+                               .captured = lowering->root->captured.object,
+                               .is_bound = lowering->root->is_bound};
 }
 
 const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, char buffer[RONDO_LABEL_BYTES]) {

@@ -42,6 +42,8 @@ typedef struct rondo_lowering {
   uint32_t *successors;
   size_t edge_count;
   size_t join_count;
+  RONDO_ARRAY(rondo_lowered_edge) programmatic;
+  const rondo_graph *root; /* the graph around all */
 } rondo_lowering;
 
 /* `graph` is a clone and must stay as long as the lowering. Errors: CYCLE, OUT_OF_MEMORY. */

@@ -20,10 +20,11 @@ typedef struct measurement {
 static rondo_status check(const char *call, const rondo_exec *exec, rondo_stream *stream, uint32_t repeats) {
   if (stream == NULL) return rondo_refuse_null(call, "the stream");
   RONDO_TRY(rondo_require_device(call, "the stream", exec->device, stream->device));
+  RONDO_TRY(rondo_graph_refuse_bound(exec->graph, "cannot be measured node by node"));
   if (repeats == 0 || repeats > MOST_REPEATS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: %u repeats were asked for: ask for 1 to %d", call, (unsigned)repeats, MOST_REPEATS);
-  if (rondo_stream_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
   return RONDO_OK;
 }
 

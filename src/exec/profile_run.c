@@ -10,7 +10,7 @@ rondo_status rondo_profile_begin(rondo_stream *stream) {
   const char *const call = "rondo_profile_begin";
   rondo_device_memory *memory;
   RONDO_TRY(rondo_front(call, "the stream", stream));
-  if (rondo_stream_capture(stream) != NULL)
+  if (rondo_stream_find_capture(stream) != NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: %s captures, so that its work does not run: end the capture first, or make the profile of "
                       "its graph",

@@ -37,9 +37,24 @@ static rondo_status make_relocation(rondo_exec_draft *draft, const rondo_plan_op
   return status;
 }
 
+/* What it accesses is not known, so that nothing can be told of it. */
+static rondo_status refuse_foreign(const rondo_lowering *lowering) {
+  for (size_t i = 0; i < lowering->nodes.count; i++) {
+    const rondo_lowered_node *node = &lowering->nodes.items[i];
+    if (node->params->kind == RONDO_NODE_FOREIGN)
+      return rondo_fail_node(
+          RONDO_INVALID_GRAPH, RONDO_REASON_NOT_RELOCATABLE, node->number,
+          "node %u is a %s that a library captured, whose addresses cannot be rewritten: instantiate "
+          "without relocate",
+          node->number, node->params->as.foreign.what);
+  }
+  return RONDO_OK;
+}
+
 rondo_status rondo_exec_draft_relocate(rondo_exec_draft *draft, const rondo_plan_options *options,
                                        const rondo_relocation *like) {
   if (draft->placed == NULL) return RONDO_OK;
+  RONDO_TRY(refuse_foreign(&draft->lowering));
   RONDO_TRY(make_relocation(draft, options, like));
   for (size_t i = 0; i < draft->relocation->rewrites.count; i++) {
     const rondo_rewrite *rewrite = &draft->relocation->rewrites.items[i];

@@ -57,7 +57,7 @@ rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_option
 rondo_status rondo_stream_destroy(rondo_stream *stream) {
   if (stream == NULL) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_stream_destroy"));
-  if (rondo_stream_capture(stream) != NULL) rondo_capture_forget_stream(stream);
+  if (rondo_stream_find_capture(stream) != NULL) rondo_capture_forget_stream(stream);
   rondo_device *device = stream->device;
   const rondo_status status = stream->queue->ops->destroy(stream->queue);
   rondo_pools_forget_stream(device, &stream->order);
@@ -103,7 +103,7 @@ static inline rondo_status submit(rondo_stream *stream, const char *call, const 
 /* All but launches. */
 static rondo_status queue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
-  if (rondo_stream_capture(stream) != NULL) return rondo_capture_add(stream, call, work, NULL);
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, work, NULL);
   RONDO_TRY(rondo_node_params_check(call, stream->device, work));
   RONDO_TRY(rondo_build_check_now(call, stream->device, work));
   work->name = "";
@@ -137,7 +137,7 @@ rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid
   work.name = NULL;
   work.as.kernel = (rondo_kernel_node){.kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count};
   if (__builtin_expect(!is_launchable(stream, &work.as.kernel), 0)) return refuse_launch(stream, &work);
-  if (__builtin_expect(rondo_stream_capture(stream) != NULL, 0))
+  if (__builtin_expect(rondo_stream_find_capture(stream) != NULL, 0))
     return rondo_capture_add(stream, "rondo_launch", &work, NULL);
   if (work.as.kernel.grid.y == 0) work.as.kernel.grid.y = 1;
   if (work.as.kernel.grid.z == 0) work.as.kernel.grid.z = 1;
@@ -156,7 +156,7 @@ rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo
   const rondo_kernel_node node = {
       .kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count, .arg_bytes = known.arg_bytes};
   rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .name = known.name, .as.kernel = node};
-  if (rondo_stream_capture(stream) != NULL) return rondo_capture_add(stream, call, &work, NULL);
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, &work, NULL);
   RONDO_TRY(rondo_node_params_check(call, stream->device, &work));
   RONDO_TRY(stream->device->ops->kernel_check(stream->device, kernel));
   rondo_node_params_resolve(&work);
@@ -192,7 +192,7 @@ rondo_status rondo_host_async(rondo_stream *stream, rondo_host_function function
 /* The gates of a call that asks for a stream's state: the stream's own capture, then everybody's. */
 static rondo_status ask_gates(rondo_stream *stream, const char *call) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
-  if (rondo_stream_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
   return rondo_capture_refuse_unsafe(call);
 }
 

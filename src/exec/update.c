@@ -24,6 +24,10 @@ static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_n
   return RONDO_OK;
 }
 
+static bool is_memory_node(const rondo_node_params *params) {
+  return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
+}
+
 static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
                                uint32_t number) {
   char label[RONDO_LABEL_BYTES];
@@ -31,7 +35,7 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, number,
                            "%s: %s cannot become a node of kind '%s'", call, rondo_node_label(label, now, number),
                            rondo_node_kind_name(then->kind));
-  if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_ALLOC || now->kind == RONDO_NODE_FREE)
+  if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_FOREIGN || is_memory_node(now))
     return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number, "%s: %s has nothing that can change",
                            call, rondo_node_label(label, now, number));
   return RONDO_OK;
@@ -210,6 +214,18 @@ static uint32_t find_other_edges(const rondo_lowering *a, const rondo_lowering *
   return first;
 }
 
+static bool same_programmatic(const rondo_lowering *a, const rondo_lowering *b) {
+  const size_t count = a->programmatic.count;
+  if (b->programmatic.count != count) return false;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_lowered_edge *x = &a->programmatic.items[i], *y = &b->programmatic.items[i];
+    if (x->from != y->from || x->to != y->to || x->from_port != y->from_port || x->to_port != y->to_port ||
+        x->type != y->type)
+      return false;
+  }
+  return true;
+}
+
 static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_draft *draft,
                                      rondo_update_result *result) {
   const size_t now = exec->lowering.nodes.count, then = draft->lowering.nodes.count;
@@ -223,7 +239,12 @@ static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_dr
   if (other != UINT32_MAX)
     return refuse_update(result, RONDO_REASON_TOPOLOGY_CHANGED, exec, draft, other,
                          "other dependencies: instantiate the new graph");
-  return RONDO_OK;
+  if (same_programmatic(&exec->lowering, &draft->lowering)) return RONDO_OK;
+  result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
+  return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
+                    "rondo_exec_update: the new graph has %zu programmatic edges, the exec %zu, not all of them the "
+                    "same: instantiate the new graph",
+                    draft->lowering.programmatic.count, exec->lowering.programmatic.count);
 }
 
 static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft *draft, size_t place,
@@ -233,6 +254,11 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
   if (now->kind != then->kind)
     return refuse_update(result, RONDO_REASON_NODE_KIND_CHANGED, exec, draft, place,
                          "another kind of node: instantiate the new graph");
+  const bool is_other = then->kind == RONDO_NODE_FOREIGN &&
+                        exec->lowering.nodes.items[place].captured != draft->lowering.nodes.items[place].captured;
+  if (is_other)
+    return refuse_update(result, RONDO_REASON_FOREIGN_WORK, exec, draft, place,
+                         "a library captured it, in a form that cannot be compared: instantiate the new graph");
   const bool same_shape =
       (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
   if (!same_shape)
@@ -251,10 +277,6 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
 static bool differs(const rondo_exec *exec, const rondo_exec_draft *draft, size_t place) {
   return rondo_node_params_compare(rondo_exec_params(exec, place), draft->lowering.nodes.items[place].params, false) !=
          0;
-}
-
-static bool is_memory_node(const rondo_node_params *params) {
-  return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
 }
 
 static rondo_status make_memory(const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft,
@@ -345,8 +367,19 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
   return RONDO_OK;
 }
 
+/* A bound graph is run by the exec that was made of it alone. */
+static rondo_status refuse_bound(const rondo_exec *exec, const rondo_graph *graph, rondo_update_result *result) {
+  char text[RONDO_BOUND_TEXT];
+  const rondo_graph *bound = exec->graph->is_bound ? exec->graph : graph;
+  if (!bound->is_bound) return RONDO_OK;
+  result->reason = RONDO_REASON_FOREIGN_WORK;
+  return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_FOREIGN_WORK, "rondo_exec_update: the %s: %s",
+                    bound == graph ? "new graph" : "exec's graph", rondo_graph_bound_text(bound, text));
+}
+
 static rondo_status update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *result) {
   rondo_exec_draft draft;
+  RONDO_TRY(refuse_bound(exec, graph, result));
   if (rondo_exec_fits(exec, graph)) return rondo_exec_update_in_place(exec, graph);
   RONDO_TRY(rondo_exec_draft_make("rondo_exec_update", graph, exec->relocate, &draft));
   const rondo_status status = update_from(exec, graph, &draft, result);

@@ -105,7 +105,11 @@ static inline rondo_status lower_test_graph(rondo_device *device, test_graph *gr
   for (uint32_t e = 0; e < graph->edge_count; e++)
     graph->successors[graph->start[graph->from[e]] + filled[graph->from[e]]++] = graph->to[e];
   free(filled);
-  const rondo_lowered_graph lowered = {"test", graph->node_count, graph->nodes, graph->start, graph->successors};
+  const rondo_lowered_graph lowered = {.name = "test",
+                                       .node_count = graph->node_count,
+                                       .nodes = graph->nodes,
+                                       .successor_start = graph->start,
+                                       .successors = graph->successors};
   return device->ops->executable_create(device, &lowered, out);
 }
 

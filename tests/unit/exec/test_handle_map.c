@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ * The table of handles: what was put is found, whatever the table grew to, and what was not put is not.
+ */
+/* cmocka.h wants these before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "exec/handle_map.h"
+#include "support/test_allocator.h"
+
+static void test_what_was_put_is_found(void **state) {
+  enum { COUNT = 5000 };
+  test_allocator allocator;
+  rondo_handle_map map = {0};
+  uint64_t value = 1;
+  (void)state;
+  test_allocator_init(&allocator);
+  assert_false(rondo_handle_map_get(&map, 5, &value));
+  assert_int_equal(value, 0);
+  for (uint64_t i = 1; i <= COUNT; i++) {
+    assert_int_equal(rondo_handle_map_reserve(&allocator.table, &map), RONDO_OK);
+    rondo_handle_map_put(&map, i << 12, i);
+  }
+  for (uint64_t i = 1; i <= COUNT; i++) {
+    assert_true(rondo_handle_map_get(&map, i << 12, &value));
+    assert_int_equal(value, i);
+    assert_false(rondo_handle_map_get(&map, (i << 12) + 1, &value));
+  }
+  assert_int_equal(map.count, COUNT);
+  rondo_handle_map_free(&allocator.table, &map);
+  assert_int_equal(allocator.live, 0);
+  assert_int_equal(allocator.faults, 0);
+}
+
+static void test_growing_fails_without_harm(void **state) {
+  test_allocator allocator;
+  rondo_handle_map map = {0};
+  uint64_t value, count = 0;
+  (void)state;
+  test_allocator_init(&allocator);
+  allocator.fail_at = 2;
+  while (rondo_handle_map_reserve(&allocator.table, &map) == RONDO_OK) {
+    rondo_handle_map_put(&map, count + 1, count);
+    count++;
+  }
+  assert_true(count > 10);
+  for (uint64_t i = 0; i < count; i++) {
+    assert_true(rondo_handle_map_get(&map, i + 1, &value));
+    assert_int_equal(value, i);
+  }
+  assert_int_equal(rondo_handle_map_reserve(&allocator.table, &map), RONDO_OK);
+  rondo_handle_map_free(&allocator.table, &map);
+  assert_int_equal(allocator.live, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_was_put_is_found),
+      cmocka_unit_test(test_growing_fails_without_harm),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
