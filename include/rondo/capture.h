@@ -4,6 +4,31 @@
  *
  * A capture is thread-bound: it ends on the thread that began it, unless its mode is RELAXED. Several captures at once,
  * on streams and threads of their own, do not disturb each other.
+ *
+ * Foreign work (GX-8). On a CUDA device the driver captures too: what a library (cuBLAS, cuDNN, NCCL) or the user gives
+ * to the native handle of a capturing stream (rondo_stream_native), or to streams that it forks off and joins by events
+ * of its own, becomes part of the graph, in the order that the driver gives it among Rondo's work.
+ * - Kernels become nodes of a kernel of their name, whose one scalar parameter is all of their arguments, as the kernel
+ *   gets them (cuFuncGetParamInfo says where each stands). Execs keep their attributes. Words in them that are
+ *   addresses of graph memory are looked at by verification, for warnings (<rondo/verify.h>).
+ * - Copies and fills become nodes like Rondo's. Host functions, events, copies of arrays and what else the driver has
+ *   become nodes of the kind FOREIGN (rondo_foreign_node), of which nothing more is known.
+ * - Programmatic dependent launches make programmatic edges (rondo_graph_programmatic_edges).
+ * - Memory that a library takes from the driver while it captures (cuMemAllocAsync, cuBLAS without a workspace) is the
+ *   driver's, beside Rondo's graph memory: rondo_exec_info.foreign_bytes counts it. It and the kinds that cannot be
+ *   made anew (conditional nodes, semaphores, batches of memory operations) bind the graph to what the driver captured:
+ *   it can be instantiated once, and not cloned, embedded, relocated, updated from, or lose nodes and edges
+ *   (UNSUPPORTED/FOREIGN_WORK; a warning of the log says so when the capture ends). Give libraries their memory before
+ *   the capture: cublasSetWorkspace and its like.
+ * - Memory allocated in a capture has addresses but no pages until a launch. Kernels of libraries may use it; their
+ *   fills and copies of it the driver may refuse or take for the host's. Allocate before the capture what libraries
+ *   fill or copy, or fill and copy it by rondo_fill_async and rondo_copy_async.
+ * - What was captured lives as long as the graph, its clones and their execs, and what libraries hung on it with it.
+ * - Not seen: work on the legacy stream (Rondo's streams are non-blocking, so that it runs at once), and what a library
+ *   does at once. A call that cannot be captured makes the driver's capture invalid; the next call of Rondo's on it
+ *   finds that out and says between which node and which call it was.
+ * - A stream of Rondo's joins a capture by rondo_stream_wait_event, or by an event of a library's, which the next call
+ *   of Rondo's on it finds out.
  */
 #ifndef RONDO_CAPTURE_H
 #define RONDO_CAPTURE_H
@@ -56,7 +81,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_capture_begin_to_graph(rondo_stream 
  *     capture goes on;
  *   CAPTURE_REFUSED/UNJOINED (a stream that was forked off was not joined; the message names it and its last node),
  *   CAPTURE_INVALID/INVALIDATED (the message says which call did it), OUT_OF_MEMORY: the capture is over for all its
- *     streams. A graph that was captured into stays the caller's. */
+ *     streams. A graph that was captured into stays the caller's, and foreign nodes in it cannot be instantiated.
+ *   DEVICE_LOST and what else the driver says of work that a library captured: the same. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph);
 
 typedef enum rondo_capture_state {
@@ -74,8 +100,8 @@ typedef struct rondo_capture_info {
   size_t frontier_count;
 } rondo_capture_info;
 
-/* The state of the capture that the stream is part of. Never invalidates (C12). Errors: INVALID_ARGUMENT, IN_CALLBACK.
- * Thread-compatible. */
+/* The state of the capture that the stream is part of. Never invalidates (C12), but finds out that a library has; makes
+ * nodes for what libraries captured so far. Errors: INVALID_ARGUMENT, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_capture_get_info(const rondo_stream *stream, rondo_capture_info *out_info);
 
 /* Adds nodes to what the stream's next node depends on, or (replace) sets it (C13).

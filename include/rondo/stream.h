@@ -89,7 +89,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_stream_synchronize(rondo_stream *str
 /* OK when all is done, NOT_READY otherwise; else as rondo_stream_synchronize. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_query(rondo_stream *stream);
 
-/* The driver's own handle: a CUstream on CUDA; NULL on a CPU device. */
+/* The driver's own handle: a CUstream on CUDA; NULL on a CPU device, and for NULL. Valid as long as the stream. What is
+ * given to it runs in the stream's order, and is captured while the stream captures (<rondo/capture.h>). Any thread. */
 RONDO_API void *rondo_stream_native(rondo_stream *stream);
 
 /* Events ---------------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,22 @@
 #define FAKE_EXPORT __attribute__((visibility("default")))
 #define FAKE_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
+/* CUlaunchAttribute and CUlaunchConfig */
+typedef struct fake_attribute {
+  int id; /* FAKE_LAUNCH_ */
+  char padding[4];
+  int value;
+  char rest[60];
+} fake_attribute;
+enum { FAKE_LAUNCH_PROGRAMMATIC = 6, FAKE_LAUNCH_PRIORITY = 8 };
+
+typedef struct fake_launch {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  cu_stream stream;
+  const fake_attribute *attributes;
+  unsigned attribute_count;
+} fake_launch;
+
 /* The driver's functions, with the types of the tables and the driver's names as exports. */
 #define required(member, symbol, version, arguments) FAKE_EXPORT cu_result fake_##member arguments __asm__(#symbol);
 #define optional(member, symbol, version, arguments) FAKE_EXPORT cu_result fake_##member arguments __asm__(#symbol);
@@ -348,6 +364,7 @@ struct fake_node {
   size_t index;    /* in the graph */
   fake_work *work; /* NULL: empty or a child */
   fake_graph *child;
+  int priority; /* an attribute of kernels */
 };
 
 struct fake_graph {

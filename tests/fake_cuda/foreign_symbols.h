@@ -11,14 +11,12 @@ required(exec_set_memset, cuGraphExecMemsetNodeSetParams, 10020,
 required(graph_add_child, cuGraphAddChildGraphNode, 10000,
          (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count, cu_graph child))
 required(graph_clone, cuGraphClone, 10000, (cu_graph *clone, cu_graph graph))
-required(graph_add_edges, cuGraphAddDependencies, 12030,
-         (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, const cu_edge_data *data, size_t count))
 required(graph_remove_edges, cuGraphRemoveDependencies, 12030,
          (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, const cu_edge_data *data, size_t count))
+required(launch_kernel_ex, cuLaunchKernelEx, 11060,
+         (const void *launch_config, cu_function function, void **params, void **extra))
 required(graph_destroy_node, cuGraphDestroyNode, 10000, (cu_graph_node node))
 required(mem_alloc_async, cuMemAllocAsync, 11020, (cu_address *address, size_t bytes, cu_stream stream))
 required(mem_free_async, cuMemFreeAsync, 11020, (cu_address address, cu_stream stream))
-required(graph_alloc_get_params, cuGraphMemAllocNodeGetParams, 11040, (cu_graph_node node, cu_alloc_params *params))
-required(graph_free_get_params, cuGraphMemFreeNodeGetParams, 11040, (cu_graph_node node, cu_address *address))
 required(stream_is_capturing, cuStreamIsCapturing, 10000, (cu_stream stream, cu_capture_status *status))
     /* clang-format on */

@@ -449,3 +449,52 @@ cu_result fake_graph_child_get_graph(cu_graph_node handle, cu_graph *graph) {
   if (code == CU_OK) *graph = fake_as(cu_graph, node->child);
   return fake_end(code);
 }
+
+/* What leads to a node, with its data. */
+cu_result fake_graph_node_get_dependencies(cu_graph_node handle, cu_graph_node *before, cu_edge_data *data,
+                                           size_t *count) {
+  cu_result code = fake_begin(CALL_graph_node_get_dependencies, FAKE_ANYWHERE);
+  const fake_node *node = code == CU_OK ? fake_need(FAKE_CUDA_NODE, fake_handle(handle)) : NULL;
+  size_t found = 0;
+  if (code == CU_OK && (node == NULL || count == NULL)) code = CU_INVALID_VALUE;
+  if (code != CU_OK) return fake_end(code);
+  for (size_t i = 0; i < node->graph->edge_count; i++) {
+    const fake_edge *edge = &node->graph->edges[i];
+    if (edge->to != node) continue;
+    if (before != NULL && data == NULL && !is_plain(edge->data)) return fake_end(FAKE_LOSSY_QUERY);
+    if (before != NULL && found < *count) before[found] = fake_as(cu_graph_node, edge->from);
+    if (before != NULL && data != NULL && found < *count) data[found] = edge->data;
+    found++;
+  }
+  for (size_t i = found; before != NULL && i < *count; i++) before[i] = NULL;
+  if (before == NULL || *count > found) *count = found;
+  return fake_end(CU_OK);
+}
+
+static cu_result get_event(fake_call call, cu_graph_node node, cu_node_type type, cu_event *event) {
+  cu_result code = fake_begin(call, FAKE_ANYWHERE);
+  const fake_work *work = code == CU_OK ? work_of(node, type) : NULL;
+  if (code == CU_OK && (work == NULL || event == NULL)) code = CU_INVALID_VALUE;
+  if (code == CU_OK) *event = fake_as(cu_event, work->of.event);
+  return fake_end(code);
+}
+
+cu_result fake_graph_event_record_get(cu_graph_node node, cu_event *event) {
+  return get_event(CALL_graph_event_record_get, node, CU_NODE_EVENT_RECORD, event);
+}
+
+cu_result fake_graph_event_wait_get(cu_graph_node node, cu_event *event) {
+  return get_event(CALL_graph_event_wait_get, node, CU_NODE_EVENT_WAIT, event);
+}
+
+/* The one attribute that there is, a priority, goes along. */
+cu_result fake_graph_kernel_copy_attributes(cu_graph_node handle, cu_graph_node source_handle) {
+  cu_result code = fake_begin(CALL_graph_kernel_copy_attributes, FAKE_ANYWHERE);
+  fake_node *node = code == CU_OK ? fake_need(FAKE_CUDA_NODE, fake_handle(handle)) : NULL;
+  const fake_node *source = code == CU_OK ? fake_need(FAKE_CUDA_NODE, fake_handle(source_handle)) : NULL;
+  const bool are_kernels =
+      node != NULL && source != NULL && node->type == CU_NODE_KERNEL && source->type == CU_NODE_KERNEL;
+  if (code == CU_OK && !are_kernels) code = CU_INVALID_VALUE;
+  if (code == CU_OK) node->priority = source->priority;
+  return fake_end(code);
+}

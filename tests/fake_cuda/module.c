@@ -211,3 +211,20 @@ cu_result fake_function_param_info(cu_function handle, size_t index, size_t *off
   if (bytes != NULL) *bytes = kernel->parameters[index].bytes;
   return fake_end(CU_OK);
 }
+
+cu_result fake_function_get_name(const char **name, cu_function handle) {
+  cu_result code = fake_begin(CALL_function_get_name, FAKE_ANYWHERE);
+  if (code == CU_OK && name == NULL) code = CU_INVALID_VALUE;
+  const fake_function *function = code == CU_OK ? fake_need(FAKE_CUDA_FUNCTION, fake_handle(handle)) : NULL;
+  if (code == CU_OK && function == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK) *name = function->name;
+  return fake_end(code);
+}
+
+/* There are no library objects here. */
+cu_result fake_kernel_get_function(cu_function *function, cu_kernel kernel) {
+  const cu_result code = fake_begin(CALL_kernel_get_function, FAKE_IN_CONTEXT);
+  (void)function;
+  (void)kernel;
+  return fake_end(code == CU_OK ? CU_INVALID_HANDLE : code);
+}

@@ -132,6 +132,51 @@ cu_result fake_launch_kernel(cu_function function, unsigned grid_x, unsigned gri
   return fake_end(code);
 }
 
+/* The value of a launch's attribute; 0 when it has none. */
+static int attribute_of(const fake_launch *launch, int id) {
+  for (unsigned i = 0; i < launch->attribute_count; i++) {
+    if (launch->attributes[i].id == id) return launch->attributes[i].value;
+  }
+  return 0;
+}
+
+static bool is_kernel(cu_graph_node handle) {
+  const fake_node *node = fake_find(FAKE_CUDA_NODE, fake_handle(handle));
+  return node != NULL && node->type == CU_NODE_KERNEL;
+}
+
+/* The next kernel that is captured may begin before the one behind which it stands has ended. */
+static void loosen_frontier(fake_stream *stream) {
+  const cu_edge_data programmatic = {.from_port = 1, .type = 1};
+  if (stream->capture == NULL || stream->frontier.count != 1 || !is_kernel(stream->frontier.nodes[0])) return;
+  stream->frontier.data[0] = programmatic;
+}
+
+cu_result fake_launch_kernel_ex(const void *launch_config, cu_function function, void **params, void **extra) {
+  const fake_launch *launch = launch_config;
+  cu_result code = fake_begin(CALL_launch_kernel_ex, FAKE_IN_CONTEXT);
+  if (code == CU_OK && launch == NULL) code = CU_INVALID_VALUE;
+  fake_stream *stream = code == CU_OK ? fake_stream_need(launch->stream) : NULL;
+  if (code == CU_OK && stream == NULL) code = CU_INVALID_HANDLE;
+  if (code != CU_OK) return fake_end(code);
+  const cu_kernel_params kernel = {.function = function,
+                                   .grid_x = launch->grid_x,
+                                   .grid_y = launch->grid_y,
+                                   .grid_z = launch->grid_z,
+                                   .block_x = launch->block_x,
+                                   .block_y = launch->block_y,
+                                   .block_z = launch->block_z,
+                                   .shared_bytes = launch->shared_bytes,
+                                   .params = params,
+                                   .extra = extra};
+  if (attribute_of(launch, FAKE_LAUNCH_PROGRAMMATIC) != 0) loosen_frontier(stream);
+  code = give_kernel(launch->stream, &kernel);
+  fake_node *node =
+      code == CU_OK && stream->capture != NULL ? fake_find(FAKE_CUDA_NODE, fake_handle(stream->last_captured)) : NULL;
+  if (node != NULL) node->priority = attribute_of(launch, FAKE_LAUNCH_PRIORITY);
+  return fake_end(code);
+}
+
 cu_result fake_stream_wait_value_32(cu_stream handle, cu_address address, uint32_t value, unsigned flags) {
   cu_result code = fake_begin(CALL_stream_wait_value_32, FAKE_IN_CONTEXT);
   const cu_memory_operation wait = {

@@ -17,6 +17,7 @@ typedef CUmemGenericAllocationHandle cu_physical;
 typedef CUcontext cu_context;
 typedef CUmodule cu_module;
 typedef CUfunction cu_function;
+typedef CUkernel cu_kernel;
 typedef CUstream cu_stream;
 typedef CUevent cu_event;
 typedef CUgraph cu_graph;

@@ -29,6 +29,7 @@ typedef struct cuda_gate_page cuda_gate_page;
 typedef struct cuda_host_thread cuda_host_thread;
 typedef struct cuda_host_work cuda_host_work;
 typedef struct cuda_kernel cuda_kernel;
+typedef struct cuda_foreign_kernel cuda_foreign_kernel; /* cuda_foreign.h */
 
 /* Threads that run host functions: one for each that is running, kept for later ones. */
 typedef struct cuda_hosts {
@@ -136,10 +137,12 @@ typedef struct cuda_physical {
 /* A kernel's code, in rondo_kernel.driver_data. */
 struct cuda_kernel {
   cuda_device *device;
-  cu_module module;
+  cu_module module; /* NULL: of a library */
   cu_function function;
-  uint64_t epoch;    /* in which it went out of use */
-  cuda_kernel *next; /* of the dead ones */
+  cuda_foreign_kernel *foreign;   /* a library launched it; else NULL */
+  struct cuda_captured *captured; /* not a kernel but a captured graph that went out of use; else NULL */
+  uint64_t epoch;                 /* in which it went out of use */
+  cuda_kernel *next;              /* of the dead ones */
 };
 
 /* The calling thread works in the device's context from enter to leave. */
@@ -260,6 +263,13 @@ void cuda_host_put_unused(cuda_queue *queue, cuda_host_work *work);
 /* Code as text or binary, and its function `name`. Errors: INVALID_DATA with the driver's log, and others. */
 RONDO_MUST_USE rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void *image,
                                              cuda_kernel **out);
+/* Gives a kernel a function that somebody else keeps loaded. */
+RONDO_MUST_USE rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_function function);
+static inline const cuda_foreign_kernel *cuda_foreign_of(const rondo_kernel *kernel) {
+  return ((const cuda_kernel *)kernel->driver_data)->foreign;
+}
+/* The driver's launch. */
+cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_kernel_node *kernel);
 /* Out of use: unloaded when no queue runs it any more. NULL is fine. */
 void cuda_kernel_bury(cuda_kernel *kernel);
 /* Unloads what is run no longer; with `all`, everything. */
@@ -280,6 +290,7 @@ void cuda_executables_free(cuda_device *device);
 /* Work in the driver's terms (cuda_work.c, cuda_fill.c) -------------------------------------------------------------
  */
 
+/* A foreign kernel's are without arguments. */
 void cuda_kernel_params(const rondo_kernel_node *kernel, cu_kernel_params *out);
 
 /* A copy is done in so many parts: 1, or as many as it has slices where the driver cannot describe their distance. */

@@ -18,6 +18,7 @@ typedef unsigned long long cu_physical; /* CUmemGenericAllocationHandle */
 typedef struct CUctx_st *cu_context;
 typedef struct CUmod_st *cu_module;
 typedef struct CUfunc_st *cu_function;
+typedef struct CUkern_st *cu_kernel;
 typedef struct CUstream_st *cu_stream;
 typedef struct CUevent_st *cu_event;
 typedef struct CUgraph_st *cu_graph;

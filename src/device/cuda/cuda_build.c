@@ -2,7 +2,7 @@
  * Making the driver's graph of an executable's nodes, and instantiating it.
  */
 #include "base/allocation.h"
-#include "device/cuda/cuda_executable.h"
+#include "device/cuda/cuda_foreign.h"
 
 static size_t most_predecessors(const cuda_executable *executable) {
   size_t most = 0;
@@ -29,6 +29,19 @@ static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_gr
   return RONDO_OK;
 }
 
+static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph, const cu_graph_node *handles) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  for (size_t i = 0; i < executable->programmatic_count; i++) {
+    const rondo_lowered_edge *edge = &executable->programmatic[i];
+    const cuda_node *from = &executable->nodes[edge->from], *to = &executable->nodes[edge->to];
+    const cu_edge_data data = {.from_port = edge->from_port, .to_port = edge->to_port, .type = edge->type};
+    const cu_result code = device->api->graph_add_edges(graph, &handles[from->first], &handles[to->first], &data, 1);
+    RONDO_TRY(cuda_check_node(device, code, to->number, "the programmatic edge from node %u to node %u of graph '%s'",
+                              from->number, to->number, executable->name));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_graph_node *handles) {
   cuda_device *device = cuda_device_of(executable->base.device);
   const size_t room = most_predecessors(executable);
@@ -37,6 +50,7 @@ static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_g
   rondo_status status = cuda_check(device, device->api->graph_create(out, 0), "making graph '%s' on device '%s'",
                                    executable->name, device->base.name);
   if (status == RONDO_OK) status = add_nodes(executable, *out, handles, before);
+  if (status == RONDO_OK) status = add_programmatic(executable, *out, handles);
   rondo_release(cuda_allocator_of(executable), before, room, sizeof *before);
   return status;
 }
@@ -64,9 +78,10 @@ static rondo_status fail_instantiate(cuda_executable *executable, const cu_graph
                          device->base.name, executable->name, node->name, node->number, params->result);
 }
 
+/* What a library's nodes leave allocated is freed by the next launch, so that there can be one. */
 rondo_status cuda_instantiate(cuda_executable *executable, cuda_built *built, const cu_graph_node *handles) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
-  cu_instantiate_params params = {0};
+  cu_instantiate_params params = {.flags = built->is_captured ? CU_INSTANTIATE_AUTO_FREE : 0};
   const cu_result code = api->graph_instantiate(&built->exec, built->graph, &params);
   if (code == CU_OK && params.result == CU_INSTANTIATE_SUCCESS) return RONDO_OK;
   return fail_instantiate(executable, handles, code != CU_OK ? code : CU_INVALID_VALUE, &params);
@@ -87,7 +102,7 @@ void cuda_built_free(const cuda_executable *executable, cuda_built *built) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   /* On a lost device these are gone already. */
   if (built->exec != NULL) (void)api->exec_destroy(built->exec);
-  if (built->graph != NULL) (void)api->graph_destroy(built->graph);
+  if (built->graph != NULL && !built->is_captured) (void)api->graph_destroy(built->graph);
   *built = (cuda_built){0};
 }
 
@@ -120,9 +135,19 @@ typedef struct building {
   cu_graph_node *handles;
 } building;
 
+/* A captured graph is taken once: what it cannot be changed to is not built. */
+static bool is_bound(const cuda_executable *executable) {
+  for (size_t i = 0; i < executable->count; i++)
+    if (executable->nodes[i].is_bound) return !executable->is_made;
+  return false;
+}
+
 static rondo_status build_and_instantiate(cuda_executable *executable, void *user) {
   const building *self = user;
-  RONDO_TRY(build_graph(executable, &self->built->graph, self->handles));
+  if (is_bound(executable))
+    RONDO_TRY(cuda_bound_build(executable, self->built, self->handles));
+  else
+    RONDO_TRY(build_graph(executable, &self->built->graph, self->handles));
   return cuda_instantiate(executable, self->built, self->handles);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_foreign.h"
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
@@ -106,6 +106,7 @@ static const rondo_device_ops device_ops = {
     .protect = cuda_protect,
     .host_allocate = cuda_host_allocate,
     .host_release = cuda_host_release,
+    .capture = &cuda_capture_ops,
 };
 
 /* Opening --------------------------------------------------------------------------------------------------------- */

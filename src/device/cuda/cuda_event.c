@@ -16,8 +16,11 @@ static void event_destroy(rondo_device_event *base) {
 
 static rondo_status event_query(rondo_device_event *base) {
   cuda_device *device = cuda_device_of(base->device);
+  cuda_scope scope;
   RONDO_TRY(cuda_require(device));
+  cuda_enter_to_free(device, &scope); /* asking needs no context */
   const cu_result code = device->api->event_query(((cuda_event *)base)->event);
+  cuda_leave(&scope);
   return cuda_check(device, code, "asking whether an event of device '%s' is complete", device->base.name);
 }
 

@@ -3,9 +3,8 @@
  * it does not change in place is made anew, and ordered behind the launches of what it replaces by an upload of that,
  * which the driver puts behind its launches.
  */
-#include "device/cuda/cuda_executable.h"
-
 #include "base/allocation.h"
+#include "device/cuda/cuda_foreign.h"
 
 /* Edges ----------------------------------------------------------------------------------------------------------- */
 
@@ -24,6 +23,16 @@ static rondo_status invert_edges(cuda_executable *executable, const rondo_lowere
       executable->predecessors[start[graph->successors[e]]++] = i;
   for (size_t i = count; i > 0; i--) start[i] = start[i - 1];
   start[0] = 0;
+  return RONDO_OK;
+}
+
+static rondo_status keep_captured(cuda_executable *executable, const rondo_lowered_graph *graph) {
+  const size_t count = graph->programmatic_count;
+  if (graph->captured != NULL) rondo_captured_retain(executable->captured = graph->captured);
+  RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), count, sizeof *graph->programmatic,
+                                 &executable->programmatic));
+  for (size_t i = 0; i < count; i++) executable->programmatic[i] = graph->programmatic[i];
+  executable->programmatic_count = count;
   return RONDO_OK;
 }
 
@@ -52,6 +61,8 @@ static void let_go(cuda_executable *executable) {
   cuda_leave(&scope);
   executable->before = NULL;
   executable->last = NULL;
+  rondo_captured_release(executable->captured);
+  executable->captured = NULL;
   for (size_t i = 0; i < executable->count; i++) {
     rondo_kernel_release(executable->nodes[i].kernel);
     executable->nodes[i].kernel = NULL;
@@ -66,6 +77,7 @@ static void free_memory(cuda_executable *executable) {
   rondo_slab_free(&executable->slab);
   rondo_release(allocator, executable->nodes, executable->node_room, sizeof(cuda_node));
   rondo_release(allocator, executable->handles, executable->handle_count, sizeof(cu_graph_node));
+  rondo_release(allocator, executable->programmatic, executable->programmatic_count, sizeof(rondo_lowered_edge));
   rondo_release(allocator, executable->predecessor_start, executable->node_room + 1, sizeof(uint32_t));
   rondo_release(allocator, executable->predecessors, executable->edge_count, sizeof(uint32_t));
   rondo_release_text(allocator, executable->name);
@@ -181,7 +193,7 @@ static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue
   cuda_device *device = cuda_device_of(queue->base.device);
   cuda_scope scope;
   rondo_status status = RONDO_OK;
-  RONDO_TRY(cuda_enter_for_work(device, &scope));
+  RONDO_TRY(cuda_enter(device, &scope));
   executable->queue = executable->queue_told = queue;
   for (size_t i = 0; i < executable->count && status == RONDO_OK; i++) {
     const cuda_node *node = &executable->nodes[i];
@@ -198,7 +210,7 @@ static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue
 static rondo_status launch(cuda_executable *executable, cuda_queue *queue) {
   cuda_device *device = cuda_device_of(queue->base.device);
   const cu_graph_exec exec = executable->timed.exec != NULL ? executable->timed.exec : executable->built.exec;
-  if (__builtin_expect(device->base.synchronous && executable->timed.exec == NULL, 0))
+  if (__builtin_expect(device->base.synchronous && executable->timed.exec == NULL && !executable->has_foreign, 0))
     return launch_singly(executable, queue);
   if (__builtin_expect(executable->before != NULL, 0)) RONDO_TRY(catch_up(executable, queue));
   if (executable->host_count > 0) return launch_with_hosts(executable, queue, exec);
@@ -314,6 +326,7 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   RONDO_TRY(cuda_node_make(executable, lowered, &changed));
   changed.first = node->first;
   changed.enabled = node->enabled;
+  changed.captured = node->captured;
   const bool is_host = node->kind == RONDO_NODE_HOST;
   cuda_gate *const own_gate = is_host ? changed.as.host->gate : NULL;
   if (is_host) changed.as.host->gate = node->as.host->gate;
@@ -460,8 +473,11 @@ static rondo_status make_driver_objects(cuda_executable *executable) {
 static rondo_status make(cuda_executable *executable, const rondo_lowered_graph *graph) {
   RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), graph->name, &executable->name));
   RONDO_TRY(invert_edges(executable, graph));
+  RONDO_TRY(keep_captured(executable, graph));
   RONDO_TRY(make_nodes(executable, graph));
-  return make_driver_objects(executable);
+  RONDO_TRY(make_driver_objects(executable));
+  executable->is_made = true;
+  return RONDO_OK;
 }
 
 rondo_status cuda_executable_create(rondo_device *base, const rondo_lowered_graph *graph, rondo_executable **out) {

@@ -28,16 +28,19 @@ typedef struct cuda_node {
     cu_event event;
   } as;
   rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
-  void *storage;        /* a kernel's argument addresses and values */
+  void *storage;        /* a kernel's argument addresses and values; a captured copy's cu_copy, or NULL */
   size_t storage_bytes;
   char *name;
-  size_t first; /* its nodes in the driver's graph are handles[first] and so on */
+  size_t first;      /* its nodes in the driver's graph are handles[first] and so on */
+  uint64_t captured; /* what it was captured as, good while the executable is made; 0: not captured */
+  bool is_bound;     /* ... and cannot be made anew */
 } cuda_node;
 
 /* A driver's graph of an executable's nodes, and what was made of it. */
 typedef struct cuda_built {
   cu_graph graph;
   cu_graph_exec exec;
+  bool is_captured; /* `graph` is a captured one, and not to be destroyed with this */
 } cuda_built;
 
 struct cuda_executable {
@@ -50,6 +53,11 @@ struct cuda_executable {
   cuda_node *nodes;            /* in the order of the lowered graph */
   uint32_t *predecessor_start; /* of node i: predecessors[predecessor_start[i] .. predecessor_start[i + 1]) */
   uint32_t *predecessors;
+  rondo_lowered_edge *programmatic; /* beside them; from and to are nodes */
+  size_t programmatic_count;
+  rondo_captured *captured; /* what was captured of the graph it is made of: a reference, or NULL */
+  bool has_foreign;         /* work of libraries, which runs in graphs only */
+  bool is_made;
   cuda_built built;
   cu_graph_node *handles; /* of `built` */
   size_t handle_count;

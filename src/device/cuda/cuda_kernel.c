@@ -6,32 +6,24 @@
  * Code goes out of use while queues may still run it. It is then put aside with a number, and may be unloaded when
  * every queue has nothing left of what it was given before: nothing is counted per launch. Loading and unloading wait
  * for all work of the device (docs/cuda-probes.md, 22); so unloading is done where such a wait is made anyway: when a
- * kernel is made, when the device is synchronized, and at its end.
+ * kernel is made, when the device is synchronized, and at its end. What has no code, such as what a library captured,
+ * goes as soon as it is over.
  */
 #include "base/allocation.h"
-#include "device/cuda/cuda.h"
 #include "device/cuda/cuda_cache.h"
+#include "device/cuda/cuda_foreign.h"
 
 /* Unloading ------------------------------------------------------------------------------------------------------- */
 
 static void free_kernel(cuda_kernel *kernel) {
   cuda_device *device = kernel->device;
   cuda_scope scope;
+  cuda_foreign_kernel_free(device, kernel->foreign);
+  cuda_captured_free(kernel->captured);
   cuda_enter_to_free(device, &scope);
   if (kernel->module != NULL) (void)device->api->module_unload(kernel->module); /* a lost device has none any more */
   cuda_leave(&scope);
   rondo_release(&device->base.allocator, kernel, 1, sizeof *kernel);
-}
-
-void cuda_kernel_bury(cuda_kernel *kernel) {
-  if (kernel == NULL) return;
-  cuda_device *device = kernel->device;
-  pthread_mutex_lock(&device->lock);
-  kernel->epoch = atomic_fetch_add(&device->epoch, 1) + 1;
-  kernel->next = device->dead_kernels;
-  device->dead_kernels = kernel;
-  atomic_store_explicit(&device->has_dead_kernels, true, memory_order_relaxed);
-  pthread_mutex_unlock(&device->lock);
 }
 
 /* The last epoch whose code no queue runs. With the lock. */
@@ -45,13 +37,14 @@ static uint64_t last_settled(const cuda_device *device) {
   return settled;
 }
 
-void cuda_kernels_reap(cuda_device *device, bool all) {
+/* Takes what is over off the list; of what has code only with `code`. */
+static cuda_kernel *take_dead(cuda_device *device, bool all, bool code) {
   cuda_kernel *over = NULL;
   pthread_mutex_lock(&device->lock);
   const uint64_t settled = all ? UINT64_MAX : last_settled(device);
   for (cuda_kernel **place = &device->dead_kernels; *place != NULL;) {
     cuda_kernel *kernel = *place;
-    if (kernel->epoch > settled) {
+    if (kernel->epoch > settled || (kernel->module != NULL && !code)) {
       place = &kernel->next;
       continue;
     }
@@ -61,11 +54,33 @@ void cuda_kernels_reap(cuda_device *device, bool all) {
   }
   atomic_store_explicit(&device->has_dead_kernels, device->dead_kernels != NULL, memory_order_relaxed);
   pthread_mutex_unlock(&device->lock);
+  return over;
+}
+
+/* Freeing a library's kernel may put aside what was captured with it. */
+static void reap(cuda_device *device, bool all, bool code) {
+  cuda_kernel *over = take_dead(device, all, code);
   while (over != NULL) {
     cuda_kernel *kernel = over;
     over = kernel->next;
     free_kernel(kernel);
+    if (over == NULL) over = take_dead(device, all, code);
   }
+}
+
+void cuda_kernels_reap(cuda_device *device, bool all) { reap(device, all, true); }
+
+void cuda_kernel_bury(cuda_kernel *kernel) {
+  if (kernel == NULL) return;
+  cuda_device *device = kernel->device;
+  const bool has_code = kernel->module != NULL;
+  pthread_mutex_lock(&device->lock);
+  kernel->epoch = atomic_fetch_add(&device->epoch, 1) + 1;
+  kernel->next = device->dead_kernels;
+  device->dead_kernels = kernel;
+  atomic_store_explicit(&device->has_dead_kernels, true, memory_order_relaxed);
+  pthread_mutex_unlock(&device->lock);
+  if (!has_code) reap(device, false, false);
 }
 
 /* Loading --------------------------------------------------------------------------------------------------------- */
@@ -189,6 +204,15 @@ rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
     return status;
   }
   kernel->driver_data = loaded;
+  kernel->driver_release = release_kernel;
+  return RONDO_OK;
+}
+
+rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_function function) {
+  cuda_kernel *adopted;
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *adopted, &adopted));
+  *adopted = (cuda_kernel){.device = device, .function = function};
+  kernel->driver_data = adopted;
   kernel->driver_release = release_kernel;
   return RONDO_OK;
 }

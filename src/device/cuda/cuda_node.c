@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/allocation.h"
-#include "device/cuda/cuda_executable.h"
+#include "device/cuda/cuda_foreign.h"
 
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
@@ -29,11 +29,25 @@ static rondo_status copy_arguments(cuda_executable *executable, const rondo_kern
   return RONDO_OK;
 }
 
+/* The same for a library's kernel: one value, which the list leads into as the kernel was launched. */
+static rondo_status copy_foreign_arguments(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
+  const size_t values = (foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count) * sizeof(void *);
+  out->storage_bytes = values + foreign->bytes;
+  RONDO_TRY(rondo_allocate(&executable->small, 1, out->storage_bytes, &out->storage));
+  void *const at = (char *)out->storage + values;
+  memcpy(at, node->args[0], foreign->bytes);
+  cuda_foreign_arguments(foreign, foreign->has_buffer, at, out->storage, &out->as.kernel);
+  return RONDO_OK;
+}
+
 static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
   out->kernel = node->kernel;
   rondo_kernel_retain(node->kernel);
   cuda_kernel_params(node, &out->as.kernel);
+  if (cuda_foreign_of(node->kernel) != NULL) executable->has_foreign = true;
   if (node->kernel->parameter_count == 0) return RONDO_OK;
+  if (cuda_foreign_of(node->kernel) != NULL) return copy_foreign_arguments(executable, node, out);
   RONDO_TRY(copy_arguments(executable, node, out));
   out->as.kernel.params = out->storage;
   return RONDO_OK;
@@ -54,6 +68,31 @@ static rondo_status make_host(cuda_executable *executable, const rondo_host_node
   return cuda_gate_take(device, &work->gate);
 }
 
+/* A library's copy is kept as the driver has it, which may know more of the memory than its address. */
+static rondo_status make_copy(cuda_executable *executable, const rondo_copy *copy, cuda_node *out) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cu_copy captured;
+  bool is_found;
+  out->as.copy = *copy;
+  if (out->captured == 0) return RONDO_OK;
+  RONDO_TRY(cuda_check_node(device, cuda_foreign_copy_find(device, out->captured, copy, &is_found, &captured),
+                            out->number, "reading copy '%s' (node %u)", out->name, out->number));
+  if (!is_found) return RONDO_OK;
+  RONDO_TRY(rondo_allocate(&executable->small, 1, sizeof captured, &out->storage));
+  out->storage_bytes = sizeof captured;
+  memcpy(out->storage, &captured, sizeof captured);
+  return RONDO_OK;
+}
+
+static rondo_status make_foreign(cuda_executable *executable, const rondo_foreign_node *foreign, cuda_node *out) {
+  executable->has_foreign = true;
+  out->is_bound = foreign->is_bound;
+  if (out->captured != 0) return RONDO_OK;
+  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, out->number,
+                         "node %u is a %s that a library left in a capture which failed: remove it, and capture anew",
+                         out->number, foreign->what);
+}
+
 static rondo_status make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
   const rondo_node_params *params = lowered->params;
   RONDO_TRY(rondo_allocate_text(&executable->small, params->name, &out->name));
@@ -63,8 +102,7 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
     case RONDO_NODE_HOST:
       return make_host(executable, &params->as.host, out);
     case RONDO_NODE_COPY:
-      out->as.copy = params->as.copy;
-      return RONDO_OK;
+      return make_copy(executable, &params->as.copy, out);
     case RONDO_NODE_FILL:
       out->as.fill = params->as.fill;
       return RONDO_OK;
@@ -72,13 +110,16 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
     case RONDO_NODE_EVENT_WAIT:
       out->as.event = ((cuda_event *)lowered->event)->event;
       return RONDO_OK;
+    case RONDO_NODE_FOREIGN:
+      return make_foreign(executable, &params->as.foreign, out);
     default:
       return RONDO_OK; /* empty, alloc, free: order alone */
   }
 }
 
 rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
-  *out = (cuda_node){.kind = lowered->params->kind, .number = lowered->number, .enabled = true};
+  *out = (cuda_node){
+      .kind = lowered->params->kind, .number = lowered->number, .enabled = true, .captured = lowered->captured};
   const rondo_status status = make(executable, lowered, out);
   if (status != RONDO_OK) cuda_node_free(executable, out);
   return status;
@@ -99,7 +140,7 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
 /* In a driver's graph --------------------------------------------------------------------------------------------- */
 
 size_t cuda_node_parts(const cuda_node *node) {
-  if (node->kind == RONDO_NODE_COPY) return cuda_copy_parts(&node->as.copy);
+  if (node->kind == RONDO_NODE_COPY) return node->storage != NULL ? 1 : cuda_copy_parts(&node->as.copy);
   return node->kind == RONDO_NODE_HOST ? 2 : 1;
 }
 
@@ -122,6 +163,8 @@ static cu_result add_copies(const cuda_executable *executable, const cuda_node *
   const cuda_device *device = cuda_device_of(executable->base.device);
   const size_t parts = cuda_copy_parts(&node->as.copy);
   cu_result code = CU_OK;
+  if (node->storage != NULL)
+    return device->api->graph_add_copy(out, graph, before, count, node->storage, device->context);
   for (size_t part = 0; part < parts && code == CU_OK; part++) {
     cu_copy params;
     cuda_copy_params(&node->as.copy, part, &params);
@@ -131,6 +174,23 @@ static cu_result add_copies(const cuda_executable *executable, const cuda_node *
   return code;
 }
 
+/* The node that it was captured as, or what was made of that in the executable's own graph. */
+static cu_graph_node source_of(const cuda_executable *executable, const cuda_node *node) {
+  return executable->is_made ? executable->handles[node->first] : cuda_captured_handle(node->captured);
+}
+
+/* With the attributes that the stream, or a library, gave it. */
+static cu_result add_kernel(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                            const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  cu_node_type type = CU_NODE_KERNEL;
+  cu_result code = api->graph_add_kernel(out, graph, before, count, &node->as.kernel);
+  if (code != CU_OK || node->captured == 0) return code;
+  code = api->graph_node_get_type(source_of(executable, node), &type);
+  if (code != CU_OK || type != CU_NODE_KERNEL) return code; /* of a kernel without code there was an empty node */
+  return api->graph_kernel_copy_attributes(*out, source_of(executable, node));
+}
+
 cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                         const cu_graph_node *before, size_t count, cu_graph_node *out) {
   const cuda_device *device = cuda_device_of(executable->base.device);
@@ -138,7 +198,10 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
   cuda_fill fill;
   switch (node->kind) {
     case RONDO_NODE_KERNEL:
-      return api->graph_add_kernel(out, graph, before, count, &node->as.kernel);
+      return add_kernel(executable, node, graph, before, count, out);
+    case RONDO_NODE_FOREIGN:
+      if (node->captured == 0) return CU_NOT_SUPPORTED;
+      return cuda_foreign_add(device, source_of(executable, node), graph, before, count, out);
     case RONDO_NODE_COPY:
       return add_copies(executable, node, graph, before, count, out);
     case RONDO_NODE_FILL:
@@ -159,11 +222,14 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
 
 static cu_result change_copies(const cuda_executable *executable, const cuda_built *built, const cuda_node *node) {
   const cuda_device *device = cuda_device_of(executable->base.device);
-  const size_t parts = cuda_copy_parts(&node->as.copy);
+  const size_t parts = cuda_node_parts(node);
   cu_result code = CU_OK;
   for (size_t part = 0; part < parts && code == CU_OK; part++) {
     cu_copy params;
-    cuda_copy_params(&node->as.copy, part, &params);
+    if (node->storage != NULL)
+      memcpy(&params, node->storage, sizeof params);
+    else
+      cuda_copy_params(&node->as.copy, part, &params);
     code = device->api->exec_set_copy(built->exec, executable->handles[node->first + part], &params, device->context);
   }
   return code;
@@ -196,7 +262,8 @@ cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *
 bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered) {
   const rondo_node_params *params = lowered->params;
   return node->kind == RONDO_NODE_KERNEL && params->kind == RONDO_NODE_KERNEL &&
-         node->kernel == params->as.kernel.kernel && strcmp(node->name, params->name) == 0;
+         node->kernel == params->as.kernel.kernel && cuda_foreign_of(node->kernel) == NULL &&
+         strcmp(node->name, params->name) == 0;
 }
 
 cu_result cuda_node_overwrite(cuda_executable *executable, cuda_node *node, const rondo_kernel_node *params) {

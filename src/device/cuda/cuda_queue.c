@@ -50,13 +50,6 @@ static cu_result submit_fill(const cuda_api *api, cu_stream stream, const rondo_
   }
 }
 
-static cu_result submit_kernel(const cuda_api *api, cu_stream stream, const rondo_kernel_node *kernel) {
-  cu_kernel_params p;
-  cuda_kernel_params(kernel, &p);
-  return api->launch_kernel(p.function, p.grid_x, p.grid_y, p.grid_z, p.block_x, p.block_y, p.block_z, p.shared_bytes,
-                            stream, p.params, NULL);
-}
-
 /* The owner alone takes. */
 static rondo_status take_unused(cuda_queue *queue, cuda_host_work **out) {
   cuda_host_work *work = atomic_load_explicit(&queue->unused, memory_order_acquire);
@@ -131,7 +124,7 @@ static rondo_status submit_inside(cuda_queue *queue, const rondo_node_params *wo
   switch (work->kind) {
     case RONDO_NODE_KERNEL:
       cuda_queue_note_work(queue);
-      RONDO_TRY(cuda_check(device, submit_kernel(api, queue->stream, &work->as.kernel), "kernel '%s' on %s",
+      RONDO_TRY(cuda_check(device, cuda_kernel_submit(api, queue->stream, &work->as.kernel), "kernel '%s' on %s",
                            work->as.kernel.kernel->name, queue->label));
       atomic_fetch_add_explicit(&device->kernels, 1, memory_order_relaxed);
       return RONDO_OK;
@@ -194,8 +187,12 @@ static rondo_status queue_synchronize(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
   const uint64_t epoch = atomic_load(&device->epoch);
+  cuda_scope scope;
   RONDO_TRY(cuda_require(device));
-  RONDO_TRY(cuda_check(device, device->api->stream_synchronize(queue->stream), "waiting for %s", queue->label));
+  cuda_enter_to_free(device, &scope); /* what waits for the stream relies on it */
+  const cu_result code = device->api->stream_synchronize(queue->stream);
+  cuda_leave(&scope);
+  RONDO_TRY(cuda_check(device, code, "waiting for %s", queue->label));
   settle(queue, epoch);
   return cuda_queue_take_failure(queue);
 }
@@ -205,7 +202,7 @@ static rondo_status queue_query(rondo_queue *base) {
   cuda_queue *queue = (cuda_queue *)base;
   const uint64_t epoch = atomic_load(&device->epoch);
   cuda_scope scope;
-  RONDO_TRY(cuda_enter_for_work(device, &scope));
+  RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->stream_query(queue->stream);
   cuda_leave(&scope);
   RONDO_TRY(cuda_check(device, code, "asking whether %s is idle", queue->label));
@@ -262,10 +259,22 @@ void cuda_dead_queues_free(cuda_device *device) {
   }
 }
 
+/* A stream that captures has no work to wait for, and may not be waited for. */
+static bool is_capturing(const cuda_queue *queue) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  cu_capture_status state = CU_CAPTURE_STATUS_NONE;
+  cuda_scope scope;
+  if (cuda_is_lost(device)) return false;
+  cuda_enter_to_free(device, &scope);
+  const cu_result code = device->api->capture_info(queue->stream, &state, NULL, NULL, NULL, NULL, NULL);
+  cuda_leave(&scope);
+  return code == CU_OK && state != CU_CAPTURE_STATUS_NONE;
+}
+
 static rondo_status queue_destroy(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
-  const rondo_status status = queue_synchronize(base);
+  const rondo_status status = is_capturing(queue) ? cuda_queue_take_failure(queue) : queue_synchronize(base);
   cuda_scope scope;
   cuda_enter_to_free(device, &scope);
   (void)device->api->stream_destroy(queue->stream); /* on a lost device it is gone already */

@@ -147,6 +147,20 @@ required(capture_set_dependencies, cuStreamUpdateCaptureDependencies, 12030,
          (cu_stream stream, cu_graph_node *nodes, const cu_edge_data *data, size_t count, unsigned flags))
 required(capture_exchange_mode, cuThreadExchangeStreamCaptureMode, 10010, (cu_capture_mode *mode))
 
+/* Reading what was captured, and making it anew */
+required(graph_node_get_dependencies, cuGraphNodeGetDependencies, 12030,
+         (cu_graph_node node, cu_graph_node *before, cu_edge_data *data, size_t *count))
+required(graph_add_edges, cuGraphAddDependencies, 12030,
+         (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, const cu_edge_data *data, size_t count))
+required(graph_kernel_copy_attributes, cuGraphKernelNodeCopyAttributes, 11000,
+         (cu_graph_node node, cu_graph_node source))
+required(graph_event_record_get, cuGraphEventRecordNodeGetEvent, 11010, (cu_graph_node node, cu_event *event))
+required(graph_event_wait_get, cuGraphEventWaitNodeGetEvent, 11010, (cu_graph_node node, cu_event *event))
+required(graph_alloc_get_params, cuGraphMemAllocNodeGetParams, 11040, (cu_graph_node node, cu_alloc_params *params))
+required(graph_free_get_params, cuGraphMemFreeNodeGetParams, 11040, (cu_graph_node node, cu_address *address))
+required(function_get_name, cuFuncGetName, 12030, (const char **name, cu_function function))
+required(kernel_get_function, cuKernelGetFunction, 12000, (cu_function *function, cu_kernel kernel))
+
 /* Only the fake driver of the tests has this: it runs kernels as their CPU functions. */
 optional(test_kernel, rondoTestKernel, 12040,
          (const char *name, rondo_cpu_function function, size_t count, const rondo_parameter *parameters))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * How long each node of an executable takes: a second graph of the same nodes, each between two event records. A node
- * begins when its predecessors' second records are done, so that what stands beside it costs it nothing.
+ * begins when its predecessors' second records are done, so that what stands beside it costs it nothing; programmatic
+ * edges count as full ones.
  */
 #include "base/allocation.h"
 #include "device/cuda/cuda_executable.h"
@@ -22,6 +23,8 @@ static cu_result add_timed(cuda_executable *executable, size_t i, const timed_pa
   size_t count = 0;
   for (uint32_t e = executable->predecessor_start[i]; e < executable->predecessor_start[i + 1]; e++)
     parts->before[count++] = parts->ends[executable->predecessors[e]];
+  for (size_t e = 0; e < executable->programmatic_count; e++)
+    if (executable->programmatic[e].to == i) parts->before[count++] = parts->ends[executable->programmatic[e].from];
   cu_result code = api->graph_add_event_record(&begin, graph, parts->before, count, executable->stamps[2 * i]);
   if (code == CU_OK) code = cuda_node_add(executable, node, graph, &begin, 1, parts->inner);
   const cu_graph_node *last = &parts->inner[cuda_node_parts(node) - 1];

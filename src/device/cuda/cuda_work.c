@@ -2,7 +2,7 @@
  * Work in the driver's terms: what submitting to a stream and lowering to a graph share. Addresses are unified: the
  * driver tells host from device memory by the address, and a copy node may name memory that is not mapped yet.
  */
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_foreign.h"
 
 /* A copy's sides with their defaults. */
 typedef struct copy_shape {
@@ -72,6 +72,13 @@ cu_result cuda_copy_submit(const cuda_api *api, cu_stream stream, const rondo_co
 
 void cuda_kernel_params(const rondo_kernel_node *node, cu_kernel_params *out) {
   const cuda_kernel *compiled = node->kernel->driver_data;
+  if (compiled->foreign != NULL) {
+    *out = compiled->foreign->params;
+    out->grid_x = node->grid.x;
+    out->grid_y = node->grid.y;
+    out->grid_z = node->grid.z;
+    return;
+  }
   *out = (cu_kernel_params){.function = compiled->function,
                             .grid_x = node->grid.x,
                             .grid_y = node->grid.y,
@@ -80,4 +87,14 @@ void cuda_kernel_params(const rondo_kernel_node *node, cu_kernel_params *out) {
                             .block_y = 1,
                             .block_z = 1,
                             .params = (void **)(uintptr_t)node->args}; /* the driver reads them only */
+}
+
+cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_kernel_node *node) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
+  void *list[CUDA_BUFFER_LIST];
+  cu_kernel_params p;
+  cuda_kernel_params(node, &p);
+  if (foreign != NULL && node->arg_count > 0) cuda_foreign_arguments(foreign, true, node->args[0], list, &p);
+  return api->launch_kernel(p.function, p.grid_x, p.grid_y, p.grid_z, p.block_x, p.block_y, p.block_z, p.shared_bytes,
+                            stream, p.params, p.extra);
 }

@@ -101,9 +101,9 @@ static void edges_with_data_need_room_for_it(void **state) {
   cu_graph_node from = NULL, to = NULL;
   cu_edge_data data = {0};
   size_t count = 1;
-  assert_cu_ok(f->foreign->graph_add_edges(graph, &a, &b, &programmatic, 1));
-  assert_code(f->foreign->graph_add_edges(graph, &a, &b, NULL, 1), CU_INVALID_VALUE);
-  assert_code(f->foreign->graph_add_edges(graph, &a, &a, NULL, 1), CU_INVALID_VALUE);
+  assert_cu_ok(f->api->graph_add_edges(graph, &a, &b, &programmatic, 1));
+  assert_code(f->api->graph_add_edges(graph, &a, &b, NULL, 1), CU_INVALID_VALUE);
+  assert_code(f->api->graph_add_edges(graph, &a, &a, NULL, 1), CU_INVALID_VALUE);
   assert_code(f->api->graph_get_edges(graph, &from, &to, NULL, &count), 402);
   assert_cu_ok(f->api->graph_get_edges(graph, &from, &to, &data, &count));
   assert_int_equal(data.from_port, 1);
@@ -142,7 +142,7 @@ static void a_cycle_is_found_when_instantiating(void **state) {
   const cu_graph_node a = add_empty(f, graph, NULL, 0), b = add_empty(f, graph, &a, 1);
   cu_instantiate_params params = {0};
   cu_graph_exec exec = NULL;
-  assert_cu_ok(f->foreign->graph_add_edges(graph, &b, &a, NULL, 1));
+  assert_cu_ok(f->api->graph_add_edges(graph, &b, &a, NULL, 1));
   assert_code(f->api->graph_instantiate(&exec, graph, &params), CU_INVALID_VALUE);
   assert_int_equal(params.result, CU_INSTANTIATE_INVALID_STRUCTURE);
   assert_ptr_equal(params.error_node, a);
@@ -216,7 +216,7 @@ static void nodes_run_behind_what_they_depend_on(void **state) {
                         .depth = 1};
   cu_graph_node node = NULL;
   assert_cu_ok(f->api->graph_add_copy(&node, graph, adds, 8, &copy, f->context));
-  assert_cu_ok(f->foreign->graph_add_edges(graph, &node, &last, NULL, 1));
+  assert_cu_ok(f->api->graph_add_edges(graph, &node, &last, NULL, 1));
   const cu_graph_exec exec = instantiate(f, graph);
   launch_and_wait(f, exec);
   launch_and_wait(f, exec);
@@ -356,7 +356,7 @@ static void removed_nodes_take_their_edges_along(void **state) {
   assert_cu_ok(f->foreign->graph_destroy_node(b));
   assert_cu_ok(f->api->graph_get_edges(graph, NULL, NULL, NULL, &count));
   assert_int_equal(count, 0);
-  assert_cu_ok(f->foreign->graph_add_edges(graph, &a, &c, NULL, 1));
+  assert_cu_ok(f->api->graph_add_edges(graph, &a, &c, NULL, 1));
   assert_cu_ok(f->api->exec_destroy(instantiate(f, graph)));
   assert_cu_ok(f->api->graph_destroy(graph));
 }

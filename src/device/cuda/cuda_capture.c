@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT
+ * The driver's stream capture behind driver.h's rondo_capture_ops: beginning, asking, adding, ending, and reading what
+ * is in a captured graph.
+ */
+#include "device/cuda/cuda_foreign.h"
+
+static cuda_captured *captured_of(rondo_captured *base) { return (cuda_captured *)base; }
+static cuda_device *device_of(const cuda_captured *captured) { return cuda_device_of(captured->base.device); }
+static const rondo_allocator *allocator_of(const cuda_captured *captured) { return &captured->base.device->allocator; }
+static uint64_t name_of(cu_graph_node node) { return (uint64_t)(uintptr_t)node; }
+
+/* Life --------------------------------------------------------------------------------------------------------------
+ */
+
+void cuda_captured_free(cuda_captured *captured) {
+  if (captured == NULL) return;
+  cuda_device *device = device_of(captured);
+  const rondo_allocator *allocator = allocator_of(captured);
+  cuda_scope scope;
+  if (captured->is_over && captured->graph != NULL) {
+    cuda_enter_to_free(device, &scope);
+    (void)device->api->graph_destroy(captured->graph); /* on a lost device it is gone already */
+    cuda_leave(&scope);
+  }
+  rondo_array_free(allocator, &captured->edges);
+  rondo_array_free(allocator, &captured->nodes);
+  rondo_array_free(allocator, &captured->handles);
+  rondo_array_free(allocator, &captured->data);
+  rondo_release(allocator, captured, 1, sizeof *captured);
+}
+
+/* Queues may still run what a library hung on the graph. */
+static void capture_release(rondo_captured *base) {
+  cuda_captured *captured = captured_of(base);
+  captured->grave->captured = captured;
+  cuda_kernel_bury(captured->grave);
+}
+
+/* Capturing ------------------------------------------------------------------------------------------------------- */
+
+static cu_capture_mode driver_mode(rondo_capture_mode mode) {
+  switch (mode) {
+    case RONDO_CAPTURE_GLOBAL:
+      return CU_CAPTURE_MODE_GLOBAL;
+    case RONDO_CAPTURE_RELAXED:
+      return CU_CAPTURE_MODE_RELAXED;
+    default:
+      return CU_CAPTURE_MODE_THREAD_LOCAL;
+  }
+}
+
+static rondo_status begin_inside(cuda_captured *captured, const cuda_queue *queue, rondo_capture_mode mode) {
+  cuda_device *device = device_of(captured);
+  cu_capture_status state;
+  cu_result code = device->api->capture_begin(queue->stream, driver_mode(mode));
+  if (code == CU_ILLEGAL_STATE)
+    return rondo_fail_driver(
+        RONDO_CAPTURE_REFUSED, RONDO_REASON_ALREADY_CAPTURING, (int32_t)code, cuda_code_name(device->api, code),
+        "%s is part of a capture that somebody else began on the driver's handle: end that first", queue->label);
+  RONDO_TRY(cuda_check(device, code, "beginning to capture %s on device '%s'", queue->label, device->base.name));
+  code = device->api->capture_info(queue->stream, &state, &captured->base.id, &captured->graph, NULL, NULL, NULL);
+  if (code == CU_OK) return RONDO_OK;
+  cu_graph graph = NULL; /* the first failure is the one to tell */
+  if (device->api->capture_end(queue->stream, &graph) == CU_OK && graph != NULL)
+    (void)device->api->graph_destroy(graph);
+  return cuda_check(device, code, "asking for the capture of %s", queue->label);
+}
+
+static rondo_status make_captured(rondo_device *device, cuda_captured **out) {
+  const rondo_allocator *allocator = &device->allocator;
+  cuda_kernel *grave;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *grave, &grave));
+  const rondo_status status = rondo_allocate_items(allocator, 1, sizeof **out, out);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, grave, 1, sizeof *grave);
+    return status;
+  }
+  grave->device = cuda_device_of(device);
+  (*out)->base = (rondo_captured){.ops = &cuda_capture_ops, .device = device};
+  (*out)->grave = grave;
+  atomic_init(&(*out)->base.references, 1);
+  return RONDO_OK;
+}
+
+static rondo_status capture_begin(rondo_queue *base, rondo_capture_mode mode, rondo_captured **out) {
+  cuda_captured *captured;
+  cuda_scope scope;
+  *out = NULL;
+  RONDO_TRY(make_captured(base->device, &captured));
+  rondo_status status = cuda_enter(cuda_device_of(base->device), &scope);
+  if (status == RONDO_OK) {
+    status = begin_inside(captured, (const cuda_queue *)base, mode);
+    cuda_leave(&scope);
+  }
+  if (status == RONDO_OK)
+    *out = &captured->base;
+  else
+    capture_release(&captured->base);
+  return status;
+}
+
+static uint64_t capture_of(const rondo_queue *base) {
+  const cuda_queue *queue = (const cuda_queue *)base;
+  cuda_device *device = cuda_device_of(base->device);
+  cu_capture_status state = CU_CAPTURE_STATUS_NONE;
+  uint64_t id = 0;
+  cuda_scope scope;
+  if (cuda_is_lost(device)) return 0;
+  cuda_enter_to_free(device, &scope);
+  const cu_result code = device->api->capture_info(queue->stream, &state, &id, NULL, NULL, NULL, NULL);
+  cuda_leave(&scope);
+  return code == CU_OK && state == CU_CAPTURE_STATUS_ACTIVE ? id : 0;
+}
+
+/* The driver's edge, or a plain one when there is no data. */
+static rondo_captured_edge edge_of(cu_graph_node node, const cu_edge_data *data) {
+  rondo_captured_edge edge = {.node = name_of(node)};
+  if (data == NULL) return edge;
+  edge.from_port = data->from_port;
+  edge.to_port = data->to_port;
+  edge.type = data->type;
+  edge.is_programmatic = data->from_port != 0 || data->to_port != 0 || data->type != 0;
+  return edge;
+}
+
+static rondo_status keep_edges(cuda_captured *captured, const cu_graph_node *nodes, const cu_edge_data *data,
+                               size_t count) {
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->edges, count));
+  for (size_t i = 0; i < count; i++) captured->edges.items[i] = edge_of(nodes[i], data == NULL ? NULL : &data[i]);
+  captured->edges.count = count;
+  return RONDO_OK;
+}
+
+static rondo_status read_frontier(cuda_captured *captured, const cuda_queue *queue, bool *out_is_active) {
+  cuda_device *device = device_of(captured);
+  const cu_graph_node *nodes = NULL;
+  const cu_edge_data *data = NULL;
+  cu_graph graph = NULL;
+  uint64_t id = 0;
+  size_t count = 0;
+  cu_capture_status state = CU_CAPTURE_STATUS_NONE;
+  const cu_result code = device->api->capture_info(queue->stream, &state, &id, &graph, &nodes, &data, &count);
+  RONDO_TRY(cuda_check(device, code, "asking for the capture of %s", queue->label));
+  *out_is_active = state == CU_CAPTURE_STATUS_ACTIVE && id == captured->base.id;
+  return *out_is_active ? keep_edges(captured, nodes, data, count) : RONDO_OK;
+}
+
+static rondo_status capture_frontier(rondo_captured *base, rondo_queue *queue, bool *out_is_active,
+                                     const rondo_captured_edge **out, size_t *out_count) {
+  cuda_captured *captured = captured_of(base);
+  cuda_scope scope;
+  *out_is_active = false;
+  captured->edges.count = 0;
+  RONDO_TRY(cuda_enter(device_of(captured), &scope));
+  const rondo_status status = read_frontier(captured, (const cuda_queue *)queue, out_is_active);
+  cuda_leave(&scope);
+  *out = captured->edges.items;
+  *out_count = captured->edges.count;
+  return status;
+}
+
+/* The names as handles, in the capture's working memory. */
+static rondo_status take_handles(cuda_captured *captured, const uint64_t *names, size_t count) {
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
+  for (size_t i = 0; i < count; i++) captured->handles.items[i] = cuda_captured_handle(names[i]);
+  return RONDO_OK;
+}
+
+static rondo_status capture_set_frontier(rondo_captured *base, rondo_queue *queue, const uint64_t *nodes,
+                                         size_t count) {
+  cuda_captured *captured = captured_of(base);
+  cuda_device *device = device_of(captured);
+  const cu_stream stream = ((const cuda_queue *)queue)->stream;
+  cuda_scope scope;
+  RONDO_TRY(take_handles(captured, nodes, count));
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code =
+      device->api->capture_set_dependencies(stream, captured->handles.items, NULL, count, CU_CAPTURE_DEPENDENCIES_SET);
+  cuda_leave(&scope);
+  return cuda_check(device, code, "setting what %s depends on", ((const cuda_queue *)queue)->label);
+}
+
+static rondo_status capture_place(rondo_captured *base, const uint64_t *before, size_t count, uint64_t *out) {
+  cuda_captured *captured = captured_of(base);
+  cuda_device *device = device_of(captured);
+  cu_graph_node node = NULL;
+  cuda_scope scope;
+  RONDO_TRY(take_handles(captured, before, count));
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->graph_add_empty(&node, captured->graph, captured->handles.items, count);
+  cuda_leave(&scope);
+  *out = name_of(node);
+  return cuda_check(device, code, "a node in the capture's graph on device '%s'", device->base.name);
+}
+
+/* The one node that the next depends on is the kernel's. */
+static rondo_status find_launched(cuda_captured *captured, const cuda_queue *queue, uint64_t *out) {
+  cuda_device *device = device_of(captured);
+  bool is_active;
+  RONDO_TRY(read_frontier(captured, queue, &is_active));
+  if (!is_active || captured->edges.count != 1)
+    return cuda_check(device, CU_STREAM_CAPTURE_INVALIDATED, "the kernel's node on %s", queue->label);
+  *out = captured->edges.items[0].node;
+  return RONDO_OK;
+}
+
+static rondo_status capture_launch(rondo_captured *base, rondo_queue *base_queue, const rondo_node_params *params,
+                                   uint64_t *out) {
+  cuda_captured *captured = captured_of(base);
+  cuda_device *device = device_of(captured);
+  const cuda_queue *queue = (const cuda_queue *)base_queue;
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(device, &scope));
+  rondo_status status = cuda_check(device, cuda_kernel_submit(device->api, queue->stream, &params->as.kernel),
+                                   "kernel '%s' on %s", params->as.kernel.kernel->name, queue->label);
+  if (status == RONDO_OK) status = find_launched(captured, queue, out);
+  cuda_leave(&scope);
+  return status;
+}
+
+static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
+  cuda_captured *captured = captured_of(base);
+  cuda_device *device = device_of(captured);
+  const cuda_queue *queue = (const cuda_queue *)base_queue;
+  cuda_scope scope;
+  captured->graph = NULL;
+  captured->is_over = true;
+  cuda_enter_to_free(device, &scope);
+  const cu_result code = device->api->capture_end(queue->stream, &captured->graph);
+  if (code != CU_OK && captured->graph != NULL) {
+    (void)device->api->graph_destroy(captured->graph); /* it came with an error of another's */
+    captured->graph = NULL;
+  }
+  cuda_leave(&scope);
+  return cuda_check(device, code, "ending the capture of %s", queue->label);
+}
+
+/* Reading --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status list_nodes(cuda_captured *captured, cu_graph graph) {
+  cuda_device *device = device_of(captured);
+  size_t count = 0;
+  RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, NULL, &count), "counting captured nodes"));
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->nodes, count));
+  if (count > 0)
+    RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, captured->handles.items, &count),
+                         "listing %zu captured nodes", count));
+  for (size_t i = 0; i < count; i++) captured->nodes.items[i] = name_of(captured->handles.items[i]);
+  captured->nodes.count = count;
+  return RONDO_OK;
+}
+
+static rondo_status capture_nodes(rondo_captured *base, uint64_t graph, const uint64_t **out, size_t *out_count) {
+  cuda_captured *captured = captured_of(base);
+  cuda_scope scope;
+  captured->nodes.count = 0;
+  RONDO_TRY(cuda_enter(device_of(captured), &scope));
+  const rondo_status status = list_nodes(captured, graph == 0 ? captured->graph : (cu_graph)(uintptr_t)graph);
+  cuda_leave(&scope);
+  *out = captured->nodes.items;
+  *out_count = captured->nodes.count;
+  return status;
+}
+
+static rondo_status list_before(cuda_captured *captured, cu_graph_node node) {
+  cuda_device *device = device_of(captured);
+  size_t count = 0;
+  RONDO_TRY(cuda_check(device, device->api->graph_node_get_dependencies(node, NULL, NULL, &count),
+                       "counting what a captured node depends on"));
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->data, count));
+  if (count > 0)
+    RONDO_TRY(cuda_check(
+        device, device->api->graph_node_get_dependencies(node, captured->handles.items, captured->data.items, &count),
+        "listing the %zu nodes that a captured one depends on", count));
+  return keep_edges(captured, captured->handles.items, captured->data.items, count);
+}
+
+static rondo_status capture_before(rondo_captured *base, uint64_t node, const rondo_captured_edge **out,
+                                   size_t *out_count) {
+  cuda_captured *captured = captured_of(base);
+  cuda_scope scope;
+  captured->edges.count = 0;
+  RONDO_TRY(cuda_enter(device_of(captured), &scope));
+  const rondo_status status = list_before(captured, cuda_captured_handle(node));
+  cuda_leave(&scope);
+  *out = captured->edges.items;
+  *out_count = captured->edges.count;
+  return status;
+}
+
+static void set_foreign(rondo_captured_work *out, const char *what, bool is_bound) {
+  out->params.kind = RONDO_NODE_FOREIGN;
+  out->params.as.foreign = (rondo_foreign_node){.what = what, .is_bound = is_bound};
+}
+
+static cu_result read_copy(const cuda_api *api, cu_graph_node node, rondo_captured_work *out) {
+  cu_copy copy;
+  const cu_result code = api->graph_copy_get_params(node, &copy);
+  out->params.kind = RONDO_NODE_COPY;
+  if (code == CU_OK && !cuda_foreign_copy_read(&copy, &out->params.as.copy)) set_foreign(out, "copy", false);
+  return code;
+}
+
+static cu_result read_fill(const cuda_api *api, cu_graph_node node, rondo_captured_work *out) {
+  cu_memset_params fill = {0};
+  const cu_result code = api->graph_memset_get_params(node, &fill);
+  out->params.kind = RONDO_NODE_FILL;
+  out->params.as.fill = (rondo_fill){.dst = (void *)(uintptr_t)fill.dst,
+                                     .value = fill.value,
+                                     .element_bytes = fill.element_bytes,
+                                     .width = fill.width,
+                                     .height = fill.height,
+                                     .pitch = fill.height > 1 ? fill.pitch : 0};
+  return code;
+}
+
+static cu_result read_alloc(const cuda_api *api, cu_graph_node node, rondo_captured_work *out) {
+  cu_alloc_params alloc = {0};
+  const cu_result code = api->graph_alloc_get_params(node, &alloc);
+  set_foreign(out, "memory allocation", true);
+  out->params.as.foreign.bytes = alloc.bytes;
+  out->params.as.foreign.address = (void *)(uintptr_t)alloc.address;
+  return code;
+}
+
+static cu_result read_free(const cuda_api *api, cu_graph_node node, rondo_captured_work *out) {
+  cu_address address = 0;
+  const cu_result code = api->graph_free_get_params(node, &address);
+  set_foreign(out, "memory free", true);
+  out->params.as.foreign.address = (void *)(uintptr_t)address;
+  return code;
+}
+
+static bool is_bound_type(cu_node_type type) {
+  return type == CU_NODE_ALLOC || type == CU_NODE_FREE || type > CU_NODE_EVENT_RECORD;
+}
+
+/* Whether a graph, or one in it, holds what cannot be made anew. */
+static rondo_status find_bound(cuda_captured *captured, cu_graph graph, bool *out) {
+  cuda_device *device = device_of(captured);
+  const rondo_allocator *allocator = allocator_of(captured);
+  cu_graph_node *nodes;
+  size_t count = 0;
+  RONDO_TRY(cuda_check(device, device->api->graph_get_nodes(graph, NULL, &count), "counting captured nodes"));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *nodes, &nodes));
+  size_t listed = count;
+  cu_result code = count > 0 ? device->api->graph_get_nodes(graph, nodes, &listed) : CU_OK;
+  rondo_status status = cuda_check(device, code, "listing %zu captured nodes", count);
+  for (size_t i = 0; i < listed && status == RONDO_OK && !*out; i++) {
+    cu_node_type type;
+    cu_graph child = NULL;
+    code = device->api->graph_node_get_type(nodes[i], &type);
+    if (code == CU_OK && type == CU_NODE_GRAPH) code = device->api->graph_child_get_graph(nodes[i], &child);
+    status = cuda_check(device, code, "reading a captured child graph");
+    *out = status == RONDO_OK && is_bound_type(type);
+    if (child != NULL) status = find_bound(captured, child, out);
+  }
+  rondo_release(allocator, nodes, count, sizeof *nodes);
+  return status;
+}
+
+static rondo_status read_child(cuda_captured *captured, cu_graph_node node, rondo_captured_work *out) {
+  cuda_device *device = device_of(captured);
+  cu_graph graph = NULL;
+  bool is_bound = false;
+  RONDO_TRY(cuda_check(device, device->api->graph_child_get_graph(node, &graph), "reading a captured child graph"));
+  RONDO_TRY(find_bound(captured, graph, &is_bound));
+  if (is_bound) {
+    set_foreign(out, "child graph with work of the driver's own", true);
+    return RONDO_OK;
+  }
+  out->params.kind = RONDO_NODE_CHILD;
+  out->child = (uint64_t)(uintptr_t)graph;
+  return RONDO_OK;
+}
+
+static cu_result read_plain(const cuda_api *api, cu_graph_node node, cu_node_type type, rondo_captured_work *out) {
+  switch (type) {
+    case CU_NODE_COPY:
+      return read_copy(api, node, out);
+    case CU_NODE_MEMSET:
+      return read_fill(api, node, out);
+    case CU_NODE_ALLOC:
+      return read_alloc(api, node, out);
+    case CU_NODE_FREE:
+      return read_free(api, node, out);
+    case CU_NODE_EMPTY:
+      out->params.kind = RONDO_NODE_EMPTY;
+      return CU_OK;
+    case CU_NODE_HOST:
+      set_foreign(out, "host function", false);
+      return CU_OK;
+    case CU_NODE_EVENT_WAIT:
+      set_foreign(out, "event wait", false);
+      return CU_OK;
+    case CU_NODE_EVENT_RECORD:
+      set_foreign(out, "event record", false);
+      return CU_OK;
+    case CU_NODE_SEMAPHORE_SIGNAL:
+      set_foreign(out, "semaphore signal", true);
+      return CU_OK;
+    case CU_NODE_SEMAPHORE_WAIT:
+      set_foreign(out, "semaphore wait", true);
+      return CU_OK;
+    case CU_NODE_BATCH_MEMORY_OPERATION:
+      set_foreign(out, "batch of memory operations", true);
+      return CU_OK;
+    case CU_NODE_CONDITIONAL:
+      set_foreign(out, "conditional", true);
+      return CU_OK;
+    default:
+      set_foreign(out, "node of a kind that this version does not know", true);
+      return CU_OK;
+  }
+}
+
+static rondo_status read_inside(cuda_captured *captured, cu_graph_node node, rondo_captured_work *out) {
+  cuda_device *device = device_of(captured);
+  cu_node_type type;
+  RONDO_TRY(cuda_check(device, device->api->graph_node_get_type(node, &type), "asking what a captured node is"));
+  if (type == CU_NODE_GRAPH) return read_child(captured, node, out);
+  if (type != CU_NODE_KERNEL)
+    return cuda_check(device, read_plain(device->api, node, type, out), "reading a captured node of kind %d",
+                      (int)type);
+  out->params.kind = RONDO_NODE_KERNEL;
+  return cuda_foreign_kernel_read(captured, node, &out->params.as.kernel);
+}
+
+static rondo_status capture_read(rondo_captured *base, uint64_t node, rondo_captured_work *out) {
+  cuda_captured *captured = captured_of(base);
+  cuda_scope scope;
+  *out = (rondo_captured_work){0};
+  RONDO_TRY(cuda_enter(device_of(captured), &scope));
+  const rondo_status status = read_inside(captured, cuda_captured_handle(node), out);
+  cuda_leave(&scope);
+  return status;
+}
+
+const rondo_capture_ops cuda_capture_ops = {
+    .begin = capture_begin,
+    .capture_of = capture_of,
+    .frontier = capture_frontier,
+    .set_frontier = capture_set_frontier,
+    .place = capture_place,
+    .launch = capture_launch,
+    .end = capture_end,
+    .nodes = capture_nodes,
+    .before = capture_before,
+    .read = capture_read,
+    .release = capture_release,
+};
