@@ -203,7 +203,7 @@ RONDO_API rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled);
 
 typedef struct rondo_compiled_info {
   uint32_t struct_size;
-  uint32_t kernels;     /* kernels of one run */
+  uint32_t kernels;     /* kernels of one run; those of libraries when it was recorded */
   uint64_t parameters;  /* elements of all states that an optimizer updates (or of all states when none does) */
   uint64_t state_bytes; /* states, cells, constants and what checks need: live for ever */
   uint64_t arena_bytes; /* planned: intermediate values (inputs, outputs, activations, gradients), each rounded up to

@@ -74,6 +74,11 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                        .default_value = "268435456",
                                        .meaning = "bytes of compiled kernels that are kept on disk",
                                        .maximum = UINT64_MAX},
+    [RONDO_OPTION_CUBLASLT_LIBRARY] = {.name = "RONDO_CUBLASLT_LIBRARY",
+                                       .kind = "text",
+                                       .default_value = "",
+                                       .meaning = "library for matrix products on CUDA, instead of libcublasLt.so; "
+                                                  "\"none\" = own kernels"},
     [RONDO_OPTION_CBLAS_LIBRARY] = {.name = "RONDO_CBLAS_LIBRARY",
                                     .kind = "text",
                                     .default_value = "",

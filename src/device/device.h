@@ -36,6 +36,15 @@ struct rondo_device {
 /* Whether work of `device` can be let access memory of `owner`. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);
 
+/* Whether the device takes work that libraries of its driver's queue; and making their calls (rondo_device_ops). */
+static inline bool rondo_device_takes_libraries(const rondo_device *device) {
+  return device->ops->call_library != NULL;
+}
+RONDO_MUST_USE static inline rondo_status rondo_device_call_library(rondo_device *device, rondo_library_use use,
+                                                                    rondo_library_call call, void *user) {
+  return device->ops->call_library(device, use, call, user);
+}
+
 /* Finds the driver and opens (registry.c). */
 RONDO_MUST_USE rondo_status rondo_registry_open(const char *name, const rondo_device_options *options,
                                                 const rondo_allocator *allocator, rondo_device **out);

@@ -60,6 +60,11 @@ typedef struct rondo_lowered_graph {
   bool is_bound; /* has FOREIGN nodes that cannot be made anew: runs as it was captured */
 } rondo_lowered_graph;
 
+/* Calls of a library that works with the driver: ones that act at once and disturb no capture; ones that queue work,
+ * which a capture of the stream sees; ones that free, also on a lost device. */
+typedef enum rondo_library_use { RONDO_LIBRARY_AT_ONCE, RONDO_LIBRARY_WORK, RONDO_LIBRARY_FREE } rondo_library_use;
+typedef rondo_status (*rondo_library_call)(void *user);
+
 typedef enum rondo_protection {
   RONDO_PROTECT_NONE = 0,
   RONDO_PROTECT_READ = 1,
@@ -160,6 +165,11 @@ typedef struct rondo_device_ops {
    * before access is granted; never taken back, since who may access which allocation is checked above. May be NULL:
    * they all may anyway. any */
   rondo_status (*admit)(rondo_device *device, uint64_t peers);
+
+  /* Calls `call` with `user` while the device is what libraries of the driver's take for the current one, and returns
+   * what it returns. What it queues on a queue's native handle is work like any other, captured or not. DEVICE_LOST
+   * without calling, unless it is to free. May be NULL: the device takes no work of libraries. any */
+  rondo_status (*call_library)(rondo_device *device, rondo_library_use use, rondo_library_call call, void *user);
 
   /* Objects. `label` is what messages call the queue ("stream 'main'", "stream 3"), less than RONDO_STREAM_LABEL bytes;
    * copied. any */

@@ -140,7 +140,7 @@ static rondo_status compile(compiler *c, bool unrecorded) {
   rondo_compiled *compiled = c->compiled;
   RONDO_TRY(look_at_device(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
-  RONDO_TRY(rondo_layout_make(c->program, &c->layout));
+  RONDO_TRY(rondo_layout_make(c->program, &compiled->resources, &c->layout));
   fill_info(c);
   RONDO_TRY(allocate_memory(c));
   RONDO_TRY(name_values(c));

@@ -31,6 +31,12 @@ typedef rondo_status (*rondo_step_call)(rondo_resources *resources, rondo_stream
 RONDO_MUST_USE rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const void *user,
                                             size_t user_bytes);
 
+/* What the operation's `prepare` asked for, at 256; NULL when that was nothing. */
+void *rondo_emit_workspace(const rondo_emitter *emitter);
+
+/* The product that `prepare` made ready for the operation; NULL when no library makes it. */
+rondo_product *rondo_emit_product(const rondo_emitter *emitter);
+
 /* A cell on the device into which the operation's kernels say that an index is not in 0 .. bound - 1
  * (rondo_check_index). It makes the run fail: the host looks at it when it waits (tensor/index_check.h). `input` is the
  * operation's input that holds the indices. At most one an operation. */

@@ -11,8 +11,7 @@
 #include "base/error.h"
 #include "tensor/shape.h"
 
-void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value) {
-  const rondo_place *place = &layout->places[value];
+void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled) {
   switch (place->block) {
     case RONDO_BLOCK_NONE:
       break;
@@ -24,12 +23,24 @@ void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *com
   return NULL;
 }
 
+void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value) {
+  return rondo_place_address(&layout->places[value], compiled);
+}
+
 void *rondo_emit_address(const rondo_emitter *emitter, uint32_t value) {
   return value == RONDO_NO_VALUE ? NULL : rondo_layout_address(emitter->layout, emitter->compiled, value);
 }
 
 const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value) {
   return value == RONDO_NO_VALUE ? NULL : rondo_program_shape(emitter->program, value);
+}
+
+void *rondo_emit_workspace(const rondo_emitter *emitter) {
+  return rondo_place_address(&emitter->layout->workspaces[emitter->operation], emitter->compiled);
+}
+
+rondo_product *rondo_emit_product(const rondo_emitter *emitter) {
+  return rondo_resources_product(&emitter->compiled->resources, emitter->operation);
 }
 
 bool rondo_emit_is_cuda(const rondo_emitter *emitter) { return emitter->compiled->is_cuda; }

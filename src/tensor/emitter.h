@@ -19,6 +19,9 @@ struct rondo_emitter {
 RONDO_MUST_USE rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *layout,
                                            rondo_compiled *compiled);
 
+/* An address in the compiled program's blocks; NULL for NONE. */
+void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled);
+
 /* The address of a value in the compiled program's blocks; NULL when it lies in none. */
 void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value);
 

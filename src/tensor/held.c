@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Listing the arena's values with their steps, and the report of a compiled program, whose memory map they are.
- * Lifetimes come from the layout, in positions of its order; steps know their operation, and stand in that order.
+ * Listing the arena's values and workspaces with their steps, and the report of a compiled program, whose memory map
+ * they are. Lifetimes come from the layout, in positions of its order; steps know their operation, and stand in that
+ * order.
  */
 #include "tensor/held.h"
 
@@ -48,17 +49,15 @@ static uint32_t first_step_from(const rondo_compiled *compiled, const uint32_t *
 
 /* Listing ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status list_value(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled,
-                               const uint32_t *positions, uint32_t value) {
-  const rondo_place *place = &layout->places[value];
-  char buffer[NAME_BYTES];
-  rondo_held_value held = {.address = rondo_layout_address(layout, compiled, value),
+static rondo_status list_place(const rondo_place *place, const char *name, rondo_compiled *compiled,
+                               const uint32_t *positions) {
+  rondo_held_value held = {.address = rondo_place_address(place, compiled),
                            .bytes = place->bytes,
                            .first_step = first_step_from(compiled, positions, place->first)};
   const uint32_t behind = first_step_from(compiled, positions, place->last + 1);
   if (behind <= held.first_step) return RONDO_OK;
   held.last_step = behind - 1;
-  RONDO_TRY(rondo_allocate_text(&compiled->allocator, name_of(program, value, buffer), &held.name));
+  RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &held.name));
   const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->held, &held);
   if (status != RONDO_OK) rondo_release_text(&compiled->allocator, held.name);
   return status;
@@ -66,9 +65,21 @@ static rondo_status list_value(const rondo_program *program, const rondo_layout 
 
 static rondo_status list_values(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled,
                                 const uint32_t *positions) {
+  char buffer[NAME_BYTES];
   for (uint32_t i = 0; i < layout->values; i++) {
     if (layout->places[i].block != RONDO_BLOCK_ARENA || program->values.items[i].view_of != RONDO_NO_VALUE) continue;
-    RONDO_TRY(list_value(program, layout, compiled, positions, i));
+    RONDO_TRY(list_place(&layout->places[i], name_of(program, i, buffer), compiled, positions));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status list_workspaces(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled,
+                                    const uint32_t *positions) {
+  char buffer[NAME_BYTES];
+  for (uint32_t i = 0; i < layout->operations; i++) {
+    if (layout->workspaces[i].block == RONDO_BLOCK_NONE) continue;
+    (void)snprintf(buffer, sizeof buffer, "workspace of %s %u", program->operations.items[i].row->name, i);
+    RONDO_TRY(list_place(&layout->workspaces[i], buffer, compiled, positions));
   }
   return RONDO_OK;
 }
@@ -77,7 +88,8 @@ rondo_status rondo_held_list(const rondo_program *program, const rondo_layout *l
   uint32_t *positions;
   RONDO_TRY(rondo_allocate_items(&compiled->allocator, layout->operations, sizeof *positions, &positions));
   find_positions(layout, positions);
-  const rondo_status status = list_values(program, layout, compiled, positions);
+  rondo_status status = list_values(program, layout, compiled, positions);
+  if (status == RONDO_OK) status = list_workspaces(program, layout, compiled, positions);
   rondo_release(&compiled->allocator, positions, layout->operations, sizeof *positions);
   return status;
 }

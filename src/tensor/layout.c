@@ -16,7 +16,7 @@ typedef struct life {
 typedef struct arena_plan {
   life *lives; /* one a value */
   rondo_plan_item *items;
-  uint32_t *values; /* of the items */
+  rondo_place **places; /* of the items */
   size_t count;
   rondo_plan *plan;
 } arena_plan;
@@ -129,16 +129,36 @@ static void find_lives(const rondo_program *program, const rondo_layout *layout,
   for (size_t i = 0; i < program->outputs.count; i++) touch(program, lives, program->outputs.items[i].value, end);
 }
 
-static rondo_status list_items(const rondo_program *program, const rondo_layout *layout, arena_plan *arena) {
+static rondo_status add_item(const rondo_program *program, size_t bytes, life of, rondo_place *place,
+                             arena_plan *arena) {
+  rondo_plan_item *item = &arena->items[arena->count];
+  *item = (rondo_plan_item){.alignment = RONDO_VALUE_ALIGNMENT, .lower = of.first, .upper = of.last + 1};
+  if (!rondo_checked_align(bytes, RONDO_VALUE_ALIGNMENT, &item->bytes)) return fail_bytes(program);
+  arena->places[arena->count++] = place;
+  return RONDO_OK;
+}
+
+static rondo_status list_values(const rondo_program *program, const rondo_layout *layout, arena_plan *arena) {
   for (uint32_t i = 0; i < layout->values; i++) {
     if (!arena->lives[i].lives || !lies_in_arena(program, i)) continue;
-    rondo_plan_item *item = &arena->items[arena->count];
-    *item = (rondo_plan_item){
-        .alignment = RONDO_VALUE_ALIGNMENT, .lower = arena->lives[i].first, .upper = arena->lives[i].last + 1};
-    if (!rondo_checked_align(rondo_shape_bytes(rondo_program_shape(program, i)), RONDO_VALUE_ALIGNMENT, &item->bytes)) {
-      return fail_bytes(program);
-    }
-    arena->values[arena->count++] = i;
+    const size_t bytes = rondo_shape_bytes(rondo_program_shape(program, i));
+    RONDO_TRY(add_item(program, bytes, arena->lives[i], &layout->places[i], arena));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status list_workspaces(const rondo_program *program, rondo_resources *resources,
+                                    const rondo_layout *layout, arena_plan *arena) {
+  for (uint32_t position = 0; resources != NULL && position < layout->order_count; position++) {
+    const uint32_t number = layout->order[position];
+    const rondo_operator *row = program->operations.items[number].row;
+    size_t bytes = 0;
+    if (row->prepare == NULL) continue;
+    const rondo_status status = row->prepare(resources, program, number, &bytes);
+    if (status != RONDO_OK)
+      return rondo_fail_context(status, "%s (operator %u of program '%s')", row->name, number, program->name);
+    if (bytes == 0) continue;
+    RONDO_TRY(add_item(program, bytes, (life){true, position, position}, &layout->workspaces[number], arena));
   }
   return RONDO_OK;
 }
@@ -150,20 +170,25 @@ static rondo_status make_plan(const rondo_program *program, arena_plan *arena) {
   return rondo_plan_make(&problem, &options, &arena->plan);
 }
 
-static rondo_status plan_arena(const rondo_program *program, rondo_layout *layout, arena_plan *arena) {
+/* As many as there can be: a value each, and an operation. */
+static size_t item_room(const rondo_layout *layout) { return layout->values + layout->operations; }
+
+static rondo_status plan_arena(const rondo_program *program, rondo_resources *resources, rondo_layout *layout,
+                               arena_plan *arena) {
   const rondo_allocator *allocator = &program->allocator;
   RONDO_TRY(rondo_allocate_items(allocator, layout->values, sizeof *arena->lives, &arena->lives));
-  RONDO_TRY(rondo_allocate_items(allocator, layout->values, sizeof *arena->items, &arena->items));
-  RONDO_TRY(rondo_allocate_items(allocator, layout->values, sizeof *arena->values, &arena->values));
+  RONDO_TRY(rondo_allocate_items(allocator, item_room(layout), sizeof *arena->items, &arena->items));
+  RONDO_TRY(rondo_allocate_items(allocator, item_room(layout), sizeof(rondo_place *), &arena->places));
   find_lives(program, layout, arena->lives);
-  RONDO_TRY(list_items(program, layout, arena));
+  RONDO_TRY(list_values(program, layout, arena));
+  RONDO_TRY(list_workspaces(program, resources, layout, arena));
   RONDO_TRY(make_plan(program, arena));
   for (size_t i = 0; i < arena->count; i++) {
-    layout->places[arena->values[i]] = (rondo_place){.block = RONDO_BLOCK_ARENA,
-                                                     .offset = rondo_plan_offsets(arena->plan)[i],
-                                                     .bytes = arena->items[i].bytes,
-                                                     .first = arena->items[i].lower,
-                                                     .last = arena->items[i].upper - 1};
+    *arena->places[i] = (rondo_place){.block = RONDO_BLOCK_ARENA,
+                                      .offset = rondo_plan_offsets(arena->plan)[i],
+                                      .bytes = arena->items[i].bytes,
+                                      .first = arena->items[i].lower,
+                                      .last = arena->items[i].upper - 1};
   }
   rondo_plan_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_plan_get_info(arena->plan, &info));
@@ -177,8 +202,8 @@ static void free_arena_plan(const rondo_program *program, const rondo_layout *la
   const rondo_allocator *allocator = &program->allocator;
   rondo_plan_destroy(arena->plan);
   rondo_release(allocator, arena->lives, layout->values, sizeof *arena->lives);
-  rondo_release(allocator, arena->items, layout->values, sizeof *arena->items);
-  rondo_release(allocator, arena->values, layout->values, sizeof *arena->values);
+  rondo_release(allocator, arena->items, item_room(layout), sizeof *arena->items);
+  rondo_release(allocator, arena->places, item_room(layout), sizeof(rondo_place *));
 }
 
 /* The whole ------------------------------------------------------------------------------------------------------- */
@@ -189,19 +214,20 @@ static rondo_status make_order(const rondo_program *program, rondo_layout *layou
   bool *needed = NULL;
   RONDO_TRY(rondo_allocate_items(allocator, layout->operations, sizeof *layout->order, &layout->order));
   RONDO_TRY(rondo_allocate_items(allocator, layout->values, sizeof *layout->places, &layout->places));
+  RONDO_TRY(rondo_allocate_items(allocator, layout->operations, sizeof *layout->workspaces, &layout->workspaces));
   RONDO_TRY(rondo_allocate_items(allocator, flags, sizeof *needed, &needed));
   const rondo_status status = order_operations(program, needed, layout);
   rondo_release(allocator, needed, flags, sizeof *needed);
   return status;
 }
 
-rondo_status rondo_layout_make(const rondo_program *program, rondo_layout *out) {
+rondo_status rondo_layout_make(const rondo_program *program, rondo_resources *resources, rondo_layout *out) {
   *out = (rondo_layout){.operations = program->operations.count, .values = program->values.count};
   if (out->values == 0) return order_operations(program, NULL, out);
   RONDO_TRY(make_order(program, out));
   RONDO_TRY(place_persistent(program, out));
   arena_plan arena = {0};
-  const rondo_status status = plan_arena(program, out, &arena);
+  const rondo_status status = plan_arena(program, resources, out, &arena);
   free_arena_plan(program, out, &arena);
   if (status != RONDO_OK) return status;
   for (uint32_t i = 0; i < out->values; i++) out->places[i] = out->places[bytes_owner(program, i)];
@@ -211,5 +237,6 @@ rondo_status rondo_layout_make(const rondo_program *program, rondo_layout *out) 
 void rondo_layout_free(const rondo_program *program, rondo_layout *layout) {
   rondo_release(&program->allocator, layout->order, layout->operations, sizeof *layout->order);
   rondo_release(&program->allocator, layout->places, layout->values, sizeof *layout->places);
+  rondo_release(&program->allocator, layout->workspaces, layout->operations, sizeof *layout->workspaces);
   *layout = (rondo_layout){0};
 }

@@ -167,7 +167,41 @@ static rondo_status differentiate_matmul(rondo_program *program, const rondo_ope
   return rondo_program_add(program, &rondo_operator_column_sum, &dy, 1, NULL, &input_gradients[2]);
 }
 
+/* rondo_step_call; user: a product. */
+static rondo_status run_product(rondo_resources *resources, rondo_stream *stream, const void *user) {
+  const rondo_product *product;
+  (void)resources;
+  memcpy(&product, user, sizeof product);
+  return rondo_product_run(product, stream);
+}
+
+static rondo_status prepare_matmul(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                   size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const matmul_shape shape = shape_of(rondo_operation_input(program, operation, 0),
+                                      rondo_operation_input(program, operation, 1), &operation->attributes);
+  const rondo_product_shape product = {.m = shape.m,
+                                       .n = shape.n,
+                                       .k = shape.k,
+                                       .transpose_a = shape.transpose_a != 0,
+                                       .transpose_b = shape.transpose_b != 0,
+                                       .has_bias = operation->inputs[2] != RONDO_NO_VALUE};
+  return rondo_resources_add_product(resources, number, &product, out_workspace_bytes);
+}
+
+static rondo_status emit_product(rondo_emitter *emitter, rondo_product *product, const rondo_operation *operation) {
+  const rondo_product_memory memory = {.a = rondo_emit_address(emitter, operation->inputs[0]),
+                                       .b = rondo_emit_address(emitter, operation->inputs[1]),
+                                       .bias = rondo_emit_address(emitter, operation->inputs[2]),
+                                       .c = rondo_emit_address(emitter, operation->results[0]),
+                                       .workspace = rondo_emit_workspace(emitter)};
+  RONDO_TRY(rondo_product_bind(product, &memory));
+  return rondo_emit_call(emitter, run_product, &product, sizeof product);
+}
+
 static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *operation) {
+  rondo_product *product = rondo_emit_product(emitter);
+  if (product != NULL) return emit_product(emitter, product, operation);
   matmul_shape shape = shape_of(rondo_emit_shape(emitter, operation->inputs[0]),
                                 rondo_emit_shape(emitter, operation->inputs[1]), &operation->attributes);
   shape.tiles = rondo_emit_is_cuda(emitter) ? cuda_tiling_of(shape.m, shape.n) : tiling_of(shape.m, shape.n, shape.k);
@@ -187,6 +221,7 @@ const rondo_operator rondo_operator_matmul = {.name = "matmul",
                                               .result_count = 1,
                                               .infer = infer_matmul,
                                               .differentiate = differentiate_matmul,
+                                              .prepare = prepare_matmul,
                                               .emit = emit_matmul};
 
 rondo_status rondo_op_matmul(rondo_program *program, rondo_value a, rondo_value b, rondo_value bias,

@@ -16,6 +16,7 @@
 
 typedef struct rondo_operator rondo_operator;
 typedef struct rondo_emitter rondo_emitter;
+typedef struct rondo_resources rondo_resources;
 
 /* Type and shape of a value. Dimensions past the rank are 0. */
 typedef struct rondo_shape {
@@ -56,6 +57,11 @@ struct rondo_operator {
    * gradient of zeros, in both. `operation` is the caller's copy. NULL: the operator has no gradient. */
   rondo_status (*differentiate)(rondo_program *program, const rondo_operation *operation,
                                 const uint32_t *result_gradients, uint32_t *input_gradients);
+
+  /* Makes ready what `operation` (its number) wants beside kernels, into the resources, and says how many bytes of
+   * scratch memory its steps need (rondo_emit_workspace). NULL: nothing, none. */
+  rondo_status (*prepare)(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                          size_t *out_workspace_bytes);
 
   /* Says what runs: kernels and calls (tensor/emit.h). NULL for views. */
   rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *operation);

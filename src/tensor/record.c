@@ -33,12 +33,14 @@ static rondo_status fail_unprepared(const rondo_compiled *compiled, const rondo_
                     step->operator_name, step->operation, compiled->name, what);
 }
 
-/* The first alloc or free node from the `seen`-th on, into *out; its kind is 0 when there is none. */
-static rondo_status find_memory_node(const rondo_compiled *compiled, rondo_graph *graph, size_t seen,
-                                     rondo_node_params *out) {
+/* Of the nodes from the `seen`-th on: the first that allocates or frees, of kind 0 when there is none; and how many
+ * are kernels. */
+static rondo_status look_at_nodes(const rondo_compiled *compiled, rondo_graph *graph, size_t seen,
+                                  rondo_node_params *out_memory, uint32_t *out_kernels) {
   size_t count = 0;
   rondo_node *nodes = NULL;
-  *out = (rondo_node_params){0};
+  *out_memory = (rondo_node_params){0};
+  *out_kernels = 0;
   RONDO_TRY(rondo_graph_nodes(graph, NULL, &count));
   const size_t room = count;
   RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *nodes, &nodes));
@@ -46,19 +48,22 @@ static rondo_status find_memory_node(const rondo_compiled *compiled, rondo_graph
   for (size_t i = seen; i < count && status == RONDO_OK; i++) {
     rondo_node_params params;
     status = rondo_graph_get_params(graph, nodes[i], &params);
-    if (status == RONDO_OK && (params.kind == RONDO_NODE_ALLOC || params.kind == RONDO_NODE_FREE)) {
-      *out = params;
-      break;
-    }
+    if (status != RONDO_OK) break;
+    *out_kernels += params.kind == RONDO_NODE_KERNEL;
+    const bool is_foreign = params.kind == RONDO_NODE_FOREIGN && params.as.foreign.address != NULL;
+    const bool is_memory = params.kind == RONDO_NODE_ALLOC || params.kind == RONDO_NODE_FREE || is_foreign;
+    if (is_memory && out_memory->kind == 0) *out_memory = params;
   }
   rondo_release(&compiled->allocator, nodes, room, sizeof *nodes);
   return status;
 }
 
-static rondo_status check_graph(const rondo_compiled *compiled, const rondo_step *step, rondo_graph *graph,
-                                size_t seen) {
+static rondo_status check_graph(rondo_compiled *compiled, const rondo_step *step, rondo_graph *graph, size_t seen) {
   rondo_node_params found;
-  RONDO_TRY(find_memory_node(compiled, graph, seen, &found));
+  uint32_t kernels;
+  RONDO_TRY(look_at_nodes(compiled, graph, seen, &found, &kernels));
+  compiled->info.kernels += kernels;
+  if (found.kind == RONDO_NODE_FOREIGN) return fail_unprepared(compiled, step, found.as.foreign.what);
   if (found.kind == RONDO_NODE_FREE) return fail_unprepared(compiled, step, "memory was freed");
   if (found.kind != RONDO_NODE_ALLOC) return RONDO_OK;
   char size[RONDO_SIZE_TEXT];

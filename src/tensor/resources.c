@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of a compiled program, one for each piece of code, found by the code's address: codes are static.
+ * Kernels of a compiled program, one for each piece of code, found by the code's address: codes are static. Products of
+ * libraries, one for each operation that has one.
  */
 #include "tensor/resources.h"
 
@@ -9,10 +10,14 @@
 #include "base/error.h"
 
 void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device) {
-  *resources = (rondo_resources){.allocator = *allocator, .device = device};
+  *resources = (rondo_resources){
+      .allocator = *allocator, .device = device, .maker = {.device = device, .allocator = *allocator}};
 }
 
 void rondo_resources_deinit(rondo_resources *resources) {
+  for (size_t i = 0; i < resources->products.count; i++) rondo_product_destroy(resources->products.items[i].product);
+  rondo_array_free(&resources->allocator, &resources->products);
+  rondo_product_maker_deinit(&resources->maker);
   for (size_t i = 0; i < resources->kernels.count; i++) rondo_kernel_destroy(resources->kernels.items[i].kernel);
   rondo_array_free(&resources->allocator, &resources->kernels);
 }
@@ -40,4 +45,25 @@ rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kern
   }
   *out_kernel = ready.kernel;
   return RONDO_OK;
+}
+
+rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t operation,
+                                         const rondo_product_shape *shape, size_t *out_workspace_bytes) {
+  rondo_ready_product ready = {.operation = operation};
+  *out_workspace_bytes = 0;
+  RONDO_TRY(rondo_product_create(&resources->maker, shape, &ready.product));
+  if (ready.product == NULL) return RONDO_OK;
+  const rondo_status status = rondo_array_push(&resources->allocator, &resources->products, &ready);
+  if (status != RONDO_OK) {
+    rondo_product_destroy(ready.product);
+    return status;
+  }
+  *out_workspace_bytes = rondo_product_workspace(ready.product);
+  return RONDO_OK;
+}
+
+rondo_product *rondo_resources_product(const rondo_resources *resources, uint32_t operation) {
+  for (size_t i = 0; i < resources->products.count; i++)
+    if (resources->products.items[i].operation == operation) return resources->products.items[i].product;
+  return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a compiled program makes ready once and uses at every run: kernels today, library handles later. Something that
+ * What a compiled program makes ready once and uses at every run: kernels, and products of libraries. Something that
  * is first asked for while the program is being captured was missed by the warm-up; it is made, and noted by name, so
  * that the compilation can refuse (FW-2).
  */
@@ -9,6 +9,8 @@
 #include <rondo/program.h>
 
 #include "base/array.h"
+#include "tensor/cublaslt.h"
+#include "tensor/operator.h"
 
 #define RONDO_LATE_TEXT 256
 
@@ -17,13 +19,21 @@ typedef struct rondo_ready_kernel {
   rondo_kernel *kernel;
 } rondo_ready_kernel;
 
-typedef struct rondo_resources {
+/* A product that a library makes for an operation. */
+typedef struct rondo_ready_product {
+  uint32_t operation;
+  rondo_product *product;
+} rondo_ready_product;
+
+struct rondo_resources {
   rondo_allocator allocator;
   rondo_device *device;
   bool capturing;
   char late[RONDO_LATE_TEXT]; /* what was made while capturing, by name; "" when nothing */
   RONDO_ARRAY(rondo_ready_kernel) kernels;
-} rondo_resources;
+  RONDO_ARRAY(rondo_ready_product) products;
+  rondo_product_maker maker;
+};
 
 void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device);
 void rondo_resources_deinit(rondo_resources *resources);
@@ -31,5 +41,11 @@ void rondo_resources_deinit(rondo_resources *resources);
 /* The kernel of this code, made when first asked for. It belongs to the resources. */
 RONDO_MUST_USE rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kernel_options *code,
                                                    rondo_kernel **out_kernel);
+
+/* Makes a product of this shape ready for an operation, if a library is to make it. */
+RONDO_MUST_USE rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t operation,
+                                                        const rondo_product_shape *shape, size_t *out_workspace_bytes);
+/* NULL when no library makes it. */
+rondo_product *rondo_resources_product(const rondo_resources *resources, uint32_t operation);
 
 #endif

@@ -133,6 +133,21 @@ void cuda_enter_to_free(cuda_device *device, cuda_scope *out) {
   exchange_mode(out);
 }
 
+static rondo_status enter_for_library(cuda_device *device, rondo_library_use use, cuda_scope *out) {
+  if (use == RONDO_LIBRARY_WORK) return cuda_enter_for_work(device, out);
+  if (use == RONDO_LIBRARY_AT_ONCE) return cuda_enter(device, out);
+  cuda_enter_to_free(device, out);
+  return RONDO_OK;
+}
+
+rondo_status cuda_call_library(rondo_device *base, rondo_library_use use, rondo_library_call call, void *user) {
+  cuda_scope scope;
+  RONDO_TRY(enter_for_library(cuda_device_of(base), use, &scope));
+  const rondo_status status = call(user);
+  cuda_leave(&scope);
+  return status;
+}
+
 void cuda_leave(const cuda_scope *scope) {
   cuda_scope entered = *scope;
   if (entered.has_mode) exchange_mode(&entered);

@@ -93,6 +93,7 @@ static const rondo_device_ops device_ops = {
     .kernel_check = cuda_kernel_check,
     .peers = device_peers,
     .admit = cuda_admit,
+    .call_library = cuda_call_library,
     .queue_create = cuda_queue_create,
     .event_create = cuda_event_create,
     .executable_create = cuda_executable_create,

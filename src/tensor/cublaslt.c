@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * Loading cuBLASLt, choosing ways, running products. The library stores matrices column by column: what is stored row
+ * by row is to it the transposed matrix, so it is asked for c transposed, which is b' transposed times a' transposed.
+ */
+#include "tensor/cublaslt.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/dylib.h"
+#include "base/error.h"
+#include "base/logging.h"
+#include "base/options.h"
+#include "device/device.h"
+
+struct rondo_product {
+  rondo_product_maker *maker;
+  rondo_product_shape shape;
+  cublaslt_product product;
+  cublaslt_layout a, b, c; /* as the caller calls them */
+  bool has_way;            /* of making it; the next two are the way */
+  cublaslt_algorithm algorithm;
+  size_t workspace_bytes;
+  rondo_product_memory memory;
+};
+
+/* The library ------------------------------------------------------------------------------------------------------ */
+
+typedef struct cublaslt_api {
+#define MEMBER(result, member, symbol, arguments) result(*member) arguments;
+  CUBLASLT_FUNCTIONS(MEMBER)
+#undef MEMBER
+} cublaslt_api;
+
+static const struct {
+  const char *symbol;
+  size_t offset;
+} rows[] = {
+#define ROW_OF(result, member, symbol, arguments) {#symbol, offsetof(cublaslt_api, member)},
+    CUBLASLT_FUNCTIONS(ROW_OF)
+#undef ROW_OF
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static rondo_dylib library;
+static cublaslt_api api; /* written once, before any thread reads it */
+static bool found;
+
+static rondo_status find_functions(void) {
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    void *address = rondo_dylib_symbol(&library, rows[i].symbol);
+    if (address == NULL)
+      return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s has no %s: cuBLAS of CUDA 12 or 13 is needed",
+                        library.path, rows[i].symbol);
+    memcpy((char *)&api + rows[i].offset, &address, sizeof address);
+  }
+  return RONDO_OK;
+}
+
+static void find_library(void) {
+  const char *const asked = rondo_option_text(RONDO_OPTION_CUBLASLT_LIBRARY);
+  const char *const candidates[] = {asked, "libcublasLt.so.13", "libcublasLt.so.12"};
+  const bool is_named = asked[0] != '\0';
+  if (strcmp(asked, "none") == 0) return;
+  rondo_status status = rondo_dylib_open(candidates, is_named ? 1 : 3, &library);
+  if (status == RONDO_OK) status = find_functions();
+  found = status == RONDO_OK;
+  if (!found)
+    rondo_log(is_named ? RONDO_LOG_WARNING : RONDO_LOG_DEBUG, "tensor", "no matrix products from cuBLASLt: %s",
+              rondo_last_error()->message);
+}
+
+/* A library that is not there is no error of the call that looked for it. */
+static void find_library_quietly(void) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  find_library();
+  rondo_status_ignore(rondo_error_raise(&before), "it is the error from before that is put back");
+}
+
+static bool has_library(void) {
+  const int failed = pthread_once(&once, find_library_quietly);
+  (void)failed; /* it has no errors but those of a wrong argument */
+  return found;
+}
+
+static rondo_status check(int code, const char *what) {
+  if (code == CUBLASLT_OK) return RONDO_OK;
+  const char *name = api.status_name(code);
+  return rondo_fail_driver(code == CUBLASLT_NO_MEMORY ? RONDO_OUT_OF_MEMORY : RONDO_EXECUTION_FAILED, RONDO_REASON_NONE,
+                           code, name, "%s: cuBLASLt refused it (RONDO_CUBLASLT_LIBRARY=none does without)", what);
+}
+
+/* Making ready ----------------------------------------------------------------------------------------------------- */
+
+/* Of more memory than the parts of a result take no way makes good use. */
+#define PARTS 4
+#define LEAST_WORKSPACE ((uint64_t)64 << 10)
+#define MOST_WORKSPACE ((uint64_t)32 << 20)
+
+static uint64_t workspace_limit(const rondo_product_shape *shape) {
+  const double parts = (double)PARTS * sizeof(float) * (double)shape->m * (double)shape->n;
+  if (parts < (double)LEAST_WORKSPACE) return LEAST_WORKSPACE;
+  return parts > (double)MOST_WORKSPACE ? MOST_WORKSPACE : (uint64_t)parts;
+}
+
+/* A matrix stored as `rows` rows of `columns`. */
+static int create_layout(size_t rows_stored, size_t columns, cublaslt_layout *out) {
+  return api.layout_create(out, CUBLASLT_F32, columns, rows_stored, (int64_t)columns);
+}
+
+static int set_number(cublaslt_product product, int attribute, uint32_t value) {
+  return api.product_set(product, attribute, &value, sizeof value);
+}
+
+static int describe(rondo_product *p) {
+  const rondo_product_shape *s = &p->shape;
+  int code = api.product_create(&p->product, CUBLASLT_COMPUTE_F32, CUBLASLT_F32);
+  if (code == CUBLASLT_OK) /* their a is our b */
+    code =
+        set_number(p->product, CUBLASLT_PRODUCT_TRANSPOSE_A, s->transpose_b ? CUBLASLT_TRANSPOSED : CUBLASLT_AS_IT_IS);
+  if (code == CUBLASLT_OK)
+    code =
+        set_number(p->product, CUBLASLT_PRODUCT_TRANSPOSE_B, s->transpose_a ? CUBLASLT_TRANSPOSED : CUBLASLT_AS_IT_IS);
+  if (code == CUBLASLT_OK && s->has_bias)
+    code = set_number(p->product, CUBLASLT_PRODUCT_EPILOGUE, CUBLASLT_EPILOGUE_ADD_BIAS);
+  if (code == CUBLASLT_OK) code = s->transpose_a ? create_layout(s->k, s->m, &p->a) : create_layout(s->m, s->k, &p->a);
+  if (code == CUBLASLT_OK) code = s->transpose_b ? create_layout(s->n, s->k, &p->b) : create_layout(s->k, s->n, &p->b);
+  return code == CUBLASLT_OK ? create_layout(s->m, s->n, &p->c) : code;
+}
+
+static int wish(const rondo_product *p, cublaslt_wishes wishes) {
+  const uint64_t most = workspace_limit(&p->shape);
+  const uint32_t reductions = CUBLASLT_REDUCE_COMPUTE_TYPE | CUBLASLT_REDUCE_OUTPUT_TYPE;
+  const int code = api.wishes_set(wishes, CUBLASLT_WISH_WORKSPACE, &most, sizeof most);
+  return code == CUBLASLT_OK ? api.wishes_set(wishes, CUBLASLT_WISH_REDUCTIONS, &reductions, sizeof reductions) : code;
+}
+
+static int choose(rondo_product *p) {
+  cublaslt_wishes wishes = NULL;
+  cublaslt_choice choice = {0};
+  int count = 0;
+  int code = api.wishes_create(&wishes);
+  if (code != CUBLASLT_OK) return code;
+  code = wish(p, wishes);
+  if (code == CUBLASLT_OK)
+    code = api.choose(p->maker->handle, p->product, p->b, p->a, p->c, p->c, wishes, 1, &choice, &count);
+  (void)api.wishes_destroy(wishes); /* of wishes that exist; nothing to tell */
+  if (code == CUBLASLT_NO_SUCH || (code == CUBLASLT_OK && count == 0)) return CUBLASLT_OK;
+  p->has_way = code == CUBLASLT_OK && choice.status == CUBLASLT_OK;
+  p->algorithm = choice.algorithm;
+  p->workspace_bytes = choice.workspace_bytes;
+  return code;
+}
+
+/* rondo_library_call. */
+static rondo_status make_ready(void *user) {
+  rondo_product *p = user;
+  if (p->maker->handle == NULL) RONDO_TRY(check(api.create(&p->maker->handle), "beginning to use cuBLASLt"));
+  RONDO_TRY(check(describe(p), "describing a matrix product"));
+  return check(choose(p), "choosing how to make a matrix product");
+}
+
+static void log_no_way(const rondo_product_shape *shape) {
+  rondo_log(RONDO_LOG_DEBUG, "tensor", "cuBLASLt has no way of making a matrix product of %zu x %zu, %zu deep",
+            shape->m, shape->n, shape->k);
+}
+
+rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape, rondo_product **out) {
+  *out = NULL;
+  if (!rondo_device_takes_libraries(maker->device) || !has_library()) return RONDO_OK;
+  rondo_product *made;
+  RONDO_TRY(rondo_allocate_items(&maker->allocator, 1, sizeof *made, &made));
+  *made = (rondo_product){.maker = maker, .shape = *shape};
+  const rondo_status status = rondo_device_call_library(maker->device, RONDO_LIBRARY_AT_ONCE, make_ready, made);
+  if (status == RONDO_OK && made->has_way) {
+    *out = made;
+    return RONDO_OK;
+  }
+  if (status == RONDO_OK) log_no_way(shape);
+  rondo_product_destroy(made);
+  return status;
+}
+
+/* rondo_library_call. Descriptions are host memory; there is nothing to tell. */
+static rondo_status free_descriptions(void *user) {
+  const rondo_product *p = user;
+  if (p->product != NULL) (void)api.product_destroy(p->product);
+  if (p->a != NULL) (void)api.layout_destroy(p->a);
+  if (p->b != NULL) (void)api.layout_destroy(p->b);
+  if (p->c != NULL) (void)api.layout_destroy(p->c);
+  return RONDO_OK;
+}
+
+void rondo_product_destroy(rondo_product *product) {
+  if (product == NULL) return;
+  rondo_status_ignore(rondo_device_call_library(product->maker->device, RONDO_LIBRARY_FREE, free_descriptions, product),
+                      "what cannot be entered has nothing left to free");
+  const rondo_allocator allocator = product->maker->allocator;
+  rondo_release(&allocator, product, 1, sizeof *product);
+}
+
+/* rondo_library_call. */
+static rondo_status free_handle(void *user) {
+  (void)api.destroy(user); /* a lost device has nothing of it any more */
+  return RONDO_OK;
+}
+
+void rondo_product_maker_deinit(rondo_product_maker *maker) {
+  if (maker->handle != NULL)
+    rondo_status_ignore(rondo_device_call_library(maker->device, RONDO_LIBRARY_FREE, free_handle, maker->handle),
+                        "what cannot be entered has nothing left to free");
+  maker->handle = NULL;
+}
+
+/* Running ---------------------------------------------------------------------------------------------------------- */
+
+size_t rondo_product_workspace(const rondo_product *product) { return product->workspace_bytes; }
+
+rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory) {
+  product->memory = *memory;
+  if (!product->shape.has_bias) return RONDO_OK;
+  return check(api.product_set(product->product, CUBLASLT_PRODUCT_BIAS, &memory->bias, sizeof memory->bias),
+               "naming the bias of a matrix product");
+}
+
+typedef struct product_run {
+  const rondo_product *product;
+  cublaslt_stream stream;
+} product_run;
+
+/* rondo_library_call. */
+static rondo_status multiply(void *user) {
+  const product_run *run = user;
+  const rondo_product *p = run->product;
+  const rondo_product_memory *at = &p->memory;
+  const float one = 1, zero = 0;
+  return check(api.multiply(p->maker->handle, p->product, &one, at->b, p->b, at->a, p->a, &zero, at->c, p->c, at->c,
+                            p->c, &p->algorithm, at->workspace, p->workspace_bytes, run->stream),
+               "a matrix product");
+}
+
+rondo_status rondo_product_run(const rondo_product *product, rondo_stream *stream) {
+  product_run run = {product, rondo_stream_native(stream)};
+  return rondo_device_call_library(product->maker->device, RONDO_LIBRARY_WORK, multiply, &run);
+}

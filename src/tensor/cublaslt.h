@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products by cuBLASLt, which is found by dlopen (RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12; "none":
+ * no such products) at the first question for it and never unloaded. How a product is made is chosen once, for its
+ * shape, among the ways that give the same bits each time: no way that adds parts as they come. The scratch memory that
+ * the way needs is the caller's.
+ *
+ * Threads: the table is constant once loaded; a product and a maker belong to one thread at a time.
+ */
+#ifndef RONDO_TENSOR_CUBLASLT_H
+#define RONDO_TENSOR_CUBLASLT_H
+
+#include <rondo/stream.h>
+
+#include "base/allocation.h"
+#include "tensor/cublaslt_abi.h"
+
+/* c [m, n] = a' b' (+ bias [n]) of matrices stored row by row, as in tensor/gemm.h. */
+typedef struct rondo_product_shape {
+  size_t m, n, k;
+  bool transpose_a, transpose_b, has_bias;
+} rondo_product_shape;
+
+/* What products of a device are made with. */
+typedef struct rondo_product_maker {
+  rondo_device *device;
+  rondo_allocator allocator;
+  cublaslt_handle handle; /* NULL before the first product */
+} rondo_product_maker;
+
+typedef struct rondo_product rondo_product;
+
+/* Where a product's matrices lie, in memory of the device, aligned to 256. */
+typedef struct rondo_product_memory {
+  const float *a, *b, *bias;
+  float *c;
+  void *workspace; /* rondo_product_workspace bytes */
+} rondo_product_memory;
+
+/* Makes one ready. *out becomes NULL, with status OK, where products are to be made otherwise: the device takes no work
+ * of libraries, there is no cuBLASLt (said once through the log where it was asked for by name), or it has no way for
+ * this shape. Errors: OUT_OF_MEMORY, DEVICE_LOST, EXECUTION_FAILED with the library's code. */
+RONDO_MUST_USE rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape,
+                                                 rondo_product **out);
+void rondo_product_destroy(rondo_product *product); /* NULL is fine */
+
+size_t rondo_product_workspace(const rondo_product *product);
+
+/* Fixes the memory, before the first run. Errors: EXECUTION_FAILED with the library's code. */
+RONDO_MUST_USE rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory);
+
+/* Queues the product on the stream, or captures it. Errors: DEVICE_LOST, EXECUTION_FAILED with the library's code. */
+RONDO_MUST_USE rondo_status rondo_product_run(const rondo_product *product, rondo_stream *stream);
+
+/* After its products are destroyed. */
+void rondo_product_maker_deinit(rondo_product_maker *maker);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT
+ * The fake cuBLASLt, a library of its own: a foreign library as the real one is, which knows of nothing but the driver.
+ * A product is a kernel launched on the caller's stream by the driver that RONDO_CUDA_LIBRARY names, with its arguments
+ * in one buffer (`extra`), as cuBLAS does; a deep one is made in two parts, in the workspace, which a second kernel
+ * adds. It works in the context that is current, and refuses what the real one does: a way that was not chosen for the
+ * product, too small a workspace, other layouts than those of single precision. Threads: any.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/cuda_library.h"
+#include "fake_cuda/fake_cublaslt.h"
+#include "fake_cuda/image.h"
+#include "tensor/cublaslt_abi.h"
+
+/* One deeper is made in parts. */
+#define DEEP 64
+
+enum { EXECUTION_FAILED = 13 /* CUBLAS_STATUS_EXECUTION_FAILED */ };
+
+struct cublaslt_context {
+  cu_context context;
+  cu_module module;
+  cu_function part, sum;
+};
+
+struct cublaslt_product {
+  int32_t transpose_a, transpose_b;
+  uint32_t epilogue;
+  const float *bias;
+};
+
+struct cublaslt_layout {
+  size_t rows, columns, stride;
+};
+
+struct cublaslt_wishes {
+  uint64_t workspace;
+  uint32_t reductions;
+};
+
+/* Functions: fake_<member>, under the library's names. */
+#define EXPORT __attribute__((visibility("default")))
+#define ROW(result, member, symbol, arguments) EXPORT result fake_##member arguments __asm__(#symbol);
+CUBLASLT_FUNCTIONS(ROW)
+#undef ROW
+
+/* What tests ask ----------------------------------------------------------------------------------------------------
+ */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t live;
+static uint64_t products, workspaces;
+static char failing[64];
+static int failure;
+
+static size_t count_live(void) {
+  pthread_mutex_lock(&lock);
+  const size_t count = live;
+  pthread_mutex_unlock(&lock);
+  return count;
+}
+
+static uint64_t count_products(void) {
+  pthread_mutex_lock(&lock);
+  const uint64_t count = products;
+  pthread_mutex_unlock(&lock);
+  return count;
+}
+
+static uint64_t count_workspaces(void) {
+  pthread_mutex_lock(&lock);
+  const uint64_t count = workspaces;
+  pthread_mutex_unlock(&lock);
+  return count;
+}
+
+static void set_failure(const char *symbol, int code) {
+  pthread_mutex_lock(&lock);
+  failing[0] = '\0';
+  if (symbol != NULL) strncat(failing, symbol, sizeof failing - 1);
+  failure = code;
+  pthread_mutex_unlock(&lock);
+}
+
+EXPORT const fake_cublaslt_control *fake_control(void) __asm__(FAKE_CUBLASLT_ENTRY);
+const fake_cublaslt_control *fake_control(void) {
+  static const fake_cublaslt_control control = {count_live, count_products, count_workspaces, set_failure};
+  return &control;
+}
+
+/* The code that this call is to fail with. */
+static int begin(const char *symbol) {
+  int code = CUBLASLT_OK;
+  pthread_mutex_lock(&lock);
+  if (strcmp(failing, symbol) == 0) {
+    code = failure;
+    failing[0] = '\0';
+  }
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+
+static void note_live(size_t change) {
+  pthread_mutex_lock(&lock);
+  live += change;
+  pthread_mutex_unlock(&lock);
+}
+
+static void *make(size_t bytes) {
+  void *memory = calloc(1, bytes);
+  if (memory == NULL) abort();
+  note_live(1);
+  return memory;
+}
+
+static int unmake(void *object) {
+  if (object == NULL) return CUBLASLT_BAD_VALUE;
+  free(object);
+  note_live((size_t)-1);
+  return CUBLASLT_OK;
+}
+
+const char *fake_status_name(int status) {
+  switch (status) {
+    case CUBLASLT_OK:
+      return "CUBLAS_STATUS_SUCCESS";
+    case CUBLASLT_NO_MEMORY:
+      return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLASLT_BAD_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case EXECUTION_FAILED:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLASLT_NO_SUCH:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default:
+      return "CUBLAS_STATUS_UNKNOWN";
+  }
+}
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+/* d [rows, columns] of matrices stored column by column; what both kernels get. */
+typedef struct product_arguments {
+  uint64_t rows, columns, depth, a_stride, b_stride, d_stride;
+  uint64_t transpose_a, transpose_b, parts;
+  const float *a, *b, *bias;
+  float *d, *workspace;
+} product_arguments;
+
+static float b_at(const product_arguments *p, size_t depth, size_t column) {
+  return p->b[p->transpose_b ? depth * p->b_stride + column : column * p->b_stride + depth];
+}
+
+/* A column of the product's part from one depth to another; each sum in the order of the depth. */
+static void multiply(const product_arguments *p, size_t column, size_t from, size_t to, float *out) {
+  for (size_t row = 0; row < p->rows; row++) out[row] = 0;
+  if (p->transpose_a) {
+    for (size_t row = 0; row < p->rows; row++)
+      for (size_t i = from; i < to; i++) out[row] += p->a[row * p->a_stride + i] * b_at(p, i, column);
+    return;
+  }
+  for (size_t i = from; i < to; i++) {
+    const float *a = p->a + i * p->a_stride;
+    const float b = b_at(p, i, column);
+    for (size_t row = 0; row < p->rows; row++) out[row] += a[row] * b;
+  }
+}
+
+static void add_bias(const product_arguments *p, float *column) {
+  for (size_t row = 0; p->bias != NULL && row < p->rows; row++) column[row] += p->bias[row];
+}
+
+/* A block is a column of a part. */
+static void part_cpu(rondo_blocks blocks, void *const *args) {
+  const product_arguments *p = args[0];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const size_t part = block / p->columns, column = block % p->columns;
+    float *to = p->parts == 1 ? p->d + column * p->d_stride : p->workspace + block * p->rows;
+    multiply(p, column, p->depth * part / p->parts, p->depth * (part + 1) / p->parts, to);
+    if (p->parts == 1) add_bias(p, to);
+  }
+}
+
+static void sum_cpu(rondo_blocks blocks, void *const *args) {
+  const product_arguments *p = args[0];
+  for (size_t column = blocks.first; column < blocks.last; column++) {
+    float *to = p->d + column * p->d_stride;
+    for (size_t row = 0; row < p->rows; row++) {
+      to[row] = 0;
+      for (size_t part = 0; part < p->parts; part++)
+        to[row] += p->workspace[(part * p->columns + column) * p->rows + row];
+    }
+    add_bias(p, to);
+  }
+}
+
+/* The driver's functions that this library calls; NULL when there is no driver. */
+static const cuda_api *driver(void) {
+  static cuda_api api;
+  typedef cu_result (*get_address_fn)(const char *symbol, void **out, int version, uint64_t flags, int *found);
+  const char *path = getenv("RONDO_CUDA_LIBRARY");
+  void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  void *symbol = library != NULL ? dlsym(library, "cuGetProcAddress_v2") : NULL;
+  get_address_fn get_address;
+  if (symbol == NULL) return NULL;
+  memcpy(&get_address, &symbol, sizeof get_address);
+#define required(member, name, version, arguments) \
+  if (get_address(#name, &symbol, version, 0, NULL) == CU_OK) memcpy(&api.member, &symbol, sizeof symbol);
+#define optional required
+#include "device/cuda/cuda_symbols.h"
+#undef required
+#undef optional
+  return &api;
+}
+
+int fake_create(cublaslt_handle *out) {
+  static const char image[] = FAKE_IMAGE_HEAD "fake_cublaslt_part\nfake_cublaslt_sum\n";
+  static const rondo_parameter parameters[] = {RONDO_SCALAR(product_arguments)};
+  const cuda_api *api = driver();
+  const int code = begin("cublasLtCreate");
+  if (code != CUBLASLT_OK) return code;
+  if (api == NULL || api->test_kernel == NULL) return 1; /* CUBLAS_STATUS_NOT_INITIALIZED */
+  cublaslt_handle handle = make(sizeof *handle);
+  (void)api->test_kernel("fake_cublaslt_part", part_cpu, 1, parameters);
+  (void)api->test_kernel("fake_cublaslt_sum", sum_cpu, 1, parameters);
+  if (api->context_get_current(&handle->context) != CU_OK || handle->context == NULL ||
+      api->module_load(&handle->module, image, 0, NULL, NULL) != CU_OK ||
+      api->module_get_function(&handle->part, handle->module, "fake_cublaslt_part") != CU_OK ||
+      api->module_get_function(&handle->sum, handle->module, "fake_cublaslt_sum") != CU_OK) {
+    (void)unmake(handle);
+    return 1;
+  }
+  *out = handle;
+  return CUBLASLT_OK;
+}
+
+int fake_destroy(cublaslt_handle handle) {
+  if (handle != NULL) (void)driver()->module_unload(handle->module);
+  return unmake(handle);
+}
+
+/* Descriptions ----------------------------------------------------------------------------------------------------- */
+
+int fake_product_create(cublaslt_product *out, int compute_type, int scale_type) {
+  const int code = begin("cublasLtMatmulDescCreate");
+  if (code != CUBLASLT_OK) return code;
+  if (compute_type != CUBLASLT_COMPUTE_F32 || scale_type != CUBLASLT_F32) return CUBLASLT_NO_SUCH;
+  *out = make(sizeof **out);
+  (*out)->epilogue = 1; /* CUBLASLT_EPILOGUE_DEFAULT */
+  return CUBLASLT_OK;
+}
+
+static int set(void *to, size_t room, const void *value, size_t bytes) {
+  if (bytes != room) return CUBLASLT_BAD_VALUE;
+  memcpy(to, value, bytes);
+  return CUBLASLT_OK;
+}
+
+int fake_product_set(cublaslt_product product, int attribute, const void *value, size_t bytes) {
+  const int code = begin("cublasLtMatmulDescSetAttribute");
+  if (code != CUBLASLT_OK) return code;
+  switch (attribute) {
+    case CUBLASLT_PRODUCT_TRANSPOSE_A:
+      return set(&product->transpose_a, sizeof product->transpose_a, value, bytes);
+    case CUBLASLT_PRODUCT_TRANSPOSE_B:
+      return set(&product->transpose_b, sizeof product->transpose_b, value, bytes);
+    case CUBLASLT_PRODUCT_EPILOGUE:
+      return set(&product->epilogue, sizeof product->epilogue, value, bytes);
+    case CUBLASLT_PRODUCT_BIAS:
+      return set(&product->bias, sizeof product->bias, value, bytes);
+    default:
+      return CUBLASLT_NO_SUCH;
+  }
+}
+
+int fake_product_destroy(cublaslt_product product) { return unmake(product); }
+
+int fake_layout_create(cublaslt_layout *out, int type, uint64_t rows, uint64_t columns, int64_t stride) {
+  const int code = begin("cublasLtMatrixLayoutCreate");
+  if (code != CUBLASLT_OK) return code;
+  if (type != CUBLASLT_F32 || stride < (int64_t)rows) return CUBLASLT_BAD_VALUE;
+  *out = make(sizeof **out);
+  **out = (struct cublaslt_layout){rows, columns, (size_t)stride};
+  return CUBLASLT_OK;
+}
+
+int fake_layout_destroy(cublaslt_layout layout) { return unmake(layout); }
+
+int fake_wishes_create(cublaslt_wishes *out) {
+  const int code = begin("cublasLtMatmulPreferenceCreate");
+  if (code != CUBLASLT_OK) return code;
+  *out = make(sizeof **out);
+  (*out)->reductions = 7; /* CUBLASLT_REDUCTION_SCHEME_MASK */
+  return CUBLASLT_OK;
+}
+
+int fake_wishes_set(cublaslt_wishes wishes, int attribute, const void *value, size_t bytes) {
+  const int code = begin("cublasLtMatmulPreferenceSetAttribute");
+  if (code != CUBLASLT_OK) return code;
+  if (attribute == CUBLASLT_WISH_WORKSPACE) return set(&wishes->workspace, sizeof wishes->workspace, value, bytes);
+  if (attribute == CUBLASLT_WISH_REDUCTIONS) return set(&wishes->reductions, sizeof wishes->reductions, value, bytes);
+  return CUBLASLT_NO_SUCH;
+}
+
+int fake_wishes_destroy(cublaslt_wishes wishes) { return unmake(wishes); }
+
+/* Products --------------------------------------------------------------------------------------------------------- */
+
+/* A product of these matrices; false when they do not fit together. */
+static bool describe(cublaslt_product product, cublaslt_layout a, cublaslt_layout b, cublaslt_layout d,
+                     product_arguments *out) {
+  const bool transpose_a = product->transpose_a != CUBLASLT_AS_IT_IS;
+  const bool transpose_b = product->transpose_b != CUBLASLT_AS_IT_IS;
+  *out = (product_arguments){.rows = d->rows,
+                             .columns = d->columns,
+                             .depth = transpose_a ? a->rows : a->columns,
+                             .a_stride = a->stride,
+                             .b_stride = b->stride,
+                             .d_stride = d->stride,
+                             .transpose_a = transpose_a,
+                             .transpose_b = transpose_b};
+  return (transpose_a ? a->columns : a->rows) == out->rows && (transpose_b ? b->rows : b->columns) == out->columns &&
+         (transpose_b ? b->columns : b->rows) == out->depth;
+}
+
+/* Written into the algorithm, by which a product is known again. */
+static uint64_t fingerprint(const product_arguments *p) {
+  return p->rows * 1000003 + p->columns * 1009 + p->depth + (p->transpose_a << 62) + (p->transpose_b << 63);
+}
+
+int fake_choose(cublaslt_handle handle, cublaslt_product product, cublaslt_layout a, cublaslt_layout b,
+                cublaslt_layout c, cublaslt_layout d, cublaslt_wishes wishes, int room, cublaslt_choice *choices,
+                int *count) {
+  product_arguments described;
+  const int code = begin("cublasLtMatmulAlgoGetHeuristic");
+  if (code != CUBLASLT_OK) return code;
+  if (handle == NULL || room < 1 || c != d || !describe(product, a, b, d, &described)) return CUBLASLT_BAD_VALUE;
+  const size_t needed = 2 * described.rows * described.columns * sizeof(float);
+  const bool in_parts = described.depth > DEEP && needed <= wishes->workspace && wishes->reductions != 0;
+  *choices = (cublaslt_choice){.algorithm = {{fingerprint(&described), in_parts ? 2 : 1}},
+                               .workspace_bytes = in_parts ? needed : 0};
+  *count = 1;
+  return CUBLASLT_OK;
+}
+
+static int launch(cu_function function, uint64_t blocks, product_arguments *arguments, cublaslt_stream stream) {
+  size_t bytes = sizeof *arguments;
+  void *extra[] = {(void *)(uintptr_t)1, arguments, (void *)(uintptr_t)2, &bytes, NULL};
+  const cu_result code =
+      driver()->launch_kernel(function, (unsigned)blocks, 1, 1, 32, 1, 1, 0, (cu_stream)(void *)stream, NULL, extra);
+  return code == CU_OK ? CUBLASLT_OK : EXECUTION_FAILED;
+}
+
+static int run(cublaslt_handle handle, product_arguments *arguments, cublaslt_stream stream) {
+  const int code = launch(handle->part, arguments->columns * arguments->parts, arguments, stream);
+  if (code != CUBLASLT_OK || arguments->parts == 1) return code;
+  return launch(handle->sum, arguments->columns, arguments, stream);
+}
+
+static bool is_one_and_zero(const void *alpha, const void *beta) {
+  return *(const float *)alpha == 1 && *(const float *)beta == 0;
+}
+
+int fake_multiply(cublaslt_handle handle, cublaslt_product product, const void *alpha, const void *a,
+                  cublaslt_layout a_layout, const void *b, cublaslt_layout b_layout, const void *beta, const void *c,
+                  cublaslt_layout c_layout, void *d, cublaslt_layout d_layout, const cublaslt_algorithm *algorithm,
+                  void *workspace, size_t workspace_bytes, cublaslt_stream stream) {
+  product_arguments arguments;
+  cu_context context = NULL;
+  int code = begin("cublasLtMatmul");
+  if (code != CUBLASLT_OK) return code;
+  if (driver()->context_get_current(&context) != CU_OK || context != handle->context) return CUBLASLT_BAD_VALUE;
+  if (!describe(product, a_layout, b_layout, d_layout, &arguments) || c != d || c_layout != d_layout ||
+      !is_one_and_zero(alpha, beta) || algorithm->data[0] != fingerprint(&arguments))
+    return CUBLASLT_BAD_VALUE;
+  arguments.parts = algorithm->data[1];
+  if (arguments.parts > 1 &&
+      (workspace == NULL || workspace_bytes < arguments.parts * arguments.rows * arguments.columns * sizeof(float)))
+    return CUBLASLT_BAD_VALUE;
+  arguments.a = a;
+  arguments.b = b;
+  arguments.d = d;
+  arguments.workspace = workspace;
+  arguments.bias = product->epilogue == CUBLASLT_EPILOGUE_ADD_BIAS ? product->bias : NULL;
+  code = run(handle, &arguments, stream);
+  pthread_mutex_lock(&lock);
+  products += code == CUBLASLT_OK;
+  workspaces += code == CUBLASLT_OK && arguments.parts > 1;
+  pthread_mutex_unlock(&lock);
+  return code;
+}

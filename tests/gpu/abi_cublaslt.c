@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * The own header of cuBLASLt against a real one, where the compiler finds it: values, layouts and the types of all
+ * functions are compared when this is compiled. Skipped where there is none.
+ */
+#include <stdio.h>
+
+#include "tensor/cublaslt_abi.h"
+
+#if defined(__has_include) && __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+
+#define SAME(own, real) _Static_assert((int)(own) == (int)(real), #own)
+SAME(CUBLASLT_OK, CUBLAS_STATUS_SUCCESS);
+SAME(CUBLASLT_NO_MEMORY, CUBLAS_STATUS_ALLOC_FAILED);
+SAME(CUBLASLT_BAD_VALUE, CUBLAS_STATUS_INVALID_VALUE);
+SAME(CUBLASLT_NO_SUCH, CUBLAS_STATUS_NOT_SUPPORTED);
+SAME(CUBLASLT_F32, CUDA_R_32F);
+SAME(CUBLASLT_COMPUTE_F32, CUBLAS_COMPUTE_32F);
+SAME(CUBLASLT_AS_IT_IS, CUBLAS_OP_N);
+SAME(CUBLASLT_TRANSPOSED, CUBLAS_OP_T);
+SAME(CUBLASLT_PRODUCT_TRANSPOSE_A, CUBLASLT_MATMUL_DESC_TRANSA);
+SAME(CUBLASLT_PRODUCT_TRANSPOSE_B, CUBLASLT_MATMUL_DESC_TRANSB);
+SAME(CUBLASLT_PRODUCT_EPILOGUE, CUBLASLT_MATMUL_DESC_EPILOGUE);
+SAME(CUBLASLT_PRODUCT_BIAS, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+SAME(CUBLASLT_EPILOGUE_ADD_BIAS, CUBLASLT_EPILOGUE_BIAS);
+SAME(CUBLASLT_WISH_WORKSPACE, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+SAME(CUBLASLT_WISH_REDUCTIONS, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+SAME(CUBLASLT_REDUCE_COMPUTE_TYPE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+SAME(CUBLASLT_REDUCE_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
+
+#define SAME_PLACE(member, real) \
+  SAME(offsetof(cublaslt_choice, member), offsetof(cublasLtMatmulHeuristicResult_t, real))
+SAME(sizeof(cublaslt_choice), sizeof(cublasLtMatmulHeuristicResult_t));
+SAME(sizeof(cublaslt_algorithm), sizeof(cublasLtMatmulAlgo_t));
+SAME_PLACE(workspace_bytes, workspaceSize);
+SAME_PLACE(status, state);
+SAME(sizeof(cublaslt_status), sizeof(cublasStatus_t));
+SAME(sizeof(cublaslt_compute), sizeof(cublasComputeType_t));
+SAME(sizeof(cublaslt_type), sizeof(cudaDataType_t));
+SAME(sizeof(cublaslt_attribute), sizeof(cublasLtMatmulDescAttributes_t));
+SAME(sizeof(cublaslt_wish), sizeof(cublasLtMatmulPreferenceAttributes_t));
+
+/* The table of functions once more, with the real types. */
+#define cublaslt_status cublasStatus_t
+#define cublaslt_compute cublasComputeType_t
+#define cublaslt_type cudaDataType_t
+#define cublaslt_attribute cublasLtMatmulDescAttributes_t
+#define cublaslt_wish cublasLtMatmulPreferenceAttributes_t
+#define cublaslt_handle cublasLtHandle_t
+#define cublaslt_product cublasLtMatmulDesc_t
+#define cublaslt_layout cublasLtMatrixLayout_t
+#define cublaslt_wishes cublasLtMatmulPreference_t
+#define cublaslt_stream cudaStream_t
+#define cublaslt_algorithm cublasLtMatmulAlgo_t
+#define cublaslt_choice cublasLtMatmulHeuristicResult_t
+#define SAME_FUNCTION(result, member, symbol, arguments) \
+  typedef result member##_type arguments;                \
+  _Static_assert(__builtin_types_compatible_p(member##_type, __typeof__(symbol)), #symbol);
+CUBLASLT_FUNCTIONS(SAME_FUNCTION)
+
+int main(void) {
+  puts("the header agrees with cublasLt.h");
+  return 0;
+}
+#else
+int main(void) {
+  puts("skipped: there is no cublasLt.h");
+  return 77;
+}
+#endif

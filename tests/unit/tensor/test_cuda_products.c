@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products by cuBLASLt, on the fake one: they are its, with a workspace from the program's arena; what it has no
+ * way for, and what it refuses while a program is compiled or run; nothing of it is left behind.
+ */
+#include <string.h>
+
+#include "fake_cuda/fake_cublaslt.h"
+#include "support/rondo_test.h"
+#include "unit/tensor/reference.h"
+
+enum { M = 5, K = 100, N = 7 }; /* so deep that the product is made in parts */
+
+static const fake_cublaslt_control *library;
+static float a[M * K], b[K * N], bias[N];
+
+static int set_up(void **state) {
+  library = fake_cublaslt_get();
+  assert_non_null(library);
+  library->refuse(NULL, 0);
+  return test_setup(state);
+}
+
+static int tear_down(void **state) {
+  assert_int_equal(library->live(), 0);
+  return test_teardown(state);
+}
+
+#define product_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+static rondo_program *make_program(bool with_bias) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "product"};
+  rondo_program *program = NULL;
+  rondo_value left, right, added = {0}, result;
+  assert_ok(rondo_program_create(&options, &program));
+  assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){M, K}, 2, &left));
+  assert_ok(rondo_program_input(program, "b", RONDO_F32, (const size_t[]){K, N}, 2, &right));
+  if (with_bias) assert_ok(rondo_program_input(program, "bias", RONDO_F32, (const size_t[]){N}, 1, &added));
+  assert_ok(rondo_op_matmul(program, left, right, added, &result));
+  assert_ok(rondo_program_output(program, "c", result));
+  return program;
+}
+
+static rondo_status compile(test_fixture *t, bool with_bias, bool unrecorded, rondo_compiled **out) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = unrecorded};
+  rondo_program *program = make_program(with_bias);
+  const rondo_status status = rondo_compile(program, t->device, &options, out);
+  rondo_program_destroy(program);
+  return status;
+}
+
+static void write_inputs(rondo_compiled *compiled, bool with_bias) {
+  uint64_t seed = 3;
+  for (size_t i = 0; i < M * K; i++) a[i] = (float)test_random_below(&seed, 9) - 4;
+  for (size_t i = 0; i < K * N; i++) b[i] = (float)test_random_below(&seed, 9) - 4;
+  for (size_t i = 0; i < N; i++) bias[i] = (float)i;
+  assert_ok(rondo_compiled_write(compiled, "a", a, sizeof a));
+  assert_ok(rondo_compiled_write(compiled, "b", b, sizeof b));
+  if (with_bias) assert_ok(rondo_compiled_write(compiled, "bias", bias, sizeof bias));
+}
+
+/* The numbers are whole and small, so that the result is exact. */
+static void assert_product(rondo_compiled *compiled, bool with_bias) {
+  static double exact_a[M * K], exact_b[K * N], exact_bias[N], exact[M * N];
+  float c[M * N];
+  for (size_t i = 0; i < M * K; i++) exact_a[i] = (double)a[i];
+  for (size_t i = 0; i < K * N; i++) exact_b[i] = (double)b[i];
+  for (size_t i = 0; i < N; i++) exact_bias[i] = (double)bias[i];
+  reference_matmul(exact_a, exact_b, with_bias ? exact_bias : NULL, M, N, K, false, false, exact);
+  assert_ok(rondo_compiled_read(compiled, "c", c, sizeof c));
+  for (size_t i = 0; i < M * N; i++) assert_true((double)c[i] == exact[i]);
+}
+
+static void test_products_are_the_librarys(void **state) {
+  test_fixture *t = *state;
+  for (int i = 0; i < 4; i++) {
+    const bool with_bias = i % 2 == 1, unrecorded = i >= 2;
+    rondo_compiled *compiled = NULL;
+    rondo_compiled_info info = {.struct_size = sizeof info};
+    assert_ok(compile(t, with_bias, unrecorded, &compiled));
+    const uint64_t before = library->products(), in_parts = library->workspaces();
+    write_inputs(compiled, with_bias);
+    assert_ok(rondo_compiled_run_unrecorded(compiled));
+    assert_product(compiled, with_bias);
+    assert_int_equal(library->products(), before + 1);
+    assert_int_equal(library->workspaces(), in_parts + 1);
+    write_inputs(compiled, with_bias);
+    assert_ok(rondo_compiled_run(compiled));
+    assert_product(compiled, with_bias);
+    assert_ok(rondo_compiled_get_info(compiled, &info));
+    assert_int_equal(info.kernels, unrecorded ? 0 : 2);
+    assert_true(info.arena_bytes >= sizeof a + sizeof b + 2 * M * N * sizeof(float)); /* the two parts */
+    assert_ok(rondo_compiled_destroy(compiled));
+  }
+}
+
+/* Without a way of the library's the program's own kernel makes it. */
+static void test_without_a_way_the_own_kernel_runs(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *compiled = NULL;
+  library->refuse("cublasLtMatmulAlgoGetHeuristic", 15);
+  assert_ok(compile(t, true, false, &compiled));
+  const uint64_t before = library->products();
+  write_inputs(compiled, true);
+  assert_ok(rondo_compiled_run(compiled));
+  assert_product(compiled, true);
+  assert_int_equal(library->products(), before);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+/* The error has the operator, the library's code and the remedy. */
+static void test_refusals_while_compiling_are_told(void **state) {
+  static const char *const calls[] = {"cublasLtCreate",
+                                      "cublasLtMatmulDescCreate",
+                                      "cublasLtMatmulDescSetAttribute",
+                                      "cublasLtMatrixLayoutCreate",
+                                      "cublasLtMatmulPreferenceCreate",
+                                      "cublasLtMatmulPreferenceSetAttribute",
+                                      "cublasLtMatmulAlgoGetHeuristic",
+                                      "cublasLtMatmul"};
+  test_fixture *t = *state;
+  for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+    rondo_compiled *compiled = NULL;
+    library->refuse(calls[i], 13);
+    assert_fails(compile(t, true, false, &compiled), RONDO_EXECUTION_FAILED);
+    assert_null(compiled);
+    assert_message("matmul (operator 0 of program 'product')");
+    assert_message("RONDO_CUBLASLT_LIBRARY=none");
+    assert_int_equal(rondo_last_error()->driver_code, 13);
+    assert_string_equal(rondo_last_error()->driver_name, "CUBLAS_STATUS_EXECUTION_FAILED");
+    assert_int_equal(library->live(), 0);
+  }
+  library->refuse("cublasLtCreate", 3);
+  rondo_compiled *compiled = NULL;
+  assert_fails(compile(t, false, false, &compiled), RONDO_OUT_OF_MEMORY);
+}
+
+static void test_a_refusal_while_running_leaves_the_program_usable(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *compiled = NULL;
+  assert_ok(compile(t, false, false, &compiled));
+  write_inputs(compiled, false);
+  library->refuse("cublasLtMatmul", 13);
+  assert_fails(rondo_compiled_run_unrecorded(compiled), RONDO_EXECUTION_FAILED);
+  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_product(compiled, false);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      product_case(test_products_are_the_librarys),
+      product_case(test_without_a_way_the_own_kernel_runs),
+      product_case(test_refusals_while_compiling_are_told),
+      product_case(test_a_refusal_while_running_leaves_the_program_usable),
+  };
+  return test_main(tests);
+}
