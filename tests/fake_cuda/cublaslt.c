@@ -230,6 +230,7 @@ int fake_create(cublaslt_handle *out) {
       api->module_load(&handle->module, image, 0, NULL, NULL) != CU_OK ||
       api->module_get_function(&handle->part, handle->module, "fake_cublaslt_part") != CU_OK ||
       api->module_get_function(&handle->sum, handle->module, "fake_cublaslt_sum") != CU_OK) {
+    if (handle->module != NULL) (void)api->module_unload(handle->module);
     (void)unmake(handle);
     return 1;
   }
