@@ -93,6 +93,19 @@ static void test_products_are_the_librarys(void **state) {
   }
 }
 
+/* The workspace lies in the arena while the product runs, and so in the memory map of a report. */
+static void test_workspaces_are_in_the_memory_map(void **state) {
+  test_fixture *t = *state;
+  const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .title = "product"};
+  rondo_compiled *compiled = NULL;
+  char *text = NULL;
+  assert_ok(compile(t, false, false, &compiled));
+  assert_ok(rondo_compiled_report(compiled, &options, &text));
+  assert_non_null(strstr(text, "workspace of matmul 0"));
+  rondo_text_free(text);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
 /* Without a way of the library's the program's own kernel makes it. */
 static void test_without_a_way_the_own_kernel_runs(void **state) {
   test_fixture *t = *state;
@@ -149,6 +162,7 @@ static void test_a_refusal_while_running_leaves_the_program_usable(void **state)
 int main(void) {
   const struct CMUnitTest tests[] = {
       product_case(test_products_are_the_librarys),
+      product_case(test_workspaces_are_in_the_memory_map),
       product_case(test_without_a_way_the_own_kernel_runs),
       product_case(test_refusals_while_compiling_are_told),
       product_case(test_a_refusal_while_running_leaves_the_program_usable),
