@@ -79,6 +79,11 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                        .default_value = "",
                                        .meaning = "library for matrix products on CUDA, instead of libcublasLt.so; "
                                                   "\"none\" = own kernels"},
+    [RONDO_OPTION_CUBLASLT_LEAST] = {.name = "RONDO_CUBLASLT_LEAST",
+                                     .kind = "number",
+                                     .default_value = "16777216",
+                                     .meaning = "multiplications in a product from which cuBLASLt makes it",
+                                     .maximum = UINT64_MAX},
     [RONDO_OPTION_CBLAS_LIBRARY] = {.name = "RONDO_CBLAS_LIBRARY",
                                     .kind = "text",
                                     .default_value = "",
