@@ -81,7 +81,7 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                                   "\"none\" = own kernels"},
     [RONDO_OPTION_CUBLASLT_LEAST] = {.name = "RONDO_CUBLASLT_LEAST",
                                      .kind = "number",
-                                     .default_value = "16777216",
+                                     .default_value = "33554432",
                                      .meaning = "multiplications in a product from which cuBLASLt makes it",
                                      .maximum = UINT64_MAX},
     [RONDO_OPTION_CBLAS_LIBRARY] = {.name = "RONDO_CBLAS_LIBRARY",

@@ -93,8 +93,8 @@ static rondo_status check(int code, const char *what) {
 
 /* Making ready ----------------------------------------------------------------------------------------------------- */
 
-/* Of more memory than the parts of a result take no way makes good use. */
-#define PARTS 4
+/* Of more memory than so many parts of a result take no way makes good use. */
+#define PARTS 32
 #define LEAST_WORKSPACE ((uint64_t)64 << 10)
 #define MOST_WORKSPACE ((uint64_t)32 << 20)
 
@@ -166,11 +166,17 @@ static void log_no_way(const rondo_product_shape *shape) {
             shape->m, shape->n, shape->k);
 }
 
-/* cuBLASLt makes small products in parts that a second kernel adds; on an H200, of 3 million multiplications they took
- * longer than by one kernel, of 40 million less. */
+/* A result of so few rows or columns is hardly more than a matrix times a vector, which own kernels are not made for.
+ */
+#define THIN 8
+#define THIN_SHARE 8
+
+/* Small products are made sooner by one kernel than by the library, which cuts them into parts: measured on an H200,
+ * those of 17 million multiplications were, those of 34 million were not; thin ones of 8 million were not. */
 static bool is_worth_while(const rondo_product_shape *shape) {
-  return (double)shape->m * (double)shape->n * (double)shape->k >=
-         (double)rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST);
+  const double least = (double)rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST);
+  const bool is_thin = shape->m <= THIN || shape->n <= THIN;
+  return (double)shape->m * (double)shape->n * (double)shape->k >= (is_thin ? least / THIN_SHARE : least);
 }
 
 rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape, rondo_product **out) {

@@ -40,38 +40,49 @@ struct tile {
 
 /* Panels ----------------------------------------------------------------------------------------------------------- */
 
-/* A matrix from `x` on along the result's edge. */
-struct panel_source {
-  const float *at;
-  size_t x, edge, depth, stride;
-  bool along_depth; /* neighbours in memory are neighbours in depth, not along the edge */
+/* A thread's share of a matrix's panels: LOADS elements of each, evenly spaced, so that neighbouring threads read
+ * neighbours. An element stands at `x`, along the result's edge, and `depth`. */
+struct panel_reader {
+  const float *at;             /* its first element of the next panel */
+  size_t jump, advance;        /* from one element to the next; from one panel to the next */
+  unsigned x_left, depth_jump; /* of the matrix behind its first x; per jump */
+  unsigned depth, x_jump;      /* of its first element, in the panel */
+  unsigned place, place_jump;  /* where its elements go in shared memory */
 };
 
-/* Where element `e` of a panel lies in it: so that neighbouring threads read neighbours. */
+/* `edge` is what is left of the matrix from the tile's corner on. */
 template <class T>
-__device__ inline uint2 place_in_panel(bool along_depth, unsigned e) {
-  return along_depth ? make_uint2(e / T::DEPTH, e % T::DEPTH) : make_uint2(e % T::EDGE, e / T::EDGE);
+__device__ inline panel_reader make_reader(const float *corner, size_t edge, size_t stride, bool along_depth) {
+  const unsigned x = along_depth ? threadIdx.x / T::DEPTH : threadIdx.x % T::EDGE;
+  const unsigned depth = along_depth ? threadIdx.x % T::DEPTH : threadIdx.x / T::EDGE;
+  panel_reader reader;
+  reader.at = along_depth ? corner + x * stride + depth : corner + depth * stride + x;
+  reader.x_jump = along_depth ? BLOCK_THREADS / T::DEPTH : 0;
+  reader.depth_jump = along_depth ? 0 : BLOCK_THREADS / T::EDGE;
+  reader.jump = (reader.x_jump + reader.depth_jump) * stride;
+  reader.advance = along_depth ? T::DEPTH : T::DEPTH * stride;
+  reader.x_left = x >= edge ? 0 : edge - x < T::EDGE ? (unsigned)(edge - x) : T::EDGE;
+  reader.depth = depth;
+  reader.place = depth * T::ROW + x;
+  reader.place_jump = reader.depth_jump * T::ROW + reader.x_jump;
+  return reader;
 }
 
-/* The thread's share of the panel at depth `from`; zeros past the matrix. */
+/* Reads the next panel, of which `depth` is in the matrix; zeros past it. */
 template <class T>
-__device__ inline void read_panel(const panel_source &source, size_t from, float *out) {
+__device__ inline void read_panel(panel_reader &reader, unsigned depth, float *out) {
 #pragma unroll
   for (unsigned i = 0; i < T::LOADS; i++) {
-    const uint2 place = place_in_panel<T>(source.along_depth, threadIdx.x + i * BLOCK_THREADS);
-    const size_t x = source.x + place.x, depth = from + place.y;
-    const size_t at = source.along_depth ? x * source.stride + depth : depth * source.stride + x;
-    out[i] = x < source.edge && depth < source.depth ? source.at[at] : 0.0f;
+    const bool is_in = i * reader.x_jump < reader.x_left && reader.depth + i * reader.depth_jump < depth;
+    out[i] = is_in ? reader.at[i * reader.jump] : 0.0f;
   }
+  reader.at += reader.advance;
 }
 
 template <class T>
-__device__ inline void write_panel(bool along_depth, const float *values, float *panel) {
+__device__ inline void write_panel(const panel_reader &reader, const float *values, float *panel) {
 #pragma unroll
-  for (unsigned i = 0; i < T::LOADS; i++) {
-    const uint2 place = place_in_panel<T>(along_depth, threadIdx.x + i * BLOCK_THREADS);
-    panel[place.y * T::ROW + place.x] = values[i];
-  }
+  for (unsigned i = 0; i < T::LOADS; i++) panel[reader.place + i * reader.place_jump] = values[i];
 }
 
 /* Products --------------------------------------------------------------------------------------------------------- */
@@ -109,20 +120,25 @@ __device__ inline void multiply_panels(const float *a, const float *b, tile_plac
 }
 
 template <class T>
-__device__ inline void multiply_all(const panel_source &a, const panel_source &b, tile_place place, float *memory,
+__device__ inline unsigned panel_depth(size_t left) {
+  return left < T::DEPTH ? (unsigned)left : T::DEPTH;
+}
+
+template <class T>
+__device__ inline void multiply_all(panel_reader a, panel_reader b, size_t depth, tile_place place, float *memory,
                                     float (*sums)[T::SUMS]) {
   const unsigned panel = T::DEPTH * T::ROW;
   float next_a[T::LOADS], next_b[T::LOADS];
   float *turn = memory, *other = memory + 2 * panel;
-  read_panel<T>(a, 0, next_a);
-  read_panel<T>(b, 0, next_b);
-  for (size_t from = 0; from < a.depth; from += T::DEPTH) {
-    write_panel<T>(a.along_depth, next_a, turn);
-    write_panel<T>(b.along_depth, next_b, turn + panel);
+  read_panel<T>(a, panel_depth<T>(depth), next_a);
+  read_panel<T>(b, panel_depth<T>(depth), next_b);
+  for (size_t from = 0; from < depth; from += T::DEPTH) {
+    write_panel<T>(a, next_a, turn);
+    write_panel<T>(b, next_b, turn + panel);
     __syncthreads();
-    if (from + T::DEPTH < a.depth) {
-      read_panel<T>(a, from + T::DEPTH, next_a);
-      read_panel<T>(b, from + T::DEPTH, next_b);
+    if (from + T::DEPTH < depth) {
+      read_panel<T>(a, panel_depth<T>(depth - from - T::DEPTH), next_a);
+      read_panel<T>(b, panel_depth<T>(depth - from - T::DEPTH), next_b);
     }
     multiply_panels<T>(turn, turn + panel, place, sums);
     float *const used = turn;
@@ -190,14 +206,16 @@ __device__ inline void multiply_tile(const matmul_shape &shape, const float *a, 
                                      float *c, float *memory) {
   const size_t row = blockIdx.x / shape.tiles.across * T::EDGE, column = blockIdx.x % shape.tiles.across * T::EDGE;
   const bool along_a = shape.transpose_a == 0, along_b = shape.transpose_b != 0;
-  const panel_source left = {a, row, shape.m, shape.k, along_a ? shape.k : shape.m, along_a};
-  const panel_source right = {b, column, shape.n, shape.k, along_b ? shape.k : shape.n, along_b};
+  const panel_reader left =
+      make_reader<T>(along_a ? a + row * shape.k : a + row, shape.m - row, along_a ? shape.k : shape.m, along_a);
+  const panel_reader right = make_reader<T>(along_b ? b + column * shape.k : b + column, shape.n - column,
+                                            along_b ? shape.k : shape.n, along_b);
   const tile_result result = {c + row * shape.n + column, bias != NULL ? bias + column : NULL, shape.m - row,
                               shape.n - column, shape.n};
   const unsigned thread = threadIdx.x % (T::SIDE * T::SIDE);
   const tile_place place = {threadIdx.x / (T::SIDE * T::SIDE), thread / T::SIDE, thread % T::SIDE};
   float sums[T::SUMS][T::SUMS] = {{0}};
-  multiply_all<T>(left, right, place, memory, sums);
+  multiply_all<T>(left, right, shape.k, place, memory, sums);
   if (T::SLICES > 1)
     join_slices<T>(result, place, sums, memory);
   else

@@ -55,16 +55,29 @@ __device__ inline unsigned find_row(const int *read, unsigned count, size_t row,
   return matches;
 }
 
-/* Adds the piece's columns of the rows of dy that were found. Several are read before the first is added. */
+/* The rows of dy that are read before the first is added: so many reads are under way at once. */
+#define BATCH 8
+
+/* Adds the piece's columns of the rows of dy that were found, in their order. */
 __device__ inline void add_rows(const table_piece &piece, const unsigned short *found, unsigned count,
                                 const float *__restrict__ dy, size_t columns, float *sums) {
   const unsigned lane = threadIdx.x % WARP;
-  const float *from = dy + piece.column;
-#pragma unroll 4
-  for (unsigned i = 0; i < count; i++) {
-    const float *row = from + found[i] * columns;
+  const float *from = dy + piece.column + lane;
+  for (unsigned first = 0; first < count; first += BATCH) {
+    float values[BATCH][PIECE_LANES];
 #pragma unroll
-    for (unsigned k = 0; k < PIECE_LANES; k++) sums[k] += k * WARP + lane < piece.columns ? row[k * WARP + lane] : 0.0f;
+    for (unsigned i = 0; i < BATCH; i++) {
+      const bool is_there = first + i < count;
+      const float *row = from + (is_there ? found[first + i] : 0) * columns;
+#pragma unroll
+      for (unsigned k = 0; k < PIECE_LANES; k++)
+        values[i][k] = is_there && k * WARP + lane < piece.columns ? row[k * WARP] : 0.0f;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < BATCH; i++) {
+#pragma unroll
+      for (unsigned k = 0; k < PIECE_LANES; k++) sums[k] += values[i][k];
+    }
   }
 }
 

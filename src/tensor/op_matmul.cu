@@ -3,7 +3,7 @@
  */
 #include "tensor/gemm.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
     matmul(matmul_shape shape, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c) {
   multiply(shape, a, b, NULL, c);
 }
