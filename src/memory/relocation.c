@@ -355,12 +355,18 @@ static size_t rounded_bytes(const rondo_moved *moved) {
   return rounded;
 }
 
+/* A guarded device watches the bounds of what was first at an address, to the byte. */
+static bool same_size(const rondo_relocation *relocation, const rondo_moved *x, const rondo_moved *y) {
+  if (relocation->memory->device->ops->guard != NULL) return x->end - x->begin == y->end - y->begin;
+  return rounded_bytes(x) == rounded_bytes(y);
+}
+
 /* Whether the other has allocations of the same sizes at the same places, so that its plan is one for this. */
 static bool is_alike(const rondo_relocation *a, const rondo_relocation *b) {
   if (a->moved.count != b->moved.count) return false;
   for (size_t i = 0; i < a->moved.count; i++) {
     const rondo_moved *x = &a->moved.items[i], *y = &b->moved.items[i];
-    if (x->index != y->index || x->freed_index != y->freed_index || rounded_bytes(x) != rounded_bytes(y)) return false;
+    if (x->index != y->index || x->freed_index != y->freed_index || !same_size(a, x, y)) return false;
   }
   return true;
 }

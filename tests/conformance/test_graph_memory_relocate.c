@@ -272,6 +272,30 @@ static void test_gx5_updates_are_translated(void **state) {
   test_words_free(t, out);
 }
 
+/* Allocations of nearly the same size take the same room, and each is good to its own last byte. */
+static void test_gx5_updates_may_change_sizes_a_little(void **state) {
+  enum { FEW = 300, MORE = 310 };
+  test_fixture *t = *state;
+  uint32_t *out = test_words(t, MORE);
+  rondo_graph *few = test_scratch_graph(t, out, FEW, FEW * sizeof *out, 3);
+  rondo_graph *more = test_scratch_graph(t, out, MORE, MORE * sizeof *out, 4);
+  rondo_exec *exec = relocate(few);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(rondo_exec_launch(exec, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    assert_int_equal(test_word(t, out + FEW - 1), 3 * 32);
+    assert_ok(rondo_exec_update(exec, more, NULL));
+    assert_ok(rondo_exec_launch(exec, t->stream));
+    assert_ok(rondo_stream_synchronize(t->stream));
+    assert_int_equal(test_word(t, out + MORE - 1), 4 * 32);
+    assert_ok(rondo_exec_update(exec, few, NULL));
+  }
+  test_graph_destroy(few);
+  test_graph_destroy(more);
+  rondo_exec_destroy(exec);
+  test_words_free(t, out);
+}
+
 /* A relocated exec launched into a capture becomes a child in its graph's own addresses, as any other. */
 static void test_gm20_a_relocated_exec_is_captured(void **state) {
   test_fixture *t = *state;
@@ -347,6 +371,7 @@ int main(void) {
       test_case(test_gm20_edges_and_nodes_may_go),
       test_case(test_gm4_unfreed_memory_keeps_its_address),
       test_case(test_gx5_updates_are_translated),
+      test_case(test_gx5_updates_may_change_sizes_a_little),
       test_case(test_gm20_a_relocated_exec_is_captured),
       test_case(test_gm20_hidden_addresses_are_refused),
       test_case(test_gm5_unordered_accesses_are_refused),
