@@ -104,8 +104,7 @@ static rondo_status part(rondo_exact *exact, uint32_t lower, uint32_t upper, uin
   return RONDO_OK;
 }
 
-/* The memory of goals without a packing -----------------------------------------------------------------------------
- */
+/* The memory of goals without a packing ---------------------------------------------------------------------------- */
 
 static void hash_goal(const rondo_exact *exact, const rondo_exact_goal *goal, uint64_t hashes[2]) {
   const rondo_search_sections *sections = exact->state.sections;

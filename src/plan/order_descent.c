@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Targets are the bound and two fifteenths of it, one, a half, and so on; as long as the bound may yet be raised, half
- * way there. One that is not
- * reached is given up after some steps for one half as far from the best plan. What the repair has learnt about hard
- * items stays, until several targets in a row were not reached.
+ * way there. One that is not reached is given up after some steps for one half as far from the best plan. What the
+ * repair has learnt about hard items stays, until several targets in a row were not reached.
  */
 #include "plan/order_descent.h"
 

@@ -170,8 +170,7 @@ void rondo_index_answer_free(const rondo_allocator *allocator, const rondo_order
   *answer = (rondo_index_answer){0};
 }
 
-/* What begins in a life ---------------------------------------------------------------------------------------------
- */
+/* What begins in a life -------------------------------------------------------------------------------------------- */
 
 typedef struct asking {
   const rondo_order_index *index;

@@ -200,8 +200,7 @@ static rondo_status run_rounds(rondo_search *s, uint32_t threads, uint64_t steps
   return RONDO_OK;
 }
 
-/* The whole ---------------------------------------------------------------------------------------------------------
- */
+/* The whole -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status allocate_offsets(rondo_search *s, uint64_t **out) {
   void *block = NULL;
