@@ -13,7 +13,7 @@
 typedef struct maker {
   const rondo_allocator *allocator;
   const rondo_plan_problem *problem;
-  rondo_life *lives;         /* of items, then of obstacles */
+  rondo_interval *lives;     /* of items, then of obstacles */
   rondo_sort_entry *entries; /* 4 a life */
   size_t room;               /* lives */
   size_t alignment;          /* the largest of an item with bytes */
@@ -43,10 +43,10 @@ static size_t list_lives(maker *m) {
   size_t count = 0;
   for (size_t i = 0; i < m->problem->count; i++) {
     const rondo_plan_item *item = &m->problem->items[i];
-    if (item->bytes > 0) m->lives[count++] = (rondo_life){item->lower, item->upper};
+    if (item->bytes > 0) m->lives[count++] = (rondo_interval){item->lower, item->upper};
   }
   for (size_t i = 0; i < m->problem->obstacle_count; i++) {
-    m->lives[count++] = (rondo_life){m->problem->obstacles[i].lower, m->problem->obstacles[i].upper};
+    m->lives[count++] = (rondo_interval){m->problem->obstacles[i].lower, m->problem->obstacles[i].upper};
   }
   return count;
 }
@@ -171,7 +171,7 @@ static rondo_status make_obstacles(const maker *m, rondo_box_set *set) {
   RONDO_TRY(rondo_allocate_items(m->allocator, given, sizeof *ranges, &ranges));
   for (size_t i = 0; i < given; i++) {
     const rondo_plan_obstacle *of = &m->problem->obstacles[i];
-    const rondo_life *life = &m->lives[set->all.count + i];
+    const rondo_interval *life = &m->lives[set->all.count + i];
     if (of->bytes > 0) {
       ranges[count++] = (rondo_obstacle){of->offset, of->offset + of->bytes, life->lower, life->upper};
     }

@@ -11,9 +11,8 @@
 #include "base/thread.h"
 #include "plan/order_descent.h"
 #include "plan/order_place.h"
-#include "plan/sort.h"
+#include "plan/rules.h"
 
-#define ONE 65536           /* in logarithms */
 #define BOUND_WORK_FAST 256 /* looks at each node and edge */
 #define BOUND_WORK 8192
 #define FAST_STEPS 4   /* a repair's steps on the fast path: items by this */
@@ -34,16 +33,6 @@ typedef struct searcher {
 
 /* The first plan --------------------------------------------------------------------------------------------------- */
 
-/* To base 2, times ONE; straight between powers. The value is not 0. */
-static uint32_t logarithm(uint64_t value) {
-  uint32_t whole = 0;
-  for (uint32_t step = 32; step > 0; step /= 2) {
-    if (value >> whole >> step > 0) whole += step;
-  }
-  const uint64_t top = whole > 16 ? value >> (whole - 16) : value << (16 - whole);
-  return whole * ONE + (uint32_t)(top - ONE);
-}
-
 /* By bytes times how many nodes a life may meet, then by bytes; the greatest first. */
 static rondo_status rank(const rondo_order_search *search, uint32_t *ranks) {
   const rondo_lives *lives = search->lives;
@@ -51,8 +40,8 @@ static rondo_status rank(const rondo_order_search *search, uint32_t *ranks) {
   RONDO_TRY(rondo_allocate_items(search->allocator, lives->count, 2 * sizeof *entries, &entries));
   for (uint32_t i = 0; i < lives->count; i++) {
     const uint32_t item = lives->items[i];
-    const uint64_t bytes = logarithm(lives->problem->items[item].bytes);
-    const uint64_t area = bytes + logarithm(rondo_lives_span(lives, &lives->lives[item]));
+    const uint64_t bytes = rondo_logarithm(lives->problem->items[item].bytes);
+    const uint64_t area = bytes + rondo_logarithm(rondo_lives_span(lives, &lives->lives[item]));
     entries[i] = (rondo_sort_entry){~(area << 32 | bytes), item};
   }
   if (lives->count > 1) rondo_sort_entries(entries, entries + lives->count, lives->count);

@@ -25,7 +25,7 @@ typedef struct cutter {
   RONDO_ARRAY(stretch) open;
   rondo_sort_entry *crossings; /* (lives that cross, section), one a section, ascending */
   uint32_t crossing_count;
-  rondo_life *lives;
+  rondo_interval *lives;
   rondo_sort_entry *entries; /* 4 a box */
 } cutter;
 
@@ -130,7 +130,7 @@ static rondo_boxes boxes_of(const rondo_boxes *all, uint32_t first, uint32_t cou
 
 static void number_sections(cutter *c, rondo_boxes *boxes) {
   for (uint32_t i = 0; i < boxes->count; i++) {
-    c->lives[i] = (rondo_life){boxes->boxes[i].lower, boxes->boxes[i].upper};
+    c->lives[i] = (rondo_interval){boxes->boxes[i].lower, boxes->boxes[i].upper};
   }
   boxes->section_count = rondo_sections_number(c->lives, boxes->count, c->entries);
   for (uint32_t i = 0; i < boxes->count; i++) {

@@ -9,7 +9,7 @@
 static uint64_t key_of_end(uint32_t step) { return (uint64_t)step << 1; }
 static uint64_t key_of_beginning(uint32_t step) { return (uint64_t)step << 1 | 1; }
 
-uint32_t rondo_sections_number(rondo_life *lives, size_t count, rondo_sort_entry *scratch) {
+uint32_t rondo_sections_number(rondo_interval *lives, size_t count, rondo_sort_entry *scratch) {
   rondo_sort_entry *events = scratch;
   for (size_t i = 0; i < count; i++) {
     events[2 * i] = (rondo_sort_entry){key_of_beginning(lives[i].lower), (uint32_t)i};

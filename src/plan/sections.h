@@ -8,12 +8,12 @@
 
 #include "plan/sort.h"
 
-typedef struct rondo_life {
+typedef struct rondo_interval {
   uint32_t lower, upper; /* steps or sections, half-open, not empty */
-} rondo_life;
+} rondo_interval;
 
 /* Replaces steps by sections, in place; returns their number. `scratch` has room for 4 entries a life; count is at most
  * 2^31. */
-uint32_t rondo_sections_number(rondo_life *lives, size_t count, rondo_sort_entry *scratch);
+uint32_t rondo_sections_number(rondo_interval *lives, size_t count, rondo_sort_entry *scratch);
 
 #endif
