@@ -89,8 +89,9 @@ typedef struct rondo_plan_options {
 #define RONDO_PLAN_OPTIONS_INIT .struct_size = sizeof(rondo_plan_options)
 
 /* Plans. options may be NULL. The caller destroys the plan. Memory and the fast path's time grow with the number of
- * items times its logarithm, the fast path's time to up to the square where a DAG is as wide as it is long. What is
- * placed first is placed to its end, whatever the budget. Errors:
+ * items times its logarithm; the fast path's time on a DAG also with the items times the obstacles, and to up to the
+ * square of the items where it is as wide as it is long. What is placed first is placed to its end, whatever the
+ * budget. Errors:
  * INVALID_ARGUMENT naming the item, obstacle, branch or edge (lower >= upper, an alignment that is no power of two, a
  * node or branch that is not there, an edge that does not go forward, a gap below 1, more than 256 threads);
  * LIMIT_EXCEEDED (sizes that do not add up in a size_t, more than 2^30 items); OUT_OF_MEMORY. */

@@ -165,9 +165,10 @@ static void add_pieces(const rondo_order_repair *r, rondo_index_range range) {
   }
 }
 
-static void add_obstacles(const rondo_order_repair *r, uint32_t entry) {
+static void add_obstacles(rondo_order_repair *r, uint32_t entry) {
   const rondo_lives *lives = r->index->lives;
   if (r->pieces == r->index->count) return;
+  r->looks += r->pieces - r->index->count;
   const rondo_conflict conflict = rondo_conflict_of(lives, &r->index->by_entry[entry]);
   for (uint32_t i = r->index->count; i < r->pieces; i++) {
     const rondo_life *life = &lives->obstacles[i - r->index->count];
