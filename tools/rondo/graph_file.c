@@ -6,12 +6,18 @@
 #include "file.h"
 #include "tool.h"
 
+static int read_graph(const char *path, const file_bytes *file, rondo_graph **out) {
+  const char *name = file_display_name(path);
+  if (file->count == 0) return tool_fail("%s: is empty; it is to be a graph as --dump-graph writes it", name);
+  return rondo_graph_from_json((const char *)file->bytes, file->count, out) ? tool_fail_status("%s", name) : TOOL_OK;
+}
+
 int graph_read(const char *path, rondo_graph **out) {
   file_bytes file;
   *out = NULL;
-  const int result = file_read(path, &file);
+  int result = file_read(path, &file);
   if (result != TOOL_OK) return result;
-  const rondo_status status = rondo_graph_from_json((const char *)file.bytes, file.count, out);
+  result = read_graph(path, &file, out);
   file_release(&file);
-  return status ? tool_fail_status("%s", file_display_name(path)) : TOOL_OK;
+  return result;
 }
