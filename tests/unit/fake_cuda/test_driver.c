@@ -196,14 +196,13 @@ static void a_released_context_begins_anew(void **state) {
   const fixture *f = *state;
   const cu_address memory = make_memory(f);
   cu_context context = NULL;
-  sem_t gate;
-  close_gate(f, f->stream, &gate);
+  _Atomic uint32_t held = 0; /* for good: a host function would be waited for */
+  assert_cu_ok(f->api->stream_wait_value_32(f->stream, (uintptr_t)&held, 1, CU_WAIT_VALUE_EQUAL));
   assert_cu_ok(f->api->memset_32_async(memory, 1, 1, f->stream));
   free_memory(f, memory);
   assert_cu_ok(f->api->primary_release(0));
   f->fake->fail_call("cuCtxSetCurrent", 1, CU_LAUNCH_FAILED, false);
   assert_code(f->api->context_set_current(NULL), CU_LAUNCH_FAILED);
-  sem_post(&gate);
   f->fake->settle();
   assert_cu_ok(f->api->primary_retain(&context, 0));
   assert_cu_ok(f->api->context_synchronize());
