@@ -293,7 +293,6 @@ static rondo_status refuse_memory(rondo_status status, rondo_update_result *resu
 }
 
 /* Other memory nodes mean other graph memory; those of the same addresses keep it, but other nodes may access it. */
-
 static rondo_status draft_memory(const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft, bool *out_changed,
                                  rondo_update_result *result) {
   *out_changed = false;
