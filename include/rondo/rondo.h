@@ -24,6 +24,7 @@
 #include <rondo/kernel.h>
 #include <rondo/log.h>
 #include <rondo/memory.h>
+#include <rondo/patch.h>
 #include <rondo/plan.h>
 #include <rondo/profile.h>
 #include <rondo/program.h>

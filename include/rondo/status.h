@@ -103,7 +103,10 @@ typedef enum rondo_reason {
   RONDO_REASON_MALFORMED,
   RONDO_REASON_UNPREPARED, /* something the warm-up left undone was met while capturing */
   RONDO_REASON_HOST_FUNCTION_FAILED,
-  RONDO_REASON_FOREIGN_WORK /* work that a library captured, in a form that only the driver's own graph can hold */
+  RONDO_REASON_FOREIGN_WORK, /* work that a library captured, in a form that only the driver's own graph can hold */
+  /* patching */
+  RONDO_REASON_MISALIGNED,   /* an input's new address does not keep the alignment of the recorded one */
+  RONDO_REASON_STALE_PATCHES /* the exec's nodes have other addresses than the patch set knows */
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */
