@@ -29,14 +29,9 @@
 #define RONDO_PROGRAM_H
 
 #include <rondo/exec.h>
+#include <rondo/type.h>
 
 RONDO_EXTERN_C_BEGIN
-
-typedef enum rondo_type { RONDO_F32 = 1, RONDO_I32 = 2 } rondo_type;
-
-/* "f32", "i32"; "unknown" for another number. The bytes of an element; 0 for another number. */
-RONDO_API const char *rondo_type_name(rondo_type type);
-RONDO_API size_t rondo_type_bytes(rondo_type type);
 
 #define RONDO_MAX_DIMENSIONS 4
 

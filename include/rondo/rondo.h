@@ -32,6 +32,7 @@
 #include <rondo/status.h>
 #include <rondo/stream.h>
 #include <rondo/trace.h>
+#include <rondo/type.h>
 #include <rondo/verify.h>
 #include <rondo/version.h>
 #include <rondo/weights.h>

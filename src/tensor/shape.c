@@ -10,30 +10,11 @@
 #include "base/allocation.h"
 #include "base/error.h"
 
-const char *rondo_type_name(rondo_type type) {
-  switch (type) {
-    case RONDO_F32:
-      return "f32";
-    case RONDO_I32:
-      return "i32";
-  }
-  return "unknown";
-}
-
-size_t rondo_type_bytes(rondo_type type) {
-  switch (type) {
-    case RONDO_F32:
-      return sizeof(float);
-    case RONDO_I32:
-      return sizeof(int32_t);
-  }
-  return 0;
-}
-
 rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *dims, size_t rank, rondo_shape *out) {
-  if (rondo_type_bytes(type) == 0) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: type %d is none; use RONDO_F32 or RONDO_I32",
-                      what, (int)type);
+  if (type != RONDO_F32 && type != RONDO_I32) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
+                      "%s: type %d (%s) is none of a value: use RONDO_F32 or RONDO_I32", what, (int)type,
+                      rondo_type_name(type));
   }
   if (rank > RONDO_MAX_DIMENSIONS) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; the most is %d", what, rank,

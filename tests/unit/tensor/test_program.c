@@ -41,8 +41,12 @@ static void test_types(void **state) {
   (void)state;
   assert_string_equal(rondo_type_name(RONDO_F32), "f32");
   assert_string_equal(rondo_type_name(RONDO_I32), "i32");
+  assert_string_equal(rondo_type_name(RONDO_BF16), "bf16");
+  assert_string_equal(rondo_type_name((rondo_type)0), "unknown");
   assert_string_equal(rondo_type_name((rondo_type)77), "unknown");
   assert_int_equal(rondo_type_bytes(RONDO_F32), 4);
+  assert_int_equal(rondo_type_bytes(RONDO_F16), 2);
+  assert_int_equal(rondo_type_bytes(RONDO_I64), 8);
   assert_int_equal(rondo_type_bytes((rondo_type)0), 0);
 }
 

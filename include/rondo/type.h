@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Types of elements. Programs (<rondo/program.h>) have values of F32 and I32, collectives (<rondo/collective.h>) take
+ * all of these.
+ */
+#ifndef RONDO_TYPE_H
+#define RONDO_TYPE_H
+
+#include <stddef.h>
+
+#include <rondo/version.h>
+
+RONDO_EXTERN_C_BEGIN
+
+typedef enum rondo_type {
+  RONDO_F32 = 1,
+  RONDO_I32 = 2,
+  RONDO_F64 = 3,
+  RONDO_I64 = 4,
+  RONDO_F16 = 5, /* IEEE 754 half precision */
+  RONDO_BF16 = 6 /* the upper half of an F32 */
+} rondo_type;
+
+/* "f32", "i32", "f64", "i64", "f16", "bf16"; "unknown" for another number. Thread-safe. */
+RONDO_API const char *rondo_type_name(rondo_type type);
+
+/* The bytes of an element; 0 for another number. Thread-safe. */
+RONDO_API size_t rondo_type_bytes(rondo_type type);
+
+RONDO_EXTERN_C_END
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Names and sizes of the types of elements: one table, constant.
+ */
+#include <rondo/type.h>
+#include <stdint.h>
+
+static const struct {
+  const char *name;
+  size_t bytes;
+} types[] = {
+    [RONDO_F32] = {"f32", sizeof(float)},
+    [RONDO_I32] = {"i32", sizeof(int32_t)},
+    [RONDO_F64] = {"f64", sizeof(double)},
+    [RONDO_I64] = {"i64", sizeof(int64_t)},
+    [RONDO_F16] = {"f16", 2},
+    [RONDO_BF16] = {"bf16", 2},
+};
+
+/* Row 0 is of no type. */
+static size_t row_of(rondo_type type) {
+  const size_t number = (size_t)type;
+  return number < sizeof types / sizeof types[0] ? number : 0;
+}
+
+const char *rondo_type_name(rondo_type type) {
+  const char *name = types[row_of(type)].name;
+  return name == NULL ? "unknown" : name;
+}
+
+size_t rondo_type_bytes(rondo_type type) { return types[row_of(type)].bytes; }
