@@ -6,6 +6,7 @@
 
 #include "base/versioned.h"
 #include "exec/stream_internal.h"
+#include "exec/work.h"
 #include "memory/address_space.h"
 #include "memory/misuse.h"
 #include "memory/peers.h"
@@ -92,36 +93,19 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
-/* Without memory state the device has no allocations. */
-static rondo_status check_extents(const char *call, const rondo_device *device, const rondo_node_params *params,
-                                  bool now) {
-  rondo_extent extents[RONDO_MOST_EXTENTS];
-  const size_t count = rondo_node_extents(params, extents);
-  if (count == 0 || device == NULL) return RONDO_OK;
-  rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
-  for (size_t i = 0; i < count && memory != NULL; i++)
-    RONDO_TRY(rondo_memory_check_range(memory, call, extents[i].what, extents[i].address, extents[i].bytes, now));
-  return RONDO_OK;
-}
-
-rondo_status rondo_build_check_now(const char *call, const rondo_device *device, const rondo_node_params *params) {
-  return check_extents(call, device, params, true);
-}
-
-rondo_status rondo_build_check(const char *call, const rondo_device *device, const rondo_node_params *params) {
-  RONDO_TRY(check_extents(call, device, params, false));
-  const bool is_event = params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
-  if (!is_event || params->as.event == NULL) return RONDO_OK;
-  return rondo_require_device(call, "the event", device, params->as.event->device);
-}
-
-static rondo_status require_memory(const char *call, const rondo_graph *graph) {
+/* What alloc and free nodes need of the graph, and the system (M5: that there is not so much is no fault of the
+ * node's).
+ */
+static rondo_status check_memory(const char *call, const rondo_graph *graph, const rondo_node_params *params) {
   char label[RONDO_LABEL_BYTES];
   if (graph->device == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
                       "%s: %s was made without a device and cannot hold memory nodes: make it for one", call,
                       rondo_graph_label(label, graph));
-  return rondo_device_memory_require_nodes(rondo_address_space_of(graph)->memory, call);
+  RONDO_TRY(rondo_device_memory_require_nodes(rondo_address_space_of(graph)->memory, call));
+  if (params->kind == RONDO_NODE_FREE || params->as.alloc.bytes <= PTRDIFF_MAX) return RONDO_OK;
+  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
+                    "%s: an allocation of %zu bytes does not fit the address space", call, params->as.alloc.bytes);
 }
 
 static const char *alloc_name(const rondo_node_params *params) {
@@ -131,39 +115,32 @@ static const char *alloc_name(const rondo_node_params *params) {
 
 static rondo_status build_alloc(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                 rondo_node_params *params, rondo_node *out_node) {
-  RONDO_TRY(require_memory(call, graph));
-  if (params->as.alloc.bytes > PTRDIFF_MAX) /* M5: no fault of the node's, there is not so much */
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
-                      "%s: an allocation of %zu bytes does not fit the address space", call, params->as.alloc.bytes);
-  RONDO_TRY(rondo_node_params_check(call, graph->device, params));
   RONDO_TRY(rondo_peers_check_list(call, graph->device, params->as.alloc.peers));
   RONDO_TRY(rondo_fail_context(rondo_peers_admit(graph->device, params->as.alloc.peers), "%s", call));
   rondo_node_params placed = *params;
   placed.as.alloc.name = alloc_name(params);
   placed.as.alloc.peers &= ~rondo_device_peer_bit(graph->device);
   RONDO_TRY(rondo_address_space_place(graph, dependencies, count, &placed.as.alloc));
-  const rondo_status status = rondo_graph_insert(graph, dependencies, count, &placed, out_node);
+  const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, &placed, out_node);
   if (status == RONDO_OK)
     params->as.alloc.address = placed.as.alloc.address;
   else
     rondo_address_space_unplace(graph, &placed.as.alloc);
-  return status;
+  return rondo_fail_context(status, "%s", call);
 }
 
 static rondo_status build_free(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                const rondo_node_params *params, rondo_node *out_node) {
-  RONDO_TRY(require_memory(call, graph));
-  RONDO_TRY(rondo_node_params_check(call, graph->device, params));
   rondo_status status = rondo_address_space_claim_free(graph, params->as.free_address);
   if (status != RONDO_OK) return rondo_fail_context(status, "%s", call);
-  status = rondo_graph_insert(graph, dependencies, count, params, out_node);
+  status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
   if (status != RONDO_OK) rondo_address_space_forget_free(graph, params->as.free_address);
-  return status;
+  return rondo_fail_context(status, "%s", call);
 }
 
-static rondo_status refuse_unfinished_child(const char *call, const rondo_graph *child) {
+static rondo_status refuse_unfinished(const char *call, const rondo_graph *child) {
   char label[RONDO_LABEL_BYTES];
-  if (child == NULL || !rondo_graph_is_captured_into(child)) return RONDO_OK;
+  if (!rondo_graph_is_captured_into(child)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
                     "%s: a stream captures into the child, %s: end the capture first", call,
                     rondo_graph_label(label, child));
@@ -172,17 +149,13 @@ static rondo_status refuse_unfinished_child(const char *call, const rondo_graph 
 rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                               rondo_node_params *params, rondo_node *out_node) {
   if (dependencies == NULL && count > 0) return rondo_refuse_null(call, "the list of dependencies");
-  rondo_status status = rondo_build_check(call, graph->device, params);
-  if (status != RONDO_OK) return status;
-  if (params->kind == RONDO_NODE_ALLOC)
-    status = build_alloc(call, graph, dependencies, count, params, out_node);
-  else if (params->kind == RONDO_NODE_FREE)
-    status = build_free(call, graph, dependencies, count, params, out_node);
-  else {
-    if (params->kind == RONDO_NODE_CHILD) status = refuse_unfinished_child(call, params->as.child);
-    if (status == RONDO_OK) status = rondo_graph_insert(graph, dependencies, count, params, out_node);
-  }
-  return status;
+  if (rondo_node_is_memory(params)) RONDO_TRY(check_memory(call, graph, params));
+  RONDO_TRY(rondo_work_check(call, graph->device, params));
+  if (params->kind == RONDO_NODE_ALLOC) return build_alloc(call, graph, dependencies, count, params, out_node);
+  if (params->kind == RONDO_NODE_FREE) return build_free(call, graph, dependencies, count, params, out_node);
+  if (params->kind == RONDO_NODE_CHILD) RONDO_TRY(refuse_unfinished(call, params->as.child));
+  const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
+  return rondo_fail_context(status, "%s", call);
 }
 
 static rondo_status check_add(const char *call, const rondo_graph *graph, const rondo_node_params *params,
@@ -340,6 +313,6 @@ rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const r
   uint32_t slot;
   RONDO_TRY(rondo_graph_find(graph, node, &slot));
   RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
-  RONDO_TRY(rondo_build_check(call, graph->device, params));
-  return rondo_graph_replace(graph, slot, params);
+  RONDO_TRY(rondo_work_check(call, graph->device, params));
+  return rondo_fail_context(rondo_graph_replace(graph, slot, params), "%s", call);
 }

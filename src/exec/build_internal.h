@@ -19,15 +19,6 @@ rondo_graph_attachment rondo_build_hold(rondo_device *device);
 RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies,
                                              size_t count, rondo_node_params *params, rondo_node *out_node);
 
-/* The checks on a node's parameters, or a stream's work, that graph/ cannot make: an event of another device, a copy or
- * fill that passes the end of an allocation (B4). */
-RONDO_MUST_USE rondo_status rondo_build_check(const char *call, const rondo_device *device,
-                                              const rondo_node_params *params);
-
-/* The same for a copy or fill that is queued now (GM-18): graph memory must be allocated for it. */
-RONDO_MUST_USE rondo_status rondo_build_check_now(const char *call, const rondo_device *device,
-                                                  const rondo_node_params *params);
-
 /* Drops the graph, and its children, from the device's count of graphs: for graphs that are not the user's. */
 void rondo_build_uncount(rondo_graph *graph);
 

@@ -84,10 +84,6 @@ rondo_graph *rondo_exec_original(const rondo_exec *exec, const rondo_graph *plac
 /* The parameters of a lowered node as they were given: without relocating, those that it has. */
 const rondo_node_params *rondo_exec_given_params(const rondo_exec *exec, size_t place);
 
-/* The device's code for a kernel node: NO_FUNCTION naming kernel and node. */
-RONDO_MUST_USE rondo_status rondo_exec_check_kernel(const char *call, rondo_device *device,
-                                                    const rondo_node_params *params, uint32_t number);
-
 void rondo_exec_note_extras(rondo_exec *exec);
 
 /* The params of a lowered node. */

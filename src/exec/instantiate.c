@@ -6,26 +6,14 @@
 #include "base/versioned.h"
 #include "exec/build_internal.h"
 #include "exec/exec_internal.h"
-#include "memory/peers.h"
+#include "exec/work.h"
 
 /* Drafts ---------------------------------------------------------------------------------------------------------- */
-
-rondo_status rondo_exec_check_kernel(const char *call, rondo_device *device, const rondo_node_params *params,
-                                     uint32_t number) {
-  if (params->kind != RONDO_NODE_KERNEL) return RONDO_OK;
-  const rondo_status status = device->ops->kernel_check(device, params->as.kernel.kernel);
-  if (status == RONDO_OK) return RONDO_OK;
-  const rondo_error *why = rondo_last_error();
-  char label[RONDO_LABEL_BYTES];
-  return rondo_fail_node(status, why->reason, number, "%s: %s: %s", call, rondo_node_label(label, params, number),
-                         why->message);
-}
 
 static rondo_status check_nodes(const char *call, rondo_device *device, const rondo_lowering *lowering) {
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
-    RONDO_TRY(rondo_exec_check_kernel(call, device, node->params, node->number));
-    RONDO_TRY(rondo_peers_check(device, call, node->params, node->number));
+    RONDO_TRY(rondo_work_check_runs(call, device, node->params, node->number));
   }
   return RONDO_OK;
 }
@@ -50,21 +38,17 @@ static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
   return RONDO_OK;
 }
 
-static bool names_event(const rondo_node_params *params) {
-  return params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
-}
-
 static void hold_events(const rondo_lowering *lowering) {
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_node_params *params = lowering->nodes.items[i].params;
-    if (names_event(params)) rondo_event_hold(params->as.event);
+    if (rondo_node_names_event(params)) rondo_event_hold(params->as.event);
   }
 }
 
 static void let_events_go(const rondo_lowering *lowering) {
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_node_params *params = lowering->nodes.items[i].params;
-    if (names_event(params)) rondo_event_let_go(params->as.event);
+    if (rondo_node_names_event(params)) rondo_event_let_go(params->as.event);
   }
 }
 
@@ -109,7 +93,7 @@ static size_t collect_memory_nodes(const rondo_exec_draft *draft, rondo_memory_n
   size_t count = 0;
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
-    if (node->params->kind != RONDO_NODE_ALLOC && node->params->kind != RONDO_NODE_FREE) continue;
+    if (!rondo_node_is_memory(node->params)) continue;
     out[count++] = (rondo_memory_node){.params = node->params, .space = space_of(draft, i), .number = node->number};
   }
   return count;

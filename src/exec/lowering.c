@@ -107,8 +107,7 @@ static rondo_status walk_node(graph_walker *walker, rondo_graph *graph, uint32_t
     *out_place = RONDO_PLACE_CHILD;
     return walk_child(walker, node, before, out);
   }
-  const bool is_event = (node->params.kind == RONDO_NODE_EVENT_RECORD || node->params.kind == RONDO_NODE_EVENT_WAIT) &&
-                        node->params.as.event != NULL;
+  const bool is_event = rondo_node_names_event(&node->params) && node->params.as.event != NULL;
   const rondo_lowered_node lowered = {.params = &node->params,
                                       .event = is_event ? node->params.as.event->driver : NULL,
                                       .number = slot,

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Streams as users see them. Every operation is one piece of work and takes the same way: checked, then, while the
- * stream captures, made a node, else handed to the device's queue. rondo_launch is the hot one: it looks at its
- * arguments by itself and leaves finding the words for what is wrong with them to the checks that nodes go through.
+ * stream captures, made a node, else handed to the device's queue. rondo_launch is the hot one: a quick look finds the
+ * launches that nothing is wrong with and nothing captures; all others take the way of the rest.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/tracing.h"
 #include "base/versioned.h"
-#include "exec/build_internal.h"
 #include "exec/capture_internal.h"
-#include "memory/peers.h"
+#include "exec/work.h"
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
@@ -100,25 +99,16 @@ static inline rondo_status submit(rondo_stream *stream, const char *call, const 
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, call) : RONDO_OK;
 }
 
-/* All but launches. */
 static rondo_status queue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, work, NULL);
-  RONDO_TRY(rondo_node_params_check(call, stream->device, work));
-  RONDO_TRY(rondo_build_check_now(call, stream->device, work));
-  work->name = "";
-  RONDO_TRY(rondo_peers_check(stream->device, call, work, RONDO_NO_NODE));
+  RONDO_TRY(rondo_work_check_now(call, stream->device, work));
   rondo_node_params_resolve(work);
+  if (work->name == NULL) work->name = work->kind == RONDO_NODE_KERNEL ? work->as.kernel.kernel->name : "";
   return submit(stream, call, work);
 }
 
-/* What is wrong with a launch, in the words that a kernel node would get. */
-static rondo_status refuse_launch(rondo_stream *stream, const rondo_node_params *work) {
-  RONDO_TRY(rondo_front("rondo_launch", "the stream", stream));
-  return rondo_node_params_check("rondo_launch", stream->device, work);
-}
-
-/* As rondo_node_params_check, without the words. */
+/* True only when rondo_front and rondo_node_params_check would pass it. */
 static inline bool is_launchable(const rondo_stream *stream, const rondo_kernel_node *work) {
   if (stream == NULL || work->kernel == NULL || rondo_in_callback()) return false;
   if (work->kernel->device != stream->device || work->arg_count != work->kernel->parameter_count) return false;
@@ -136,14 +126,12 @@ rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid
   work.kind = RONDO_NODE_KERNEL;
   work.name = NULL;
   work.as.kernel = (rondo_kernel_node){.kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count};
-  if (__builtin_expect(!is_launchable(stream, &work.as.kernel), 0)) return refuse_launch(stream, &work);
-  if (__builtin_expect(rondo_stream_find_capture(stream) != NULL, 0))
-    return rondo_capture_add(stream, "rondo_launch", &work, NULL);
+  const bool is_plain = is_launchable(stream, &work.as.kernel) && rondo_stream_find_capture(stream) == NULL;
+  if (__builtin_expect(!is_plain, 0)) return queue_or_capture(stream, "rondo_launch", &work);
   if (work.as.kernel.grid.y == 0) work.as.kernel.grid.y = 1;
   if (work.as.kernel.grid.z == 0) work.as.kernel.grid.z = 1;
   work.name = kernel->name;
-  RONDO_TRY(stream->device->ops->kernel_check(stream->device, kernel));
-  RONDO_TRY(rondo_peers_check(stream->device, "rondo_launch", &work, RONDO_NO_NODE));
+  RONDO_TRY(rondo_work_check_runs("rondo_launch", stream->device, &work, RONDO_NO_NODE));
   return submit(stream, "rondo_launch", &work);
 }
 
@@ -156,13 +144,7 @@ rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo
   const rondo_kernel_node node = {
       .kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count, .arg_bytes = known.arg_bytes};
   rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .name = known.name, .as.kernel = node};
-  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, &work, NULL);
-  RONDO_TRY(rondo_node_params_check(call, stream->device, &work));
-  RONDO_TRY(stream->device->ops->kernel_check(stream->device, kernel));
-  rondo_node_params_resolve(&work);
-  if (work.name == NULL) work.name = kernel->name;
-  RONDO_TRY(rondo_peers_check(stream->device, call, &work, RONDO_NO_NODE));
-  return submit(stream, call, &work);
+  return queue_or_capture(stream, call, &work);
 }
 
 rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, size_t bytes) {

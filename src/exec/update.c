@@ -4,9 +4,8 @@
  */
 #include "base/tracing.h"
 #include "base/versioned.h"
-#include "exec/build_internal.h"
 #include "exec/exec_internal.h"
-#include "memory/peers.h"
+#include "exec/work.h"
 
 /* One node -------------------------------------------------------------------------------------------------------- */
 
@@ -24,10 +23,6 @@ static rondo_status find_place(const char *call, const rondo_exec *exec, rondo_n
   return RONDO_OK;
 }
 
-static bool is_memory_node(const rondo_node_params *params) {
-  return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
-}
-
 static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
                                uint32_t number) {
   char label[RONDO_LABEL_BYTES];
@@ -35,7 +30,7 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, number,
                            "%s: %s cannot become a node of kind '%s'", call, rondo_node_label(label, now, number),
                            rondo_node_kind_name(then->kind));
-  if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_FOREIGN || is_memory_node(now))
+  if (now->kind == RONDO_NODE_EMPTY || now->kind == RONDO_NODE_FOREIGN || rondo_node_is_memory(now))
     return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, number, "%s: %s has nothing that can change",
                            call, rondo_node_label(label, now, number));
   return RONDO_OK;
@@ -54,7 +49,7 @@ static rondo_status check_shapes(const char *call, const rondo_node_params *now,
 }
 
 static rondo_lowered_node lowered_of(const rondo_node_params *params, uint32_t number) {
-  const bool is_event = params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
+  const bool is_event = rondo_node_names_event(params);
   return (rondo_lowered_node){.params = params, .event = is_event ? params->as.event->driver : NULL, .number = number};
 }
 
@@ -126,10 +121,8 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   const rondo_node_params *now = rondo_exec_given_params(exec, place);
   const uint32_t number = exec->lowering.nodes.items[place].number;
   RONDO_TRY(check_kind(call, now, params, number));
-  RONDO_TRY(rondo_build_check(call, exec->device, params));
-  RONDO_TRY(rondo_node_params_check(call, exec->device, params));
-  RONDO_TRY(rondo_exec_check_kernel(call, exec->device, params, number));
-  RONDO_TRY(rondo_peers_check(exec->device, call, params, number));
+  RONDO_TRY(rondo_work_check(call, exec->device, params));
+  RONDO_TRY(rondo_work_check_runs(call, exec->device, params, number));
   rondo_node_params then = *params;
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;
@@ -297,7 +290,7 @@ static rondo_status draft_memory(const rondo_exec *exec, rondo_graph *graph, ron
                                  rondo_update_result *result) {
   *out_changed = false;
   for (size_t i = 0; i < exec->lowering.nodes.count && !*out_changed; i++)
-    *out_changed = is_memory_node(rondo_exec_params(exec, i)) && differs(exec, draft, i);
+    *out_changed = rondo_node_is_memory(rondo_exec_params(exec, i)) && differs(exec, draft, i);
   return refuse_memory(make_memory(exec, graph, draft, *out_changed), result);
 }
 
@@ -306,7 +299,7 @@ static rondo_status draft_memory(const rondo_exec *exec, rondo_graph *graph, ron
 /* What the driver is given for a place: empty nodes and joins run nothing, nor do memory nodes but on guarded devices.
  */
 static bool is_given(const rondo_exec *exec, const rondo_node_params *params) {
-  return params->kind != RONDO_NODE_EMPTY && (exec->device->ops->guard != NULL || !is_memory_node(params));
+  return params->kind != RONDO_NODE_EMPTY && (exec->device->ops->guard != NULL || !rondo_node_is_memory(params));
 }
 
 static void take_back(rondo_exec *exec, const rondo_exec_draft *draft, size_t count) {

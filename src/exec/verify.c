@@ -242,8 +242,7 @@ static rondo_status verify_in_lives(const rondo_exec *exec, uint32_t place, cons
   rondo_flat_node *nodes;
   RONDO_TRY(flatten(lowering, &nodes));
   for (size_t i = 0; i < lowering->nodes.count; i++) {
-    const rondo_node_kind kind = nodes[i].params->kind;
-    if (kind != RONDO_NODE_ALLOC && kind != RONDO_NODE_FREE) nodes[i].params = i == place ? params : &nothing;
+    if (!rondo_node_is_memory(nodes[i].params)) nodes[i].params = i == place ? params : &nothing;
   }
   rondo_verify_input input = {
       .allocator = &lowering->allocator, .nodes = nodes, .edges = rondo_lowering_edges(lowering), .clone_tags = true};

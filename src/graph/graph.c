@@ -183,8 +183,8 @@ static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *de
 
 /* Memory nodes are marked in all graphs around, because they are run by all of them. */
 static void note_memory(rondo_graph *graph, const rondo_node_params *params) {
-  const bool memory = params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE ||
-                      (params->kind == RONDO_NODE_CHILD && params->as.child->has_memory);
+  const bool memory =
+      rondo_node_is_memory(params) || (params->kind == RONDO_NODE_CHILD && params->as.child->has_memory);
   if (!memory) return;
   for (rondo_graph *at = graph; at != NULL; at = at->parent) at->has_memory = true;
 }
@@ -207,6 +207,12 @@ rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependenci
                                 const rondo_node_params *params, rondo_node *out) {
   *out = (rondo_node){0};
   RONDO_TRY(rondo_node_params_check(graph->name[0] == '\0' ? "graph" : graph->name, graph->device, params));
+  return rondo_graph_insert_checked(graph, dependencies, count, params, out);
+}
+
+rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                        const rondo_node_params *params, rondo_node *out) {
+  *out = (rondo_node){0};
   assert(params->kind != RONDO_NODE_ALLOC || params->as.alloc.address != NULL || graph->device == NULL);
   if (params->kind == RONDO_NODE_CHILD) {
     RONDO_TRY(rondo_graph_refuse_bound(params->as.child, "cannot become a child graph"));
@@ -239,9 +245,7 @@ rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const ro
 
 /* Changing and removing ------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
-                                 rondo_graph_node *out) {
-  *out = (rondo_graph_node){0};
+static rondo_status check_replacement(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   RONDO_TRY(rondo_graph_check_slot(graph, slot));
   const rondo_graph_node *node = rondo_graph_at(graph, slot);
   char label[RONDO_LABEL_BYTES];
@@ -252,11 +256,18 @@ rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND, slot,
                            "%s cannot become a node of kind '%s': remove it and add another", label,
                            rondo_node_kind_name(params->kind));
-  if (kind == RONDO_NODE_CHILD || kind == RONDO_NODE_ALLOC || kind == RONDO_NODE_FREE || kind == RONDO_NODE_FOREIGN)
+  if (kind == RONDO_NODE_CHILD || kind == RONDO_NODE_FOREIGN || rondo_node_is_memory(&node->params))
     return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, slot,
                            "%s: nodes of this kind keep their parameters: %s", label,
                            kind == RONDO_NODE_CHILD ? "edit the child graph" : "remove it and add another");
-  RONDO_TRY(rondo_node_params_check(label, graph->device, params));
+  return rondo_node_params_check(label, graph->device, params);
+}
+
+rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
+                                 rondo_graph_node *out) {
+  *out = (rondo_graph_node){0};
+  assert(params->kind == rondo_graph_at(graph, slot)->params.kind);
+  (void)slot;
   return rondo_node_contents_make(graph, params, false, out);
 }
 
@@ -275,7 +286,7 @@ void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared) { rondo
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   const rondo_node_params *now = &graph->nodes.items[slot].params;
   if (params->kind != now->kind || (params->name != now->name && strcmp(params->name, now->name) != 0)) return false;
-  if (now->kind == RONDO_NODE_CHILD || now->kind == RONDO_NODE_ALLOC || now->kind == RONDO_NODE_FREE) return false;
+  if (now->kind == RONDO_NODE_CHILD || rondo_node_is_memory(now)) return false;
   if (now->kind == RONDO_NODE_FOREIGN) return false; /* its name for what it is has no room */
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   return now->kind != RONDO_NODE_KERNEL ||
@@ -299,6 +310,7 @@ void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_p
 
 rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   rondo_graph_node fresh;
+  RONDO_TRY(check_replacement(graph, slot, params));
   RONDO_TRY(rondo_graph_prepare(graph, slot, params, &fresh));
   rondo_graph_put(graph, slot, &fresh);
   return RONDO_OK;

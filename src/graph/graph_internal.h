@@ -94,10 +94,13 @@ const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_pa
  * failure. */
 RONDO_MUST_USE rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                                const rondo_node_params *params, rondo_node *out);
+/* The same with parameters that have passed rondo_node_params_check for the graph's device. */
+RONDO_MUST_USE rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                                       const rondo_node_params *params, rondo_node *out);
 
 /* The checks of rondo_graph_insert alone, on the parameters (not the dependencies; the address of an ALLOC may still be
- * NULL). `where` starts the message. Used for stream operations too, so that a mistake reads the same queued or
- * captured. Does not allocate. */
+ * NULL). `where` starts the message: the call that was given them, so that a mistake reads the same queued or captured.
+ * Does not allocate. */
 RONDO_MUST_USE rondo_status rondo_node_params_check(const char *where, const rondo_device *device,
                                                     const rondo_node_params *params);
 
@@ -121,8 +124,8 @@ size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[ROND
  * UNSUPPORTED for kinds CHILD, ALLOC and FREE. `params` may point into the node. */
 RONDO_MUST_USE rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
-/* The same in two steps, of which the second cannot fail: makes the contents that a node of the slot would get, and
- * puts them there, or discards them. */
+/* The same in two steps, of which the second cannot fail, with parameters of the node's kind that were checked: makes
+ * the contents that a node of the slot would get, and puts them there, or discards them. */
 RONDO_MUST_USE rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
                                                 rondo_graph_node *out);
 void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared);
@@ -171,6 +174,13 @@ RONDO_MUST_USE rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t
  * nodes.count entries, zeroed by the caller; work is linear in nodes and edges. Programmatic edges do not count. */
 RONDO_MUST_USE rondo_status rondo_graph_mark_ancestors(const rondo_graph *graph, const uint32_t *from, size_t count,
                                                        bool *marks);
+
+static inline bool rondo_node_names_event(const rondo_node_params *params) {
+  return params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
+}
+static inline bool rondo_node_is_memory(const rondo_node_params *params) {
+  return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
+}
 
 /* Resolved: not a copy or fill of more than one dimension. */
 static inline bool rondo_node_is_plain(const rondo_node_params *params) {

@@ -4,30 +4,30 @@
  */
 #include "support/rondo_test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef enum way { DIRECT, CAPTURED, BUILT, NESTED, WAY_COUNT } way;
 
-static void queue(rondo_stream *stream, const rondo_node_params *params) {
+static rondo_status try_queue(rondo_stream *stream, const rondo_node_params *params) {
   const rondo_kernel_node *kernel = &params->as.kernel;
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
-      assert_ok(rondo_launch(stream, kernel->kernel, kernel->grid, kernel->args, kernel->arg_count));
-      break;
+      return rondo_launch(stream, kernel->kernel, kernel->grid, kernel->args, kernel->arg_count);
     case RONDO_NODE_COPY:
-      assert_ok(rondo_copy_box_async(stream, &params->as.copy));
-      break;
+      return rondo_copy_box_async(stream, &params->as.copy);
     case RONDO_NODE_FILL:
-      assert_ok(rondo_fill_async(stream, &params->as.fill));
-      break;
+      return rondo_fill_async(stream, &params->as.fill);
     case RONDO_NODE_HOST:
-      assert_ok(rondo_host_async(stream, params->as.host.function, params->as.host.user));
-      break;
+      return rondo_host_async(stream, params->as.host.function, params->as.host.user);
     default:
       fail_msg("kind %d cannot be queued", (int)params->kind);
   }
+  return RONDO_INVALID_ARGUMENT;
 }
+
+static void queue(rondo_stream *stream, const rondo_node_params *params) { assert_ok(try_queue(stream, params)); }
 
 static rondo_graph *graph_of(test_fixture *t, way how, const rondo_node_params *params) {
   if (how == CAPTURED) {
@@ -503,6 +503,48 @@ static void test_gx1_kinds_have_names(void **state) {
   }
 }
 
+/* Mistakes ----------------------------------------------------------------------------------------------------------
+ */
+
+/* The call that was given the mistake, and what it says. */
+static const char *words_of(const char *call) {
+  const char *message = rondo_last_error()->message;
+  const size_t length = strlen(call);
+  assert_int_equal(strncmp(message, call, length), 0);
+  assert_int_equal(strncmp(message + length, ": ", 2), 0);
+  return message + length + 2;
+}
+
+static void check_mistake(test_fixture *t, const char *call, const rondo_node_params *params) {
+  char queued[512];
+  rondo_graph *graph;
+  rondo_node node;
+  rondo_node_params copy = *params;
+  assert_fails(try_queue(t->stream, params), RONDO_INVALID_ARGUMENT);
+  (void)snprintf(queued, sizeof queued, "%s", words_of(call));
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_fails(try_queue(t->stream, params), RONDO_INVALID_ARGUMENT);
+  assert_string_equal(words_of(call), queued);
+  assert_ok(rondo_capture_end(t->stream, &graph));
+  assert_fails(rondo_graph_add(graph, NULL, 0, &copy, &node), RONDO_INVALID_ARGUMENT);
+  assert_string_equal(words_of("rondo_graph_add"), queued);
+  test_graph_destroy(graph);
+}
+
+static void test_gx2_b2_a_mistake_reads_the_same_in_each_way(void **state) {
+  test_fixture *t = *state;
+  char bytes[8];
+  const rondo_node_params copy = {.kind = RONDO_NODE_COPY, .as.copy = {.dst = bytes, .src = bytes + 4}};
+  const rondo_node_params fill = {.kind = RONDO_NODE_FILL, .as.fill = {.dst = bytes, .width = 1, .element_bytes = 3}};
+  const rondo_node_params host = {.kind = RONDO_NODE_HOST};
+  const rondo_node_params kernel = {.kind = RONDO_NODE_KERNEL,
+                                    .as.kernel = {.kernel = test_kernel(t, TEST_KERNEL_AFFINE)}};
+  check_mistake(t, "rondo_copy_box_async", &copy);
+  check_mistake(t, "rondo_fill_async", &fill);
+  check_mistake(t, "rondo_host_async", &host);
+  check_mistake(t, "rondo_launch", &kernel);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_gx1_copies_in_one_dimension),
@@ -520,6 +562,7 @@ int main(void) {
       test_case(test_gx1_alloc_and_free_nodes),
       test_case(test_b4_copies_that_overlap_themselves),
       test_case(test_gx1_kinds_have_names),
+      test_case(test_gx2_b2_a_mistake_reads_the_same_in_each_way),
   };
   return test_main(tests);
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * The checks on a piece of work; see work.h.
+ */
+#include "exec/work.h"
+
+#include "exec/stream_internal.h"
+#include "memory/misuse.h"
+
+/* Without memory state the device has no allocations. */
+static rondo_status check_extents(const char *call, const rondo_device *device, const rondo_node_params *params,
+                                  bool now) {
+  rondo_extent extents[RONDO_MOST_EXTENTS];
+  const size_t count = rondo_node_extents(params, extents);
+  if (count == 0 || device == NULL) return RONDO_OK;
+  rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  for (size_t i = 0; i < count && memory != NULL; i++)
+    RONDO_TRY(rondo_memory_check_range(memory, call, extents[i].what, extents[i].address, extents[i].bytes, now));
+  return RONDO_OK;
+}
+
+rondo_status rondo_work_check(const char *call, const rondo_device *device, const rondo_node_params *params) {
+  RONDO_TRY(rondo_node_params_check(call, device, params));
+  if (rondo_node_names_event(params)) return rondo_require_device(call, "the event", device, params->as.event->device);
+  return check_extents(call, device, params, false);
+}
+
+rondo_status rondo_work_fail_code(const char *call, rondo_status status, const rondo_node_params *params,
+                                  uint32_t number) {
+  if (number == RONDO_NO_NODE) return rondo_fail_context(status, "%s", call);
+  const rondo_error *why = rondo_last_error();
+  char label[RONDO_LABEL_BYTES];
+  return rondo_fail_node(status, why->reason, number, "%s: %s: %s", call, rondo_node_label(label, params, number),
+                         why->message);
+}
+
+rondo_status rondo_work_check_now(const char *call, const rondo_device *device, const rondo_node_params *params) {
+  RONDO_TRY(rondo_node_params_check(call, device, params));
+  RONDO_TRY(check_extents(call, device, params, true));
+  return rondo_work_check_runs(call, device, params, RONDO_NO_NODE);
+}

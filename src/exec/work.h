@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * The checks on a piece of work, queued or a node, that all front doors share: made once, in the words of the call that
+ * was given it. Nothing here allocates; threads as the device's.
+ */
+#ifndef RONDO_EXEC_WORK_H
+#define RONDO_EXEC_WORK_H
+
+#include "exec/front.h"
+#include "graph/graph_internal.h"
+#include "memory/peers.h"
+
+/* Names call and node in what the device said of a kernel that it has no code for. */
+RONDO_MUST_USE rondo_status rondo_work_fail_code(const char *call, rondo_status status, const rondo_node_params *params,
+                                                 uint32_t number);
+
+/* Whether it can be a node: rondo_node_params_check, and what graph/ cannot tell: an event of another device, a copy or
+ * fill that passes the end of an allocation (B4). `device` is the graph's, or NULL. */
+RONDO_MUST_USE rondo_status rondo_work_check(const char *call, const rondo_device *device,
+                                             const rondo_node_params *params);
+
+/* Whether the device can run it: INVALID_GRAPH/NO_FUNCTION when its kernel has no code for it, NO_ACCESS when memory of
+ * another device is not open to it. `number` is the node's, RONDO_NO_NODE for what is queued. */
+RONDO_MUST_USE static inline rondo_status rondo_work_check_runs(const char *call, const rondo_device *device,
+                                                                const rondo_node_params *params, uint32_t number) {
+  if (params->kind == RONDO_NODE_KERNEL) {
+    const rondo_status status = device->ops->kernel_check(device, params->as.kernel.kernel);
+    if (__builtin_expect(status != RONDO_OK, 0)) return rondo_work_fail_code(call, status, params, number);
+  }
+  return rondo_peers_check(device, call, params, number);
+}
+
+/* Both, for what is queued now: graph memory must be allocated for it too (GM-18). */
+RONDO_MUST_USE rondo_status rondo_work_check_now(const char *call, const rondo_device *device,
+                                                 const rondo_node_params *params);
+
+#endif
