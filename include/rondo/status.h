@@ -75,6 +75,11 @@ typedef enum rondo_reason {
   RONDO_REASON_NO_TIMING,
   RONDO_REASON_ALREADY_PROFILING, /* a profile was begun on the stream */
   RONDO_REASON_NOT_PROFILING,
+  /* recordings */
+  RONDO_REASON_ALREADY_CAPTURED, /* it holds a capture */
+  RONDO_REASON_NOT_CAPTURED,     /* it never held one */
+  RONDO_REASON_WAS_RESET,        /* it holds none any more */
+  RONDO_REASON_HOST_DECISION,    /* what the host decides by looking at values */
   /* updates */
   RONDO_REASON_TOPOLOGY_CHANGED,
   RONDO_REASON_NODE_KIND_CHANGED,

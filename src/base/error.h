@@ -54,6 +54,10 @@ void rondo_error_save(rondo_saved_error *out);
 /* Makes `saved` the calling thread's last error and returns its status; RONDO_OK leaves the last error as it is. */
 rondo_status rondo_error_raise(const rondo_saved_error *saved);
 
+/* Makes `saved` the calling thread's last error, also when it says that nothing failed yet: what failed since then was
+ * dealt with. */
+void rondo_error_restore(const rondo_saved_error *saved);
+
 /* Drops a status on purpose; the argument after it says why it is right to. */
 #define rondo_status_ignore(expression, why) \
   do {                                       \

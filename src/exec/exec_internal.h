@@ -24,6 +24,7 @@ struct rondo_exec {
   bool verify, auto_free, relocate;
   uint64_t launches, updates;
   rondo_exec_memory *memory;     /* NULL when the graph has none */
+  rondo_heap *heap;              /* a private one, for its memory on every stream; NULL: the launch stream's */
   rondo_graph *graph;            /* the clone */
   rondo_graph *placed;           /* the second one; NULL when the exec is not relocated */
   rondo_relocation *relocation;  /* between the two; NULL when there is no second */
@@ -85,6 +86,13 @@ rondo_graph *rondo_exec_original(const rondo_exec *exec, const rondo_graph *plac
 const rondo_node_params *rondo_exec_given_params(const rondo_exec *exec, size_t place);
 
 void rondo_exec_note_extras(rondo_exec *exec);
+
+/* For an exec that was never launched or uploaded: its graph memory comes from this heap, whatever the stream. The heap
+ * outlives it. */
+void rondo_exec_use_heap(rondo_exec *exec, rondo_heap *heap);
+
+/* Frees what its launches left allocated and nobody has freed, at once: the caller has waited for other users. */
+void rondo_exec_free_live(rondo_exec *exec);
 
 /* The params of a lowered node. */
 static inline const rondo_node_params *rondo_exec_params(const rondo_exec *exec, size_t place) {

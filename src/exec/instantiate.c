@@ -225,6 +225,12 @@ rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_optio
   return status;
 }
 
+void rondo_exec_use_heap(rondo_exec *exec, rondo_heap *heap) { exec->heap = heap; }
+
+void rondo_exec_free_live(rondo_exec *exec) {
+  if (exec->memory != NULL) rondo_exec_memory_free_live(exec->memory);
+}
+
 void rondo_exec_destroy(rondo_exec *exec) {
   if (exec == NULL) return;
   rondo_device *device = exec->device;

@@ -29,9 +29,15 @@ static rondo_status fail_memory(const char *call, const rondo_exec *exec, rondo_
   return rondo_fail_context(status, "%s of %s", call, rondo_graph_label(label, exec->graph));
 }
 
+/* Where its memory is mapped from, unless it is mapped already. */
+static rondo_status find_heap(const rondo_exec *exec, rondo_stream *stream, rondo_heap **out) {
+  *out = exec->heap;
+  return *out != NULL ? RONDO_OK : rondo_stream_heap(stream, out);
+}
+
 static rondo_status begin_memory(const rondo_exec *exec, rondo_stream *stream) {
   rondo_heap *heap;
-  RONDO_TRY(rondo_stream_heap(stream, &heap));
+  RONDO_TRY(find_heap(exec, stream, &heap));
   return rondo_exec_memory_begin(exec->memory, heap, stream->queue);
 }
 
@@ -70,7 +76,7 @@ rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
 static rondo_status upload_memory(const char *call, const rondo_exec *exec, rondo_stream *stream) {
   if (exec->memory == NULL) return RONDO_OK;
   rondo_heap *heap;
-  rondo_status status = rondo_stream_heap(stream, &heap);
+  rondo_status status = find_heap(exec, stream, &heap);
   if (status == RONDO_OK) status = rondo_exec_memory_upload(exec->memory, heap);
   return status == RONDO_OK ? RONDO_OK : fail_memory(call, exec, status);
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "memory/address_space.h"
 #include "memory/heap.h"
+#include "memory/host_watch.h"
 #include "memory/misuse.h"
 #include "memory/peers.h"
 #include "memory/pools.h"
@@ -168,10 +169,6 @@ static void release_name(rondo_device_memory *memory, rondo_allocation *allocati
   allocation->name = NULL;
 }
 
-void rondo_memory_forget_error(const rondo_saved_error *before) {
-  rondo_status_ignore(rondo_error_raise(before), "it is the detail of an earlier call");
-}
-
 uint32_t rondo_memory_note_own(rondo_device_memory *memory, const void *address, size_t bytes) {
   return rondo_range_enter(&memory->allocator, &memory->own, address, bytes, 0, NULL);
 }
@@ -274,7 +271,7 @@ static rondo_status serve(rondo_device_memory *memory, request *asked, rondo_blo
   rondo_status status = grow_pool(memory, asked, out);
   if (status != RONDO_OUT_OF_MEMORY) return status;
   status = scrape_together(memory, asked, out);
-  if (status == RONDO_OK) rondo_memory_forget_error(&before);
+  if (status == RONDO_OK) rondo_error_restore(&before);
   return status;
 }
 
@@ -446,6 +443,7 @@ static rondo_status withdraw_host(rondo_device_memory *memory, const void *addre
   if (*out == NULL) return rondo_memory_refuse_host_free(memory, address);
   rondo_allocation_table_remove(&memory->host, *out);
   rondo_allocation_table_note_freed(&memory->host, *out);
+  rondo_host_watches_note_freed(memory, *out);
   return RONDO_OK;
 }
 

@@ -41,12 +41,14 @@ typedef struct rondo_device_memory {
   bool memory_pools;    /* and stream-ordered memory */
   rondo_level graph_used, graph_reserved;
   _Atomic uint64_t remaps, heap_growth, profiles, profiled, departures, replanned;
+  atomic_uint leaving; /* private heaps that were given up and hold memory still */
   _Atomic bool excess; /* some pool holds more than it should: looked at with the next synchronisation */
 
   pthread_mutex_t lock;
-  rondo_allocation_table table; /* what rondo_free can be given */
-  rondo_allocation_table host;  /* what rondo_host_free can be given */
-  rondo_range_index own;        /* chunks of pools and ranges of graphs: other addresses are not the device's */
+  rondo_allocation_table table;     /* what rondo_free can be given */
+  rondo_allocation_table host;      /* what rondo_host_free can be given */
+  struct rondo_host_watch *watches; /* who is told of what it frees, by `next` */
+  rondo_range_index own;            /* chunks of pools and ranges of graphs: other addresses are not the device's */
   rondo_order_table orders;
   rondo_pool immediate;                     /* rondo_malloc's */
   rondo_pool default_pool;                  /* rondo_malloc_async's, with those that users made behind it, by `next` */
@@ -77,9 +79,6 @@ RONDO_MUST_USE rondo_status rondo_memory_free(rondo_device_memory *memory, const
 
 RONDO_MUST_USE rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t bytes, void **out_address);
 RONDO_MUST_USE rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address);
-
-/* A second try went well: the thread's error detail is again what it was before the first. */
-void rondo_memory_forget_error(const rondo_saved_error *before);
 
 /* A range of addresses becomes the device's own, in the index; its place there. And is so no more: it is about to be
  * given back. Under the lock. */

@@ -44,6 +44,23 @@ void rondo_exec_memory_destroy(rondo_exec_memory *exec) {
   rondo_release(allocator, exec, 1, sizeof *exec);
 }
 
+/* With a reference, if it lives. */
+static bool hold_live(rondo_device_memory *memory, rondo_graph_allocation *allocation) {
+  pthread_mutex_lock(&memory->lock);
+  const bool live = atomic_load_explicit(&allocation->life, memory_order_acquire) == RONDO_LIFE_LIVE;
+  if (live) allocation->references++;
+  pthread_mutex_unlock(&memory->lock);
+  return live;
+}
+
+void rondo_exec_memory_free_live(rondo_exec_memory *exec) {
+  for (size_t i = 0; i < exec->unfreed.count; i++) {
+    rondo_graph_allocation *at = exec->unfreed.items[i].allocation;
+    if (hold_live(exec->memory, at))
+      rondo_status_ignore(rondo_graph_allocation_free(at, NULL), "it fails for what another thread frees right now");
+  }
+}
+
 uint64_t rondo_exec_memory_bytes(const rondo_exec_memory *exec) { return exec->bytes; }
 
 uint64_t rondo_exec_memory_host_bytes(const rondo_exec_memory *exec) {

@@ -30,6 +30,9 @@ RONDO_MUST_USE rondo_status rondo_exec_memory_create(rondo_device_memory *memory
                                                      size_t count, bool auto_free, rondo_exec_memory **out);
 void rondo_exec_memory_destroy(rondo_exec_memory *exec); /* what lives stays alive; NULL is fine */
 
+/* Frees what its launches left allocated and nobody has freed, at once. */
+void rondo_exec_memory_free_live(rondo_exec_memory *exec);
+
 /* Bytes of whole pages that must be mapped for it. */
 uint64_t rondo_exec_memory_bytes(const rondo_exec_memory *exec);
 /* Host memory of the struct itself. */

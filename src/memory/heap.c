@@ -23,12 +23,21 @@ void rondo_heap_wake(rondo_heap *heap) { rondo_futex_wake(&heap->gate, 1); }
 
 /* Heaps ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status create_heap(rondo_device_memory *memory, rondo_heap **out) {
+static rondo_heap_use use_of(const rondo_heap *heap) {
+  return (rondo_heap_use)atomic_load_explicit(&heap->use, memory_order_acquire);
+}
+
+/* Under the memory's lock. */
+static void set_use(rondo_heap *heap, rondo_heap_use use) {
+  atomic_store_explicit(&heap->use, (uint32_t)use, memory_order_release);
+}
+
+static rondo_status create_heap(rondo_device_memory *memory, rondo_heap_use use, rondo_heap **out) {
   void *state;
   RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_heap), &state));
   rondo_heap *heap = state;
   heap->memory = memory;
-  heap->owned = true;
+  atomic_init(&heap->use, (uint32_t)use);
   const rondo_status status = memory->device->ops->event_create(memory->device, false, &heap->last);
   if (status != RONDO_OK) {
     rondo_release(&memory->allocator, heap, 1, sizeof *heap);
@@ -43,21 +52,52 @@ static rondo_status create_heap(rondo_device_memory *memory, rondo_heap **out) {
   return RONDO_OK;
 }
 
-rondo_status rondo_heap_acquire(rondo_device_memory *memory, rondo_heap **out) {
+/* Nobody's, and if `empty` without anything in it; for `use`. NULL when there is none. */
+static rondo_heap *take_heap(rondo_device_memory *memory, bool empty, rondo_heap_use use) {
   pthread_mutex_lock(&memory->lock);
   rondo_heap *heap = memory->heaps;
-  while (heap != NULL && heap->owned) heap = heap->next;
-  if (heap != NULL) heap->owned = true;
+  while (heap != NULL && use_of(heap) != RONDO_HEAP_EMPTY && (empty || use_of(heap) != RONDO_HEAP_SPARE))
+    heap = heap->next;
+  if (heap != NULL) set_use(heap, use);
   pthread_mutex_unlock(&memory->lock);
-  *out = heap;
-  return heap != NULL ? RONDO_OK : create_heap(memory, out);
+  return heap;
+}
+
+rondo_status rondo_heap_acquire(rondo_device_memory *memory, rondo_heap **out) {
+  *out = take_heap(memory, false, RONDO_HEAP_STREAM);
+  return *out != NULL ? RONDO_OK : create_heap(memory, RONDO_HEAP_STREAM, out);
+}
+
+rondo_status rondo_heap_acquire_private(rondo_device_memory *memory, rondo_heap **out) {
+  *out = take_heap(memory, true, RONDO_HEAP_PRIVATE);
+  return *out != NULL ? RONDO_OK : create_heap(memory, RONDO_HEAP_PRIVATE, out);
 }
 
 void rondo_heap_release(rondo_heap *heap) {
   if (heap == NULL) return;
   pthread_mutex_lock(&heap->memory->lock);
-  heap->owned = false;
+  set_use(heap, RONDO_HEAP_SPARE);
   pthread_mutex_unlock(&heap->memory->lock);
+}
+
+void rondo_heap_give_up(rondo_heap *heap) {
+  if (heap == NULL) return;
+  rondo_device_memory *memory = heap->memory;
+  pthread_mutex_lock(&memory->lock);
+  set_use(heap, RONDO_HEAP_LEAVING);
+  pthread_mutex_unlock(&memory->lock);
+  atomic_fetch_add_explicit(&memory->leaving, 1, memory_order_release);
+  rondo_retired_sweep(memory, false);
+}
+
+uint64_t rondo_heap_bytes(rondo_heap *heap) {
+  uint64_t bytes = 0;
+  rondo_heap_enter(heap);
+  for (size_t i = 0; i < heap->chunks.count; i++) bytes += heap->chunks.items[i].bytes;
+  for (const rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
+    for (size_t i = 0; i < space->privates.count; i++) bytes += space->privates.items[i].bytes;
+  rondo_heap_leave(heap);
+  return bytes;
 }
 
 static rondo_status wait_idle(rondo_heap *heap) {
@@ -70,17 +110,25 @@ static bool is_idle(const rondo_heap *heap) {
 
 /* Chunks ---------------------------------------------------------------------------------------------------------- */
 
+static void give_idle_back(rondo_device_memory *memory);
+
+/* What is held for later only makes room first: the pools' memory, then that of idle heaps. */
 static rondo_status create_physical(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
   rondo_device *device = memory->device;
   rondo_saved_error before;
   rondo_error_save(&before);
   rondo_status status = device->ops->physical_create(device, bytes, out);
+  const bool had_none = status == RONDO_OUT_OF_MEMORY;
   if (status == RONDO_OUT_OF_MEMORY) {
     rondo_pools_give_back(memory, true);
     status = device->ops->physical_create(device, bytes, out);
-    if (status == RONDO_OK) rondo_memory_forget_error(&before);
+  }
+  if (status == RONDO_OUT_OF_MEMORY) {
+    give_idle_back(memory);
+    status = device->ops->physical_create(device, bytes, out);
   }
   if (status != RONDO_OK) return rondo_memory_fail_growth(memory, status, "memory for graphs", bytes);
+  if (had_none) rondo_error_restore(&before);
   rondo_level_add(&memory->graph_reserved, bytes);
   return RONDO_OK;
 }
@@ -108,6 +156,10 @@ static void remove_chunk(rondo_heap *heap, size_t index) {
   destroy_physical(heap->memory, at->physical, at->bytes);
   heap->chunks.count--;
   memmove(at, at + 1, (heap->chunks.count - index) * sizeof *at);
+}
+
+static void remove_all_chunks(rondo_heap *heap) {
+  while (heap->chunks.count > 0) remove_chunk(heap, heap->chunks.count - 1);
 }
 
 /* Mapping --------------------------------------------------------------------------------------------------------- */
@@ -176,13 +228,17 @@ static bool is_awaited(const rondo_heap *heap) {
   return false;
 }
 
+/* Whether nothing is lost but time when the heap, whose gate is entered, loses its memory. */
+static bool is_dispensable(const rondo_heap *heap) {
+  return use_of(heap) != RONDO_HEAP_PRIVATE && is_idle(heap) && !is_awaited(heap);
+}
+
 /* Moves the last chunk of an idle heap, whose gate is entered, behind those of `heap`; false when it does not suit or
  * cannot be had. */
 static bool take_last_chunk(rondo_heap *heap, rondo_heap *idle, size_t bytes, size_t room) {
   const size_t count = idle->chunks.count;
   if (count == 0 || !suits(&idle->chunks.items[count - 1], bytes, room)) return false;
-  if (!is_idle(idle) || is_awaited(idle)) return false;
-  if (unmap_all(idle) != RONDO_OK) return false;
+  if (!is_dispensable(idle) || unmap_all(idle) != RONDO_OK) return false;
   idle->lost = true;
   heap->chunks.items[heap->chunks.count++] = idle->chunks.items[--idle->chunks.count];
   return true;
@@ -200,12 +256,25 @@ static bool take_idle_chunk(rondo_heap *heap, size_t bytes, size_t room) {
   rondo_saved_error before;
   rondo_error_save(&before);
   for (; other != NULL && !taken; other = other->next) {
-    if (other == heap || !rondo_heap_try_enter(other)) continue; /* who waits for gates enters them by their ids */
+    if (other == heap || use_of(other) == RONDO_HEAP_PRIVATE) continue;
+    if (!rondo_heap_try_enter(other)) continue; /* who waits for gates enters them by their ids */
     taken = take_last_chunk(heap, other, bytes, room);
     rondo_heap_leave(other);
   }
-  rondo_memory_forget_error(&before);
+  rondo_error_restore(&before);
   return taken;
+}
+
+/* What heaps of streams hold and do not use now goes back to the system; a heap whose gate is entered keeps its own. */
+static void give_idle_back(rondo_device_memory *memory) {
+  pthread_mutex_lock(&memory->lock);
+  rondo_heap *heap = memory->heaps;
+  pthread_mutex_unlock(&memory->lock);
+  for (; heap != NULL; heap = heap->next) {
+    if (use_of(heap) == RONDO_HEAP_PRIVATE || !rondo_heap_try_enter(heap)) continue;
+    if (heap->chunks.count > 0 && is_dispensable(heap) && unmap_all(heap) == RONDO_OK) remove_all_chunks(heap);
+    rondo_heap_leave(heap);
+  }
 }
 
 /* Another chunk behind the others, for `bytes` that are missing. */
@@ -566,7 +635,7 @@ static rondo_status trim_heap(rondo_heap *heap) {
   RONDO_TRY(wait_idle(heap));
   heap->version++;
   RONDO_TRY(unmap_all(heap));
-  while (heap->chunks.count > 0) remove_chunk(heap, heap->chunks.count - 1);
+  remove_all_chunks(heap);
   heap->lost = false;
   for (rondo_address_space *space = heap->bound; space != NULL; space = space->next_bound)
     RONDO_TRY(trim_privates(space));
@@ -583,6 +652,7 @@ static rondo_heap *first_heap(rondo_device_memory *memory) {
 rondo_status rondo_heaps_trim(rondo_device_memory *memory) {
   rondo_status status = RONDO_OK;
   for (rondo_heap *heap = first_heap(memory); heap != NULL; heap = heap->next) {
+    if (use_of(heap) == RONDO_HEAP_PRIVATE) continue;
     rondo_heap_enter(heap);
     const rondo_status trimmed = trim_heap(heap);
     rondo_heap_leave(heap);
@@ -702,7 +772,7 @@ static void put_back_retired(rondo_address_space *space) {
   pthread_mutex_unlock(&memory->lock);
 }
 
-void rondo_retired_sweep(rondo_device_memory *memory, bool wait) {
+static void sweep_spaces(rondo_device_memory *memory, bool wait) {
   rondo_address_space *next;
   for (rondo_address_space *space = take_retired(memory); space != NULL; space = next) {
     next = space->next_retired;
@@ -714,13 +784,39 @@ void rondo_retired_sweep(rondo_device_memory *memory, bool wait) {
   }
 }
 
+/* A heap that was given up, its gate entered: as long as something is bound to it or runs there it stays as it is. */
+static void empty_heap(rondo_heap *heap) {
+  if (heap->bound != NULL || !is_idle(heap)) return;
+  remove_all_chunks(heap);
+  heap->last_queue = NULL;
+  heap->lost = false;
+  pthread_mutex_lock(&heap->memory->lock);
+  set_use(heap, RONDO_HEAP_EMPTY);
+  pthread_mutex_unlock(&heap->memory->lock);
+  atomic_fetch_sub_explicit(&heap->memory->leaving, 1, memory_order_relaxed);
+}
+
+static void sweep_heaps(rondo_device_memory *memory) {
+  if (atomic_load_explicit(&memory->leaving, memory_order_acquire) == 0) return;
+  for (rondo_heap *heap = first_heap(memory); heap != NULL; heap = heap->next) {
+    if (use_of(heap) != RONDO_HEAP_LEAVING || !rondo_heap_try_enter(heap)) continue;
+    if (use_of(heap) == RONDO_HEAP_LEAVING) empty_heap(heap);
+    rondo_heap_leave(heap);
+  }
+}
+
+void rondo_retired_sweep(rondo_device_memory *memory, bool wait) {
+  sweep_spaces(memory, wait);
+  sweep_heaps(memory);
+}
+
 void rondo_heaps_destroy(rondo_device_memory *memory) {
   rondo_retired_sweep(memory, true);
   while (memory->heaps != NULL) {
     rondo_heap *heap = memory->heaps;
     memory->heaps = heap->next;
     assert(heap->bound == NULL);
-    while (heap->chunks.count > 0) remove_chunk(heap, heap->chunks.count - 1);
+    remove_all_chunks(heap);
     rondo_array_free(&memory->allocator, &heap->chunks);
     heap->last->ops->destroy(heap->last);
     rondo_release(&memory->allocator, heap, 1, sizeof *heap);

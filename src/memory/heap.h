@@ -12,6 +12,10 @@
  * when all launches of the heap are done (GM-13). A heap that grows takes what another stream's heap holds idle: what
  * runs one after another shares memory across streams too. A heap outlives its stream and serves the next one.
  *
+ * A private heap is not a stream's but of who asked for it: its memory serves the execs that were told to use it, is
+ * neither taken by other heaps nor trimmed, and goes back to the system once it is given up and what runs there is
+ * done. Where the system has no more, heaps of streams give back what they hold idle, after the pools.
+ *
  * Threads: the gate of a heap makes "wait for the last launch, launch, record the event" one step, and keeps launches
  * away while mappings change. It is held over these calls of the driver on purpose: a heap that is being mapped anew
  * cannot be launched on. Worker threads never take it. Entering and leaving an open gate is one atomic operation each.
@@ -29,12 +33,21 @@ typedef struct rondo_heap_chunk {
   uint32_t mappings; /* spaces it is mapped into */
 } rondo_heap_chunk;
 
+/* Whose a heap is. Changed under the memory's lock. */
+typedef enum rondo_heap_use {
+  RONDO_HEAP_EMPTY = 0, /* nobody's, and holds nothing */
+  RONDO_HEAP_SPARE = 1, /* nobody's; what a stream left is bound to it */
+  RONDO_HEAP_STREAM = 2,
+  RONDO_HEAP_PRIVATE = 3,
+  RONDO_HEAP_LEAVING = 4 /* private and given up; becomes empty */
+} rondo_heap_use;
+
 struct rondo_heap {
   rondo_device_memory *memory;
   uint32_t id;
   _Atomic uint32_t gate; /* 0 open, 1 entered, 2 entered and waited for */
   rondo_heap *next;      /* set once; the list only grows */
-  bool owned;            /* by a stream; under the memory's lock */
+  _Atomic uint32_t use;  /* a rondo_heap_use */
 
   /* Under the gate. */
   rondo_device_event *last; /* recorded behind the last launch */
@@ -62,6 +75,12 @@ typedef struct rondo_space_need {
 RONDO_MUST_USE rondo_status rondo_heap_acquire(rondo_device_memory *memory, rondo_heap **out);
 void rondo_heap_release(rondo_heap *heap); /* its stream is destroyed and its work done; NULL is fine */
 
+/* A private heap; its bytes, with those of allocations that live there; and giving it up, when all that used it is
+ * destroyed but may still run: its memory goes with the next sweep that finds it idle. NULL is fine. */
+RONDO_MUST_USE rondo_status rondo_heap_acquire_private(rondo_device_memory *memory, rondo_heap **out);
+uint64_t rondo_heap_bytes(rondo_heap *heap);
+void rondo_heap_give_up(rondo_heap *heap);
+
 void rondo_heap_enter_slowly(rondo_heap *heap);
 void rondo_heap_wake(rondo_heap *heap);
 
@@ -82,10 +101,11 @@ static inline void rondo_heap_leave(rondo_heap *heap) {
 RONDO_MUST_USE rondo_status rondo_heap_bind(rondo_heap *target, rondo_space_need *needs, size_t count, bool move,
                                             rondo_heap **out_heap);
 
-/* Gives all that no live allocation needs back to the system, after waiting for the launches (GM-15). */
+/* Gives all that no live allocation needs back to the system, after waiting for the launches (GM-15); private heaps
+ * keep theirs. */
 RONDO_MUST_USE rondo_status rondo_heaps_trim(rondo_device_memory *memory);
 
-/* Frees retired spaces whose launches are done, or, with `wait`, all. */
+/* Frees retired spaces whose launches are done, or, with `wait`, all; and the memory of heaps that were given up. */
 void rondo_retired_sweep(rondo_device_memory *memory, bool wait);
 
 /* All heaps, at the end of the device. */

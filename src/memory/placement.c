@@ -38,7 +38,7 @@ static rondo_status reserve_some(rondo_device *device, size_t least, size_t want
     return rondo_fail_context(status, "addresses for graph memory of at least %s on %s", rondo_size_text(size, bytes),
                               device->name);
   }
-  if (!at_once) rondo_memory_forget_error(&before);
+  if (!at_once) rondo_error_restore(&before);
   *out_base = base;
   *out_bytes = bytes;
   return RONDO_OK;

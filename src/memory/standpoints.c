@@ -71,7 +71,7 @@ void rondo_standpoints_note(rondo_address_space *space, rondo_graph_allocation *
   rondo_error_save(&before);
   if (rondo_array_push(allocator_of(space), &points->noted, &record) == RONDO_OK) return;
   rondo_standpoints_reset(space);
-  rondo_memory_forget_error(&before);
+  rondo_error_restore(&before);
 }
 
 /* Marks ----------------------------------------------------------------------------------------------------------- */

@@ -233,7 +233,7 @@ static rondo_status add_free(rondo_warm_up *run, const rondo_stream_order *strea
 static void give_up(rondo_warm_up *run, rondo_status status, const rondo_saved_error *before) {
   run->failed = status;
   clear(run);
-  rondo_memory_forget_error(before);
+  rondo_error_restore(before);
 }
 
 void rondo_warm_up_note_alloc_slowly(rondo_device_memory *memory, rondo_stream_order *stream, rondo_block *block) {
