@@ -170,10 +170,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_destroy(rondo_compiled *com
 
 /* Copies between host memory and a named value, ordered behind the runs so far; both return when `data` may be reused.
  * `bytes` must be the value's. write: inputs, states, cells; does not wait for the runs so far unless much is written.
- * read: outputs, states, cells; waits. Errors: NOT_FOUND/UNKNOWN_NAME (lists the names), INVALID_ARGUMENT/BAD_SIZE, and
- * for read any asynchronous failure: what rondo_stream_synchronize returns, or EXECUTION_FAILED/OUT_OF_RANGE naming the
- * operator, the index and its position when a run met a wrong index. Kernels leave a wrong index in device memory, and
- * read, synchronize and destroy look at it after waiting (rondo_stream_synchronize alone does not); it is told once. */
+ * read: outputs, states, cells; waits. Errors: NOT_FOUND/UNKNOWN_NAME (lists the names), INVALID_ARGUMENT/BAD_SIZE;
+ * CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, with which the capture goes on; and for read any
+ * asynchronous failure: what rondo_stream_synchronize returns, or EXECUTION_FAILED/OUT_OF_RANGE naming the operator,
+ * the index and its position when a run met a wrong index. Kernels leave a wrong index in device memory, and read,
+ * synchronize and destroy look at it after waiting (rondo_stream_synchronize alone does not); it is told once. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data,
                                                            size_t bytes);
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, void *data,

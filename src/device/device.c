@@ -114,13 +114,13 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
 static rondo_status refuse_while_in_use(rondo_device *device) {
   const unsigned streams = atomic_load(&device->streams), events = atomic_load(&device->events);
   const unsigned kernels = atomic_load(&device->kernels), graphs = atomic_load(&device->graphs);
-  const unsigned execs = atomic_load(&device->execs), pools = atomic_load(&device->pools);
-  const unsigned allocations = atomic_load(&device->allocations);
-  if (streams + events + kernels + graphs + execs + pools + allocations == 0) return RONDO_OK;
+  const unsigned execs = atomic_load(&device->execs), recordings = atomic_load(&device->recordings);
+  const unsigned pools = atomic_load(&device->pools), allocations = atomic_load(&device->allocations);
+  if (streams + events + kernels + graphs + execs + recordings + pools + allocations == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "device '%s' is still in use by %u streams, %u events, %u kernels, %u graphs, %u execs, %u pools "
-                    "and %u allocations: destroy and free them first",
-                    device->name, streams, events, kernels, graphs, execs, pools, allocations);
+                    "device '%s' is still in use by %u streams, %u events, %u kernels, %u graphs, %u execs, "
+                    "%u recordings, %u pools and %u allocations: destroy and free them first",
+                    device->name, streams, events, kernels, graphs, execs, recordings, pools, allocations);
 }
 
 static void release_slot(rondo_device_slot *slot) {

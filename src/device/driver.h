@@ -100,6 +100,9 @@ typedef struct rondo_captured_edge {
   uint8_t from_port, to_port, type;
 } rondo_captured_edge;
 
+/* rondo_foreign_node.what of a conditional node. */
+#define RONDO_FOREIGN_CONDITIONAL "conditional"
+
 /* What a captured node is: KERNEL, COPY, FILL, EMPTY, CHILD or FOREIGN. */
 typedef struct rondo_captured_work {
   rondo_node_params params; /* a KERNEL's kernel is a reference for the caller; a CHILD's graph is NULL */

@@ -94,6 +94,17 @@ static rondo_status find_value(const rondo_compiled *compiled, const char *call,
   return fail_unknown(compiled, call, name, kinds);
 }
 
+/* What is copied now would be copied at each replay, from memory that then holds something else. */
+static rondo_status refuse_while_capturing(const rondo_compiled *compiled, const char *call, const char *name) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
+  if (info.state == RONDO_CAPTURE_NONE) return RONDO_OK;
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
+                    "%s: '%s' of program '%s' while its stream captures: '%s' stays at its address, so write it before "
+                    "the capture or a replay, and read it behind a replay",
+                    call, name, compiled->name, name);
+}
+
 rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data, size_t bytes) {
   static const char call[] = "rondo_compiled_write";
   const rondo_named_value *value = NULL;
@@ -101,6 +112,7 @@ rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, co
   RONDO_TRY(rondo_require(call, "name", name));
   RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(find_value(compiled, call, name, "sci", bytes, &value));
+  RONDO_TRY(refuse_while_capturing(compiled, call, name));
   return rondo_staging_write(&compiled->staging, compiled->stream, value->address, data, bytes);
 }
 
@@ -111,6 +123,7 @@ rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, voi
   RONDO_TRY(rondo_require(call, "name", name));
   RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(find_value(compiled, call, name, "sco", bytes, &value));
+  RONDO_TRY(refuse_while_capturing(compiled, call, name));
   RONDO_TRY(rondo_copy_async(compiled->stream, data, value->address, bytes));
   return wait_and_judge(compiled);
 }

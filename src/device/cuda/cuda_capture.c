@@ -408,7 +408,7 @@ static cu_result read_plain(const cuda_api *api, cu_graph_node node, cu_node_typ
       set_foreign(out, "batch of memory operations", true);
       return CU_OK;
     case CU_NODE_CONDITIONAL:
-      set_foreign(out, "conditional", true);
+      set_foreign(out, RONDO_FOREIGN_CONDITIONAL, true);
       return CU_OK;
     default:
       set_foreign(out, "node of a kind that this version does not know", true);
