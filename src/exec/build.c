@@ -83,9 +83,8 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO,
                       "rondo_graph_destroy: a stream captures into %s: end the capture first",
                       rondo_graph_label(label, graph));
-  rondo_device *device = graph->device;
-  rondo_device_memory *memory =
-      device == NULL ? NULL : atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  const rondo_device *device = graph->device;
+  rondo_device_memory *memory = device == NULL ? NULL : rondo_device_memory_made(device);
   rondo_graph_free(graph);
   if (memory != NULL) rondo_retired_sweep(memory, false);
   return RONDO_OK;
@@ -255,24 +254,12 @@ rondo_status rondo_graph_add_free(rondo_graph *graph, const rondo_node *dependen
 
 /* Changing -------------------------------------------------------------------------------------------------------- */
 
-/* Nothing that rondo_graph_erase would refuse is left to refuse. */
-static rondo_status check_capturing(const char *call, const rondo_graph *graph, uint32_t slot) {
-  const rondo_node_params *params = &rondo_graph_at(graph, slot)->params;
-  const bool child = params->kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(params->as.child);
-  if (graph->captures == 0 && !child) return rondo_graph_refuse_bound(graph, "cannot lose nodes");
-  char label[RONDO_LABEL_BYTES], node_label[RONDO_LABEL_BYTES];
-  return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO, slot,
-                         "%s: a stream captures into %s, so %s must stay: end the capture first", call,
-                         rondo_graph_label(label, child ? params->as.child : graph),
-                         rondo_node_label(node_label, params, slot));
-}
-
 rondo_status rondo_graph_remove(rondo_graph *graph, rondo_node node) {
   const char *const call = "rondo_graph_remove";
   RONDO_TRY(rondo_front(call, "the graph", graph));
   uint32_t slot;
   RONDO_TRY(rondo_graph_find(graph, node, &slot));
-  RONDO_TRY(check_capturing(call, graph, slot));
+  RONDO_TRY(rondo_fail_context(rondo_graph_check_erase(graph, slot), "%s", call));
   RONDO_TRY(rondo_address_space_check_removal(graph, slot, NULL, NULL, 0));
   const rondo_node_params *params = &rondo_graph_at(graph, slot)->params;
   const bool placed = graph->device != NULL;

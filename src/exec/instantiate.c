@@ -234,7 +234,7 @@ void rondo_exec_free_live(rondo_exec *exec) {
 void rondo_exec_destroy(rondo_exec *exec) {
   if (exec == NULL) return;
   rondo_device *device = exec->device;
-  rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  rondo_device_memory *memory = rondo_device_memory_made(device);
   free_exec(exec);
   rondo_retired_sweep(memory, false);
   atomic_fetch_sub_explicit(&device->execs, 1, memory_order_relaxed);

@@ -34,9 +34,7 @@ rondo_status rondo_free(rondo_device *device, void *address) {
   rondo_device_memory *memory;
   if (address == NULL) return RONDO_OK;
   RONDO_TRY(enter_at_once("rondo_free", device, &memory));
-  RONDO_TRY(rondo_memory_free(memory, "rondo_free", NULL, address));
-  rondo_retired_sweep(memory, false);
-  return RONDO_OK;
+  return rondo_memory_free(memory, "rondo_free", NULL, address);
 }
 
 rondo_status rondo_host_malloc(rondo_device *device, size_t bytes, void **out_address) {
@@ -99,9 +97,7 @@ rondo_status rondo_free_async(rondo_stream *stream, void *address) {
   rondo_device_memory *memory;
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
   RONDO_TRY(rondo_device_memory_require_pools(memory, call));
-  RONDO_TRY(rondo_memory_free(memory, call, &stream->order, address));
-  rondo_retired_sweep(memory, false);
-  return RONDO_OK;
+  return rondo_memory_free(memory, call, &stream->order, address);
 }
 
 /* Reading the figures does not change what the device holds, but may find frees that are done; the state behind the

@@ -118,7 +118,7 @@ static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **ou
 static rondo_status verify_flat(rondo_verify_input *input, const rondo_device *device,
                                 const rondo_verify_options *options, rondo_findings **out) {
   surroundings around = {.given = {.allocator = input->allocator}};
-  if (device != NULL) around.memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  if (device != NULL) around.memory = rondo_device_memory_made(device);
   input->find = find_range;
   input->user = &around;
   input->knows_all = device != NULL;
@@ -179,7 +179,7 @@ static void log_warnings(const char *call, const rondo_graph *graph, const rondo
 
 /* What changes with every allocation and free of the device, host memory too. Never 0. */
 static uint64_t allocations_stamp(const rondo_device *device) {
-  rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  rondo_device_memory *memory = rondo_device_memory_made(device);
   if (memory == NULL) return 1;
   return 2 + atomic_load_explicit(&memory->table.index.version, memory_order_acquire) +
          atomic_load_explicit(&memory->host.index.version, memory_order_acquire);
@@ -265,7 +265,7 @@ static rondo_status verify_alone(const rondo_exec *exec, uint32_t place, const r
 /* Whether all that the kernel's pointers reach are allocations in which there is nothing to go wrong: they live, and no
  * graph has them. */
 static bool reaches_plain_memory(const rondo_exec *exec, const rondo_kernel_node *node) {
-  const rondo_device_memory *memory = atomic_load_explicit(&exec->device->memory.state, memory_order_acquire);
+  const rondo_device_memory *memory = rondo_device_memory_made(exec->device);
   if (memory == NULL || exec->graph->has_memory) return false;
   for (size_t i = 0; i < node->arg_count; i++) {
     if (node->kernel->parameters[i].access == RONDO_ACCESS_SCALAR) continue;

@@ -344,10 +344,12 @@ rondo_status rondo_graph_refuse_bound(const rondo_graph *graph, const char *what
                          rondo_graph_label(label, graph), what, rondo_graph_bound_text(graph, text));
 }
 
-static rondo_status check_erasable(const rondo_graph *graph, const rondo_graph_node *node, uint32_t slot) {
+rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot) {
+  RONDO_TRY(rondo_graph_check_slot(graph, slot));
+  const rondo_graph_node *node = rondo_graph_at(graph, slot);
   const bool captured = graph->captures > 0 ||
                         (node->params.kind == RONDO_NODE_CHILD && rondo_graph_is_captured_into(node->params.as.child));
-  if (!captured) return RONDO_OK;
+  if (!captured) return rondo_graph_refuse_bound(graph, "cannot lose nodes");
   char label[RONDO_LABEL_BYTES], graph_label[RONDO_LABEL_BYTES];
   return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_CAPTURING_INTO, slot,
                          "%s of %s cannot be removed while a stream captures into %s: end the capture first",
@@ -356,10 +358,8 @@ static rondo_status check_erasable(const rondo_graph *graph, const rondo_graph_n
 }
 
 rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
-  RONDO_TRY(rondo_graph_check_slot(graph, slot));
+  RONDO_TRY(rondo_graph_check_erase(graph, slot));
   rondo_graph_node *node = rondo_graph_at(graph, slot);
-  RONDO_TRY(check_erasable(graph, node, slot));
-  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot lose nodes"));
   rondo_graph_note_change(graph);
   rondo_graph_cut_programmatic(graph, slot);
   for (size_t i = 0; i < node->dependencies.count; i++)

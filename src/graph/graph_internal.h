@@ -137,10 +137,11 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
 /* Removes a node with its edges. Errors: UNSUPPORTED/FOREIGN_WORK (the graph is bound); UNKNOWN_NODE (no live node in
- * that slot); INVALID_STATE/CAPTURING_INTO (C12),
- * the graph or the node's child. Never fails for want of memory. What relies on the node's order (address reuse) is the
- * caller's to ask first. */
+ * that slot); INVALID_STATE/CAPTURING_INTO (C12), the graph or the node's child. Never fails for want of memory. What
+ * relies on the node's order (address reuse) is the caller's to ask first. The check alone is what erasing begins with;
+ * nothing else of it can fail. */
 RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot);
+RONDO_MUST_USE rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot);
 
 /* Edges from[i] -> to[i] between live slots, all or none. Adding fails with SELF_EDGE, DUPLICATE_EDGE (there already,
  * or twice in the lists), UNKNOWN_NODE, OUT_OF_MEMORY; removing with MISSING_EDGE (not there, or twice in the lists)

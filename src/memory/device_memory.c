@@ -67,7 +67,7 @@ static rondo_status create_memory(rondo_device *device, rondo_device_memory **ou
 
 rondo_status rondo_device_memory_of(rondo_device *device, rondo_device_memory **out) {
   static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-  *out = atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  *out = rondo_device_memory_made(device);
   if (*out != NULL) return RONDO_OK;
   pthread_mutex_lock(&making);
   rondo_status status = RONDO_OK;
@@ -413,6 +413,7 @@ rondo_status rondo_memory_free(rondo_device_memory *memory, const char *call, ro
   status = block != NULL ? free_block(memory, stream, block, &way)
                          : rondo_graph_allocation_free(graph, stream == NULL ? NULL : stream->queue);
   rondo_pools_sweep_destroyed(memory);
+  rondo_retired_sweep(memory, false);
   return status;
 }
 

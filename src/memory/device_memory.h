@@ -65,6 +65,11 @@ typedef struct rondo_device_memory {
 /* The device's, made at the first call. */
 RONDO_MUST_USE rondo_status rondo_device_memory_of(rondo_device *device, rondo_device_memory **out);
 
+/* The same if it was made; NULL: the device has no allocations, pools or graphs. */
+static inline rondo_device_memory *rondo_device_memory_made(const rondo_device *device) {
+  return atomic_load_explicit(&device->memory.state, memory_order_acquire);
+}
+
 /* UNSUPPORTED naming the device and what it has not: stream-ordered memory; memory nodes (GM-1). */
 RONDO_MUST_USE rondo_status rondo_device_memory_require_pools(const rondo_device_memory *memory, const char *call);
 RONDO_MUST_USE rondo_status rondo_device_memory_require_nodes(const rondo_device_memory *memory, const char *call);

@@ -111,7 +111,7 @@ static bool add_access(rondo_allocation *at, void *user) {
 bool rondo_peers_find(const rondo_device *device, const void *address, rondo_peer_memory *out) {
   *out = (rondo_peer_memory){.owner = rondo_peers_owner(address)};
   if (out->owner == NULL || out->owner == device) return false;
-  rondo_device_memory *memory = atomic_load_explicit(&out->owner->memory.state, memory_order_acquire);
+  rondo_device_memory *memory = rondo_device_memory_made(out->owner);
   access_search search = {.peers = rondo_device_peer_bit(out->owner), .out = out};
   pthread_mutex_lock(&memory->lock);
   rondo_allocation_table_visit_around(&memory->table, address, add_access, &search);

@@ -251,12 +251,8 @@ static void leave(rondo_device_memory *memory, bool synchronized) {
   rondo_pools_sweep_destroyed(memory);
 }
 
-static rondo_device_memory *memory_of(const rondo_device *device) {
-  return atomic_load_explicit(&device->memory.state, memory_order_acquire);
-}
-
 void rondo_pools_stream_waited_slowly(rondo_device *device, rondo_stream_order *stream, bool synchronized) {
-  rondo_device_memory *memory = memory_of(device);
+  rondo_device_memory *memory = rondo_device_memory_made(device);
   pthread_mutex_lock(&memory->lock);
   if (stream->slot != 0) note_waited(memory, stream->slot, stream->freed);
   note_clock(memory, stream->known);
@@ -265,7 +261,7 @@ void rondo_pools_stream_waited_slowly(rondo_device *device, rondo_stream_order *
 }
 
 void rondo_pools_event_waited_slowly(rondo_device *device, const rondo_event_order *event, bool synchronized) {
-  rondo_device_memory *memory = memory_of(device);
+  rondo_device_memory *memory = rondo_device_memory_made(device);
   pthread_mutex_lock(&memory->lock);
   if (event->slot != 0) note_waited(memory, event->slot, event->freed);
   note_clock(memory, event->known);
@@ -273,7 +269,7 @@ void rondo_pools_event_waited_slowly(rondo_device *device, const rondo_event_ord
 }
 
 rondo_clock *rondo_pools_before_waiting(rondo_device *device) {
-  rondo_device_memory *memory = memory_of(device);
+  rondo_device_memory *memory = rondo_device_memory_made(device);
   if (memory == NULL) return NULL;
   pthread_mutex_lock(&memory->lock);
   rondo_clock *clock = rondo_order_snapshot(&memory->allocator, &memory->orders);
@@ -282,7 +278,7 @@ rondo_clock *rondo_pools_before_waiting(rondo_device *device) {
 }
 
 void rondo_pools_device_waited(rondo_device *device, rondo_clock *before) {
-  rondo_device_memory *memory = memory_of(device);
+  rondo_device_memory *memory = rondo_device_memory_made(device);
   if (memory == NULL || (before == NULL && !rondo_pools_have_excess(device))) return;
   pthread_mutex_lock(&memory->lock);
   note_clock(memory, before);
@@ -292,7 +288,7 @@ void rondo_pools_device_waited(rondo_device *device, rondo_clock *before) {
 
 void rondo_pools_forget_stream(rondo_device *device, rondo_stream_order *stream) {
   rondo_pools_stream_waited(device, stream, true);
-  rondo_device_memory *memory = memory_of(device);
+  rondo_device_memory *memory = rondo_device_memory_made(device);
   if (memory == NULL) return;
   rondo_warm_up_destroy(rondo_warm_up_end(memory, stream));
   pthread_mutex_lock(&memory->lock);

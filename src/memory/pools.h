@@ -52,7 +52,7 @@ void rondo_pools_device_waited(rondo_device *device, rondo_clock *before);
 void rondo_pools_forget_stream(rondo_device *device, rondo_stream_order *stream);
 
 static inline bool rondo_pools_have_excess(const rondo_device *device) {
-  const rondo_device_memory *memory = atomic_load_explicit(&device->memory.state, memory_order_acquire);
+  const rondo_device_memory *memory = rondo_device_memory_made(device);
   return memory != NULL && atomic_load_explicit(&memory->excess, memory_order_relaxed);
 }
 
