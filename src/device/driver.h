@@ -215,8 +215,8 @@ typedef struct rondo_queue_ops {
   /* Waits for its work, frees it. Returns the asynchronous failure that is left; the queue is gone all the same. */
   rondo_status (*destroy)(rondo_queue *queue);
 
-  /* KERNEL, HOST, COPY or FILL. Copies what it needs of params before it returns; grid has no zeros. Must not allocate
-   * or lock; may wait while the queue is full. HOT */
+  /* KERNEL, HOST, COPY or FILL. Copies what it needs of params before it returns; they are resolved. Must not
+   * allocate or lock; may wait while the queue is full. HOT */
   rondo_status (*submit)(rondo_queue *queue, const rondo_node_params *work);
 
   /* The event completes when what was queued so far is done. Later waits and queries mean this record. */

@@ -100,6 +100,13 @@ static rondo_status walk_child(graph_walker *walker, const rondo_graph_node *nod
   return out->count > 1 && node->dependents.count > 1 ? join(walker, *out, out) : RONDO_OK;
 }
 
+/* Data alone names no events. */
+rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, uint32_t number, uint64_t captured) {
+  const bool is_event = rondo_node_names_event(params) && params->as.event != NULL;
+  return (rondo_lowered_node){
+      .params = params, .event = is_event ? params->as.event->driver : NULL, .number = number, .captured = captured};
+}
+
 static rondo_status walk_node(graph_walker *walker, rondo_graph *graph, uint32_t slot, ends before, ends *out,
                               uint32_t *out_place) {
   const rondo_graph_node *node = rondo_graph_at(graph, slot);
@@ -107,11 +114,7 @@ static rondo_status walk_node(graph_walker *walker, rondo_graph *graph, uint32_t
     *out_place = RONDO_PLACE_CHILD;
     return walk_child(walker, node, before, out);
   }
-  const bool is_event = rondo_node_names_event(&node->params) && node->params.as.event != NULL;
-  const rondo_lowered_node lowered = {.params = &node->params,
-                                      .event = is_event ? node->params.as.event->driver : NULL,
-                                      .number = slot,
-                                      .captured = node->captured};
+  const rondo_lowered_node lowered = rondo_lowered_of(&node->params, slot, node->captured);
   const rondo_node tag = {.id = (uint64_t)graph->source_serial << 32 | slot};
   const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag};
   RONDO_TRY(place(walker, &lowered, origin, out_place));

@@ -66,6 +66,9 @@ void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to);
 /* As the driver takes it. */
 rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const char *name);
 
+/* A node as the driver takes it. `captured` is its name in a captured graph, or 0. */
+rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, uint32_t number, uint64_t captured);
+
 /* "kernel 'saxpy' (node 2)"; returns buffer. */
 const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, char buffer[RONDO_LABEL_BYTES]);
 

@@ -48,11 +48,6 @@ static rondo_status check_shapes(const char *call, const rondo_node_params *now,
                          call, rondo_node_label(label, now, number));
 }
 
-static rondo_lowered_node lowered_of(const rondo_node_params *params, uint32_t number) {
-  const bool is_event = rondo_node_names_event(params);
-  return (rondo_lowered_node){.params = params, .event = is_event ? params->as.event->driver : NULL, .number = number};
-}
-
 /* The node names another event from now on. */
 static void exchange_events(const rondo_node_params *params, rondo_event *before) {
   rondo_event_hold(params->as.event);
@@ -83,7 +78,7 @@ static rondo_status commit_prepared(rondo_exec *exec, uint32_t place, const rond
 static rondo_status commit_lowered(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
   rondo_lowered_node *lowered = &exec->lowering.nodes.items[place];
-  const rondo_lowered_node after = lowered_of(params, origin->slot);
+  const rondo_lowered_node after = rondo_lowered_of(params, lowered->number, lowered->captured);
   rondo_event *event_before = after.event != NULL ? lowered->params->as.event : NULL;
   if (exec->verify) RONDO_TRY(rondo_exec_verify_node(exec, place, params));
   if (rondo_graph_fits(origin->graph, origin->slot, params))

@@ -11,32 +11,28 @@ static _Thread_local const check_state *closed_here;
 
 bool check_gate_is_mine(void) { return closed_here != NULL; }
 
-void check_gate_enter(check_state *check) {
+/* Adds to the gate, once it is open. */
+static void add_when_open(check_state *check, uint32_t what) {
   uint32_t inside = atomic_load(&check->gate);
   for (;;) {
     if (inside & CLOSED) {
       rondo_futex_wait(&check->gate, inside);
       inside = atomic_load(&check->gate);
-    } else if (atomic_compare_exchange_weak(&check->gate, &inside, inside + 1)) {
+    } else if (atomic_compare_exchange_weak(&check->gate, &inside, inside + what)) {
       return;
     }
   }
 }
+
+void check_gate_enter(check_state *check) { add_when_open(check, 1); }
 
 void check_gate_leave(check_state *check) {
   if (atomic_fetch_sub(&check->gate, 1) == (CLOSED | 1)) rondo_futex_wake(&check->gate, UINT32_MAX);
 }
 
 void check_gate_close(check_state *check) {
-  uint32_t inside = atomic_load(&check->gate);
-  for (;;) {
-    if (inside & CLOSED) {
-      rondo_futex_wait(&check->gate, inside);
-      inside = atomic_load(&check->gate);
-    } else if (atomic_compare_exchange_weak(&check->gate, &inside, inside | CLOSED)) {
-      break;
-    }
-  }
+  uint32_t inside;
+  add_when_open(check, CLOSED);
   while ((inside = atomic_load(&check->gate)) != CLOSED) rondo_futex_wait(&check->gate, inside);
   closed_here = check;
 }

@@ -212,9 +212,6 @@ rondo_status check_submit(rondo_queue *base, const rondo_node_params *params) {
     case RONDO_NODE_KERNEL:
       submit_kernel(queue, params);
       return RONDO_OK;
-    case RONDO_NODE_HOST:
-      submit_host(queue, params);
-      return RONDO_OK;
     case RONDO_NODE_COPY:
       submit_described(queue, params, cpu_run_copy, cpu_copy_blocks(&params->as.copy), &params->as.copy,
                        sizeof params->as.copy);
@@ -224,8 +221,9 @@ rondo_status check_submit(rondo_queue *base, const rondo_node_params *params) {
                        sizeof params->as.fill);
       return RONDO_OK;
     default:
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, "a %s cannot be queued on a stream",
-                        rondo_node_kind_name(params->kind));
+      assert(params->kind == RONDO_NODE_HOST); /* the front queues no other kinds */
+      submit_host(queue, params);
+      return RONDO_OK;
   }
 }
 

@@ -262,7 +262,8 @@ static void keep_name(cpu_item *item, size_t name_at, const char *name) {
   (void)snprintf((char *)item + name_at, NAME_BYTES, "%s", name);
 }
 
-static rondo_status submit_kernel(cpu_queue *queue, const rondo_kernel_node *work) {
+static rondo_status submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
+  const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
   assert(kernel->cpu != NULL); /* the front has asked kernel_check */
   const size_t count = kernel->parameter_count;
@@ -271,7 +272,7 @@ static rondo_status submit_kernel(cpu_queue *queue, const rondo_kernel_node *wor
   const bool traced = rondo_trace_on();
   uint64_t head;
   cpu_item *item = begin_item(queue, CPU_KERNEL, name_at + (traced ? NAME_BYTES : 0), &head);
-  if (__builtin_expect(traced, 0)) keep_name(item, name_at, kernel->name);
+  if (__builtin_expect(traced, 0)) keep_name(item, name_at, params->name != NULL ? params->name : kernel->name);
   void **args = (void **)(void *)(item + 1);
   unsigned char *values = (unsigned char *)item + values_at;
   for (size_t i = 0; i < count; i++) {
@@ -328,10 +329,7 @@ static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *par
   cpu_queue *queue = (cpu_queue *)base;
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
-      return submit_kernel(queue, &params->as.kernel);
-    case RONDO_NODE_HOST:
-      submit_host(queue, params);
-      return RONDO_OK;
+      return submit_kernel(queue, params);
     case RONDO_NODE_COPY:
       submit_described(queue, cpu_run_copy, cpu_copy_blocks(&params->as.copy), &params->as.copy,
                        sizeof params->as.copy);
@@ -341,8 +339,9 @@ static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *par
                        sizeof params->as.fill);
       return RONDO_OK;
     default:
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, "a %s cannot be queued on a stream",
-                        rondo_node_kind_name(params->kind));
+      assert(params->kind == RONDO_NODE_HOST); /* the front queues no other kinds */
+      submit_host(queue, params);
+      return RONDO_OK;
   }
 }
 
