@@ -206,9 +206,10 @@ static rondo_status check_freed(const rondo_device_memory *memory, const touch *
                     freed_label(label, freed));
 }
 
-/* What nearly all work touches, without the lock: a range within memory that no graph has, or outside of all that is
- * the device's. False says that it takes a closer look. A guarded device has memory elsewhere too. */
-static bool is_plainly_fine(const rondo_device_memory *memory, const void *address, size_t bytes) {
+/* What nearly all work touches, without the lock: a range within an allocation, or outside of all that is the device's.
+ * False says that it takes a closer look, as whether graph memory is allocated `now` does. A guarded device has memory
+ * elsewhere too. */
+static bool is_plainly_fine(const rondo_device_memory *memory, const void *address, size_t bytes, bool now) {
   rondo_range_found found;
   if (memory->device->ops->guard != NULL || !rondo_range_look(&memory->table.index, address, &found)) return false;
   if (found.end == 0) {
@@ -216,7 +217,7 @@ static bool is_plainly_fine(const rondo_device_memory *memory, const void *addre
     if (!rondo_range_look(&memory->host.index, address, &found)) return false;
     if (found.end == 0) return true;
   }
-  return found.tag != RONDO_ALLOCATION_GRAPH && bytes <= found.end - (uintptr_t)address;
+  return (found.tag != RONDO_ALLOCATION_GRAPH || !now) && bytes <= found.end - (uintptr_t)address;
 }
 
 bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *address, size_t bytes) {
@@ -227,7 +228,7 @@ bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *addres
 
 rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
                                       const void *address, size_t bytes, bool now) {
-  if (is_plainly_fine(memory, address, bytes)) return RONDO_OK;
+  if (is_plainly_fine(memory, address, bytes, now)) return RONDO_OK;
   touch self = {.call = call, .what = what, .address = address, .bytes = bytes};
   rondo_status status;
   pthread_mutex_lock(&memory->lock);
