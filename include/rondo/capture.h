@@ -19,7 +19,9 @@
  *   made anew (conditional nodes, semaphores, batches of memory operations) bind the graph to what the driver captured:
  *   it can be instantiated once, and not cloned, embedded, relocated, updated from, or lose nodes and edges
  *   (UNSUPPORTED/FOREIGN_WORK; a warning of the log says so when the capture ends). Give libraries their memory before
- *   the capture: cublasSetWorkspace and its like.
+ *   the capture: cublasSetWorkspace and its like. Copies of such memory are captured before it is freed: later they are
+ *   refused with CAPTURE_REFUSED/FOREIGN_WORK, which makes the capture invalid, and those that the driver cannot take
+ *   as one (slices at uneven distances), or that are added to the graph by hand, at rondo_instantiate.
  * - Memory allocated in a capture has addresses but no pages until a launch. Kernels of libraries may use it; their
  *   fills and copies of it the driver may refuse or take for the host's. Allocate before the capture what libraries
  *   fill or copy, or fill and copy it by rondo_fill_async and rondo_copy_async.

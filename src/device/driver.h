@@ -123,8 +123,10 @@ struct rondo_capture_ops {
   rondo_status (*frontier)(rondo_captured *captured, rondo_queue *queue, bool *out_is_active,
                            const rondo_captured_edge **out, size_t *out_count);
   rondo_status (*set_frontier)(rondo_captured *captured, rondo_queue *queue, const uint64_t *nodes, size_t count);
-  /* An empty node in the capture's graph, which stands for what only exec/ knows of. */
-  rondo_status (*place)(rondo_captured *captured, const uint64_t *before, size_t count, uint64_t *out);
+  /* A node in the capture's graph that stands for one of exec/'s: for a COPY the same, where the driver can have it as
+   * one node; else, and for NULL, an empty one. */
+  rondo_status (*place)(rondo_captured *captured, const rondo_node_params *copy, const uint64_t *before, size_t count,
+                        uint64_t *out);
   /* Launches a KERNEL, which has code for the device, into the capture. */
   rondo_status (*launch)(rondo_captured *captured, rondo_queue *queue, const rondo_node_params *kernel, uint64_t *out);
   /* The capture is over, also when this fails: its graph is then gone. UNJOINED when work was forked off. `queue` is

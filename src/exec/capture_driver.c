@@ -67,7 +67,7 @@ static rondo_status make_plain(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
   uint64_t name;
-  RONDO_TRY(captured->ops->place(captured, capture->behind.items, capture->behind.count, &name));
+  RONDO_TRY(captured->ops->place(captured, NULL, capture->behind.items, capture->behind.count, &name));
   RONDO_TRY(captured->ops->set_frontier(captured, stream->queue, &name, 1));
   capture->behind.items[0] = name;
   capture->behind.count = 1;
@@ -99,18 +99,21 @@ rondo_status rondo_capture_follow(rondo_stream *stream, const char *call) {
 
 /* Telling --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status place_node(rondo_stream *stream, uint64_t *out) {
+static rondo_status place_node(rondo_stream *stream, const rondo_node_params *copy, uint64_t *out) {
   const rondo_capture *capture = rondo_stream_capture(stream);
   rondo_captured *captured = capture->importer.captured;
-  RONDO_TRY(captured->ops->place(captured, capture->behind.items, capture->behind.count, out));
+  RONDO_TRY(captured->ops->place(captured, copy, capture->behind.items, capture->behind.count, out));
   return captured->ops->set_frontier(captured, stream->queue, out, 1);
 }
 
-/* Kernels go through the driver's own launch, which gives the node what the stream has of attributes. */
+/* Kernels go through the driver's own launch, which gives the node what the stream has of attributes. Where a library
+ * has memory in the graph, copies are the driver's too: once such memory is freed in it, no copy of it can be added. */
 static rondo_status give_node(rondo_stream *stream, const rondo_node_params *params, uint64_t *out) {
-  rondo_captured *captured = rondo_stream_capture(stream)->importer.captured;
+  const rondo_capture *capture = rondo_stream_capture(stream);
+  rondo_captured *captured = capture->importer.captured;
+  const bool is_copy = params->kind == RONDO_NODE_COPY && capture->graph->is_bound;
   if (params->kind != RONDO_NODE_KERNEL || params->as.kernel.kernel->driver_data == NULL)
-    return place_node(stream, out);
+    return place_node(stream, is_copy ? params : NULL, out);
   return captured->ops->launch(captured, stream->queue, params, out);
 }
 
@@ -120,7 +123,7 @@ rondo_status rondo_capture_tell(rondo_stream *stream, const char *call, rondo_no
   uint64_t name = 0;
   if (capture->importer.captured == NULL) return RONDO_OK;
   const rondo_status status = give_node(stream, &rondo_graph_at(capture->graph, slot)->params, &name);
-  if (status != RONDO_OK) return fail_told(stream, call, status);
+  if (status != RONDO_OK) return fail_told(stream, call, rondo_fail_context(status, "node %u", slot));
   rondo_importer_know(&capture->importer, name, slot);
   return RONDO_OK;
 }

@@ -45,7 +45,8 @@ static rondo_status place(rondo_importer *importer, uint32_t slot) {
   RONDO_TRY(rondo_allocate_items(allocator, dependencies->count, sizeof *before, &before));
   for (size_t i = 0; i < dependencies->count; i++)
     (void)rondo_handle_map_get(&importer->names, (uint64_t)dependencies->items[i] + 1, &before[i]);
-  const rondo_status status = importer->captured->ops->place(importer->captured, before, dependencies->count, &name);
+  const rondo_status status =
+      importer->captured->ops->place(importer->captured, NULL, before, dependencies->count, &name);
   rondo_release(allocator, before, dependencies->count, sizeof *before);
   if (status == RONDO_OK) rondo_importer_know(importer, name, slot);
   return status;

@@ -98,6 +98,14 @@ static void run_twice_from_one(const scene *s, rondo_graph *graph, uint32_t once
   rondo_exec_destroy(exec);
 }
 
+/* The stream captures and runs as ever. */
+static void assert_usable(const scene *s) {
+  begin(s);
+  assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
+  own(s, 3, 1);
+  run_twice_from_one(s, end(s), 10, 64);
+}
+
 static void assert_no_findings(const rondo_graph *graph) {
   rondo_findings *findings;
   assert_ok(rondo_graph_verify(graph, NULL, &findings));
@@ -470,6 +478,77 @@ static void test_gx8_nodes_added_behind_foreign_memory(void **state) {
   test_graph_destroy(graph);
 }
 
+/* Memory of the graph's own has no pages while the library works on it. */
+static void test_gx8_libraries_fill_and_copy_graph_memory(void **state) {
+  const scene *s = enter(state);
+  for (int with_foreign_memory = 0; with_foreign_memory < 2; with_foreign_memory++) {
+    void *theirs = NULL, *memory;
+    uint32_t *mine;
+    begin(s);
+    if (with_foreign_memory) assert_foreign(foreign_allocate(s->foreign, s->native, 4096, &theirs));
+    assert_ok(rondo_malloc_async(s->t->stream, (size_t)5 << 20, NULL, &memory));
+    mine = memory;
+    assert_foreign(foreign_fill(s->foreign, s->native, mine, 9, (size_t)5 << 18));
+    assert_foreign(foreign_copy(s->foreign, s->native, mine + 3, s->words, 4));
+    assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, mine + 3));
+    assert_foreign(foreign_copy(s->foreign, s->native, s->words, mine + 3, 4));
+    assert_foreign(foreign_copy(s->foreign, s->native, s->words + 1, mine + ((size_t)5 << 18) - 1, 4));
+    if (with_foreign_memory) assert_foreign(foreign_free(s->foreign, s->native, theirs));
+    assert_ok(rondo_free_async(s->t->stream, memory));
+    run_twice_from_one(s, end(s), 3, 7);
+    assert_int_equal(word(s, 1), 9);
+  }
+}
+
+/* The driver takes no copy of such memory once its free is in the graph. */
+static void test_gx8_foreign_memory_is_copied_before_it_is_freed(void **state) {
+  const scene *s = enter(state);
+  rondo_graph *graph = NULL;
+  rondo_exec *exec = NULL;
+  rondo_node node = {0};
+  uint32_t calls = 0;
+  void *memory;
+  begin(s);
+  assert_foreign(foreign_allocate(s->foreign, s->native, 4096, &memory));
+  assert_foreign(foreign_free(s->foreign, s->native, memory));
+  assert_error(rondo_copy_async(s->t->stream, s->words, memory, 4), RONDO_CAPTURE_REFUSED, RONDO_REASON_FOREIGN_WORK);
+  assert_message("rondo_copy_async");
+  assert_message("node 2");
+  assert_message("before it is freed");
+  assert_error(rondo_capture_end(s->t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_message("rondo_copy_async");
+  begin(s); /* slices at uneven distances, which the driver has no word for */
+  assert_foreign(foreign_allocate(s->foreign, s->native, 4096, &memory));
+  assert_foreign(foreign_fill(s->foreign, s->native, memory, 7, 16));
+  assert_ok(rondo_copy_box_async(s->t->stream, &(rondo_copy){.dst = s->words,
+                                                             .src = memory,
+                                                             .width = 4,
+                                                             .height = 2,
+                                                             .depth = 2,
+                                                             .dst_pitch = 4,
+                                                             .src_pitch = 4,
+                                                             .dst_slice_pitch = 12,
+                                                             .src_slice_pitch = 10}));
+  assert_foreign(foreign_free(s->foreign, s->native, memory));
+  graph = end(s);
+  assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
+  assert_message("node 2");
+  test_graph_destroy(graph);
+  graph = capture_with_foreign_memory(s, &calls);
+  rondo_node_params params;
+  rondo_node nodes[32];
+  size_t count = 32;
+  assert_ok(rondo_graph_sort(graph, nodes, &count));
+  assert_ok(rondo_graph_get_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL), &params));
+  const rondo_copy copy = {.dst = s->words + 2, .src = params.as.foreign.address, .width = 4};
+  assert_ok(rondo_graph_add_copy(graph, &nodes[count - 1], 1, &copy, &node));
+  assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK);
+  assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
+  assert_message("before that is freed");
+  test_graph_destroy(graph);
+  assert_usable(s);
+}
+
 /* What Rondo knows no node for is kept as the driver has it. */
 static void test_gx8_unknown_kinds_are_kept(void **state) {
   const scene *s = enter(state);
@@ -633,14 +712,6 @@ static void test_gx8_dumps_read_back(void **state) { /* GX-7 */
 
 /* Mistakes -------------------------------------------------------------------------------------------------------- */
 
-/* The stream captures and runs as ever. */
-static void assert_usable(const scene *s) {
-  begin(s);
-  assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, s->words));
-  own(s, 3, 1);
-  run_twice_from_one(s, end(s), 10, 64);
-}
-
 static void test_gx8_a_capture_that_a_library_breaks(void **state) { /* C10 */
   const scene *s = enter(state);
   rondo_graph *graph = NULL;
@@ -774,6 +845,8 @@ int main(void) {
       scene_case(test_gx8_foreign_memory_runs_from_the_captured_graph),
       scene_case(test_gx8_foreign_memory_allows_one_exec_and_no_edits),
       scene_case(test_gx8_nodes_added_behind_foreign_memory),
+      scene_case(test_gx8_libraries_fill_and_copy_graph_memory),
+      scene_case(test_gx8_foreign_memory_is_copied_before_it_is_freed),
       scene_case(test_gx8_unknown_kinds_are_kept),
       scene_case(test_gx8_clones_children_and_updates),
       scene_case(test_gx8_foreign_nodes_are_set_and_measured),

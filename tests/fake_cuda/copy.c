@@ -10,29 +10,39 @@
 typedef struct side {
   uint64_t start; /* of the first row */
   size_t pitch, slice;
+  size_t bytes; /* from the first to the last */
   int type;
   bool is_device;
 } side;
+
+static size_t extent_of(const cu_copy *copy, size_t pitch, size_t slice) {
+  const size_t rows = copy->height > 1 ? copy->height - 1 : 0, slices = copy->depth > 1 ? copy->depth - 1 : 0;
+  return slices * slice + rows * pitch + copy->width;
+}
 
 static side source_of(const cu_copy *copy) {
   const uint64_t base = copy->src_type == CU_MEMORY_HOST ? fake_handle(copy->src_host) : copy->src_device;
   const size_t slice = copy->src_pitch * copy->src_height;
   const uint64_t start = base + copy->src_x + copy->src_y * copy->src_pitch + copy->src_z * slice;
-  return (side){start, copy->src_pitch, slice, copy->src_type, fake_memory_is_device(start)};
+  return (side){start,          copy->src_pitch,
+                slice,          extent_of(copy, copy->src_pitch, slice),
+                copy->src_type, fake_memory_is_device(start)};
 }
 
 static side destination_of(const cu_copy *copy) {
   const uint64_t base = copy->dst_type == CU_MEMORY_HOST ? fake_handle(copy->dst_host) : copy->dst_device;
   const size_t slice = copy->dst_pitch * copy->dst_height;
   const uint64_t start = base + copy->dst_x + copy->dst_y * copy->dst_pitch + copy->dst_z * slice;
-  return (side){start, copy->dst_pitch, slice, copy->dst_type, fake_memory_is_device(start)};
+  return (side){start,          copy->dst_pitch,
+                slice,          extent_of(copy, copy->dst_pitch, slice),
+                copy->dst_type, fake_memory_is_device(start)};
 }
 
 static bool is_side_good(const cu_copy *copy, side s, size_t height) {
   if (s.start == 0) return false;
   if (s.type != CU_MEMORY_HOST && s.type != CU_MEMORY_DEVICE && s.type != CU_MEMORY_UNIFIED) return false;
   if (s.type == CU_MEMORY_HOST && s.is_device) return false;
-  if (s.type == CU_MEMORY_DEVICE && (!s.is_device || fake_memory_is_unmapped(s.start))) return false;
+  if (s.type == CU_MEMORY_DEVICE && (!s.is_device || fake_memory_presence(s.start, 1) == FAKE_ABSENT)) return false;
   if (copy->height > 1 && s.pitch != 0 && s.pitch < copy->width) return false;
   return copy->depth <= 1 || height == 0 || height >= copy->height;
 }
@@ -47,8 +57,16 @@ cu_result fake_copy_check(const cu_copy *copy) {
   return is_side_good(copy, destination_of(copy), copy->dst_height) ? CU_OK : CU_INVALID_VALUE;
 }
 
-bool fake_copy_is_unmapped(const cu_copy *copy) {
-  return fake_memory_is_unmapped(source_of(copy).start) || fake_memory_is_unmapped(destination_of(copy).start);
+fake_presence fake_copy_presence(const cu_copy *copy) {
+  const side from = source_of(copy), to = destination_of(copy);
+  const fake_presence one = fake_memory_presence(from.start, from.bytes);
+  const fake_presence other = fake_memory_presence(to.start, to.bytes);
+  return one < other ? one : other;
+}
+
+bool fake_copy_names(const cu_copy *copy, uint64_t address, size_t bytes) {
+  const uint64_t from = source_of(copy).start, to = destination_of(copy).start;
+  return (from >= address && from - address < bytes) || (to >= address && to - address < bytes);
 }
 
 bool fake_copy_is_1d(const cu_copy *copy) { return copy->height == 1 && copy->depth == 1; }

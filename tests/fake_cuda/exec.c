@@ -36,6 +36,17 @@ static bool has_exec(const fake_graph *graph) {
   return handle == 0;
 }
 
+/* What copies and fills name has to be mapped now, which a capture did not ask. */
+static cu_result look(const fake_program *program, cu_graph_node *out_error) {
+  cu_result code = CU_OK;
+  for (size_t i = 0; i < program->count && code == CU_OK; i++) {
+    if (program->types[i] == CU_NODE_COPY) code = fake_copy_look(&program->works[i]->of.copy);
+    if (program->types[i] == CU_NODE_MEMSET) code = fake_fill_look(&program->works[i]->of.fill);
+    if (code != CU_OK) *out_error = (cu_graph_node)(uintptr_t)program->nodes[i];
+  }
+  return code;
+}
+
 static cu_result instantiate(cu_graph_exec *out, const fake_graph *graph, cu_instantiate_params *params) {
   params->result = CU_INSTANTIATE_ERROR;
   params->error_node = NULL;
@@ -54,6 +65,11 @@ static cu_result instantiate(cu_graph_exec *out, const fake_graph *graph, cu_ins
   fake_program *program = fake_program_new(graph, &params->error_node);
   params->result = program != NULL ? CU_INSTANTIATE_SUCCESS : CU_INSTANTIATE_INVALID_STRUCTURE;
   if (program == NULL) return CU_INVALID_VALUE;
+  if (look(program, &params->error_node) != CU_OK) {
+    fake_program_release(program);
+    params->result = CU_INSTANTIATE_ERROR;
+    return CU_INVALID_VALUE;
+  }
   fake_exec *exec = fake_allocate(1, sizeof *exec);
   exec->program = program;
   exec->graph = graph->object.handle;
@@ -209,7 +225,7 @@ cu_result fake_exec_set_copy(cu_graph_exec handle, cu_graph_node node, const cu_
   if (code == CU_OK) code = find_target(handle, node, CU_NODE_COPY, &exec, &place);
   fake_context *context = code == CU_OK ? fake_need(FAKE_CUDA_CONTEXT, fake_handle(context_handle)) : NULL;
   if (code == CU_OK && (context == NULL || params == NULL)) code = CU_INVALID_VALUE;
-  if (code == CU_OK) code = fake_work_copy(params, context, &work);
+  if (code == CU_OK) code = fake_work_copy(params, context, false, &work);
   return end_set(code, exec, place, work);
 }
 
@@ -222,7 +238,7 @@ cu_result fake_exec_set_memset(cu_graph_exec handle, cu_graph_node node, const c
   if (code == CU_OK) code = find_target(handle, node, CU_NODE_MEMSET, &exec, &place);
   fake_context *context = code == CU_OK ? fake_need(FAKE_CUDA_CONTEXT, fake_handle(context_handle)) : NULL;
   if (code == CU_OK && (context == NULL || params == NULL)) code = CU_INVALID_VALUE;
-  if (code == CU_OK) code = fake_work_fill(params, context, &work);
+  if (code == CU_OK) code = fake_work_fill(params, context, false, &work);
   return end_set(code, exec, place, work);
 }
 

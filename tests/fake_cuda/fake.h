@@ -188,8 +188,10 @@ extern pthread_rwlock_t fake_mappings_lock;
 bool fake_memory_allows(const fake_device *device, uint64_t address, size_t bytes, bool writes);
 /* Whether the address lies in a reservation. With either lock. */
 bool fake_memory_is_device(uint64_t address);
-/* Whether it lies in a caller's reservation, without anything mapped there. */
-bool fake_memory_is_unmapped(uint64_t address);
+/* How much is mapped of a range in a caller's reservation: not even its first byte, not all, all; all when it lies in
+ * none. */
+typedef enum fake_presence { FAKE_ABSENT, FAKE_PARTLY_PRESENT, FAKE_PRESENT } fake_presence;
+fake_presence fake_memory_presence(uint64_t address, size_t bytes);
 size_t fake_memory_mappings(int device);
 /* Whole granules of address space that are no reservation of a caller's, 0 when there is none; memory behind them,
  * which its device may access; and giving both back. */
@@ -261,8 +263,12 @@ struct fake_work {
 
 /* Each checks its arguments, makes a work with one reference into *out, or leaves NULL there. */
 cu_result fake_work_kernel(const cu_kernel_params *params, fake_work **out);
-cu_result fake_work_copy(const cu_copy *params, fake_context *context, fake_work **out);
-cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, fake_work **out);
+/* What a capture takes need not be mapped yet. */
+cu_result fake_work_copy(const cu_copy *params, fake_context *context, bool is_captured, fake_work **out);
+cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, bool is_captured, fake_work **out);
+/* What the driver says to what is mapped of them (docs/cuda-probes.md, 17 and 30 to 36). */
+cu_result fake_copy_look(const cu_copy *params);
+cu_result fake_fill_look(const cu_memset_params *params);
 cu_result fake_work_host(const cu_host_params *params, fake_context *context, fake_work **out);
 /* A wait for a value in host memory. */
 cu_result fake_work_operation(const cu_memory_operation *operation, fake_context *context, fake_work **out);
@@ -277,8 +283,8 @@ void fake_work_run(const fake_work *work);
 bool fake_copy_run(const fake_device *device, const cu_copy *copy);
 bool fake_fill_run(const fake_device *device, const cu_memset_params *fill);
 cu_result fake_copy_check(const cu_copy *copy);
-/* Whether one side begins in a caller's reservation where nothing is mapped. */
-bool fake_copy_is_unmapped(const cu_copy *copy);
+fake_presence fake_copy_presence(const cu_copy *copy); /* the lesser of its sides' */
+bool fake_copy_names(const cu_copy *copy, uint64_t address, size_t bytes);
 bool fake_copy_is_1d(const cu_copy *copy);
 bool fake_copy_is_alike(const cu_copy *one, const cu_copy *other); /* the same kinds of memory on both sides */
 
@@ -431,6 +437,8 @@ struct fake_allocation {
 void fake_allocation_retain(fake_allocation *allocation);
 void fake_allocation_release(fake_allocation *allocation);
 bool fake_allocation_is_alive(const fake_allocation *allocation);
+/* Whether the copy names memory that a node of the graph frees, of which it takes no more copies. */
+bool fake_graph_has_freed(const fake_graph *graph, const cu_copy *copy);
 bool fake_program_has_memory(const fake_program *program);
 /* At a launch: begins and ends lifetimes; refused when one is alive that should not be, or the reverse. */
 cu_result fake_program_take_memory(const fake_program *program, bool frees_before);

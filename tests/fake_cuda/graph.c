@@ -187,7 +187,12 @@ cu_result fake_graph_add_copy(cu_graph_node *node, cu_graph graph, const cu_grap
   fake_context *context = code == CU_OK ? fake_need(FAKE_CUDA_CONTEXT, fake_handle(context_handle)) : NULL;
   if (code == CU_OK && context == NULL) code = CU_INVALID_CONTEXT;
   if (code == CU_OK && params == NULL) code = CU_INVALID_VALUE;
-  if (code == CU_OK) code = fake_work_copy(params, context, &work);
+  if (code == CU_OK) code = fake_work_copy(params, context, false, &work);
+  const fake_graph *to = code == CU_OK ? need_graph(graph) : NULL;
+  if (to != NULL && fake_graph_has_freed(to, params)) {
+    fake_work_release(work);
+    return fake_end(CU_INVALID_VALUE);
+  }
   return end_add(code, node, graph, before, count, CU_NODE_COPY, work);
 }
 
@@ -198,7 +203,7 @@ cu_result fake_graph_add_memset(cu_graph_node *node, cu_graph graph, const cu_gr
   fake_context *context = code == CU_OK ? fake_need(FAKE_CUDA_CONTEXT, fake_handle(context_handle)) : NULL;
   if (code == CU_OK && context == NULL) code = CU_INVALID_CONTEXT;
   if (code == CU_OK && params == NULL) code = CU_INVALID_VALUE;
-  if (code == CU_OK) code = fake_work_fill(params, context, &work);
+  if (code == CU_OK) code = fake_work_fill(params, context, false, &work);
   return end_add(code, node, graph, before, count, CU_NODE_MEMSET, work);
 }
 

@@ -76,10 +76,14 @@ static bool covers_whole(const reservation *r, uint64_t address, uint64_t bytes)
 
 bool fake_memory_is_device(uint64_t address) { return find_reservation(address, 1) != NULL; }
 
-bool fake_memory_is_unmapped(uint64_t address) {
+fake_presence fake_memory_presence(uint64_t address, size_t bytes) {
   const reservation *r = find_reservation(address, 1);
-  const mapping *m = r != NULL ? first_behind(r, address) : NULL;
-  return r != NULL && r->object.handle != 0 && (m == NULL || m->start > address);
+  if (r == NULL || r->object.handle == 0) return FAKE_PRESENT;
+  const mapping *m = first_behind(r, address);
+  uint64_t end = address;
+  for (; m != NULL && m->start <= end && end - address < bytes; m = m->next) end = m->start + m->bytes;
+  if (end == address) return FAKE_ABSENT;
+  return end - address >= bytes ? FAKE_PRESENT : FAKE_PARTLY_PRESENT;
 }
 
 bool fake_memory_allows(const fake_device *device, uint64_t address, size_t bytes, bool writes) {
@@ -261,6 +265,8 @@ static cu_result check_map(const reservation *r, uint64_t address, uint64_t byte
   if (fault == NULL && memory == NULL) fault = "no such physical memory";
   if (fault == NULL && bytes > memory->bytes) fault = "larger than the physical memory";
   if (fault == NULL && there != NULL && there->start < address + bytes) fault = "something is mapped there";
+  if (fault == NULL && bytes < memory->bytes)
+    return fake_violation(CU_NOT_SUPPORTED, "cuMemMap of a part of physical memory");
   if (fault == NULL) return memory->device->context.lost;
   return fake_violation(CU_INVALID_VALUE, "cuMemMap of %" PRIu64 " bytes at 0x%" PRIx64 ": %s", bytes, address, fault);
 }

@@ -152,6 +152,16 @@ static fake_allocation *find_in_graph(const fake_graph *graph, uint64_t address,
   return found;
 }
 
+bool fake_graph_has_freed(const fake_graph *graph, const cu_copy *copy) {
+  for (size_t i = 0; i < graph->count; i++) {
+    const fake_node *node = graph->nodes[i];
+    if (node->type != CU_NODE_FREE) continue;
+    const fake_allocation *allocation = node->work->of.allocation;
+    if (fake_copy_names(copy, allocation->address, allocation->held_bytes)) return true;
+  }
+  return false;
+}
+
 /* Memory of the graph itself, or that an earlier launch of another left alive; each once (M6). */
 static cu_result capture_free(fake_stream *stream, uint64_t address) {
   bool is_freed;

@@ -14,35 +14,26 @@ static cu_result give(fake_stream *stream, fake_work *work) {
   return code;
 }
 
-static cu_copy plain_copy(cu_address dst, cu_address src, size_t bytes) {
-  cu_copy copy = {.width = bytes, .height = 1, .depth = 1};
-  copy.src_type = fake_memory_is_device(src) ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
-  copy.dst_type = fake_memory_is_device(dst) ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
-  if (copy.src_type == CU_MEMORY_DEVICE)
-    copy.src_device = src;
-  else
-    copy.src_host = (const void *)(uintptr_t)src;
-  if (copy.dst_type == CU_MEMORY_DEVICE)
-    copy.dst_device = dst;
-  else
-    copy.dst_host = (void *)(uintptr_t)dst;
-  return copy;
-}
-
 static cu_result give_copy(cu_stream handle, const cu_copy *copy) {
   fake_stream *stream = fake_stream_need(handle);
   fake_work *work;
   if (stream == NULL) return CU_INVALID_HANDLE;
   if (copy == NULL) return CU_INVALID_VALUE;
   if (copy->width == 0 || copy->height == 0 || copy->depth == 0) return CU_OK;
-  const cu_result code = fake_work_copy(copy, stream->object.context, &work);
+  const cu_result code = fake_work_copy(copy, stream->object.context, stream->capture != NULL, &work);
   return code == CU_OK ? give(stream, work) : code;
 }
 
 cu_result fake_copy_async(cu_address dst, cu_address src, size_t bytes, cu_stream stream) {
   cu_result code = fake_begin(CALL_copy_async, FAKE_IN_CONTEXT);
   if (code == CU_OK) {
-    const cu_copy copy = plain_copy(dst, src, bytes);
+    const cu_copy copy = {.src_type = CU_MEMORY_UNIFIED,
+                          .src_device = src,
+                          .dst_type = CU_MEMORY_UNIFIED,
+                          .dst_device = dst,
+                          .width = bytes,
+                          .height = 1,
+                          .depth = 1};
     code = give_copy(stream, &copy);
   }
   return fake_end(code);
@@ -60,7 +51,7 @@ static cu_result fill(fake_call call, cu_stream handle, cu_memset_params params)
   fake_work *work;
   if (code == CU_OK && stream == NULL) code = CU_INVALID_HANDLE;
   if (code != CU_OK || params.width == 0 || params.height == 0) return fake_end(code);
-  code = fake_work_fill(&params, stream->object.context, &work);
+  code = fake_work_fill(&params, stream->object.context, stream->capture != NULL, &work);
   if (code == CU_OK) code = give(stream, work);
   return fake_end(code);
 }

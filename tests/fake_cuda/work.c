@@ -94,18 +94,30 @@ cu_result fake_work_kernel(const cu_kernel_params *params, fake_work **out) {
   return CU_OK;
 }
 
-cu_result fake_work_copy(const cu_copy *params, fake_context *context, fake_work **out) {
+cu_result fake_copy_look(const cu_copy *params) {
+  const fake_presence presence = fake_copy_presence(params);
+  if (presence == FAKE_ABSENT)
+    return fake_violation(CU_OK, "a copy of addresses that are not mapped: the driver takes them for the host's");
+  return presence == FAKE_PRESENT ? CU_OK : CU_INVALID_VALUE;
+}
+
+cu_result fake_fill_look(const cu_memset_params *params) {
+  const size_t rows = params->height > 1 ? params->height - 1 : 0;
+  const size_t bytes = rows * params->pitch + params->width * params->element_bytes;
+  return fake_memory_presence(params->dst, bytes) == FAKE_PRESENT ? CU_OK : CU_INVALID_VALUE;
+}
+
+cu_result fake_work_copy(const cu_copy *params, fake_context *context, bool is_captured, fake_work **out) {
   *out = NULL;
-  const cu_result code = fake_copy_check(params);
+  cu_result code = fake_copy_check(params);
+  if (code == CU_OK && !is_captured) code = fake_copy_look(params);
   if (code != CU_OK) return code;
-  if (fake_copy_is_unmapped(params))
-    (void)fake_violation(CU_OK, "a copy of addresses that are not mapped: the driver takes them for the host's");
   *out = new_work(CU_NODE_COPY, context);
   (*out)->of.copy = *params;
   return CU_OK;
 }
 
-cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, fake_work **out) {
+cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, bool is_captured, fake_work **out) {
   const unsigned element = params->element_bytes;
   *out = NULL;
   if ((element != 1 && element != 2 && element != 4) || params->width == 0 || params->height == 0 ||
@@ -113,7 +125,7 @@ cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, 
     return CU_INVALID_VALUE;
   if (params->height > 1 && (params->pitch < params->width * element || params->pitch % element != 0))
     return CU_INVALID_VALUE;
-  if (params->dst == 0 || fake_memory_is_unmapped(params->dst)) return CU_INVALID_VALUE;
+  if (params->dst == 0 || (!is_captured && fake_fill_look(params) != CU_OK)) return CU_INVALID_VALUE;
   *out = new_work(CU_NODE_MEMSET, context);
   (*out)->of.fill = *params;
   return CU_OK;

@@ -738,13 +738,13 @@ static CUmemAllocationProp device_memory(void) {
   return prop;
 }
 
-static CUresult allow(CUdeviceptr address) {
+static CUresult allow(CUdeviceptr address, size_t bytes) {
   CUmemAccessDesc access;
   memset(&access, 0, sizeof access);
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   access.location.id = device;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return cuMemSetAccess(address, PAGE, &access, 1);
+  return cuMemSetAccess(address, bytes, &access, 1);
 }
 
 static CUgraph kernel_graph(CUgraphNode *node) {
@@ -764,7 +764,7 @@ static CUgraph kernel_graph(CUgraphNode *node) {
           cuLaunchKernel(held.function, 1, 1, 1, 1, 1, 1, 0, other, NULL, NULL)) call(cuStreamSynchronize(other))     \
           call(cuMemHostAlloc(&held.fresh_pinned, 4096, CU_MEMHOSTALLOC_PORTABLE)) call(cuMemFreeHost(held.pinned))   \
               call(cuMemAddressReserve(&held.fresh_reserved, PAGE, 0, 0, 0)) call(                                    \
-                  cuMemMap(held.fresh_reserved, PAGE, 0, held.handle, 0)) call(allow(held.fresh_reserved))            \
+                  cuMemMap(held.fresh_reserved, PAGE, 0, held.handle, 0)) call(allow(held.fresh_reserved, PAGE))      \
                   call(cuMemsetD8Async(held.fresh_reserved, 1, 16, other)) call(                                      \
                       cuMemcpyAsync((CUdeviceptr)(uintptr_t)held.bytes, held.fresh_reserved, 4096, other))            \
                       call(cuMemcpyAsync(held.fresh_reserved, (CUdeviceptr)(uintptr_t)held.bytes, 4096, other)) call( \
@@ -1013,6 +1013,265 @@ static void gates_by_kernel(void) { gates_inside_graphs(GATE_KERNEL); }
 static void gates_by_event(void) { gates_inside_graphs(GATE_EVENT); }
 static void gates_by_host_function(void) { gates_inside_graphs(GATE_HOST_FUNCTION); }
 
+/* Copies of what a graph allocates ----------------------------------------------------------------------------------
+ */
+
+static int type_of(CUdeviceptr address) {
+  unsigned type = 0;
+  return cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS ? (int)type : -1;
+}
+
+static CUresult add_copy(CUgraph graph, const CUgraphNode *before, CUdeviceptr dst, CUdeviceptr src, CUmemorytype type,
+                         CUgraphNode *node) {
+  CUDA_MEMCPY3D copy = copy_to(dst, type);
+  copy.srcDevice = src;
+  return cuGraphAddMemcpyNode(node, graph, before, before == NULL ? 0 : 1, &copy, context);
+}
+
+static void try_copies(CUgraph graph, const CUgraphNode *before, CUdeviceptr memory, const char *moment) {
+  CUgraphNode node;
+  note("memory type by the address, %s: %d", moment, type_of(memory));
+  row(add_copy(graph, before, plain_memory, memory, CU_MEMORYTYPE_UNIFIED, &node), "a unified copy from it, %s",
+      moment);
+  row(add_copy(graph, before, plain_memory, memory, CU_MEMORYTYPE_DEVICE, &node), "a device copy from it, %s", moment);
+  row(add_copy(graph, before, memory + 64, plain_memory, CU_MEMORYTYPE_UNIFIED, &node), "a unified copy to it, %s",
+      moment);
+  row(add_copy(graph, before, memory + 64, plain_memory, CU_MEMORYTYPE_DEVICE, &node), "a device copy to it, %s",
+      moment);
+}
+
+static CUgraphNode frontier_of(CUgraph *graph) {
+  CUstreamCaptureStatus status;
+  const CUgraphNode *nodes = NULL;
+  size_t count = 0;
+  must(cuStreamGetCaptureInfo(stream, &status, NULL, graph, &nodes, NULL, &count));
+  return nodes[0];
+}
+
+static void run_graph(CUgraph graph, const char *what) {
+  CUgraphExec exec = NULL;
+  CUDA_GRAPH_INSTANTIATE_PARAMS params;
+  memset(&params, 0, sizeof params);
+  params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+  const CUresult code = cuGraphInstantiateWithParams(&exec, graph, &params);
+  row(code, "%s instantiated: result %d", what, (int)params.result_out);
+  if (code != CUDA_SUCCESS) return;
+  row(cuGraphLaunch(exec, stream), "launched");
+  finish(what);
+}
+
+static void copies_of_allocated_memory(void) {
+  CUdeviceptr memory;
+  CUgraph graph = new_graph();
+  CUgraphNode alloc = add_alloc(graph, NULL, &memory), middle = add_empty(graph, &alloc);
+  try_copies(graph, &middle, memory, "before the free node");
+  add_free(graph, &middle, memory);
+  try_copies(graph, &middle, memory, "behind the free node");
+  run_graph(graph, "that graph");
+}
+
+static void copies_of_captured_memory(void) {
+  CUdeviceptr memory;
+  CUgraph graph;
+  CUgraphNode copy;
+  CUDA_MEMCPY3D captured;
+  begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  must(cuMemAllocAsync(&memory, 1 << 20, stream));
+  must(cuMemcpyAsync(memory, plain_memory, 64, stream));
+  copy = frontier_of(&graph);
+  must(cuGraphMemcpyNodeGetParams(copy, &captured));
+  note("a captured copy to it has types %d, %d", (int)captured.dstMemoryType, (int)captured.srcMemoryType);
+  const CUgraphNode middle = add_empty(graph, &copy);
+  try_copies(graph, &middle, memory, "while it is captured");
+  must(cuStreamUpdateCaptureDependencies(stream, (CUgraphNode *)&middle, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+  must(cuMemFreeAsync(memory, stream));
+  try_copies(graph, &middle, memory, "behind the captured free");
+  must(cuStreamEndCapture(stream, &graph));
+  try_copies(graph, &middle, memory, "when the capture is over");
+  must(cuGraphMemcpyNodeGetParams(copy, &captured));
+  CUgraphNode node;
+  row(cuGraphAddMemcpyNode(&node, graph, &middle, 1, &captured, context), "the captured copy added again");
+  row(add_copy(graph, &middle, plain_memory, plain_memory + 128, CU_MEMORYTYPE_UNIFIED, &node), "another copy");
+  captured.dstDevice = plain_memory + 256;
+  captured.srcDevice = memory;
+  row(cuGraphMemcpyNodeSetParams(node, &captured), "and set to read from it");
+  run_graph(graph, "that graph");
+}
+
+/* Pages that stand in ------------------------------------------------------------------------------------------------
+ */
+
+enum { PAGES = 8 };
+
+static void stand_in_at(CUdeviceptr address, int pages, CUmemGenericAllocationHandle handle) {
+  for (int i = 0; i < pages; i++) must(cuMemMap(address + (size_t)i * PAGE, PAGE, 0, handle, 0));
+  row(allow(address, (size_t)pages * PAGE), "access to %d mappings at once", pages);
+}
+
+static CUdeviceptr reserve_pages(void) {
+  CUdeviceptr address;
+  must(cuMemAddressReserve(&address, (size_t)PAGES * PAGE, 0, 0, 0));
+  return address;
+}
+
+static CUDA_MEMCPY3D long_copy(CUdeviceptr dst, CUdeviceptr src, bool rows) {
+  CUDA_MEMCPY3D copy = copy_to(dst, CU_MEMORYTYPE_UNIFIED);
+  copy.srcDevice = src;
+  copy.srcPitch = copy.dstPitch = copy.WidthInBytes = (size_t)PAGES * PAGE;
+  if (!rows) return copy;
+  copy.srcPitch = copy.dstPitch = PAGE;
+  copy.WidthInBytes = PAGE / 2;
+  copy.Height = copy.srcHeight = copy.dstHeight = PAGES;
+  return copy;
+}
+
+/* A copy to memory of which some pages are there when it is made, and others when it runs. */
+static void copy_with_stand_ins(const char *which, uint64_t pages, bool rows) {
+  const CUdeviceptr address = reserve_pages();
+  CUdeviceptr source;
+  CUmemGenericAllocationHandle handle;
+  const CUmemAllocationProp properties = device_memory();
+  CUgraph graph = new_graph();
+  CUgraphNode node;
+  CUgraphExec exec;
+  must(cuMemAlloc(&source, (size_t)PAGES * PAGE));
+  must(cuMemsetD8(source, 0x33, (size_t)PAGES * PAGE));
+  must(cuMemCreate(&handle, PAGE, &properties, 0));
+  for (int i = 0; i < PAGES; i++)
+    if (pages >> i & 1) stand_in_at(address + (size_t)i * PAGE, 1, handle);
+  const CUDA_MEMCPY3D copy = long_copy(address, source, rows);
+  CUresult code = cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context);
+  row(code, "a copy of %d pages%s, %s there", PAGES, rows ? " by rows" : "", which);
+  if (code != CUDA_SUCCESS) return;
+  code = cuGraphInstantiate(&exec, graph, 0);
+  row(code, "instantiated");
+  if (code != CUDA_SUCCESS) return;
+  row(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, context), "set anew");
+  for (int i = 0; i < PAGES; i++)
+    if (pages >> i & 1) must(cuMemUnmap(address + (size_t)i * PAGE, PAGE));
+  for (int i = 0; i < PAGES; i++) map_page(address + (size_t)i * PAGE);
+  must(cuMemsetD8(address, 0, (size_t)PAGES * PAGE));
+  row(cuGraphLaunch(exec, stream), "launched when all pages are there");
+  const double begun = now();
+  const unsigned char first = byte_at(address), middle = byte_at(address + PAGE * 4 + 1);
+  note("bytes %02x %02x %02x (33 33 33 expected), after %d us", first, middle, byte_at(address + 7 * (size_t)PAGE + 9),
+       (int)((now() - begun) * 1e6));
+}
+
+static void no_page_stands_in(void) { copy_with_stand_ins("none", 0, false); }
+static void the_first_stands_in(void) { copy_with_stand_ins("the first", 1, false); }
+static void the_last_stands_in(void) { copy_with_stand_ins("the last", 1 << (PAGES - 1), false); }
+static void first_and_last_stand_in(void) { copy_with_stand_ins("first and last", 1 | 1 << (PAGES - 1), false); }
+static void the_first_of_rows_stands_in(void) { copy_with_stand_ins("the first", 1, true); }
+
+static void many_mappings_at_once(void) {
+  const CUdeviceptr address = reserve_pages();
+  CUmemGenericAllocationHandle one, eight;
+  const CUmemAllocationProp properties = device_memory();
+  must(cuMemCreate(&one, PAGE, &properties, 0));
+  must(cuMemCreate(&eight, (size_t)PAGES * PAGE, &properties, 0));
+  stand_in_at(address, PAGES, one);
+  row(cuMemUnmap(address, (size_t)PAGES * PAGE), "and unmapped by one call");
+  row(cuMemUnmap(address, (size_t)PAGES * PAGE), "and again, when nothing is mapped");
+  for (int count = 1; count <= PAGES; count *= 2) {
+    const double begun = now();
+    for (int i = 0; i < count; i++) must(cuMemMap(address + (size_t)i * PAGE, PAGE, 0, one, 0));
+    const double mapped = now();
+    must(allow(address, (size_t)count * PAGE));
+    const double allowed = now();
+    must(cuMemUnmap(address, (size_t)count * PAGE));
+    note("%d pages: mapping them took %d us, access %d, unmapping %d", count, (int)((mapped - begun) * 1e6),
+         (int)((allowed - mapped) * 1e6), (int)((now() - allowed) * 1e6));
+  }
+  row(cuMemMap(address, PAGE, 0, eight, 0), "one page of eight mapped");
+  must(cuMemMap(address, (size_t)PAGES * PAGE, 0, eight, 0));
+  row(allow(address, PAGE), "access to a page of a mapping of eight");
+  must(cuMemUnmap(address, (size_t)PAGES * PAGE));
+}
+
+/* A copy node is made while a page is there that nobody may access. */
+static void stand_in_without_access(void) {
+  const CUdeviceptr address = reserve();
+  CUmemGenericAllocationHandle page;
+  const CUmemAllocationProp properties = device_memory();
+  const CUDA_MEMCPY3D copy = copy_to(address, CU_MEMORYTYPE_UNIFIED);
+  CUgraph graph = new_graph();
+  CUgraphNode node;
+  CUgraphExec exec;
+  must(cuMemCreate(&page, PAGE, &properties, 0));
+  must(cuMemMap(address, PAGE, 0, page, 0));
+  CUresult code = cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context);
+  row(code, "a copy to a page without access");
+  if (code != CUDA_SUCCESS) return;
+  code = cuGraphInstantiate(&exec, graph, 0);
+  row(code, "instantiated");
+  if (code != CUDA_SUCCESS) return;
+  must(cuMemUnmap(address, PAGE));
+  map_page(address);
+  must(cuMemsetD8(plain_memory, 0x33, 64));
+  row(cuGraphLaunch(exec, stream), "launched when another page is there");
+  note("byte %02x (33 expected)", byte_at(address));
+}
+
+/* What a capture takes of memory that is not mapped, in each form of call. */
+static void captured_calls_on_unmapped_memory(void) {
+  const CUdeviceptr address = reserve();
+  const CUDA_MEMCPY3D typed = copy_to(address + 1024, CU_MEMORYTYPE_DEVICE);
+  CUgraph graph;
+  CUgraphExec exec = NULL;
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  row(cuMemcpyAsync(address, plain_memory, 64, stream), "cuMemcpyAsync to unmapped memory captured");
+  row(cuMemcpyDtoDAsync(address + 512, plain_memory, 64, stream), "cuMemcpyDtoDAsync to it");
+  row(cuMemcpyDtoDAsync(plain_memory + 512, address, 64, stream), "cuMemcpyDtoDAsync from it");
+  row(cuMemcpy3DAsync(&typed, stream), "cuMemcpy3DAsync to it, types device");
+  row(cuMemsetD32Async(address + 64, 5, 16, stream), "cuMemsetD32Async");
+  row(cuMemsetD2D8Async(address + 128, 16, 5, 8, 4, stream), "cuMemsetD2D8Async");
+  must(cuStreamEndCapture(stream, &graph));
+  map_page(address);
+  must(cuMemsetD8(plain_memory, 0x44, 64));
+  row(cuGraphInstantiate(&exec, graph, 0), "instantiated while mapped");
+  if (exec == NULL) return;
+  must(cuMemUnmap(address, PAGE));
+  map_page(address);
+  must(cuMemsetD8(address, 0, PAGE));
+  row(cuGraphLaunch(exec, stream), "launched when other pages are there");
+  note("bytes %02x %02x %02x %02x %02x (44 44 44 05 05 expected)", byte_at(address), byte_at(address + 512),
+       byte_at(address + 1024), byte_at(address + 64), byte_at(address + 144));
+}
+
+/* What libraries do with memory that is not mapped, while a stream captures. */
+static void captured_on_unmapped_memory(void) {
+  const CUdeviceptr address = reserve_pages();
+  CUmemGenericAllocationHandle handle;
+  const CUmemAllocationProp properties = device_memory();
+  CUgraph graph;
+  CUDA_MEMCPY3D captured;
+  must(cuMemCreate(&handle, PAGE, &properties, 0));
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  row(cuMemcpyAsync(address, plain_memory, 64, stream), "a copy to unmapped memory captured");
+  must(cuGraphMemcpyNodeGetParams(frontier_of(&graph), &captured));
+  note("it has types %d, %d", (int)captured.dstMemoryType, (int)captured.srcMemoryType);
+  row(cuMemsetD32Async(address + 64, 5, 16, stream), "a memset of unmapped memory captured");
+  end("that");
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  row(cuMemMap(address, PAGE, 0, handle, 0), "a page mapped meanwhile, thread-local");
+  row(allow(address, PAGE), "and given access to");
+  row(cuMemcpyAsync(address, plain_memory, 64, stream), "a copy to it captured");
+  must(cuGraphMemcpyNodeGetParams(frontier_of(&graph), &captured));
+  note("it has types %d, %d", (int)captured.dstMemoryType, (int)captured.srcMemoryType);
+  row(cuMemsetD32Async(address + 64, 5, 16, stream), "a memset of it captured");
+  row(cuMemUnmap(address, PAGE), "the page unmapped, still capturing");
+  must(cuStreamEndCapture(stream, &graph));
+  CUgraphExec exec = NULL;
+  row(cuGraphInstantiate(&exec, graph, 0), "instantiated while unmapped");
+  map_page(address);
+  if (exec == NULL) row(cuGraphInstantiate(&exec, graph, 0), "instantiated while mapped");
+  must(cuMemsetD8(address, 0, PAGE));
+  must(cuMemsetD8(plain_memory, 0x33, 64));
+  row(cuGraphLaunch(exec, stream), "launched when other pages are there");
+  note("bytes %02x %02x (33 05 expected)", byte_at(address), byte_at(address + 64));
+}
+
 static void run_probe(void (*probe)(void)) {
   enum { SECONDS = 20 };
   alarm(SECONDS);
@@ -1056,6 +1315,17 @@ static void (*const probes[])(void) = {
     gates_by_kernel,
     gates_by_event,
     gates_by_host_function,
+    copies_of_allocated_memory,
+    copies_of_captured_memory,
+    no_page_stands_in,
+    the_first_stands_in,
+    the_last_stands_in,
+    first_and_last_stand_in,
+    the_first_of_rows_stands_in,
+    many_mappings_at_once,
+    captured_on_unmapped_memory,
+    stand_in_without_access,
+    captured_calls_on_unmapped_memory,
 };
 
 /* All probes, or those whose numbers are given. */

@@ -201,16 +201,18 @@ RONDO_MUST_USE rondo_status cuda_map(rondo_device *device, void *address, rondo_
 RONDO_MUST_USE rondo_status cuda_unmap(rondo_device *device, void *address, size_t bytes);
 RONDO_MUST_USE rondo_status cuda_protect(rondo_device *device, void *address, size_t bytes,
                                          rondo_protection protection);
-/* What a copy node names must be mapped when the node is made or changed, so that the driver sees that it is a device's
- * memory; other pages may stand there when it runs (docs/cuda-probes.md, 18). Between begin and end one page stands in
- * for all that copies name and that is not mapped; nothing else is mapped or unmapped meanwhile. */
+/* All that a copy node or a memset node names must be mapped when the node is made, changed or instantiated, so that
+ * the driver sees that it is a device's memory; other pages may stand there when it runs (docs/cuda-probes.md, 18 and
+ * 30 to 36). Between begin and end one page stands in for all that is named and not mapped; nothing else is mapped or
+ * unmapped meanwhile. */
 typedef struct cuda_stand_ins {
   cuda_device *device;
-  RONDO_ARRAY(cu_address) pages;
+  cuda_ranges ranges;
 } cuda_stand_ins;
 /* In the device's context. Errors: OUT_OF_MEMORY, DEVICE_LOST; to be ended all the same. */
 RONDO_MUST_USE rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out);
-RONDO_MUST_USE rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const rondo_copy *copy);
+RONDO_MUST_USE rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t bytes);
+RONDO_MUST_USE rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const rondo_copy *copy);
 void cuda_stand_ins_end(cuda_stand_ins *self);
 void cuda_stand_in_free(cuda_device *device);
 /* The bytes from the first to the last that the copy's sides take. */

@@ -161,11 +161,23 @@ static cu_result bind_node(binding *b, size_t i) {
   return code;
 }
 
+/* The driver takes no copy of memory that is freed in the graph already. */
+static rondo_status fail_copy(const cuda_node *node, cu_result code) {
+  return rondo_fail_node(
+      RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, node->number,
+      "copy '%s' (node %u) cannot be added to the captured graph (the driver's code %d), which frees "
+      "memory of a library that it names: capture it before that is freed, as one block of rows and "
+      "slices at even distances, or have the library use memory of yours",
+      node->name, node->number, (int)code);
+}
+
 static rondo_status bind_nodes(binding *b) {
   for (size_t i = 0; i < b->executable->count; i++) {
     const cuda_node *node = &b->executable->nodes[i];
-    RONDO_TRY(cuda_check_node(b->device, bind_node(b, i), node->number, "node '%s' (node %u) of a captured graph",
-                              node->name, node->number));
+    const cu_result code = bind_node(b, i);
+    if (code == CU_INVALID_VALUE && node->kind == RONDO_NODE_COPY) return fail_copy(node, code);
+    RONDO_TRY(cuda_check_node(b->device, code, node->number, "node '%s' (node %u) of a captured graph", node->name,
+                              node->number));
   }
   return RONDO_OK;
 }

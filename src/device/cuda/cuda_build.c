@@ -106,24 +106,46 @@ void cuda_built_free(const cuda_executable *executable, cuda_built *built) {
   *built = (cuda_built){0};
 }
 
-static rondo_status add_stand_ins(const cuda_executable *executable, cuda_stand_ins *to) {
+/* A captured graph is taken once: what it cannot be changed to is not built. */
+static bool is_bound(const cuda_executable *executable) {
   for (size_t i = 0; i < executable->count; i++)
-    if (executable->nodes[i].kind == RONDO_NODE_COPY) RONDO_TRY(cuda_stand_ins_add(to, &executable->nodes[i].as.copy));
+    if (executable->nodes[i].is_bound) return !executable->is_made;
+  return false;
+}
+
+/* A fill is a kernel, but in a captured graph as its library made it. */
+static bool needs_stand_ins(const cuda_node *node, bool is_in_bound) {
+  return node->kind == RONDO_NODE_COPY || (node->kind == RONDO_NODE_FILL && is_in_bound && node->captured != 0);
+}
+
+static rondo_status add_fill(cuda_stand_ins *to, const rondo_fill *fill) {
+  const size_t rows = fill->height > 1 ? fill->height - 1 : 0;
+  return cuda_stand_ins_add(to, fill->dst, rows * fill->pitch + fill->width * fill->element_bytes);
+}
+
+static rondo_status add_stand_ins(const cuda_executable *executable, bool is_in_bound, cuda_stand_ins *to) {
+  for (size_t i = 0; i < executable->count; i++) {
+    const cuda_node *node = &executable->nodes[i];
+    if (!needs_stand_ins(node, is_in_bound)) continue;
+    RONDO_TRY(node->kind == RONDO_NODE_COPY ? cuda_stand_ins_add_copy(to, &node->as.copy)
+                                            : add_fill(to, &node->as.fill));
+  }
   return RONDO_OK;
 }
 
-static bool has_copies(const cuda_executable *executable) {
+static bool has_any(const cuda_executable *executable, bool is_in_bound) {
   size_t i = 0;
-  while (i < executable->count && executable->nodes[i].kind != RONDO_NODE_COPY) i++;
+  while (i < executable->count && !needs_stand_ins(&executable->nodes[i], is_in_bound)) i++;
   return i < executable->count;
 }
 
 rondo_status cuda_with_stand_ins(cuda_executable *executable, rondo_status (*make)(cuda_executable *, void *),
                                  void *user) {
+  const bool is_in_bound = is_bound(executable);
   cuda_stand_ins stand_ins;
-  if (!has_copies(executable)) return make(executable, user);
+  if (!has_any(executable, is_in_bound)) return make(executable, user);
   rondo_status status = cuda_stand_ins_begin(cuda_device_of(executable->base.device), &stand_ins);
-  if (status == RONDO_OK) status = add_stand_ins(executable, &stand_ins);
+  if (status == RONDO_OK) status = add_stand_ins(executable, is_in_bound, &stand_ins);
   if (status == RONDO_OK) status = make(executable, user);
   cuda_stand_ins_end(&stand_ins);
   return status;
@@ -134,13 +156,6 @@ typedef struct building {
   cuda_built *built;
   cu_graph_node *handles;
 } building;
-
-/* A captured graph is taken once: what it cannot be changed to is not built. */
-static bool is_bound(const cuda_executable *executable) {
-  for (size_t i = 0; i < executable->count; i++)
-    if (executable->nodes[i].is_bound) return !executable->is_made;
-  return false;
-}
 
 static rondo_status build_and_instantiate(cuda_executable *executable, void *user) {
   const building *self = user;

@@ -180,17 +180,52 @@ static rondo_status capture_set_frontier(rondo_captured *base, rondo_queue *queu
   return cuda_check(device, code, "setting what %s depends on", ((const cuda_queue *)queue)->label);
 }
 
-static rondo_status capture_place(rondo_captured *base, const uint64_t *before, size_t count, uint64_t *out) {
-  cuda_captured *captured = captured_of(base);
+static rondo_status fail_copy(const cuda_captured *captured, const rondo_copy *copy, cu_result code) {
+  const cuda_device *device = device_of(captured);
+  return rondo_fail_driver(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_FOREIGN_WORK, (int32_t)code, cuda_code_name(device->api, code),
+      "a copy from %p to %p, of which device '%s' has no memory now: what a library allocates in a "
+      "capture is copied before it is freed",
+      copy->src, copy->dst, device->base.name);
+}
+
+/* Behind the handles that were taken. */
+static rondo_status place_copy(cuda_captured *captured, const rondo_copy *copy, size_t count, cu_graph_node *out) {
   cuda_device *device = device_of(captured);
+  cuda_stand_ins stand_ins;
+  cu_copy params;
+  cu_result code = CU_OK;
+  cuda_copy_params(copy, 0, &params);
+  rondo_status status = cuda_stand_ins_begin(device, &stand_ins);
+  if (status == RONDO_OK) status = cuda_stand_ins_add_copy(&stand_ins, copy);
+  if (status == RONDO_OK)
+    code = device->api->graph_add_copy(out, captured->graph, captured->handles.items, count, &params, device->context);
+  cuda_stand_ins_end(&stand_ins);
+  if (code == CU_INVALID_VALUE) return fail_copy(captured, copy, code);
+  return status == RONDO_OK
+             ? cuda_check(device, code, "a copy in the capture's graph on device '%s'", device->base.name)
+             : status;
+}
+
+static rondo_status place_empty(cuda_captured *captured, size_t count, cu_graph_node *out) {
+  cuda_device *device = device_of(captured);
+  return cuda_check(device, device->api->graph_add_empty(out, captured->graph, captured->handles.items, count),
+                    "a node in the capture's graph on device '%s'", device->base.name);
+}
+
+static rondo_status capture_place(rondo_captured *base, const rondo_node_params *copy, const uint64_t *before,
+                                  size_t count, uint64_t *out) {
+  cuda_captured *captured = captured_of(base);
+  const bool is_copy = copy != NULL && cuda_copy_parts(&copy->as.copy) == 1;
   cu_graph_node node = NULL;
   cuda_scope scope;
   RONDO_TRY(take_handles(captured, before, count));
-  RONDO_TRY(cuda_enter(device, &scope));
-  const cu_result code = device->api->graph_add_empty(&node, captured->graph, captured->handles.items, count);
+  RONDO_TRY(cuda_enter(device_of(captured), &scope));
+  const rondo_status status =
+      is_copy ? place_copy(captured, &copy->as.copy, count, &node) : place_empty(captured, count, &node);
   cuda_leave(&scope);
   *out = name_of(node);
-  return cuda_check(device, code, "a node in the capture's graph on device '%s'", device->base.name);
+  return status;
 }
 
 /* The one node that the next depends on is the kernel's. */

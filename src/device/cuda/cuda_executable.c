@@ -313,7 +313,7 @@ static rondo_status change_in_place(cuda_executable *executable, const cuda_node
     return RONDO_OK;
   }
   rondo_status status = cuda_stand_ins_begin(cuda_device_of(executable->base.device), &stand_ins);
-  if (status == RONDO_OK) status = cuda_stand_ins_add(&stand_ins, &changed->as.copy);
+  if (status == RONDO_OK) status = cuda_stand_ins_add_copy(&stand_ins, &changed->as.copy);
   if (status == RONDO_OK) *out_code = cuda_node_change(executable, &executable->built, changed);
   cuda_stand_ins_end(&stand_ins);
   return status;

@@ -110,7 +110,8 @@ cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *n
 /* From the executable's nodes; the handles of their parts go to `handles`. In the device's context. Nothing is left on
  * failure. */
 RONDO_MUST_USE rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
-/* Calls `make` while what the executable's copies name can be seen to be a device's memory (cuda_stand_ins). */
+/* Calls `make` while what the executable's copies and captured fills name can be seen to be a device's memory
+ * (cuda_stand_ins). */
 RONDO_MUST_USE rondo_status cuda_with_stand_ins(cuda_executable *executable,
                                                 rondo_status (*make)(cuda_executable *executable, void *user),
                                                 void *user);

@@ -31,18 +31,30 @@ static void forget(cuda_device *device, cuda_ranges *list, cu_address address, s
   pthread_mutex_unlock(&device->lock);
 }
 
-static bool holds(const cuda_ranges *list, cu_address address) {
-  for (size_t i = 0; i < list->count; i++)
-    if (address >= list->items[i].address && address - list->items[i].address < list->items[i].bytes) return true;
+/* Whether one of them holds the address. *end, where it lies further on, becomes the end of that one, or the beginning
+ * of the next. */
+static bool find(const cuda_ranges *list, cu_address address, cu_address *end) {
+  for (size_t i = 0; i < list->count; i++) {
+    const cuda_range at = list->items[i];
+    if (address >= at.address && address - at.address < at.bytes) {
+      if (at.address + at.bytes < *end) *end = at.address + at.bytes;
+      return true;
+    }
+    if (at.bytes > 0 && at.address > address && at.address < *end) *end = at.address;
+  }
   return false;
 }
 
-/* Reserved, and nothing mapped there. */
-static bool is_bare(cuda_device *device, cu_address address) {
+/* Whether it is reserved, and neither mapped nor in `others`. *out_behind, `end` at most, is as far as the same is to
+ * be said. */
+static bool find_bare(cuda_device *device, const cuda_ranges *others, cu_address address, cu_address end,
+                      cu_address *out_behind) {
+  *out_behind = end;
   pthread_mutex_lock(&device->lock);
-  const bool bare = holds(&device->reservations, address) && !holds(&device->mappings, address);
+  const bool is_bare = find(&device->reservations, address, out_behind) &&
+                       !find(&device->mappings, address, out_behind) && !find(others, address, out_behind);
   pthread_mutex_unlock(&device->lock);
-  return bare;
+  return is_bare;
 }
 
 /* Address space and physical memory ------------------------------------------------------------------------------- */
@@ -261,43 +273,54 @@ rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out) {
                     "making a page of device '%s'", device->base.name);
 }
 
-static rondo_status stand_in(cuda_stand_ins *self, cu_address page) {
+/* One call maps a page, one more gives access to all of them; so another one ends it. */
+static rondo_status stand_in(cuda_stand_ins *self, cuda_range at) {
   cuda_device *device = self->device;
-  const cuda_api *api = device->api;
-  RONDO_TRY(rondo_array_reserve(&device->base.allocator, &self->pages, self->pages.count + 1));
-  RONDO_TRY(rondo_array_reserve(&device->base.allocator, &device->left, device->left.count + self->pages.count + 1));
-  cu_result code = api->mem_map(page, device->page_bytes, 0, device->stand_in, 0);
-  if (code == CU_OK) self->pages.items[self->pages.count++] = page;
-  if (code == CU_OK) code = set_access(device, page, device->page_bytes, CU_ACCESS_READ_WRITE, who_may_access(device));
-  return cuda_check(device, code, "letting a page of device '%s' stand in for graph memory", device->base.name);
+  const rondo_allocator *allocator = &device->base.allocator;
+  RONDO_TRY(rondo_array_reserve(allocator, &self->ranges, self->ranges.count + 1));
+  RONDO_TRY(rondo_array_reserve(allocator, &device->left, device->left.count + self->ranges.count + 1));
+  cuda_range *mapped = &self->ranges.items[self->ranges.count++];
+  *mapped = (cuda_range){at.address, 0};
+  cu_result code = CU_OK;
+  while (code == CU_OK && mapped->bytes < at.bytes) {
+    code = device->api->mem_map(at.address + mapped->bytes, device->page_bytes, 0, device->stand_in, 0);
+    if (code == CU_OK) mapped->bytes += device->page_bytes;
+  }
+  if (code == CU_OK) code = set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE, who_may_access(device));
+  return cuda_check(device, code, "letting a page of device '%s' stand in for %zu bytes of graph memory",
+                    device->base.name, at.bytes);
 }
 
-static rondo_status stand_in_for(cuda_stand_ins *self, const void *memory, size_t bytes) {
+rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t bytes) {
   cuda_device *device = self->device;
-  const cu_address begin = cuda_address(memory), end = begin + bytes;
-  for (cu_address page = begin - begin % device->page_bytes; page < end; page += device->page_bytes) {
-    bool has = !is_bare(device, page);
-    for (size_t i = 0; i < self->pages.count && !has; i++) has = self->pages.items[i] == page;
-    if (!has) RONDO_TRY(stand_in(self, page));
+  cu_address from = cuda_address(memory);
+  const cu_address end = from + bytes;
+  from -= from % device->page_bytes;
+  while (from < end) {
+    cu_address behind;
+    const bool is_bare = find_bare(device, &self->ranges, from, end, &behind);
+    behind += (device->page_bytes - behind % device->page_bytes) % device->page_bytes;
+    if (is_bare) RONDO_TRY(stand_in(self, (cuda_range){from, behind - from}));
+    from = behind;
   }
   return RONDO_OK;
 }
 
-rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const rondo_copy *copy) {
+rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const rondo_copy *copy) {
   size_t src, dst;
   cuda_copy_extents(copy, &src, &dst);
-  RONDO_TRY(stand_in_for(self, copy->src, src));
-  return stand_in_for(self, copy->dst, dst);
+  RONDO_TRY(cuda_stand_ins_add(self, copy->src, src));
+  return cuda_stand_ins_add(self, copy->dst, dst);
 }
 
 void cuda_stand_ins_end(cuda_stand_ins *self) {
   cuda_device *device = self->device;
-  for (size_t i = 0; i < self->pages.count; i++) {
-    const cuda_range page = {self->pages.items[i], device->page_bytes};
-    if (!unmap_range(device, page)) device->left.items[device->left.count++] = page;
+  for (size_t i = 0; i < self->ranges.count; i++) {
+    const cuda_range at = self->ranges.items[i];
+    if (at.bytes > 0 && !unmap_range(device, at)) device->left.items[device->left.count++] = at;
   }
   pthread_mutex_unlock(&device->mapping);
-  rondo_array_free(&device->base.allocator, &self->pages);
+  rondo_array_free(&device->base.allocator, &self->ranges);
 }
 
 void cuda_stand_in_free(cuda_device *device) {

@@ -211,7 +211,7 @@ static void work_becomes_nodes_and_runs_later(void **state) {
   const cu_node_type expected[] = {CU_NODE_MEMSET, CU_NODE_KERNEL, CU_NODE_COPY, CU_NODE_HOST};
   assert_memory_equal(types, expected, sizeof expected);
   assert_cu_ok(f->api->graph_copy_get_params(nodes[2], &copy));
-  assert_int_equal(copy.src_type, CU_MEMORY_DEVICE);
+  assert_int_equal(copy.src_type, CU_MEMORY_UNIFIED);
   assert_true(copy.dst_device == memory + 16);
   const cu_graph_exec exec = instantiate(f, graph);
   assert_cu_ok(f->api->exec_launch(exec, f->stream));

@@ -31,13 +31,14 @@ static void mappings_are_checked_as_by_the_driver(void **state) {
   assert_code(f->api->mem_map(address + 4096, 2 * GRANULE, 0, physical, 0), CU_INVALID_VALUE);
   assert_code(f->api->mem_map(address + 3 * GRANULE, 2 * GRANULE, 0, physical, 0), CU_INVALID_VALUE);
   assert_code(f->api->mem_map(address, 4 * GRANULE, 0, physical, 0), CU_INVALID_VALUE);
+  assert_code(f->api->mem_map(address, GRANULE, 0, physical, 0), CU_NOT_SUPPORTED); /* probe 35 */
   assert_cu_ok(f->api->mem_map(address, 2 * GRANULE, 0, physical, 0));
   assert_code(f->api->mem_map(address + GRANULE, 2 * GRANULE, 0, physical, 0), CU_INVALID_VALUE);
   assert_code(f->api->mem_set_access(address, GRANULE, &access, 1), CU_INVALID_VALUE);
   assert_code(f->api->mem_set_access(address, 3 * GRANULE, &access, 1), CU_INVALID_VALUE);
   assert_code(f->api->mem_unmap(address, GRANULE), CU_INVALID_VALUE);
   assert_code(f->api->mem_unreserve(address, 4 * GRANULE), CU_INVALID_VALUE);
-  expect_violations(f, 9);
+  expect_violations(f, 10);
   assert_cu_ok(f->api->mem_release(physical));
   assert_code(f->api->mem_release(physical), CU_INVALID_VALUE);
   assert_code(f->api->mem_map(address + 2 * GRANULE, GRANULE, 0, physical, 0), CU_INVALID_VALUE);
@@ -176,12 +177,79 @@ static void access_before_it_is_given_is_a_fault(void **state) {
   assert_int_equal(f->fake->violations(), 0);
 }
 
-static void a_copy_past_the_end_is_a_fault(void **state) {
+static void a_copy_past_the_end_is_refused(void **state) {
   const fixture *f = *state;
   const cu_address memory = make_memory(f);
-  static unsigned char bytes[64];
-  assert_cu_ok(f->api->copy_async(memory + GRANULE - 32, (cu_address)(uintptr_t)bytes, sizeof bytes, f->stream));
-  assert_code(f->api->stream_synchronize(f->stream), CU_ILLEGAL_ADDRESS);
+  unsigned char bytes[64] = {0};
+  const cu_address host = (cu_address)(uintptr_t)bytes;
+  assert_code(f->api->copy_async(memory + GRANULE - 32, host, sizeof bytes, f->stream), CU_INVALID_VALUE);
+  assert_code(f->api->memset_8_async(memory + GRANULE - 32, 1, sizeof bytes, f->stream), CU_INVALID_VALUE);
+  assert_cu_ok(f->api->stream_synchronize(f->stream));
+  free_memory(f, memory);
+}
+
+/* Probes 30 to 34: all of what a copy names is there, or its first byte is not and it counts as the host's. */
+static void copy_nodes_look_at_all_that_is_mapped(void **state) {
+  const fixture *f = *state;
+  const cu_access access = {{CU_LOCATION_DEVICE, 0}, CU_ACCESS_READ_WRITE};
+  const cu_address from = make_memory(f);
+  cu_address to = 0;
+  cu_physical physical = 0;
+  cu_graph graph = NULL;
+  cu_graph_node node = NULL;
+  assert_cu_ok(f->api->mem_reserve(&to, 2 * GRANULE, 0, 0, 0));
+  assert_cu_ok(f->api->mem_create(&physical, GRANULE, &on_first, 0));
+  assert_cu_ok(f->api->graph_create(&graph, 0));
+  const cu_copy copy = {.src_type = CU_MEMORY_UNIFIED,
+                        .src_device = from,
+                        .dst_type = CU_MEMORY_UNIFIED,
+                        .dst_device = to + GRANULE - 8,
+                        .width = 16,
+                        .height = 1,
+                        .depth = 1};
+  assert_cu_ok(f->api->graph_add_copy(&node, graph, NULL, 0, &copy, f->context));
+  expect_violations(f, 1);
+  assert_cu_ok(f->api->mem_map(to, GRANULE, 0, physical, 0));
+  assert_code(f->api->graph_add_copy(&node, graph, NULL, 0, &copy, f->context), CU_INVALID_VALUE);
+  assert_cu_ok(f->api->mem_map(to + GRANULE, GRANULE, 0, physical, 0));
+  assert_cu_ok(f->api->mem_set_access(to, 2 * GRANULE, &access, 1));
+  assert_cu_ok(f->api->graph_add_copy(&node, graph, NULL, 0, &copy, f->context));
+  assert_cu_ok(f->api->mem_unmap(to, 2 * GRANULE));
+  assert_cu_ok(f->api->mem_release(physical));
+  assert_cu_ok(f->api->mem_unreserve(to, 2 * GRANULE));
+  assert_cu_ok(f->api->graph_destroy(graph));
+  free_memory(f, from);
+}
+
+/* Probe 36. */
+static void captures_take_what_is_not_mapped_yet(void **state) {
+  const fixture *f = *state;
+  const cu_access access = {{CU_LOCATION_DEVICE, 0}, CU_ACCESS_READ_WRITE};
+  cu_address memory = 0;
+  cu_physical physical = 0;
+  cu_graph graph = NULL;
+  cu_graph_exec exec = NULL;
+  cu_instantiate_params params = {0};
+  assert_cu_ok(f->api->mem_reserve(&memory, GRANULE, 0, 0, 0));
+  assert_cu_ok(f->api->mem_create(&physical, GRANULE, &on_first, 0));
+  assert_code(f->api->memset_32_async(memory, 7, 1, f->stream), CU_INVALID_VALUE);
+  assert_cu_ok(f->api->capture_begin(f->stream, CU_CAPTURE_MODE_THREAD_LOCAL));
+  assert_cu_ok(f->api->memset_32_async(memory, 7, 1, f->stream));
+  assert_cu_ok(f->api->copy_async(memory + 4, memory, 4, f->stream));
+  assert_cu_ok(f->api->capture_end(f->stream, &graph));
+  assert_code(f->api->graph_instantiate(&exec, graph, &params), CU_INVALID_VALUE);
+  assert_int_equal(params.result, CU_INSTANTIATE_ERROR);
+  assert_non_null(params.error_node);
+  assert_cu_ok(f->api->mem_map(memory, GRANULE, 0, physical, 0));
+  assert_cu_ok(f->api->mem_set_access(memory, GRANULE, &access, 1));
+  assert_cu_ok(f->api->graph_instantiate(&exec, graph, &params));
+  assert_cu_ok(f->api->exec_launch(exec, f->stream));
+  assert_int_equal(read_word(f, f->stream, memory + 4), 7);
+  assert_cu_ok(f->api->exec_destroy(exec));
+  assert_cu_ok(f->api->graph_destroy(graph));
+  assert_cu_ok(f->api->mem_unmap(memory, GRANULE));
+  assert_cu_ok(f->api->mem_release(physical));
+  assert_cu_ok(f->api->mem_unreserve(memory, GRANULE));
 }
 
 static void a_kernel_whose_pointer_is_closed_faults(void **state) {
@@ -223,7 +291,9 @@ int main(void) {
       fake_test(copies_take_boxes),
       fake_test(host_memory_is_the_drivers),
       fake_test_of_ruins(access_before_it_is_given_is_a_fault),
-      fake_test_of_ruins(a_copy_past_the_end_is_a_fault),
+      fake_test(a_copy_past_the_end_is_refused),
+      fake_test(copy_nodes_look_at_all_that_is_mapped),
+      fake_test(captures_take_what_is_not_mapped_yet),
       fake_test_of_ruins(a_kernel_whose_pointer_is_closed_faults),
       fake_test_of_ruins(a_peer_needs_access_of_its_own),
   };

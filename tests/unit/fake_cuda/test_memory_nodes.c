@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory nodes of the fake CUDA driver, as a foreign library leaves them in a capture: probes 1, 2, 4 and 6 of
- * docs/cuda-probes.md (rules M2 to M9).
+ * Memory nodes of the fake CUDA driver, as a foreign library leaves them in a capture: probes 1, 2, 4, 6,
+ * 28 and 29 of docs/cuda-probes.md (rules M2 to M9).
  */
 #include "unit/fake_cuda/fake_test.h"
 
@@ -136,11 +136,45 @@ static void memory_that_is_no_graphs_is_not_freed_in_one(void **state) {
   assert_cu_ok(f->api->stream_synchronize(f->other));
 }
 
+static void no_copy_is_added_of_what_the_graph_frees(void **state) {
+  const fixture *f = *state;
+  const cu_address memory = make_memory(f);
+  cu_address address = 0;
+  cu_graph graph = NULL;
+  cu_graph_node node = NULL;
+  cu_capture_status status;
+  uint64_t id;
+  cu_copy copy = {.src_type = CU_MEMORY_UNIFIED,
+                  .dst_type = CU_MEMORY_UNIFIED,
+                  .dst_device = memory,
+                  .width = 4,
+                  .height = 1,
+                  .depth = 1};
+  assert_cu_ok(f->api->capture_begin(f->stream, CU_CAPTURE_MODE_GLOBAL));
+  assert_cu_ok(f->foreign->mem_alloc_async(&address, BYTES, f->stream));
+  assert_cu_ok(f->api->capture_info(f->stream, &status, &id, &graph, NULL, NULL, NULL));
+  copy.src_device = address + 8;
+  assert_cu_ok(f->api->graph_add_copy(&node, graph, NULL, 0, &copy, f->context));
+  assert_cu_ok(f->foreign->mem_free_async(address, f->stream));
+  assert_code(f->api->graph_add_copy(&node, graph, NULL, 0, &copy, f->context), CU_INVALID_VALUE);
+  copy.src_device = memory + 8;
+  assert_cu_ok(f->api->graph_add_copy(&node, graph, NULL, 0, &copy, f->context));
+  assert_cu_ok(f->api->capture_end(f->stream, &graph));
+  copy.dst_device = address;
+  assert_code(f->api->graph_add_copy(&node, graph, NULL, 0, &copy, f->context), CU_INVALID_VALUE);
+  assert_cu_ok(f->api->graph_destroy(graph));
+  free_memory(f, memory);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      fake_test(memory_comes_and_goes_in_stream_order), fake_test(allocations_of_launches_are_alive_until_freed),
-      fake_test(auto_free_begins_with_freeing),         fake_test(a_graph_may_free_what_another_left),
-      fake_test(graphs_with_memory_are_not_copied),     fake_test(memory_that_is_no_graphs_is_not_freed_in_one),
+      fake_test(memory_comes_and_goes_in_stream_order),
+      fake_test(allocations_of_launches_are_alive_until_freed),
+      fake_test(auto_free_begins_with_freeing),
+      fake_test(a_graph_may_free_what_another_left),
+      fake_test(graphs_with_memory_are_not_copied),
+      fake_test(memory_that_is_no_graphs_is_not_freed_in_one),
+      fake_test(no_copy_is_added_of_what_the_graph_frees),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
