@@ -82,11 +82,61 @@ typedef struct rondo_patch_input_info {
 
 typedef struct rondo_patch_info {
   uint32_t struct_size;
-  uint32_t inputs, sites, findings;
-  uint32_t noise;      /* words of libraries' kernels that are left alone as noise */
-  uint64_t patched;    /* inputs that launches had to patch, so far */
-  uint64_t host_bytes; /* host memory of the set */
+  uint32_t inputs, sites;
+  uint32_t findings, found; /* that can be read, 256 at most; and all there were */
+  uint32_t noise;           /* words of libraries' kernels that are left alone as noise */
+  uint64_t patched;         /* inputs that launches had to patch, so far */
+  uint64_t host_bytes;      /* host memory of the set */
 } rondo_patch_info;
+
+/* Finds the sites of the inputs and makes a set of them, which becomes the exec's current one. An input without a site
+ * is fine: no node has its address. options may be NULL. The recordings must be the exec's work node by node: the same
+ * topology, kinds, kernels by name and grids; sizes of copies and fills too. They are read during the call.
+ * The caller destroys the set, before or after the exec.
+ * Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE, OUT_OF_RANGE (inputs with bytes in common), BAD_OPTIONS (where
+ * an input moved to is missing, or where it was), MISALIGNED, OTHER_DEVICE; UPDATE_REFUSED with TOPOLOGY_CHANGED,
+ * NODE_KIND_CHANGED, FUNCTION_CHANGED or PARAMETERS_CHANGED (a recording of other work, naming the node); INVALID_STATE
+ * (a stream captures into a recording; the exec does not run, as rondo_exec_update failed); OUT_OF_MEMORY.
+ * Thread-compatible, as the exec. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_patch_set_create(rondo_exec *exec, const rondo_patch_input *inputs,
+                                                             size_t count, const rondo_patch_options *options,
+                                                             rondo_patch_set **out_set);
+
+/* What launches patched stays in the exec. NULL is fine. */
+RONDO_API void rondo_patch_set_destroy(rondo_patch_set *set);
+
+/* Launches the exec with input i at addresses[i]; NULL leaves it where the last launch had it. Otherwise as
+ * rondo_exec_launch; a stream that captures gets a child graph with these addresses, and the exec keeps those it has.
+ * Addresses that change are checked (rondo_patch_set_check). Does not allocate and takes no lock once warm, while the
+ * new addresses are in allocations of rondo_malloc or rondo_malloc_async.
+ * Errors: as rondo_exec_launch and rondo_patch_set_check; INVALID_STATE/STALE_PATCHES: an update or
+ * rondo_exec_set_params gave a site another address, another set of the exec is its current one, or the exec is
+ * destroyed. The exec then has the addresses that it had. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_patch_set_launch(rondo_patch_set *set, rondo_stream *stream,
+                                                             const void *const *addresses);
+
+/* Whether an input may be at the address: it is patchable; the alignment is kept; and, unless the exec was made without
+ * verification, as many bytes as were recorded live there, which the device may access. Addresses in no known
+ * allocation pass. Where the input is now is always fine.
+ * Errors: INVALID_ARGUMENT with OUT_OF_RANGE (no such input; the bytes pass the end of their allocation), MISALIGNED or
+ * NO_ACCESS; INVALID_LIFETIME with NOT_ALLOCATED or USE_AFTER_FREE; UPDATE_REFUSED/NOT_UPDATABLE with what was found of
+ * the input; INVALID_STATE/STALE_PATCHES (the exec is destroyed). Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_patch_set_check(const rondo_patch_set *set, uint32_t input,
+                                                            const void *address);
+
+/* After rondo_exec_update or rondo_exec_set_params: the exec has input i at addresses[i] now, NULL where the set knows
+ * it to be; new addresses must keep the alignment of these. Makes the set the exec's current one: of several sets the
+ * one that launches. Errors: INVALID_STATE/STALE_PATCHES naming the first node that has another address there, and
+ * everything is as before. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_patch_set_rebase(rondo_patch_set *set, const void *const *addresses);
+
+/* Figures of the set; of one of its inputs; what was found, in the order of nodes. Errors: INVALID_ARGUMENT (NULL,
+ * OUT_OF_RANGE). Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_patch_set_get_info(const rondo_patch_set *set, rondo_patch_info *out_info);
+RONDO_API RONDO_MUST_USE rondo_status rondo_patch_set_get_input(const rondo_patch_set *set, uint32_t input,
+                                                                rondo_patch_input_info *out_info);
+RONDO_API RONDO_MUST_USE rondo_status rondo_patch_set_get_finding(const rondo_patch_set *set, size_t index,
+                                                                  rondo_patch_finding *out_finding);
 
 RONDO_EXTERN_C_END
 

@@ -60,6 +60,23 @@ typedef struct rondo_lowered_graph {
   bool is_bound; /* has FOREIGN nodes that cannot be made anew: runs as it was captured */
 } rondo_lowered_graph;
 
+/* A place in a lowered node that holds an address of an input: a word in the value of a kernel's parameter (a library's
+ * kernel has one parameter, of all its arguments), or an address of a copy or fill. */
+enum { RONDO_SITE_DST = UINT16_MAX - 1, RONDO_SITE_SRC = UINT16_MAX };
+typedef struct rondo_patch_site {
+  uint32_t node;      /* index of the lowered node */
+  uint16_t parameter; /* or RONDO_SITE_DST, RONDO_SITE_SRC */
+  uint16_t offset;    /* bytes into its value */
+  uint64_t addend;    /* what the site has more than the input's address; may wrap */
+} rondo_patch_site;
+
+/* An input that moves: its sites, those of one node side by side. */
+typedef struct rondo_patch_change {
+  const rondo_patch_site *sites;
+  size_t count;
+  uint64_t before, address; /* of the input: what the sites hold now, less their addends, and what they get */
+} rondo_patch_change;
+
 /* Calls of a library that works with the driver: ones that act at once and disturb no capture; ones that queue work,
  * which a capture of the stream sees; ones that free, also on a lost device. */
 typedef enum rondo_library_use { RONDO_LIBRARY_AT_ONCE, RONDO_LIBRARY_WORK, RONDO_LIBRARY_FREE } rondo_library_use;
@@ -231,6 +248,12 @@ typedef struct rondo_queue_ops {
    * nodes count as recorded from this call on; event-wait nodes wait for what is recorded now. Must not allocate or
    * lock once warm. HOT */
   rondo_status (*launch)(rondo_queue *queue, rondo_executable *executable);
+
+  /* The same with inputs at other addresses: the sites of each change get its address with this launch and keep it for
+   * later ones; earlier launches run with what they had (U1). Copies and fills with sites are one-dimensional. When it
+   * fails the sites are as before. HOT */
+  rondo_status (*launch_patched)(rondo_queue *queue, rondo_executable *executable, const rondo_patch_change *changes,
+                                 size_t count);
 
   /* Does ahead, in the queue's order, what a first launch of the executable would do beside running it. May be NULL:
    * there is nothing of that kind. */

@@ -33,7 +33,9 @@ struct rondo_exec {
   rondo_plan_options plan;       /* for relocating, also at updates */
   bool *disabled;                /* by place */
   size_t disabled_count;
-  rondo_findings *findings; /* warnings of the last verification; NULL when there were none */
+  rondo_findings *findings;           /* warnings of the last verification; NULL when there were none */
+  struct rondo_patch_set *patch_sets; /* made for it, by next */
+  struct rondo_patch_set *patched;    /* the current one, which knows what the clones do not (patch.h); or NULL */
 };
 
 /* What can be made of a graph before an executable: shared by instantiating and updating. */
@@ -93,6 +95,16 @@ void rondo_exec_use_heap(rondo_exec *exec, rondo_heap *heap);
 
 /* Frees what its launches left allocated and nobody has freed, at once: the caller has waited for other users. */
 void rondo_exec_free_live(rondo_exec *exec);
+
+/* What a launch changes of where inputs are. */
+typedef struct rondo_moves {
+  const rondo_patch_change *changes;
+  size_t count;
+  bool are_made; /* out: the driver took them, also when something failed after that */
+} rondo_moves;
+
+/* rondo_exec_launch behind its front, on a stream that does not capture. `moves` may be NULL. */
+RONDO_MUST_USE rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves);
 
 /* The params of a lowered node. */
 static inline const rondo_node_params *rondo_exec_params(const rondo_exec *exec, size_t place) {

@@ -5,7 +5,7 @@
 #include "base/tracing.h"
 #include "base/versioned.h"
 #include "exec/build_internal.h"
-#include "exec/exec_internal.h"
+#include "exec/patch.h"
 #include "exec/work.h"
 
 /* Drafts ---------------------------------------------------------------------------------------------------------- */
@@ -235,6 +235,7 @@ void rondo_exec_destroy(rondo_exec *exec) {
   if (exec == NULL) return;
   rondo_device *device = exec->device;
   rondo_device_memory *memory = rondo_device_memory_made(device);
+  rondo_patch_leave(exec);
   free_exec(exec);
   rondo_retired_sweep(memory, false);
   atomic_fetch_sub_explicit(&device->execs, 1, memory_order_relaxed);

@@ -3,7 +3,7 @@
  * is looked for behind one flag.
  */
 #include "base/tracing.h"
-#include "exec/exec_internal.h"
+#include "exec/patch.h"
 
 static rondo_status refuse(const char *call, const rondo_exec *exec, const rondo_stream *stream) {
   RONDO_TRY(rondo_front(call, "the exec", exec));
@@ -19,6 +19,7 @@ static rondo_status launch_into_capture(rondo_exec *exec, rondo_stream *stream) 
                       "rondo_exec_launch: an exec with %zu disabled nodes cannot become a child graph of a capture: "
                       "enable them first",
                       exec->disabled_count);
+  rondo_patch_settle(exec);
   rondo_node_params params = {.kind = RONDO_NODE_CHILD, .as.child = exec->graph};
   return rondo_capture_add(stream, "rondo_exec_launch", &params, NULL);
 }
@@ -41,36 +42,50 @@ static rondo_status begin_memory(const rondo_exec *exec, rondo_stream *stream) {
   return rondo_exec_memory_begin(exec->memory, heap, stream->queue);
 }
 
-static rondo_status launch_with_memory(const rondo_exec *exec, rondo_stream *stream) {
+static inline rondo_status run(const rondo_exec *exec, rondo_queue *queue, rondo_moves *moves) {
+  if (moves == NULL) return queue->ops->launch(queue, exec->executable);
+  const rondo_status status = queue->ops->launch_patched(queue, exec->executable, moves->changes, moves->count);
+  moves->are_made = status == RONDO_OK;
+  return status;
+}
+
+static rondo_status launch_with_memory(const rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
   const rondo_status begun = begin_memory(exec, stream);
   if (__builtin_expect(begun != RONDO_OK, 0)) return fail_memory("rondo_exec_launch", exec, begun);
-  const rondo_status launched = stream->queue->ops->launch(stream->queue, exec->executable);
+  const rondo_status launched = run(exec, stream->queue, moves);
   return rondo_exec_memory_end(exec->memory, stream->queue, launched);
 }
 
-static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream) {
+static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
   if (exec->broken)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
                       "rondo_exec_launch: an update of this exec failed and could not be taken back: update it again, "
                       "or instantiate anew");
-  RONDO_TRY(exec->memory != NULL ? launch_with_memory(exec, stream)
-                                 : stream->queue->ops->launch(stream->queue, exec->executable));
+  RONDO_TRY(exec->memory != NULL ? launch_with_memory(exec, stream, moves) : run(exec, stream->queue, moves));
   for (size_t i = 0; i < exec->records.count; i++)
     rondo_event_note_recorded(rondo_exec_params(exec, exec->records.items[i])->as.event, stream);
   return RONDO_OK;
+}
+
+static inline rondo_status launch(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
+  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_exec_launch");
+  const rondo_status status =
+      exec->has_extras ? launch_with_extras(exec, stream, moves) : run(exec, stream->queue, moves);
+  rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_exec_launch");
+  if (__builtin_expect(status != RONDO_OK, 0)) return status;
+  exec->launches++;
+  return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, "rondo_exec_launch") : RONDO_OK;
+}
+
+rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
+  return launch(exec, stream, moves);
 }
 
 rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
   const bool fine = exec != NULL && stream != NULL && exec->device == stream->device && !rondo_in_callback();
   if (__builtin_expect(!fine, 0)) return refuse("rondo_exec_launch", exec, stream);
   if (__builtin_expect(rondo_stream_find_capture(stream) != NULL, 0)) return launch_into_capture(exec, stream);
-  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_exec_launch");
-  const rondo_status status =
-      exec->has_extras ? launch_with_extras(exec, stream) : stream->queue->ops->launch(stream->queue, exec->executable);
-  rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_exec_launch");
-  if (__builtin_expect(status != RONDO_OK, 0)) return status;
-  exec->launches++;
-  return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, "rondo_exec_launch") : RONDO_OK;
+  return launch(exec, stream, NULL);
 }
 
 static rondo_status upload_memory(const char *call, const rondo_exec *exec, rondo_stream *stream) {

@@ -290,3 +290,42 @@ const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, c
   const rondo_lowered_node *node = &lowering->nodes.items[index];
   return rondo_node_label(buffer, node->params, node->number);
 }
+
+/* Comparing ------------------------------------------------------------------------------------------------------- */
+
+/* The first node that only one of the two ascending lists names; UINT32_MAX when they are the same. */
+static uint32_t first_difference(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count) {
+  for (size_t i = 0;; i++) {
+    if (i == a_count && i == b_count) return UINT32_MAX;
+    if (i == a_count || i == b_count) return i == a_count ? b[i] : a[i];
+    if (a[i] != b[i]) return a[i] < b[i] ? a[i] : b[i];
+  }
+}
+
+/* NULL when the graph has no edges. */
+static const uint32_t *successors_from(const rondo_lowering *lowering, uint32_t start) {
+  return lowering->successors == NULL ? NULL : lowering->successors + start;
+}
+
+uint32_t rondo_lowering_find_other_edges(const rondo_lowering *a, const rondo_lowering *b) {
+  uint32_t first = UINT32_MAX;
+  for (size_t i = 0; i < a->nodes.count; i++) {
+    const uint32_t a_start = a->successor_start[i], b_start = b->successor_start[i];
+    const uint32_t other = first_difference(successors_from(a, a_start), a->successor_start[i + 1] - a_start,
+                                            successors_from(b, b_start), b->successor_start[i + 1] - b_start);
+    if (other < first) first = other;
+  }
+  return first;
+}
+
+bool rondo_lowering_same_programmatic(const rondo_lowering *a, const rondo_lowering *b) {
+  const size_t count = a->programmatic.count;
+  if (b->programmatic.count != count) return false;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_lowered_edge *x = &a->programmatic.items[i], *y = &b->programmatic.items[i];
+    if (x->from != y->from || x->to != y->to || x->from_port != y->from_port || x->to_port != y->to_port ||
+        x->type != y->type)
+      return false;
+  }
+  return true;
+}

@@ -63,6 +63,11 @@ uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node);
 /* Lets the places and tags of `to` be those of `from`, which has as many nodes and loses them. */
 void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to);
 
+/* Of two with as many nodes: the first with other dependencies, RONDO_PLACE_NONE when there is none; and whether their
+ * programmatic edges are the same. */
+uint32_t rondo_lowering_find_other_edges(const rondo_lowering *a, const rondo_lowering *b);
+bool rondo_lowering_same_programmatic(const rondo_lowering *a, const rondo_lowering *b);
+
 /* As the driver takes it. */
 rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const char *name);
 

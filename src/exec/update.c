@@ -4,7 +4,7 @@
  */
 #include "base/tracing.h"
 #include "base/versioned.h"
-#include "exec/exec_internal.h"
+#include "exec/patch.h"
 #include "exec/work.h"
 
 /* One node -------------------------------------------------------------------------------------------------------- */
@@ -122,7 +122,10 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;
   RONDO_TRY(check_shapes(call, now, &then, number));
-  return rondo_fail_context(commit_one(exec, place, &then), "%s", call);
+  rondo_patch_settle(exec);
+  const rondo_status status = rondo_fail_context(commit_one(exec, place, &then), "%s", call);
+  rondo_patch_note_update(exec);
+  return status;
 }
 
 /* On and off ------------------------------------------------------------------------------------------------------ */
@@ -176,44 +179,6 @@ static rondo_status refuse_update(rondo_update_result *result, rondo_reason reas
                          rondo_lowering_label(&draft->lowering, place, then), what);
 }
 
-/* The first node that only one of the two ascending lists names; UINT32_MAX when they are the same. */
-static uint32_t first_difference(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count) {
-  for (size_t i = 0;; i++) {
-    if (i == a_count && i == b_count) return UINT32_MAX;
-    if (i == a_count || i == b_count) return i == a_count ? b[i] : a[i];
-    if (a[i] != b[i]) return a[i] < b[i] ? a[i] : b[i];
-  }
-}
-
-/* NULL when the graph has no edges. */
-static const uint32_t *successors_from(const rondo_lowering *lowering, uint32_t start) {
-  return lowering->successors == NULL ? NULL : lowering->successors + start;
-}
-
-/* The first node with other dependencies; UINT32_MAX when there is none. */
-static uint32_t find_other_edges(const rondo_lowering *a, const rondo_lowering *b) {
-  uint32_t first = UINT32_MAX;
-  for (size_t i = 0; i < a->nodes.count; i++) {
-    const uint32_t a_start = a->successor_start[i], b_start = b->successor_start[i];
-    const uint32_t other = first_difference(successors_from(a, a_start), a->successor_start[i + 1] - a_start,
-                                            successors_from(b, b_start), b->successor_start[i + 1] - b_start);
-    if (other < first) first = other;
-  }
-  return first;
-}
-
-static bool same_programmatic(const rondo_lowering *a, const rondo_lowering *b) {
-  const size_t count = a->programmatic.count;
-  if (b->programmatic.count != count) return false;
-  for (size_t i = 0; i < count; i++) {
-    const rondo_lowered_edge *x = &a->programmatic.items[i], *y = &b->programmatic.items[i];
-    if (x->from != y->from || x->to != y->to || x->from_port != y->from_port || x->to_port != y->to_port ||
-        x->type != y->type)
-      return false;
-  }
-  return true;
-}
-
 static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_draft *draft,
                                      rondo_update_result *result) {
   const size_t now = exec->lowering.nodes.count, then = draft->lowering.nodes.count;
@@ -223,11 +188,11 @@ static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_dr
                       "rondo_exec_update: the new graph has %zu nodes with its children, the exec %zu: instantiate it",
                       then - draft->lowering.join_count, now - exec->lowering.join_count);
   }
-  const uint32_t other = find_other_edges(&exec->lowering, &draft->lowering);
-  if (other != UINT32_MAX)
+  const uint32_t other = rondo_lowering_find_other_edges(&exec->lowering, &draft->lowering);
+  if (other != RONDO_PLACE_NONE)
     return refuse_update(result, RONDO_REASON_TOPOLOGY_CHANGED, exec, draft, other,
                          "other dependencies: instantiate the new graph");
-  if (same_programmatic(&exec->lowering, &draft->lowering)) return RONDO_OK;
+  if (rondo_lowering_same_programmatic(&exec->lowering, &draft->lowering)) return RONDO_OK;
   result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
   return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
                     "rondo_exec_update: the new graph has %zu programmatic edges, the exec %zu, not all of them the "
@@ -382,7 +347,9 @@ rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_updat
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_require_device(call, "the graph", exec->device, graph->device));
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
+  rondo_patch_settle(exec);
   const rondo_status status = update(exec, graph, &result);
+  rondo_patch_note_update(exec);
   rondo_trace_here(RONDO_TRACE_END, "exec", call);
   if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
   return status;

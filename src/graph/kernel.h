@@ -25,6 +25,7 @@ struct rondo_kernel {
   const void *cuda_image; /* the caller's, while the kernel is being made; else NULL */
   void *cuda_function;    /* the caller's; NULL when none */
   uint32_t block_threads;
+  bool is_foreign; /* a library's, met in a capture: all its arguments are one scalar, with bytes that nobody set */
   uint32_t parameter_count;
   uint32_t argument_bytes; /* all arguments, each at its offset */
   uint32_t argument_alignment;

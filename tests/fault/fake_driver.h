@@ -116,6 +116,13 @@ static inline rondo_status fake_launch(rondo_queue *queue, rondo_executable *exe
   return RONDO_OK;
 }
 
+static inline rondo_status fake_launch_patched(rondo_queue *queue, rondo_executable *executable,
+                                               const rondo_patch_change *changes, size_t count) {
+  (void)changes;
+  (void)count;
+  return fake_launch(queue, executable);
+}
+
 static inline rondo_status fake_queue_synchronize(rondo_queue *queue) {
   return fake_call(queue->device, "synchronize");
 }
@@ -136,6 +143,7 @@ static const rondo_queue_ops fake_queue_ops = {.destroy = fake_queue_destroy,
                                                .record = fake_record,
                                                .wait = fake_wait,
                                                .launch = fake_launch,
+                                               .launch_patched = fake_launch_patched,
                                                .synchronize = fake_queue_synchronize,
                                                .query = fake_queue_query};
 

@@ -97,6 +97,7 @@ static void fill_tables(check_state *check) {
   check->queue_ops = cpu_queue_ops;
   check->queue_ops.submit = check_submit;
   check->queue_ops.launch = cpu_queue_launch_checked;
+  check->queue_ops.launch_patched = cpu_queue_launch_patched_checked;
   check->queue_ops.synchronize = queue_synchronize;
 }
 

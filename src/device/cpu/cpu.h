@@ -236,6 +236,7 @@ typedef enum cpu_operation {
   CPU_STAMP, /* write the time of a timing event */
   CPU_GRAPH,
   CPU_CHECKED_GRAPH, /* on a checking device */
+  CPU_STORES,        /* addresses for the graph behind it that have no room in its item */
   CPU_SKIP           /* nothing: fills up to the end of the ring */
 } cpu_operation;
 
@@ -264,9 +265,20 @@ typedef struct cpu_item {
       cpu_executable *executable;
       struct cpu_patch_list *patches; /* to apply first, or NULL */
       struct cpu_bindings *bindings;  /* what its event-wait nodes wait for, or NULL */
+      uint32_t store_count;           /* cpu_stores, behind the item */
     } graph;
+    uint32_t store_count;
   } as;
 } cpu_item;
+
+/* An input's address at a site, written before the graph runs: in a node's storage, which launches that are queued
+ * before read until then. */
+typedef struct cpu_store {
+  void *site;
+  uint64_t value;
+} cpu_store;
+
+enum { CPU_MOST_STORES = 128 /* of one item */ };
 
 enum { CPU_DETACHED = 0, CPU_SCHEDULED = 1, CPU_ATTACHED = 2, CPU_DEAD = 3 };
 enum { CPU_FREE = 0, CPU_OWNED = 1, CPU_BLOCKED = 2 };
@@ -497,6 +509,12 @@ RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const ro
                                                   rondo_executable **out);
 RONDO_MUST_USE rondo_status cpu_queue_launch(rondo_queue *queue, rondo_executable *executable);
 RONDO_MUST_USE rondo_status cpu_queue_launch_checked(rondo_queue *queue, rondo_executable *executable);
+RONDO_MUST_USE rondo_status cpu_queue_launch_patched(rondo_queue *queue, rondo_executable *executable,
+                                                     const rondo_patch_change *changes, size_t count);
+RONDO_MUST_USE rondo_status cpu_queue_launch_patched_checked(rondo_queue *queue, rondo_executable *executable,
+                                                             const rondo_patch_change *changes, size_t count);
+/* Where a site is, as the caller's side last set its node. */
+void *cpu_executable_site(const cpu_executable *executable, const rondo_patch_site *site);
 /* Storage of a node's, which begins with `addresses` argument addresses and has `bytes` behind them at *out_data; on a
  * checking device with room for a check_work behind those. */
 RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses,

@@ -71,8 +71,14 @@ static void run_work(cpu_queue *queue, cpu_participant *self, const cpu_item *it
   if (__builtin_expect(traced, 0)) rondo_trace_here(RONDO_TRACE_END, "stream", name_of_work(item));
 }
 
+static void run_stores(const cpu_item *item, uint32_t count) {
+  const cpu_store *stores = (const cpu_store *)(const void *)(item + 1);
+  for (uint32_t i = 0; i < count; i++) memcpy(stores[i].site, &stores[i].value, sizeof stores[i].value);
+}
+
 static inline void begin_graph(cpu_participant *self, cpu_executable *executable, const cpu_item *item) {
   if (item->as.graph.patches != NULL) cpu_executable_apply(executable, item->as.graph.patches);
+  if (item->as.graph.store_count > 0) run_stores(item, item->as.graph.store_count);
   count_kernels(self, executable->kernel_count);
 }
 
@@ -110,6 +116,9 @@ static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
       return run_graph(queue, self, item);
     case CPU_CHECKED_GRAPH:
       return run_checked_graph(queue, self, item);
+    case CPU_STORES:
+      run_stores(item, item->as.store_count);
+      return true;
     case CPU_SKIP:
       return true;
   }
@@ -407,7 +416,47 @@ static cpu_patch_list *take_changes(cpu_executable *executable) {
   return NULL;
 }
 
-static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_executable, cpu_operation operation) {
+/* Changes of inputs, being turned into stores. */
+typedef struct store_source {
+  const cpu_executable *executable;
+  const rondo_patch_change *change; /* the one that is next */
+  size_t site;                      /* ... of it */
+  size_t left;                      /* stores, of it and those behind it */
+} store_source;
+
+static store_source stores_of(const cpu_executable *executable, const rondo_patch_change *changes, size_t count) {
+  store_source source = {.executable = executable, .change = changes};
+  for (size_t i = 0; i < count; i++) source.left += changes[i].count;
+  return source;
+}
+
+/* The next `count` stores, behind the item. */
+static void put_stores(store_source *source, cpu_item *item, uint32_t count) {
+  cpu_store *stores = (cpu_store *)(void *)(item + 1);
+  source->left -= count;
+  for (uint32_t i = 0; i < count; i++) {
+    while (source->site == source->change->count) {
+      source->change++;
+      source->site = 0;
+    }
+    const rondo_patch_site *site = &source->change->sites[source->site++];
+    stores[i] = (cpu_store){cpu_executable_site(source->executable, site), source->change->address + site->addend};
+  }
+}
+
+/* Items for all stores that the graph's own has no room for. */
+static void submit_stores(cpu_queue *queue, store_source *source) {
+  while (source->left > CPU_MOST_STORES) {
+    uint64_t head;
+    cpu_item *item = begin_item(queue, CPU_STORES, sizeof *item + CPU_MOST_STORES * sizeof(cpu_store), &head);
+    item->as.store_count = CPU_MOST_STORES;
+    put_stores(source, item, CPU_MOST_STORES);
+    publish(queue, head);
+  }
+}
+
+static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_executable, cpu_operation operation,
+                                     const rondo_patch_change *moved, size_t moved_count) {
   cpu_queue *queue = (cpu_queue *)base;
   cpu_executable *executable = (cpu_executable *)base_executable;
   cpu_bindings *bindings;
@@ -420,11 +469,15 @@ static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_e
     const cpu_node_detail *detail = &executable->details[executable->record_nodes[i]];
     cpu_event_record_at(detail->event, detail->timeline, executable->launches);
   }
+  store_source source = stores_of(executable, moved, moved_count);
+  submit_stores(queue, &source);
   uint64_t head;
-  cpu_item *item = begin_item(queue, operation, sizeof *item, &head);
+  cpu_item *item = begin_item(queue, operation, sizeof *item + source.left * sizeof(cpu_store), &head);
   item->as.graph.executable = executable;
   item->as.graph.patches = changes;
   item->as.graph.bindings = bindings;
+  item->as.graph.store_count = (uint32_t)source.left;
+  put_stores(&source, item, (uint32_t)source.left);
   atomic_store_explicit(&queue->launches, atomic_load_explicit(&queue->launches, memory_order_relaxed) + 1,
                         memory_order_relaxed);
   cpu_point_set(&executable->last, &queue->timeline, atomic_load_explicit(&queue->submitted, memory_order_relaxed) + 1);
@@ -433,11 +486,21 @@ static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_e
 }
 
 rondo_status cpu_queue_launch(rondo_queue *queue, rondo_executable *executable) {
-  return launch_as(queue, executable, CPU_GRAPH);
+  return launch_as(queue, executable, CPU_GRAPH, NULL, 0);
 }
 
 rondo_status cpu_queue_launch_checked(rondo_queue *queue, rondo_executable *executable) {
-  return launch_as(queue, executable, CPU_CHECKED_GRAPH);
+  return launch_as(queue, executable, CPU_CHECKED_GRAPH, NULL, 0);
+}
+
+rondo_status cpu_queue_launch_patched(rondo_queue *queue, rondo_executable *executable,
+                                      const rondo_patch_change *changes, size_t count) {
+  return launch_as(queue, executable, CPU_GRAPH, changes, count);
+}
+
+rondo_status cpu_queue_launch_patched_checked(rondo_queue *queue, rondo_executable *executable,
+                                              const rondo_patch_change *changes, size_t count) {
+  return launch_as(queue, executable, CPU_CHECKED_GRAPH, changes, count);
 }
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */
@@ -534,6 +597,7 @@ const rondo_queue_ops cpu_queue_ops = {
     .record = queue_record,
     .wait = queue_wait,
     .launch = cpu_queue_launch,
+    .launch_patched = cpu_queue_launch_patched,
     .synchronize = queue_synchronize,
     .query = queue_query,
     .native = NULL,

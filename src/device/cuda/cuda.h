@@ -188,6 +188,8 @@ RONDO_MUST_USE rondo_status cuda_event_create(rondo_device *device, bool timing,
 RONDO_MUST_USE rondo_status cuda_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                    rondo_executable **out);
 RONDO_MUST_USE rondo_status cuda_queue_launch(rondo_queue *queue, rondo_executable *executable);
+RONDO_MUST_USE rondo_status cuda_queue_launch_patched(rondo_queue *queue, rondo_executable *executable,
+                                                      const rondo_patch_change *changes, size_t count);
 RONDO_MUST_USE rondo_status cuda_queue_upload(rondo_queue *queue, rondo_executable *executable);
 RONDO_MUST_USE rondo_status cuda_kernel_prepare(rondo_device *device, rondo_kernel *kernel);
 RONDO_MUST_USE rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel *kernel);

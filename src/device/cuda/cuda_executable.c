@@ -174,6 +174,15 @@ static rondo_status launch_with_hosts(cuda_executable *executable, cuda_queue *q
   return cuda_check(device, code, "launching graph '%s' with host functions on %s", executable->name, queue->label);
 }
 
+/* What the driver has is not what it should run: it is given all anew. */
+static rondo_status mend(cuda_executable *executable) {
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(cuda_device_of(executable->base.device), &scope));
+  const rondo_status status = cuda_executable_rebuild(executable);
+  cuda_leave(&scope);
+  return status;
+}
+
 /* Orders what follows on the stream behind the launches of what was replaced. */
 static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queue) {
   cuda_device *device = cuda_device_of(queue->base.device);
@@ -209,10 +218,11 @@ static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue
 
 static rondo_status launch(cuda_executable *executable, cuda_queue *queue) {
   cuda_device *device = cuda_device_of(queue->base.device);
-  const cu_graph_exec exec = executable->timed.exec != NULL ? executable->timed.exec : executable->built.exec;
   if (__builtin_expect(device->base.synchronous && executable->timed.exec == NULL && !executable->has_foreign, 0))
     return launch_singly(executable, queue);
+  if (__builtin_expect(executable->is_torn, 0)) RONDO_TRY(mend(executable));
   if (__builtin_expect(executable->before != NULL, 0)) RONDO_TRY(catch_up(executable, queue));
+  const cu_graph_exec exec = executable->timed.exec != NULL ? executable->timed.exec : executable->built.exec;
   if (executable->host_count > 0) return launch_with_hosts(executable, queue, exec);
   const cu_result code = device->api->exec_launch(exec, queue->stream);
   if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
@@ -266,8 +276,7 @@ static void exchange(cuda_node *one, cuda_node *other) {
   *other = kept;
 }
 
-/* Makes the driver's objects anew from the nodes as they are now. */
-static rondo_status rebuild(cuda_executable *executable) {
+rondo_status cuda_executable_rebuild(cuda_executable *executable) {
   cuda_device *device = cuda_device_of(executable->base.device);
   const rondo_allocator *allocator = cuda_allocator_of(executable);
   cu_graph_node *handles;
@@ -286,6 +295,7 @@ static rondo_status rebuild(cuda_executable *executable) {
   rondo_release(allocator, executable->handles, executable->handle_count, sizeof *handles);
   executable->built = built;
   executable->handles = handles;
+  executable->is_torn = false;
   atomic_fetch_add_explicit(&device->rebuilds, 1, memory_order_relaxed);
   return RONDO_OK;
 }
@@ -300,13 +310,12 @@ static rondo_status rebuild_unless(cu_result code, cuda_executable *executable, 
   rondo_saved_error first;
   rondo_error_save(&first);
   exchange(node, changed);
-  const rondo_status rebuilt = rebuild(executable);
+  const rondo_status rebuilt = cuda_executable_rebuild(executable);
   exchange(node, changed);
   return rebuilt == RONDO_OK ? RONDO_OK : rondo_error_raise(&first);
 }
 
-/* *out_code: what the driver says. */
-static rondo_status change_in_place(cuda_executable *executable, const cuda_node *changed, cu_result *out_code) {
+rondo_status cuda_executable_change(cuda_executable *executable, const cuda_node *changed, cu_result *out_code) {
   cuda_stand_ins stand_ins;
   if (changed->kind != RONDO_NODE_COPY) {
     *out_code = cuda_node_change(executable, &executable->built, changed);
@@ -331,7 +340,7 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   cuda_gate *const own_gate = is_host ? changed.as.host->gate : NULL;
   if (is_host) changed.as.host->gate = node->as.host->gate;
   cu_result code = refused;
-  rondo_status status = refused == CU_OK ? change_in_place(executable, &changed, &code) : RONDO_OK;
+  rondo_status status = refused == CU_OK ? cuda_executable_change(executable, &changed, &code) : RONDO_OK;
   if (status == RONDO_OK) status = rebuild_unless(code, executable, node, &changed);
   if (is_host) changed.as.host->gate = own_gate;
   if (status != RONDO_OK) {

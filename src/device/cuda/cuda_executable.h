@@ -34,6 +34,7 @@ typedef struct cuda_node {
   size_t first;      /* its nodes in the driver's graph are handles[first] and so on */
   uint64_t captured; /* what it was captured as, good while the executable is made; 0: not captured */
   bool is_bound;     /* ... and cannot be made anew */
+  uint64_t patched;  /* by which run of patches it was set last (cuda_patch.c) */
 } cuda_node;
 
 /* A driver's graph of an executable's nodes, and what was made of it. */
@@ -62,6 +63,8 @@ struct cuda_executable {
   cu_graph_node *handles; /* of `built` */
   size_t handle_count;
   cu_graph_exec before;  /* what `built` replaced and was not launched since: launches wait for its own; or NULL */
+  bool is_torn;          /* `built` is not as `nodes` are, because the driver did not take patches back */
+  uint64_t patch_runs;   /* so far */
   size_t kernel_count;   /* enabled ones */
   uint64_t device_bytes; /* what instantiating and uploading took, as far as the driver says */
   /* Only with host functions. */
@@ -78,6 +81,13 @@ struct cuda_executable {
 static inline const rondo_allocator *cuda_allocator_of(const cuda_executable *executable) {
   return &executable->base.device->allocator;
 }
+
+/* Makes the driver's objects anew from the nodes as they are now. In the device's context. */
+RONDO_MUST_USE rondo_status cuda_executable_rebuild(cuda_executable *executable);
+/* Gives the driver's executable a node as it is in `changed`, for later launches; *out_code is what the driver says. In
+ * the device's context, under the relaxed mode when it is a copy. */
+RONDO_MUST_USE rondo_status cuda_executable_change(cuda_executable *executable, const cuda_node *changed,
+                                                   cu_result *out_code);
 
 /* driver.h's slots set_timing and times (cuda_timing.c). */
 rondo_status cuda_set_timing(rondo_executable *executable, bool on);

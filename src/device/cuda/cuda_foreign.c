@@ -97,6 +97,7 @@ static rondo_status make_kernel(cuda_device *device, const char *name, const cud
         (rondo_parameter){.access = RONDO_ACCESS_SCALAR, .bytes = (uint32_t)foreign->bytes, .alignment = 16};
   RONDO_TRY(rondo_kernel_make(NULL, &device->base.allocator, &options, out));
   (*out)->device = &device->base;
+  (*out)->is_foreign = true;
   const rondo_status status = cuda_kernel_adopt(device, *out, p->function);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_kernel_release(*out);

@@ -295,6 +295,7 @@ static const rondo_queue_ops queue_ops = {
     .record = queue_record,
     .wait = queue_wait,
     .launch = cuda_queue_launch,
+    .launch_patched = cuda_queue_launch_patched,
     .upload = cuda_queue_upload,
     .synchronize = queue_synchronize,
     .query = queue_query,

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * Launches with inputs at other addresses. Nodes keep their parameters as the driver takes them, so that patching is to
+ * write the address where the node has it and to give the driver the node again; each node once, however many of its
+ * sites change. What is under way keeps what it was launched with: that is the driver's rule for its executables.
+ */
+#include <string.h>
+
+#include "device/cuda/cuda_foreign.h"
+
+/* Where the values of a library's kernel begin, behind the list that leads to them. */
+static unsigned char *foreign_values(const cuda_node *node, const cuda_foreign_kernel *foreign) {
+  const size_t listed = foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count;
+  return (unsigned char *)node->storage + listed * sizeof(void *);
+}
+
+static void *site_in_kernel(const cuda_node *node, const rondo_patch_site *site) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
+  if (foreign != NULL) return foreign_values(node, foreign) + site->offset;
+  return (unsigned char *)((void **)node->storage)[site->parameter] + site->offset;
+}
+
+/* A captured copy is no longer the one that the driver described. */
+static void *site_in_copy(cuda_executable *executable, cuda_node *node, const rondo_patch_site *site) {
+  rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
+  node->storage = NULL;
+  node->storage_bytes = 0;
+  return site->parameter == RONDO_SITE_DST ? (void *)&node->as.copy.dst : (void *)&node->as.copy.src;
+}
+
+static void *site_in(cuda_executable *executable, cuda_node *node, const rondo_patch_site *site) {
+  if (node->kind == RONDO_NODE_KERNEL) return site_in_kernel(node, site);
+  return node->kind == RONDO_NODE_COPY ? site_in_copy(executable, node, site) : &node->as.fill.dst;
+}
+
+/* Writes the addresses into the nodes; `back`: those from before. True when there are copies among these. */
+static bool write_sites(cuda_executable *executable, const rondo_patch_change *changes, size_t count, bool back) {
+  bool has_copies = false;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_patch_change *change = &changes[i];
+    const uint64_t address = back ? change->before : change->address;
+    for (size_t k = 0; k < change->count; k++) {
+      const rondo_patch_site *site = &change->sites[k];
+      cuda_node *node = &executable->nodes[site->node];
+      const uint64_t value = address + site->addend;
+      memcpy(site_in(executable, node, site), &value, sizeof value);
+      has_copies |= node->kind == RONDO_NODE_COPY;
+    }
+  }
+  return has_copies;
+}
+
+static rondo_status set_node(cuda_executable *executable, const cuda_node *node) {
+  cu_result code = CU_OK;
+  if (node->kind != RONDO_NODE_COPY)
+    code = cuda_node_change(executable, &executable->built, node);
+  else
+    RONDO_TRY(cuda_executable_change(executable, node, &code));
+  if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+  return cuda_check_node(cuda_device_of(executable->base.device), code, node->number, "patching node '%s' (node %u)",
+                         node->name, node->number);
+}
+
+/* Gives the driver the nodes of the sites; of run `only`, unless that is 0. The first failure ends it. */
+static rondo_status set_nodes(cuda_executable *executable, const rondo_patch_change *changes, size_t count,
+                              uint64_t only, cuda_node **out_failed) {
+  const uint64_t run = ++executable->patch_runs;
+  for (size_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < changes[i].count; k++) {
+      cuda_node *node = &executable->nodes[changes[i].sites[k].node];
+      if (node->patched == run || (only != 0 && node->patched != only)) continue;
+      const rondo_status status = set_node(executable, node);
+      *out_failed = node;
+      if (status != RONDO_OK) return status;
+      node->patched = run;
+    }
+  }
+  return RONDO_OK;
+}
+
+/* The nodes that the last run has set. */
+static void take_back(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
+  const uint64_t run = executable->patch_runs;
+  rondo_saved_error first;
+  cuda_node *failed;
+  rondo_error_save(&first);
+  (void)write_sites(executable, changes, count, true);
+  if (set_nodes(executable, changes, count, run, &failed) != RONDO_OK) executable->is_torn = true;
+  rondo_status_ignore(rondo_error_raise(&first), "the caller returns it");
+}
+
+/* The driver changes no copy from one kind of memory to another: the executable is then made anew. */
+static bool wants_rebuild(rondo_status status, const cuda_node *failed) {
+  return failed->kind == RONDO_NODE_COPY && status != RONDO_OUT_OF_MEMORY && status != RONDO_DEVICE_LOST;
+}
+
+static rondo_status patch_inside(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
+  cuda_node *failed = NULL;
+  rondo_status status = set_nodes(executable, changes, count, 0, &failed);
+  if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
+  if (wants_rebuild(status, failed)) status = cuda_executable_rebuild(executable);
+  if (status != RONDO_OK) take_back(executable, changes, count);
+  return status;
+}
+
+/* Nodes but copies are changed as work is submitted: nothing is mapped for them, and no capture minds. */
+static rondo_status enter(cuda_device *device, bool has_copies, cuda_scope *out) {
+  return has_copies ? cuda_enter(device, out) : cuda_enter_for_work(device, out);
+}
+
+static rondo_status patch(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
+  cuda_scope scope;
+  const bool has_copies = write_sites(executable, changes, count, false);
+  rondo_status status = enter(cuda_device_of(executable->base.device), has_copies, &scope);
+  if (__builtin_expect(status != RONDO_OK, 0)) {
+    (void)write_sites(executable, changes, count, true);
+    return status;
+  }
+  status = patch_inside(executable, changes, count);
+  cuda_leave(&scope);
+  return status;
+}
+
+rondo_status cuda_queue_launch_patched(rondo_queue *queue, rondo_executable *base, const rondo_patch_change *changes,
+                                       size_t count) {
+  cuda_executable *executable = (cuda_executable *)base;
+  RONDO_TRY(patch(executable, changes, count));
+  const rondo_status status = cuda_queue_launch(queue, base);
+  if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
+  cuda_scope scope;
+  cuda_enter_to_free(cuda_device_of(base->device), &scope);
+  take_back(executable, changes, count);
+  cuda_leave(&scope);
+  return status;
+}
