@@ -104,6 +104,13 @@ static rondo_status wait_idle(rondo_heap *heap) {
   return heap->last_queue == NULL ? RONDO_OK : heap->last->ops->synchronize(heap->last);
 }
 
+rondo_status rondo_heap_wait(rondo_heap *heap) {
+  rondo_heap_enter(heap);
+  const rondo_status status = wait_idle(heap);
+  rondo_heap_leave(heap);
+  return status;
+}
+
 static bool is_idle(const rondo_heap *heap) {
   return heap->last_queue == NULL || heap->last->ops->query(heap->last) == RONDO_OK;
 }

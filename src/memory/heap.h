@@ -75,10 +75,12 @@ typedef struct rondo_space_need {
 RONDO_MUST_USE rondo_status rondo_heap_acquire(rondo_device_memory *memory, rondo_heap **out);
 void rondo_heap_release(rondo_heap *heap); /* its stream is destroyed and its work done; NULL is fine */
 
-/* A private heap; its bytes, with those of allocations that live there; and giving it up, when all that used it is
- * destroyed but may still run: its memory goes with the next sweep that finds it idle. NULL is fine. */
+/* A private heap; its bytes, with those of allocations that live there; waiting for the launches that used it; and
+ * giving it up, when all that used it is destroyed but may still run: its memory goes with the next sweep that finds it
+ * idle. NULL is fine for the last. */
 RONDO_MUST_USE rondo_status rondo_heap_acquire_private(rondo_device_memory *memory, rondo_heap **out);
 uint64_t rondo_heap_bytes(rondo_heap *heap);
+RONDO_MUST_USE rondo_status rondo_heap_wait(rondo_heap *heap);
 void rondo_heap_give_up(rondo_heap *heap);
 
 void rondo_heap_enter_slowly(rondo_heap *heap);

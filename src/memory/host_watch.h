@@ -30,7 +30,7 @@ typedef struct rondo_host_watch {
 
 /* Where an address is, for who records work with it. */
 typedef enum rondo_host_address {
-  RONDO_ADDRESS_DEVICE,  /* memory of some device of the library's, or that its driver knows */
+  RONDO_ADDRESS_DEVICE,  /* memory of some device of the library's, or that the device's driver knows */
   RONDO_ADDRESS_WATCHED, /* host memory of the library's, which is watched from now on */
   RONDO_ADDRESS_FREED,   /* such memory, freed already */
   RONDO_ADDRESS_FOREIGN  /* host memory that the library knows nothing of */

@@ -85,6 +85,7 @@ static void discard(rondo_recording *recording) {
   rondo_exec *exec = recording->exec;
   if (exec != NULL) {
     rondo_status_ignore(exec->executable->ops->synchronize(exec->executable), "what failed has ended too");
+    if (recording->heap != NULL) rondo_status_ignore(rondo_heap_wait(recording->heap), "what failed has ended too");
     rondo_exec_free_live(exec);
     rondo_exec_destroy(exec);
   }

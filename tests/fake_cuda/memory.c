@@ -37,12 +37,15 @@ typedef struct reservation {
 typedef struct host_memory {
   fake_object object;
   void *address;
+  size_t bytes;
+  struct host_memory *next, **link;
 } host_memory;
 
 enum { NO_MAPPING = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, HOST_ALIGNMENT = 4096, HOST_FLAGS = 7 };
 
 pthread_rwlock_t fake_mappings_lock = PTHREAD_RWLOCK_INITIALIZER;
 static reservation *reservations;
+static host_memory *host_memories;
 
 static bool is_granular(uint64_t number) { return number % FAKE_GRANULARITY == 0; }
 static void *pointer_to(uint64_t address) { return (void *)(uintptr_t)address; }
@@ -379,6 +382,11 @@ cu_result fake_host_alloc(void **address, size_t bytes, unsigned flags) {
   if (code == CU_OK) {
     host_memory *kept = fake_allocate(1, sizeof *kept);
     kept->address = memory;
+    kept->bytes = bytes;
+    kept->next = host_memories;
+    kept->link = &host_memories;
+    if (kept->next != NULL) kept->next->link = &kept->next;
+    host_memories = kept;
     fake_object_add_at(&kept->object, FAKE_CUDA_HOST_MEMORY, fake_self.current, fake_handle(memory));
     *address = memory;
   }
@@ -387,6 +395,8 @@ cu_result fake_host_alloc(void **address, size_t bytes, unsigned flags) {
 
 static void free_host(host_memory *memory) {
   fake_object_remove(&memory->object);
+  *memory->link = memory->next;
+  if (memory->next != NULL) memory->next->link = memory->link;
   free(memory->address);
   free(memory);
 }
@@ -398,6 +408,21 @@ cu_result fake_host_free(void *address) {
   if (code == CU_OK) code = fake_gate_unsafe();
   if (code == CU_OK) fake_context_drain(fake_self.current); /* docs/cuda-probes.md, 22 */
   if (code == CU_OK) free_host(memory);
+  return fake_end(code);
+}
+
+static bool is_page_locked(uint64_t address) {
+  for (const host_memory *at = host_memories; at != NULL; at = at->next)
+    if (address - (uint64_t)(uintptr_t)at->address < at->bytes) return true;
+  return false;
+}
+
+cu_result fake_pointer_get_attribute(void *value, cu_pointer_attribute attribute, cu_address address) {
+  cu_result code = fake_begin(CALL_pointer_get_attribute, FAKE_IN_CONTEXT);
+  if (code == CU_OK && (value == NULL || attribute != CU_POINTER_MEMORY_TYPE)) code = CU_INVALID_VALUE;
+  const bool is_device = fake_memory_is_device(address);
+  if (code == CU_OK && !is_device && !is_page_locked(address)) code = CU_INVALID_VALUE;
+  if (code == CU_OK) *(unsigned *)value = is_device ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
   return fake_end(code);
 }
 

@@ -26,6 +26,7 @@ typedef CUgraphExec cu_graph_exec;
 typedef CUhostFn cu_host_function;
 typedef CUdevice_attribute cu_attribute;
 typedef CUmemAllocationGranularity_flags cu_granularity;
+typedef CUpointer_attribute cu_pointer_attribute;
 typedef CUjit_option cu_jit_option;
 typedef CUstreamCaptureMode cu_capture_mode;
 typedef CUstreamCaptureStatus cu_capture_status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * GX-4, GX-10: once warm, handing over a kernel, launching an exec, and waiting for it neither allocate nor take a
- * lock, on any thread of the process. The C library's functions for both are replaced in this program by ones that
- * count, for as long as a test says, and then do what the originals do.
+ * GX-4, GX-10: once warm, handing over a kernel, launching an exec, replaying a recording, and waiting for it neither
+ * allocate nor take a lock, on any thread of the process. The C library's functions for both are replaced in this
+ * program by ones that count, for as long as a test says, and then do what the originals do.
  *
  * A sanitizer replaces the same functions, so the test is skipped under one.
  */
@@ -110,7 +110,9 @@ typedef struct setup {
   rondo_stream *streams[2];
   rondo_kernel *kernel;
   rondo_exec *line, *wide, *memory;
+  rondo_recording *recording;
   uint32_t *words;
+  void *host;
 } setup;
 
 static rondo_exec *make_exec(const setup *s, bool wide, bool memory) {
@@ -133,6 +135,21 @@ static rondo_exec *make_exec(const setup *s, bool wide, bool memory) {
   return exec;
 }
 
+/* With memory of its own, scratch and kept, and host memory that it reads. */
+static rondo_recording *make_recording(const setup *s, const void *host) {
+  rondo_recording *recording = NULL;
+  void *scratch = NULL, *kept = NULL;
+  assert_ok(rondo_recording_create(s->device, NULL, &recording));
+  assert_ok(rondo_recording_capture_begin(recording, s->streams[0], RONDO_CAPTURE_GLOBAL));
+  assert_ok(rondo_malloc_async(s->streams[0], 4096, NULL, &scratch));
+  assert_ok(rondo_malloc_async(s->streams[0], 4096, NULL, &kept));
+  assert_ok(rondo_copy_async(s->streams[0], scratch, host, 64));
+  assert_ok(rondo_copy_async(s->streams[0], kept, scratch, 64));
+  assert_ok(rondo_free_async(s->streams[0], scratch));
+  assert_ok(rondo_recording_capture_end(recording, s->streams[0]));
+  return recording;
+}
+
 static setup make_setup(void) {
   setup s = {.device = NULL};
   void *words = NULL;
@@ -140,12 +157,14 @@ static setup make_setup(void) {
   for (int i = 0; i < 2; i++) assert_ok(rondo_stream_create(s.device, NULL, &s.streams[i]));
   assert_ok(rondo_kernel_create(s.device, test_kernel_options(TEST_KERNEL_AFFINE), &s.kernel));
   assert_ok(rondo_malloc(s.device, NODES * sizeof(uint32_t), NULL, &words));
+  assert_ok(rondo_host_malloc(s.device, 64, &s.host));
   s.words = words;
   const rondo_fill zeros = {.dst = words, .element_bytes = 4, .width = NODES};
   assert_ok(rondo_fill_async(s.streams[0], &zeros));
   s.line = make_exec(&s, false, false);
   s.wide = make_exec(&s, true, false);
   s.memory = make_exec(&s, false, true);
+  s.recording = make_recording(&s, s.host);
   return s;
 }
 
@@ -153,6 +172,8 @@ static void take_down(setup *s) {
   rondo_exec_destroy(s->line);
   rondo_exec_destroy(s->wide);
   rondo_exec_destroy(s->memory);
+  assert_ok(rondo_recording_destroy(s->recording));
+  assert_ok(rondo_host_free(s->device, s->host));
   for (int i = 0; i < 2; i++) test_stream_destroy(s->streams[i]);
   rondo_kernel_destroy(s->kernel);
   assert_ok(rondo_free(s->device, s->words));
@@ -178,6 +199,12 @@ static rondo_status launch_memory_graph(const setup *s, uint32_t round) {
 static rondo_status launch_on_two_streams(const setup *s, uint32_t round) {
   rondo_status status = rondo_exec_launch(s->line, s->streams[round % 2]);
   if (status == RONDO_OK && round % 3 == 0) status = rondo_stream_synchronize(s->streams[round % 2]);
+  return status;
+}
+
+static rondo_status replay_recording(const setup *s, uint32_t round) {
+  rondo_status status = rondo_recording_replay(s->recording, s->streams[round % 2]);
+  if (status == RONDO_OK && round % 5 == 0) status = rondo_stream_synchronize(s->streams[round % 2]);
   return status;
 }
 
@@ -230,6 +257,11 @@ static void test_gx4_launching_on_two_streams(void **state) {
   expect_nothing_counted(launch_on_two_streams);
 }
 
+static void test_rc1_replaying_a_recording(void **state) {
+  (void)state;
+  expect_nothing_counted(replay_recording);
+}
+
 static void test_handing_over_kernels(void **state) {
   (void)state;
   expect_nothing_counted(hand_over_kernels);
@@ -263,6 +295,7 @@ int main(void) {
       cmocka_unit_test(test_gx4_launching_execs),
       cmocka_unit_test(test_gx4_launching_a_graph_with_memory),
       cmocka_unit_test(test_gx4_launching_on_two_streams),
+      cmocka_unit_test(test_rc1_replaying_a_recording),
       cmocka_unit_test(test_handing_over_kernels),
       cmocka_unit_test(test_gx4_launching_cold),
   };

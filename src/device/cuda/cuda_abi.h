@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 typedef unsigned cu_result;
-typedef unsigned cu_attribute, cu_granularity, cu_jit_option, cu_capture_mode, cu_capture_status;
+typedef unsigned cu_attribute, cu_granularity, cu_jit_option, cu_capture_mode, cu_capture_status, cu_pointer_attribute;
 typedef int cu_device;
 typedef unsigned long long cu_address;  /* CUdeviceptr */
 typedef unsigned long long cu_physical; /* CUmemGenericAllocationHandle */
@@ -97,6 +97,7 @@ enum { CU_ALLOCATION_PINNED = 1 };
 enum { CU_GRANULARITY_MINIMUM = 0, CU_GRANULARITY_RECOMMENDED = 1 };
 enum { CU_ACCESS_NONE = 0, CU_ACCESS_READ = 1, CU_ACCESS_READ_WRITE = 3 };
 enum { CU_HOST_ALLOC_PORTABLE = 1 };
+enum { CU_POINTER_MEMORY_TYPE = 2 };
 enum { CU_JIT_ERROR_LOG = 5, CU_JIT_ERROR_LOG_BYTES = 6 };
 enum { CU_INSTANTIATE_AUTO_FREE = 1, CU_INSTANTIATE_UPLOAD = 2, CU_INSTANTIATE_NODE_PRIORITY = 8 };
 enum { CU_PROC_ADDRESS_DEFAULT = 0 };

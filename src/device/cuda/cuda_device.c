@@ -107,6 +107,7 @@ static const rondo_device_ops device_ops = {
     .protect = cuda_protect,
     .host_allocate = cuda_host_allocate,
     .host_release = cuda_host_release,
+    .knows_address = cuda_knows_address,
     .capture = &cuda_capture_ops,
 };
 

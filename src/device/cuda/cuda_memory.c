@@ -349,3 +349,14 @@ void cuda_host_release(rondo_device *base, void *address, size_t bytes) {
   (void)device->api->host_free(address); /* on a lost device it is gone already */
   cuda_leave(&scope);
 }
+
+bool cuda_knows_address(rondo_device *base, const void *address) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_scope scope;
+  unsigned type = 0;
+  cuda_enter_to_free(device, &scope); /* on a lost device too, where the driver refuses */
+  const cu_result code =
+      device->api->pointer_get_attribute(&type, CU_POINTER_MEMORY_TYPE, (cu_address)(uintptr_t)address);
+  cuda_leave(&scope);
+  return code == CU_OK && (type == CU_MEMORY_HOST || type == CU_MEMORY_DEVICE);
+}

@@ -43,6 +43,8 @@ required(mem_set_access, cuMemSetAccess, 10020,
          (cu_address address, size_t bytes, const cu_access *access, size_t count))
 required(host_alloc, cuMemHostAlloc, 2020, (void **address, size_t bytes, unsigned flags))
 required(host_free, cuMemFreeHost, 2000, (void *address))
+required(pointer_get_attribute, cuPointerGetAttribute, 4000,
+         (void *value, cu_pointer_attribute attribute, cu_address address))
 
 /* Streams and events */
 required(stream_create, cuStreamCreate, 2000, (cu_stream *stream, unsigned flags))

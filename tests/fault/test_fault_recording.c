@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * Every call of the driver and every allocation may fail, once or from then on, while a recording is made, captures,
+ * is replayed, reset and made again: it is then empty or ready and nothing in between, a reset gives all back, and
+ * afterwards the same recording does all of it (RC-1, RC-3).
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include "base/slab.h"
+#include "fault/fake_driver.h"
+#include "fault/fault_sweep.h"
+#include "support/rondo_test.h"
+
+#define PAGE FAKE_PAGE
+
+typedef struct rig {
+  test_allocator allocator;
+  rondo_device *device;
+  rondo_stream *streams[2];
+  rondo_recording *recordings[2]; /* the second is relocated */
+  void *weights, *host;
+} rig;
+
+/* scratch = host; kept = scratch; weights = kept, with scratch memory that comes twice. */
+static rondo_status record(rig *r, rondo_recording *recording) {
+  rondo_stream *stream = r->streams[0];
+  void *scratch = NULL, *kept = NULL, *more = NULL;
+  RONDO_TRY(rondo_recording_capture_begin(recording, stream, RONDO_CAPTURE_GLOBAL));
+  RONDO_TRY(rondo_malloc_async(stream, 3 * PAGE, &(rondo_malloc_options){.name = "scratch"}, &scratch));
+  RONDO_TRY(rondo_copy_async(stream, scratch, r->host, 64));
+  RONDO_TRY(rondo_malloc_async(stream, PAGE, &(rondo_malloc_options){.name = "kept"}, &kept));
+  RONDO_TRY(rondo_copy_async(stream, kept, scratch, 64));
+  RONDO_TRY(rondo_free_async(stream, scratch));
+  RONDO_TRY(rondo_malloc_async(stream, 5 * PAGE, &(rondo_malloc_options){.name = "more"}, &more));
+  RONDO_TRY(rondo_copy_async(stream, more, kept, 64));
+  RONDO_TRY(rondo_copy_async(stream, r->weights, more, 64));
+  RONDO_TRY(rondo_free_async(stream, more));
+  return rondo_recording_capture_end(recording, stream);
+}
+
+/* As graph_reserved, which takes what was retired in. */
+static size_t physical(const rig *r) {
+  rondo_memory_statistics now = {.struct_size = sizeof now};
+  assert_ok(rondo_memory_get_statistics(r->device, &now));
+  return (size_t)now.graph_reserved;
+}
+
+static rondo_status use(rig *r, rondo_recording *recording) {
+  RONDO_TRY(record(r, recording));
+  RONDO_TRY(rondo_recording_replay(recording, r->streams[0]));
+  fake_of(r->device)->stalled = true;
+  const rondo_status status = rondo_recording_replay(recording, r->streams[1]);
+  fake_of(r->device)->stalled = false;
+  return status;
+}
+
+static rondo_status do_all(rig *r) {
+  for (int i = 0; i < 2; i++) {
+    RONDO_TRY(use(r, r->recordings[i]));
+    if (i == 1) rondo_recording_reset(r->recordings[0]);
+  }
+  RONDO_TRY(use(r, r->recordings[0]));
+  rondo_recording_reset(r->recordings[0]);
+  rondo_recording_reset(r->recordings[1]);
+  return RONDO_OK;
+}
+
+static rondo_status set_up(rig *r) {
+  *r = (rig){.device = NULL};
+  test_allocator_init(&r->allocator);
+  r->device = fake_open(&r->allocator.table);
+  for (int i = 0; i < 2; i++) {
+    const rondo_recording_options options = {RONDO_RECORDING_OPTIONS_INIT, .relocate = i == 1};
+    RONDO_TRY(rondo_stream_create(r->device, NULL, &r->streams[i]));
+    RONDO_TRY(rondo_recording_create(r->device, &options, &r->recordings[i]));
+  }
+  RONDO_TRY(rondo_malloc(r->device, PAGE, "weights", &r->weights));
+  return rondo_host_malloc(r->device, PAGE, &r->host);
+}
+
+/* Whatever failed: a recording that does not capture is empty, or ready to be replayed. */
+static void assert_whole(rig *r, rondo_recording *recording) {
+  rondo_recording_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_recording_get_info(recording, &info));
+  if (info.state == RONDO_RECORDING_READY) assert_ok(rondo_recording_replay(recording, r->streams[0]));
+  if (info.state == RONDO_RECORDING_EMPTY) assert_int_equal(info.pool_bytes, 0);
+  rondo_recording_reset(recording);
+  assert_ok(rondo_recording_get_info(recording, &info));
+  assert_int_equal(info.state, RONDO_RECORDING_EMPTY);
+}
+
+static void drop_capture(rondo_recording *recording) {
+  rondo_recording_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_recording_get_info(recording, &info));
+  if (info.state == RONDO_RECORDING_CAPTURING) rondo_recording_reset(recording);
+}
+
+static void take_down(rig *r) {
+  for (int i = 0; i < 2; i++) drop_capture(r->recordings[i]);
+  for (int i = 0; i < 2; i++) assert_whole(r, r->recordings[i]);
+  assert_int_equal(physical(r), 0);
+  assert_ok(do_all(r));
+  assert_int_equal(physical(r), 0);
+  assert_ok(rondo_free(r->device, r->weights));
+  assert_ok(rondo_host_free(r->device, r->host));
+  for (int i = 0; i < 2; i++) assert_ok(rondo_recording_destroy(r->recordings[i]));
+  for (int i = 0; i < 2; i++) assert_ok(rondo_stream_destroy(r->streams[i]));
+  assert_int_equal(fake_close(r->device), 0);
+  assert_int_equal(r->allocator.live, 0);
+  assert_int_equal(r->allocator.faults, 0);
+}
+
+/* One run with a failure; returns its status. */
+static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+  rig r;
+  assert_ok(set_up(&r));
+  fake_device *fake = fake_of(r.device);
+  const size_t calls = fake->calls, allocations = r.allocator.calls;
+  fake->fail_rest = rest;
+  r.allocator.fail_on = rest;
+  if (driver_at != 0) fake->fail_at = calls + driver_at;
+  if (allocation_at != 0) r.allocator.fail_at = allocations + allocation_at;
+  const rondo_status status = do_all(&r);
+  if (status != RONDO_OK) assert_true(rondo_last_error()->message[0] != '\0');
+  *out_calls = fake->calls - calls;
+  *out_allocations = r.allocator.calls - allocations;
+  fake->fail_at = 0;
+  r.allocator.fail_at = 0;
+  fake->stalled = false;
+  take_down(&r);
+  return status;
+}
+
+static void test_rc1_each_driver_call_fails_once(void **state) {
+  (void)state;
+  fault_sweep(run, true, false, 15);
+}
+static void test_rc1_the_driver_fails_from_some_call_on(void **state) {
+  (void)state;
+  fault_sweep(run, true, true, 20);
+}
+static void test_rc1_each_allocation_fails_once(void **state) {
+  (void)state;
+  fault_sweep(run, false, false, 50);
+}
+static void test_rc1_memory_ends_at_some_allocation(void **state) {
+  (void)state;
+  fault_sweep(run, false, true, 50);
+}
+
+int main(void) {
+  rondo_slab_by_block = true; /* so that each allocation fails once */
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_rc1_each_driver_call_fails_once),
+      cmocka_unit_test(test_rc1_the_driver_fails_from_some_call_on),
+      cmocka_unit_test(test_rc1_each_allocation_fails_once),
+      cmocka_unit_test(test_rc1_memory_ends_at_some_allocation),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
