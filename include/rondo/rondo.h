@@ -28,6 +28,7 @@
 #include <rondo/plan.h>
 #include <rondo/profile.h>
 #include <rondo/program.h>
+#include <rondo/random.h>
 #include <rondo/recording.h>
 #include <rondo/report.h>
 #include <rondo/status.h>

@@ -115,12 +115,13 @@ static rondo_status refuse_while_in_use(rondo_device *device) {
   const unsigned streams = atomic_load(&device->streams), events = atomic_load(&device->events);
   const unsigned kernels = atomic_load(&device->kernels), graphs = atomic_load(&device->graphs);
   const unsigned execs = atomic_load(&device->execs), recordings = atomic_load(&device->recordings);
-  const unsigned pools = atomic_load(&device->pools), allocations = atomic_load(&device->allocations);
-  if (streams + events + kernels + graphs + execs + recordings + pools + allocations == 0) return RONDO_OK;
+  const unsigned pools = atomic_load(&device->pools), generators = atomic_load(&device->generators);
+  const unsigned allocations = atomic_load(&device->allocations);
+  if (streams + events + kernels + graphs + execs + recordings + pools + generators + allocations == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                     "device '%s' is still in use by %u streams, %u events, %u kernels, %u graphs, %u execs, "
-                    "%u recordings, %u pools and %u allocations: destroy and free them first",
-                    device->name, streams, events, kernels, graphs, execs, recordings, pools, allocations);
+                    "%u recordings, %u pools, %u generators and %u allocations: destroy and free them first",
+                    device->name, streams, events, kernels, graphs, execs, recordings, pools, generators, allocations);
 }
 
 static void release_slot(rondo_device_slot *slot) {
@@ -133,6 +134,7 @@ rondo_status rondo_device_close(rondo_device *device) {
   if (device == NULL) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_close"));
   RONDO_TRY(refuse_while_in_use(device));
+  release_slot(&device->random);
   release_slot(&device->exec);
   release_slot(&device->memory);
   const rondo_allocator allocator = device->allocator;

@@ -26,9 +26,10 @@ struct rondo_device {
   bool synchronous;
   atomic_uint reservations; /* ranges of addresses that it has; memory/peers.c */
   /* Live, counted by the layers that make them; of kernels those that their users hold. */
-  atomic_uint streams, events, kernels, graphs, execs, recordings, pools, allocations;
+  atomic_uint streams, events, kernels, graphs, execs, recordings, pools, generators, allocations;
   rondo_device_slot memory;                       /* memory/: pools and heaps */
   rondo_device_slot exec;                         /* exec/: free list of events */
+  rondo_device_slot random;                       /* exec/: cells of random numbers that launches still read */
   _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
   _Atomic uint64_t streams_created;               /* by exec/: the number of the next, by which messages tell it */
 };

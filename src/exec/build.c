@@ -5,6 +5,7 @@
 #include "exec/build_internal.h"
 
 #include "base/versioned.h"
+#include "exec/random_internal.h"
 #include "exec/stream_internal.h"
 #include "exec/work.h"
 #include "memory/address_space.h"
@@ -145,6 +146,19 @@ static rondo_status refuse_unfinished(const char *call, const rondo_graph *child
                     rondo_graph_label(label, child));
 }
 
+/* What the child draws becomes part of what the graph draws. */
+static rondo_status build_child(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                const rondo_node_params *params, rondo_node *out_node) {
+  rondo_random_embedding embedding;
+  RONDO_TRY(refuse_unfinished(call, params->as.child));
+  RONDO_TRY(rondo_random_embed_begin(call, graph, params->as.child, &embedding));
+  const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
+  rondo_graph *embedded =
+      status == RONDO_OK ? rondo_graph_at(graph, rondo_node_number(*out_node))->params.as.child : NULL;
+  rondo_random_embed_end(graph, embedded, &embedding);
+  return rondo_fail_context(status, "%s", call);
+}
+
 rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
                               rondo_node_params *params, rondo_node *out_node) {
   if (dependencies == NULL && count > 0) return rondo_refuse_null(call, "the list of dependencies");
@@ -152,7 +166,7 @@ rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_
   RONDO_TRY(rondo_work_check(call, graph->device, params));
   if (params->kind == RONDO_NODE_ALLOC) return build_alloc(call, graph, dependencies, count, params, out_node);
   if (params->kind == RONDO_NODE_FREE) return build_free(call, graph, dependencies, count, params, out_node);
-  if (params->kind == RONDO_NODE_CHILD) RONDO_TRY(refuse_unfinished(call, params->as.child));
+  if (params->kind == RONDO_NODE_CHILD) return build_child(call, graph, dependencies, count, params, out_node);
   const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
   return rondo_fail_context(status, "%s", call);
 }

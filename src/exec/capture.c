@@ -11,6 +11,7 @@
 #include "exec/build_internal.h"
 #include "exec/capture_driver.h"
 #include "exec/capture_list.h"
+#include "exec/random_internal.h"
 
 /* Frontiers ------------------------------------------------------------------------------------------------------- */
 
@@ -114,6 +115,7 @@ rondo_status rondo_capture_begin_with(rondo_stream *stream, const rondo_capture_
 static void finish(rondo_capture *capture, bool keep_graph) {
   rondo_graph *graph = capture->graph;
   rondo_capture_list_remove(capture);
+  rondo_capture_release_generators(capture);
   graph->captures--;
   if (!keep_graph && !capture->into_given) rondo_graph_free(graph);
   rondo_capture_release(capture);

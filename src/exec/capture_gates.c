@@ -200,6 +200,18 @@ rondo_status rondo_capture_refuse_unsafe(const char *call) {
                     refusal.own ? "RONDO_CAPTURE_RELAXED" : "RONDO_CAPTURE_THREAD_LOCAL");
 }
 
+bool rondo_capture_is_begun_here(const rondo_device *device) {
+  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return false;
+  const uint64_t self = rondo_thread_id();
+  pthread_mutex_lock(&lock);
+  const rondo_capture *capture = captures;
+  while (capture != NULL &&
+         (capture->thread != self || capture->device != device || capture->mode == RONDO_CAPTURE_RELAXED))
+    capture = capture->next;
+  pthread_mutex_unlock(&lock);
+  return capture != NULL;
+}
+
 rondo_status rondo_capture_exchange_thread_mode(rondo_capture_mode *inout_mode) {
   RONDO_TRY(rondo_front("rondo_capture_exchange_thread_mode", "inout_mode", inout_mode));
   const rondo_capture_mode mode = *inout_mode;

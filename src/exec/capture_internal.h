@@ -31,11 +31,12 @@ struct rondo_capture {
   rondo_capture_mode mode;
   _Atomic uint32_t state;
   char origin_name[RONDO_STREAM_LABEL];
-  char cause[256];              /* what made it invalid */
-  uint64_t driver_id;           /* of the driver's capture, where the driver captures too; 0 */
-  rondo_importer importer;      /* where the driver captures too: what it captured */
-  RONDO_ARRAY(uint64_t) behind; /* ... working memory: the driver's names of a frontier */
-  rondo_stream *members;        /* by next_member */
+  char cause[256];                                  /* what made it invalid */
+  uint64_t driver_id;                               /* of the driver's capture, where the driver captures too; 0 */
+  rondo_importer importer;                          /* where the driver captures too: what it captured */
+  RONDO_ARRAY(uint64_t) behind;                     /* ... working memory: the driver's names of a frontier */
+  rondo_stream *members;                            /* by next_member */
+  RONDO_ARRAY(struct rondo_generator *) generators; /* drawn from; references */
 };
 
 /* How many captures there are in the process: the gates below are one load when there is none. */
@@ -76,6 +77,9 @@ RONDO_MUST_USE rondo_status rondo_capture_refuse_event(const rondo_event *event,
 RONDO_MUST_USE rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call);
 /* C9: a call that acts at once, unseen by captures. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_unsafe(const char *call);
+
+/* Whether this thread began a capture on the device that goes on and is not RELAXED. */
+bool rondo_capture_is_begun_here(const rondo_device *device);
 
 /* The stream is being destroyed. */
 void rondo_capture_forget_stream(rondo_stream *stream);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * An exec: a clone of the graph it was made of, that clone lowered, the driver's executable, and the graph memory. The
- * clone is what updates are compared with, and what a capture gets when the exec is launched into it. A relocated exec
- * has a second clone, with the addresses that relocating chose: that one is lowered, and updates are translated to it.
+ * clone is what updates are compared with, and what a capture gets when the exec is launched into it. An exec that is
+ * relocated or draws random numbers has a second clone, with the addresses that are its own: that one is lowered, and
+ * updates are translated to it.
  *
  * Threads: one at a time; different execs are independent, also those of one graph.
  */
@@ -13,21 +14,23 @@
 
 #include "exec/capture_internal.h"
 #include "exec/lowering.h"
+#include "exec/random_internal.h"
 #include "memory/exec_memory.h"
 #include "memory/relocation.h"
 
 struct rondo_exec {
   rondo_executable *executable;
   rondo_device *device;
-  bool has_extras; /* a launch is more than the driver's: memory, events, or the states below */
+  bool has_extras; /* a launch is more than the driver's: memory, events, random numbers, or the states below */
   bool broken;     /* a refused update could not be taken back: it runs again after one that takes effect */
   bool verify, auto_free, relocate;
   uint64_t launches, updates;
   rondo_exec_memory *memory;     /* NULL when the graph has none */
   rondo_heap *heap;              /* a private one, for its memory on every stream; NULL: the launch stream's */
   rondo_graph *graph;            /* the clone */
-  rondo_graph *placed;           /* the second one; NULL when the exec is not relocated */
-  rondo_relocation *relocation;  /* between the two; NULL when there is no second */
+  rondo_graph *placed;           /* the second one; NULL when there is none */
+  rondo_relocation *relocation;  /* of graph memory between the two; NULL when that stays where it is */
+  rondo_exec_random *random;     /* of cells between the two; NULL when it draws no random numbers */
   rondo_lowering lowering;       /* of the clone, or the second; places and tags are of the graph that was cloned */
   RONDO_ARRAY(uint32_t) records; /* places of the event-record nodes */
   rondo_plan_options plan;       /* for relocating, also at updates */
@@ -41,19 +44,24 @@ struct rondo_exec {
 /* What can be made of a graph before an executable: shared by instantiating and updating. */
 typedef struct rondo_exec_draft {
   rondo_graph *graph, *placed;
+  bool relocates;
   rondo_relocation *relocation;
+  rondo_exec_random *random;
   rondo_lowering lowering;
   rondo_exec_memory *memory;
   rondo_findings *findings;
 } rondo_exec_draft;
 
-/* Clones, twice if it is to be relocated, and lowers; relocating and the memory are left out. */
+/* Clones, twice if addresses are to change, and lowers; relocating, random numbers and the memory are left out. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate,
                                                   rondo_exec_draft *out);
 
 /* Relocates the draft, if it is to be: with the plan of `like`, if that fits; options and like may be NULL. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_relocate(rondo_exec_draft *draft, const rondo_plan_options *options,
                                                       const rondo_relocation *like);
+/* Gives it cells if it draws random numbers, those of `like` if they fit; like may be NULL. */
+RONDO_MUST_USE rondo_status rondo_exec_draft_random(rondo_exec_draft *draft, const rondo_exec_random *like);
+
 /* Fails with the first error that verification finds; warnings are kept in the draft. `graph` is what the draft was
  * made of: that there was nothing to find is noted there. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft, rondo_graph *graph);
@@ -77,7 +85,7 @@ RONDO_MUST_USE rondo_status rondo_exec_update_in_place(rondo_exec *exec, const r
 /* True when the graph, or one in it, was made to be relocated. */
 bool rondo_exec_must_relocate(const rondo_graph *graph);
 
-/* Other parameters for a node of a relocated exec, in the exec's addresses. */
+/* Other parameters for a node of an exec with a second clone, in the exec's addresses. */
 RONDO_MUST_USE rondo_status rondo_exec_translate(const rondo_exec *exec, uint32_t place,
                                                  const rondo_node_params *params, rondo_relocated_params *out);
 

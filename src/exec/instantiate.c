@@ -58,7 +58,8 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool re
   if (relocate || rondo_exec_must_relocate(graph)) RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be relocated"));
   RONDO_TRY(clone_for_exec(graph, &out->graph));
   rondo_status status = RONDO_OK;
-  if (graph->has_memory && (relocate || rondo_exec_must_relocate(graph))) status = clone_for_exec(graph, &out->placed);
+  out->relocates = graph->has_memory && (relocate || rondo_exec_must_relocate(graph));
+  if (out->relocates || rondo_random_is_drawn(graph)) status = clone_for_exec(graph, &out->placed);
   if (status == RONDO_OK) status = rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering);
   if (status == RONDO_OK)
     hold_events(&out->lowering);
@@ -70,12 +71,17 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool re
 void rondo_exec_draft_free(rondo_exec_draft *draft) {
   rondo_findings_destroy(draft->findings);
   rondo_exec_memory_destroy(draft->memory);
+  rondo_exec_random_destroy(draft->random);
   let_events_go(&draft->lowering);
   rondo_lowering_free(&draft->lowering);
   rondo_relocation_destroy(draft->relocation);
   if (draft->placed != NULL) rondo_graph_free(draft->placed);
   rondo_graph_free(draft->graph);
   *draft = (rondo_exec_draft){0};
+}
+
+rondo_status rondo_exec_draft_random(rondo_exec_draft *draft, const rondo_exec_random *like) {
+  return draft->placed == NULL ? RONDO_OK : rondo_exec_random_create(draft->placed, like, &draft->random);
 }
 
 /* The space that has the node's addresses. */
@@ -124,7 +130,7 @@ static rondo_status collect_records(rondo_exec *exec) {
 }
 
 void rondo_exec_note_extras(rondo_exec *exec) {
-  exec->has_extras = exec->memory != NULL || exec->records.count > 0 || exec->broken;
+  exec->has_extras = exec->memory != NULL || exec->records.count > 0 || exec->random != NULL || exec->broken;
 }
 
 static void free_exec(rondo_exec *exec) {
@@ -135,6 +141,7 @@ static void free_exec(rondo_exec *exec) {
   rondo_exec_draft draft = {.graph = exec->graph,
                             .placed = exec->placed,
                             .relocation = exec->relocation,
+                            .random = exec->random,
                             .lowering = exec->lowering,
                             .memory = exec->memory,
                             .findings = exec->findings};
@@ -161,6 +168,7 @@ static rondo_status make_exec(rondo_exec_draft *draft, const rondo_instantiate_o
   exec->graph = draft->graph;
   exec->placed = draft->placed;
   exec->relocation = draft->relocation;
+  exec->random = draft->random;
   exec->lowering = draft->lowering;
   exec->memory = draft->memory;
   exec->findings = draft->findings;
@@ -195,6 +203,7 @@ static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_opti
   rondo_status status = check_nodes("rondo_instantiate", graph->device, &draft.lowering);
   if (status == RONDO_OK) {
     status = rondo_exec_draft_relocate(&draft, &plan, NULL);
+    if (status == RONDO_OK) status = rondo_exec_draft_random(&draft, NULL);
     if (status == RONDO_OK) status = prepare_memory(graph, &draft, options);
     if (status != RONDO_OK) status = rondo_fail_context(status, "rondo_instantiate");
   }
@@ -286,12 +295,17 @@ rondo_status rondo_exec_get_info(const rondo_exec *exec, rondo_exec_info *out_in
   info.updates = exec->updates;
   info.host_bytes = sizeof *exec + graph_host_bytes(exec->graph) + lowering_host_bytes(&exec->lowering) +
                     executable->ops->host_bytes(executable);
-  if (exec->placed != NULL) {
-    info.host_bytes += graph_host_bytes(exec->placed) + rondo_relocation_host_bytes(exec->relocation);
+  if (exec->placed != NULL) info.host_bytes += graph_host_bytes(exec->placed);
+  if (exec->relocation != NULL) {
+    info.host_bytes += rondo_relocation_host_bytes(exec->relocation);
     info.planned_bytes = exec->relocation->plan.peak;
     info.planned_bound = exec->relocation->plan.lower_bound;
   }
   info.device_bytes = executable->ops->device_bytes(executable);
+  if (exec->random != NULL) {
+    info.host_bytes += rondo_exec_random_host_bytes(exec->random);
+    info.device_bytes += rondo_exec_random_device_bytes(exec->random);
+  }
   info.foreign_bytes = foreign_bytes(&exec->lowering);
   if (exec->memory != NULL) {
     info.graph_bytes = rondo_exec_memory_bytes(exec->memory);

@@ -56,12 +56,21 @@ static rondo_status launch_with_memory(const rondo_exec *exec, rondo_stream *str
   return rondo_exec_memory_end(exec->memory, stream->queue, launched);
 }
 
+static inline rondo_status launch_queued(const rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
+  return exec->memory != NULL ? launch_with_memory(exec, stream, moves) : run(exec, stream->queue, moves);
+}
+
+static rondo_status launch_with_random(const rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
+  RONDO_TRY(rondo_exec_random_begin(exec->random, stream->queue));
+  return rondo_exec_random_end(exec->random, stream->queue, launch_queued(exec, stream, moves));
+}
+
 static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
   if (exec->broken)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
                       "rondo_exec_launch: an update of this exec failed and could not be taken back: update it again, "
                       "or instantiate anew");
-  RONDO_TRY(exec->memory != NULL ? launch_with_memory(exec, stream, moves) : run(exec, stream->queue, moves));
+  RONDO_TRY(exec->random != NULL ? launch_with_random(exec, stream, moves) : launch_queued(exec, stream, moves));
   for (size_t i = 0; i < exec->records.count; i++)
     rondo_event_note_recorded(rondo_exec_params(exec, exec->records.items[i])->as.event, stream);
   return RONDO_OK;

@@ -53,7 +53,7 @@ static rondo_status refuse_foreign(const rondo_lowering *lowering) {
 
 rondo_status rondo_exec_draft_relocate(rondo_exec_draft *draft, const rondo_plan_options *options,
                                        const rondo_relocation *like) {
-  if (draft->placed == NULL) return RONDO_OK;
+  if (!draft->relocates) return RONDO_OK;
   RONDO_TRY(refuse_foreign(&draft->lowering));
   RONDO_TRY(make_relocation(draft, options, like));
   for (size_t i = 0; i < draft->relocation->rewrites.count; i++) {
@@ -65,11 +65,25 @@ rondo_status rondo_exec_draft_relocate(rondo_exec_draft *draft, const rondo_plan
   return RONDO_OK;
 }
 
+static void keep_params(const rondo_node_params *params, rondo_relocated_params *out) {
+  out->params = *params;
+  if (params->kind != RONDO_NODE_KERNEL) return;
+  for (size_t i = 0; i < params->as.kernel.arg_count; i++) out->args[i] = params->as.kernel.args[i];
+  out->params.as.kernel.args = out->args;
+}
+
 rondo_status rondo_exec_translate(const rondo_exec *exec, uint32_t place, const rondo_node_params *params,
                                   rondo_relocated_params *out) {
-  const rondo_flat_edges edges = rondo_lowering_edges(&exec->lowering);
-  const rondo_relocated_node at = node_at(&exec->lowering, place, params);
-  return rondo_relocation_translate(exec->relocation, &edges, &at, out);
+  if (exec->relocation != NULL) {
+    const rondo_flat_edges edges = rondo_lowering_edges(&exec->lowering);
+    const rondo_relocated_node at = node_at(&exec->lowering, place, params);
+    RONDO_TRY(rondo_relocation_translate(exec->relocation, &edges, &at, out));
+  } else {
+    keep_params(params, out);
+  }
+  if (exec->random == NULL || params->kind != RONDO_NODE_KERNEL) return RONDO_OK;
+  return rondo_exec_random_translate(exec->random, exec->lowering.origins.items[place].graph, &params->as.kernel,
+                                     out->args, out->addresses);
 }
 
 static rondo_graph *find_source(rondo_graph *graph, uint32_t source_serial) {

@@ -90,7 +90,7 @@ static rondo_status commit_lowered(rondo_exec *exec, uint32_t place, const rondo
   return RONDO_OK;
 }
 
-/* In a relocated exec the first clone gets the parameters as they were given. */
+/* Where there are two clones, the first gets the parameters as they were given. */
 static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_node_params *params) {
   if (exec->placed == NULL) return commit_lowered(exec, place, params);
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[place];
@@ -291,11 +291,13 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
   draft->graph = exec->graph;
   draft->placed = exec->placed;
   draft->relocation = exec->relocation;
+  draft->random = exec->random;
   draft->lowering = exec->lowering;
   draft->findings = exec->findings;
   exec->graph = fresh.graph;
   exec->placed = fresh.placed;
   exec->relocation = fresh.relocation;
+  exec->random = fresh.random;
   exec->lowering = fresh.lowering;
   exec->findings = fresh.findings;
   if (memory_changed) {
@@ -311,6 +313,7 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
                                 rondo_update_result *result) {
   RONDO_TRY(compare_topology(exec, draft, result));
   RONDO_TRY(refuse_memory(rondo_exec_draft_relocate(draft, &exec->plan, exec->relocation), result));
+  RONDO_TRY(rondo_exec_draft_random(draft, exec->random));
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, result));
   bool memory_changed;
   RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, result));

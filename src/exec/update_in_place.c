@@ -38,8 +38,8 @@ static bool fits_node(const rondo_graph *clone, uint32_t slot, const rondo_graph
 }
 
 static bool is_simple(const rondo_exec *exec, const rondo_graph *graph) {
-  return exec->placed == NULL && exec->findings == NULL && !exec->broken && exec->lowering.graphs.count == 1 &&
-         !exec->graph->has_memory && !graph->has_memory && graph->captures == 0 &&
+  return exec->placed == NULL && !rondo_random_is_drawn(graph) && exec->findings == NULL && !exec->broken &&
+         exec->lowering.graphs.count == 1 && !exec->graph->has_memory && !graph->has_memory && graph->captures == 0 &&
          exec->graph->programmatic.count == 0 && graph->programmatic.count == 0 &&
          !rondo_peers_others_have_memory(exec->device);
 }

@@ -66,6 +66,7 @@ void rondo_graph_free(rondo_graph *graph) {
   rondo_slab_free(&graph->slab);
   rondo_release_text(&allocator, graph->name);
   release_attachment(&graph->memory);
+  release_attachment(&graph->random);
   release_attachment(&graph->captured);
   release_attachment(&graph->hold);
   rondo_release(&allocator, graph, 1, sizeof *graph);
@@ -428,6 +429,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   copy_attachment(&clone->memory, &graph->memory);
   copy_attachment(&clone->hold, &graph->hold);
   copy_attachment(&clone->captured, &graph->captured);
+  copy_attachment(&clone->random, &graph->random);
   *out = clone;
   return RONDO_OK;
 }

@@ -66,6 +66,8 @@ struct rondo_graph {
   rondo_graph_attachment hold;     /* keeps the device open, set by whoever makes a graph for a device. Clones and
                                       children, which this layer makes, retain it; rondo_graph_free releases it */
   rondo_graph_attachment captured; /* keeps what the driver captured for nodes of it; as `hold` */
+  rondo_graph_attachment
+      random; /* what it draws from generators of random numbers, set by the layer above; as `hold` */
 };
 
 /* A graph for a device of which only the identity and the allocator are known here. `allocator` is resolved. */

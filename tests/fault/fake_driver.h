@@ -415,6 +415,7 @@ static inline int fake_close(rondo_device *base) {
   fake_of(base)->fail_at = 0;
   int left = (int)(base->streams + base->events + base->graphs + base->execs + base->allocations);
   if (left == 0) {
+    if (base->random.state != NULL) base->random.release(base->random.state);
     if (base->exec.state != NULL) base->exec.release(base->exec.state);
     if (base->memory.state != NULL) base->memory.release(base->memory.state);
     left = fake_left(base);
