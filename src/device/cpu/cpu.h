@@ -65,8 +65,10 @@ void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value);
 /* True when the point is reached; else the waiter will be fired, perhaps before this returns: the caller must not touch
  * what the waiter belongs to afterwards. */
 bool cpu_timeline_pass_or_wait(cpu_timeline *timeline, cpu_waiter *waiter);
-/* Sleeps until the timeline may have reached `target`. */
-void cpu_timeline_sleep(cpu_timeline *timeline, uint64_t target);
+/* Sleeps until the timeline may have reached `target`, or was signalled since `signal` was read from it. */
+void cpu_timeline_sleep(cpu_timeline *timeline, uint64_t target, uint32_t signal);
+/* Wakes those who sleep. */
+void cpu_timeline_signal(cpu_timeline *timeline);
 static inline bool cpu_point_reached(cpu_point point) {
   return point.timeline == NULL || atomic_load_explicit(&point.timeline->value, memory_order_acquire) >= point.value;
 }
@@ -183,6 +185,8 @@ void cpu_pool_leave(cpu_pool *pool, cpu_participant *participant);
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 /* The same for grids alone. */
 bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
+/* Whether there is something left that it would do, in the order of what wakes sleepers (cpu_queue_doze). */
+bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue);
 /* To be called before work of `queue`'s: lets another queue go that the participant watches, since it will not look at
  * that one meanwhile. */
 void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue);
@@ -205,7 +209,8 @@ RONDO_MUST_USE rondo_status cpu_deque_prepare(cpu_device *device, cpu_deque *deq
 /* The owner, whose deque is empty, takes up the largest buffer when its own has less. */
 void cpu_deque_grow(cpu_deque *deque, size_t capacity);
 void cpu_deque_free(cpu_device *device, cpu_deque *deque);
-void cpu_deque_push(cpu_deque *deque, uint64_t entry);
+/* Who is to wake sleepers for the entry pushes it `loudly`: sequentially consistent with what tells of them. */
+void cpu_deque_push(cpu_deque *deque, uint64_t entry, bool loudly);
 #define CPU_DEQUE_EMPTY UINT64_MAX
 uint64_t cpu_deque_pop(cpu_deque *deque);
 static inline uint32_t cpu_entry_slot(uint64_t entry) { return (uint32_t)(entry >> 32) % CPU_MAX_QUEUES; }
@@ -215,6 +220,8 @@ typedef struct cpu_loot {
   uint64_t entry;
 } cpu_loot;
 bool cpu_deque_look(cpu_deque *deque, cpu_loot *out);
+/* Sequentially consistent, as loud pushes are. */
+bool cpu_deque_is_empty(cpu_deque *deque);
 bool cpu_deque_take(cpu_deque *deque, const cpu_loot *loot);
 
 /* Grids (cpu_grid.c): runs all blocks of a kernel, sharing them when it pays. */
@@ -222,6 +229,8 @@ void cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
                   rondo_blocks all);
 /* Takes part in what `owner` shares; false when there is nothing to do, or it is not `queue`'s (any, when NULL). */
 bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queue *queue);
+/* Whether there is something left to take part in. */
+bool cpu_grid_has_more(cpu_participant *owner, const cpu_queue *queue);
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
 
@@ -300,6 +309,7 @@ struct cpu_queue {
   uint64_t completed;    /* items; the owner's */
   cpu_waiter waiter;     /* for CPU_WAIT and suspended graphs */
   _Atomic bool runs;     /* a graph by segments */
+  _Atomic uint64_t doze; /* cpu_queue_doze: how many, and in the upper half how often they were roused */
   cpu_timeline timeline; /* references keep this struct, not the ring */
   _Atomic bool detach;   /* the producer wants the worker to let go */
   /* The first failure: 0 none, 1 being written, 2 there. */
@@ -328,6 +338,19 @@ void cpu_queue_resume(cpu_queue *queue);
 void cpu_queue_finish_graph(cpu_queue *queue);
 /* Makes sure that a worker looks at the queue. */
 void cpu_queue_schedule(cpu_queue *queue);
+/* Those who sleep over a queue though they would work along: hosts that wait for it, the starter of its graph. One who
+ * is about to sleep reads the number that it sleeps on, dozes, looks once more whether there is something to do, sleeps
+ * if there is not, and rises; true then means that it was roused. Whoever makes something ready rouses them after that;
+ * false when nobody dozed.
+ *
+ * No wake is lost. Making ready and dozing are sequentially consistent, and so are the looks at each other behind them:
+ * either the one who rouses sees the other doze, or that one, looking once more, sees what is ready. Dozing comes after
+ * the number was read, and rousing changes it, so that one who is roused before it sleeps does not fall asleep. Rousing
+ * ends the doze of all, so that of several who make something ready one pays for waking them; whoever is awake looks
+ * again before it sleeps. */
+uint32_t cpu_queue_doze(cpu_queue *queue);
+bool cpu_queue_rise(cpu_queue *queue, uint32_t doze);
+bool cpu_queue_rouse(cpu_queue *queue);
 /* Keeps the calling thread's last error for the next synchronisation, unless one is kept already. */
 void cpu_queue_fail(cpu_queue *queue);
 /* Waits until item number `target` is done, working along. */

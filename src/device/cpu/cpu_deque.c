@@ -47,11 +47,19 @@ static _Atomic uint64_t *entry_at(cpu_deque_buffer *buffer, int64_t index) {
   return &buffer->entries[(size_t)index & (buffer->capacity - 1)];
 }
 
-void cpu_deque_push(cpu_deque *deque, uint64_t entry) {
+void cpu_deque_push(cpu_deque *deque, uint64_t entry, bool loudly) {
   const int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed);
   cpu_deque_buffer *buffer = atomic_load_explicit(&deque->buffer, memory_order_relaxed);
   atomic_store_explicit(entry_at(buffer, bottom), entry, memory_order_relaxed);
-  atomic_store_explicit(&deque->bottom, bottom + 1, memory_order_release);
+  if (loudly)
+    atomic_store(&deque->bottom, bottom + 1);
+  else
+    atomic_store_explicit(&deque->bottom, bottom + 1, memory_order_release);
+}
+
+bool cpu_deque_is_empty(cpu_deque *deque) {
+  const int64_t top = atomic_load(&deque->top);
+  return top >= atomic_load(&deque->bottom);
 }
 
 uint64_t cpu_deque_pop(cpu_deque *deque) {

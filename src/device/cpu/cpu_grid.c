@@ -27,7 +27,19 @@ static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void
 
 /* Each that comes wakes one more while there is something for it. */
 static void wake_another(cpu_pool *pool, cpu_grid_job *job) {
-  if (job->wakes && atomic_load_explicit(&job->next, memory_order_relaxed) < job->blocks) cpu_pool_wake(pool);
+  if (!job->wakes || atomic_load_explicit(&job->next, memory_order_relaxed) >= job->blocks) return;
+  if (!cpu_queue_rouse(atomic_load_explicit(&job->queue, memory_order_relaxed))) cpu_pool_wake(pool);
+}
+
+bool cpu_grid_has_more(cpu_participant *owner, const cpu_queue *queue) {
+  cpu_grid_job *job = &owner->job;
+  if (atomic_load(&job->open) == 0) return false;
+  atomic_fetch_add(&job->users, 1);
+  const bool more = atomic_load(&job->open) != 0 &&
+                    (queue == NULL || atomic_load_explicit(&job->queue, memory_order_relaxed) == queue) &&
+                    atomic_load_explicit(&job->next, memory_order_relaxed) < job->blocks;
+  atomic_fetch_sub(&job->users, 1);
+  return more;
 }
 
 bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queue *queue) {

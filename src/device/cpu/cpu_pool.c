@@ -182,6 +182,22 @@ bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue
   return cpu_pool_help_grid(pool, self, queue) || help_run(pool, self, queue);
 }
 
+static bool has_entry(cpu_deque *deque, const cpu_queue *queue) {
+  cpu_loot loot;
+  if (cpu_deque_is_empty(deque) || !cpu_deque_look(deque, &loot)) return false;
+  return queue == NULL || cpu_entry_slot(loot.entry) == queue->slot;
+}
+
+bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue) {
+  const uint32_t hosts = atomic_load(&pool->hosts);
+  uint32_t other = self->index;
+  while ((other = next_participant(pool, hosts, other)) != self->index) {
+    cpu_participant *owner = &pool->participants[other];
+    if (cpu_grid_has_more(owner, queue) || has_entry(&owner->deque, queue)) return true;
+  }
+  return false;
+}
+
 /* Takes the next ready queue behind the one taken last. */
 static cpu_queue *take_ready(cpu_device *device, cpu_participant *self) {
   cpu_pool *pool = &device->pool;
@@ -294,7 +310,9 @@ static void park(cpu_device *device, cpu_participant *self) {
   atomic_fetch_add(&pool->sleepers, 1);
   const uint32_t epoch = atomic_load(&pool->epoch);
   tidy_summary(pool);
-  if (atomic_load(&pool->ready_summary) == 0 && atomic_load(&pool->injected) == NULL && !atomic_load(&pool->stop)) {
+  const bool is_idle = atomic_load(&pool->ready_summary) == 0 && atomic_load(&pool->injected) == NULL &&
+                       !cpu_pool_has_shared(pool, self, NULL);
+  if (is_idle && !atomic_load(&pool->stop)) {
     atomic_fetch_add_explicit(&self->parks, 1, memory_order_relaxed);
     rondo_futex_wait(&pool->epoch, epoch);
   }

@@ -171,7 +171,10 @@ void cpu_queue_schedule(cpu_queue *queue) {
   const uint32_t word = queue->slot / 64;
   atomic_fetch_or(&pool->ready[word], UINT64_C(1) << queue->slot % 64);
   atomic_fetch_or(&pool->ready_summary, UINT64_C(1) << word);
-  cpu_pool_wake(pool);
+  if (atomic_load(&pool->sleepers) != 0)
+    cpu_pool_wake(pool);
+  else
+    (void)cpu_queue_rouse(queue);
 }
 
 /* Failures -------------------------------------------------------------------------------------------------------- */
@@ -215,7 +218,8 @@ static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
     const uint64_t completed = atomic_load_explicit(&queue->timeline.value, memory_order_acquire);
     if (has_room(queue, head, granules)) break;
     if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, CPU_BUDGET)) continue;
-    if (cpu_patience_turn(&patience, pool->spin_ns)) cpu_timeline_sleep(&queue->timeline, completed + 1);
+    const uint32_t signal = atomic_load(&queue->timeline.signal);
+    if (cpu_patience_turn(&patience, pool->spin_ns)) cpu_timeline_sleep(&queue->timeline, completed + 1, signal);
   }
   cpu_pool_leave(pool, self);
 }
@@ -505,6 +509,39 @@ rondo_status cpu_queue_launch_patched_checked(rondo_queue *queue, rondo_executab
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */
 
+uint32_t cpu_queue_doze(cpu_queue *queue) { return (uint32_t)(atomic_fetch_add(&queue->doze, 1) >> 32); }
+
+bool cpu_queue_rise(cpu_queue *queue, uint32_t doze) {
+  uint64_t now = atomic_load(&queue->doze);
+  do {
+    if (now >> 32 != doze) return true;
+  } while (!atomic_compare_exchange_weak(&queue->doze, &now, now - 1));
+  return false;
+}
+
+bool cpu_queue_rouse(cpu_queue *queue) {
+  uint64_t now = atomic_load(&queue->doze);
+  do {
+    if ((uint32_t)now == 0) return false;
+  } while (!atomic_compare_exchange_weak(&queue->doze, &now, ((now >> 32) + 1) << 32));
+  cpu_timeline_signal(&queue->timeline);
+  cpu_run_wake_starters(&queue->device->pool);
+  return true;
+}
+
+/* True when it was woken for something to do. Without a participant it cannot work along. */
+static bool sleep_over(cpu_queue *queue, const cpu_participant *self, uint64_t target) {
+  const uint32_t signal = atomic_load(&queue->timeline.signal);
+  if (self == NULL) {
+    cpu_timeline_sleep(&queue->timeline, target, signal);
+    return false;
+  }
+  const uint32_t doze = cpu_queue_doze(queue);
+  if (!cpu_queue_pending(queue) && !cpu_pool_has_shared(&queue->device->pool, self, queue))
+    cpu_timeline_sleep(&queue->timeline, target, signal);
+  return cpu_queue_rise(queue, doze);
+}
+
 void cpu_queue_await(cpu_queue *queue, uint64_t target) {
   if (atomic_load_explicit(&queue->timeline.value, memory_order_acquire) >= target) return;
   cpu_pool *pool = &queue->device->pool;
@@ -517,7 +554,7 @@ void cpu_queue_await(cpu_queue *queue, uint64_t target) {
                          cpu_pool_help(pool, self, queue))) {
       patience = (cpu_patience){0};
     } else if (cpu_patience_turn(&patience, pool->spin_ns)) {
-      cpu_timeline_sleep(&queue->timeline, target);
+      if (sleep_over(queue, self, target)) patience = (cpu_patience){0};
     }
     if (patience.turns == 1) cpu_pool_note_host(pool);
   }
@@ -531,7 +568,8 @@ void cpu_point_await(cpu_device *device, cpu_point point) {
   if (is_queues) cpu_queue_await(queue_with(point.timeline), point.value);
   cpu_patience patience = {0};
   while (!cpu_point_reached(point)) {
-    if (cpu_patience_turn(&patience, device->pool.spin_ns)) cpu_timeline_sleep(point.timeline, point.value);
+    const uint32_t signal = atomic_load(&point.timeline->signal);
+    if (cpu_patience_turn(&patience, device->pool.spin_ns)) cpu_timeline_sleep(point.timeline, point.value, signal);
   }
   cpu_timeline_release(point.timeline);
 }

@@ -121,11 +121,11 @@ static uint64_t make_entry(const cpu_executable *executable, uint32_t first, uin
 static uint32_t entry_first(uint64_t entry) { return (uint32_t)entry; }
 static uint32_t entry_count(uint64_t entry) { return (uint32_t)(entry >> 32 >> CPU_SLOT_BITS); }
 
-/* For others to take, who may all be asleep by now. One that falls asleep at this very moment may miss it. */
+/* For others to take, who may all be asleep by now: first those who wait for this queue anyway, then a worker. */
 static void put_up(const cpu_executable *executable, cpu_participant *self, uint64_t entry) {
-  cpu_pool *pool = &executable->device->pool;
-  cpu_deque_push(&self->deque, entry);
-  if (executable->wakes && atomic_load_explicit(&pool->sleepers, memory_order_relaxed) != 0) cpu_pool_wake(pool);
+  const bool wakes = executable->wakes;
+  cpu_deque_push(&self->deque, entry, wakes);
+  if (wakes && !cpu_queue_rouse(executable->queue)) cpu_pool_wake(&executable->device->pool);
 }
 
 void cpu_run_invite(const cpu_executable *executable, cpu_participant *self, uint32_t lane) {
@@ -266,6 +266,18 @@ static void run_sources(cpu_executable *executable, cpu_participant *self) {
   run_from(executable, self, make_entry(executable, first, end - first));
 }
 
+/* True when it was woken for something to do. */
+static bool sleep_as_starter(const cpu_executable *executable, cpu_queue *queue, const cpu_participant *self) {
+  cpu_pool *pool = &executable->device->pool;
+  atomic_fetch_add(&pool->starter_sleepers, 1);
+  const uint32_t epoch = atomic_load(&pool->starter_epoch);
+  const uint32_t doze = cpu_queue_doze(queue);
+  if (atomic_load(&executable->sinks_left) != 0 && !cpu_pool_has_shared(pool, self, queue))
+    rondo_futex_wait(&pool->starter_epoch, epoch);
+  atomic_fetch_sub(&pool->starter_sleepers, 1);
+  return cpu_queue_rise(queue, doze);
+}
+
 static void await_sinks(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
   cpu_pool *pool = &executable->device->pool;
   cpu_patience patience = {0};
@@ -276,11 +288,7 @@ static void await_sinks(cpu_executable *executable, cpu_queue *queue, cpu_partic
     }
     const bool tired = cpu_patience_turn(&patience, pool->spin_ns);
     if (tired && self->index >= pool->worker_count) cpu_pool_note_host(pool);
-    if (!tired) continue;
-    atomic_fetch_add(&pool->starter_sleepers, 1);
-    const uint32_t epoch = atomic_load(&pool->starter_epoch);
-    if (atomic_load(&executable->sinks_left) != 0) rondo_futex_wait(&pool->starter_epoch, epoch);
-    atomic_fetch_sub(&pool->starter_sleepers, 1);
+    if (tired && sleep_as_starter(executable, queue, self)) patience = (cpu_patience){0};
   }
 }
 

@@ -58,12 +58,14 @@ static void flush(cpu_timeline *timeline) {
   } while (put_back && atomic_load(&timeline->value) != value);
 }
 
+void cpu_timeline_signal(cpu_timeline *timeline) {
+  atomic_fetch_add(&timeline->signal, 1);
+  rondo_futex_wake(&timeline->signal, UINT32_MAX);
+}
+
 void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value) {
   atomic_store(&timeline->value, value);
-  if (atomic_load(&timeline->sleepers) != 0) {
-    atomic_fetch_add(&timeline->signal, 1);
-    rondo_futex_wake(&timeline->signal, UINT32_MAX);
-  }
+  if (atomic_load(&timeline->sleepers) != 0) cpu_timeline_signal(timeline);
   if (atomic_load(&timeline->waiters) != NULL) flush(timeline);
 }
 
@@ -77,9 +79,8 @@ bool cpu_timeline_pass_or_wait(cpu_timeline *timeline, cpu_waiter *waiter) {
   return false;
 }
 
-void cpu_timeline_sleep(cpu_timeline *timeline, uint64_t target) {
+void cpu_timeline_sleep(cpu_timeline *timeline, uint64_t target, uint32_t signal) {
   atomic_fetch_add(&timeline->sleepers, 1);
-  const uint32_t signal = atomic_load(&timeline->signal);
   if (atomic_load(&timeline->value) < target) rondo_futex_wait(&timeline->signal, signal);
   atomic_fetch_sub(&timeline->sleepers, 1);
 }

@@ -409,6 +409,90 @@ static void sleepers_are_woken_for_what_comes_late(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
+/* All participants meet behind a node during which the others fall asleep: workers, the starter, the waiting host. */
+typedef struct full_meeting {
+  atomic_uint arrived, wanted;
+  atomic_bool begun, open;
+  const cpu_pool *pool;
+  const cpu_queue *queue;
+} full_meeting;
+
+static unsigned sleeping(const full_meeting *at) {
+  return atomic_load(&at->pool->sleepers) + atomic_load(&at->pool->starter_sleepers) +
+         atomic_load(&at->queue->timeline.sleepers);
+}
+
+static void keep_starter_till_other_begins(rondo_blocks blocks, void *const *args) {
+  full_meeting *at = *(full_meeting *const *)args[0];
+  (void)blocks;
+  while (!atomic_load(&at->open) && !atomic_load(&at->begun)) rondo_yield();
+}
+
+static void wait_till_all_others_sleep(rondo_blocks blocks, void *const *args) {
+  full_meeting *at = *(full_meeting *const *)args[0];
+  (void)blocks;
+  atomic_store(&at->begun, true);
+  while (!atomic_load(&at->open) && sleeping(at) + 1 < atomic_load(&at->wanted)) rondo_yield();
+}
+
+static void meet_all(rondo_blocks blocks, void *const *args) {
+  full_meeting *at = *(full_meeting *const *)args[0];
+  (void)blocks;
+  if (atomic_fetch_add(&at->arrived, 1) + 1 == atomic_load(&at->wanted)) atomic_store(&at->open, true);
+  while (!atomic_load(&at->open)) rondo_yield();
+}
+
+/* Two nodes to begin with, and `guests` behind the second. */
+static rondo_executable *make_full_graph(rondo_device *device, full_meeting **at, uint32_t guests) {
+  static const rondo_cpu_function functions[] = {keep_starter_till_other_begins, wait_till_all_others_sleep, meet_all};
+  rondo_executable *executable;
+  rondo_kernel *kernels[3];
+  test_graph *graph = make_test_graph(guests + 2, guests);
+  const void *args[] = {at};
+  for (int i = 0; i < 3; i++) {
+    const rondo_kernel_options options = {.name = "meet", .cpu = functions[i], .params = {RONDO_UPDATES}};
+    assert_ok(rondo_kernel_create(device, &options, &kernels[i]));
+  }
+  for (uint32_t i = 0; i < guests + 2; i++) {
+    set_test_kernel(graph, i, kernels[i < 2 ? i : 2], 1, args);
+    if (i >= 2) add_test_edge(graph, 1, i);
+  }
+  assert_ok(lower_test_graph(device, graph, &executable));
+  free_test_graph(graph);
+  for (int i = 0; i < 3; i++) rondo_kernel_destroy(kernels[i]);
+  return executable;
+}
+
+/* The host is asleep when the work comes up, and so is whoever started the graph: a worker in some rounds, which the
+ * host then waits for, and the host itself in others. */
+static void waiting_hosts_are_woken_for_what_comes_late(void **state) {
+  (void)state;
+  enum { WORKERS = 2, ROUNDS = 6 };
+  rondo_device *device;
+  rondo_queue *queue;
+  full_meeting all = {.open = true}, *at = &all;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = WORKERS}, &device));
+  at->pool = &((cpu_device *)device)->pool;
+  for (int round = 0; round < ROUNDS; round++) {
+    assert_ok(device->ops->queue_create(device, "q", &queue));
+    at->queue = (const cpu_queue *)queue;
+    rondo_executable *executable = make_full_graph(device, &at, WORKERS + 1);
+    for (int i = 0; i < 5; i++) assert_ok(queue->ops->launch(queue, executable)); /* the plain loop's trials */
+    assert_ok(queue->ops->synchronize(queue));
+    atomic_store(&at->arrived, 0);
+    atomic_store(&at->wanted, WORKERS + 1);
+    atomic_store(&at->begun, false);
+    atomic_store(&at->open, false);
+    assert_ok(queue->ops->launch(queue, executable));
+    while (round % 2 == 0 && !atomic_load(&at->begun)) rondo_yield();
+    assert_ok(queue->ops->synchronize(queue));
+    assert_int_equal(atomic_load(&at->arrived), WORKERS + 1);
+    executable->ops->destroy(executable);
+    assert_ok(queue->ops->destroy(queue));
+  }
+  assert_ok(rondo_device_close(device));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_a_host_thread_leaves_is_taken_up_gx_2),
@@ -419,6 +503,7 @@ int main(void) {
       cmocka_unit_test(a_record_node_may_change_its_event_gx_5),
       cmocka_unit_test(graphs_that_waited_run_side_by_side_gx_1),
       cmocka_unit_test(sleepers_are_woken_for_what_comes_late),
+      cmocka_unit_test(waiting_hosts_are_woken_for_what_comes_late),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

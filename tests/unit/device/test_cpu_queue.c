@@ -219,7 +219,7 @@ static void deques_lose_and_double_nothing(void **state) {
   for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thieves[i], NULL, steal_all, &my), 0);
   for (uint64_t entry = 0; entry < ENTRIES; entry++) {
     while (atomic_load(&deque.bottom) - atomic_load(&deque.top) > 200) take(&my, cpu_deque_pop(&deque));
-    cpu_deque_push(&deque, entry);
+    cpu_deque_push(&deque, entry, entry % 2 == 0);
     if (entry % 3 == 0) take(&my, cpu_deque_pop(&deque));
     if (entry == ENTRIES / 2) {
       uint64_t left;
@@ -246,15 +246,17 @@ static void loot_is_taken_once(void **state) {
   assert_ok(cpu_deque_prepare((cpu_device *)device, &deque, 2));
   cpu_deque_grow(&deque, 2);
   assert_false(cpu_deque_look(&deque, &loot));
-  cpu_deque_push(&deque, UINT64_C(5) << 32 | 7);
+  cpu_deque_push(&deque, UINT64_C(5) << 32 | 7, false);
   assert_true(cpu_deque_look(&deque, &loot) && cpu_deque_look(&deque, &same));
   assert_true(loot.entry == (UINT64_C(5) << 32 | 7));
   assert_int_equal(cpu_entry_slot(loot.entry), 5);
   assert_true(cpu_deque_take(&deque, &loot));
   assert_false(cpu_deque_take(&deque, &same));
-  cpu_deque_push(&deque, 8);
+  cpu_deque_push(&deque, 8, true);
   assert_true(cpu_deque_look(&deque, &loot));
+  assert_false(cpu_deque_is_empty(&deque));
   assert_true(cpu_deque_pop(&deque) == 8);
+  assert_true(cpu_deque_is_empty(&deque));
   assert_false(cpu_deque_take(&deque, &loot));
   cpu_deque_free((cpu_device *)device, &deque);
   assert_ok(rondo_device_close(device));
