@@ -64,12 +64,13 @@ typedef struct rondo_memory_statistics {
   uint32_t live_allocations;                                             /* by rondo_malloc and rondo_malloc_async */
   uint64_t pool_used, pool_used_high, pool_reserved, pool_reserved_high; /* stream-ordered memory, of all pools */
   uint64_t graph_used, graph_used_high, graph_reserved, graph_reserved_high;
-  uint64_t remaps;               /* times the memory of a graph (and its clones) was mapped again (GM-13) */
-  uint64_t heap_growth;          /* times a heap got another chunk */
-  uint64_t profiles;             /* plans made of the device's recordings and runs (<rondo/profile.h>) */
-  uint64_t profiled_allocations; /* alloc nodes that got the address that a profile planned */
-  uint64_t profile_departures;   /* graphs that departed from their profile */
-  uint64_t profiles_afresh;      /* of the profiles, those made of graphs that departed from their own */
+  uint64_t remaps;                          /* times the memory of a graph (and its clones) was mapped again (GM-13) */
+  uint64_t heap_growth;                     /* times a heap got another chunk */
+  uint64_t profiles;                        /* plans made of the device's recordings and runs (<rondo/profile.h>) */
+  uint64_t profiled_allocations;            /* alloc nodes that got the address that a profile planned */
+  uint64_t profile_departures;              /* graphs that departed from their profile */
+  uint64_t profiles_afresh;                 /* of the profiles, those made of graphs that departed from their own */
+  uint64_t arena_backed, arena_backed_high; /* of graph_used and graph_reserved, what trees of recordings hold */
 } rondo_memory_statistics;
 
 /* The figures as they are now, of everything but host memory. Allowed while streams capture: it changes nothing a

@@ -28,6 +28,19 @@ rondo_graph_attachment rondo_build_hold(rondo_device *device) {
   return (rondo_graph_attachment){.object = device, .retain = retain_device, .release = release_device};
 }
 
+rondo_status rondo_build_graph_in(rondo_device *device, const char *name, rondo_address_space *space,
+                                  rondo_profile *profile, bool relocate, rondo_graph **out) {
+  *out = NULL;
+  rondo_graph *graph;
+  RONDO_TRY(rondo_graph_make(device, &device->allocator, name, &graph));
+  rondo_address_space_configure(space, graph, profile, relocate);
+  rondo_address_space_retain(space);
+  graph->memory = rondo_address_space_attachment(space);
+  graph->hold = rondo_build_hold(device);
+  *out = graph;
+  return RONDO_OK;
+}
+
 rondo_status rondo_build_graph(const char *call, rondo_device *device, const rondo_graph_options *options,
                                rondo_graph **out) {
   *out = NULL;
@@ -38,17 +51,10 @@ rondo_status rondo_build_graph(const char *call, rondo_device *device, const ron
                       "%s: a graph with relocate has no use for a profile: leave one of them out", call);
   RONDO_TRY(rondo_device_memory_of(device, &memory));
   RONDO_TRY(rondo_address_space_create(memory, &space));
-  rondo_graph *graph;
-  const rondo_status status = rondo_graph_make(device, &device->allocator, options->name, &graph);
-  if (status != RONDO_OK) {
-    rondo_address_space_release(space);
-    return status;
-  }
-  rondo_address_space_configure(space, graph, options->profile, options->relocate);
-  graph->memory = rondo_address_space_attachment(space);
-  graph->hold = rondo_build_hold(device);
-  *out = graph;
-  return RONDO_OK;
+  const rondo_status status =
+      rondo_build_graph_in(device, options->name, space, options->profile, options->relocate, out);
+  rondo_address_space_release(space);
+  return status;
 }
 
 void rondo_build_uncount(rondo_graph *graph) {

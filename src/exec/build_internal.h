@@ -6,11 +6,17 @@
 
 #include "exec/front.h"
 #include "graph/graph_internal.h"
+#include "memory/address_space.h"
 
 /* An empty graph for a device, held by its count of graphs, with an address space. Of the options the allocator is not
  * used. */
 RONDO_MUST_USE rondo_status rondo_build_graph(const char *call, rondo_device *device,
                                               const rondo_graph_options *options, rondo_graph **out);
+
+/* An empty graph that has its addresses in a space that was made for it, which it takes a reference of, and follows the
+ * profile (NULL: none). */
+RONDO_MUST_USE rondo_status rondo_build_graph_in(rondo_device *device, const char *name, rondo_address_space *space,
+                                                 rondo_profile *profile, bool relocate, rondo_graph **out);
 
 /* Holds the device in its count of graphs, for who then owns the attachment. */
 rondo_graph_attachment rondo_build_hold(rondo_device *device);

@@ -8,10 +8,12 @@
 
 #include "base/thread.h"
 #include "base/versioned.h"
+#include "exec/arena_capture.h"
 #include "exec/build_internal.h"
 #include "exec/capture_driver.h"
 #include "exec/capture_list.h"
 #include "exec/random_internal.h"
+#include "memory/arena_internal.h"
 
 /* Frontiers ------------------------------------------------------------------------------------------------------- */
 
@@ -97,6 +99,37 @@ static rondo_status begin(const char *call, rondo_stream *stream, const rondo_ca
   rondo_capture *capture;
   RONDO_TRY(make_capture(stream, options->mode, &capture));
   const rondo_status status = start_anew(call, capture, options);
+  if (status != RONDO_OK) rondo_capture_release(capture);
+  return status;
+}
+
+static rondo_status start_in_arena(rondo_capture *capture, rondo_address_space *space, rondo_profile *profile) {
+  rondo_stream *stream = capture->origin;
+  rondo_graph *graph;
+  RONDO_TRY(rondo_build_graph_in(stream->device, stream->name, space, profile, false, &graph));
+  stream->frontier.count = 0;
+  const rondo_status status = start(capture, graph, false);
+  if (status != RONDO_OK) rondo_graph_free(graph);
+  return status;
+}
+
+static rondo_status begin_in_arena(rondo_capture *capture, const rondo_arena_setting *setting) {
+  rondo_address_space *space;
+  rondo_profile *profile;
+  RONDO_TRY(rondo_arena_begin(setting, &space, &profile));
+  const rondo_status status = start_in_arena(capture, space, profile);
+  if (profile != NULL) rondo_profile_release(profile);
+  rondo_address_space_release(space);
+  return status;
+}
+
+rondo_status rondo_capture_begin_in_arena(rondo_stream *stream, rondo_capture_mode mode, rondo_arena_setting *setting) {
+  const char *const call = "a recording";
+  rondo_capture *capture;
+  RONDO_TRY(check_begin(call, stream, mode));
+  RONDO_TRY(rondo_require_device(call, "the arena", stream->device, rondo_arena_device(setting->arena)));
+  RONDO_TRY(make_capture(stream, mode, &capture));
+  const rondo_status status = begin_in_arena(capture, setting);
   if (status != RONDO_OK) rondo_capture_release(capture);
   return status;
 }

@@ -85,6 +85,9 @@ RONDO_MUST_USE rondo_status rondo_exec_update_in_place(rondo_exec *exec, const r
 /* True when the graph, or one in it, was made to be relocated. */
 bool rondo_exec_must_relocate(const rondo_graph *graph);
 
+/* UNSUPPORTED/NOT_RELOCATABLE when the graph, or one in it, was recorded into an arena. */
+RONDO_MUST_USE rondo_status rondo_exec_refuse_arena(const char *call, const rondo_graph *graph);
+
 /* Other parameters for a node of an exec with a second clone, in the exec's addresses. */
 RONDO_MUST_USE rondo_status rondo_exec_translate(const rondo_exec *exec, uint32_t place,
                                                  const rondo_node_params *params, rondo_relocated_params *out);

@@ -7,6 +7,7 @@
 #include "exec/build_internal.h"
 #include "exec/patch.h"
 #include "exec/work.h"
+#include "memory/arena.h"
 
 /* Drafts ---------------------------------------------------------------------------------------------------------- */
 
@@ -55,7 +56,10 @@ static void let_events_go(const rondo_lowering *lowering) {
 rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate, rondo_exec_draft *out) {
   *out = (rondo_exec_draft){0};
   RONDO_TRY(check_graph(call, graph));
-  if (relocate || rondo_exec_must_relocate(graph)) RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be relocated"));
+  if (relocate || rondo_exec_must_relocate(graph)) {
+    RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be relocated"));
+    RONDO_TRY(rondo_exec_refuse_arena(call, graph));
+  }
   RONDO_TRY(clone_for_exec(graph, &out->graph));
   rondo_status status = RONDO_OK;
   out->relocates = graph->has_memory && (relocate || rondo_exec_must_relocate(graph));
@@ -94,12 +98,19 @@ static rondo_address_space *space_of(const rondo_exec_draft *draft, size_t place
   return rondo_address_space_of(draft->lowering.origins.items[place].graph);
 }
 
+/* A node whose memory is an arena's: nothing of it is the exec's to map, or to keep account of. */
+static bool is_of_arena(const rondo_exec_draft *draft, size_t place) {
+  const rondo_node_params *params = draft->lowering.nodes.items[place].params;
+  const rondo_arena *arena = rondo_arena_of(draft->lowering.origins.items[place].graph);
+  return arena != NULL && (params->kind == RONDO_NODE_ALLOC || rondo_arena_owns(arena, params->as.free_address));
+}
+
 static size_t collect_memory_nodes(const rondo_exec_draft *draft, rondo_memory_node *out) {
   const rondo_lowering *lowering = &draft->lowering;
   size_t count = 0;
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
-    if (!rondo_node_is_memory(node->params)) continue;
+    if (!rondo_node_is_memory(node->params) || is_of_arena(draft, i)) continue;
     out[count++] = (rondo_memory_node){.params = node->params, .space = space_of(draft, i), .number = node->number};
   }
   return count;

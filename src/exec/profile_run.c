@@ -2,8 +2,10 @@
  * Profiles of runs that are not recorded: the front doors of memory/warm_up.h.
  */
 #include "base/versioned.h"
+#include "exec/arena_capture.h"
 #include "exec/build_internal.h"
 #include "exec/capture_internal.h"
+#include "memory/profile.h"
 #include "memory/warm_up.h"
 
 rondo_status rondo_profile_begin(rondo_stream *stream) {
@@ -20,7 +22,7 @@ rondo_status rondo_profile_begin(rondo_stream *stream) {
   return rondo_warm_up_begin(memory, &stream->order, stream->label);
 }
 
-static rondo_status end_run(rondo_stream *stream, const rondo_plan_options *options, rondo_profile **out) {
+static rondo_status end_run(rondo_stream *stream, rondo_noted_lifetimes **out) {
   rondo_device_memory *memory;
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
   rondo_warm_up *run = rondo_warm_up_end(memory, &stream->order);
@@ -28,8 +30,18 @@ static rondo_status end_run(rondo_stream *stream, const rondo_plan_options *opti
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_PROFILING,
                       "rondo_profile_end: no profile was begun on %s: call rondo_profile_begin first", stream->label);
   }
-  const rondo_status status = rondo_warm_up_plan(run, options, out);
+  const rondo_status status = rondo_warm_up_note(run, out);
   rondo_warm_up_destroy(run);
+  return status;
+}
+
+static rondo_status plan_run(rondo_stream *stream, const rondo_plan_options *options, rondo_profile **out) {
+  rondo_device_memory *memory;
+  rondo_noted_lifetimes *noted;
+  RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
+  RONDO_TRY(end_run(stream, &noted));
+  const rondo_status status = rondo_profile_of_noted(noted, options, out);
+  rondo_noted_lifetimes_release(noted);
   RONDO_TRY(status);
   (*out)->hold = rondo_build_hold(stream->device);
   atomic_fetch_add_explicit(&memory->profiles, 1, memory_order_relaxed);
@@ -45,5 +57,15 @@ rondo_status rondo_profile_end(rondo_stream *stream, const rondo_plan_options *p
   RONDO_TRY(rondo_front(call, "the stream", stream));
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", plan_options, &known, sizeof known));
   known.struct_size = sizeof known;
-  return end_run(stream, &known, out_profile);
+  return plan_run(stream, &known, out_profile);
+}
+
+rondo_status rondo_profile_end_noted(rondo_stream *stream, rondo_noted_lifetimes **out) {
+  *out = NULL;
+  return end_run(stream, out);
+}
+
+void rondo_profile_note_end(rondo_stream *stream, uint64_t key) {
+  rondo_device_memory *memory = atomic_load_explicit(&stream->device->memory.state, memory_order_acquire);
+  if (memory != NULL && rondo_warm_up_runs(memory)) rondo_warm_up_note_end(memory, &stream->order, key);
 }

@@ -4,6 +4,7 @@
  * sources.
  */
 #include "exec/exec_internal.h"
+#include "memory/arena.h"
 
 static bool is_child(const rondo_graph_node *node) { return node->live && node->params.kind == RONDO_NODE_CHILD; }
 
@@ -15,6 +16,19 @@ bool rondo_exec_must_relocate(const rondo_graph *graph) {
     if (is_child(node) && rondo_exec_must_relocate(node->params.as.child)) return true;
   }
   return false;
+}
+
+rondo_status rondo_exec_refuse_arena(const char *call, const rondo_graph *graph) {
+  char label[RONDO_LABEL_BYTES];
+  if (rondo_arena_of(graph) != NULL)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RELOCATABLE,
+                      "%s: %s was recorded into an arena, where others rely on its addresses: it cannot be relocated",
+                      call, rondo_graph_label(label, graph));
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_graph_node *node = &graph->nodes.items[i];
+    if (is_child(node)) RONDO_TRY(rondo_exec_refuse_arena(call, node->params.as.child));
+  }
+  return RONDO_OK;
 }
 
 static rondo_relocated_node node_at(const rondo_lowering *lowering, size_t place, const rondo_node_params *params) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/exec_internal.h"
+#include "memory/arena.h"
 #include "memory/peers.h"
 
 /* Comparing ------------------------------------------------------------------------------------------------------- */
@@ -37,10 +38,15 @@ static bool fits_node(const rondo_graph *clone, uint32_t slot, const rondo_graph
           rondo_node_params_compare(&now->params, &then->params, false) == 0);
 }
 
+/* Recordings of an arena are each verified with what they find alive. */
+static bool finds_the_same(const rondo_graph *now, const rondo_graph *then) {
+  return now->memory.object == then->memory.object || (rondo_arena_of(now) == NULL && rondo_arena_of(then) == NULL);
+}
+
 static bool is_simple(const rondo_exec *exec, const rondo_graph *graph) {
   return exec->placed == NULL && !rondo_random_is_drawn(graph) && exec->findings == NULL && !exec->broken &&
          exec->lowering.graphs.count == 1 && !exec->graph->has_memory && !graph->has_memory && graph->captures == 0 &&
-         exec->graph->programmatic.count == 0 && graph->programmatic.count == 0 &&
+         finds_the_same(exec->graph, graph) && exec->graph->programmatic.count == 0 && graph->programmatic.count == 0 &&
          !rondo_peers_others_have_memory(exec->device);
 }
 

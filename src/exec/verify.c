@@ -12,6 +12,7 @@
 #include "base/versioned.h"
 #include "exec/exec_internal.h"
 #include "graph/verify.h"
+#include "memory/arena.h"
 #include "memory/known_range.h"
 #include "memory/misuse.h"
 
@@ -29,6 +30,8 @@ typedef struct given_list {
 typedef struct surroundings {
   rondo_device_memory *memory; /* NULL when the graph has no device, or that has no allocations */
   given_list given;
+  RONDO_ARRAY(const rondo_graph *) recordings; /* of the graphs, those recorded into an arena */
+  rondo_known_ranges held; /* what they find or have for their whole length, first what is there before all nodes */
 } surroundings;
 
 static int compare_given(const void *a, const void *b) {
@@ -90,10 +93,27 @@ static const rondo_verify_allocation *find_given(const given_list *list, const v
   return lies_in(sought, farthest) ? farthest : NULL;
 }
 
+/* In an arena that the graph, or one in it, was recorded into. */
+static bool find_in_arena(const surroundings *around, const void *address, rondo_known_range *out) {
+  bool found = false;
+  for (size_t i = 0; i < around->recordings.count && !found; i++)
+    found = rondo_memory_find_dead(around->recordings.items[i], address, out);
+  for (size_t i = 0; i < around->held.count && found; i++) {
+    const rondo_known_range *held = &around->held.items[i];
+    if ((uintptr_t)address - (uintptr_t)held->begin >= held->bytes) continue;
+    *out = *held;
+    return true;
+  }
+  return found;
+}
+
 static bool find_range(void *user, const void *address, rondo_known_range *out) {
   const surroundings *around = user;
   const rondo_verify_allocation *given = find_given(&around->given, address);
-  if (given == NULL) return around->memory != NULL && rondo_memory_find_range(around->memory, address, out);
+  if (given == NULL) {
+    if (find_in_arena(around, address, out)) return true;
+    return around->memory != NULL && rondo_memory_find_range(around->memory, address, out);
+  }
   *out = (rondo_known_range){.begin = given->address, .bytes = given->bytes};
   snprintf(out->name, sizeof out->name, "%s", given->name == NULL ? "" : given->name);
   snprintf(out->no_access, sizeof out->no_access, "%s", given->no_access == NULL ? "" : given->no_access);
@@ -114,8 +134,66 @@ static rondo_status flatten(const rondo_lowering *lowering, rondo_flat_node **ou
   return RONDO_OK;
 }
 
-/* `input` has nodes, edges and how findings name nodes. */
-static rondo_status verify_flat(rondo_verify_input *input, const rondo_device *device,
+/* The recordings among the graphs of the nodes, the outermost first. */
+static rondo_status collect_recordings(const rondo_verify_input *input, const rondo_graph *root, surroundings *around) {
+  const rondo_graph *last = root;
+  if (rondo_arena_of(root) != NULL) RONDO_TRY(rondo_array_push(input->allocator, &around->recordings, &root));
+  for (size_t i = 0; i < input->edges.node_count; i++) {
+    const rondo_graph *graph = input->nodes[i].graph;
+    bool there = graph == NULL || graph == last || rondo_arena_of(graph) == NULL;
+    for (size_t k = 0; k < around->recordings.count && !there; k++) there = around->recordings.items[k] == graph;
+    if (!there) RONDO_TRY(rondo_array_push(input->allocator, &around->recordings, &graph));
+    if (graph != NULL) last = graph;
+  }
+  return RONDO_OK;
+}
+
+static bool overlaps(const rondo_known_range *a, const char *begin, size_t bytes) {
+  return (uintptr_t)a->begin < (uintptr_t)begin + bytes && (uintptr_t)begin < (uintptr_t)a->begin + a->bytes;
+}
+
+/* Whether it is one recording's before all nodes: no other graph allocates it first, or has it for a while. */
+static bool is_apart(const rondo_verify_input *input, const surroundings *around, const rondo_graph *graph,
+                     size_t index, size_t sure) {
+  const rondo_known_range *range = &around->held.items[index];
+  for (size_t i = 0; i < sure; i++)
+    if (overlaps(&around->held.items[i], range->begin, range->bytes)) return false;
+  for (size_t i = 0; i < input->edges.node_count; i++) {
+    const rondo_flat_node *node = &input->nodes[i];
+    if (node->graph == graph || node->params->kind != RONDO_NODE_ALLOC) continue;
+    if (overlaps(range, node->params->as.alloc.address, node->params->as.alloc.bytes)) return false;
+  }
+  return true;
+}
+
+/* What recordings inside of others find may be what those make; what is not goes first. */
+static rondo_status collect_held(rondo_verify_input *input, const rondo_graph *root, surroundings *around) {
+  size_t sure = 0;
+  RONDO_TRY(collect_recordings(input, root, around));
+  for (size_t i = 0; i < around->recordings.count; i++) {
+    const rondo_graph *graph = around->recordings.items[i];
+    size_t at = around->held.count;
+    RONDO_TRY(rondo_memory_list_held(graph, input->allocator, &around->held));
+    for (; at < around->held.count; at++) {
+      if (graph != root && !is_apart(input, around, graph, at, sure)) continue;
+      const rondo_known_range range = around->held.items[at];
+      around->held.items[at] = around->held.items[sure];
+      around->held.items[sure++] = range;
+    }
+  }
+  input->held = around->held.items;
+  input->held_count = sure;
+  return RONDO_OK;
+}
+
+static void free_surroundings(const rondo_allocator *allocator, surroundings *around) {
+  free_given(&around->given);
+  rondo_array_free(allocator, &around->recordings);
+  rondo_array_free(allocator, &around->held);
+}
+
+/* `input` has nodes, edges and how findings name nodes. `root` is the graph around all. */
+static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *root, const rondo_device *device,
                                 const rondo_verify_options *options, rondo_findings **out) {
   surroundings around = {.given = {.allocator = input->allocator}};
   if (device != NULL) around.memory = rondo_device_memory_made(device);
@@ -124,8 +202,9 @@ static rondo_status verify_flat(rondo_verify_input *input, const rondo_device *d
   input->knows_all = device != NULL;
   input->max_findings = options->max_findings;
   rondo_status status = sort_given(&around.given, options);
+  if (status == RONDO_OK) status = collect_held(input, root, &around);
   if (status == RONDO_OK) status = rondo_verify(input, out);
-  free_given(&around.given);
+  free_surroundings(input->allocator, &around);
   return status;
 }
 
@@ -138,7 +217,7 @@ static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_
                               .nodes = nodes,
                               .edges = rondo_lowering_edges(lowering),
                               .clone_tags = clone_tags};
-  const rondo_status status = verify_flat(&input, device, options, out);
+  const rondo_status status = verify_flat(&input, lowering->root, device, options, out);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
   return status;
 }
@@ -226,10 +305,10 @@ static bool same_accesses(const rondo_node_params *now, const rondo_node_params 
   return !accesses || rondo_node_params_compare(now, then, false) == 0;
 }
 
-static rondo_status raise_first(rondo_verify_input *input, const rondo_device *device) {
+static rondo_status raise_first(rondo_verify_input *input, const rondo_exec *exec) {
   const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT};
   rondo_findings *findings;
-  RONDO_TRY(verify_flat(input, device, &options, &findings));
+  RONDO_TRY(verify_flat(input, exec->lowering.root, exec->device, &options, &findings));
   const rondo_status status = rondo_findings_raise(findings);
   rondo_findings_destroy(findings);
   return status;
@@ -246,7 +325,7 @@ static rondo_status verify_in_lives(const rondo_exec *exec, uint32_t place, cons
   }
   rondo_verify_input input = {
       .allocator = &lowering->allocator, .nodes = nodes, .edges = rondo_lowering_edges(lowering), .clone_tags = true};
-  const rondo_status status = raise_first(&input, exec->device);
+  const rondo_status status = raise_first(&input, exec);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
   return status;
 }
@@ -259,7 +338,7 @@ static rondo_status verify_alone(const rondo_exec *exec, uint32_t place, const r
                               .nodes = &node,
                               .edges = {.node_count = 1, .successor_start = no_edges},
                               .clone_tags = true};
-  return raise_first(&input, exec->device);
+  return raise_first(&input, exec);
 }
 
 /* Whether all that the kernel's pointers reach are allocations in which there is nothing to go wrong: they live, and no

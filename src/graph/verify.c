@@ -132,12 +132,27 @@ static rondo_status check_reach(rondo_verifier *verifier, uint32_t access, uint3
   return note_access(verifier, RONDO_MISTAKE_NO_ACCESS, access, index);
 }
 
+static bool is_dead(const rondo_verifier *verifier, uint32_t region) {
+  const uint32_t range = region == RONDO_NONE ? RONDO_NONE : verifier->regions.items[region].range;
+  return range != RONDO_NONE && verifier->ranges.items[range].is_dead;
+}
+
+static rondo_status note_dead(rondo_verifier *verifier, uint32_t access) {
+  const rondo_access_use *use = &verifier->accesses.items[access];
+  return rondo_verify_note(verifier, &(rondo_mistake){.kind = RONDO_MISTAKE_DEAD,
+                                                      .is_error = !use->is_scanned,
+                                                      .node = use->node,
+                                                      .subject = access,
+                                                      .object = use->region});
+}
+
 static rondo_status walk_access(rondo_verifier *verifier, uint32_t access) {
   rondo_access_use *use = &verifier->accesses.items[access];
   const rondo_point *begin = &verifier->points.items[use->begin];
   const uint32_t covering = verifier->cells.items[begin->cell].region;
   use->region = covering == RONDO_NONE ? begin->region : covering;
   if (use->region != RONDO_NONE) RONDO_TRY(check_lifetime(verifier, access, use->region));
+  if (is_dead(verifier, use->region)) return note_dead(verifier, access);
   if (use->is_scanned) return RONDO_OK;
   if (use->region != RONDO_NONE) RONDO_TRY(check_reach(verifier, access, use->region));
   RONDO_TRY(check_extent(verifier, access, use->region));

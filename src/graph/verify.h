@@ -28,6 +28,7 @@ typedef struct rondo_known_range {
   size_t bytes;
   char name[RONDO_RANGE_NAME];      /* cut; "" when it has none */
   bool is_graph_memory;             /* of another graph's alloc node: a free node may name it */
+  bool is_dead;                     /* nothing lives there that the graph may know of: whatever accesses it is late */
   char no_access[RONDO_RANGE_NAME]; /* the device that it is on, when the graph's may not access it; else "" */
 } rondo_known_range;
 
@@ -41,6 +42,9 @@ typedef struct rondo_verify_input {
   rondo_find_range
       find; /* NULL: no allocation but the graph's own is known. Asked for frees, then in the order of addresses */
   void *user;
+  const rondo_known_range *held; /* what lives when the graph begins, in memory that its alloc nodes may be given: they
+                                    may have it behind its free alone. Apart from each other */
+  size_t held_count;
   bool knows_all;        /* what `find` does not know, no graph allocates */
   bool clone_tags;       /* the graphs are clones: findings name the nodes of those that were cloned */
   uint32_t max_findings; /* 0: the default */

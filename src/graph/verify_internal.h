@@ -49,7 +49,7 @@ typedef struct rondo_loose_state {
 /* An allocation: of an alloc node, or one that was there before. */
 typedef struct rondo_region {
   uintptr_t begin, end;
-  uint32_t alloc;      /* the node; NONE when it is not the graph's */
+  uint32_t alloc;      /* the node; NONE when it was there before */
   uint32_t freed;      /* the node that frees it; NONE */
   uint32_t range;      /* in `ranges`; NONE for an alloc node's */
   uint32_t next;       /* of those that begin at the same point, a list */
@@ -104,6 +104,7 @@ typedef enum rondo_mistake_kind {
   RONDO_MISTAKE_FOREIGN,     /* a free of no allocation's address; subject: the region it is in, or NONE */
   RONDO_MISTAKE_BEYOND,      /* subject: access, object: region */
   RONDO_MISTAKE_NO_ACCESS,   /* the same */
+  RONDO_MISTAKE_DEAD,        /* the same, of memory in which nothing lives */
   RONDO_MISTAKE_NO_ADDRESS   /* no node has an address */
 } rondo_mistake_kind;
 
@@ -127,9 +128,9 @@ typedef struct rondo_verifier {
   RONDO_ARRAY(rondo_box) boxes;
   RONDO_ARRAY(uint32_t) frees; /* free nodes */
   RONDO_ARRAY(uint32_t) free_points;
-  RONDO_ARRAY(rondo_region) regions; /* first those of alloc nodes, in order */
-  size_t alloc_count;
-  RONDO_ARRAY(uint32_t) region_points; /* begin and end of each alloc node's region */
+  RONDO_ARRAY(rondo_region) regions;  /* first those of alloc nodes, in order, then those that the graph finds (held) */
+  size_t alloc_count, covering_count; /* of the former; of both */
+  RONDO_ARRAY(uint32_t) region_points; /* begin and end of each of both */
   RONDO_ARRAY(rondo_known_range) ranges;
 
   RONDO_ARRAY(rondo_cell) cells;

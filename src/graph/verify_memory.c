@@ -205,13 +205,48 @@ static rondo_status collect_free(rondo_verifier *verifier, uint32_t node, const 
   return rondo_array_push(verifier->allocator, &verifier->frees, &node);
 }
 
+/* A region from before the graph. */
+static rondo_status add_range(rondo_verifier *verifier, const rondo_known_range *range, uint32_t *out) {
+  const uintptr_t begin = (uintptr_t)range->begin;
+  const rondo_region region = {.begin = begin,
+                               .end = end_of(begin, range->bytes),
+                               .alloc = RONDO_NONE,
+                               .freed = RONDO_NONE,
+                               .range = (uint32_t)verifier->ranges.count,
+                               .next = RONDO_NONE,
+                               .last_user = RONDO_NONE,
+                               .last_prior = RONDO_NONE,
+                               .loose = {RONDO_NONE, RONDO_NONE}};
+  *out = (uint32_t)verifier->regions.count;
+  RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->ranges, range));
+  return rondo_array_push(verifier->allocator, &verifier->regions, &region);
+}
+
+/* What the graph finds stands in cells as alloc nodes do. */
+static rondo_status collect_held(rondo_verifier *verifier, address_span *span) {
+  const rondo_verify_input *input = verifier->input;
+  for (size_t i = 0; i < input->held_count; i++) {
+    const rondo_known_range *range = &input->held[i];
+    const uintptr_t begin = (uintptr_t)range->begin, end = end_of(begin, range->bytes);
+    uint32_t first, past, region;
+    RONDO_TRY(boundary_at(verifier, begin, &first));
+    RONDO_TRY(boundary_at(verifier, end, &past));
+    RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->region_points, &first));
+    RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->region_points, &past));
+    RONDO_TRY(add_range(verifier, range, &region));
+    widen(span, begin, end);
+  }
+  verifier->covering_count = verifier->regions.count;
+  return RONDO_OK;
+}
+
 static rondo_status collect_memory_nodes(rondo_verifier *verifier, address_span *span) {
   for (uint32_t i = 0; i < verifier->input->edges.node_count; i++) {
     const rondo_node_params *params = rondo_verifier_params(verifier, i);
     if (params->kind == RONDO_NODE_ALLOC) RONDO_TRY(collect_alloc(verifier, i, &params->as.alloc, span));
     if (params->kind == RONDO_NODE_FREE) RONDO_TRY(collect_free(verifier, i, params->as.free_address, span));
   }
-  return RONDO_OK;
+  return collect_held(verifier, span);
 }
 
 static rondo_status collect_accesses(rondo_verifier *verifier, const address_span *span) {
@@ -311,31 +346,18 @@ rondo_status rondo_verify_collect(rondo_verifier *verifier) {
 
 /* Regions --------------------------------------------------------------------------------------------------------- */
 
-/* The earliest alloc node stays in each cell. */
-static void cover_cells(rondo_verifier *verifier) {
-  for (size_t i = verifier->alloc_count; i-- > 0;) {
-    rondo_region *region = &verifier->regions.items[i];
-    const uint32_t first = cell_at(verifier, verifier->region_points.items[2 * i]);
-    const uint32_t past = cell_at(verifier, verifier->region_points.items[2 * i + 1]);
-    for (uint32_t cell = first; cell < past; cell++) verifier->cells.items[cell].region = (uint32_t)i;
-    region->is_loose = verifier->loose_before.items[past] > verifier->loose_before.items[first];
-  }
+static void cover_cells_by(rondo_verifier *verifier, size_t index) {
+  rondo_region *region = &verifier->regions.items[index];
+  const uint32_t first = cell_at(verifier, verifier->region_points.items[2 * index]);
+  const uint32_t past = cell_at(verifier, verifier->region_points.items[2 * index + 1]);
+  for (uint32_t cell = first; cell < past; cell++) verifier->cells.items[cell].region = (uint32_t)index;
+  region->is_loose = verifier->loose_before.items[past] > verifier->loose_before.items[first];
 }
 
-static rondo_status add_range(rondo_verifier *verifier, const rondo_known_range *range, uint32_t *out) {
-  const uintptr_t begin = (uintptr_t)range->begin;
-  const rondo_region region = {.begin = begin,
-                               .end = end_of(begin, range->bytes),
-                               .alloc = RONDO_NONE,
-                               .freed = RONDO_NONE,
-                               .range = (uint32_t)verifier->ranges.count,
-                               .next = RONDO_NONE,
-                               .last_user = RONDO_NONE,
-                               .last_prior = RONDO_NONE,
-                               .loose = {RONDO_NONE, RONDO_NONE}};
-  *out = (uint32_t)verifier->regions.count;
-  RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->ranges, range));
-  return rondo_array_push(verifier->allocator, &verifier->regions, &region);
+/* The earliest alloc node stays in each cell, unless something is there before all of them. */
+static void cover_cells(rondo_verifier *verifier) {
+  for (size_t i = verifier->alloc_count; i-- > 0;) cover_cells_by(verifier, i);
+  for (size_t i = verifier->alloc_count; i < verifier->covering_count; i++) cover_cells_by(verifier, i);
 }
 
 /* Where no alloc node of the graph has its bytes, a point may be in an allocation from outside. Most points follow
@@ -407,9 +429,12 @@ typedef struct free_pairing {
   size_t stray_count;
 } free_pairing;
 
-/* In the order of the nodes, alloc and free nodes of one address take turns. */
+/* In the order of the nodes, alloc and free nodes of one address take turns; what is found may be freed first. */
 static void pair_in_turns(rondo_verifier *verifier, free_pairing *pairing) {
   size_t alloc = 0;
+  for (size_t i = verifier->alloc_count; i < verifier->covering_count; i++)
+    if (verifier->ranges.items[verifier->regions.items[i].range].is_graph_memory)
+      pairing->open[verifier->region_points.items[2 * i]] = (uint32_t)i;
   for (size_t i = 0; i < verifier->frees.count; i++) {
     const uint32_t node = verifier->frees.items[i], point = verifier->free_points.items[i];
     for (; alloc < verifier->alloc_count && verifier->regions.items[alloc].alloc < node; alloc++)

@@ -261,9 +261,11 @@ static rondo_status report_reuse(report *self, const rondo_mistake *mistake) {
   region_text(second, verifier, mistake->object);
   if (mistake->kind == RONDO_MISTAKE_STILL_ALIVE) {
     say(self,
-        "%s is given bytes of %s, which the graph does not free. Free that before, or launch the two in graphs of "
+        "%s is given bytes of %s, which %s. Free that before, or launch the two in graphs of "
         "their own",
-        second, first);
+        second, first,
+        earlier->alloc == RONDO_NONE ? "lives when the graph begins and is not freed by it"
+                                     : "the graph does not free");
     return RONDO_OK;
   }
   RONDO_TRY(suggest_edge(self, earlier->freed, later->alloc, "order the two"));
@@ -342,6 +344,24 @@ static rondo_status report_no_access(report *self, const rondo_mistake *mistake)
   return RONDO_OK;
 }
 
+static rondo_status report_dead(report *self, const rondo_mistake *mistake) {
+  const rondo_verifier *verifier = self->verifier;
+  const rondo_access_use *use = &verifier->accesses.items[mistake->subject];
+  const rondo_region *region = &verifier->regions.items[mistake->object];
+  const uintptr_t begin = rondo_verifier_address(verifier, use->begin);
+  char node[NODE_TEXT], part[PART_TEXT];
+  begin_access(self, mistake->subject, mistake->object);
+  set_nodes(self, use->node, RONDO_NONE);
+  set_kind(self, RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  say(self,
+      "%s %s%s 0x%" PRIxPTR ", byte %" PRIuPTR
+      " of arena '%s', where nothing lives that the recording was told of: it was freed, or belongs to another "
+      "recording. Name it among what lives when the recording begins, or keep it alive",
+      node_text(node, verifier, use->node), verb_of(use), scanned_text(part, use), begin, begin - region->begin,
+      region_name(verifier, region));
+  return RONDO_OK;
+}
+
 static rondo_status report_no_address(report *self, const rondo_mistake *mistake) {
   char node[NODE_TEXT];
   set_nodes(self, mistake->node, RONDO_NONE);
@@ -417,6 +437,8 @@ static rondo_status write_report(report *self, const rondo_mistake *mistake) {
       return report_beyond(self, mistake);
     case RONDO_MISTAKE_NO_ACCESS:
       return report_no_access(self, mistake);
+    case RONDO_MISTAKE_DEAD:
+      return report_dead(self, mistake);
     case RONDO_MISTAKE_NO_ADDRESS:
       return report_no_address(self, mistake);
   }

@@ -14,6 +14,7 @@ rondo_status rondo_address_space_create(rondo_device_memory *memory, rondo_addre
   RONDO_TRY(rondo_allocate(&memory->allocator, 1, sizeof(rondo_address_space), &state));
   rondo_address_space *space = state;
   space->memory = memory;
+  space->starts = &memory->table.starts;
   space->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
   atomic_init(&space->references, 1);
   *out = space;

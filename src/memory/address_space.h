@@ -13,6 +13,10 @@
  * Who holds the space: each graph of the family, each exec, each live allocation. The last one retires it; it goes when
  * its launches are done (see heap.h).
  *
+ * The space of a recording has its addresses in an arena (arena.h), which it holds. What the recording finds alive
+ * there, and what it needs for its whole length, are records too, so that they are in the way of what is placed. Its
+ * records have no lives, and stand in a table of the space's own, since recordings that never run at once overlap.
+ *
  * Threads: graphs of one family may be used by different threads; what they share is under the lock of the device's
  * memory. States are atomic, because launches read them without a lock.
  */
@@ -38,9 +42,17 @@
 
 typedef enum rondo_life { RONDO_LIFE_NEVER = 0, RONDO_LIFE_LIVE = 1, RONDO_LIFE_FREED = 2 } rondo_life;
 
+/* What a record stands for. */
+typedef enum rondo_record_role {
+  RONDO_RECORD_NODES = 0, /* alloc nodes */
+  RONDO_RECORD_BLOCK = 1, /* what lives in the arena when the recording begins: stands open from the beginning */
+  RONDO_RECORD_SLOT = 2   /* what the recording needs for its whole length: no free node is of it */
+} rondo_record_role;
+
 /* Alloc nodes with the same address, bytes and name share a record: their lifetimes follow each other. */
 struct rondo_graph_allocation {
   rondo_allocation base;
+  rondo_record_role role;
   rondo_address_space *space;
   rondo_graph_allocation *next_alike; /* in the same bucket of `alike` */
   size_t position;                    /* among the space's allocations */
@@ -74,6 +86,12 @@ typedef struct rondo_outside_free {
   uint64_t serial; /* of that space */
 } rondo_outside_free;
 
+/* A block of a recording's setting. */
+typedef struct rondo_found_block {
+  rondo_graph_allocation *record;
+  uint64_t key;
+} rondo_found_block;
+
 /* What is known of one graph of the space, the last that was built: brought up to date, and built on, with every alloc
  * and free node, so that making them does not look at the whole graph each time. */
 typedef struct rondo_graph_view {
@@ -93,7 +111,8 @@ typedef struct rondo_planned_addresses {
 
 struct rondo_address_space {
   rondo_device_memory *memory;
-  bool relocate; /* its graphs are instantiated with relocate only: addresses are not shared (relocation.h) */
+  rondo_arena *arena; /* a reference; NULL: the space has addresses of its own */
+  bool relocate;      /* its graphs are instantiated with relocate only: addresses are not shared (relocation.h) */
   atomic_uint references;
   atomic_uint live;   /* allocations alive */
   atomic_uint clones; /* ever made, but for those of execs: with one, records of removed nodes stay */
@@ -105,6 +124,13 @@ struct rondo_address_space {
   uint32_t place; /* in the index of the device's own ranges */
   size_t fresh;   /* on a guarded device: where from `base` on no allocation has been */
   RONDO_ARRAY(rondo_graph_allocation *) allocations;
+  rondo_allocation_starts *starts; /* that the records stand in: the device's, in an arena `own` */
+  rondo_allocation_starts own;
+  rondo_address_space *next_in_arena;
+  RONDO_ARRAY(rondo_found_block) blocks; /* of the setting, in its order */
+  size_t held_count;                     /* the first records: blocks and slots */
+  bool slots_depart;                     /* a slot does not stand where the profile has it */
+  size_t top;                            /* in an arena: bytes from `base` that the records reach to, or did */
   RONDO_ARRAY(rondo_graph_allocation *)
   alike; /* buckets of the same ones, by address, bytes and name; a power of two */
   RONDO_ARRAY(rondo_outside_free) outside_frees; /* by address */
@@ -172,6 +198,10 @@ RONDO_MUST_USE rondo_status rondo_address_space_check_removal(const rondo_graph 
 /* Something was removed from the graph. */
 void rondo_address_space_note_removal(const rondo_graph *graph);
 
+/* A record of a block or slot of a recording's space, which stays as long as that. Before others know the space. */
+RONDO_MUST_USE rondo_status rondo_graph_allocation_add(rondo_address_space *space, rondo_record_role role,
+                                                       char *address, size_t bytes, const char *name);
+
 /* The record of an alloc node; NULL when there is none. Under the lock. */
 rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *space, const rondo_alloc_node *node);
 
@@ -186,7 +216,8 @@ void rondo_graph_allocation_release(rondo_graph_allocation *allocation);
 /* Its bytes with what alignment adds: what it takes of the space. */
 size_t rondo_graph_allocation_rounded(const rondo_graph_allocation *allocation);
 
-/* Frees a record that is in no table any more. */
+/* Takes a record out of the table of addresses; and frees one that is in no table any more. */
+void rondo_graph_allocation_leave_table(rondo_graph_allocation *allocation);
 void rondo_graph_allocation_destroy(rondo_graph_allocation *allocation);
 
 /* The graph allocation at an address that a free from outside means: the live one, else the latest; NULL when there is

@@ -12,28 +12,28 @@
 
 #define FIRST_BUCKETS 64
 
-static size_t bucket_of(const rondo_allocation_table *table, const void *address) {
-  return (size_t)rondo_hash_u64(RONDO_HASH_START, (uint64_t)(uintptr_t)address) & (table->bucket_count - 1);
+/* Records by where they begin -------------------------------------------------------------------------------------- */
+
+static size_t bucket_of(const rondo_allocation_starts *starts, const void *address) {
+  return (size_t)rondo_hash_u64(RONDO_HASH_START, (uint64_t)(uintptr_t)address) & (starts->bucket_count - 1);
 }
 
-rondo_status rondo_allocation_table_init(const rondo_allocator *allocator, rondo_allocation_table *table) {
-  *table = (rondo_allocation_table){0};
+rondo_status rondo_allocation_starts_init(const rondo_allocator *allocator, rondo_allocation_starts *starts) {
+  *starts = (rondo_allocation_starts){0};
   void *buckets;
-  RONDO_TRY(rondo_allocate(allocator, FIRST_BUCKETS, sizeof *table->buckets, &buckets));
-  table->buckets = buckets;
-  table->bucket_count = FIRST_BUCKETS;
+  RONDO_TRY(rondo_allocate(allocator, FIRST_BUCKETS, sizeof *starts->buckets, &buckets));
+  starts->buckets = buckets;
+  starts->bucket_count = FIRST_BUCKETS;
   return RONDO_OK;
 }
 
-void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_allocation_table *table) {
-  assert(table->count == 0);
-  rondo_release(allocator, table->buckets, table->bucket_count, sizeof *table->buckets);
-  rondo_range_index_deinit(allocator, &table->index);
-  *table = (rondo_allocation_table){0};
+void rondo_allocation_starts_deinit(const rondo_allocator *allocator, rondo_allocation_starts *starts) {
+  assert(starts->count == 0);
+  rondo_release(allocator, starts->buckets, starts->bucket_count, sizeof *starts->buckets);
 }
 
-static void link_record(rondo_allocation_table *table, rondo_allocation *allocation) {
-  rondo_allocation **bucket = &table->buckets[bucket_of(table, allocation->address)];
+static void link_record(rondo_allocation_starts *starts, rondo_allocation *allocation) {
+  rondo_allocation **bucket = &starts->buckets[bucket_of(starts, allocation->address)];
   allocation->next = *bucket;
   allocation->link = bucket;
   if (allocation->next != NULL) allocation->next->link = &allocation->next;
@@ -48,31 +48,86 @@ static void unlink_record(rondo_allocation *allocation) {
 }
 
 /* Chains are turned round on the way, twice, so that the latest stays first. */
-static void rehash(rondo_allocation_table *table, rondo_allocation **buckets, size_t bucket_count) {
+static void rehash(rondo_allocation_starts *starts, rondo_allocation **buckets, size_t bucket_count) {
   rondo_allocation *all = NULL;
-  for (size_t i = 0; i < table->bucket_count; i++)
-    while (table->buckets[i] != NULL) {
-      rondo_allocation *record = table->buckets[i];
-      table->buckets[i] = record->next;
+  for (size_t i = 0; i < starts->bucket_count; i++)
+    while (starts->buckets[i] != NULL) {
+      rondo_allocation *record = starts->buckets[i];
+      starts->buckets[i] = record->next;
       record->next = all;
       all = record;
     }
-  table->buckets = buckets;
-  table->bucket_count = bucket_count;
+  starts->buckets = buckets;
+  starts->bucket_count = bucket_count;
   while (all != NULL) {
     rondo_allocation *record = all;
     all = record->next;
-    link_record(table, record);
+    link_record(starts, record);
   }
 }
 
-static void grow(const rondo_allocator *allocator, rondo_allocation_table *table) {
-  const size_t old_count = table->bucket_count;
-  rondo_allocation **old = table->buckets;
+static void grow(const rondo_allocator *allocator, rondo_allocation_starts *starts) {
+  const size_t old_count = starts->bucket_count;
+  rondo_allocation **old = starts->buckets;
   void *buckets;
   if (rondo_allocate(allocator, old_count * 2, sizeof *old, &buckets) != RONDO_OK) return;
-  rehash(table, buckets, old_count * 2);
+  rehash(starts, buckets, old_count * 2);
   rondo_release(allocator, old, old_count, sizeof *old);
+}
+
+void rondo_allocation_starts_enter(const rondo_allocator *allocator, rondo_allocation_starts *starts,
+                                   rondo_allocation *allocation) {
+  if (starts->count >= starts->bucket_count) grow(allocator, starts);
+  link_record(starts, allocation);
+  starts->count++;
+}
+
+void rondo_allocation_starts_leave(rondo_allocation_starts *starts, rondo_allocation *allocation) {
+  unlink_record(allocation);
+  starts->count--;
+}
+
+void rondo_allocation_starts_touch(rondo_allocation_starts *starts, rondo_allocation *allocation) {
+  unlink_record(allocation);
+  link_record(starts, allocation);
+}
+
+static rondo_allocation *skip_to(rondo_allocation *record, const void *address) {
+  while (record != NULL && record->address != address) record = record->next;
+  return record;
+}
+
+rondo_allocation *rondo_allocation_starts_find(const rondo_allocation_starts *starts, const void *address) {
+  return skip_to(starts->buckets[bucket_of(starts, address)], address);
+}
+
+rondo_allocation *rondo_allocation_next(const rondo_allocation *allocation) {
+  return skip_to(allocation->next, allocation->address);
+}
+
+/* Tables ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_allocation_table_init(const rondo_allocator *allocator, rondo_allocation_table *table) {
+  *table = (rondo_allocation_table){0};
+  return rondo_allocation_starts_init(allocator, &table->starts);
+}
+
+void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_allocation_table *table) {
+  rondo_allocation_starts_deinit(allocator, &table->starts);
+  rondo_range_index_deinit(allocator, &table->index);
+  *table = (rondo_allocation_table){0};
+}
+
+void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_allocation_table *table,
+                                   rondo_allocation *allocation) {
+  rondo_allocation_starts_enter(allocator, &table->starts, allocation);
+  allocation->place = rondo_range_enter(allocator, &table->index, allocation->address, allocation->bytes,
+                                        (uint32_t)allocation->kind, allocation);
+}
+
+void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocation *allocation) {
+  rondo_allocation_starts_leave(&table->starts, allocation);
+  rondo_range_leave(&table->index, allocation->place);
 }
 
 /* Ranges ---------------------------------------------------------------------------------------------------------- */
@@ -88,8 +143,8 @@ static bool is_whole(const rondo_allocation_table *table) {
 /* For when the index is not whole. `address` NULL: all. */
 static void visit_all(const rondo_allocation_table *table, const void *address,
                       bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
-  for (size_t i = 0; i < table->bucket_count; i++)
-    for (rondo_allocation *at = table->buckets[i]; at != NULL; at = at->next)
+  for (size_t i = 0; i < table->starts.bucket_count; i++)
+    for (rondo_allocation *at = table->starts.buckets[i]; at != NULL; at = at->next)
       if ((address == NULL || holds(at, address)) && !visit(at, user)) return;
 }
 
@@ -131,41 +186,6 @@ void rondo_allocation_table_visit_around(const rondo_allocation_table *table, co
 void rondo_allocation_table_visit(const rondo_allocation_table *table,
                                   bool (*visit)(rondo_allocation *allocation, void *user), void *user) {
   visit_all(table, NULL, visit, user);
-}
-
-/* Entering and looking up ----------------------------------------------------------------------------------------- */
-
-void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_allocation_table *table,
-                                   rondo_allocation *allocation) {
-  if (table->count >= table->bucket_count) grow(allocator, table);
-  link_record(table, allocation);
-  allocation->place = rondo_range_enter(allocator, &table->index, allocation->address, allocation->bytes,
-                                        (uint32_t)allocation->kind, allocation);
-  table->count++;
-}
-
-void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocation *allocation) {
-  unlink_record(allocation);
-  rondo_range_leave(&table->index, allocation->place);
-  table->count--;
-}
-
-void rondo_allocation_table_touch(rondo_allocation_table *table, rondo_allocation *allocation) {
-  unlink_record(allocation);
-  link_record(table, allocation);
-}
-
-static rondo_allocation *skip_to(rondo_allocation *record, const void *address) {
-  while (record != NULL && record->address != address) record = record->next;
-  return record;
-}
-
-rondo_allocation *rondo_allocation_table_find(const rondo_allocation_table *table, const void *address) {
-  return skip_to(table->buckets[bucket_of(table, address)], address);
-}
-
-rondo_allocation *rondo_allocation_table_next(const rondo_allocation *allocation) {
-  return skip_to(allocation->next, allocation->address);
 }
 
 /* Freed ----------------------------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Which allocation starts at an address: one table a device, for memory of all three kinds (immediate, stream-ordered,
- * graph). A hash table of records that the owners embed, so that entering one cannot fail and looking one up does not
+ * Which allocation starts at an address: one table a device, for memory of all kinds (immediate, stream-ordered, graph,
+ * arenas). A hash table of records that the owners embed, so that entering one cannot fail and looking one up does not
  * depend on how many there are. Several graph allocations may start at one address, because reuse is what graph memory
- * is for; at most one of them lives.
+ * is for; at most one of them lives. What graphs allocate in an arena stands in a hash table of their own.
  *
  * The records also stand in an index of ranges, which finds the allocation that an address lies in, for those without
  * the lock too. With no memory for a record's place in it, ranges are looked for among all records.
@@ -23,7 +23,8 @@
 typedef enum rondo_allocation_kind {
   RONDO_ALLOCATION_IMMEDIATE = 1,
   RONDO_ALLOCATION_STREAM_ORDERED = 2,
-  RONDO_ALLOCATION_GRAPH = 3
+  RONDO_ALLOCATION_GRAPH = 3,
+  RONDO_ALLOCATION_ARENA = 4 /* all of an arena that has memory (arena.h) */
 } rondo_allocation_kind;
 
 /* The beginning of every owner's record. */
@@ -35,6 +36,29 @@ typedef struct rondo_allocation {
   rondo_allocation_kind kind;
   uint32_t place; /* in the index; 0 when it is missing there */
 } rondo_allocation;
+
+/* Records by where they begin. */
+typedef struct rondo_allocation_starts {
+  rondo_allocation **buckets;
+  size_t bucket_count; /* a power of two */
+  size_t count;
+} rondo_allocation_starts;
+
+RONDO_MUST_USE rondo_status rondo_allocation_starts_init(const rondo_allocator *allocator,
+                                                         rondo_allocation_starts *starts);
+void rondo_allocation_starts_deinit(const rondo_allocator *allocator, rondo_allocation_starts *starts);
+
+/* Grows when it can; with no memory for that, it gets slower instead. */
+void rondo_allocation_starts_enter(const rondo_allocator *allocator, rondo_allocation_starts *starts,
+                                   rondo_allocation *allocation);
+void rondo_allocation_starts_leave(rondo_allocation_starts *starts, rondo_allocation *allocation);
+
+/* As if it had been entered just now: the first at its address. */
+void rondo_allocation_starts_touch(rondo_allocation_starts *starts, rondo_allocation *allocation);
+
+/* The allocations that start at `address`: the latest entered first, NULL past the last. */
+rondo_allocation *rondo_allocation_starts_find(const rondo_allocation_starts *starts, const void *address);
+rondo_allocation *rondo_allocation_next(const rondo_allocation *allocation);
 
 #define RONDO_FREED_RING 512
 #define RONDO_FREED_NAME 40
@@ -49,9 +73,7 @@ typedef struct rondo_freed {
 } rondo_freed;
 
 typedef struct rondo_allocation_table {
-  rondo_allocation **buckets;
-  size_t bucket_count; /* a power of two */
-  size_t count;
+  rondo_allocation_starts starts;
   rondo_range_index index; /* the owners are the records, the tags their kinds */
   rondo_freed freed[RONDO_FREED_RING];
   size_t next_freed;
@@ -61,17 +83,15 @@ RONDO_MUST_USE rondo_status rondo_allocation_table_init(const rondo_allocator *a
                                                         rondo_allocation_table *table);
 void rondo_allocation_table_deinit(const rondo_allocator *allocator, rondo_allocation_table *table);
 
-/* Grows when it can; with no memory for that, it gets slower instead. */
+/* As rondo_allocation_starts_enter. */
 void rondo_allocation_table_insert(const rondo_allocator *allocator, rondo_allocation_table *table,
                                    rondo_allocation *allocation);
 void rondo_allocation_table_remove(rondo_allocation_table *table, rondo_allocation *allocation);
 
-/* As if it had been entered just now: the first at its address. */
-void rondo_allocation_table_touch(rondo_allocation_table *table, rondo_allocation *allocation);
-
-/* The allocations that start at `address`: the latest entered first, NULL past the last. */
-rondo_allocation *rondo_allocation_table_find(const rondo_allocation_table *table, const void *address);
-rondo_allocation *rondo_allocation_table_next(const rondo_allocation *allocation);
+/* The first of those that start at `address`; the others by rondo_allocation_next. */
+static inline rondo_allocation *rondo_allocation_table_find(const rondo_allocation_table *table, const void *address) {
+  return rondo_allocation_starts_find(&table->starts, address);
+}
 
 /* The allocation that the address lies in, the one that reaches farthest when there are several; NULL when there is
  * none. In time that grows with the logarithm of the count. */

@@ -48,8 +48,6 @@
 #include "memory/device_memory.h"
 #include "memory/noted_lifetimes.h"
 
-typedef struct rondo_arena rondo_arena;
-
 typedef struct rondo_arena_options {
   size_t reserve;   /* bytes of addresses; 0: as graphs have, twice the device's memory */
   const char *name; /* for messages; NULL: "" */
@@ -76,10 +74,12 @@ typedef struct rondo_arena_info {
   size_t reserved;
   size_t backed;       /* bytes from the base that have memory */
   size_t high;         /* what the recordings that there are need, at most: no trim to less */
-  uint32_t recordings; /* graphs recorded into it, with their clones and execs one each, that there are */
+  uint32_t recordings; /* graphs recorded into it that there are, or of which there are clones or execs */
 } rondo_arena_info;
 
 void rondo_arena_get_info(const rondo_arena *arena, rondo_arena_info *out);
+
+rondo_device *rondo_arena_device(const rondo_arena *arena);
 
 /* Whether the address is among the reserved ones. */
 bool rondo_arena_owns(const rondo_arena *arena, const void *address);
@@ -135,7 +135,7 @@ typedef struct rondo_arena_recording {
   rondo_arena_output *outputs; /* in the order of making */
   size_t output_count;
   uint32_t *ended; /* which blocks it frees, by their places in the setting, ascending */
-  size_t ended_count;
+  size_t ended_count, ended_room;
 } rondo_arena_recording;
 
 /* Reads what was recorded: of the graph's own nodes, not of children. INVALID_ARGUMENT (the graph is not of an arena),

@@ -141,6 +141,8 @@ void rondo_memory_read_statistics(rondo_device_memory *memory, rondo_memory_stat
   out->profiles = atomic_load_explicit(&memory->profiles, memory_order_relaxed);
   out->profiled_allocations = atomic_load_explicit(&memory->profiled, memory_order_relaxed);
   out->profile_departures = atomic_load_explicit(&memory->departures, memory_order_relaxed);
+  out->arena_backed = atomic_load_explicit(&memory->arena_backed.now, memory_order_relaxed);
+  out->arena_backed_high = atomic_load_explicit(&memory->arena_backed.high, memory_order_relaxed);
   out->profiles_afresh = atomic_load_explicit(&memory->replanned, memory_order_relaxed);
 }
 
@@ -151,6 +153,7 @@ static void lower_high(rondo_level *level) {
 void rondo_memory_lower_highs(rondo_device_memory *memory) {
   lower_high(&memory->graph_used);
   lower_high(&memory->graph_reserved);
+  lower_high(&memory->arena_backed);
   pthread_mutex_lock(&memory->lock);
   memory->stream_ordered.used_high = memory->stream_ordered.used;
   memory->stream_ordered.reserved_high = memory->stream_ordered.reserved;
@@ -311,7 +314,8 @@ rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_stream_ord
 /* The live block that starts at the address; NULL when there is none. Under the lock. */
 static rondo_block *find_block(const rondo_device_memory *memory, const void *address) {
   rondo_allocation *at = rondo_allocation_table_find(&memory->table, address);
-  while (at != NULL && at->kind == RONDO_ALLOCATION_GRAPH) at = rondo_allocation_table_next(at);
+  while (at != NULL && (at->kind == RONDO_ALLOCATION_GRAPH || at->kind == RONDO_ALLOCATION_ARENA))
+    at = rondo_allocation_next(at);
   return (rondo_block *)at;
 }
 

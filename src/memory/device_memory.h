@@ -23,6 +23,7 @@
 
 typedef struct rondo_heap rondo_heap;
 typedef struct rondo_address_space rondo_address_space;
+typedef struct rondo_arena rondo_arena;
 
 /* A figure with its highest value. */
 typedef struct rondo_level {
@@ -40,6 +41,7 @@ typedef struct rondo_device_memory {
   bool memory_nodes;    /* the device can hold graph memory (GM-1) */
   bool memory_pools;    /* and stream-ordered memory */
   rondo_level graph_used, graph_reserved;
+  rondo_level arena_backed; /* of both, what is behind arenas */
   _Atomic uint64_t remaps, heap_growth, profiles, profiled, departures, replanned;
   atomic_uint leaving; /* private heaps that were given up and hold memory still */
   _Atomic bool excess; /* some pool holds more than it should: looked at with the next synchronisation */
@@ -57,6 +59,7 @@ typedef struct rondo_device_memory {
   rondo_usage stream_ordered;               /* of all of them */
   rondo_heap *heaps;                        /* all, by `next` */
   uint32_t heap_count;                      /* made so far: ids */
+  rondo_arena *arenas;                      /* all, by `next` */
   rondo_address_space *retired;             /* without a user, but launches may still run; by `next_retired` */
   _Atomic(struct rondo_warm_up *) warm_ups; /* runs that are noted for profiles, the first begun first */
   uint64_t warm_up_serial;                  /* of the last of them */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "memory/arena.h"
 #include "memory/graph_view.h"
 #include "memory/misuse.h"
 
@@ -47,7 +48,7 @@ static rondo_status note_outside(rondo_address_space *space, rondo_graph_allocat
 /* The first record of that space, if it is still there, that is known to be freed outside. */
 static void forget_outside(const rondo_device_memory *memory, const rondo_outside_free *outside) {
   rondo_allocation *at = rondo_allocation_table_find(&memory->table, outside->address);
-  for (; at != NULL; at = rondo_allocation_table_next(at)) {
+  for (; at != NULL; at = rondo_allocation_next(at)) {
     rondo_graph_allocation *record = (rondo_graph_allocation *)at;
     if (at->kind != RONDO_ALLOCATION_GRAPH || record->space->serial != outside->serial) continue;
     if (record->freed_outside == 0) continue;
@@ -84,8 +85,24 @@ static rondo_status refuse_second_free(const rondo_graph *graph, const rondo_gra
   return RONDO_OK;
 }
 
+/* A free node of what no allocation or block of a recording that stands open begins at. */
+static rondo_status refuse_in_arena(const rondo_address_space *space, const rondo_graph *graph, const void *address) {
+  char label[RONDO_ALLOCATION_LABEL];
+  rondo_allocation *at = rondo_allocation_starts_find(space->starts, address);
+  for (; at != NULL; at = rondo_allocation_next(at)) {
+    const rondo_graph_allocation *record = (const rondo_graph_allocation *)at;
+    if (record->role == RONDO_RECORD_SLOT)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                        "a free node of slot %s, which the recording has for its whole length: leave it out",
+                        rondo_allocation_label(label, at));
+    RONDO_TRY(refuse_second_free(graph, record, address));
+  }
+  return rondo_memory_refuse_free_node(space->memory, address);
+}
+
 /* A free node of memory that another graph allocates. */
 static rondo_status claim_outside(rondo_address_space *space, const rondo_graph *graph, const void *address) {
+  if (space->arena != NULL && rondo_arena_owns(space->arena, address)) return refuse_in_arena(space, graph, address);
   rondo_graph_allocation *record = rondo_graph_allocation_at(space->memory, address);
   char label[RONDO_ALLOCATION_LABEL];
   if (record == NULL) return rondo_memory_refuse_free_node(space->memory, address);
@@ -121,8 +138,8 @@ rondo_status rondo_address_space_claim_free(const rondo_graph *graph, const void
 /* Forgetting ------------------------------------------------------------------------------------------------------ */
 
 static void forget_own(const rondo_address_space *space, const void *address) {
-  rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, address);
-  for (; at != NULL; at = rondo_allocation_table_next(at)) {
+  rondo_allocation *at = rondo_allocation_starts_find(space->starts, address);
+  for (; at != NULL; at = rondo_allocation_next(at)) {
     rondo_graph_allocation *record = (rondo_graph_allocation *)at;
     if (at->kind != RONDO_ALLOCATION_GRAPH || record->space != space || record->free_nodes == 0) continue;
     record->free_nodes--;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "memory/address_space.h"
+#include "memory/arena_internal.h"
 
 #define FIRST_BUCKETS 16
 
@@ -59,7 +60,8 @@ static rondo_status grow_alike(rondo_address_space *space) {
   RONDO_TRY(rondo_array_reserve(&space->memory->allocator, &space->alike, buckets));
   space->alike.count = buckets;
   for (size_t i = 0; i < buckets; i++) space->alike.items[i] = NULL;
-  for (size_t i = 0; i < space->allocations.count; i++) enter_alike(space, space->allocations.items[i]);
+  for (size_t i = 0; i < space->allocations.count; i++)
+    if (space->allocations.items[i]->role == RONDO_RECORD_NODES) enter_alike(space, space->allocations.items[i]);
   return RONDO_OK;
 }
 
@@ -75,37 +77,76 @@ rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *s
 
 /* Making and forgetting ------------------------------------------------------------------------------------------- */
 
-static rondo_status make_record(rondo_address_space *space, const rondo_alloc_node *node,
+/* Not in any table yet, where there is room for it. */
+static rondo_status make_record(rondo_address_space *space, char *address, size_t bytes, const char *name,
                                 rondo_graph_allocation **out) {
   const rondo_allocator *allocator = &space->memory->allocator;
   void *state;
   RONDO_TRY(rondo_array_reserve(allocator, &space->allocations, space->allocations.count + 1));
-  RONDO_TRY(grow_alike(space));
   RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_graph_allocation), &state));
   rondo_graph_allocation *record = state;
-  record->base = (rondo_allocation){.address = node->address, .bytes = node->bytes, .kind = RONDO_ALLOCATION_GRAPH};
+  record->base = (rondo_allocation){.address = address, .bytes = bytes, .kind = RONDO_ALLOCATION_GRAPH};
   record->space = space;
   record->free_slot = RONDO_NO_NODE;
-  const rondo_status status = rondo_allocate_text(allocator, node->name, &record->base.name);
+  const rondo_status status = rondo_allocate_text(allocator, name, &record->base.name);
   if (status != RONDO_OK) {
     rondo_release(allocator, record, 1, sizeof *record);
     return status;
   }
+  *out = record;
+  return RONDO_OK;
+}
+
+/* There is room among the space's allocations. */
+static void enter_record(rondo_address_space *space, rondo_graph_allocation *record) {
+  const rondo_allocator *allocator = &space->memory->allocator;
   record->position = space->allocations.count;
   space->allocations.items[space->allocations.count++] = record;
-  enter_alike(space, record);
-  rondo_standpoints_note(space, record);
-  rondo_allocation_table_insert(allocator, &space->memory->table, &record->base);
-  *out = record;
+  if (space->arena == NULL) {
+    rondo_allocation_table_insert(allocator, &space->memory->table, &record->base);
+    return;
+  }
+  const size_t top = (size_t)(record->base.address - space->base) + rondo_graph_allocation_rounded(record);
+  if (top > space->top) space->top = top;
+  rondo_allocation_starts_enter(allocator, &space->own, &record->base);
+}
+
+void rondo_graph_allocation_leave_table(rondo_graph_allocation *record) {
+  rondo_address_space *space = record->space;
+  if (space->arena == NULL)
+    rondo_allocation_table_remove(&space->memory->table, &record->base);
+  else
+    rondo_allocation_starts_leave(&space->own, &record->base);
+}
+
+rondo_status rondo_graph_allocation_add(rondo_address_space *space, rondo_record_role role, char *address, size_t bytes,
+                                        const char *name) {
+  rondo_graph_allocation *record;
+  RONDO_TRY(make_record(space, address, bytes, name == NULL ? "" : name, &record));
+  record->role = role;
+  record->references = 1;
+  record->open = role == RONDO_RECORD_BLOCK;
+  enter_record(space, record);
+  return RONDO_OK;
+}
+
+static rondo_status make_record_of(rondo_address_space *space, const rondo_alloc_node *node,
+                                   rondo_graph_allocation **out) {
+  RONDO_TRY(grow_alike(space));
+  RONDO_TRY(make_record(space, node->address, node->bytes, node->name, out));
+  enter_alike(space, *out);
+  rondo_standpoints_note(space, *out);
+  enter_record(space, *out);
   return RONDO_OK;
 }
 
 rondo_status rondo_graph_allocation_of(rondo_address_space *space, const rondo_alloc_node *node,
                                        rondo_graph_allocation **out) {
   *out = rondo_graph_allocation_find(space, node);
-  if (*out == NULL) RONDO_TRY(make_record(space, node, out));
+  if (*out == NULL) RONDO_TRY(make_record_of(space, node, out));
   (*out)->references++;
   (*out)->peers |= node->peers;
+  if (space->arena != NULL) rondo_arena_share(space->arena, node->peers);
   return RONDO_OK;
 }
 
@@ -133,14 +174,14 @@ void rondo_graph_allocation_release(rondo_graph_allocation *record) {
   rondo_graph_allocation *last = space->allocations.items[--space->allocations.count];
   space->allocations.items[record->position] = last;
   last->position = record->position;
-  rondo_allocation_table_remove(&space->memory->table, &record->base);
+  rondo_graph_allocation_leave_table(record);
   rondo_graph_allocation_destroy(record);
 }
 
 rondo_graph_allocation *rondo_graph_allocation_at(const rondo_device_memory *memory, const void *address) {
   rondo_graph_allocation *latest = NULL;
   rondo_allocation *at = rondo_allocation_table_find(&memory->table, address);
-  for (; at != NULL; at = rondo_allocation_table_next(at)) {
+  for (; at != NULL; at = rondo_allocation_next(at)) {
     if (at->kind != RONDO_ALLOCATION_GRAPH) continue;
     rondo_graph_allocation *record = (rondo_graph_allocation *)at;
     if (atomic_load_explicit(&record->life, memory_order_acquire) == RONDO_LIFE_LIVE) return record;

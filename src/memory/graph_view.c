@@ -5,8 +5,8 @@
 #include "memory/graph_view.h"
 
 rondo_graph_allocation *rondo_graph_view_find_open(const rondo_address_space *space, const void *address) {
-  rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, address);
-  for (; at != NULL; at = rondo_allocation_table_next(at)) {
+  rondo_allocation *at = rondo_allocation_starts_find(space->starts, address);
+  for (; at != NULL; at = rondo_allocation_next(at)) {
     if (at->kind != RONDO_ALLOCATION_GRAPH) continue;
     rondo_graph_allocation *record = (rondo_graph_allocation *)at;
     if (record->space == space && record->open) return record;
@@ -24,7 +24,7 @@ static void view_node(rondo_address_space *space, uint32_t slot, const rondo_nod
   record->free_slot = is_alloc ? RONDO_NO_NODE : slot;
   if (!is_alloc) return;
   rondo_standpoints_note(space, record);
-  rondo_allocation_table_touch(&space->memory->table, &record->base);
+  rondo_allocation_starts_touch(space->starts, &record->base);
 }
 
 static void reset_view(rondo_address_space *space, uint32_t serial) {
@@ -32,8 +32,9 @@ static void reset_view(rondo_address_space *space, uint32_t serial) {
   space->view.viewed = 0;
   rondo_standpoints_reset(space);
   for (size_t i = 0; i < space->allocations.count; i++) {
-    space->allocations.items[i]->open = false;
-    space->allocations.items[i]->free_slot = RONDO_NO_NODE;
+    rondo_graph_allocation *record = space->allocations.items[i];
+    record->open = record->role == RONDO_RECORD_BLOCK;
+    record->free_slot = RONDO_NO_NODE;
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/logging.h"
+#include "memory/arena_internal.h"
 #include "memory/misuse.h"
 #include "memory/peers.h"
 #include "memory/pools.h"
@@ -120,7 +121,7 @@ static bool is_idle(const rondo_heap *heap) {
 static void give_idle_back(rondo_device_memory *memory);
 
 /* What is held for later only makes room first: the pools' memory, then that of idle heaps. */
-static rondo_status create_physical(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
+rondo_status rondo_graph_pages_create(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
   rondo_device *device = memory->device;
   rondo_saved_error before;
   rondo_error_save(&before);
@@ -140,7 +141,7 @@ static rondo_status create_physical(rondo_device_memory *memory, size_t bytes, r
   return RONDO_OK;
 }
 
-static void destroy_physical(rondo_device_memory *memory, rondo_physical *physical, size_t bytes) {
+void rondo_graph_pages_destroy(rondo_device_memory *memory, rondo_physical *physical, size_t bytes) {
   memory->device->ops->physical_destroy(physical);
   rondo_level_subtract(&memory->graph_reserved, bytes);
 }
@@ -149,7 +150,7 @@ static void destroy_physical(rondo_device_memory *memory, rondo_physical *physic
 static rondo_status insert_chunk(rondo_heap *heap, size_t index, size_t bytes) {
   RONDO_TRY(rondo_array_reserve(&heap->memory->allocator, &heap->chunks, heap->chunks.count + 1));
   rondo_heap_chunk chunk = {.bytes = bytes};
-  RONDO_TRY(create_physical(heap->memory, bytes, &chunk.physical));
+  RONDO_TRY(rondo_graph_pages_create(heap->memory, bytes, &chunk.physical));
   rondo_heap_chunk *at = heap->chunks.items + index;
   memmove(at + 1, at, (heap->chunks.count - index) * sizeof *at);
   *at = chunk;
@@ -160,7 +161,7 @@ static rondo_status insert_chunk(rondo_heap *heap, size_t index, size_t bytes) {
 static void remove_chunk(rondo_heap *heap, size_t index) {
   rondo_heap_chunk *at = heap->chunks.items + index;
   assert(at->mappings == 0);
-  destroy_physical(heap->memory, at->physical, at->bytes);
+  rondo_graph_pages_destroy(heap->memory, at->physical, at->bytes);
   heap->chunks.count--;
   memmove(at, at + 1, (heap->chunks.count - index) * sizeof *at);
 }
@@ -335,10 +336,10 @@ static rondo_status add_private(rondo_address_space *space, size_t position, siz
   rondo_device_memory *memory = space->memory;
   RONDO_TRY(rondo_array_reserve(&memory->allocator, &space->privates, space->privates.count + 1));
   rondo_private_pages pages = {.offset = offset, .bytes = bytes};
-  RONDO_TRY(create_physical(memory, bytes, &pages.physical));
+  RONDO_TRY(rondo_graph_pages_create(memory, bytes, &pages.physical));
   const rondo_status status = memory->device->ops->map(memory->device, space->base + offset, pages.physical);
   if (status != RONDO_OK) {
-    destroy_physical(memory, pages.physical, bytes);
+    rondo_graph_pages_destroy(memory, pages.physical, bytes);
     return status;
   }
   if (memory->device->ops->physical_seal != NULL) memory->device->ops->physical_seal(pages.physical);
@@ -355,7 +356,7 @@ static rondo_status remove_private(rondo_address_space *space, size_t position) 
   rondo_device_memory *memory = space->memory;
   rondo_private_pages *at = space->privates.items + position;
   RONDO_TRY(memory->device->ops->unmap(memory->device, space->base + at->offset, at->bytes));
-  destroy_physical(memory, at->physical, at->bytes);
+  rondo_graph_pages_destroy(memory, at->physical, at->bytes);
   rondo_level_subtract(&memory->graph_used, at->bytes);
   space->privates.count--;
   memmove(at, at + 1, (space->privates.count - position) * sizeof *at);
@@ -695,7 +696,7 @@ static void abandon(rondo_address_space *space) {
   }
   while (space->privates.count > 0) {
     const rondo_private_pages *pages = &space->privates.items[--space->privates.count];
-    destroy_physical(memory, pages->physical, pages->bytes);
+    rondo_graph_pages_destroy(memory, pages->physical, pages->bytes);
     rondo_level_subtract(&memory->graph_used, pages->bytes);
   }
 }
@@ -735,28 +736,34 @@ static void destroy_allocation(rondo_address_space *space, rondo_graph_allocatio
   const bool was_freed = atomic_load_explicit(&at->life, memory_order_acquire) == RONDO_LIFE_FREED;
   pthread_mutex_lock(&memory->lock);
   if (was_freed) rondo_allocation_table_note_freed(&memory->table, &at->base);
-  rondo_allocation_table_remove(&memory->table, &at->base);
+  rondo_graph_allocation_leave_table(at);
   pthread_mutex_unlock(&memory->lock);
   rondo_graph_allocation_destroy(at);
 }
 
-/* Addresses where something is still mapped are lost. */
-static void destroy_space(rondo_address_space *space, bool unmapped) {
-  rondo_device_memory *memory = space->memory;
+void rondo_graph_addresses_give_back(rondo_device_memory *memory, char *base, size_t bytes, uint32_t place,
+                                     bool unmapped) {
   rondo_device *device = memory->device;
-  for (size_t i = 0; i < space->allocations.count; i++) destroy_allocation(space, space->allocations.items[i]);
-  if (space->base != NULL) {
-    pthread_mutex_lock(&memory->lock);
-    rondo_memory_note_gone(memory, space->base, space->reserved, space->place);
-    pthread_mutex_unlock(&memory->lock);
-  }
-  if (space->base != NULL && !unmapped) rondo_peers_forget(device, space->base);
-  if (space->base != NULL && unmapped && rondo_peers_unreserve(device, space->base, space->reserved) != RONDO_OK)
+  pthread_mutex_lock(&memory->lock);
+  rondo_memory_note_gone(memory, base, bytes, place);
+  pthread_mutex_unlock(&memory->lock);
+  if (!unmapped) rondo_peers_forget(device, base);
+  if (unmapped && rondo_peers_unreserve(device, base, bytes) != RONDO_OK)
     rondo_log(RONDO_LOG_ERROR, "memory", "giving back addresses of graph memory failed: %s",
               rondo_last_error()->message);
+}
+
+static void destroy_space(rondo_address_space *space, bool unmapped) {
+  rondo_device_memory *memory = space->memory;
+  for (size_t i = 0; i < space->allocations.count; i++) destroy_allocation(space, space->allocations.items[i]);
+  if (space->arena != NULL)
+    rondo_arena_leave(space);
+  else if (space->base != NULL)
+    rondo_graph_addresses_give_back(memory, space->base, space->reserved, space->place, unmapped);
   if (space->planned.profile != NULL) rondo_profile_release(space->planned.profile);
   rondo_array_free(&memory->allocator, &space->allocations);
   rondo_array_free(&memory->allocator, &space->alike);
+  rondo_array_free(&memory->allocator, &space->blocks);
   rondo_standpoints_free(space);
   rondo_array_free(&memory->allocator, &space->mappings);
   rondo_array_free(&memory->allocator, &space->privates);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "memory/address_space.h"
+#include "memory/arena_internal.h"
 #include "memory/peers.h"
 
 /* Under the lock. Of several graph allocations that begin there, the one that a free would mean. */
@@ -41,4 +41,37 @@ bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, r
   }
   pthread_mutex_unlock(&memory->lock);
   return at != NULL || find_peer(memory->device, address, out);
+}
+
+/* Recordings ------------------------------------------------------------------------------------------------------- */
+
+/* They are the first records, and stay. Under the lock; there is room. */
+static void list_held(const rondo_address_space *space, rondo_known_ranges *list) {
+  for (size_t i = 0; i < space->held_count; i++) {
+    const rondo_graph_allocation *record = space->allocations.items[i];
+    rondo_known_range *range = &list->items[list->count++];
+    *range = (rondo_known_range){.begin = record->base.address,
+                                 .bytes = record->base.bytes,
+                                 .is_graph_memory = record->role == RONDO_RECORD_BLOCK};
+    snprintf(range->name, sizeof range->name, "%s", record->base.name);
+  }
+}
+
+rondo_status rondo_memory_list_held(const rondo_graph *graph, const rondo_allocator *allocator,
+                                    rondo_known_ranges *list) {
+  if (rondo_arena_of(graph) == NULL) return RONDO_OK;
+  const rondo_address_space *space = rondo_address_space_of(graph);
+  RONDO_TRY(rondo_array_reserve(allocator, list, list->count + space->held_count));
+  pthread_mutex_lock(&space->memory->lock);
+  list_held(space, list);
+  pthread_mutex_unlock(&space->memory->lock);
+  return RONDO_OK;
+}
+
+bool rondo_memory_find_dead(const rondo_graph *graph, const void *address, rondo_known_range *out) {
+  const rondo_arena *arena = rondo_arena_of(graph);
+  if (arena == NULL || !rondo_arena_owns(arena, address)) return false;
+  *out = (rondo_known_range){.begin = rondo_arena_base(arena), .bytes = arena->reserved, .is_dead = true};
+  snprintf(out->name, sizeof out->name, "%s", arena->allocation.name);
+  return true;
 }

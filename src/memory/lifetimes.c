@@ -8,8 +8,7 @@
 
 /* Planning -------------------------------------------------------------------------------------------------------- */
 
-/* An edge from each node to the next: the nodes run in one order only. Successors ascend. */
-static bool is_line(const rondo_flat_edges *edges) {
+bool rondo_lifetimes_is_line(const rondo_flat_edges *edges) {
   for (size_t i = 0; i + 1 < edges->node_count; i++) {
     const uint32_t start = edges->successor_start[i];
     if (start == edges->successor_start[i + 1] || edges->successors[start] != i + 1) return false;
@@ -39,7 +38,7 @@ rondo_status rondo_lifetimes_plan(const rondo_allocator *allocator, const rondo_
   RONDO_TRY(rondo_allocate(allocator, count, sizeof(rondo_plan_item), &items));
   fill_items(lifetimes, count, items);
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = count,
-                                      .order = is_line(edges) ? NULL : &nodes};
+                                      .order = rondo_lifetimes_is_line(edges) ? NULL : &nodes};
   const rondo_status status = rondo_plan_make(&problem, &asked, out_plan);
   rondo_release(allocator, items, count, sizeof(rondo_plan_item));
   return status;

@@ -24,6 +24,9 @@ RONDO_MUST_USE rondo_status rondo_lifetimes_plan(const rondo_allocator *allocato
                                                  const rondo_lifetime *lifetimes, size_t count,
                                                  const rondo_plan_options *options, rondo_plan **out_plan);
 
+/* An edge from each node to the next: the nodes run in one order only. Successors ascend. */
+bool rondo_lifetimes_is_line(const rondo_flat_edges *edges);
+
 /* A graph's nodes in an order of their own. */
 typedef struct rondo_ordered_graph {
   rondo_flat_edges flat;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "memory/address_space.h"
+#include "memory/arena_internal.h"
 #include "memory/peers.h"
 
 static size_t offset_in(const char *begin, const void *address) {
@@ -49,8 +49,18 @@ static rondo_status refuse_node_inside(const rondo_allocation *at, const void *a
                     address, offset, label);
 }
 
+static rondo_status refuse_arena_node(const rondo_arena *arena, const void *address) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                    "a free node of %p, which lies %zu bytes into arena '%.60s', where the graph neither allocates it "
+                    "nor found it alive: memory of an arena is freed by the recording that makes it, or by a later one "
+                    "that is told of it",
+                    address, offset_in(rondo_arena_base(arena), address), arena->allocation.name);
+}
+
 rondo_status rondo_memory_refuse_free_node(const rondo_device_memory *memory, const void *address) {
   char label[RONDO_ALLOCATION_LABEL];
+  const rondo_arena *arena = rondo_arena_find(memory, address);
+  if (arena != NULL) return refuse_arena_node(arena, address);
   const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
   if (at != NULL) return refuse_node_inside(at, address);
   const rondo_allocation *host = rondo_allocation_table_around(&memory->host, address);
@@ -103,7 +113,16 @@ static rondo_status refuse_interior(const char *call, const rondo_allocation *at
                     offset_in(at->address, address), rondo_allocation_label(label, at), (void *)at->address);
 }
 
+static rondo_status refuse_arena(const char *call, const rondo_arena *arena, const void *address) {
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS,
+                    "%s: %p lies %zu bytes into arena '%.60s', the memory of recordings: what they leave there is "
+                    "given back to who handed it out, or freed inside of a recording",
+                    call, address, offset_in(rondo_arena_base(arena), address), arena->allocation.name);
+}
+
 rondo_status rondo_memory_refuse_free(const rondo_device_memory *memory, const char *call, const void *address) {
+  const rondo_arena *arena = rondo_arena_find(memory, address);
+  if (arena != NULL) return refuse_arena(call, arena, address);
   const rondo_graph_allocation *graph = rondo_graph_allocation_at(memory, address);
   if (graph != NULL) return refuse_graph_free(graph, call, address);
   char label[RONDO_ALLOCATION_LABEL];

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "memory/address_space.h"
+#include "memory/arena_internal.h"
 #include "memory/node_addresses.h"
 #include "memory/range_index.h"
 
@@ -94,12 +94,17 @@ typedef struct access_search {
   rondo_peer_memory *out;
 } access_search;
 
+static uint64_t peers_of(const rondo_allocation *at) {
+  if (at->kind == RONDO_ALLOCATION_GRAPH) return ((const rondo_graph_allocation *)at)->peers;
+  if (at->kind == RONDO_ALLOCATION_ARENA)
+    return atomic_load_explicit(&((const rondo_arena *)at)->peers, memory_order_relaxed);
+  return atomic_load_explicit(&((const rondo_block *)at)->chunk->pool->peers, memory_order_relaxed);
+}
+
 static bool add_access(rondo_allocation *at, void *user) {
   access_search *search = user;
   rondo_peer_memory *out = search->out;
-  search->peers |= at->kind == RONDO_ALLOCATION_GRAPH
-                       ? ((rondo_graph_allocation *)at)->peers
-                       : atomic_load_explicit(&((rondo_block *)at)->chunk->pool->peers, memory_order_relaxed);
+  search->peers |= peers_of(at);
   if (out->begin == NULL) {
     snprintf(out->name, sizeof out->name, "%s", at->name == NULL ? "" : at->name);
     out->begin = at->address;

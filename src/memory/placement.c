@@ -21,8 +21,8 @@
 
 /* The range -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status reserve_some(rondo_device *device, size_t least, size_t wanted, char **out_base,
-                                 size_t *out_bytes) {
+rondo_status rondo_graph_addresses_reserve(rondo_device *device, size_t least, size_t wanted, char **out_base,
+                                           size_t *out_bytes) {
   size_t bytes = wanted > least ? wanted : least;
   void *base;
   rondo_saved_error before;
@@ -54,7 +54,7 @@ static rondo_status reserve_range(rondo_address_space *space, size_t least, size
   if (there) return RONDO_OK;
   char *base = NULL;
   size_t bytes = 0;
-  RONDO_TRY(reserve_some(device, least, wanted, &base, &bytes));
+  RONDO_TRY(rondo_graph_addresses_reserve(device, least, wanted, &base, &bytes));
   pthread_mutex_lock(&memory->lock);
   const bool first = space->base == NULL;
   if (first) {
@@ -220,8 +220,8 @@ static rondo_status place_behind(const rondo_graph *graph, const rondo_node *dep
   return status;
 }
 
-/* Enough for a graph that uses all of the device's memory with gaps, in whole pages. */
-static size_t wanted_bytes(const rondo_device_memory *memory) {
+/* In whole pages. */
+size_t rondo_graph_addresses_wanted(const rondo_device_memory *memory) {
   if (memory->limit_bytes >= RONDO_ADDRESS_SPACE_MOST / 2) return (size_t)RONDO_ADDRESS_SPACE_MOST;
   const uint64_t twice = memory->limit_bytes * 2 / SPACE_ALIGNMENT * SPACE_ALIGNMENT;
   return (size_t)(twice > RONDO_ADDRESS_SPACE_LEAST ? twice : RONDO_ADDRESS_SPACE_LEAST);
@@ -234,7 +234,7 @@ rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_nod
   if (!rondo_pool_round(node->bytes, &rounded) || !rondo_checked_align(rounded, space->memory->page_bytes, &whole))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
                       "an alloc node of %zu bytes does not fit the address space", node->bytes);
-  RONDO_TRY(reserve_range(space, whole, wanted_bytes(space->memory)));
+  RONDO_TRY(reserve_range(space, whole, rondo_graph_addresses_wanted(space->memory)));
   void *slots;
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &slots));
   const rondo_status status = place_behind(graph, dependencies, count, slots, rounded, node);

@@ -11,7 +11,7 @@
 #include <rondo/profile.h>
 
 #include "graph/graph_internal.h"
-#include "memory/lifetimes.h"
+#include "memory/noted_lifetimes.h"
 
 typedef struct rondo_planned_alloc {
   size_t bytes; /* rounded */
@@ -22,17 +22,20 @@ struct rondo_profile {
   rondo_allocator allocator;
   atomic_uint references;
   RONDO_ARRAY(rondo_planned_alloc) allocs; /* in the order of the alloc nodes' numbers */
+  RONDO_ARRAY(rondo_planned_alloc) slots;  /* of a recording in an arena, in the setting's order */
   rondo_plan_info plan;
   rondo_graph_attachment hold; /* of the device, by the user's handle */
   _Atomic uint64_t placed, departures;
 };
 
-/* Plans the lifetimes of a recording's allocations, in the order of making, on its DAG; as rondo_lifetimes_plan. The
- * profile holds no device yet. */
-RONDO_MUST_USE rondo_status rondo_profile_from_lifetimes(const rondo_allocator *allocator,
-                                                         const rondo_flat_edges *edges, const rondo_lifetime *lifetimes,
-                                                         size_t count, const rondo_plan_options *options,
-                                                         rondo_profile **out);
+/* Plans what was noted; as rondo_lifetimes_plan. The profile holds no device yet. */
+RONDO_MUST_USE rondo_status rondo_profile_of_noted(const rondo_noted_lifetimes *noted,
+                                                   const rondo_plan_options *options, rondo_profile **out);
+
+/* An empty one; and what was noted gets these offsets in it, one a lifetime. */
+RONDO_MUST_USE rondo_status rondo_profile_new(const rondo_allocator *allocator, rondo_profile **out);
+RONDO_MUST_USE rondo_status rondo_profile_keep_offsets(rondo_profile *profile, const rondo_noted_lifetimes *noted,
+                                                       const size_t *offsets);
 
 void rondo_profile_retain(rondo_profile *profile);
 void rondo_profile_release(rondo_profile *profile);

@@ -107,8 +107,8 @@ static rondo_status spread_marks(rondo_address_space *space, const rondo_graph *
 
 /* The allocation whose last free node this is comes out of the way. */
 static void pass_free(rondo_address_space *space, rondo_standpoint *point, const void *address, uint32_t slot) {
-  rondo_allocation *at = rondo_allocation_table_find(&space->memory->table, address);
-  for (; at != NULL; at = rondo_allocation_table_next(at)) {
+  rondo_allocation *at = rondo_allocation_starts_find(space->starts, address);
+  for (; at != NULL; at = rondo_allocation_next(at)) {
     if (at->kind != RONDO_ALLOCATION_GRAPH) continue;
     const rondo_graph_allocation *record = (const rondo_graph_allocation *)at;
     if (record->space != space || record->free_slot != slot) continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Noting runs, and handing them to the planner.
+ * Noting runs.
  */
 #include "memory/warm_up.h"
 
@@ -36,6 +36,7 @@ struct rondo_warm_up {
   uint32_t event_count;
   RONDO_ARRAY(warm_up_edge) edges;       /* ascending by where they lead */
   RONDO_ARRAY(rondo_lifetime) lifetimes; /* in the order of the mallocs */
+  RONDO_ARRAY(rondo_noted_end) ends;     /* in the order of the calls */
   RONDO_ARRAY(warm_up_slot) slots;
 };
 
@@ -50,6 +51,7 @@ static void clear(rondo_warm_up *run) {
   rondo_array_free(&run->allocator, &run->slots);
   rondo_array_free(&run->allocator, &run->edges);
   rondo_array_free(&run->allocator, &run->lifetimes);
+  rondo_array_free(&run->allocator, &run->ends);
 }
 
 void rondo_warm_up_destroy(rondo_warm_up *run) {
@@ -259,7 +261,26 @@ void rondo_warm_up_note_free_slowly(rondo_device_memory *memory, const rondo_str
   if (status != RONDO_OK) give_up(run, status, &before);
 }
 
-/* Planning -------------------------------------------------------------------------------------------------------- */
+static rondo_status add_end(rondo_device_memory *memory, rondo_warm_up *run, rondo_stream_order *stream, uint64_t key) {
+  rondo_noted_end end = {.key = key};
+  RONDO_TRY(rondo_order_join(&memory->allocator, &memory->orders, stream));
+  RONDO_TRY(add_event(run, stream, rondo_order_number(&memory->orders, stream), &end.node));
+  return rondo_array_push(&run->allocator, &run->ends, &end);
+}
+
+void rondo_warm_up_note_end(rondo_device_memory *memory, rondo_stream_order *stream, uint64_t key) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  pthread_mutex_lock(&memory->lock);
+  rondo_warm_up *run = run_of(memory, stream);
+  const bool noted = run != NULL && run->failed == RONDO_OK;
+  const rondo_status status = noted ? add_end(memory, run, stream, key) : RONDO_OK;
+  if (status != RONDO_OK) give_up(run, status, &before);
+  pthread_mutex_unlock(&memory->lock);
+}
+
+/* What was noted
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* Edges stand by where they lead, so that an event's successors ascend. `starts` is zeroed, and one longer than the
  * events. */
@@ -271,14 +292,13 @@ static void fill_edges(const rondo_warm_up *run, uint32_t *starts, uint32_t *suc
   starts[0] = 0;
 }
 
-static rondo_status plan_on(const rondo_warm_up *run, uint32_t *starts, const rondo_plan_options *options,
-                            rondo_profile **out) {
+static rondo_status note_on(const rondo_warm_up *run, uint32_t *starts, rondo_noted_lifetimes **out) {
   void *successors;
   RONDO_TRY(rondo_allocate(&run->allocator, run->edges.count, sizeof(uint32_t), &successors));
   fill_edges(run, starts, successors);
   const rondo_flat_edges edges = {.node_count = run->event_count, .successor_start = starts, .successors = successors};
-  const rondo_status status =
-      rondo_profile_from_lifetimes(&run->allocator, &edges, run->lifetimes.items, run->lifetimes.count, options, out);
+  const rondo_status status = rondo_noted_lifetimes_make(&run->allocator, &edges, run->lifetimes.items,
+                                                         run->lifetimes.count, run->ends.items, run->ends.count, out);
   rondo_release(&run->allocator, successors, run->edges.count, sizeof(uint32_t));
   return status;
 }
@@ -289,12 +309,13 @@ static rondo_status fail_run(const rondo_warm_up *run) {
                     "no host memory was left to note the mallocs and frees of a run for its profile");
 }
 
-rondo_status rondo_warm_up_plan(const rondo_warm_up *run, const rondo_plan_options *options, rondo_profile **out) {
+rondo_status rondo_warm_up_note(const rondo_warm_up *run, rondo_noted_lifetimes **out) {
   void *starts;
+  *out = NULL;
   if (run->failed != RONDO_OK) return fail_run(run);
   const size_t count = (size_t)run->event_count + 1;
   RONDO_TRY(rondo_allocate(&run->allocator, count, sizeof(uint32_t), &starts));
-  const rondo_status status = plan_on(run, starts, options, out);
+  const rondo_status status = note_on(run, starts, out);
   rondo_release(&run->allocator, starts, count, sizeof(uint32_t));
   return status;
 }

@@ -15,7 +15,7 @@
 #define RONDO_MEMORY_WARM_UP_H
 
 #include "memory/device_memory.h"
-#include "memory/profile.h"
+#include "memory/noted_lifetimes.h"
 
 /* The most mallocs and frees, and the most orders between them, that a run notes, in 64 MiB at most. */
 #define RONDO_WARM_UP_EVENTS (UINT32_C(1) << 20)
@@ -30,9 +30,8 @@ RONDO_MUST_USE rondo_status rondo_warm_up_begin(rondo_device_memory *memory, ron
 /* The run that was begun on the stream, which is over; NULL when there is none. The caller destroys it. */
 rondo_warm_up *rondo_warm_up_end(rondo_device_memory *memory, const rondo_stream_order *stream);
 
-/* The profile of a run that is over. LIMIT_EXCEEDED, OUT_OF_MEMORY, those of rondo_plan_make. */
-RONDO_MUST_USE rondo_status rondo_warm_up_plan(const rondo_warm_up *run, const rondo_plan_options *options,
-                                               rondo_profile **out);
+/* What a run that is over noted. LIMIT_EXCEEDED, OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_warm_up_note(const rondo_warm_up *run, rondo_noted_lifetimes **out);
 void rondo_warm_up_destroy(rondo_warm_up *run); /* NULL is fine */
 
 /* The stream has allocated the block. Without the lock. */
@@ -40,6 +39,9 @@ void rondo_warm_up_note_alloc_slowly(rondo_device_memory *memory, rondo_stream_o
 /* The stream has freed it, which is its free `number`. Under the lock. */
 void rondo_warm_up_note_free_slowly(rondo_device_memory *memory, const rondo_stream_order *stream,
                                     const rondo_block *block, uint64_t number);
+
+/* What the stream's run did not allocate is given up there (rondo_noted_end). Without the lock. */
+void rondo_warm_up_note_end(rondo_device_memory *memory, rondo_stream_order *stream, uint64_t key);
 
 static inline bool rondo_warm_up_runs(const rondo_device_memory *memory) {
   return __builtin_expect(atomic_load_explicit(&memory->warm_ups, memory_order_relaxed) != NULL, 0);
