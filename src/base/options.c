@@ -82,7 +82,8 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
     [RONDO_OPTION_CUBLASLT_LEAST] = {.name = "RONDO_CUBLASLT_LEAST",
                                      .kind = "number",
                                      .default_value = "33554432",
-                                     .meaning = "multiplications in a product from which cuBLASLt makes it",
+                                     .meaning = "multiplications in a product from which cuBLASLt makes it, where it "
+                                                "keeps the device busy; 1 = all that it can",
                                      .maximum = UINT64_MAX},
     [RONDO_OPTION_CBLAS_LIBRARY] = {.name = "RONDO_CBLAS_LIBRARY",
                                     .kind = "text",

@@ -37,9 +37,10 @@ typedef struct rondo_product_memory {
 } rondo_product_memory;
 
 /* Makes one ready. *out becomes NULL, with status OK, where products are to be made otherwise: the device takes no work
- * of libraries, the product is so small that own kernels are quicker (RONDO_CUBLASLT_LEAST), there is no cuBLASLt (said
- * once through the log where it was asked for by name), or it has no way for this shape. Errors: OUT_OF_MEMORY,
- * DEVICE_LOST, EXECUTION_FAILED with the library's code. */
+ * of libraries, the product is so small that own kernels are quicker (RONDO_CUBLASLT_LEAST; from 1 on, all are the
+ * library's), there is no cuBLASLt (said once through the log where it was asked for by name), or it has no way for
+ * this shape that keeps the device busy. Errors: OUT_OF_MEMORY, DEVICE_LOST, EXECUTION_FAILED with the library's code.
+ */
 RONDO_MUST_USE rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape,
                                                  rondo_product **out);
 void rondo_product_destroy(rondo_product *product); /* NULL is fine */

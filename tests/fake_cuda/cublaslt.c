@@ -17,6 +17,9 @@
 
 /* One deeper is made in parts. */
 #define DEEP 64
+/* Rows and columns of a tile; tiles at once. */
+#define TILE 64
+#define PROCESSORS 132
 
 enum { EXECUTION_FAILED = 13 /* CUBLAS_STATUS_EXECUTION_FAILED */ };
 
@@ -332,6 +335,12 @@ static uint64_t fingerprint(const product_arguments *p) {
   return p->rows * 1000003 + p->columns * 1009 + p->depth + (p->transpose_a << 62) + (p->transpose_b << 63);
 }
 
+/* How often the device is filled with tiles. */
+static float waves_of(const product_arguments *p, uint64_t parts) {
+  const uint64_t tiles = (p->rows + TILE - 1) / TILE * ((p->columns + TILE - 1) / TILE) * parts;
+  return (float)tiles / PROCESSORS;
+}
+
 int fake_choose(cublaslt_handle handle, cublaslt_product product, cublaslt_layout a, cublaslt_layout b,
                 cublaslt_layout c, cublaslt_layout d, cublaslt_wishes wishes, int room, cublaslt_choice *choices,
                 int *count) {
@@ -342,7 +351,8 @@ int fake_choose(cublaslt_handle handle, cublaslt_product product, cublaslt_layou
   const size_t needed = 2 * described.rows * described.columns * sizeof(float);
   const bool in_parts = described.depth > DEEP && needed <= wishes->workspace && wishes->reductions != 0;
   *choices = (cublaslt_choice){.algorithm = {{fingerprint(&described), in_parts ? 2 : 1}},
-                               .workspace_bytes = in_parts ? needed : 0};
+                               .workspace_bytes = in_parts ? needed : 0,
+                               .waves = waves_of(&described, in_parts ? 2 : 1)};
   *count = 1;
   return CUBLASLT_OK;
 }

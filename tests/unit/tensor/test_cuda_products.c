@@ -2,8 +2,11 @@
  * Matrix products by cuBLASLt, on the fake one: they are its, with a workspace from the program's arena; what it has no
  * way for, and what it refuses while a program is compiled or run; nothing of it is left behind.
  */
+#define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "fake_cuda/fake_cublaslt.h"
 #include "support/rondo_test.h"
 #include "unit/tensor/reference.h"
@@ -120,6 +123,43 @@ static void test_without_a_way_the_own_kernel_runs(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
+/* How many products the library makes when one of this shape is compiled and run once; `least` as
+ * RONDO_CUBLASLT_LEAST. */
+static uint64_t librarys_share(test_fixture *t, size_t m, size_t k, size_t n, const char *least) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = true};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value left, right, result;
+  assert_int_equal(setenv("RONDO_CUBLASLT_LEAST", least, 1), 0);
+  rondo_options_reload();
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){m, k}, 2, &left));
+  assert_ok(rondo_program_input(program, "b", RONDO_F32, (const size_t[]){k, n}, 2, &right));
+  assert_ok(rondo_op_matmul(program, left, right, (rondo_value){0}, &result));
+  assert_ok(rondo_program_output(program, "c", result));
+  const rondo_status status = rondo_compile(program, t->device, &options, &compiled);
+  rondo_program_destroy(program);
+  assert_int_equal(setenv("RONDO_CUBLASLT_LEAST", "1", 1), 0);
+  rondo_options_reload();
+  assert_ok(status);
+  const uint64_t before = library->products();
+  assert_ok(rondo_compiled_run(compiled));
+  const uint64_t share = library->products() - before;
+  assert_ok(rondo_compiled_destroy(compiled));
+  return share;
+}
+
+/* Few tiles that are not cut into parts leave most of the device idle. */
+static void test_ways_that_leave_the_device_idle_are_not_taken(void **state) {
+  test_fixture *t = *state;
+  assert_int_equal(librarys_share(t, 16, 20, 16, "1"), 1);
+  assert_int_equal(librarys_share(t, 16, 20, 16, "2"), 0);
+  assert_int_equal(librarys_share(t, 16, K, 16, "2"), 1); /* in parts */
+  assert_int_equal(librarys_share(t, 8, 20, 16, "2"), 1); /* thin */
+  assert_int_equal(librarys_share(t, 16, 20, 1024, "2"), 1);
+  assert_int_equal(librarys_share(t, 16, 20, 1024, "1000000"), 0); /* small */
+}
+
 /* The error has the operator, the library's code and the remedy. */
 static void test_refusals_while_compiling_are_told(void **state) {
   static const char *const calls[] = {"cublasLtCreate",
@@ -164,6 +204,7 @@ int main(void) {
       product_case(test_products_are_the_librarys),
       product_case(test_workspaces_are_in_the_memory_map),
       product_case(test_without_a_way_the_own_kernel_runs),
+      product_case(test_ways_that_leave_the_device_idle_are_not_taken),
       product_case(test_refusals_while_compiling_are_told),
       product_case(test_a_refusal_while_running_leaves_the_program_usable),
   };
