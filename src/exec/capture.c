@@ -339,20 +339,23 @@ static rondo_status check_end(const char *call, const rondo_stream *stream, cons
   return RONDO_OK;
 }
 
+/* All that was captured is known, and ordered before the end. */
+static rondo_status finish_order(const char *call, rondo_stream *stream, rondo_capture *capture) {
+  const rondo_stream *unjoined = NULL;
+  RONDO_TRY(rondo_capture_require_sound(capture, call));
+  const rondo_status status = rondo_capture_follow(stream, call);
+  if (status == RONDO_CAPTURE_INVALID) return rondo_capture_require_sound(capture, call);
+  if (status == RONDO_OK) RONDO_TRY(check_joined(capture, &unjoined));
+  return status == RONDO_OK && unjoined != NULL ? fail_unjoined(capture, unjoined) : status;
+}
+
 rondo_status rondo_capture_end(rondo_stream *stream, rondo_graph **out_graph) {
   const char *const call = "rondo_capture_end";
   if (out_graph != NULL) *out_graph = NULL;
   RONDO_TRY(rondo_front(call, "the stream", stream));
   rondo_capture *capture = rondo_stream_find_capture(stream);
   RONDO_TRY(check_end(call, stream, capture, out_graph));
-  rondo_status status = rondo_capture_require_active(capture, call);
-  if (status == RONDO_OK) status = rondo_capture_follow(stream, call);
-  if (status == RONDO_OK) {
-    const rondo_stream *unjoined;
-    status = check_joined(capture, &unjoined);
-    if (status == RONDO_OK && unjoined != NULL) status = fail_unjoined(capture, unjoined);
-  }
-  status = rondo_capture_end_driver(capture, status);
+  const rondo_status status = rondo_capture_end_driver(capture, finish_order(call, stream, capture));
   rondo_graph *graph = capture->graph;
   finish(capture, status == RONDO_OK);
   if (status == RONDO_OK && out_graph != NULL) *out_graph = graph;

@@ -58,8 +58,9 @@ void rondo_capture_list_remove(rondo_capture *capture) {
   atomic_fetch_sub_explicit(&rondo_capture_count, 1, memory_order_release);
 }
 
+/* When it is not, its cause can be read: that was written before the state and does not change after it. */
 static bool is_active(const rondo_capture *capture) {
-  return atomic_load_explicit(&capture->state, memory_order_relaxed) == RONDO_CAPTURE_ACTIVE;
+  return atomic_load_explicit(&capture->state, memory_order_acquire) == RONDO_CAPTURE_ACTIVE;
 }
 
 /* Under the lock. */
@@ -114,11 +115,17 @@ void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) {
 }
 
 rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call) {
-  if (atomic_load_explicit(&capture->state, memory_order_acquire) == RONDO_CAPTURE_ACTIVE) return RONDO_OK;
-  /* The cause was written before the state and does not change after it. */
+  if (is_active(capture)) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED,
                     "%s: the capture on %s was made invalid by %s: end it and begin anew", call, capture->origin_name,
                     capture->cause);
+}
+
+rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call) {
+  if (is_active(capture)) return RONDO_OK;
+  return rondo_fail(RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED,
+                    "%s: the capture on %s, which is over now, was made invalid by %s: begin anew without that", call,
+                    capture->origin_name, capture->cause);
 }
 
 /* Gates ----------------------------------------------------------------------------------------------------------- */

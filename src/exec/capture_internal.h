@@ -58,6 +58,8 @@ void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) R
 
 /* CAPTURE_INVALID/INVALIDATED naming the cause, unless the capture is active. */
 RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call);
+/* The same for the call that ends it, whatever this returns. */
+RONDO_MUST_USE rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call);
 
 /* Adds a node behind the frontier of a capturing stream, which becomes that node. out_node may be NULL. */
 RONDO_MUST_USE rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params,

@@ -229,6 +229,7 @@ static void assert_invalidated(test_fixture *t, rondo_stream *member, const char
   assert_state(t->stream, RONDO_CAPTURE_INVALIDATED);
   assert_state(member, RONDO_CAPTURE_INVALIDATED);
   assert_end_fails(t, t->stream, RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_message("which is over now");
   assert_message(call);
   assert_state(member, RONDO_CAPTURE_NONE);
 }

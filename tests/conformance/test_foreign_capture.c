@@ -743,6 +743,7 @@ static void test_gx8_a_break_that_the_end_finds(void **state) {
   assert_int_equal(foreign_affine(s->foreign, s->native, 2, 1, s->words), FOREIGN_INVALIDATED);
   assert_error(rondo_capture_end(s->t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
   assert_message("node 0");
+  assert_message("which is over now");
   assert_null(graph);
   assert_usable(s);
 }
