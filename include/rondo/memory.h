@@ -83,9 +83,15 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_memory_get_statistics(const rondo_de
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *device);
 
 /* Gives back to the system what graph memory no exec in flight and no unfreed allocation uses; later launches map again
- * (GM-15). Waits for launches in flight, and holds others that need graph memory up meanwhile. Errors: CAPTURE_REFUSED
- * (C9). Thread-safe. */
+ * (GM-15). Waits for launches in flight, and holds others that need graph memory up meanwhile. What belongs to a
+ * recording (<rondo/recording.h>) stays until that is reset. Errors: CAPTURE_REFUSED (C9). Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_memory_trim(rondo_device *device);
+
+/* Gives back to the system all that the device holds for later only: what every pool has free, as by rondo_pool_trim,
+ * and, on a device with graph memory, as rondo_graph_memory_trim. Calls that find no memory do so for their own kind by
+ * themselves; this makes room for the other kind, or another program. Errors as rondo_graph_memory_trim. Thread-safe.
+ */
+RONDO_API RONDO_MUST_USE rondo_status rondo_memory_trim(rondo_device *device);
 
 /* Lets work of `peer` access what rondo_malloc gives on `device`, as rondo_pool_set_access does for a pool. Work that
  * has an address of another device's memory without access is refused when it is queued or instantiated:

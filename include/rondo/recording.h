@@ -34,7 +34,7 @@
  * outside ever has it. It is mapped when the capture ends, so that replays ask for nothing. What the captured work
  * does not free itself can be used behind the first replay, at the same address for ever, and is the recording's: it
  * ends with the reset. Where the device's memory does not suffice, what its pools and other streams' graph memory hold
- * idle makes room first.
+ * idle makes room first (rondo_memory_trim does that ahead).
  *
  * A recording is thread-compatible; recordings are independent of each other, and so are their captures, within what
  * the modes forbid (C9). Destroying and resetting disturbs no other capture.
@@ -132,8 +132,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_recording_get_info(const rondo_recor
                                                                rondo_recording_info *out_info);
 
 /* The captured graph, to dump, verify and report, and the exec made of it, to measure and to change parameters of
- * (rondo_exec_set_params); NULL unless ready, and for NULL. They go with the reset: do not destroy them. Launch by
- * rondo_recording_replay. */
+ * (rondo_exec_set_params; what host memory these name is then the caller's care); NULL unless ready, and for NULL. They
+ * go with the reset: do not destroy them. Launch by rondo_recording_replay. */
 RONDO_API const rondo_graph *rondo_recording_graph(const rondo_recording *recording);
 RONDO_API rondo_exec *rondo_recording_exec(const rondo_recording *recording);
 

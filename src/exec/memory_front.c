@@ -130,6 +130,13 @@ rondo_status rondo_graph_memory_trim(rondo_device *device) {
   return rondo_heaps_trim(memory);
 }
 
+rondo_status rondo_memory_trim(rondo_device *device) {
+  rondo_device_memory *memory;
+  RONDO_TRY(enter_at_once("rondo_memory_trim", device, &memory));
+  rondo_pools_give_back(memory, false);
+  return memory->memory_nodes ? rondo_heaps_trim(memory) : RONDO_OK;
+}
+
 /* Pools ----------------------------------------------------------------------------------------------------------- */
 
 /* The checks of a call about a device's pools. */

@@ -344,6 +344,66 @@ static void test_rc1_a_replay_cannot_be_captured(void **state) {
   test_words_free(t, words);
 }
 
+/* A recorder on a thread of its own. */
+typedef struct recorder {
+  rondo_recording *recording;
+  rondo_stream *stream;
+  rondo_kernel *kernel;
+  uint32_t *words;
+  rondo_status status;
+} recorder;
+
+enum { ROUNDS = 30, REPLAYS = 3 };
+
+static rondo_status record_once(const recorder *self) {
+  const uint32_t factor = 3, term = 1;
+  void *scratch = NULL;
+  rondo_status status = rondo_recording_capture_begin(self->recording, self->stream, RONDO_CAPTURE_THREAD_LOCAL);
+  if (status == RONDO_OK) status = rondo_malloc_async(self->stream, MIB, NULL, &scratch);
+  if (status == RONDO_OK) status = rondo_copy_async(self->stream, scratch, self->words, 4);
+  if (status == RONDO_OK)
+    status = rondo_launch(self->stream, self->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&factor, &term, &scratch));
+  if (status == RONDO_OK) status = rondo_copy_async(self->stream, self->words, scratch, 4);
+  if (status == RONDO_OK) status = rondo_free_async(self->stream, scratch);
+  return status == RONDO_OK ? rondo_recording_capture_end(self->recording, self->stream) : status;
+}
+
+static void record_often(void *user) {
+  recorder *self = user;
+  for (int i = 0; i < ROUNDS && self->status == RONDO_OK; i++) {
+    self->status = record_once(self);
+    for (int k = 0; k < REPLAYS && self->status == RONDO_OK; k++)
+      self->status = rondo_recording_replay(self->recording, self->stream);
+    rondo_recording_reset(self->recording);
+  }
+}
+
+/* RC-1, GX-11: recordings of one device that capture, replay and reset on threads of their own. */
+static void test_rc1_recordings_of_several_threads(void **state) {
+  test_fixture *t = *state;
+  recorder recorders[3];
+  test_thread threads[3];
+  uint32_t expected = 0;
+  const uint64_t before = test_memory_statistics(t).graph_reserved;
+  for (int i = 0; i < 3; i++) {
+    recorders[i] = (recorder){.recording = make_recording(t),
+                              .stream = test_stream(t, "own"),
+                              .kernel = test_kernel(t, TEST_KERNEL_AFFINE),
+                              .words = test_words(t, 1)};
+    threads[i] = (test_thread){record_often, &recorders[i]};
+  }
+  for (int i = 0; i < ROUNDS * REPLAYS; i++) expected = expected * 3 + 1;
+  test_on_threads(threads, 3);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(recorders[i].status, RONDO_OK);
+    assert_int_equal(test_word(t, recorders[i].words), expected);
+    assert_ok(rondo_recording_destroy(recorders[i].recording));
+    test_stream_destroy(recorders[i].stream);
+    test_words_free(t, recorders[i].words);
+  }
+  assert_int_equal(test_memory_statistics(t).graph_reserved, before);
+}
+
 typedef struct call_inside {
   rondo_recording *recording;
   rondo_stream *stream;
@@ -596,6 +656,44 @@ static void test_rc3_caches_make_room(void **state) {
   assert_ok(rondo_pool_destroy(pool));
 }
 
+/* RC-3: and so does emptying them beforehand, for whoever takes memory next; a recording keeps its own. */
+static void test_rc3_caches_are_emptied(void **state) {
+  test_fixture *t = *state;
+  const rondo_pool_options keeps = {.name = "keeps all", .release_threshold = UINT64_MAX};
+  rondo_pool *pool = NULL;
+  rondo_pool_statistics now = {.struct_size = sizeof now};
+  void *address = NULL;
+  rondo_recording *recording = make_recording(t);
+  assert_ok(capture_scratch(t, recording, 2 * MIB));
+  replay(t, recording);
+  assert_ok(rondo_pool_create(t->device, &keeps, &pool));
+  assert_ok(rondo_malloc_async(t->stream, 3 * MIB, &(rondo_malloc_options){.pool = pool}, &address));
+  assert_ok(rondo_free_async(t->stream, address));
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 3 * MIB, "large", &address, &node));
+  assert_ok(rondo_graph_add_free(graph, &node, 1, address, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_pool_get_statistics(pool, &now));
+  assert_true(now.reserved > 0 || test_is_guarded(t));
+  assert_ok(rondo_memory_trim(t->device));
+  assert_ok(rondo_pool_get_statistics(pool, &now));
+  assert_int_equal(now.reserved, 0);
+  assert_int_equal(graph_reserved(t), info_of(recording).pool_bytes);
+  replay(t, recording);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  rondo_recording_reset(recording);
+  begin(t, recording);
+  assert_error(rondo_memory_trim(t->device), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+  rondo_recording_reset(recording);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  assert_ok(rondo_recording_destroy(recording));
+  assert_ok(rondo_pool_destroy(pool));
+}
+
 /* RC-3: with no room at all the capture ends with who holds the memory, nothing is held, and later there is. */
 static void test_rc3_no_room(void **state) {
   test_fixture *t = *state;
@@ -615,6 +713,37 @@ static void test_rc3_no_room(void **state) {
   assert_int_equal(graph_reserved(t), 0);
 }
 
+/* RC-1: a device without graph memory records what takes none. */
+static int set_up_lacking(void **state) {
+  if (test_setup(state) != 0) return -1;
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) return 0;
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table,
+                                        .no_memory_nodes = true};
+  if (rondo_stream_destroy(t->stream) != RONDO_OK || rondo_device_close(t->device) != RONDO_OK) return -1;
+  if (rondo_device_open(test_device_name(), &options, &t->device) != RONDO_OK) return -1;
+  return rondo_stream_create(t->device, NULL, &t->stream) == RONDO_OK ? 0 : -1;
+}
+
+static void test_rc1_devices_without_graph_memory(void **state) {
+  test_fixture *t = *state;
+  if (!test_device_is("cpu")) skip();
+  uint32_t *words = test_words(t, WORDS);
+  void *address = NULL;
+  rondo_recording *recording = make_recording(t);
+  begin(t, recording);
+  assert_fails(rondo_malloc_async(t->stream, 64, NULL, &address), RONDO_UNSUPPORTED);
+  test_affine(t, t->stream, words, WORDS, 3, 1);
+  end(t, recording);
+  replay(t, recording);
+  assert_int_equal(test_word(t, words), 1);
+  assert_int_equal(info_of(recording).pool_bytes, 0);
+  assert_ok(rondo_memory_trim(t->device));
+  assert_ok(rondo_recording_destroy(recording));
+  test_words_free(t, words);
+}
+
+#define lacking_case(function) cmocka_unit_test_setup_teardown(function, set_up_lacking, test_teardown)
 #define limited_case(function) cmocka_unit_test_setup_teardown(function, set_up_limited, test_teardown)
 
 int main(void) {
@@ -630,6 +759,7 @@ int main(void) {
       test_case(test_rc1_captures_that_fail),
       test_case(test_rc1_other_captures_are_not_disturbed),
       test_case(test_rc1_a_replay_cannot_be_captured),
+      test_case(test_rc1_recordings_of_several_threads),
       test_case(test_rc1_host_functions_leave_recordings_alone),
       test_case(test_rc2_captured_work_does_not_run),
       test_case(test_rc2_output_is_there_behind_the_first_replay),
@@ -639,6 +769,8 @@ int main(void) {
       test_case(test_rc3_planned_memory),
       limited_case(test_rc3_caches_make_room),
       limited_case(test_rc3_no_room),
+      test_case(test_rc3_caches_are_emptied),
+      lacking_case(test_rc1_devices_without_graph_memory),
   };
   return test_main(tests);
 }

@@ -21,6 +21,7 @@ typedef LATER_VERSION(rondo_kernel_options) later_kernel_options;
 typedef LATER_VERSION(rondo_graph_options) later_graph_options;
 typedef LATER_VERSION(rondo_malloc_options) later_malloc_options;
 typedef LATER_VERSION(rondo_instantiate_options) later_instantiate_options;
+typedef LATER_VERSION(rondo_recording_options) later_recording_options;
 
 #define assert_bad_options(call) assert_error(call, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS)
 
@@ -90,6 +91,17 @@ static void test_graph_options_of_any_version(void **state) {
   later.tail[0] = 1;
   assert_bad_options(rondo_graph_create(t->device, &later.known, &graph));
   assert_null(graph);
+}
+
+static void test_recording_options_of_any_version(void **state) {
+  test_fixture *t = *state;
+  later_recording_options later = {.known = {.struct_size = sizeof later, .name = "later"}};
+  rondo_recording *recording = NULL;
+  assert_ok(rondo_recording_create(t->device, &later.known, &recording));
+  assert_ok(rondo_recording_destroy(recording));
+  later.tail[0] = 1;
+  assert_bad_options(rondo_recording_create(t->device, &later.known, &recording));
+  assert_null(recording);
 }
 
 static void test_malloc_options_of_any_version(void **state) {
@@ -225,6 +237,7 @@ int main(void) {
       test_case(test_event_options_of_any_version),
       test_case(test_kernel_options_of_any_version),
       test_case(test_graph_options_of_any_version),
+      test_case(test_recording_options_of_any_version),
       test_case(test_malloc_options_of_any_version),
       test_case(test_instantiate_options_of_any_version),
       test_case(test_an_impossible_size_is_refused),
