@@ -110,8 +110,15 @@ typedef enum rondo_reason {
   RONDO_REASON_HOST_FUNCTION_FAILED,
   RONDO_REASON_FOREIGN_WORK, /* work that a library captured, in a form that only the driver's own graph can hold */
   /* patching */
-  RONDO_REASON_MISALIGNED,   /* an input's new address does not keep the alignment of the recorded one */
-  RONDO_REASON_STALE_PATCHES /* the exec's nodes have other addresses than the patch set knows */
+  RONDO_REASON_MISALIGNED,    /* an input's new address does not keep the alignment of the recorded one */
+  RONDO_REASON_STALE_PATCHES, /* the exec's nodes have other addresses than the patch set knows */
+  /* collectives */
+  RONDO_REASON_RANK_TAKEN, /* another communicator is that rank of the group */
+  RONDO_REASON_MISMATCH,   /* ranks differ in what they say of the group or of a collective */
+  RONDO_REASON_TIMED_OUT,  /* a rank did not come */
+  RONDO_REASON_PEER_LOST,  /* a rank has ended, left or failed */
+  RONDO_REASON_OVERLAP,    /* two collectives of one communicator at once */
+  RONDO_REASON_ABORTED
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */

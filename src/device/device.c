@@ -6,6 +6,7 @@
 #include "device/device.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -111,17 +112,38 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
   return RONDO_OK;
 }
 
+/* "2 streams, 1 graphs" of what is alive; "" when nothing is. */
+static const char *list_users(rondo_device *device, char *text, size_t bytes) {
+  const struct {
+    atomic_uint *count;
+    const char *name;
+  } users[] = {
+      {&device->streams, "streams"},
+      {&device->events, "events"},
+      {&device->kernels, "kernels"},
+      {&device->graphs, "graphs"},
+      {&device->execs, "execs"},
+      {&device->recordings, "recordings"},
+      {&device->pools, "pools"},
+      {&device->generators, "generators"},
+      {&device->allocations, "allocations"},
+      {&device->communicators, "communicators"},
+  };
+  size_t length = 0;
+  text[0] = '\0';
+  for (size_t i = 0; i < sizeof users / sizeof users[0]; i++) {
+    const unsigned count = atomic_load(users[i].count);
+    if (count == 0 || length >= bytes) continue;
+    length += (size_t)snprintf(text + length, bytes - length, "%s%u %s", length > 0 ? ", " : "", count, users[i].name);
+  }
+  return text;
+}
+
 static rondo_status refuse_while_in_use(rondo_device *device) {
-  const unsigned streams = atomic_load(&device->streams), events = atomic_load(&device->events);
-  const unsigned kernels = atomic_load(&device->kernels), graphs = atomic_load(&device->graphs);
-  const unsigned execs = atomic_load(&device->execs), recordings = atomic_load(&device->recordings);
-  const unsigned pools = atomic_load(&device->pools), generators = atomic_load(&device->generators);
-  const unsigned allocations = atomic_load(&device->allocations);
-  if (streams + events + kernels + graphs + execs + recordings + pools + generators + allocations == 0) return RONDO_OK;
+  char users[256];
+  if (list_users(device, users, sizeof users)[0] == '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "device '%s' is still in use by %u streams, %u events, %u kernels, %u graphs, %u execs, "
-                    "%u recordings, %u pools, %u generators and %u allocations: destroy and free them first",
-                    device->name, streams, events, kernels, graphs, execs, recordings, pools, generators, allocations);
+                    "device '%s' is still in use by %s: destroy and free them first", device->name, users);
 }
 
 static void release_slot(rondo_device_slot *slot) {

@@ -21,6 +21,7 @@
 #include <rondo/graph.h>
 
 #include "base/allocation.h"
+#include "base/error.h"
 #include "graph/kernel.h"
 
 /* The room that a stream's label in messages takes, with its end. */
@@ -109,6 +110,19 @@ typedef struct rondo_captured {
   uint64_t id;                    /* the driver's number of the capture */
   struct rondo_captured *earlier; /* of the same graph; a reference, or NULL */
 } rondo_captured;
+
+/* For a device whose queues can wait for what none of them runs: semaphores are events that the layer above completes.
+ * A semaphore is asked for up to a number, and raised up to one; both only grow. A wait for it, by a queue or by an
+ * EVENT_WAIT node, is over once it is raised as far as it was asked for when the wait is come to; meanwhile it holds up
+ * nothing but what comes behind it. It is not recorded, queried or synchronised. All any. */
+typedef struct rondo_semaphore_ops {
+  /* `end` is called with `user` once the event is destroyed and no queue or executable can come to it any more. */
+  rondo_status (*create)(rondo_device *device, void (*end)(void *user), void *user, rondo_device_event **out);
+  void (*ask)(rondo_device_event *semaphore, uint64_t value);
+  void (*raise)(rondo_device_event *semaphore, uint64_t value);
+  /* All waits for it are over, now and later, and each fails its queue with this error. Once. */
+  void (*fail_waits)(rondo_device_event *semaphore, const rondo_saved_error *error);
+} rondo_semaphore_ops;
 
 /* A node that another one, or the next that is captured, depends on; plain, or with ports and a type. */
 typedef struct rondo_captured_edge {
@@ -229,6 +243,8 @@ typedef struct rondo_device_ops {
   bool (*knows_address)(rondo_device *device, const void *address);
 
   const rondo_capture_ops *capture; /* NULL: captured work does not reach the driver */
+
+  const rondo_semaphore_ops *semaphore; /* NULL: the device has none */
 
   const rondo_guard_ops *guard; /* NULL: the device does not watch lifetimes (info.guarded is false) */
 } rondo_device_ops;

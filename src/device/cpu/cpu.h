@@ -62,6 +62,8 @@ void cpu_timeline_init(cpu_timeline *timeline, void (*release)(cpu_timeline *));
 void cpu_timeline_retain(cpu_timeline *timeline);
 void cpu_timeline_release(cpu_timeline *timeline);
 void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value);
+/* The same for a timeline that several threads advance: it stays where it is when it is there already. */
+void cpu_timeline_raise(cpu_timeline *timeline, uint64_t value);
 /* True when the point is reached; else the waiter will be fired, perhaps before this returns: the caller must not touch
  * what the waiter belongs to afterwards. */
 bool cpu_timeline_pass_or_wait(cpu_timeline *timeline, cpu_waiter *waiter);
@@ -74,6 +76,28 @@ static inline bool cpu_point_reached(cpu_point point) {
 }
 /* Replaces *point, with the references. */
 void cpu_point_set(cpu_point *point, cpu_timeline *timeline, uint64_t value);
+
+/* A semaphore (rondo_semaphore_ops; cpu_semaphore.c): a timeline that others advance. Its event's point has the value
+ * CPU_AS_ASKED, which stands for what it is asked for when the wait is come to. */
+#define CPU_AS_ASKED UINT64_MAX
+typedef struct cpu_semaphore {
+  cpu_timeline timeline;
+  _Atomic uint64_t asked;
+  _Atomic bool failed; /* set behind the failure */
+  rondo_saved_error failure;
+  cpu_device *device;
+  void (*end)(void *user);
+  void *user;
+} cpu_semaphore;
+
+extern const rondo_semaphore_ops cpu_semaphore_ops;
+/* The point that a wait which is come to now is for. */
+static inline cpu_point cpu_point_now(cpu_point point) {
+  if (point.timeline == NULL || point.value != CPU_AS_ASKED) return point;
+  return (cpu_point){point.timeline, atomic_load(&((cpu_semaphore *)point.timeline)->asked)};
+}
+/* Behind a wait for the point: fails the queue where that is a semaphore's which failed. */
+void cpu_point_settle(cpu_point point, cpu_queue *queue);
 
 /* The pool -------------------------------------------------------------------------------------------------------- */
 

@@ -111,6 +111,7 @@ static const rondo_device_ops device_ops = {
     .peers = peers,
     .queue_create = cpu_queue_create,
     .event_create = cpu_event_create,
+    .semaphore = &cpu_semaphore_ops,
     .executable_create = cpu_executable_create,
     .synchronize = device_synchronize,
     .reserve = cpu_reserve,

@@ -41,11 +41,11 @@ static void consume(cpu_queue *queue, const cpu_item *item) {
 
 /* True when the point is reached; else the queue is put aside and must not be touched any more. */
 static bool pass(cpu_queue *queue, const cpu_item *item) {
-  if (cpu_point_reached(item->as.wait)) return true;
-  cpu_timeline *timeline = item->as.wait.timeline;
-  queue->waiter = (cpu_waiter){.target = item->as.wait.value, .queue = queue};
+  const cpu_point point = cpu_point_now(item->as.wait);
+  if (cpu_point_reached(point)) return true;
+  queue->waiter = (cpu_waiter){.target = point.value, .queue = queue};
   atomic_store(&queue->owner, CPU_BLOCKED);
-  if (!cpu_timeline_pass_or_wait(timeline, &queue->waiter)) return false;
+  if (!cpu_timeline_pass_or_wait(point.timeline, &queue->waiter)) return false;
   atomic_store(&queue->owner, CPU_OWNED);
   return true;
 }
@@ -106,6 +106,7 @@ static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
       return true;
     case CPU_WAIT:
       if (!pass(queue, item)) return false;
+      cpu_point_settle(item->as.wait, queue);
       cpu_timeline_release(item->as.wait.timeline);
       return true;
     case CPU_STAMP:
@@ -369,7 +370,8 @@ static void submit_wait(cpu_queue *queue, cpu_point point) {
 static rondo_status queue_wait(rondo_queue *base, rondo_device_event *event) {
   cpu_queue *queue = (cpu_queue *)base;
   const cpu_point point = ((cpu_event *)event)->point;
-  if (!cpu_point_reached(point) && point.timeline != &queue->timeline) submit_wait(queue, point);
+  const bool is_over = point.value != CPU_AS_ASKED && cpu_point_reached(point);
+  if (!is_over && point.timeline != &queue->timeline) submit_wait(queue, point);
   return RONDO_OK;
 }
 

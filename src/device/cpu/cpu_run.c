@@ -183,6 +183,11 @@ static void prefetch_successors(const cpu_executable *executable, const cpu_segm
     rondo_prefetch_for_write(&executable->segments[executable->successors[k]]);
 }
 
+/* The wait of a segment is over. */
+static void settle_wait(const cpu_executable *executable, const cpu_segment *segment) {
+  cpu_point_settle(executable->bindings->points[segment->wait], executable->queue);
+}
+
 /* Runs one segment; false when it has to wait for an event first, and will be injected. */
 static bool step(cpu_executable *executable, cpu_participant *self, uint32_t number) {
   const cpu_segment *segment = &executable->segments[number];
@@ -191,11 +196,12 @@ static bool step(cpu_executable *executable, cpu_participant *self, uint32_t num
     cpu_run_segment(executable, self, segment);
     return true;
   }
-  const cpu_point point = executable->bindings->points[segment->wait];
-  if (cpu_point_reached(point)) return true;
+  const cpu_point point = cpu_point_now(executable->bindings->points[segment->wait]);
   cpu_waiter *waiter = &executable->waiters[segment->wait];
   *waiter = (cpu_waiter){.target = point.value, .executable = executable, .segment = number};
-  return cpu_timeline_pass_or_wait(point.timeline, waiter);
+  if (!cpu_point_reached(point) && !cpu_timeline_pass_or_wait(point.timeline, waiter)) return false;
+  settle_wait(executable, segment);
+  return true;
 }
 
 /* Works from an entry on until the participant's deque is empty. */
@@ -243,7 +249,9 @@ bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
   cpu_pool_take_room(pool, self);
   cpu_executable *executable = waiter->executable;
   cpu_pool_turn_to(self, executable->queue);
-  uint64_t entry = finish_segment(executable, self, &executable->segments[waiter->segment]);
+  const cpu_segment *segment = &executable->segments[waiter->segment];
+  settle_wait(executable, segment);
+  uint64_t entry = finish_segment(executable, self, segment);
   if (entry == CPU_DEQUE_EMPTY) entry = cpu_deque_pop(&self->deque);
   run_from(executable, self, entry);
   return true;

@@ -63,10 +63,24 @@ void cpu_timeline_signal(cpu_timeline *timeline) {
   rondo_futex_wake(&timeline->signal, UINT32_MAX);
 }
 
-void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value) {
-  atomic_store(&timeline->value, value);
+/* The value has grown. */
+static void announce(cpu_timeline *timeline) {
   if (atomic_load(&timeline->sleepers) != 0) cpu_timeline_signal(timeline);
   if (atomic_load(&timeline->waiters) != NULL) flush(timeline);
+}
+
+void cpu_timeline_advance(cpu_timeline *timeline, uint64_t value) {
+  atomic_store(&timeline->value, value);
+  announce(timeline);
+}
+
+void cpu_timeline_raise(cpu_timeline *timeline, uint64_t value) {
+  uint64_t before = atomic_load(&timeline->value);
+  while (before < value) {
+    if (!atomic_compare_exchange_weak(&timeline->value, &before, value)) continue;
+    announce(timeline);
+    return;
+  }
 }
 
 bool cpu_timeline_pass_or_wait(cpu_timeline *timeline, cpu_waiter *waiter) {
