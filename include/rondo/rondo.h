@@ -18,6 +18,7 @@
 
 #include <rondo/allocator.h>
 #include <rondo/capture.h>
+#include <rondo/collective.h>
 #include <rondo/device.h>
 #include <rondo/exec.h>
 #include <rondo/graph.h>

@@ -104,14 +104,26 @@ void rondo_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }
 
+static struct timespec timespec_of(uint64_t ns) {
+  return (struct timespec){.tv_sec = (time_t)(ns / UINT64_C(1000000000)), .tv_nsec = (long)(ns % UINT64_C(1000000000))};
+}
+
 void rondo_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
-  const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),
-                                   .tv_nsec = (long)(timeout_ns % UINT64_C(1000000000))};
+  const struct timespec timeout = timespec_of(timeout_ns);
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &timeout, NULL, 0);
 }
 
 void rondo_futex_wake(_Atomic uint32_t *word, unsigned count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count > INT_MAX ? INT_MAX : (int)count, NULL, NULL, 0);
+}
+
+void rondo_futex_wait_shared_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
+  const struct timespec timeout = timespec_of(timeout_ns);
+  syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
+}
+
+void rondo_futex_wake_shared(_Atomic uint32_t *word, unsigned count) {
+  syscall(SYS_futex, word, FUTEX_WAKE, count > INT_MAX ? INT_MAX : (int)count, NULL, NULL, 0);
 }
 
 void rondo_yield(void) { sched_yield(); }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Threads, mutexes and futexes over pthreads and Linux, and how to wait a little.
- * A futex word is a _Atomic uint32_t; waiting is private to the process.
+ * A futex word is a _Atomic uint32_t; waiting is private to the process, unless said otherwise.
  */
 #ifndef RONDO_BASE_THREAD_H
 #define RONDO_BASE_THREAD_H
@@ -44,6 +44,10 @@ void rondo_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 void rondo_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 /* Wakes up to `count` threads. */
 void rondo_futex_wake(_Atomic uint32_t *word, unsigned count);
+
+/* The same for a word in memory that processes share. */
+void rondo_futex_wait_shared_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+void rondo_futex_wake_shared(_Atomic uint32_t *word, unsigned count);
 
 void rondo_yield(void);
 

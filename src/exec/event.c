@@ -154,6 +154,10 @@ void rondo_event_hold(rondo_event *event) { atomic_fetch_add_explicit(&event->ho
 /* What its order holds goes here, not when the user destroys it: an exec's launches record it until then. */
 void rondo_event_let_go(rondo_event *event) {
   if (atomic_fetch_sub_explicit(&event->holds, 1, memory_order_acq_rel) != 1) return;
+  if (event->ended != NULL) {
+    event->ended(event);
+    return;
+  }
   rondo_order_forget(&event->order);
   event_store *store = atomic_load_explicit(&event->device->exec.state, memory_order_acquire);
   pthread_mutex_lock(&store->lock);

@@ -46,6 +46,9 @@ struct rondo_event {
   rondo_device_event *mark; /* that record in the driver's own capture; NULL when there is none */
   rondo_frontier frontier;
   rondo_event *next; /* in the device's lists of destroyed events */
+  /* NULL: the last hold gives it to these lists. Else it stands for something else that others hold by it, of the
+   * folder that made it, and this is called. */
+  void (*ended)(rondo_event *event);
 };
 
 /* An exec's node names the event: destroyed by its user, it is not handed out again before the node lets it go. */

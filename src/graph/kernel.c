@@ -134,6 +134,7 @@ void rondo_kernel_release(rondo_kernel *kernel) {
   if (kernel == NULL) return;
   if (atomic_fetch_sub_explicit(&kernel->references, 1, memory_order_acq_rel) != 1) return;
   if (kernel->driver_release != NULL) kernel->driver_release(kernel->driver_data);
+  if (kernel->kept_release != NULL) kernel->kept_release(kernel->kept);
   const rondo_allocator allocator = kernel->allocator;
   rondo_release_text(&allocator, kernel->name);
   rondo_release_text(&allocator, kernel->cuda_source);

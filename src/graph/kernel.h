@@ -33,6 +33,8 @@ struct rondo_kernel {
   uint32_t offsets[RONDO_MAX_PARAMETERS];
   void *driver_data; /* the driver's compiled form; freed by driver_release */
   void (*driver_release)(void *driver_data);
+  void *kept; /* what the kernel's code works with, of the layer that made it; given up by kept_release */
+  void (*kept_release)(void *kept);
 };
 
 /* Checks the options and copies them. `device` may be NULL. One reference is the caller's. */

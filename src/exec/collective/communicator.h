@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * A communicator and what stands behind it: a small table of functions for each kind of device, the exchange through
+ * shared memory (exchange.h) and NCCL (nccl.h). The front checks arguments once (collective.c); behind it they hold.
+ */
+#ifndef RONDO_EXEC_COLLECTIVE_COMMUNICATOR_H
+#define RONDO_EXEC_COLLECTIVE_COMMUNICATOR_H
+
+#include <rondo/collective.h>
+
+#include "exec/collective/group.h"
+#include "exec/stream_internal.h"
+
+typedef enum rondo_operation {
+  RONDO_ALL_REDUCE = 1,
+  RONDO_BROADCAST,
+  RONDO_ALL_GATHER,
+  RONDO_REDUCE_SCATTER,
+  RONDO_BARRIER
+} rondo_operation;
+
+/* "all_reduce" */
+const char *rondo_operation_name(rondo_operation operation);
+
+/* A collective, checked: buffers are there where the operation has them on this rank, all bytes fit. */
+typedef struct rondo_collective {
+  rondo_operation operation;
+  rondo_type type;
+  rondo_reduction reduction; /* 0 when there is none */
+  uint32_t root;
+  size_t count; /* 0 for a barrier */
+  const void *src;
+  void *dst;
+} rondo_collective;
+
+/* What a communicator is made with, its defaults resolved. */
+typedef struct rondo_communicator_plan {
+  rondo_device *device;
+  const char *name;
+  uint32_t rank, world_size;
+  uint64_t timeout_ns;
+} rondo_communicator_plan;
+
+typedef struct rondo_transport rondo_transport;
+
+/* What a transport makes for one rank; begins so. */
+typedef struct rondo_link {
+  const rondo_transport *transport;
+} rondo_link;
+
+struct rondo_transport {
+  /* What rank 0 tells the others by the group's head; NULL: nothing. */
+  rondo_status (*make_token)(rondo_device *device, unsigned char token[RONDO_GROUP_TOKEN_BYTES]);
+  /* Makes the links of ranks of one process in groups that are complete: all or none. They own their groups. */
+  rondo_status (*open)(const rondo_communicator_plan *plans, rondo_group **groups, uint32_t count, rondo_link **out);
+  /* UNSUPPORTED for what it cannot do. */
+  rondo_status (*check)(const rondo_link *link, const char *call, const rondo_collective *work);
+  /* Queues it or captures it. */
+  rondo_status (*run)(rondo_link *link, rondo_stream *stream, const char *call, const rondo_collective *work);
+  rondo_status (*break_off)(rondo_link *link);
+  void (*info)(const rondo_link *link, rondo_communicator_info *out);
+  /* Waits for what was queued and gives the user's hold up. */
+  rondo_status (*close)(rondo_link *link);
+};
+
+/* For devices whose queues wait for semaphores; for those that take work of libraries. */
+extern const rondo_transport rondo_exchange_transport;
+extern const rondo_transport rondo_nccl_transport;
+
+struct rondo_communicator {
+  rondo_device *device;
+  rondo_link *link;
+  uint32_t rank, world_size;
+  _Atomic uint64_t collectives;
+};
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * Collectives through shared memory. A collective is cut into pieces; a piece is work of the stream, queued or captured
+ * alike: *send* copies the rank's part into one of its two slots, *arrive* says so to all, a wait for the semaphore,
+ * *receive* combines what is in all ranks' slots, *finish*. (Small ones arrive and finish by their only block.)
+ *
+ * The slots need no other order: a rank arrives at piece n + 1 after it has finished n, and finishes n after all have
+ * arrived there, so when it sends n + 2 into the slot of n everybody has finished n. That is why the pieces of a
+ * communicator must not overlap on a rank; `current` and `has_arrived` find it when they do.
+ *
+ * Pieces are numbered as they run, so that a captured one has a new number in each replay. Whoever sees that all ranks
+ * have arrived raises the semaphore: the worker that arrives last, or the rank's monitor, a thread that sleeps until
+ * another rank rings and looks after ranks that have ended, left or failed, and after the time.
+ *
+ * Life: `event` stands for the semaphore in graphs, and its holds count who needs the exchange: the user, the four
+ * kernels that graphs name, nodes of execs. With the last the semaphore is destroyed, and ends behind the executables
+ * that still run; then all goes.
+ *
+ * Threads: the kernels run on workers, piece by piece; the monitor is a thread of its own; failing is done once, by
+ * any.
+ */
+#ifndef RONDO_EXEC_COLLECTIVE_EXCHANGE_H
+#define RONDO_EXEC_COLLECTIVE_EXCHANGE_H
+
+#include "exec/collective/communicator.h"
+
+enum {
+  RONDO_EXCHANGE_SEND,
+  RONDO_EXCHANGE_ARRIVE,
+  RONDO_EXCHANGE_RECEIVE,
+  RONDO_EXCHANGE_FINISH,
+  RONDO_EXCHANGE_KERNELS
+};
+
+#define RONDO_EXCHANGE_BLOCK ((size_t)128 << 10) /* bytes that a block of a kernel copies or combines */
+
+enum { RONDO_PIECE_ARRIVES = 1, RONDO_PIECE_FINISHES = 2, RONDO_PIECE_IS_QUEUED = 4 /* not captured: counted */ };
+
+/* What the kernels of a piece are given. No padding: graphs compare it as bytes. */
+typedef struct rondo_piece {
+  uint64_t tag;   /* of the queued or captured piece, not 0 */
+  uint64_t count; /* elements of the whole collective */
+  uint64_t first; /* element of each part that the piece begins with */
+  uint64_t length;
+  uint32_t operation, type, reduction, root;
+  uint32_t flags, reserved;
+} rondo_piece;
+
+typedef struct rondo_exchange {
+  rondo_link link;
+  rondo_event event;
+  rondo_allocator allocator;
+  rondo_device *device;
+  rondo_group *group;
+  rondo_kernel *kernels[RONDO_EXCHANGE_KERNELS]; /* the user's holds */
+  char *name;
+  uint64_t timeout_ns;
+  uint64_t tags; /* given out; the user's */
+  /* Work. */
+  _Atomic uint64_t current;     /* the tag under way; 0: none */
+  _Atomic uint32_t has_arrived; /* with it */
+  _Atomic uint64_t arrived;     /* the number of the last piece */
+  _Atomic uint64_t arrived_ns;
+  _Atomic uint64_t last_kind, last_count; /* of that one, for messages */
+  _Atomic uint32_t settling;              /* taken by who compares: no later piece is settled meanwhile */
+  _Atomic uint64_t settled;               /* all ranks had arrived there */
+  _Atomic uint64_t queued, done;          /* pieces that are not of graphs */
+  _Atomic uint32_t done_signal;           /* futex */
+  /* Failing. */
+  _Atomic uint32_t failed; /* 0; 1 while it is written; 2 */
+  rondo_saved_error failure;
+  /* The monitor. */
+  rondo_thread monitor;
+  bool has_monitor;
+  _Atomic bool stop;
+} rondo_exchange;
+
+static inline rondo_exchange *rondo_exchange_with(rondo_event *event) {
+  return (rondo_exchange *)(void *)((char *)event - offsetof(rondo_exchange, event));
+}
+
+/* The CPU functions of the kernels, and their parameters (exchange_kernels.c). */
+rondo_status rondo_exchange_make_kernel(rondo_exchange *exchange, unsigned which, rondo_kernel **out);
+
+/* Failing, once (exchange_monitor.c): all that waits here, and the other ranks, get the text. */
+void rondo_exchange_fail(rondo_exchange *exchange, rondo_reason reason, const char *format, ...) RONDO_PRINTF(3, 4);
+static inline bool rondo_exchange_has_failed(const rondo_exchange *exchange) {
+  return atomic_load_explicit(&exchange->failed, memory_order_acquire) != 0;
+}
+
+/* Lets what waits for piece `number` go on when all ranks have arrived there, or fails when they differ. False: not all
+ * have, or another thread is at it. */
+bool rondo_exchange_settle(rondo_exchange *exchange, uint64_t number);
+
+/* Keeps the words for a piece that is arriving. */
+static inline void rondo_exchange_note_last(rondo_exchange *exchange, const rondo_piece *piece) {
+  atomic_store_explicit(&exchange->last_count, piece->count, memory_order_relaxed);
+  atomic_store_explicit(&exchange->last_kind,
+                        (uint64_t)piece->root << 32 | piece->operation << 16 | piece->type << 8 | piece->reduction,
+                        memory_order_relaxed);
+}
+
+/* The monitor's run. */
+void *rondo_exchange_watch(void *exchange);
+
+#endif
