@@ -109,9 +109,10 @@ typedef struct setup {
   rondo_device *device;
   rondo_stream *streams[2];
   rondo_kernel *kernel;
-  rondo_exec *line, *wide, *memory;
+  rondo_exec *line, *wide, *memory, *moved;
   rondo_recording *recording;
-  uint32_t *words;
+  uint32_t *words, *places[2];
+  rondo_patch_set *set; /* of `moved`: its words may be at either place */
   void *host;
 } setup;
 
@@ -150,6 +151,15 @@ static rondo_recording *make_recording(const setup *s, const void *host) {
   return recording;
 }
 
+static void make_patch_set(setup *s) {
+  void *other = NULL;
+  assert_ok(rondo_malloc(s->device, NODES * sizeof(uint32_t), NULL, &other));
+  s->places[0] = s->words;
+  s->places[1] = other;
+  const rondo_patch_input input = {.address = s->words, .bytes = NODES * sizeof(uint32_t)};
+  assert_ok(rondo_patch_set_create(s->moved, &input, 1, NULL, &s->set));
+}
+
 static setup make_setup(void) {
   setup s = {.device = NULL};
   void *words = NULL;
@@ -165,6 +175,8 @@ static setup make_setup(void) {
   s.wide = make_exec(&s, true, false);
   s.memory = make_exec(&s, false, true);
   s.recording = make_recording(&s, s.host);
+  s.moved = make_exec(&s, false, false);
+  make_patch_set(&s);
   return s;
 }
 
@@ -174,6 +186,9 @@ static void take_down(setup *s) {
   rondo_exec_destroy(s->memory);
   assert_ok(rondo_recording_destroy(s->recording));
   assert_ok(rondo_host_free(s->device, s->host));
+  rondo_patch_set_destroy(s->set);
+  rondo_exec_destroy(s->moved);
+  assert_ok(rondo_free(s->device, s->places[1]));
   for (int i = 0; i < 2; i++) test_stream_destroy(s->streams[i]);
   rondo_kernel_destroy(s->kernel);
   assert_ok(rondo_free(s->device, s->words));
@@ -192,6 +207,13 @@ static rondo_status launch_execs(const setup *s, uint32_t round) {
 
 static rondo_status launch_memory_graph(const setup *s, uint32_t round) {
   rondo_status status = rondo_exec_launch(s->memory, s->streams[0]);
+  if (status == RONDO_OK && round % 5 == 0) status = rondo_stream_synchronize(s->streams[0]);
+  return status;
+}
+
+static rondo_status launch_patched(const setup *s, uint32_t round) {
+  const void *const addresses[] = {s->places[round / 2 % 2]};
+  rondo_status status = rondo_patch_set_launch(s->set, s->streams[round % 11 / 10], addresses);
   if (status == RONDO_OK && round % 5 == 0) status = rondo_stream_synchronize(s->streams[0]);
   return status;
 }
@@ -252,6 +274,11 @@ static void test_gx4_launching_a_graph_with_memory(void **state) {
   expect_nothing_counted(launch_memory_graph);
 }
 
+static void test_gx4_launching_with_inputs_elsewhere(void **state) {
+  (void)state;
+  expect_nothing_counted(launch_patched);
+}
+
 static void test_gx4_launching_on_two_streams(void **state) {
   (void)state;
   expect_nothing_counted(launch_on_two_streams);
@@ -294,6 +321,7 @@ int main(void) {
       cmocka_unit_test(test_the_counters_count),
       cmocka_unit_test(test_gx4_launching_execs),
       cmocka_unit_test(test_gx4_launching_a_graph_with_memory),
+      cmocka_unit_test(test_gx4_launching_with_inputs_elsewhere),
       cmocka_unit_test(test_gx4_launching_on_two_streams),
       cmocka_unit_test(test_rc1_replaying_a_recording),
       cmocka_unit_test(test_handing_over_kernels),
