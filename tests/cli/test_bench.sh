@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # rondo bench launch (GX-6, GX-10): every row is there and makes sense, with the table of "CUDA Graph in TensorFlow" beside
 # it. rondo bench memory (GM-9): every way is there. rondo bench change (GX-5): every row is there.
+# rondo bench patch (TR-6): the same.
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds bench launch --seconds 0.3 --json
@@ -47,3 +48,14 @@ json_holds '.device == "cpu"' '.nodes == 50' \
 succeeds bench change --seconds 0.1 --nodes 5
 grep -q '^patch one and launch ' out || die "no row of patching: $(cat out)"
 fails 1 'nonsense' bench change --device nonsense
+
+# Inputs elsewhere.
+succeeds bench patch --seconds 0.1 --json
+json_holds '.device == "cpu"' '.nodes == 32' '[.rondo.readers[].readers] == [1, 2, 4, 8, 16]' \
+  'all(.rondo.readers[]; .launch.host_us > 0 and .patched.host_us > 0 and .patched.total_us >= .patched.host_us)' \
+  '[.rondo.sizes[].bytes] == [4096, 16384, 65536, 262144, 1048576, 4194304]' \
+  'all(.rondo.sizes[]; .copied.host_us > 0 and .crossing_host_readers >= 0)' '.bare == null'
+succeeds bench patch --seconds 0.1 --nodes 16
+grep -q '^  16 readers ' out || die "no row of readers: $(cat out)"
+fails 2 'nodes' bench patch --nodes 15
+fails 1 'nonsense' bench patch --device nonsense

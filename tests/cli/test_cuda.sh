@@ -32,5 +32,9 @@ json_holds '[.ways[].way] == ["online", "profiled", "relocated", "driver"]' 'all
 succeeds bench change --device cuda:0 --seconds 0.1 --nodes 50 --json
 json_holds 'all(.instantiate, .update, .patch_and_launch, .launch; .host_us > 0 and .bare_host_us > 0 and .ratio > 0)'
 
+succeeds bench patch --device cuda:0 --seconds 0.1 --json
+json_holds 'all(.rondo, .bare; (.readers | length) == 5 and all(.readers[]; .patched.host_us > 0) and
+    all(.sizes[]; .copied.host_us > 0))'
+
 succeeds generate model.cuda --length 60 --temperature 0 --json --device cuda:0
 json_holds '.device == "cuda:0"' .identical '.length == 60'

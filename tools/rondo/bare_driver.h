@@ -62,6 +62,7 @@ enum {
   ROW(context_set_current, "cuCtxSetCurrent", 4000, (bare_context context))                                           \
   ROW(mem_alloc_async, "cuMemAllocAsync", 11020, (uint64_t * address, size_t bytes, bare_stream stream))              \
   ROW(mem_free_async, "cuMemFreeAsync", 11020, (uint64_t address, bare_stream stream))                                \
+  ROW(copy_async, "cuMemcpyAsync", 4000, (uint64_t dst, uint64_t src, size_t bytes, bare_stream stream))              \
   ROW(module_load, "cuModuleLoadDataEx", 2010,                                                                        \
       (bare_module * module, const void *image, unsigned count, int *options, void **values))                         \
   ROW(module_unload, "cuModuleUnload", 2000, (bare_module module))                                                    \

@@ -18,6 +18,7 @@ static const benchmark benchmarks[] = {
     {"launch", "rondo bench launch", bench_launch,
      "empty kernels in five shapes: by streams, as a graph, as a plain loop"},
     {"change", "rondo bench change", bench_change, "making an exec, updating it, patching a node and launching"},
+    {"patch", "rondo bench patch", bench_patch, "launching with an input elsewhere: patching it or copying it"},
     {"memory", "rondo bench memory", bench_memory, "memory inside a graph: the bytes it holds, what launches cost"},
 };
 

@@ -17,5 +17,6 @@ int command_report(int argc, char **argv);
 int bench_launch(int argc, char **argv);
 int bench_memory(int argc, char **argv);
 int bench_change(int argc, char **argv);
+int bench_patch(int argc, char **argv);
 
 #endif

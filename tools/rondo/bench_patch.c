@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ * rondo bench patch (TR-6): what it costs to launch a graph with an input elsewhere: by patching its address into the
+ * kernels that read it, and by copying it to where it was recorded; on a CUDA device also by the driver without Rondo.
+ * All are measured in turns. From how many readers on copying costs less is computed from the costs of patching, which
+ * are a line in the number of readers.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "commands.h"
+#include "json.h"
+#include "options.h"
+#include "patch_target.h"
+#include "timing.h"
+#include "tool.h"
+
+const uint32_t patch_readers[PATCH_COUNTS] = {1, 2, 4, 8, PATCH_MOST_READERS};
+const size_t patch_sizes[PATCH_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20};
+
+typedef struct patch_settings {
+  const char *device;
+  uint64_t nodes;
+  double seconds;
+  bool json;
+} patch_settings;
+
+static const patch_settings defaults = {.device = "cpu", .nodes = 32, .seconds = 3};
+
+#define OFFSET(member) offsetof(patch_settings, member)
+
+static const option_row rows[] = {
+    {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to measure"},
+    {"nodes", "N", OPTION_COUNT, OFFSET(nodes), PATCH_MOST_READERS, 100000, "kernels of a graph"},
+    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.01, 3600, "time to measure for, about"},
+    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
+};
+
+static const option_table table = {
+    .command = "rondo bench patch",
+    .description =
+        "Measures what it costs to launch a line of kernels, which read eight inputs, with one of them at another\n"
+        "address: to patch that into the 1 to 16 kernels that read it, or to copy 4 KiB to 4 MiB to where the input\n"
+        "was; and from how many readers on copying costs less. On a CUDA device the same is measured of the driver\n"
+        "without Rondo, in turns. Times are microseconds, medians with minimum and maximum.",
+    .defaults = &defaults,
+    .rows = rows,
+    .count = sizeof rows / sizeof rows[0],
+};
+
+#define MOST_ROUNDS 20000
+#define FEWEST_ROUNDS 3
+#define WARM_UPS 3
+
+/* Of the calls, and until the work is done. */
+enum { HOST, TOTAL, TIMES };
+static const char *const time_names[TIMES] = {[HOST] = "host", [TOTAL] = "total"};
+
+typedef struct cost {
+  samples samples[TIMES];
+  summary result[TIMES];
+} cost;
+
+typedef struct patch_costs {
+  cost launch[PATCH_COUNTS], patched[PATCH_COUNTS], copied[PATCH_SIZES];
+} patch_costs;
+
+enum { RONDO, BARE, TARGETS };
+
+typedef struct patch_bench {
+  patch_settings settings;
+  rondo_device *device;
+  rondo_device_info info;
+  patch_target *targets[TARGETS]; /* the second is NULL but on a CUDA device */
+  patch_costs costs[TARGETS];
+} patch_bench;
+
+/* Measuring ------------------------------------------------------------------------------------------------------- */
+
+static int wait_and_note(patch_target *target, uint64_t begin, cost *to) {
+  const uint64_t queued = clock_ns();
+  if (target->wait(target) != TOOL_OK) return TOOL_FAILURE;
+  const uint64_t end = clock_ns();
+  samples_add(&to->samples[HOST], (double)(queued - begin) / 1e3);
+  samples_add(&to->samples[TOTAL], (double)(end - begin) / 1e3);
+  return TOOL_OK;
+}
+
+static int time_launch(patch_target *target, size_t which, bool moves, cost *to) {
+  const uint64_t begin = clock_ns();
+  if (target->launch(target, which, moves) != TOOL_OK) return TOOL_FAILURE;
+  return wait_and_note(target, begin, to);
+}
+
+static int time_copy(patch_target *target, size_t size, cost *to) {
+  const uint64_t begin = clock_ns();
+  if (target->copy(target, size) != TOOL_OK) return TOOL_FAILURE;
+  return wait_and_note(target, begin, to);
+}
+
+/* What was launched before was another graph. */
+static int warm_up(patch_target *target, size_t which) {
+  for (size_t i = 0; i < WARM_UPS; i++) {
+    if (target->launch(target, which, true) != TOOL_OK || target->wait(target) != TOOL_OK) return TOOL_FAILURE;
+  }
+  return TOOL_OK;
+}
+
+static int measure_round(patch_target *target, patch_costs *costs) {
+  for (size_t i = 0; i < PATCH_COUNTS; i++) {
+    if (warm_up(target, i) != TOOL_OK) return TOOL_FAILURE;
+    if (time_launch(target, i, false, &costs->launch[i]) != TOOL_OK) return TOOL_FAILURE;
+    if (time_launch(target, i, true, &costs->patched[i]) != TOOL_OK) return TOOL_FAILURE;
+  }
+  for (size_t i = 0; i < PATCH_SIZES; i++) {
+    if (warm_up(target, 0) != TOOL_OK) return TOOL_FAILURE;
+    if (time_copy(target, i, &costs->copied[i]) != TOOL_OK) return TOOL_FAILURE;
+  }
+  return TOOL_OK;
+}
+
+static void summarize(cost *costs, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    for (size_t t = 0; t < TIMES; t++) costs[i].result[t] = samples_summarize(&costs[i].samples[t]);
+  }
+}
+
+static int measure(patch_bench *b) {
+  const uint64_t end = clock_ns() + (uint64_t)(b->settings.seconds * 1e9);
+  for (size_t round = 0; round < MOST_ROUNDS && (round < FEWEST_ROUNDS || clock_ns() < end); round++) {
+    for (size_t i = 0; i < TARGETS && b->targets[i]; i++) {
+      if (measure_round(b->targets[i], &b->costs[i]) != TOOL_OK) return TOOL_FAILURE;
+    }
+  }
+  for (size_t i = 0; i < TARGETS; i++) {
+    summarize(b->costs[i].launch, PATCH_COUNTS);
+    summarize(b->costs[i].patched, PATCH_COUNTS);
+    summarize(b->costs[i].copied, PATCH_SIZES);
+  }
+  return TOOL_OK;
+}
+
+/* What came of it ------------------------------------------------------------------------------------------------- */
+
+/* What patching adds to a launch. */
+static double added_by_patching(const patch_costs *costs, size_t which, size_t time) {
+  return costs->patched[which].result[time].median - costs->launch[which].result[time].median;
+}
+
+static double added_by_copying(const patch_costs *costs, size_t size, size_t time) {
+  return costs->copied[size].result[time].median - costs->launch[0].result[time].median;
+}
+
+/* The number of readers at which a straight line through the costs of patching (least squares) meets the copy's; 0 when
+ * the line does not rise or begins above. */
+static double crossing(const patch_costs *costs, size_t size, size_t time) {
+  double n = PATCH_COUNTS, x = 0, y = 0, xx = 0, xy = 0;
+  for (size_t i = 0; i < PATCH_COUNTS; i++) {
+    const double readers = patch_readers[i], added = added_by_patching(costs, i, time);
+    x += readers, y += added, xx += readers * readers, xy += readers * added;
+  }
+  const double slope = (n * xy - x * y) / (n * xx - x * x), start = (y - slope * x) / n;
+  const double at = slope > 0 ? (added_by_copying(costs, size, time) - start) / slope : 0;
+  return at > 0 ? at : 0;
+}
+
+static void show_cost(json *out, const char *name, const cost *of) {
+  json_begin_object(out, name);
+  json_summary(out, "host_us", of->result[HOST]);
+  json_summary(out, "total_us", of->result[TOTAL]);
+  json_end(out);
+}
+
+static void show_reader_row(json *out, const patch_costs *costs, size_t which) {
+  show_cost(out, "launch", &costs->launch[which]);
+  show_cost(out, "patched", &costs->patched[which]);
+  json_real(out, "added_host_us", added_by_patching(costs, which, HOST));
+  json_real(out, "added_total_us", added_by_patching(costs, which, TOTAL));
+}
+
+static void show_size_row(json *out, const patch_costs *costs, size_t size) {
+  show_cost(out, "copied", &costs->copied[size]);
+  json_real(out, "added_host_us", added_by_copying(costs, size, HOST));
+  json_real(out, "added_total_us", added_by_copying(costs, size, TOTAL));
+  json_real(out, "crossing_host_readers", crossing(costs, size, HOST));
+  json_real(out, "crossing_total_readers", crossing(costs, size, TOTAL));
+}
+
+static void show_target(json *out, const patch_costs *costs) {
+  json_begin_array(out, "readers");
+  for (size_t i = 0; i < PATCH_COUNTS; i++) {
+    json_begin_object(out, NULL);
+    json_integer(out, "readers", patch_readers[i]);
+    show_reader_row(out, costs, i);
+    json_end(out);
+  }
+  json_end(out);
+  json_begin_array(out, "sizes");
+  for (size_t i = 0; i < PATCH_SIZES; i++) {
+    json_begin_object(out, NULL);
+    json_integer(out, "bytes", patch_sizes[i]);
+    show_size_row(out, costs, i);
+    json_end(out);
+  }
+  json_end(out);
+}
+
+static int show_json(const patch_bench *b) {
+  json out;
+  json_begin(&out);
+  json_text(&out, "device", b->settings.device);
+  json_text(&out, "device_description", b->info.description);
+  json_integer(&out, "nodes", b->settings.nodes);
+  json_begin_object(&out, "rondo");
+  show_target(&out, &b->costs[RONDO]);
+  json_end(&out);
+  if (b->targets[BARE]) {
+    json_begin_object(&out, "bare");
+    show_target(&out, &b->costs[BARE]);
+    json_end(&out);
+  }
+  return json_print(&out);
+}
+
+static void print_target(const char *name, const patch_costs *costs) {
+  for (size_t t = 0; t < TIMES; t++) {
+    printf("\n%s, %s:\n", name, time_names[t]);
+    for (size_t i = 0; i < PATCH_COUNTS; i++) {
+      printf("  %2" PRIu32 " readers   launch %8.3f   patched %8.3f   added %7.3f\n", patch_readers[i],
+             costs->launch[i].result[t].median, costs->patched[i].result[t].median, added_by_patching(costs, i, t));
+    }
+    for (size_t i = 0; i < PATCH_SIZES; i++) {
+      printf("  copy of %4zu KiB                     %8.3f   added %7.3f   patching costs as much at %.1f readers\n",
+             patch_sizes[i] >> 10, costs->copied[i].result[t].median, added_by_copying(costs, i, t),
+             crossing(costs, i, t));
+    }
+  }
+}
+
+static int show_text(const patch_bench *b) {
+  tool_print_device("device  ", b->settings.device, &b->info);
+  printf("A line of %" PRIu64 " kernels that read %d inputs, one of which moves; microseconds, medians\n",
+         b->settings.nodes, PATCH_INPUTS);
+  print_target("Rondo", &b->costs[RONDO]);
+  if (b->targets[BARE]) print_target("The driver without Rondo", &b->costs[BARE]);
+  return TOOL_OK;
+}
+
+/* Making ready ---------------------------------------------------------------------------------------------------- */
+
+int patch_target_destroy(patch_target *target) { return target ? target->destroy(target) : TOOL_OK; }
+
+static bool create_samples(cost *costs, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    for (size_t t = 0; t < TIMES; t++) {
+      if (!samples_create(&costs[i].samples[t], MOST_ROUNDS)) return false;
+    }
+  }
+  return true;
+}
+
+static void destroy_samples(cost *costs, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    for (size_t t = 0; t < TIMES; t++) samples_destroy(&costs[i].samples[t]);
+  }
+}
+
+static int prepare(patch_bench *b) {
+  const uint32_t nodes = (uint32_t)b->settings.nodes;
+  if (rondo_device_open(b->settings.device, NULL, &b->device)) return tool_fail_status("--device");
+  if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
+  for (size_t i = 0; i < TARGETS; i++) {
+    patch_costs *costs = &b->costs[i];
+    if (!create_samples(costs->launch, PATCH_COUNTS) || !create_samples(costs->patched, PATCH_COUNTS) ||
+        !create_samples(costs->copied, PATCH_SIZES)) {
+      return tool_fail("there is no memory for the times");
+    }
+  }
+  if (patch_rondo_create(b->device, nodes, &b->targets[RONDO]) != TOOL_OK) return TOOL_FAILURE;
+  return patch_bare_create(b->settings.device, nodes, &b->targets[BARE]);
+}
+
+static int take_down(patch_bench *b) {
+  int result = TOOL_OK;
+  for (size_t i = TARGETS; i-- > 0;) {
+    if (patch_target_destroy(b->targets[i]) != TOOL_OK) result = TOOL_FAILURE;
+    destroy_samples(b->costs[i].launch, PATCH_COUNTS);
+    destroy_samples(b->costs[i].patched, PATCH_COUNTS);
+    destroy_samples(b->costs[i].copied, PATCH_SIZES);
+  }
+  if (rondo_device_close(b->device)) result = tool_fail_status("the device");
+  return result;
+}
+
+int bench_patch(int argc, char **argv) {
+  static patch_bench b;
+  b = (patch_bench){.settings = defaults};
+  const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
+  if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
+  int result = prepare(&b);
+  if (result == TOOL_OK) result = measure(&b);
+  if (result == TOOL_OK) result = b.settings.json ? show_json(&b) : show_text(&b);
+  const int taken_down = take_down(&b);
+  return result == TOOL_OK ? taken_down : result;
+}
