@@ -23,7 +23,8 @@ struct rondo_exec {
   rondo_device *device;
   bool has_extras; /* a launch is more than the driver's: memory, events, random numbers, or the states below */
   bool broken;     /* a refused update could not be taken back: it runs again after one that takes effect */
-  bool verify, auto_free, relocate;
+  bool verify, auto_free, relocate; /* as asked for */
+  bool relocates;                   /* the second clone has addresses of its own for graph memory */
   uint64_t launches, updates;
   rondo_exec_memory *memory;     /* NULL when the graph has none */
   rondo_heap *heap;              /* a private one, for its memory on every stream; NULL: the launch stream's */
@@ -41,16 +42,9 @@ struct rondo_exec {
   struct rondo_patch_set *patched;    /* the current one, which knows what the clones do not (patch.h); or NULL */
 };
 
-/* What can be made of a graph before an executable: shared by instantiating and updating. */
-typedef struct rondo_exec_draft {
-  rondo_graph *graph, *placed;
-  bool relocates;
-  rondo_relocation *relocation;
-  rondo_exec_random *random;
-  rondo_lowering lowering;
-  rondo_exec_memory *memory;
-  rondo_findings *findings;
-} rondo_exec_draft;
+/* What can be made of a graph before an executable: what instantiating completes, and updating exchanges for what the
+ * exec has. */
+typedef struct rondo_exec rondo_exec_draft;
 
 /* Clones, twice if addresses are to change, and lowers; relocating, random numbers and the memory are left out. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate,

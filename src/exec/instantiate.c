@@ -56,13 +56,15 @@ static void let_events_go(const rondo_lowering *lowering) {
 rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate, rondo_exec_draft *out) {
   *out = (rondo_exec_draft){0};
   RONDO_TRY(check_graph(call, graph));
-  if (relocate || rondo_exec_must_relocate(graph)) {
+  const bool relocates = relocate || rondo_exec_must_relocate(graph);
+  if (relocates) {
     RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be relocated"));
     RONDO_TRY(rondo_exec_refuse_arena(call, graph));
   }
   RONDO_TRY(clone_for_exec(graph, &out->graph));
   rondo_status status = RONDO_OK;
-  out->relocates = graph->has_memory && (relocate || rondo_exec_must_relocate(graph));
+  out->device = graph->device;
+  out->relocates = relocates && graph->has_memory;
   if (out->relocates || rondo_random_is_drawn(graph)) status = clone_for_exec(graph, &out->placed);
   if (status == RONDO_OK) status = rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering);
   if (status == RONDO_OK)
@@ -145,84 +147,66 @@ void rondo_exec_note_extras(rondo_exec *exec) {
 }
 
 static void free_exec(rondo_exec *exec) {
-  rondo_device *device = exec->device;
+  const rondo_device *device = exec->device;
   if (exec->executable != NULL) exec->executable->ops->destroy(exec->executable);
   rondo_release(&device->allocator, exec->disabled, exec->lowering.nodes.count, sizeof(bool));
   rondo_array_free(&device->allocator, &exec->records);
-  rondo_exec_draft draft = {.graph = exec->graph,
-                            .placed = exec->placed,
-                            .relocation = exec->relocation,
-                            .random = exec->random,
-                            .lowering = exec->lowering,
-                            .memory = exec->memory,
-                            .findings = exec->findings};
-  rondo_exec_draft_free(&draft);
+  rondo_exec_draft_free(exec);
   rondo_release(&device->allocator, exec, 1, sizeof *exec);
 }
 
-/* Takes the draft over, also when it fails. */
-static rondo_status make_exec(rondo_exec_draft *draft, const rondo_instantiate_options *options,
-                              const rondo_plan_options *plan, rondo_exec **out) {
-  rondo_device *device = draft->graph->device;
-  void *state, *disabled;
-  const rondo_status allocated = rondo_allocate(&device->allocator, 1, sizeof(rondo_exec), &state);
-  if (allocated != RONDO_OK) {
-    rondo_exec_draft_free(draft);
-    return allocated;
-  }
-  rondo_exec *exec = state;
-  exec->device = device;
-  exec->verify = !options->skip_verify;
-  exec->auto_free = options->auto_free_on_launch;
-  exec->relocate = options->relocate;
-  exec->plan = *plan;
-  exec->graph = draft->graph;
-  exec->placed = draft->placed;
-  exec->relocation = draft->relocation;
-  exec->random = draft->random;
-  exec->lowering = draft->lowering;
-  exec->memory = draft->memory;
-  exec->findings = draft->findings;
+static rondo_status prepare_memory(rondo_exec *exec, rondo_graph *graph) {
+  RONDO_TRY(rondo_exec_draft_relocate(exec, &exec->plan, NULL));
+  RONDO_TRY(rondo_exec_draft_random(exec, NULL));
+  if (exec->verify) RONDO_TRY(rondo_exec_draft_verify("rondo_instantiate", exec, graph));
+  return rondo_exec_draft_memory(exec, exec->auto_free);
+}
+
+static rondo_status make_executable(rondo_exec *exec) {
+  rondo_device *device = exec->device;
+  const size_t count = exec->lowering.nodes.count;
   const rondo_lowered_graph view = rondo_lowering_view(&exec->lowering, exec->graph->name);
-  rondo_status status = collect_records(exec);
-  if (status == RONDO_OK) {
-    status = rondo_allocate(&device->allocator, exec->lowering.nodes.count, sizeof(bool), &disabled);
-    exec->disabled = disabled;
-  }
-  if (status == RONDO_OK) status = device->ops->executable_create(device, &view, &exec->executable);
-  if (status != RONDO_OK) {
-    free_exec(exec);
-    return status;
-  }
+  RONDO_TRY(collect_records(exec));
+  RONDO_TRY(rondo_allocate_items(&device->allocator, count, sizeof *exec->disabled, &exec->disabled));
+  RONDO_TRY(device->ops->executable_create(device, &view, &exec->executable));
   rondo_exec_note_extras(exec);
-  *out = exec;
   return RONDO_OK;
 }
 
-static rondo_status prepare_memory(rondo_graph *graph, rondo_exec_draft *draft,
-                                   const rondo_instantiate_options *options) {
-  if (!options->skip_verify) RONDO_TRY(rondo_exec_draft_verify("rondo_instantiate", draft, graph));
-  return rondo_exec_draft_memory(draft, options->auto_free_on_launch);
+static rondo_status complete(rondo_exec *exec, rondo_graph *graph) {
+  RONDO_TRY(check_nodes("rondo_instantiate", exec->device, &exec->lowering));
+  RONDO_TRY(rondo_fail_context(prepare_memory(exec, graph), "rondo_instantiate"));
+  return make_executable(exec);
 }
 
-static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out) {
+static rondo_status make_exec(rondo_graph *graph, const rondo_instantiate_options *options,
+                              const rondo_plan_options *plan, rondo_exec **out) {
   rondo_exec_draft draft;
-  rondo_plan_options plan;
-  RONDO_TRY(rondo_versioned_read("rondo_plan_options", options->plan, &plan, sizeof plan));
-  plan.struct_size = sizeof plan;
+  rondo_exec *exec;
   RONDO_TRY(rondo_exec_draft_make("rondo_instantiate", graph, options->relocate, &draft));
-  rondo_status status = check_nodes("rondo_instantiate", graph->device, &draft.lowering);
-  if (status == RONDO_OK) {
-    status = rondo_exec_draft_relocate(&draft, &plan, NULL);
-    if (status == RONDO_OK) status = rondo_exec_draft_random(&draft, NULL);
-    if (status == RONDO_OK) status = prepare_memory(graph, &draft, options);
-    if (status != RONDO_OK) status = rondo_fail_context(status, "rondo_instantiate");
-  }
+  rondo_status status = rondo_allocate_items(&graph->device->allocator, 1, sizeof *exec, &exec);
   if (status != RONDO_OK) {
     rondo_exec_draft_free(&draft);
     return status;
   }
-  RONDO_TRY(make_exec(&draft, options, &plan, out));
+  *exec = draft;
+  exec->verify = !options->skip_verify;
+  exec->auto_free = options->auto_free_on_launch;
+  exec->relocate = options->relocate;
+  exec->plan = *plan;
+  status = complete(exec, graph);
+  if (status == RONDO_OK)
+    *out = exec;
+  else
+    free_exec(exec);
+  return status;
+}
+
+static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out) {
+  rondo_plan_options plan;
+  RONDO_TRY(rondo_versioned_read("rondo_plan_options", options->plan, &plan, sizeof plan));
+  plan.struct_size = sizeof plan;
+  RONDO_TRY(make_exec(graph, options, &plan, out));
   atomic_fetch_add_explicit(&(*out)->device->execs, 1, memory_order_relaxed);
   if (options->upload_stream == NULL) return RONDO_OK;
   const rondo_status uploaded = rondo_exec_upload(*out, options->upload_stream);
