@@ -28,6 +28,7 @@
  *   another, or gone: see rondo_recording_options.lasting_host_memory. So is waiting for the stream (C6).
  * - Numbers such as a learning rate: a cell in device memory that kernels read, written between replays
  *   (rondo_program_cell is one).
+ * - Random numbers: generators (<rondo/random.h>) draw further at each replay, as plain runs do.
  * - What the host decides by looking at values cannot be recorded: rondo_recording_note_decision.
  *
  * Memory. What is allocated in the capture comes from the recording's own pool: no other graph and no allocation

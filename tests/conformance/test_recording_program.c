@@ -360,6 +360,37 @@ static void test_rc6_a_schedule_in_a_cell(void **state) {
   free_program(&p);
 }
 
+/* As many numbers as there are rows, drawn plain or by a replay. */
+static void draw(program *p, rondo_generator *generator, bool plain, float out[ROWS]) {
+  void *words = p->in;
+  if (plain)
+    assert_ok(rondo_random_uniform(generator, p->t->stream, words, ROWS, 0, 1));
+  else
+    replay(p);
+  test_read(p->t, out, words, ROWS * sizeof *out);
+}
+
+/* TR-13: plain runs and replays draw on from one another, and capturing draws nothing. */
+static void test_replays_draw_as_plain_runs(void **state) {
+  program p = make_program(*state);
+  rondo_generator *generator = NULL;
+  float plain[4][ROWS], mixed[4][ROWS];
+  const rondo_generator_options options = {RONDO_GENERATOR_OPTIONS_INIT, .seed = 5};
+  assert_ok(rondo_generator_create(p.t->device, &options, &generator));
+  for (int i = 0; i < 4; i++) draw(&p, generator, true, plain[i]);
+  assert_ok(rondo_generator_seed(generator, 5));
+  draw(&p, generator, true, mixed[0]);
+  begin(&p);
+  assert_ok(rondo_random_uniform(generator, p.t->stream, (float *)(void *)p.in, ROWS, 0, 1));
+  end(&p);
+  draw(&p, generator, false, mixed[1]);
+  draw(&p, generator, true, mixed[2]);
+  draw(&p, generator, false, mixed[3]);
+  assert_memory_equal(mixed, plain, sizeof plain);
+  rondo_generator_destroy(generator);
+  free_program(&p);
+}
+
 enum { WIDTH = 4, FEED = 8 };
 
 /* loss = cross entropy of x w, trained with SGD at the rate of a cell. */
@@ -484,6 +515,7 @@ int main(void) {
       test_case(test_rc9_host_memory_freed_after_the_capture),
       test_case(test_rc9_host_memory_freed_while_capturing),
       test_case(test_rc6_a_schedule_in_a_cell),
+      test_case(test_replays_draw_as_plain_runs),
       test_case(test_rc4_rc6_a_compiled_program),
       test_case(test_rc8_decisions_of_the_host),
   };
