@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What a piece does on workers. Data stands in a slot as it is sent: one part, or, for reduce-scatter, a part for each
- * rank behind another. A failed exchange copies nothing, but every piece is still finished, so that it is counted.
+ * rank behind another. What has failed copies nothing, but every piece is still finished, so that it is counted.
  */
 #include <string.h>
 
@@ -57,20 +57,28 @@ static void say_what(const rondo_exchange *exchange, uint64_t number, const rond
                                                                             .root = piece->root};
 }
 
+/* The piece is the one under way, and arrives once. */
+static bool may_arrive(rondo_exchange *exchange, const rondo_piece *piece) {
+  if (!claim(exchange, piece)) return false;
+  if (atomic_exchange(&exchange->has_arrived, 1) == 0) return true;
+  rondo_exchange_fail(exchange, RONDO_REASON_OVERLAP,
+                      "%s of two execs of one graph ran at once: order them, or capture with two communicators",
+                      rondo_operation_name((rondo_operation)piece->operation));
+  return false;
+}
+
 static void arrive(rondo_exchange *exchange, const rondo_piece *piece) {
+  const rondo_semaphore_ops *semaphore = exchange->device->ops->semaphore;
   rondo_group *group = exchange->group;
   const uint64_t number = atomic_load_explicit(&exchange->arrived, memory_order_relaxed) + 1;
-  if (!claim(exchange, piece)) return;
-  if (atomic_exchange(&exchange->has_arrived, 1) != 0) {
-    rondo_exchange_fail(exchange, RONDO_REASON_OVERLAP,
-                        "%s of two execs of one graph ran at once: order them, or capture with two communicators",
-                        rondo_operation_name((rondo_operation)piece->operation));
+  if (!may_arrive(exchange, piece)) {
+    semaphore->ask(exchange->event.driver, UINT64_MAX); /* the wait must not be over before the failure is there */
     return;
   }
   say_what(exchange, number, piece);
   rondo_exchange_note_last(exchange, piece);
   atomic_store(&exchange->arrived_ns, rondo_clock_ns());
-  exchange->device->ops->semaphore->ask(exchange->event.driver, number);
+  semaphore->ask(exchange->event.driver, number);
   atomic_store(&exchange->arrived, number);
   atomic_store(&rondo_group_self(group)->arrived, number);
   for (uint32_t rank = 0; rank < group->world_size; rank++)
@@ -158,12 +166,18 @@ static void finish(rondo_exchange *exchange, const rondo_piece *piece) {
   rondo_futex_wake(&exchange->done_signal, UINT32_MAX);
 }
 
+/* All ranks have arrived with the piece under way: then it is received, whatever fails meanwhile, since its wait did
+ * not. */
+static bool is_there(const rondo_exchange *exchange, const rondo_piece *piece) {
+  return atomic_load_explicit(&exchange->current, memory_order_relaxed) == piece->tag &&
+         atomic_load(&exchange->settled) >= atomic_load_explicit(&exchange->arrived, memory_order_relaxed);
+}
+
 /* (updates exchange, writes dst, piece) */
 static void run_receive(rondo_blocks blocks, void *const *args) {
   rondo_exchange *exchange = *(rondo_exchange *const *)args[0];
   const rondo_piece *piece = args[2];
-  const bool is_under_way = atomic_load_explicit(&exchange->current, memory_order_relaxed) == piece->tag;
-  if (is_under_way && !rondo_exchange_has_failed(exchange)) receive(exchange, piece, *(char *const *)args[1], blocks);
+  if (is_there(exchange, piece)) receive(exchange, piece, *(char *const *)args[1], blocks);
   if ((piece->flags & RONDO_PIECE_FINISHES) != 0) finish(exchange, piece);
 }
 
