@@ -83,23 +83,46 @@ static void draw_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t b = blocks.first; b < blocks.last; b++) out[b] = rondo_philox(random.seed, b, random.offset).x[0];
 }
 
+static void packed_draw_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_random random = *(const rondo_random *)args[0];
+  const void *const parts[3] = {RONDO_RANDOM_ARGS(random)};
+  const void *parameters[4] = {parts[0], parts[1], parts[2], args[1]};
+  draw_cpu(blocks, (void *const *)parameters);
+}
+
+/* `code` comes behind the library's functions. */
+static rondo_kernel *make_kernel(test_fixture *fixture, const rondo_kernel_options *options, const char *code) {
+  const size_t bytes = strlen(rondo_random_cuda_source()) + strlen(code) + 1;
+  char *source = test_host(bytes, 1);
+  (void)snprintf(source, bytes, "%s%s", rondo_random_cuda_source(), code);
+  rondo_kernel_options with_source = *options;
+  with_source.cuda_source = source;
+  rondo_kernel *kernel;
+  assert_ok(rondo_kernel_create(fixture->device, &with_source, &kernel));
+  free(source);
+  return kernel;
+}
+
 rondo_kernel *test_draw_kernel(test_fixture *fixture) {
-  static const char code[] =
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_draw", .block_threads = 1,
+                                        .cpu = draw_cpu, .params = {RONDO_RANDOM_PARAMETERS, RONDO_WRITES}};
+  return make_kernel(
+      fixture, &options,
       "extern \"C\" __global__ void test_draw(const unsigned long long *cells, unsigned long long seed,\n"
       "                                       unsigned long long offset, unsigned *out) {\n"
       "  const rondo_random random = rondo_random_begin(cells, seed, offset);\n"
       "  out[blockIdx.x] = rondo_philox(random.seed, blockIdx.x, random.offset).x[0];\n"
-      "}\n";
-  const size_t bytes = strlen(rondo_random_cuda_source()) + sizeof code;
-  char *source = test_host(bytes, 1);
-  (void)snprintf(source, bytes, "%s%s", rondo_random_cuda_source(), code);
-  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_draw",
-                                        .block_threads = 1,        .cpu = draw_cpu,
-                                        .cuda_source = source,     .params = {RONDO_RANDOM_PARAMETERS, RONDO_WRITES}};
-  rondo_kernel *kernel;
-  assert_ok(rondo_kernel_create(fixture->device, &options, &kernel));
-  free(source);
-  return kernel;
+      "}\n");
+}
+
+rondo_kernel *test_packed_draw_kernel(test_fixture *fixture) {
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_packed_draw", .block_threads = 1,
+                                        .cpu = packed_draw_cpu, .params = {RONDO_SCALAR(rondo_random), RONDO_WRITES}};
+  return make_kernel(fixture, &options,
+                     "extern \"C\" __global__ void test_packed_draw(rondo_random packed, unsigned *out) {\n"
+                     "  const rondo_random random = rondo_random_begin(packed.cells, packed.seed, packed.offset);\n"
+                     "  out[blockIdx.x] = rondo_philox(random.seed, blockIdx.x, random.offset).x[0];\n"
+                     "}\n");
 }
 
 void test_draw(test_fixture *fixture, rondo_kernel *kernel, rondo_generator *generator, rondo_stream *stream,

@@ -40,6 +40,8 @@ rondo_exec *test_fill_exec(test_fixture *fixture, rondo_generator *generator, fl
 
 /* A kernel (random, writes out): out[b] = the first word of subsequence b. The caller destroys it. */
 rondo_kernel *test_draw_kernel(test_fixture *fixture);
+/* The same with all that it draws from in one scalar parameter: (rondo_random, writes out). */
+rondo_kernel *test_packed_draw_kernel(test_fixture *fixture);
 void test_draw(test_fixture *fixture, rondo_kernel *kernel, rondo_generator *generator, rondo_stream *stream,
                uint32_t *words, size_t count, uint64_t increment);
 
