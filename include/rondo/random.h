@@ -20,7 +20,10 @@
  * the generator; each exec, and each child graph in it, has cells of its own in their place. So execs of one graph
  * and of its clones, and graphs embedded twice, draw different numbers and may run at once. Instantiating finds the
  * addresses of cells in pointers that kernels declare (RONDO_READS), and as words of their other parameters; not in
- * memory, where they must not be kept. An exec that is launched into a capture becomes a child graph and counts there.
+ * memory, where they must not be kept; a kernel that has cells of which its own graph reserves nothing is refused
+ * (INVALID_GRAPH/FOREIGN_ADDRESS), and a graph that is bound to what the driver captured (UNSUPPORTED/FOREIGN_WORK,
+ * <rondo/capture.h>). rondo_exec_set_params takes cells in declared pointers alone (UPDATE_REFUSED/
+ * PARAMETERS_CHANGED). An exec that is launched into a capture becomes a child graph and counts there.
  * Removing a node leaves its place reserved. An update takes the new graph's needs over. Captures that use one
  * generator at once do not disturb each other. Generators live as long as the graphs and execs that draw from them.
  *
@@ -28,8 +31,8 @@
  * function, key and counter, and moves on by the same rule in multiples of 4, but gives subsequences to threads of a
  * grid that depends on the GPU: its sequences of floats are not reproduced bit by bit.
  *
- * Threads: a generator is thread-safe; of ranges that are drawn at once from several threads each is drawn once.
- * Seeding and setting the state are not ordered with draws of other threads, which get the old state or the new one.
+ * Threads: a generator is thread-safe, but for seeding and setting the state, which must not be done while another
+ * thread draws from it. Of ranges that are drawn at once from several threads each is drawn once.
  */
 #ifndef RONDO_RANDOM_H
 #define RONDO_RANDOM_H
@@ -115,7 +118,8 @@ typedef struct rondo_random {
 /* Reserves, for what is launched next on the stream, `increment` numbers of every subsequence, rounded up to a multiple
  * of 4: what one subsequence needs at most. Does not allocate or lock un-recorded. Errors: INVALID_ARGUMENT (NULL,
  * OTHER_DEVICE, BAD_SIZE: 0, or over 2^62); while the stream captures also CAPTURE_INVALID, OUT_OF_MEMORY,
- * LIMIT_EXCEEDED (the graph needs over 2^62); IN_CALLBACK. */
+ * LIMIT_EXCEEDED (the graph needs over 2^62), INVALID_STATE/STILL_IN_USE (the graph is a child node's, and is counted
+ * in the one around); IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_generator_reserve(rondo_generator *generator, rondo_stream *stream,
                                                               uint64_t increment, rondo_random *out_random);
 

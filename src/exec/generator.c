@@ -2,7 +2,7 @@
  * Generators: life, state, and reserving ranges of offsets. Un-recorded a reservation is one addition to the offset;
  * while the stream captures it is a need of the capture's graph (random_needs.c).
  *
- * Threads: any. The offset is moved on atomically; a seed that is set meanwhile is seen with the old offset or the new.
+ * Threads: any; the offset is moved on atomically. Who sets seed and offset does so with nobody drawing.
  */
 #include <inttypes.h>
 #include <stdio.h>

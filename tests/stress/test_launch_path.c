@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * GX-4, GX-10: once warm, handing over a kernel, launching an exec, replaying a recording, and waiting for it neither
- * allocate nor take a lock, on any thread of the process. The C library's functions for both are replaced in this
- * program by ones that count, for as long as a test says, and then do what the originals do.
+ * GX-4, GX-10: once warm, handing over a kernel, launching an exec, replaying a recording, drawing random numbers, and
+ * waiting for it neither allocate nor take a lock, on any thread of the process. The C library's functions for both are
+ * replaced in this program by ones that count, for as long as a test says, and then do what the originals do.
  *
  * A sanitizer replaces the same functions, so the test is skipped under one.
  */
@@ -109,8 +109,9 @@ typedef struct setup {
   rondo_device *device;
   rondo_stream *streams[2];
   rondo_kernel *kernel;
-  rondo_exec *line, *wide, *memory, *moved;
+  rondo_exec *line, *wide, *memory, *moved, *drawing;
   rondo_recording *recording;
+  rondo_generator *generator;
   uint32_t *words, *places[2];
   rondo_patch_set *set; /* of `moved`: its words may be at either place */
   void *host;
@@ -160,6 +161,17 @@ static void make_patch_set(setup *s) {
   assert_ok(rondo_patch_set_create(s->moved, &input, 1, NULL, &s->set));
 }
 
+static rondo_exec *make_drawing(const setup *s) {
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_capture_begin(s->streams[0], RONDO_CAPTURE_THREAD_LOCAL));
+  for (int i = 0; i < 3; i++)
+    assert_ok(rondo_random_uniform(s->generator, s->streams[0], (float *)(void *)s->words, NODES, 0, 1));
+  assert_ok(rondo_capture_end(s->streams[0], &graph));
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  return exec;
+}
+
 static setup make_setup(void) {
   setup s = {.device = NULL};
   void *words = NULL;
@@ -177,6 +189,8 @@ static setup make_setup(void) {
   s.recording = make_recording(&s, s.host);
   s.moved = make_exec(&s, false, false);
   make_patch_set(&s);
+  assert_ok(rondo_generator_create(s.device, NULL, &s.generator));
+  s.drawing = make_drawing(&s);
   return s;
 }
 
@@ -184,6 +198,8 @@ static void take_down(setup *s) {
   rondo_exec_destroy(s->line);
   rondo_exec_destroy(s->wide);
   rondo_exec_destroy(s->memory);
+  rondo_exec_destroy(s->drawing);
+  rondo_generator_destroy(s->generator);
   assert_ok(rondo_recording_destroy(s->recording));
   assert_ok(rondo_host_free(s->device, s->host));
   rondo_patch_set_destroy(s->set);
@@ -227,6 +243,15 @@ static rondo_status launch_on_two_streams(const setup *s, uint32_t round) {
 static rondo_status replay_recording(const setup *s, uint32_t round) {
   rondo_status status = rondo_recording_replay(s->recording, s->streams[round % 2]);
   if (status == RONDO_OK && round % 5 == 0) status = rondo_stream_synchronize(s->streams[round % 2]);
+  return status;
+}
+
+/* TR-13: by a launch, on streams in turn, and plainly. */
+static rondo_status draw(const setup *s, uint32_t round) {
+  rondo_stream *stream = s->streams[round % 2];
+  rondo_status status = rondo_exec_launch(s->drawing, stream);
+  if (status == RONDO_OK) status = rondo_random_uniform(s->generator, stream, (float *)(void *)s->words, NODES, 0, 1);
+  if (status == RONDO_OK && round % 3 == 0) status = rondo_stream_synchronize(stream);
   return status;
 }
 
@@ -289,6 +314,11 @@ static void test_rc1_replaying_a_recording(void **state) {
   expect_nothing_counted(replay_recording);
 }
 
+static void test_tr13_drawing(void **state) {
+  (void)state;
+  expect_nothing_counted(draw);
+}
+
 static void test_handing_over_kernels(void **state) {
   (void)state;
   expect_nothing_counted(hand_over_kernels);
@@ -324,6 +354,7 @@ int main(void) {
       cmocka_unit_test(test_gx4_launching_with_inputs_elsewhere),
       cmocka_unit_test(test_gx4_launching_on_two_streams),
       cmocka_unit_test(test_rc1_replaying_a_recording),
+      cmocka_unit_test(test_tr13_drawing),
       cmocka_unit_test(test_handing_over_kernels),
       cmocka_unit_test(test_gx4_launching_cold),
   };
