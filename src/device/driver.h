@@ -99,6 +99,13 @@ typedef struct rondo_guard_ops {
                            void **out_address);
   /* Ends the lifetime of such memory, or of a graph allocation that is freed outside of graphs. */
   void (*release)(rondo_device *device, rondo_queue *queue, void *address);
+  /* A graph allocation that no alloc node is of lives from now on; `release` ends that. OUT_OF_MEMORY, LIMIT_EXCEEDED.
+   */
+  rondo_status (*hold)(rondo_device *device, void *address, size_t bytes, const char *name);
+  /* Graph memory from `address` on is to be given out anew, or unmapped: what had its address there is forgotten. */
+  void (*forget)(rondo_device *device, void *address, size_t bytes);
+  /* Whether work may write what begins at the address and lives; until its life ends, or the other is said. */
+  void (*set_read_only)(rondo_device *device, rondo_queue *queue, void *address, bool read_only);
 } rondo_guard_ops;
 
 /* What a driver captures by itself: first a capture that goes on, then the graph that came of it. Begins so. */

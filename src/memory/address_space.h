@@ -129,6 +129,7 @@ struct rondo_address_space {
   rondo_address_space *next_in_arena;
   RONDO_ARRAY(rondo_found_block) blocks; /* of the setting, in its order */
   size_t held_count;                     /* the first records: blocks and slots */
+  size_t guarded_slots;                  /* on a guarded device: those that live */
   bool slots_depart;                     /* a slot does not stand where the profile has it */
   size_t top;                            /* in an arena: bytes from `base` that the records reach to, or did */
   RONDO_ARRAY(rondo_graph_allocation *)

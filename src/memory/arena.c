@@ -60,6 +60,8 @@ static rondo_status remove_piece(rondo_arena *arena) {
   rondo_device_memory *memory = arena->memory;
   const rondo_arena_piece *last = &arena->pieces.items[arena->pieces.count - 1];
   const size_t offset = arena->backed - last->bytes;
+  const rondo_guard_ops *guard = memory->device->ops->guard;
+  if (guard != NULL) guard->forget(memory->device, rondo_arena_base(arena) + offset, last->bytes);
   RONDO_TRY(memory->device->ops->unmap(memory->device, rondo_arena_base(arena) + offset, last->bytes));
   rondo_graph_pages_destroy(memory, last->physical, last->bytes);
   rondo_level_subtract(&memory->graph_used, last->bytes);
@@ -187,6 +189,7 @@ static void release(rondo_arena *arena) {
   rondo_graph_addresses_give_back(memory, rondo_arena_base(arena), arena->reserved, arena->place, unmapped);
   atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
   rondo_array_free(&memory->allocator, &arena->pieces);
+  rondo_array_free(&memory->allocator, &arena->taken);
   rondo_release_text(&memory->allocator, arena->allocation.name);
   rondo_release(&memory->allocator, arena, 1, sizeof *arena);
 }
@@ -216,6 +219,7 @@ void rondo_arena_enter(rondo_arena *arena, rondo_address_space *space) {
 void rondo_arena_leave(rondo_address_space *space) {
   rondo_arena *arena = space->arena;
   rondo_device_memory *memory = arena->memory;
+  if (memory->device->ops->guard != NULL) rondo_arena_unguard(space);
   pthread_mutex_lock(&memory->lock);
   rondo_address_space **at = &arena->spaces;
   while (*at != space) at = &(*at)->next_in_arena;

@@ -131,6 +131,8 @@ typedef struct rondo_arena_recording {
   bool planned;       /* it was made with a plan */
   bool departed;      /* ... which it did not follow to its end: record it again with the graph's own lifetimes */
   size_t peak;        /* of that plan, with blocks and slots; 0 without a plan */
+  size_t least;       /* most bytes of blocks, slots and allocations that live at once: no arena can do with less. A
+                         block that is given up counts up to there if it has a key */
   size_t lower_bound; /* no plan needs less, with the blocks where they are; 0 without a plan */
   rondo_arena_output *outputs; /* in the order of making */
   size_t output_count;

@@ -14,6 +14,13 @@ typedef struct rondo_arena_piece {
   size_t bytes;
 } rondo_arena_piece;
 
+/* On a guarded device: pages, in bytes from the base, that a recording's allocation has, with the one in front; or that
+ * a block has which it found. */
+typedef struct rondo_guarded_range {
+  size_t begin, end;
+  const rondo_address_space *owner;
+} rondo_guarded_range;
+
 struct rondo_arena {
   rondo_allocation allocation; /* all that is backed; in the device's table while that is not nothing */
   rondo_device_memory *memory;
@@ -28,6 +35,8 @@ struct rondo_arena {
   rondo_arena *next;           /* in the device's list */
   rondo_address_space *spaces; /* of its recordings, by next_in_arena */
   uint32_t space_count;
+  RONDO_ARRAY(rondo_guarded_range) taken; /* by address */
+  size_t cursor;                          /* where the next is looked for */
 };
 
 /* The device's arena that has the address among its reserved ones; NULL when there is none. Under the lock. */
@@ -41,6 +50,14 @@ void rondo_arena_leave(rondo_address_space *space);
  * to follow (NULL: none); the references are the caller's. */
 RONDO_MUST_USE rondo_status rondo_arena_begin(const rondo_arena_setting *setting, rondo_address_space **out,
                                               rondo_profile **out_profile);
+
+/* On a guarded device (arena_guard.c): an address for an allocation or slot of the space, at the end of its pages. What
+ * the space found alive is not given out while that lasts; its slots live from now on, and no more. Without the lock.
+ */
+RONDO_MUST_USE rondo_status rondo_arena_take_guarded(rondo_address_space *space, size_t bytes, char **out);
+RONDO_MUST_USE rondo_status rondo_arena_guard_blocks(rondo_address_space *space);
+RONDO_MUST_USE rondo_status rondo_arena_guard_slots(rondo_address_space *space);
+void rondo_arena_unguard(rondo_address_space *space);
 
 /* Devices that may access an allocation in it may access all of it. */
 static inline void rondo_arena_share(rondo_arena *arena, uint64_t peers) {

@@ -35,6 +35,7 @@ typedef struct path_plan {
   RONDO_ARRAY(rondo_plan_obstacle) obstacles; /* the blocks; while outputs stand at the low end, behind them these */
   RONDO_ARRAY(rondo_plan_item) others;        /* than outputs */
   RONDO_ARRAY(taken_range) taken;
+  size_t room;              /* in both: */
   size_t *offsets, *low;    /* one an item: the best so far, and those with the outputs at the low end */
   rondo_verify_order order; /* made when it is asked for */
   rondo_plan_info info;
@@ -199,9 +200,27 @@ static rondo_status fill(path_plan *path) {
   RONDO_TRY(number_nodes(path));
   RONDO_TRY(link_nodes(path));
   for (size_t i = 0; i < path->part_count; i++) RONDO_TRY(add_part(path, i));
-  RONDO_TRY(add_blocks(path));
-  RONDO_TRY(rondo_allocate_items(path->allocator, path->items.count, sizeof *path->offsets, &path->offsets));
-  return rondo_allocate_items(path->allocator, path->items.count, sizeof *path->low, &path->low);
+  return add_blocks(path);
+}
+
+static rondo_status allocate_offsets(path_plan *path) {
+  path->room = path->items.count;
+  RONDO_TRY(rondo_allocate_items(path->allocator, path->room, sizeof *path->offsets, &path->offsets));
+  return rondo_allocate_items(path->allocator, path->room, sizeof *path->low, &path->low);
+}
+
+static void free_path(path_plan *path) {
+  const rondo_allocator *allocator = path->allocator;
+  if (path->order.allocator != NULL) rondo_verify_order_free(&path->order);
+  rondo_release(allocator, path->begins, path->part_count + 1, sizeof *path->begins);
+  rondo_release(allocator, path->starts, (size_t)path->node_count + 1, sizeof *path->starts);
+  rondo_release(allocator, path->successors, path->edge_count, sizeof *path->successors);
+  rondo_release(allocator, path->offsets, path->room, sizeof *path->offsets);
+  rondo_release(allocator, path->low, path->room, sizeof *path->low);
+  rondo_array_free(allocator, &path->items);
+  rondo_array_free(allocator, &path->obstacles);
+  rondo_array_free(allocator, &path->others);
+  rondo_array_free(allocator, &path->taken);
 }
 
 /* Planning -------------------------------------------------------------------------------------------------------- */
@@ -348,6 +367,35 @@ static rondo_status solve(path_plan *path, const rondo_plan_options *options, do
   return RONDO_OK;
 }
 
+/* What is held by a recording's space, first its blocks, as items that may go anywhere. */
+static rondo_status add_held(path_plan *path, const rondo_address_space *space) {
+  for (size_t i = 0; i < space->held_count; i++) {
+    const rondo_arena_block block = {.key = i < space->blocks.count ? space->blocks.items[i].key : 0};
+    const uint32_t end = i < space->blocks.count ? block_end(path, &block) : end_of(path, 0);
+    RONDO_TRY(push_item(path, rondo_graph_allocation_rounded(space->allocations.items[i]), 0, end));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_arena_find_least(const rondo_address_space *space, const rondo_noted_lifetimes *noted, size_t *out) {
+  const rondo_plan_options quick = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
+  const rondo_path_part part = {.lifetimes = noted};
+  path_plan path = {.arena = space->arena, .allocator = &space->memory->allocator, .parts = &part, .part_count = 1};
+  rondo_plan *plan;
+  rondo_plan_info info = {.struct_size = sizeof info};
+  *out = 0;
+  rondo_status status = fill(&path);
+  if (status == RONDO_OK) status = add_held(&path, space);
+  if (status == RONDO_OK) {
+    status = make_plan(&path, path.items.items, path.items.count, 0, &quick, &plan);
+    if (status == RONDO_OK) status = rondo_plan_get_info(plan, &info);
+    if (status == RONDO_OK) *out = info.lower_bound;
+    rondo_plan_destroy(plan);
+  }
+  free_path(&path);
+  return status;
+}
+
 /* Handing out ------------------------------------------------------------------------------------------------------ */
 
 static rondo_status make_profile(const path_plan *path, const rondo_path_part *part, const size_t *offsets,
@@ -381,20 +429,6 @@ static rondo_status make_profiles(const path_plan *path, rondo_path_part *parts)
   return RONDO_OK;
 }
 
-static void free_path(path_plan *path) {
-  const rondo_allocator *allocator = path->allocator;
-  if (path->order.allocator != NULL) rondo_verify_order_free(&path->order);
-  rondo_release(allocator, path->begins, path->part_count + 1, sizeof *path->begins);
-  rondo_release(allocator, path->starts, (size_t)path->node_count + 1, sizeof *path->starts);
-  rondo_release(allocator, path->successors, path->edge_count, sizeof *path->successors);
-  rondo_release(allocator, path->offsets, path->items.count, sizeof *path->offsets);
-  rondo_release(allocator, path->low, path->items.count, sizeof *path->low);
-  rondo_array_free(allocator, &path->items);
-  rondo_array_free(allocator, &path->obstacles);
-  rondo_array_free(allocator, &path->others);
-  rondo_array_free(allocator, &path->taken);
-}
-
 static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block *blocks, size_t block_count,
                                rondo_path_part *parts, size_t count, const rondo_plan_options *options, double worth,
                                rondo_plan_info *out_info) {
@@ -408,6 +442,7 @@ static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block
   path.info.struct_size = sizeof path.info;
   for (size_t i = 0; i < count; i++) parts[i].profile = NULL;
   rondo_status status = fill(&path);
+  if (status == RONDO_OK) status = allocate_offsets(&path);
   if (status == RONDO_OK) status = solve(&path, options == NULL ? &defaults : options, worth);
   if (status == RONDO_OK) status = make_profiles(&path, parts);
   if (status == RONDO_OK && out_info != NULL) *out_info = path.info;

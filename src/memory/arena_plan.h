@@ -7,11 +7,16 @@
 #ifndef RONDO_MEMORY_ARENA_PLAN_H
 #define RONDO_MEMORY_ARENA_PLAN_H
 
+#include "memory/address_space.h"
 #include "memory/arena.h"
 #include "memory/profile.h"
 
 /* The plan of a recording that begins with the setting, of its lifetimes; NULL on a guarded device, which follows none.
  * OUT_OF_MEMORY, those of rondo_plan_make. */
 RONDO_MUST_USE rondo_status rondo_arena_plan_setting(const rondo_arena_setting *setting, rondo_profile **out);
+
+/* The most bytes that live at once in a recording, wherever they stand. */
+RONDO_MUST_USE rondo_status rondo_arena_find_least(const rondo_address_space *space, const rondo_noted_lifetimes *noted,
+                                                   size_t *out);
 
 #endif

@@ -112,6 +112,7 @@ static char *planned_slot(const rondo_address_space *space, const rondo_profile 
 static rondo_status choose_slot(rondo_address_space *space, const rondo_profile *profile, size_t index, size_t bytes,
                                 char **out) {
   rondo_graph_allocation **sorted;
+  if (space->memory->device->ops->guard != NULL) return rondo_arena_take_guarded(space, bytes, out);
   *out = planned_slot(space, profile, index, bytes);
   if (*out != NULL) return RONDO_OK;
   space->slots_depart = true;
@@ -146,9 +147,10 @@ static rondo_status fill_space(rondo_address_space *space, const rondo_arena_set
                                const rondo_profile *profile) {
   RONDO_TRY(rondo_allocation_starts_init(&space->memory->allocator, &space->own));
   RONDO_TRY(add_blocks(space, setting));
+  RONDO_TRY(rondo_arena_guard_blocks(space));
   for (size_t i = 0; i < setting->slot_count; i++) RONDO_TRY(add_slot(space, profile, i, &setting->slots[i]));
   space->held_count = space->allocations.count;
-  return RONDO_OK;
+  return rondo_arena_guard_slots(space);
 }
 
 /* A new reference, or NULL. */
@@ -237,6 +239,7 @@ static rondo_status read_recording(const rondo_graph *graph, rondo_arena_recordi
   rondo_noted_lifetimes *noted;
   RONDO_TRY(rondo_noted_lifetimes_of_graph(graph, &noted));
   rondo_status status = read_outputs(graph, noted, out);
+  if (status == RONDO_OK) status = rondo_arena_find_least(space, noted, &out->least);
   rondo_noted_lifetimes_release(noted);
   RONDO_TRY(status);
   RONDO_TRY(rondo_allocate_items(allocator_of(out), space->blocks.count, sizeof *out->ended, &out->ended));

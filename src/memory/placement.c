@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "memory/address_space.h"
+#include "memory/arena_internal.h"
 #include "memory/graph_view.h"
 #include "memory/heap.h"
 #include "memory/peers.h"
@@ -186,13 +186,18 @@ static rondo_status choose_address(rondo_address_space *space, const rondo_graph
   return *out_planned ? RONDO_OK : place_online(space, point, rounded, out);
 }
 
+/* Its addresses are had without the lock. */
+static bool is_guarded_recording(const rondo_address_space *space) {
+  return space->arena != NULL && space->memory->device->ops->guard != NULL;
+}
+
 static rondo_status place_locked(rondo_address_space *space, const rondo_graph *graph, const uint32_t *slots,
                                  size_t count, size_t rounded, rondo_alloc_node *node) {
-  char *address;
-  bool planned;
+  char *address = node->address;
+  bool planned = false;
   rondo_graph_allocation *record;
   rondo_graph_view_refresh(space, graph);
-  RONDO_TRY(choose_address(space, graph, slots, count, rounded, &address, &planned));
+  if (!is_guarded_recording(space)) RONDO_TRY(choose_address(space, graph, slots, count, rounded, &address, &planned));
   node->address = address;
   RONDO_TRY(rondo_graph_allocation_of(space, node, &record));
   record->alloc_nodes++;
@@ -235,6 +240,11 @@ rondo_status rondo_address_space_place(const rondo_graph *graph, const rondo_nod
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
                       "an alloc node of %zu bytes does not fit the address space", node->bytes);
   RONDO_TRY(reserve_range(space, whole, rondo_graph_addresses_wanted(space->memory)));
+  if (is_guarded_recording(space)) {
+    char *address;
+    RONDO_TRY(rondo_arena_take_guarded(space, rounded, &address));
+    node->address = address;
+  }
   void *slots;
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &slots));
   const rondo_status status = place_behind(graph, dependencies, count, slots, rounded, node);

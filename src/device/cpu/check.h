@@ -36,7 +36,8 @@ typedef struct check_area {
   char *pages;
   size_t page_bytes;
   check_life life;
-  bool graph; /* of an alloc node: its pages are mapped by memory/, and live again with each launch */
+  bool graph;     /* of an alloc node: its pages are mapped by memory/, and live again with each launch */
+  bool read_only; /* lives, and no work may write it */
   char name[CHECK_NAME_BYTES];
 } check_area;
 
@@ -87,7 +88,8 @@ typedef enum check_mistake {
   CHECK_MISTAKE_ENDED,
   CHECK_MISTAKE_BEHIND, /* `distance` bytes past the end */
   CHECK_MISTAKE_AHEAD,  /* `distance` bytes before the beginning */
-  CHECK_MISTAKE_FOREIGN
+  CHECK_MISTAKE_FOREIGN,
+  CHECK_MISTAKE_READ_ONLY
 } check_mistake;
 
 typedef struct check_fault {
@@ -150,6 +152,8 @@ RONDO_MUST_USE rondo_status check_open(cpu_device *device, const rondo_device_op
 
 /* The tables and the memory (check_memory.c). Ranges are entered with `edit` held, and not `spin`. */
 RONDO_MUST_USE rondo_status check_index_insert(struct check_state *check, check_index *index, check_range range);
+/* Takes the first range that touches [begin, end) out; false when there is none. With `edit` held. */
+bool check_index_remove(check_state *check, check_index *index, const char *begin, const char *end, void **out_object);
 void check_memory_init(check_state *check);
 void check_memory_deinit(check_state *check);
 RONDO_MUST_USE rondo_status check_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
@@ -175,6 +179,10 @@ RONDO_MUST_USE rondo_status check_area_end(check_state *check, char *address);
 /* With `edit` held: lets it be accessed or not; its contents stay when its memory does. */
 RONDO_MUST_USE rondo_status check_area_open(check_state *check, check_area *area, check_life life);
 void check_area_shut(check_state *check, check_area *area, check_life life);
+/* What begins at the address, if it lives, may be written or not. */
+void check_area_set_read_only(check_state *check, const char *address, bool read_only);
+/* Takes areas of graphs that touch the range out of the tables. */
+void check_areas_forget(check_state *check, const char *begin, const char *end);
 void check_area_set_canaries(const check_area *area);
 /* With `edit` held: a byte around the area that is not the canary's any more, or NULL. */
 const char *check_area_damage(const check_area *area);

@@ -199,7 +199,10 @@ rondo_status check_area_open(check_state *check, check_area *area, check_life li
   const rondo_status status =
       cpu_protect(&check->device->base, area->pages, area->page_bytes, RONDO_PROTECT_READ_WRITE);
   const bool was_live = area->life == CHECK_LIVE;
-  if (status == RONDO_OK) area->life = life;
+  if (status == RONDO_OK) {
+    area->life = life;
+    area->read_only = false;
+  }
   check_spin_unlock(check);
   if (status != RONDO_OK && area->graph && !was_live) give_mappings();
   return status;
@@ -217,12 +220,40 @@ void check_area_shut(check_state *check, check_area *area, check_life life) {
   const bool was_live = area->life == CHECK_LIVE;
   check_spin_lock(check);
   area->life = life;
+  area->read_only = false;
   const rondo_status status = withdraw_pages(check, area);
   check_spin_unlock(check);
   if (was_live && area->graph) give_mappings();
   if (status != RONDO_OK)
     rondo_log(RONDO_LOG_ERROR, "check", "allocation '%s' can be accessed after its end: %s", area->name,
               rondo_last_error()->message);
+}
+
+void check_area_set_read_only(check_state *check, const char *address, bool read_only) {
+  check_lock(check);
+  check_area *area = check_area_around(check, address);
+  if (area != NULL && area->begin == address && area->life == CHECK_LIVE && area->read_only != read_only) {
+    const rondo_protection allowed = read_only ? RONDO_PROTECT_READ : RONDO_PROTECT_READ_WRITE;
+    check_spin_lock(check);
+    const rondo_status status = cpu_protect(&check->device->base, area->pages, area->page_bytes, allowed);
+    if (status == RONDO_OK) area->read_only = read_only;
+    check_spin_unlock(check);
+    if (status != RONDO_OK)
+      rondo_log(RONDO_LOG_ERROR, "check", "allocation '%s' cannot be protected: %s", area->name,
+                rondo_last_error()->message);
+  }
+  check_unlock(check);
+}
+
+void check_areas_forget(check_state *check, const char *begin, const char *end) {
+  void *object;
+  check_lock(check);
+  while (check_index_remove(check, &check->areas, begin, end, &object)) {
+    check_area *area = object;
+    if (area->life == CHECK_LIVE) check_area_shut(check, area, CHECK_ENDED);
+    rondo_release(&check->allocator, area, 1, sizeof *area);
+  }
+  check_unlock(check);
 }
 
 static rondo_status fail_unknown(const check_state *check, const char *address) {

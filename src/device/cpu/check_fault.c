@@ -139,10 +139,28 @@ static bool map_scratch(check_state *check, check_scratch scratch) {
   return true;
 }
 
+static void note_fault(const check_fault *fault) {
+  if (running->count < CHECK_FAULTS) running->faults[running->count] = *fault;
+  running->count++;
+}
+
+/* The area can be written from now on, as on other devices. */
+static bool take_write(check_area *area, check_fault *fault) {
+  if (syscall(SYS_mprotect, area->pages, area->page_bytes, (long)(PROT_READ | PROT_WRITE)) != 0) return false;
+  area->read_only = false;
+  describe(fault, area, CHECK_MISTAKE_READ_ONLY, (size_t)(fault->address - area->begin));
+  return true;
+}
+
 /* With the spin lock held. What lives by now was made accessible between the fault and this look: then the access is
  * tried again, but not for ever. */
 static bool take_fault(check_state *check, const check_range *region, check_fault *fault) {
-  const check_area *area = check_area_around(check, fault->address);
+  check_area *area = check_area_around(check, fault->address);
+  if (area != NULL && area->life == CHECK_LIVE && area->read_only && (fault->writes || !fault->known)) {
+    if (!take_write(area, fault)) return false;
+    note_fault(fault);
+    return true;
+  }
   if (area != NULL && area->life == CHECK_LIVE) {
     running->retries = running->retried == fault->address ? running->retries + 1 : 1;
     running->retried = fault->address;
@@ -158,8 +176,7 @@ static bool take_fault(check_state *check, const check_range *region, check_faul
     describe(fault, area, area->life == CHECK_EARLY ? CHECK_MISTAKE_EARLY : CHECK_MISTAKE_ENDED,
              (size_t)(fault->address - area->begin));
   if (!map_scratch(check, place_of(check, fault, region, area))) return false;
-  if (running->count < CHECK_FAULTS) running->faults[running->count] = *fault;
-  running->count++;
+  note_fault(fault);
   return true;
 }
 

@@ -80,8 +80,7 @@ rondo_status check_index_insert(check_state *check, check_index *index, check_ra
   return RONDO_OK;
 }
 
-/* Takes the first range that touches [begin, end) out; its object, or NULL when there is none. */
-static bool remove_range(check_state *check, check_index *index, const char *begin, const char *end, void **out) {
+bool check_index_remove(check_state *check, check_index *index, const char *begin, const char *end, void **out) {
   const size_t at = check_index_seek(index, begin);
   if (at == index->count || index->items[at].begin >= end) return false;
   *out = index->items[at].object;
@@ -96,7 +95,7 @@ static bool remove_range(check_state *check, check_index *index, const char *beg
 
 static void forget_areas(check_state *check, const check_region *region) {
   void *area;
-  while (remove_range(check, &check->areas, region->base, region->base + region->bytes, &area))
+  while (check_index_remove(check, &check->areas, region->base, region->base + region->bytes, &area))
     rondo_release(&check->allocator, area, 1, sizeof(check_area));
 }
 
@@ -104,7 +103,7 @@ static void forget_areas(check_state *check, const check_region *region) {
 static rondo_status destroy_region(check_state *check, check_region *region) {
   void *object;
   forget_areas(check, region);
-  if (remove_range(check, &check->regions, region->base, region->base + region->bytes, &object)) {
+  if (check_index_remove(check, &check->regions, region->base, region->base + region->bytes, &object)) {
     check_spin_lock(check);
     check_scratch_clear(check, NULL, region->base, region->base + region->bytes);
     check_spin_unlock(check);
@@ -207,7 +206,7 @@ static rondo_status note_mapping(check_state *check, char *address, const rondo_
 
 static void forget_mappings(check_state *check, const char *begin, const char *end) {
   void *object;
-  while (remove_range(check, &check->mappings, begin, end, &object)) {
+  while (check_index_remove(check, &check->mappings, begin, end, &object)) {
     check_mapping *mapping = object;
     (void)close(mapping->file);
     rondo_release(&check->allocator, mapping, 1, sizeof *mapping);
@@ -285,7 +284,7 @@ void check_host_release(rondo_device *device, void *address, size_t bytes) {
   void *object;
   char *begin = address;
   check_lock(check);
-  (void)remove_range(check, &check->hosts, begin, begin + bytes, &object);
+  (void)check_index_remove(check, &check->hosts, begin, begin + bytes, &object);
   check_unlock(check);
   cpu_host_release(device, address, bytes);
 }

@@ -33,6 +33,8 @@ static rondo_reason reason_of(check_mistake mistake) {
       return RONDO_REASON_OUT_OF_RANGE;
     case CHECK_MISTAKE_FOREIGN:
       return RONDO_REASON_FOREIGN_ADDRESS;
+    case CHECK_MISTAKE_READ_ONLY:
+      return RONDO_REASON_NO_ACCESS;
   }
   return RONDO_REASON_NONE;
 }
@@ -60,6 +62,12 @@ static void describe(char *buffer, size_t bytes, const check_fault *fault, const
       (void)snprintf(buffer, bytes,
                      "%zu byte%s before the beginning of allocation '%s' (%s): look at its sizes and indices",
                      fault->distance, plural, fault->name, size);
+      break;
+    case CHECK_MISTAKE_READ_ONLY:
+      (void)snprintf(buffer, bytes,
+                     "byte %zu of allocation '%s' (%s), which it was given to read: declare that it is written, or "
+                     "write a copy",
+                     fault->distance, fault->name, size);
       break;
     case CHECK_MISTAKE_FOREIGN:
       (void)snprintf(buffer, bytes, "%p, where no allocation of device %s is: look at the pointers it is given",

@@ -196,7 +196,7 @@ static void restore_entry(check_state *check, const check_entry *entry, check_li
     else if (check_area_open(check, area, life) != RONDO_OK)
       return; /* it was accessible before with no more mappings than now */
   }
-  if (bytes == NULL) return;
+  if (bytes == NULL || (area != NULL && area->read_only)) return; /* what cannot be written is as it was */
   memcpy(entry->begin, bytes, entry->bytes);
   if (area != NULL) check_area_set_canaries(area);
 }

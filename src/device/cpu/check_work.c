@@ -88,6 +88,18 @@ static void run_end(rondo_blocks blocks, void *const *args) {
   if (check_area_end(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue);
 }
 
+static void run_lock(rondo_blocks blocks, void *const *args) {
+  const check_work *work = args[0];
+  (void)blocks;
+  check_area_set_read_only(work->check, work->address, true);
+}
+
+static void run_unlock(rondo_blocks blocks, void *const *args) {
+  const check_work *work = args[0];
+  (void)blocks;
+  check_area_set_read_only(work->check, work->address, false);
+}
+
 /* Making ---------------------------------------------------------------------------------------------------------- */
 
 static void describe_work(check_work *work, check_state *check, const rondo_node_params *params) {
@@ -100,8 +112,8 @@ static void describe_work(check_work *work, check_state *check, const rondo_node
 }
 
 /* Alloc and free nodes, which do nothing on other devices. */
-static void describe_life(check_work *work, bool begins, char *address) {
-  work->function = begins ? run_begin : run_end;
+static void describe_life(check_work *work, rondo_cpu_function function, char *address) {
+  work->function = function;
   work->args = (void *const *)(void *)&work->self;
   work->address = address;
 }
@@ -126,7 +138,8 @@ rondo_status check_dress(cpu_executable *executable, cpu_node_detail *detail, co
   work->function = detail->node.function;
   work->args = detail->node.args;
   if (allocates || frees)
-    describe_life(work, allocates, allocates ? params->as.alloc.address : params->as.free_address);
+    describe_life(work, allocates ? run_begin : run_end,
+                  allocates ? params->as.alloc.address : params->as.free_address);
   detail->node.function = check_run_work;
   detail->node.args = (void *const *)(void *)&work->self;
   return RONDO_OK;
@@ -197,12 +210,12 @@ static void submit_host(cpu_queue *queue, const rondo_node_params *params) {
   cpu_queue_publish(queue, head);
 }
 
-static void submit_life(cpu_queue *queue, bool begins, char *address) {
-  const rondo_node_params params = {.kind = begins ? RONDO_NODE_ALLOC : RONDO_NODE_FREE};
+static void submit_life(cpu_queue *queue, rondo_node_kind kind, rondo_cpu_function function, char *address) {
+  const rondo_node_params params = {.kind = kind};
   uint64_t head;
   void *data;
   check_item *item = begin_work(queue, &params, 0, 0, &data, &head);
-  describe_life(&item->work, begins, address);
+  describe_life(&item->work, function, address);
   cpu_queue_publish(queue, head);
 }
 
@@ -235,7 +248,7 @@ static rondo_status guard_allocate(rondo_device *device, rondo_queue *queue, siz
   *out_address = NULL;
   RONDO_TRY(check_area_make(check, bytes, name, out_address));
   if (queue != NULL) {
-    submit_life((cpu_queue *)queue, true, *out_address);
+    submit_life((cpu_queue *)queue, RONDO_NODE_ALLOC, run_begin, *out_address);
     return RONDO_OK;
   }
   check_gate_enter(check);
@@ -249,7 +262,7 @@ static rondo_status guard_allocate(rondo_device *device, rondo_queue *queue, siz
 static void guard_release(rondo_device *device, rondo_queue *queue, void *address) {
   check_state *check = ((cpu_device *)device)->check;
   if (queue != NULL) {
-    submit_life((cpu_queue *)queue, false, address);
+    submit_life((cpu_queue *)queue, RONDO_NODE_FREE, run_end, address);
     return;
   }
   check_gate_enter(check);
@@ -257,4 +270,35 @@ static void guard_release(rondo_device *device, rondo_queue *queue, void *addres
   check_gate_leave(check);
 }
 
-const rondo_guard_ops check_guard_ops = {.allocate = guard_allocate, .release = guard_release};
+static rondo_status guard_hold(rondo_device *device, void *address, size_t bytes, const char *name) {
+  check_state *check = ((cpu_device *)device)->check;
+  RONDO_TRY(check_area_note(check, address, bytes, name));
+  check_gate_enter(check);
+  const rondo_status status = check_area_begin(check, address);
+  check_gate_leave(check);
+  return status;
+}
+
+static void guard_forget(rondo_device *device, void *address, size_t bytes) {
+  check_state *check = ((cpu_device *)device)->check;
+  check_gate_enter(check);
+  check_areas_forget(check, address, (char *)address + bytes);
+  check_gate_leave(check);
+}
+
+static void guard_set_read_only(rondo_device *device, rondo_queue *queue, void *address, bool read_only) {
+  check_state *check = ((cpu_device *)device)->check;
+  if (queue != NULL) {
+    submit_life((cpu_queue *)queue, RONDO_NODE_EMPTY, read_only ? run_lock : run_unlock, address);
+    return;
+  }
+  check_gate_enter(check);
+  check_area_set_read_only(check, address, read_only);
+  check_gate_leave(check);
+}
+
+const rondo_guard_ops check_guard_ops = {.allocate = guard_allocate,
+                                         .release = guard_release,
+                                         .hold = guard_hold,
+                                         .forget = guard_forget,
+                                         .set_read_only = guard_set_read_only};
