@@ -274,7 +274,7 @@ typedef enum cpu_operation {
 } cpu_operation;
 
 struct cpu_event;
-struct cpu_patch_list;
+struct cpu_change_list;
 struct cpu_bindings;
 
 /* The head of an item; a kernel's argument addresses and values follow it, and its name when it is to be traced: it may
@@ -296,9 +296,9 @@ typedef struct cpu_item {
     } stamp;
     struct {
       cpu_executable *executable;
-      struct cpu_patch_list *patches; /* to apply first, or NULL */
-      struct cpu_bindings *bindings;  /* what its event-wait nodes wait for, or NULL */
-      uint32_t store_count;           /* cpu_stores, behind the item */
+      struct cpu_change_list *changes; /* to apply first, or NULL */
+      struct cpu_bindings *bindings;   /* what its event-wait nodes wait for, or NULL */
+      uint32_t store_count;            /* cpu_stores, behind the item */
     } graph;
     uint32_t store_count;
   } as;
@@ -465,8 +465,8 @@ typedef struct cpu_bindings {
 } cpu_bindings;
 
 /* A node as it runs from some launch on. What it replaces is freed by the caller's side after that. */
-typedef struct cpu_patch {
-  struct cpu_patch *next;
+typedef struct cpu_change {
+  struct cpu_change *next;
   uint32_t position;
   int more_kernels; /* that run: 1 when it was disabled, -1 when it is now */
   cpu_node node;
@@ -475,12 +475,12 @@ typedef struct cpu_patch {
   void *old_storage;
   size_t old_storage_bytes;
   cpu_timeline *old_timeline; /* of an event-record node; launches in flight still advance it */
-} cpu_patch;
+} cpu_change;
 
-typedef struct cpu_patch_list {
-  struct cpu_patch_list *next; /* on the list of spent ones */
-  cpu_patch *first, **last;
-} cpu_patch_list;
+typedef struct cpu_change_list {
+  struct cpu_change_list *next; /* on the list of spent ones */
+  cpu_change *first, **last;
+} cpu_change_list;
 
 enum { CPU_PLAN_LOOP = 0, CPU_PLAN_SEGMENTS = 1, CPU_PLAN_LANES = 2, CPU_PLANS = 3 };
 
@@ -543,11 +543,11 @@ struct cpu_executable {
   uint64_t best_ns[CPU_PLANS];
   /* The caller's side. */
   uint64_t launches;
-  cpu_point last;          /* completion of the last launch */
-  cpu_patch_list *changes; /* set, not yet launched with; or NULL */
+  cpu_point last;           /* completion of the last launch */
+  cpu_change_list *changes; /* set, not yet launched with; or NULL */
   cpu_bindings *free_bindings;
   _Atomic(cpu_bindings *) spent_bindings;
-  _Atomic(cpu_patch_list *) spent_patches;
+  _Atomic(cpu_change_list *) spent_changes;
   cpu_executable *next_zombie;
   uint64_t host_bytes;
 };
@@ -569,7 +569,7 @@ RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_n
 void cpu_executable_free(cpu_executable *executable);
 /* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
 void cpu_executable_reap(cpu_device *device, bool wait);
-void cpu_executable_apply(cpu_executable *executable, cpu_patch_list *patches);
+void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes);
 void cpu_event_record_at(cpu_event *event, cpu_timeline *timeline, uint64_t value);
 
 /* Runs it for `queue`. False: suspended; the last segment finishes the queue's item. */

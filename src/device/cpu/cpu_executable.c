@@ -2,9 +2,9 @@
  * Making, changing and freeing executables.
  *
  * Two sides share one: the caller's (details, changes, last) and that of whoever runs it (nodes, names, run state). A
- * change made while nothing is in flight takes effect at once; otherwise it becomes a patch that travels with the next
- * launch, and launches queued before run as they were (U1). What a patch replaced is freed by the caller's side once it
- * is spent. An executable destroyed in flight goes to the device's zombies and is freed when its last launch is done.
+ * change made while nothing is in flight takes effect at once; otherwise it travels with the next launch, and launches
+ * queued before run as they were (U1). What a change replaced is freed by the caller's side once it is spent. An
+ * executable destroyed in flight goes to the device's zombies and is freed when its last launch is done.
  */
 #include <assert.h>
 #include <string.h>
@@ -124,47 +124,47 @@ static cpu_node running_form(const cpu_node_detail *detail) {
 
 /* Changes --------------------------------------------------------------------------------------------------------- */
 
-void cpu_executable_apply(cpu_executable *executable, cpu_patch_list *patches) {
-  for (const cpu_patch *patch = patches->first; patch != NULL; patch = patch->next) {
-    executable->nodes[patch->position] = patch->node;
-    executable->names[patch->position] = patch->name;
-    executable->kernel_count += (size_t)patch->more_kernels;
-    if (patch->node.blocks.last > 1) executable->parallel = true;
+void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes) {
+  for (const cpu_change *change = changes->first; change != NULL; change = change->next) {
+    executable->nodes[change->position] = change->node;
+    executable->names[change->position] = change->name;
+    executable->kernel_count += (size_t)change->more_kernels;
+    if (change->node.blocks.last > 1) executable->parallel = true;
   }
   executable->trial = 0; /* another plan may be better now */
-  patches->next = atomic_load_explicit(&executable->spent_patches, memory_order_relaxed);
-  while (!atomic_compare_exchange_weak(&executable->spent_patches, &patches->next, patches)) {
+  changes->next = atomic_load_explicit(&executable->spent_changes, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak(&executable->spent_changes, &changes->next, changes)) {
   }
 }
 
-static void free_patches(cpu_executable *executable, cpu_patch_list *list) {
+static void free_changes(cpu_executable *executable, cpu_change_list *list) {
   const rondo_allocator *allocator = allocator_of(executable);
   while (list != NULL) {
-    cpu_patch_list *next_list = list->next;
-    for (cpu_patch *patch = list->first; patch != NULL;) {
-      cpu_patch *next = patch->next;
-      rondo_release_text(allocator, patch->old_name);
-      rondo_release(allocator, patch->old_storage, 1, patch->old_storage_bytes);
-      cpu_timeline_release(patch->old_timeline);
-      rondo_release(allocator, patch, 1, sizeof *patch);
-      patch = next;
+    cpu_change_list *next_list = list->next;
+    for (cpu_change *change = list->first; change != NULL;) {
+      cpu_change *next = change->next;
+      rondo_release_text(allocator, change->old_name);
+      rondo_release(allocator, change->old_storage, 1, change->old_storage_bytes);
+      cpu_timeline_release(change->old_timeline);
+      rondo_release(allocator, change, 1, sizeof *change);
+      change = next;
     }
     rondo_release(allocator, list, 1, sizeof *list);
     list = next_list;
   }
 }
 
-static rondo_status add_patch(cpu_executable *executable, const cpu_patch *patch) {
+static rondo_status add_change(cpu_executable *executable, const cpu_change *change) {
   const rondo_allocator *allocator = allocator_of(executable);
   void *memory;
   if (executable->changes == NULL) {
-    RONDO_TRY(rondo_allocate(allocator, 1, sizeof(cpu_patch_list), &memory));
+    RONDO_TRY(rondo_allocate(allocator, 1, sizeof(cpu_change_list), &memory));
     executable->changes = memory;
     executable->changes->last = &executable->changes->first;
   }
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof *patch, &memory));
-  cpu_patch *kept = memory;
-  *kept = *patch;
+  RONDO_TRY(rondo_allocate(allocator, 1, sizeof *change, &memory));
+  cpu_change *kept = memory;
+  *kept = *change;
   kept->next = NULL;
   *executable->changes->last = kept;
   executable->changes->last = &kept->next;
@@ -177,7 +177,7 @@ static void settle(cpu_executable *executable) {
     cpu_executable_apply(executable, executable->changes);
     executable->changes = NULL;
   }
-  free_patches(executable, atomic_exchange(&executable->spent_patches, NULL));
+  free_changes(executable, atomic_exchange(&executable->spent_changes, NULL));
 }
 
 /* The storage of kernels, copies and fills begins with the addresses of their values. */
@@ -211,14 +211,14 @@ static rondo_status executable_set_params(rondo_executable *base, size_t index, 
   cpu_node_detail changed;
   RONDO_TRY(make_detail(executable, node, &changed));
   changed.enabled = detail->enabled;
-  const cpu_patch patch = {.position = executable->position[index],
-                           .node = running_form(&changed),
-                           .name = changed.name,
-                           .old_name = detail->name,
-                           .old_storage = detail->storage,
-                           .old_storage_bytes = detail->storage_bytes,
-                           .old_timeline = detail->timeline};
-  const rondo_status status = add_patch(executable, &patch);
+  const cpu_change change = {.position = executable->position[index],
+                             .node = running_form(&changed),
+                             .name = changed.name,
+                             .old_name = detail->name,
+                             .old_storage = detail->storage,
+                             .old_storage_bytes = detail->storage_bytes,
+                             .old_timeline = detail->timeline};
+  const rondo_status status = add_change(executable, &change);
   if (status != RONDO_OK) {
     free_detail(executable, &changed);
     return status;
@@ -234,9 +234,9 @@ static rondo_status executable_set_enabled(rondo_executable *base, size_t index,
   cpu_node_detail *detail = &executable->details[index];
   if (detail->enabled == enabled) return RONDO_OK;
   detail->enabled = enabled;
-  cpu_patch patch = {.position = executable->position[index], .node = running_form(detail), .name = detail->name};
-  if (detail->kind == RONDO_NODE_KERNEL) patch.more_kernels = enabled ? 1 : -1;
-  const rondo_status status = add_patch(executable, &patch);
+  cpu_change change = {.position = executable->position[index], .node = running_form(detail), .name = detail->name};
+  if (detail->kind == RONDO_NODE_KERNEL) change.more_kernels = enabled ? 1 : -1;
+  const rondo_status status = add_change(executable, &change);
   if (status != RONDO_OK) {
     detail->enabled = !enabled;
     return status;
@@ -261,9 +261,9 @@ void cpu_executable_free(cpu_executable *executable) {
   const size_t count = executable->node_count;
   if (executable->changes != NULL) {
     executable->changes->next = NULL;
-    free_patches(executable, executable->changes);
+    free_changes(executable, executable->changes);
   }
-  free_patches(executable, atomic_exchange(&executable->spent_patches, NULL));
+  free_changes(executable, atomic_exchange(&executable->spent_changes, NULL));
   free_bindings(executable, atomic_exchange(&executable->spent_bindings, NULL));
   free_bindings(executable, executable->free_bindings);
   if (executable->details != NULL) {

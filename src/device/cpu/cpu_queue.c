@@ -77,7 +77,7 @@ static void run_stores(const cpu_item *item, uint32_t count) {
 }
 
 static inline void begin_graph(cpu_participant *self, cpu_executable *executable, const cpu_item *item) {
-  if (item->as.graph.patches != NULL) cpu_executable_apply(executable, item->as.graph.patches);
+  if (item->as.graph.changes != NULL) cpu_executable_apply(executable, item->as.graph.changes);
   if (item->as.graph.store_count > 0) run_stores(item, item->as.graph.store_count);
   count_kernels(self, executable->kernel_count);
 }
@@ -414,8 +414,8 @@ static rondo_status bind_waits(cpu_executable *executable, cpu_bindings **out) {
 }
 
 /* Changes made since the last launch: applied at once when nothing is in flight, else they travel with this launch. */
-static cpu_patch_list *take_changes(cpu_executable *executable) {
-  cpu_patch_list *changes = executable->changes;
+static cpu_change_list *take_changes(cpu_executable *executable) {
+  cpu_change_list *changes = executable->changes;
   executable->changes = NULL;
   if (changes == NULL || !cpu_point_reached(executable->last)) return changes;
   cpu_executable_apply(executable, changes);
@@ -467,7 +467,7 @@ static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_e
   cpu_executable *executable = (cpu_executable *)base_executable;
   cpu_bindings *bindings;
   RONDO_TRY(bind_waits(executable, &bindings));
-  cpu_patch_list *changes = take_changes(executable);
+  cpu_change_list *changes = take_changes(executable);
   if (executable->last.timeline != &queue->timeline && !cpu_point_reached(executable->last))
     submit_wait(queue, executable->last);
   executable->launches++;
@@ -480,7 +480,7 @@ static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_e
   uint64_t head;
   cpu_item *item = begin_item(queue, operation, sizeof *item + source.left * sizeof(cpu_store), &head);
   item->as.graph.executable = executable;
-  item->as.graph.patches = changes;
+  item->as.graph.changes = changes;
   item->as.graph.bindings = bindings;
   item->as.graph.store_count = (uint32_t)source.left;
   put_stores(&source, item, (uint32_t)source.left);
