@@ -90,12 +90,9 @@ static void count_closed(void) {
 rondo_status rondo_device_open(const char *name, const rondo_device_options *options, rondo_device **out_device) {
   rondo_device_options known;
   rondo_allocator allocator;
-  if (out_device == NULL || name == NULL) {
-    if (out_device != NULL) *out_device = NULL;
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_device_open: %s is NULL",
-                      out_device == NULL ? "out_device" : "name");
-  }
+  RONDO_TRY(rondo_require("rondo_device_open", "out_device", out_device));
   *out_device = NULL;
+  RONDO_TRY(rondo_require("rondo_device_open", "name", name));
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_open"));
   RONDO_TRY(rondo_versioned_read("rondo_device_options", options, &known, sizeof known));
   RONDO_TRY(make_counter(known.allocator, &allocator));
@@ -167,9 +164,8 @@ rondo_status rondo_device_close(rondo_device *device) {
 }
 
 static rondo_status refuse_null(const char *call, const void *device, const void *out) {
-  if (device != NULL && out != NULL) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s is NULL", call,
-                    device == NULL ? "device" : "the struct to fill");
+  RONDO_TRY(rondo_require(call, "device", device));
+  return rondo_require(call, "the struct to fill", out);
 }
 
 rondo_status rondo_device_get_info(const rondo_device *device, rondo_device_info *out_info) {
@@ -197,7 +193,7 @@ rondo_status rondo_device_can_access_peer(const rondo_device *device, const rond
   const char *const call = "rondo_device_can_access_peer";
   RONDO_TRY(refuse_null(call, device, out_can));
   *out_can = false;
-  if (peer == NULL) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: peer is NULL", call);
+  RONDO_TRY(rondo_require(call, "peer", peer));
   *out_can = rondo_device_reaches(device, peer);
   return RONDO_OK;
 }
@@ -216,20 +212,18 @@ rondo_status rondo_device_get_statistics(const rondo_device *device, rondo_devic
 }
 
 rondo_status rondo_device_enumerate(size_t index, const char **out_name, const char **out_unavailable) {
-  if (out_name == NULL || out_unavailable == NULL) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_device_enumerate: %s is NULL",
-                      out_name == NULL ? "out_name" : "out_unavailable");
-  }
+  RONDO_TRY(rondo_require("rondo_device_enumerate", "out_name", out_name));
+  RONDO_TRY(rondo_require("rondo_device_enumerate", "out_unavailable", out_unavailable));
   return rondo_registry_enumerate(index, out_name, out_unavailable);
 }
 
 rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options, rondo_kernel **out_kernel) {
-  if (out_kernel != NULL) *out_kernel = NULL;
-  if (device == NULL || options == NULL || out_kernel == NULL) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "rondo_kernel_create: %s is NULL",
-                      device == NULL ? "device" : (options == NULL ? "options" : "out_kernel"));
-  }
-  RONDO_TRY(rondo_refuse_in_callback("rondo_kernel_create"));
+  const char *const call = "rondo_kernel_create";
+  RONDO_TRY(rondo_require(call, "out_kernel", out_kernel));
+  *out_kernel = NULL;
+  RONDO_TRY(rondo_require(call, "device", device));
+  RONDO_TRY(rondo_require(call, "options", options));
+  RONDO_TRY(rondo_refuse_in_callback(call));
   rondo_kernel *kernel;
   RONDO_TRY(rondo_kernel_make(device, &device->allocator, options, &kernel));
   const rondo_status status =

@@ -67,8 +67,9 @@ static rondo_status store_of(rondo_device *device, event_store **out) {
 static bool is_complete(const rondo_event *event) { return event->driver->ops->query(event->driver) == RONDO_OK; }
 
 static void put_complete(event_store *store, rondo_event *event) {
-  event->next = store->complete[event->timing];
-  store->complete[event->timing] = event;
+  rondo_event **list = &store->complete[event->driver->timing];
+  event->next = *list;
+  *list = event;
 }
 
 static void put_waiting(event_store *store, rondo_event *event) {
@@ -109,7 +110,6 @@ static rondo_status make_event(rondo_device *device, bool timing, rondo_event **
   RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_event), &state));
   rondo_event *event = state;
   event->device = device;
-  event->timing = timing;
   const rondo_status status = device->ops->event_create(device, timing, &event->driver);
   if (status != RONDO_OK) {
     rondo_release(&device->allocator, event, 1, sizeof *event);
@@ -250,7 +250,7 @@ rondo_status rondo_event_synchronize(rondo_event *event) {
 static rondo_status check_timed(const char *call, const char *what, const rondo_event *event) {
   RONDO_TRY(rondo_front(call, what, event));
   if (event->capture != NULL) return rondo_capture_refuse_event(event, call);
-  if (!event->timing)
+  if (!event->driver->timing)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING,
                       "%s: %s was created without timing: set .timing in rondo_event_options", call, what);
   if (!event->recorded)

@@ -39,7 +39,6 @@ struct rondo_event {
   rondo_device *device;
   rondo_device_event *driver;
   atomic_uint holds; /* the user's and one an exec's node that names it; with the last it goes to the free list */
-  bool timing;
   bool recorded;            /* ever, on a queue or by a launch */
   rondo_event_order order;  /* which frees the last record comes after */
   rondo_capture *capture;   /* it was last recorded in; a reference. NULL when on a queue or never */
