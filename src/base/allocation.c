@@ -45,25 +45,50 @@ rondo_status rondo_allocator_resolve(const rondo_allocator *given, rondo_allocat
   return RONDO_OK;
 }
 
-rondo_status rondo_allocate_aligned(const rondo_allocator *allocator, size_t count, size_t bytes, size_t alignment,
-                                    void **out) {
+/* Not zeroed; NULL for no bytes. */
+static rondo_status allocate(const rondo_allocator *allocator, size_t count, size_t bytes, size_t alignment,
+                             size_t *out_total, void **out) {
   assert(alignment >= BASIC_ALIGNMENT && (alignment & (alignment - 1)) == 0);
   *out = NULL;
-  size_t total;
-  if (!rondo_checked_multiply(count, bytes, &total))
+  *out_total = 0;
+  if (!rondo_checked_multiply(count, bytes, out_total))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
                       "%zu items of %zu bytes are more than the address space holds: ask for fewer", count, bytes);
-  if (total == 0) return RONDO_OK;
-  void *pointer = allocator->allocate(allocator->self, total, alignment);
-  if (pointer == NULL) {
-    char size[RONDO_SIZE_TEXT];
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
-                      "the allocator has no %zu bytes (%s) of host memory aligned to %zu: free some, or raise the "
-                      "limit of the process",
-                      total, rondo_size_text(size, total), alignment);
-  }
-  memset(pointer, 0, total);
-  *out = pointer;
+  if (*out_total == 0) return RONDO_OK;
+  *out = allocator->allocate(allocator->self, *out_total, alignment);
+  if (*out != NULL) return RONDO_OK;
+  char size[RONDO_SIZE_TEXT];
+  return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
+                    "the allocator has no %zu bytes (%s) of host memory aligned to %zu: free some, or raise the "
+                    "limit of the process",
+                    *out_total, rondo_size_text(size, *out_total), alignment);
+}
+
+rondo_status rondo_allocate_aligned(const rondo_allocator *allocator, size_t count, size_t bytes, size_t alignment,
+                                    void **out) {
+  size_t total;
+  RONDO_TRY(allocate(allocator, count, bytes, alignment, &total, out));
+  if (total > 0) memset(*out, 0, total);
+  return RONDO_OK;
+}
+
+rondo_status rondo_reallocate(const rondo_allocator *allocator, void *old, size_t old_count, size_t count, size_t bytes,
+                              void **out) {
+  const size_t kept = old == NULL ? 0 : old_count * bytes;
+  size_t total;
+  assert(count >= old_count);
+  RONDO_TRY(allocate(allocator, count, bytes, BASIC_ALIGNMENT, &total, out));
+  if (kept > 0) memcpy(*out, old, kept);
+  if (total > kept) memset((char *)*out + kept, 0, total - kept);
+  rondo_release(allocator, old, old_count, bytes);
+  return RONDO_OK;
+}
+
+rondo_status rondo_allocate_copy(const rondo_allocator *allocator, const void *from, size_t count, size_t bytes,
+                                 void **out) {
+  size_t total;
+  RONDO_TRY(allocate(allocator, count, bytes, BASIC_ALIGNMENT, &total, out));
+  if (total > 0) memcpy(*out, from, total);
   return RONDO_OK;
 }
 

@@ -21,7 +21,17 @@ RONDO_MUST_USE rondo_status rondo_allocator_resolve(const rondo_allocator *given
  * NULL and OK. */
 RONDO_MUST_USE rondo_status rondo_allocate(const rondo_allocator *allocator, size_t count, size_t bytes, void **out);
 
-/* The same for a pointer of any type: `out` is its address, which is written as bytes, since a void ** would alias it.
+/* A block of `count` things that begins with `old`, a block of no more, and is zero behind; `old`, which may be NULL,
+ * is released unless this fails. */
+RONDO_MUST_USE rondo_status rondo_reallocate(const rondo_allocator *allocator, void *old, size_t old_count,
+                                             size_t count, size_t bytes, void **out);
+
+/* A block that is a copy of one of as many things. */
+RONDO_MUST_USE rondo_status rondo_allocate_copy(const rondo_allocator *allocator, const void *from, size_t count,
+                                                size_t bytes, void **out);
+
+/* rondo_allocate for a pointer of any type: `out` is its address, which is written as bytes, since a void ** would
+ * alias it.
  */
 RONDO_MUST_USE rondo_status rondo_allocate_items(const rondo_allocator *allocator, size_t count, size_t bytes,
                                                  void *out);

@@ -30,11 +30,8 @@ rondo_status rondo_array_reserve_bytes(const rondo_allocator *allocator, void *i
   assert(item_bytes > 0);
   if (want <= *capacity) return RONDO_OK;
   const size_t grown = next_capacity(*capacity, want);
-  char *old = load_items(items);
   void *fresh;
-  RONDO_TRY(rondo_allocate(allocator, grown, item_bytes, &fresh));
-  if (old != NULL) memcpy(fresh, old, *capacity * item_bytes);
-  rondo_release(allocator, old, *capacity, item_bytes);
+  RONDO_TRY(rondo_reallocate(allocator, load_items(items), *capacity, grown, item_bytes, &fresh));
   memcpy(items, &fresh, sizeof fresh);
   *capacity = grown;
   return RONDO_OK;
@@ -55,5 +52,16 @@ rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *item
   char *base = load_items(items);
   memcpy(base + *count * item_bytes, own ? base + offset : value, item_bytes);
   (*count)++;
+  return RONDO_OK;
+}
+
+rondo_status rondo_array_copy_bytes(const rondo_allocator *allocator, void *items, size_t *count, size_t *capacity,
+                                    const void *from, size_t from_count, size_t item_bytes) {
+  void *copy;
+  assert(*capacity == 0);
+  if (from_count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_copy(allocator, from, from_count, item_bytes, &copy));
+  memcpy(items, &copy, sizeof copy);
+  *count = *capacity = from_count;
   return RONDO_OK;
 }

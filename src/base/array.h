@@ -24,10 +24,18 @@
 #define rondo_array_reserve(allocator, array, want) \
   rondo_array_reserve_bytes((allocator), &(array)->items, &(array)->capacity, (want), sizeof *(array)->items)
 
-/* `value` points to one item, which may be one of the array's own. The array is unchanged on failure. */
-#define rondo_array_push(allocator, array, value)                                           \
-  rondo_array_push_bytes((allocator), &(array)->items, &(array)->count, &(array)->capacity, \
-                         (1 ? (value) : (array)->items), sizeof *(array)->items)
+/* `value` points to one item, which may be one of the array's own. The array is unchanged on failure. Where there is
+ * room it is an assignment; `array` and `value` may be evaluated more than once. */
+#define rondo_array_push(allocator, array, value)                                                  \
+  ((array)->count < (array)->capacity                                                              \
+       ? ((array)->items[(array)->count] = *(value), (array)->count++, (rondo_status)RONDO_OK)     \
+       : rondo_array_push_bytes((allocator), &(array)->items, &(array)->count, &(array)->capacity, \
+                                (1 ? (value) : (array)->items), sizeof *(array)->items))
+
+/* Makes `to`, which is empty, an array of the same items with room for no more. It stays empty on failure. */
+#define rondo_array_copy(allocator, to, from)                                                                         \
+  rondo_array_copy_bytes((allocator), &(to)->items, &(to)->count, &(to)->capacity, (1 ? (from)->items : (to)->items), \
+                         (from)->count, sizeof *(to)->items)
 
 #define rondo_array_free(allocator, array)                                                 \
   do {                                                                                     \
@@ -42,5 +50,8 @@ RONDO_MUST_USE rondo_status rondo_array_reserve_bytes(const rondo_allocator *all
                                                       size_t want, size_t item_bytes);
 RONDO_MUST_USE rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *items, size_t *count,
                                                    size_t *capacity, const void *value, size_t item_bytes);
+RONDO_MUST_USE rondo_status rondo_array_copy_bytes(const rondo_allocator *allocator, void *items, size_t *count,
+                                                   size_t *capacity, const void *from, size_t from_count,
+                                                   size_t item_bytes);
 
 #endif

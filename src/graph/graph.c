@@ -306,7 +306,8 @@ void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_p
   const rondo_kernel *kernel = params->as.kernel.kernel;
   node->params.as.kernel.grid = params->as.kernel.grid;
   for (uint32_t i = 0; i < kernel->parameter_count; i++)
-    memmove((char *)node->arguments + kernel->offsets[i], params->as.kernel.args[i], kernel->parameters[i].bytes);
+    rondo_argument_set((char *)node->arguments + kernel->offsets[i], params->as.kernel.args[i],
+                       kernel->parameters[i].bytes);
 }
 
 rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
@@ -374,14 +375,6 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
 
 /* Cloning --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status copy_slots(const rondo_allocator *allocator, const rondo_slots *from, rondo_slots *to) {
-  if (from->count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_array_reserve(allocator, to, from->count));
-  memcpy(to->items, from->items, from->count * sizeof *from->items);
-  to->count = from->count;
-  return RONDO_OK;
-}
-
 /* `out` is all zero before; what is there after a failure is freed with the clone. */
 static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, uint32_t slot, rondo_graph_node *out) {
   if (!from->live) return RONDO_OK;
@@ -390,24 +383,15 @@ static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, 
   out->clone_source = slot;
   out->captured = from->captured;
   clone->live_count++;
-  RONDO_TRY(copy_slots(&clone->small, &from->dependencies, &out->dependencies));
-  return copy_slots(&clone->small, &from->dependents, &out->dependents);
+  RONDO_TRY(rondo_array_copy(&clone->small, &out->dependencies, &from->dependencies));
+  return rondo_array_copy(&clone->small, &out->dependents, &from->dependents);
 }
 
-static rondo_status copy_programmatic(const rondo_graph *graph, rondo_graph *clone) {
-  const size_t count = graph->programmatic.count;
-  if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_array_reserve(&clone->allocator, &clone->programmatic, count));
-  memcpy(clone->programmatic.items, graph->programmatic.items, count * sizeof *clone->programmatic.items);
-  clone->programmatic.count = count;
-  return RONDO_OK;
-}
-
+/* The room is zeros. */
 static rondo_status copy_nodes(const rondo_graph *graph, rondo_graph *clone) {
   RONDO_TRY(rondo_array_reserve(&clone->allocator, &clone->nodes, graph->nodes.count));
   for (size_t i = 0; i < graph->nodes.count; i++) {
     rondo_graph_node *out = &clone->nodes.items[clone->nodes.count++];
-    *out = (rondo_graph_node){0};
     RONDO_TRY(copy_node(clone, &graph->nodes.items[i], (uint32_t)i, out));
   }
   return RONDO_OK;
@@ -418,7 +402,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   rondo_graph *clone;
   RONDO_TRY(rondo_graph_make(graph->device, allocator, graph->name, &clone));
   rondo_status status = copy_nodes(graph, clone);
-  if (status == RONDO_OK) status = copy_programmatic(graph, clone);
+  if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->programmatic, &graph->programmatic);
   if (status != RONDO_OK) {
     rondo_graph_free(clone);
     return status;

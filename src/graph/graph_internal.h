@@ -21,10 +21,10 @@
 typedef RONDO_ARRAY(uint32_t) rondo_slots;
 
 typedef struct rondo_graph_node {
-  bool live;                /* false: removed, the slot is a hole and all else is zero */
-  rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL */
-  void *arguments; /* kernel: values at the kernel's offsets; params.as.kernel.args points into `argument_list` */
-  const void **argument_list;
+  bool live;                  /* false: removed, the slot is a hole and all else is zero */
+  rondo_node_params params;   /* own copies, resolved; params.name and as.alloc.name are never NULL */
+  void *arguments;            /* kernel: values at the kernel's offsets, in one block with the list */
+  const void **argument_list; /* params.as.kernel.args */
   rondo_slots dependencies;
   rondo_slots dependents;
   uint32_t clone_source; /* number in the graph this one was cloned from; RONDO_NO_NODE when made here */

@@ -7,6 +7,7 @@
 #define RONDO_GRAPH_KERNEL_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include <rondo/kernel.h>
 
@@ -42,6 +43,16 @@ RONDO_MUST_USE rondo_status rondo_kernel_make(rondo_device *device, const rondo_
                                               const rondo_kernel_options *options, rondo_kernel **out);
 void rondo_kernel_retain(rondo_kernel *kernel);
 void rondo_kernel_release(rondo_kernel *kernel); /* frees with the last; NULL is fine */
+
+/* Copies an argument's value. Most are pointers or words: then it is a load and a store. */
+static inline void rondo_argument_set(void *to, const void *from, uint32_t bytes) {
+  if (bytes == sizeof(uint64_t))
+    memmove(to, from, sizeof(uint64_t));
+  else if (bytes == sizeof(uint32_t))
+    memmove(to, from, sizeof(uint32_t));
+  else
+    memmove(to, from, bytes);
+}
 
 /* Checks a grid (x at least 1, the product at most 2^40) and turns zeros into ones. */
 RONDO_MUST_USE rondo_status rondo_grid_check(const char *kernel_name, rondo_grid grid, rondo_grid *out);

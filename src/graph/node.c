@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Contents of a node: its own copies of all that its parameters point to. Arguments of a kernel lie at the kernel's
- * offsets in one block aligned for any parameter; the kernel is retained; a child graph is the node's alone.
+ * offsets in one block aligned for any parameter, and behind them the list of their addresses; the kernel is retained;
+ * a child graph is the node's alone.
  */
 #include "graph/node.h"
 
@@ -14,17 +15,26 @@ static const rondo_allocator *arguments_allocator(const rondo_graph *owner, cons
   return kernel->argument_alignment > RONDO_SLAB_STEP ? &owner->allocator : &owner->small;
 }
 
+/* Where the list of addresses begins in the block, behind the values. */
+static size_t list_offset(const rondo_kernel *kernel) {
+  return (kernel->argument_bytes + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
+}
+
+static size_t block_bytes(const rondo_kernel *kernel) {
+  return list_offset(kernel) + kernel->parameter_count * sizeof(void *);
+}
+
 static rondo_status copy_arguments(const rondo_graph *owner, const rondo_kernel_node *from, rondo_graph_node *out) {
   rondo_kernel *kernel = from->kernel;
-  void *values, *list;
-  RONDO_TRY(rondo_allocate_aligned(arguments_allocator(owner, kernel), kernel->argument_bytes, 1,
-                                   kernel->argument_alignment, &values));
-  out->arguments = values;
-  RONDO_TRY(rondo_allocate(&owner->small, kernel->parameter_count, sizeof(void *), &list));
-  out->argument_list = list;
+  void *block;
+  if (kernel->parameter_count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_aligned(arguments_allocator(owner, kernel), block_bytes(kernel), 1,
+                                   kernel->argument_alignment, &block));
+  out->arguments = block;
+  out->argument_list = (const void **)(void *)((char *)block + list_offset(kernel));
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    unsigned char *value = (unsigned char *)values + kernel->offsets[i];
-    memcpy(value, from->args[i], kernel->parameters[i].bytes);
+    unsigned char *value = (unsigned char *)block + kernel->offsets[i];
+    rondo_argument_set(value, from->args[i], kernel->parameters[i].bytes);
     out->argument_list[i] = value;
   }
   out->params.as.kernel.args = out->argument_list;
@@ -117,8 +127,7 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
   if (!has_kernels_name(params)) rondo_release_text(allocator, (char *)(uintptr_t)params->name);
   if (params->kind == RONDO_NODE_KERNEL) {
     rondo_kernel *kernel = params->as.kernel.kernel;
-    rondo_release(arguments_allocator(owner, kernel), node->arguments, kernel->argument_bytes, 1);
-    rondo_release(allocator, node->argument_list, kernel->parameter_count, sizeof(void *));
+    rondo_release(arguments_allocator(owner, kernel), node->arguments, block_bytes(kernel), 1);
     rondo_release(allocator, (size_t *)(uintptr_t)params->as.kernel.arg_bytes, kernel->parameter_count, sizeof(size_t));
     rondo_kernel_release(kernel);
   } else if (params->kind == RONDO_NODE_CHILD) {

@@ -74,6 +74,37 @@ static void test_reserve(void **state) {
   assert_int_equal(counting.live, 0);
 }
 
+static void test_a_grown_array_is_zero_behind_its_items(void **state) {
+  (void)state;
+  const rondo_allocator allocator = rondo_allocator_default();
+  RONDO_ARRAY(uint32_t) array = {0};
+  for (uint32_t i = 1; i <= 8; i++) assert_int_equal(rondo_array_push(&allocator, &array, &i), RONDO_OK);
+  assert_int_equal(rondo_array_reserve(&allocator, &array, 1000), RONDO_OK);
+  for (uint32_t i = 0; i < array.capacity; i++) assert_int_equal(array.items[i], i < 8 ? i + 1 : 0);
+  rondo_array_free(&allocator, &array);
+}
+
+static void test_copy(void **state) {
+  (void)state;
+  counting_allocator counting = {0};
+  const rondo_allocator allocator = counting_hook(&counting);
+  RONDO_ARRAY(uint32_t) array = {0}, copy = {0}, none = {0};
+  for (uint32_t i = 0; i < 9; i++) assert_int_equal(rondo_array_push(&allocator, &array, &i), RONDO_OK);
+  assert_int_equal(rondo_array_copy(&allocator, &copy, &none), RONDO_OK);
+  assert_null(copy.items);
+  assert_int_equal(rondo_array_copy(&allocator, &copy, &array), RONDO_OK);
+  assert_int_equal(copy.count, 9);
+  assert_int_equal(copy.capacity, 9);
+  for (uint32_t i = 0; i < 9; i++) assert_int_equal(copy.items[i], i);
+  assert_int_equal(rondo_array_push(&allocator, &copy, &copy.items[4]), RONDO_OK);
+  assert_int_equal(copy.items[9], 4);
+  assert_int_equal(array.count, 9);
+  rondo_array_free(&allocator, &array);
+  rondo_array_free(&allocator, &copy);
+  assert_int_equal(counting.live, 0);
+  assert_false(counting.wrong_release);
+}
+
 static void test_absurd_reserve_changes_nothing(void **state) {
   (void)state;
   const rondo_allocator allocator = rondo_allocator_default();
@@ -94,6 +125,8 @@ int main(void) {
       cmocka_unit_test(test_push_keeps_the_items),
       cmocka_unit_test(test_push_takes_one_of_its_own),
       cmocka_unit_test(test_reserve),
+      cmocka_unit_test(test_a_grown_array_is_zero_behind_its_items),
+      cmocka_unit_test(test_copy),
       cmocka_unit_test(test_absurd_reserve_changes_nothing),
   };
   return cmocka_run_group_tests_name("base/array", tests, NULL, NULL);
