@@ -247,11 +247,10 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
 
 /* Callbacks ------------------------------------------------------------------------------------------------------- */
 
-static _Thread_local unsigned callback_depth;
+_Thread_local unsigned rondo_callback_depth;
 
-bool rondo_in_callback(void) { return callback_depth > 0; }
-void rondo_callback_enter(void) { callback_depth++; }
-void rondo_callback_leave(void) { callback_depth--; }
+void rondo_callback_enter(void) { rondo_callback_depth++; }
+void rondo_callback_leave(void) { rondo_callback_depth--; }
 
 rondo_status rondo_refuse_in_callback(const char *call) {
   if (!rondo_in_callback()) return RONDO_OK;

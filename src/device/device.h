@@ -57,8 +57,12 @@ void rondo_captured_retain(void *captured);
 void rondo_captured_release(void *captured);
 void rondo_captured_attach(rondo_captured *captured, rondo_graph_attachment *attachment);
 
+/* How many host functions run on this thread, one inside the other. Asked at each launch: found by an offset that is
+ * known when the library is loaded, not by a call. */
+extern _Thread_local unsigned rondo_callback_depth __attribute__((tls_model("initial-exec")));
+
 /* True while a host function of any device runs on this thread: calls of the API are refused then (IN_CALLBACK). */
-bool rondo_in_callback(void);
+static inline bool rondo_in_callback(void) { return rondo_callback_depth > 0; }
 void rondo_callback_enter(void);
 void rondo_callback_leave(void);
 

@@ -313,6 +313,10 @@ typedef struct rondo_executable_ops {
   void (*destroy)(rondo_executable *executable); /* does not wait; freed once its launches are done (L2) */
   /* Other parameters of the same kind, checked by the front. `event` for event nodes. */
   rondo_status (*set_params)(rondo_executable *executable, size_t index, const rondo_lowered_node *node);
+  /* Around many calls of set_params, between which the executable is asked for nothing else: what each of them would do
+   * about the device is done once. May be NULL, both. Nothing is to be ended after a failure. */
+  rondo_status (*begin_changes)(rondo_executable *executable);
+  void (*end_changes)(rondo_executable *executable);
   rondo_status (*set_enabled)(rondo_executable *executable, size_t index, bool enabled);
   /* Waits until all launches so far are done. */
   rondo_status (*synchronize)(rondo_executable *executable);

@@ -5,14 +5,17 @@
 #include "base/tracing.h"
 #include "exec/patch.h"
 
-static rondo_status refuse(const char *call, const rondo_exec *exec, const rondo_stream *stream) {
+/* For what a launch seldom does: inlined it would have the others save registers for it. */
+#define OUT_OF_LINE __attribute__((noinline))
+
+OUT_OF_LINE static rondo_status refuse(const char *call, const rondo_exec *exec, const rondo_stream *stream) {
   RONDO_TRY(rondo_front(call, "the exec", exec));
   if (stream == NULL) return rondo_refuse_null(call, "the stream");
   return rondo_require_device(call, "the stream", exec->device, stream->device);
 }
 
 /* The exec becomes a child graph of what the stream captures (C16). */
-static rondo_status launch_into_capture(rondo_exec *exec, rondo_stream *stream) {
+OUT_OF_LINE static rondo_status launch_into_capture(rondo_exec *exec, rondo_stream *stream) {
   RONDO_TRY(rondo_capture_require_active(rondo_stream_capture(stream), "rondo_exec_launch"));
   if (exec->disabled_count > 0)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND,
@@ -65,7 +68,7 @@ static rondo_status launch_with_random(const rondo_exec *exec, rondo_stream *str
   return rondo_exec_random_end(exec->random, stream->queue, launch_queued(exec, stream, moves));
 }
 
-static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
+OUT_OF_LINE static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
   if (exec->broken)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
                       "rondo_exec_launch: an update of this exec failed and could not be taken back: update it again, "
@@ -76,14 +79,27 @@ static rondo_status launch_with_extras(rondo_exec *exec, rondo_stream *stream, r
   return RONDO_OK;
 }
 
-static inline rondo_status launch(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
-  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_exec_launch");
-  const rondo_status status =
-      exec->has_extras ? launch_with_extras(exec, stream, moves) : run(exec, stream->queue, moves);
-  rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_exec_launch");
+static inline rondo_status hand_over(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
+  return __builtin_expect(exec->has_extras, 0) ? launch_with_extras(exec, stream, moves)
+                                               : run(exec, stream->queue, moves);
+}
+
+static inline rondo_status finish(rondo_exec *exec, rondo_stream *stream, rondo_status status) {
   if (__builtin_expect(status != RONDO_OK, 0)) return status;
   exec->launches++;
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, "rondo_exec_launch") : RONDO_OK;
+}
+
+OUT_OF_LINE static rondo_status launch_traced(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
+  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_exec_launch");
+  const rondo_status status = hand_over(exec, stream, moves);
+  rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_exec_launch");
+  return finish(exec, stream, status);
+}
+
+static inline rondo_status launch(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {
+  if (__builtin_expect(rondo_trace_on(), 0)) return launch_traced(exec, stream, moves);
+  return finish(exec, stream, hand_over(exec, stream, moves));
 }
 
 rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, rondo_moves *moves) {

@@ -122,6 +122,18 @@ static rondo_status walk_node(graph_walker *walker, rondo_graph *graph, uint32_t
   return single_end(walker, *out_place, out);
 }
 
+/* As many places as the graph has nodes, and as many edges as it has, more where there are children. */
+static rondo_status reserve(graph_walker *walker, const rondo_graph *graph) {
+  rondo_lowering *lowering = walker->lowering;
+  const size_t nodes = lowering->nodes.count + graph->live_count;
+  size_t edges = walker->edges.count;
+  for (size_t i = 0; i < graph->nodes.count; i++) edges += graph->nodes.items[i].dependencies.count;
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->nodes, nodes));
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->origins, nodes));
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &walker->edges, edges));
+  return rondo_array_reserve(walker->allocator, &walker->pool, walker->pool.count + nodes + edges);
+}
+
 /* Walks the nodes in order; `places` and `ends_of` are by slot. */
 static rondo_status walk_nodes(graph_walker *walker, rondo_graph *graph, const uint32_t *order, ends around,
                                uint32_t *places, ends *ends_of) {
@@ -179,6 +191,7 @@ static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends ar
   RONDO_TRY(rondo_graph_order(graph, &order));
   rondo_status status = add_places(walker, graph, &places);
   if (status == RONDO_OK) status = rondo_allocate(walker->allocator, graph->nodes.count, sizeof(ends), &ends_of);
+  if (status == RONDO_OK) status = reserve(walker, graph);
   if (status == RONDO_OK) status = walk_nodes(walker, graph, order, around, places, ends_of);
   if (status == RONDO_OK) status = add_programmatic(walker, graph, places);
   if (status == RONDO_OK) status = gather_sinks(walker, graph, ends_of, out);
@@ -257,13 +270,16 @@ void rondo_lowering_free(rondo_lowering *lowering) {
 
 /* Looking up ------------------------------------------------------------------------------------------------------ */
 
+static const rondo_graph_places *find_graph(const rondo_lowering *lowering, uint32_t serial) {
+  const rondo_graph_places key = {.serial = serial}, *items = lowering->graphs.items;
+  if (lowering->graphs.count == 0) return NULL;
+  if (items[0].serial == serial) return items; /* mostly there is no other */
+  return bsearch(&key, items, lowering->graphs.count, sizeof *items, compare_serials);
+}
+
 uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node) {
-  const rondo_graph_places key = {.serial = (uint32_t)(node.id >> 32)};
+  const rondo_graph_places *at = find_graph(lowering, (uint32_t)(node.id >> 32));
   const uint32_t slot = rondo_node_number(node);
-  const rondo_graph_places *at = lowering->graphs.count == 0
-                                     ? NULL
-                                     : bsearch(&key, lowering->graphs.items, lowering->graphs.count,
-                                               sizeof *lowering->graphs.items, compare_serials);
   return at == NULL || slot >= at->count ? RONDO_PLACE_NONE : at->places[slot];
 }
 

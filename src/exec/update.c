@@ -107,6 +107,29 @@ static rondo_status commit_one(rondo_exec *exec, uint32_t place, const rondo_nod
   return status;
 }
 
+/* Other arguments for the kernel that a node has: what was checked of the kernel holds, and all has its room. */
+static bool keeps_kernel(const rondo_exec *exec, const rondo_node_params *now, const rondo_node_params *params) {
+  const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
+  if (now->kind != RONDO_NODE_KERNEL || params->kind != RONDO_NODE_KERNEL || kernel->kernel != kernel_now->kernel)
+    return false;
+  if ((params->name != NULL && params->name != now->name) || kernel->arg_bytes != NULL || kernel_now->arg_bytes != NULL)
+    return false;
+  if (kernel->arg_count != kernel->kernel->parameter_count || (kernel->arg_count > 0 && kernel->args == NULL))
+    return false;
+  for (size_t i = 0; i < kernel->arg_count; i++)
+    if (kernel->args[i] == NULL) return false;
+  return exec->placed == NULL && exec->patched == NULL && !rondo_peers_others_have_memory(exec->device);
+}
+
+static rondo_status set_arguments(rondo_exec *exec, uint32_t place, const rondo_node_params *now,
+                                  rondo_kernel_node kernel) {
+  RONDO_TRY(rondo_grid_check(kernel.kernel->name, kernel.grid, &kernel.grid));
+  const rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .as.kernel = kernel};
+  if (exec->verify) RONDO_TRY(rondo_exec_verify_node(exec, place, &then));
+  return commit_in_place(exec, place,
+                         &(rondo_lowered_node){.params = &then, .number = exec->lowering.nodes.items[place].number});
+}
+
 rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rondo_node_params *params) {
   const char *const call = "rondo_exec_set_params";
   RONDO_TRY(rondo_front(call, "the exec", exec));
@@ -114,6 +137,10 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   uint32_t place;
   RONDO_TRY(find_place(call, exec, node, &place));
   const rondo_node_params *now = rondo_exec_given_params(exec, place);
+  if (keeps_kernel(exec, now, params)) {
+    const rondo_status status = set_arguments(exec, place, now, params->as.kernel);
+    return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_fail_context(status, "%s", call);
+  }
   const uint32_t number = exec->lowering.nodes.items[place].number;
   RONDO_TRY(check_kind(call, now, params, number));
   RONDO_TRY(rondo_work_check(call, exec->device, params));
@@ -317,9 +344,11 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, result));
   bool memory_changed;
   RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, result));
-  RONDO_TRY(commit_nodes(exec, draft));
-  exchange(exec, draft, memory_changed);
-  return RONDO_OK;
+  RONDO_TRY(rondo_exec_begin_changes(exec));
+  const rondo_status status = commit_nodes(exec, draft);
+  rondo_exec_end_changes(exec);
+  if (status == RONDO_OK) exchange(exec, draft, memory_changed);
+  return status;
 }
 
 /* A bound graph is run by the exec that was made of it alone. */
@@ -335,7 +364,9 @@ static rondo_status refuse_bound(const rondo_exec *exec, const rondo_graph *grap
 static rondo_status update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *result) {
   rondo_exec_draft draft;
   RONDO_TRY(refuse_bound(exec, graph, result));
-  if (rondo_exec_fits(exec, graph)) return rondo_exec_update_in_place(exec, graph);
+  bool is_done;
+  RONDO_TRY(rondo_exec_update_in_place(exec, graph, &is_done));
+  if (is_done) return RONDO_OK;
   RONDO_TRY(rondo_exec_draft_make("rondo_exec_update", graph, exec->relocate, &draft));
   const rondo_status status = update_from(exec, graph, &draft, result);
   rondo_exec_draft_free(&draft);

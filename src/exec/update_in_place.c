@@ -12,7 +12,10 @@
 /* Comparing ------------------------------------------------------------------------------------------------------- */
 
 static bool same_slots(const rondo_slots *a, const rondo_slots *b) {
-  return a->count == b->count && (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
+  if (a->count != b->count) return false;
+  for (size_t i = 0; i < a->count; i++)
+    if (a->items[i] != b->items[i]) return false;
+  return true;
 }
 
 /* Shapes of more than one dimension cannot change, nor can events in this way. */
@@ -30,12 +33,31 @@ static bool may_change(const rondo_node_params *now, const rondo_node_params *th
   }
 }
 
-static bool fits_node(const rondo_graph *clone, uint32_t slot, const rondo_graph_node *then) {
+/* Another launch of the kernel that the node has: all its arguments have their room. */
+static bool is_launch_of_same(const rondo_node_params *now, const rondo_node_params *then) {
+  return now->kind == RONDO_NODE_KERNEL && then->kind == RONDO_NODE_KERNEL &&
+         now->as.kernel.kernel == then->as.kernel.kernel && now->name == then->name &&
+         now->as.kernel.arg_bytes == NULL && then->as.kernel.arg_bytes == NULL;
+}
+
+/* Arguments lie as the kernel says, with zeros between. */
+static bool same_launch(const rondo_graph_node *a, const rondo_graph_node *b) {
+  const rondo_kernel_node *x = &a->params.as.kernel, *y = &b->params.as.kernel;
+  return x->grid.x == y->grid.x && x->grid.y == y->grid.y && x->grid.z == y->grid.z &&
+         (x->kernel->argument_bytes == 0 || memcmp(a->arguments, b->arguments, x->kernel->argument_bytes) == 0);
+}
+
+/* *out_differs: whether the parameters do, when the node fits. */
+static bool fits_node(const rondo_graph *clone, uint32_t slot, const rondo_graph_node *then, bool *out_differs) {
   const rondo_graph_node *now = &clone->nodes.items[slot];
-  if (!now->live || !then->live) return now->live == then->live;
-  return same_slots(&now->dependencies, &then->dependencies) && rondo_graph_fits(clone, slot, &then->params) &&
-         (may_change(&now->params, &then->params) ||
-          rondo_node_params_compare(&now->params, &then->params, false) == 0);
+  if (!then->live || !same_slots(&now->dependencies, &then->dependencies)) return false;
+  if (is_launch_of_same(&now->params, &then->params)) {
+    *out_differs = !same_launch(now, then);
+    return true;
+  }
+  if (!rondo_graph_fits(clone, slot, &then->params)) return false;
+  *out_differs = rondo_node_params_compare(&now->params, &then->params, false) != 0;
+  return !*out_differs || may_change(&now->params, &then->params);
 }
 
 /* Recordings of an arena are each verified with what they find alive. */
@@ -50,68 +72,74 @@ static bool is_simple(const rondo_exec *exec, const rondo_graph *graph) {
          !rondo_peers_others_have_memory(exec->device);
 }
 
-bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph) {
+/* As many live nodes, each of them in the slot of one of the exec's: so they are the same. */
+bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, uint32_t *places, size_t *out_count) {
   const rondo_graph *clone = exec->graph;
-  if (!is_simple(exec, graph) || clone->nodes.count != graph->nodes.count || strcmp(clone->name, graph->name) != 0)
+  *out_count = 0;
+  if (!is_simple(exec, graph) || clone->nodes.count != graph->nodes.count || clone->live_count != graph->live_count ||
+      strcmp(clone->name, graph->name) != 0)
     return false;
   if (exec->verify && !rondo_exec_is_verified(graph)) return false;
-  for (uint32_t slot = 0; slot < clone->nodes.count; slot++) {
-    if (!fits_node(clone, slot, &graph->nodes.items[slot])) return false;
+  for (uint32_t place = 0; place < exec->lowering.nodes.count; place++) {
+    const uint32_t slot = exec->lowering.origins.items[place].slot;
+    bool differs;
+    if (!fits_node(clone, slot, &graph->nodes.items[slot], &differs)) return false;
+    if (differs) places[(*out_count)++] = place;
   }
   return true;
 }
 
 /* Committing ------------------------------------------------------------------------------------------------------ */
 
-typedef struct changes {
-  uint32_t *places;
-  size_t count;
-} changes;
-
 /* What a place gets. */
 static const rondo_node_params *params_for(const rondo_exec *exec, const rondo_graph *graph, uint32_t place) {
   return &graph->nodes.items[exec->lowering.origins.items[place].slot].params;
 }
 
-static void find_changes(const rondo_exec *exec, const rondo_graph *graph, changes *out) {
-  for (uint32_t place = 0; place < exec->lowering.nodes.count; place++) {
-    const rondo_node_params *then = params_for(exec, graph, place);
-    if (rondo_node_params_compare(rondo_exec_params(exec, place), then, false) != 0) out->places[out->count++] = place;
-  }
+static void take_back(rondo_exec *exec, const uint32_t *places, size_t count) {
+  rondo_executable *executable = exec->executable;
+  for (size_t i = count; i-- > 0;)
+    if (executable->ops->set_params(executable, places[i], &exec->lowering.nodes.items[places[i]]) != RONDO_OK)
+      exec->broken = true;
+  rondo_exec_note_extras(exec);
 }
 
 /* The driver first: the clone still has what to take back to. */
-static rondo_status commit(rondo_exec *exec, const rondo_graph *graph, const changes *found) {
+static rondo_status give(rondo_exec *exec, const rondo_graph *graph, const uint32_t *places, size_t count) {
   rondo_executable *executable = exec->executable;
-  for (size_t i = 0; i < found->count; i++) {
-    const uint32_t place = found->places[i];
-    rondo_lowered_node after = exec->lowering.nodes.items[place];
-    after.params = params_for(exec, graph, place);
-    const rondo_status status = executable->ops->set_params(executable, place, &after);
-    if (status == RONDO_OK) continue;
-    while (i-- > 0) {
-      const uint32_t changed = found->places[i];
-      if (executable->ops->set_params(executable, changed, &exec->lowering.nodes.items[changed]) != RONDO_OK)
-        exec->broken = true;
-    }
-    rondo_exec_note_extras(exec);
+  for (size_t i = 0; i < count; i++) {
+    rondo_lowered_node after = exec->lowering.nodes.items[places[i]];
+    after.params = params_for(exec, graph, places[i]);
+    const rondo_status status = executable->ops->set_params(executable, places[i], &after);
+    if (__builtin_expect(status == RONDO_OK, 1)) continue;
+    take_back(exec, places, i);
     return status;
   }
-  for (size_t i = 0; i < found->count; i++) {
-    const uint32_t place = found->places[i];
-    rondo_graph_overwrite(exec->graph, exec->lowering.origins.items[place].slot, params_for(exec, graph, place));
-  }
+  return RONDO_OK;
+}
+
+static rondo_status commit(rondo_exec *exec, const rondo_graph *graph, const uint32_t *places, size_t count) {
+  RONDO_TRY(rondo_exec_begin_changes(exec));
+  const rondo_status status = give(exec, graph, places, count);
+  rondo_exec_end_changes(exec);
+  if (status != RONDO_OK) return status;
+  for (size_t i = 0; i < count; i++)
+    rondo_graph_overwrite(exec->graph, exec->lowering.origins.items[places[i]].slot,
+                          params_for(exec, graph, places[i]));
   exec->updates++;
   return RONDO_OK;
 }
 
-rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph) {
+rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph, bool *out_done) {
   const rondo_allocator *allocator = &exec->device->allocator;
   const size_t room = exec->lowering.nodes.count;
-  changes found = {0};
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *found.places, &found.places));
-  find_changes(exec, graph, &found);
-  const rondo_status status = commit(exec, graph, &found);
-  rondo_release(allocator, found.places, room, sizeof *found.places);
+  uint32_t *places;
+  size_t count;
+  *out_done = false;
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *places, &places));
+  rondo_status status = RONDO_OK;
+  *out_done = rondo_exec_fits(exec, graph, places, &count);
+  if (*out_done) status = commit(exec, graph, places, count);
+  rondo_release(allocator, places, room, sizeof *places);
   return status;
 }

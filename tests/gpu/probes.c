@@ -132,6 +132,35 @@ static uint64_t memory_attribute(CUgraphMem_attribute attribute) {
   return value;
 }
 
+/* A graph of one kernel, and an exec of it ------------------------------------------------------------------------- */
+
+static const char empty_kernel[] = ".version 6.3\n.target sm_52\n.address_size 64\n.visible .entry empty()\n{ ret; }\n";
+
+static struct {
+  CUgraph graph;
+  CUgraphNode node;
+  CUgraphExec exec;
+  CUDA_KERNEL_NODE_PARAMS params;
+} one_kernel;
+
+static CUDA_KERNEL_NODE_PARAMS empty_kernel_params(void) {
+  CUDA_KERNEL_NODE_PARAMS params;
+  CUmodule module;
+  memset(&params, 0, sizeof params);
+  must(cuModuleLoadData(&module, empty_kernel));
+  must(cuModuleGetFunction(&params.func, module, "empty"));
+  params.gridDimX = params.gridDimY = params.gridDimZ = 1;
+  params.blockDimX = params.blockDimY = params.blockDimZ = 1;
+  return params;
+}
+
+static void make_one_kernel(void) {
+  if (one_kernel.params.func == NULL) one_kernel.params = empty_kernel_params();
+  one_kernel.graph = new_graph();
+  must(cuGraphAddKernelNode(&one_kernel.node, one_kernel.graph, NULL, 0, &one_kernel.params));
+  one_kernel.exec = instantiate(one_kernel.graph);
+}
+
 /* The probes ------------------------------------------------------------------------------------------------------ */
 
 static void free_before_alloc(void) {
@@ -333,6 +362,27 @@ static CUresult call_graph_instantiate(void) {
   return cuGraphInstantiate(&made, new_graph(), 0);
 }
 static CUresult call_trim(void) { return cuDeviceGraphMemTrim(device); }
+static CUresult call_graph_create(void) {
+  CUgraph made;
+  return cuGraphCreate(&made, 0);
+}
+static CUresult call_add_kernel(void) {
+  CUgraphNode made;
+  return cuGraphAddKernelNode(&made, one_kernel.graph, NULL, 0, &one_kernel.params);
+}
+static CUresult call_set_node(void) { return cuGraphKernelNodeSetParams(one_kernel.node, &one_kernel.params); }
+static CUresult call_set_exec_node(void) {
+  return cuGraphExecKernelNodeSetParams(one_kernel.exec, one_kernel.node, &one_kernel.params);
+}
+static CUresult call_update(void) {
+  CUgraphExecUpdateResultInfo info;
+  return cuGraphExecUpdate(one_kernel.exec, one_kernel.graph, &info);
+}
+static CUresult call_exec_destroy(void) { return cuGraphExecDestroy(one_kernel.exec); }
+static CUresult call_memory_info(void) {
+  size_t left, total;
+  return cuMemGetInfo(&left, &total);
+}
 
 static void refused_calls(void) {
   static const struct {
@@ -363,6 +413,13 @@ static void refused_calls(void) {
       {"cuEventCreate", call_event_create},
       {"cuGraphInstantiate", call_graph_instantiate},
       {"cuDeviceGraphMemTrim", call_trim},
+      {"cuMemGetInfo", call_memory_info},
+      {"cuGraphCreate", call_graph_create},
+      {"cuGraphAddKernelNode", call_add_kernel},
+      {"cuGraphKernelNodeSetParams", call_set_node},
+      {"cuGraphExecKernelNodeSetParams", call_set_exec_node},
+      {"cuGraphExecUpdate", call_update},
+      {"cuGraphExecDestroy", call_exec_destroy},
   };
   static const struct {
     CUstreamCaptureMode mode;
@@ -373,6 +430,7 @@ static void refused_calls(void) {
   for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
       must(cuMemAlloc(&plain_memory, 4096));
+      make_one_kernel();
       begin(modes[m].mode);
       must(cuEventRecord(captured_event, stream));
       const CUresult code = calls[i].call();
@@ -691,8 +749,6 @@ static void host_functions_of_two_streams(void) {
 }
 
 /* While a stream is held ------------------------------------------------------------------------------------------ */
-
-static const char empty_kernel[] = ".version 6.3\n.target sm_52\n.address_size 64\n.visible .entry empty()\n{ ret; }\n";
 
 /* What the calls below work on, made before the stream is held. */
 static struct {
@@ -1272,6 +1328,56 @@ static void captured_on_unmapped_memory(void) {
   note("bytes %02x %02x (33 05 expected)", byte_at(address), byte_at(address + 64));
 }
 
+/* Device memory of execs ------------------------------------------------------------------------------------------ */
+
+static size_t free_memory(void) {
+  size_t left, total;
+  must(cuMemGetInfo(&left, &total));
+  return left;
+}
+
+/* A line of `count` kernels, or empty nodes. */
+static CUgraph line_of(int count, const CUDA_KERNEL_NODE_PARAMS *kernel) {
+  CUgraph graph = new_graph();
+  CUgraphNode last = NULL;
+  for (int i = 0; i < count; i++) {
+    const CUgraphNode before = last;
+    if (kernel != NULL)
+      must(cuGraphAddKernelNode(&last, graph, &before, i > 0, kernel));
+    else
+      must(cuGraphAddEmptyNode(&last, graph, &before, i > 0));
+  }
+  return graph;
+}
+
+/* What instantiating execs and keeping them takes. */
+static void memory_of_execs_of(int execs, int count, const CUDA_KERNEL_NODE_PARAMS *kernel) {
+  const size_t before = free_memory();
+  for (int i = 0; i < execs; i++) {
+    CUgraphExec exec = instantiate(line_of(count, kernel));
+    must(cuGraphUpload(exec, stream));
+  }
+  must(cuStreamSynchronize(stream));
+  note("%d execs of %d %s: %d bytes each", execs, count, kernel != NULL ? "kernels" : "empty nodes",
+       (int)((before - free_memory()) / (size_t)execs));
+}
+
+static void memory_of_execs(void) {
+  const CUDA_KERNEL_NODE_PARAMS kernel = empty_kernel_params();
+  memory_of_execs_of(400, 1, &kernel);
+  memory_of_execs_of(200, 32, &kernel);
+  memory_of_execs_of(100, 320, &kernel);
+  memory_of_execs_of(50, 1000, &kernel);
+  memory_of_execs_of(100, 1000, NULL);
+}
+
+static void set_without_context(void) {
+  make_one_kernel();
+  must(cuCtxSetCurrent(NULL));
+  row(call_update(), "cuGraphExecUpdate without a current context");
+  row(call_set_exec_node(), "cuGraphExecKernelNodeSetParams");
+}
+
 static void run_probe(void (*probe)(void)) {
   enum { SECONDS = 20 };
   alarm(SECONDS);
@@ -1326,6 +1432,8 @@ static void (*const probes[])(void) = {
     captured_on_unmapped_memory,
     stand_in_without_access,
     captured_calls_on_unmapped_memory,
+    set_without_context,
+    memory_of_execs,
 };
 
 /* All probes, or those whose numbers are given. */

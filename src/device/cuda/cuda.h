@@ -52,7 +52,8 @@ typedef RONDO_ARRAY(cuda_range) cuda_ranges;
 typedef struct cuda_device {
   rondo_device base;
   const cuda_api *api;
-  int ordinal; /* N of "cuda:N" */
+  _Atomic cu_result lost; /* the code that lost the context; CU_OK while it is there */
+  int ordinal;            /* N of "cuda:N" */
   cu_device handle;
   cu_context context;
   size_t page_bytes;
@@ -60,8 +61,7 @@ typedef struct cuda_device {
   int processors;
   uint64_t memory_bytes;
   char description[96];
-  _Atomic cu_result lost; /* the code that lost the context; CU_OK while it is there */
-  _Atomic uint64_t kernels, launches, mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached;
+  _Atomic uint64_t mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached;
   cuda_kernel *fill; /* behind fill nodes */
   cuda_hosts hosts;
 
@@ -80,8 +80,9 @@ typedef struct cuda_device {
   cuda_ranges mappings, reservations;
   cu_stream side; /* for waiting on an executable; made at the first use */
   cuda_queue *queues;
-  cuda_queue *dead_queues; /* of a lost device, kept for host functions that may still be called */
-  cuda_executable *dead;   /* destroyed, but with host functions that are still to be called */
+  uint64_t kernels, launches; /* of queues that are gone */
+  cuda_queue *dead_queues;    /* of a lost device, kept for host functions that may still be called */
+  cuda_executable *dead;      /* destroyed, but with host functions that are still to be called */
   cuda_kernel *dead_kernels;
   cuda_gate_page *gates;
 } cuda_device;
@@ -107,21 +108,22 @@ struct cuda_host_work {
 enum { CUDA_HOST_READY = 0, CUDA_HOST_BEING_QUEUED = 1, CUDA_HOST_TAKEN_BACK = 2 };
 
 struct cuda_queue {
-  rondo_queue base;
+  rondo_queue base; /* what a launch reads comes first, in one line of the processor's cache */
   cu_stream stream;
-  char label[RONDO_STREAM_LABEL];   /* for messages: "stream 3" */
-  cuda_queue *previous, *next;      /* of the device's, or of the dead ones */
-  _Atomic(cuda_host_work *) unused; /* pushed by threads that ran them, popped by the owner alone */
-  cuda_host_work *records;          /* all there are, by next_of_queue */
-  cuda_gate *gate;                  /* of its host functions; NULL before the first */
-  uint32_t hosts_queued;            /* so far: what the gate will be */
-  atomic_uint hosts_left;           /* records that a thread still has or will get */
-  _Atomic uint32_t failed;          /* 0 no, 1 being written or read, 2 `failure` holds one */
-  rondo_saved_error failure;        /* of a host function, not yet handed out */
   /* A kernel's code that went out of use in some epoch is run by no queue that is not busy, or has been waited for
    * since. */
   _Atomic bool is_busy;
   _Atomic uint64_t settled;
+  _Atomic uint64_t kernels, launches; /* that it was given; the owner alone counts */
+  char label[RONDO_STREAM_LABEL];     /* for messages: "stream 3" */
+  cuda_queue *previous, *next;        /* of the device's, or of the dead ones */
+  _Atomic(cuda_host_work *) unused;   /* pushed by threads that ran them, popped by the owner alone */
+  cuda_host_work *records;            /* all there are, by next_of_queue */
+  cuda_gate *gate;                    /* of its host functions; NULL before the first */
+  uint32_t hosts_queued;              /* so far: what the gate will be */
+  atomic_uint hosts_left;             /* records that a thread still has or will get */
+  _Atomic uint32_t failed;            /* 0 no, 1 being written or read, 2 `failure` holds one */
+  rondo_saved_error failure;          /* of a host function, not yet handed out */
 };
 
 typedef struct cuda_event {
@@ -158,6 +160,8 @@ typedef struct cuda_scope {
 RONDO_MUST_USE rondo_status cuda_enter_for_work(cuda_device *device, cuda_scope *out);
 /* The same for calls that act at once, under the relaxed mode. */
 RONDO_MUST_USE rondo_status cuda_enter(cuda_device *device, cuda_scope *out);
+/* The relaxed mode, too, for what was entered for work. */
+void cuda_relax(cuda_scope *scope);
 /* For calls that free, on a device that may be lost. Where the context cannot be made current they are made without:
  * the driver knows it from what is freed. */
 void cuda_enter_to_free(cuda_device *device, cuda_scope *out);
@@ -235,6 +239,11 @@ RONDO_MUST_USE rondo_status cuda_queues_take_failure(cuda_device *device);
 void cuda_queues_settle(cuda_device *device, uint64_t epoch);
 /* The memory of queues that were destroyed on a lost device; no host function is called any more. */
 void cuda_dead_queues_free(cuda_device *device);
+
+/* So many more of its kernels, or launches. */
+static inline void cuda_queue_count(_Atomic uint64_t *counter, uint64_t more) {
+  atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
 
 /* In the queue's order, *place becomes the queue. */
 RONDO_MUST_USE rondo_status cuda_queue_tell(cuda_queue *queue, cuda_queue **place);

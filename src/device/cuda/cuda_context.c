@@ -112,17 +112,23 @@ static cu_result make_current(const cuda_device *device, cuda_scope *out) {
 rondo_status cuda_enter_for_work(cuda_device *device, cuda_scope *out) {
   RONDO_TRY(cuda_require(device));
   *out = (cuda_scope){.device = device};
-  return cuda_check(device, make_current(device, out), "making the context of device '%s' current", device->base.name);
+  const cu_result code = make_current(device, out);
+  if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+  return cuda_check(device, code, "making the context of device '%s' current", device->base.name);
 }
 
 /* The mode before is kept; asking cannot fail with a mode that exists. */
 static void exchange_mode(cuda_scope *scope) { (void)scope->device->api->capture_exchange_mode(&scope->mode); }
 
+void cuda_relax(cuda_scope *scope) {
+  scope->has_mode = true;
+  scope->mode = CU_CAPTURE_MODE_RELAXED;
+  exchange_mode(scope);
+}
+
 rondo_status cuda_enter(cuda_device *device, cuda_scope *out) {
   RONDO_TRY(cuda_enter_for_work(device, out));
-  out->has_mode = true;
-  out->mode = CU_CAPTURE_MODE_RELAXED;
-  exchange_mode(out);
+  cuda_relax(out);
   return RONDO_OK;
 }
 

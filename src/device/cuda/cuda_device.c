@@ -72,10 +72,20 @@ static void device_info(const rondo_device *base, rondo_device_info *out) {
   out->cuda = true;
 }
 
+static void count_work(cuda_device *device, rondo_device_statistics *out) {
+  pthread_mutex_lock(&device->lock);
+  out->kernels = device->kernels;
+  out->launches = device->launches;
+  for (const cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
+    out->kernels += atomic_load_explicit(&queue->kernels, memory_order_relaxed);
+    out->launches += atomic_load_explicit(&queue->launches, memory_order_relaxed);
+  }
+  pthread_mutex_unlock(&device->lock);
+}
+
 static void device_statistics(const rondo_device *base, rondo_device_statistics *out) {
   const cuda_device *device = (const cuda_device *)base;
-  out->kernels = atomic_load_explicit(&device->kernels, memory_order_relaxed);
-  out->launches = atomic_load_explicit(&device->launches, memory_order_relaxed);
+  count_work((cuda_device *)(uintptr_t)base, out);
   out->mapped_bytes = atomic_load_explicit(&device->mapped_bytes, memory_order_relaxed);
   out->maps = atomic_load_explicit(&device->maps, memory_order_relaxed);
   out->rebuilds = atomic_load_explicit(&device->rebuilds, memory_order_relaxed);

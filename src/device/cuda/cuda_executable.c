@@ -194,6 +194,7 @@ static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queu
                        queue->label));
   (void)device->api->exec_destroy(executable->before); /* its launches go on */
   executable->before = NULL;
+  cuda_note_direct(executable);
   return RONDO_OK;
 }
 
@@ -216,17 +217,45 @@ static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue
   return status;
 }
 
-static rondo_status launch(cuda_executable *executable, cuda_queue *queue) {
-  cuda_device *device = cuda_device_of(queue->base.device);
-  if (__builtin_expect(device->base.synchronous && executable->timed.exec == NULL && !executable->has_foreign, 0))
-    return launch_singly(executable, queue);
-  if (__builtin_expect(executable->is_torn, 0)) RONDO_TRY(mend(executable));
-  if (__builtin_expect(executable->before != NULL, 0)) RONDO_TRY(catch_up(executable, queue));
-  const cu_graph_exec exec = executable->timed.exec != NULL ? executable->timed.exec : executable->built.exec;
+/* On a synchronous device, but for what runs in graphs only, and while nodes are timed. */
+static bool is_run_singly(const cuda_executable *executable) {
+  return executable->base.device->synchronous && executable->timed.exec == NULL && !executable->has_foreign;
+}
+
+static cu_graph_exec launched_exec(const cuda_executable *executable) {
+  return executable->timed.exec != NULL ? executable->timed.exec : executable->built.exec;
+}
+
+void cuda_note_direct(cuda_executable *executable) {
+  const bool is_direct =
+      executable->host_count == 0 && executable->before == NULL && !executable->is_torn && !is_run_singly(executable);
+  executable->direct = is_direct ? launched_exec(executable) : NULL;
+}
+
+static void count_launch(const cuda_executable *executable, cuda_queue *queue) {
+  cuda_queue_count(&queue->launches, 1);
+  cuda_queue_count(&queue->kernels, executable->kernel_count);
+}
+
+/* Out of the way of launches that are one call. */
+static __attribute__((noinline)) rondo_status check_launch(const cuda_executable *executable, const cuda_queue *queue,
+                                                           cu_result code) {
+  return cuda_check(cuda_device_of(queue->base.device), code, "launching graph '%s' on %s", executable->name,
+                    queue->label);
+}
+
+static rondo_status launch_in_order(cuda_executable *executable, cuda_queue *queue) {
+  if (executable->is_torn) RONDO_TRY(mend(executable));
+  if (executable->before != NULL) RONDO_TRY(catch_up(executable, queue));
+  const cu_graph_exec exec = launched_exec(executable);
   if (executable->host_count > 0) return launch_with_hosts(executable, queue, exec);
-  const cu_result code = device->api->exec_launch(exec, queue->stream);
-  if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
-  return cuda_check(device, code, "launching graph '%s' on %s", executable->name, queue->label);
+  return check_launch(executable, queue, cuda_device_of(queue->base.device)->api->exec_launch(exec, queue->stream));
+}
+
+static __attribute__((noinline)) rondo_status launch_otherwise(cuda_executable *executable, cuda_queue *queue) {
+  RONDO_TRY(is_run_singly(executable) ? launch_singly(executable, queue) : launch_in_order(executable, queue));
+  count_launch(executable, queue);
+  return RONDO_OK;
 }
 
 rondo_status cuda_queue_launch(rondo_queue *base, rondo_executable *base_executable) {
@@ -235,9 +264,10 @@ rondo_status cuda_queue_launch(rondo_queue *base, rondo_executable *base_executa
   cuda_device *device = cuda_device_of(base->device);
   RONDO_TRY(cuda_require(device));
   cuda_queue_note_work(queue);
-  RONDO_TRY(launch(executable, queue));
-  atomic_fetch_add_explicit(&device->launches, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&device->kernels, executable->kernel_count, memory_order_relaxed);
+  if (__builtin_expect(executable->direct == NULL, 0)) return launch_otherwise(executable, queue);
+  const cu_result code = device->api->exec_launch(executable->direct, queue->stream);
+  if (__builtin_expect(code != CU_OK, 0)) return check_launch(executable, queue, code);
+  count_launch(executable, queue);
   return RONDO_OK;
 }
 
@@ -296,6 +326,7 @@ rondo_status cuda_executable_rebuild(cuda_executable *executable) {
   executable->built = built;
   executable->handles = handles;
   executable->is_torn = false;
+  cuda_note_direct(executable);
   atomic_fetch_add_explicit(&device->rebuilds, 1, memory_order_relaxed);
   return RONDO_OK;
 }
@@ -351,22 +382,45 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   if (is_host) replace_host(executable, node, &changed);
   cuda_node_free(executable, node);
   *node = changed;
+  cuda_note_direct(executable);
   return RONDO_OK;
 }
 
-static rondo_status set_params_inside(cuda_executable *executable, size_t index, const rondo_lowered_node *lowered) {
+/* A kernel's arguments alone are changed in any capture mode. `scope` is what the call has entered by itself; or NULL.
+ */
+static rondo_status set_params_inside(cuda_executable *executable, size_t index, const rondo_lowered_node *lowered,
+                                      cuda_scope *scope) {
   cuda_node *node = &executable->nodes[index];
-  if (!cuda_node_fits(node, lowered)) return replace_node(executable, node, lowered, CU_OK);
-  const cu_result code = cuda_node_overwrite(executable, node, &lowered->params->as.kernel);
-  return code == CU_OK ? RONDO_OK : replace_node(executable, node, lowered, code);
+  cu_result code = CU_OK;
+  if (cuda_node_fits(node, lowered)) {
+    code = cuda_node_overwrite(executable, node, &lowered->params->as.kernel);
+    if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+  }
+  if (scope != NULL) cuda_relax(scope);
+  return replace_node(executable, node, lowered, code);
 }
 
 static rondo_status executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *lowered) {
+  cuda_executable *executable = (cuda_executable *)base;
   cuda_scope scope;
-  RONDO_TRY(cuda_enter(cuda_device_of(base->device), &scope));
-  const rondo_status status = set_params_inside((cuda_executable *)base, index, lowered);
+  if (executable->is_changing) return set_params_inside(executable, index, lowered, NULL);
+  RONDO_TRY(cuda_enter_for_work(cuda_device_of(base->device), &scope));
+  const rondo_status status = set_params_inside(executable, index, lowered, &scope);
   cuda_leave(&scope);
   return status;
+}
+
+static rondo_status executable_begin_changes(rondo_executable *base) {
+  cuda_executable *executable = (cuda_executable *)base;
+  RONDO_TRY(cuda_enter(cuda_device_of(base->device), &executable->changing));
+  executable->is_changing = true;
+  return RONDO_OK;
+}
+
+static void executable_end_changes(rondo_executable *base) {
+  cuda_executable *executable = (cuda_executable *)base;
+  executable->is_changing = false;
+  cuda_leave(&executable->changing);
 }
 
 static rondo_status executable_set_enabled(rondo_executable *base, size_t index, bool enabled) {
@@ -442,6 +496,8 @@ static uint64_t executable_device_bytes(const rondo_executable *base) {
 static const rondo_executable_ops executable_ops = {
     .destroy = executable_destroy,
     .set_params = executable_set_params,
+    .begin_changes = executable_begin_changes,
+    .end_changes = executable_end_changes,
     .set_enabled = executable_set_enabled,
     .synchronize = executable_synchronize,
     .host_bytes = executable_host_bytes,
@@ -486,6 +542,7 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_graph 
   RONDO_TRY(make_nodes(executable, graph));
   RONDO_TRY(make_driver_objects(executable));
   executable->is_made = true;
+  cuda_note_direct(executable);
   return RONDO_OK;
 }
 

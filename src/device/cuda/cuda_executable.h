@@ -30,7 +30,8 @@ typedef struct cuda_node {
   rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
   void *storage;        /* a kernel's argument addresses and values; a captured copy's cu_copy, or NULL */
   size_t storage_bytes;
-  char *name;
+  const char *name;
+  bool owns_name;    /* else it is the kernel's */
   size_t first;      /* its nodes in the driver's graph are handles[first] and so on */
   uint64_t captured; /* what it was captured as, good while the executable is made; 0: not captured */
   bool is_bound;     /* ... and cannot be made anew */
@@ -45,8 +46,10 @@ typedef struct cuda_built {
 } cuda_built;
 
 struct cuda_executable {
-  rondo_executable base;
-  char *name; /* the graph's */
+  rondo_executable base; /* what a launch reads comes first, in one line of the processor's cache */
+  cu_graph_exec direct;  /* what is launched, where a launch is one call of the driver; else NULL (cuda_note_direct) */
+  size_t kernel_count;   /* enabled ones */
+  char *name;            /* the graph's */
   size_t count, host_count, edge_count;
   rondo_slab slab;             /* has the contents of nodes */
   rondo_allocator small;       /* the slab's */
@@ -62,10 +65,11 @@ struct cuda_executable {
   cuda_built built;
   cu_graph_node *handles; /* of `built` */
   size_t handle_count;
-  cu_graph_exec before;  /* what `built` replaced and was not launched since: launches wait for its own; or NULL */
-  bool is_torn;          /* `built` is not as `nodes` are, because the driver did not take patches back */
-  uint64_t patch_runs;   /* so far */
-  size_t kernel_count;   /* enabled ones */
+  cu_graph_exec before; /* what `built` replaced and was not launched since: launches wait for its own; or NULL */
+  bool is_torn;         /* `built` is not as `nodes` are, because the driver did not take patches back */
+  uint64_t patch_runs;  /* so far */
+  bool is_changing;     /* from begin_changes to end_changes, in `changing` */
+  cuda_scope changing;
   uint64_t device_bytes; /* what instantiating and uploading took, as far as the driver says */
   /* Only with host functions. */
   cu_event last;            /* behind the last launch */
@@ -88,6 +92,8 @@ RONDO_MUST_USE rondo_status cuda_executable_rebuild(cuda_executable *executable)
  * the device's context, under the relaxed mode when it is a copy. */
 RONDO_MUST_USE rondo_status cuda_executable_change(cuda_executable *executable, const cuda_node *changed,
                                                    cu_result *out_code);
+/* To be called when what decides it has changed: timing, what is replaced or torn, foreign work. */
+void cuda_note_direct(cuda_executable *executable);
 
 /* driver.h's slots set_timing and times (cuda_timing.c). */
 rondo_status cuda_set_timing(rondo_executable *executable, bool on);
@@ -101,7 +107,8 @@ RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const ro
 void cuda_node_free(cuda_executable *executable, cuda_node *node);
 /* Whether the node can have these parameters where it has its own: it is of the same kernel and name. */
 bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered);
-/* Changes such a node in the driver's executable, for later launches; when the driver refuses, it is as before. */
+/* Changes such a node in the driver's executable, for later launches; when the driver refuses, it is as before. The
+ * device's context is current; the capture mode does not matter (docs/cuda-probes.md, 7). */
 cu_result cuda_node_overwrite(cuda_executable *executable, cuda_node *node, const rondo_kernel_node *params);
 /* How many nodes of the driver's it is. */
 size_t cuda_node_parts(const cuda_node *node);

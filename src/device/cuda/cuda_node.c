@@ -13,7 +13,7 @@
 static void put_arguments(const cuda_node *node, const rondo_kernel_node *from) {
   void *const *params = node->storage;
   for (uint32_t i = 0; i < from->kernel->parameter_count; i++)
-    memcpy(params[i], from->args[i], from->kernel->parameters[i].bytes);
+    rondo_argument_set(params[i], from->args[i], from->kernel->parameters[i].bytes);
 }
 
 /* One block: the addresses of the values, then the values at the offsets that their kernel gives them. The driver takes
@@ -93,9 +93,22 @@ static rondo_status make_foreign(cuda_executable *executable, const rondo_foreig
                          out->number, foreign->what);
 }
 
+/* A kernel's own name is not copied: the node retains the kernel. */
+static rondo_status make_name(cuda_executable *executable, const rondo_node_params *params, cuda_node *out) {
+  char *copy;
+  if (params->kind == RONDO_NODE_KERNEL && params->name == params->as.kernel.kernel->name) {
+    out->name = params->name;
+    return RONDO_OK;
+  }
+  RONDO_TRY(rondo_allocate_text(&executable->small, params->name, &copy));
+  out->name = copy;
+  out->owns_name = true;
+  return RONDO_OK;
+}
+
 static rondo_status make(cuda_executable *executable, const rondo_lowered_node *lowered, cuda_node *out) {
   const rondo_node_params *params = lowered->params;
-  RONDO_TRY(rondo_allocate_text(&executable->small, params->name, &out->name));
+  RONDO_TRY(make_name(executable, params, out));
   switch (params->kind) {
     case RONDO_NODE_KERNEL:
       return make_kernel(executable, &params->as.kernel, out);
@@ -132,7 +145,7 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
     rondo_release(allocator, node->as.host, 1, sizeof *node->as.host);
   }
   rondo_release(&executable->small, node->storage, 1, node->storage_bytes);
-  rondo_release_text(&executable->small, node->name);
+  if (node->owns_name) rondo_release_text(&executable->small, (char *)(uintptr_t)node->name);
   rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};
 }
@@ -263,21 +276,28 @@ bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered) {
   const rondo_node_params *params = lowered->params;
   return node->kind == RONDO_NODE_KERNEL && params->kind == RONDO_NODE_KERNEL &&
          node->kernel == params->as.kernel.kernel && cuda_foreign_of(node->kernel) == NULL &&
-         strcmp(node->name, params->name) == 0;
+         (node->name == params->name || strcmp(node->name, params->name) == 0);
 }
 
+static void set_grid(cu_kernel_params *params, uint32_t x, uint32_t y, uint32_t z) {
+  params->grid_x = x;
+  params->grid_y = y;
+  params->grid_z = z;
+}
+
+/* The driver reads the arguments from where they are; what it takes is kept then. */
 cu_result cuda_node_overwrite(cuda_executable *executable, cuda_node *node, const rondo_kernel_node *params) {
-  unsigned char before[RONDO_MAX_PARAMETER_BYTES];
-  const cu_kernel_params kept = node->as.kernel;
-  const size_t values = node->kernel->parameter_count * sizeof(void *), bytes = node->kernel->argument_bytes;
-  if (bytes > 0) memcpy(before, (const char *)node->storage + values, bytes);
-  cuda_kernel_params(params, &node->as.kernel);
-  node->as.kernel.params = node->storage;
-  put_arguments(node, params);
-  const cu_result code = cuda_node_change(executable, &executable->built, node);
-  if (code == CU_OK) return CU_OK;
-  node->as.kernel = kept;
-  if (bytes > 0) memcpy((char *)node->storage + values, before, bytes);
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  cu_kernel_params *own = &node->as.kernel;
+  const uint32_t x = own->grid_x, y = own->grid_y, z = own->grid_z;
+  set_grid(own, params->grid.x, params->grid.y, params->grid.z);
+  own->params = (void **)(uintptr_t)params->args; /* they are read only */
+  const cu_result code = api->exec_set_kernel(executable->built.exec, executable->handles[node->first], own);
+  own->params = node->storage;
+  if (__builtin_expect(code == CU_OK, 1))
+    put_arguments(node, params);
+  else
+    set_grid(own, x, y, z);
   return code;
 }
 

@@ -85,6 +85,7 @@ static void take_back(cuda_executable *executable, const rondo_patch_change *cha
   rondo_error_save(&first);
   (void)write_sites(executable, changes, count, true);
   if (set_nodes(executable, changes, count, run, &failed) != RONDO_OK) executable->is_torn = true;
+  cuda_note_direct(executable);
   rondo_status_ignore(rondo_error_raise(&first), "the caller returns it");
 }
 

@@ -126,7 +126,7 @@ static rondo_status submit_inside(cuda_queue *queue, const rondo_node_params *wo
       cuda_queue_note_work(queue);
       RONDO_TRY(cuda_check(device, cuda_kernel_submit(api, queue->stream, &work->as.kernel), "kernel '%s' on %s",
                            work->as.kernel.kernel->name, queue->label));
-      atomic_fetch_add_explicit(&device->kernels, 1, memory_order_relaxed);
+      cuda_queue_count(&queue->kernels, 1);
       return RONDO_OK;
     case RONDO_NODE_COPY:
       return cuda_check(device, cuda_copy_submit(api, queue->stream, &work->as.copy),
@@ -224,6 +224,8 @@ static void link_queue(cuda_device *device, cuda_queue *queue) {
 
 static void unlink_queue(cuda_device *device, cuda_queue *queue) {
   pthread_mutex_lock(&device->lock);
+  device->kernels += atomic_load_explicit(&queue->kernels, memory_order_relaxed);
+  device->launches += atomic_load_explicit(&queue->launches, memory_order_relaxed);
   if (queue->previous != NULL)
     queue->previous->next = queue->next;
   else

@@ -94,6 +94,7 @@ rondo_status cuda_set_timing(rondo_executable *base, bool on) {
   free_timed(executable);
   const rondo_status status = on ? make_timed(executable) : RONDO_OK;
   if (status != RONDO_OK) free_timed(executable);
+  cuda_note_direct(executable);
   cuda_leave(&scope);
   return status;
 }

@@ -333,7 +333,7 @@ static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
                                    RONDO_ARGS(&values[0], &words), &node));
   rondo_exec *exec = test_instantiate(graph);
   const rondo_node_params params = set_params(t, &values[1], &words, args);
-  fake->fail_call(NULL, 3, 801, true); /* behind making the context current and changing the mode */
+  fake->fail_call(NULL, 3, 801, true); /* behind making the context current */
   assert_fails(rondo_exec_set_params(exec, node, &params), RONDO_UNSUPPORTED);
   assert_int_equal(rondo_last_error()->node, rondo_node_number(node));
   fake->fail_call(NULL, 0, 0, false);
@@ -343,6 +343,82 @@ static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
   assert_ok(rondo_exec_set_params(exec, node, &params));
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, words), 2);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_words_free(t, words);
+}
+
+/* How often the driver was called since the last time it was asked for. */
+typedef struct change_calls {
+  uint64_t set, current, mode;
+} change_calls;
+
+static change_calls calls_since(change_calls *last) {
+  const change_calls now = {fake->calls("cuGraphExecKernelNodeSetParams"), fake->calls("cuCtxGetCurrent"),
+                            fake->calls("cuThreadExchangeStreamCaptureMode")};
+  const change_calls since = {now.set - last->set, now.current - last->current, now.mode - last->mode};
+  *last = now;
+  return since;
+}
+
+/* GX-5: the device is entered once an update, and the driver asked once a node that changes; a patch does not touch the
+ * capture mode. */
+static void an_update_enters_the_device_once(void **state) {
+  enum { NODES = 8 };
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 1);
+  const uint32_t values[] = {1, 2, 3};
+  const void *args[2];
+  rondo_graph *graphs[2];
+  rondo_node last, ends[2];
+  change_calls last_calls = {0}, since;
+  for (int g = 0; g < 2; g++) {
+    graphs[g] = test_graph(t);
+    for (int i = 0; i < NODES; i++) /* the first nodes of both set the same */
+      assert_ok(rondo_graph_add_kernel(graphs[g], &last, i > 0, test_kernel(t, TEST_KERNEL_SET), one_block,
+                                       RONDO_ARGS(&values[i == 0 ? 0 : g], &words), &last));
+    ends[g] = last;
+  }
+  rondo_exec *exec = test_instantiate(graphs[0]), *other = test_instantiate(graphs[1]);
+  const rondo_node_params params = set_params(t, &values[2], &words, args);
+  for (int g = 1; g >= 0; g--) {
+    calls_since(&last_calls);
+    assert_ok(rondo_exec_update(exec, graphs[g], NULL));
+    since = calls_since(&last_calls);
+    assert_true(since.set == NODES - 1 && since.current == 1 && since.mode == 2);
+    assert_ok(rondo_exec_launch(exec, t->stream));
+    assert_int_equal(test_word(t, words), values[g]);
+  }
+  calls_since(&last_calls);
+  assert_ok(rondo_exec_set_params(exec, ends[0], &params));
+  since = calls_since(&last_calls);
+  assert_true(since.set == 1 && since.current == 1 && since.mode == 0);
+  rondo_exec_destroy(exec);
+  rondo_exec_destroy(other);
+  for (int g = 0; g < 2; g++) test_graph_destroy(graphs[g]);
+  test_words_free(t, words);
+}
+
+/* What a stream was given counts when it is gone too. */
+static void what_was_launched_stays_counted(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 1);
+  const uint32_t value = 7;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_SET), one_block,
+                                   RONDO_ARGS(&value, &words), &node));
+  rondo_exec *exec = test_instantiate(graph);
+  const rondo_device_statistics before = test_statistics(t);
+  for (int i = 0; i < 2; i++) {
+    rondo_stream *stream = test_stream(t, "short");
+    assert_ok(rondo_exec_launch(exec, stream));
+    assert_ok(rondo_launch(stream, test_kernel(t, TEST_KERNEL_SET), one_block, RONDO_ARGS(&value, &words)));
+    test_stream_destroy(stream);
+  }
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(test_statistics(t).launches, before.launches + 3);
+  assert_int_equal(test_statistics(t).kernels, before.kernels + 5);
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
   test_words_free(t, words);
@@ -538,6 +614,8 @@ int main(void) {
       cuda_case(parameters_are_compared_with_the_code),
       cuda_case(what_the_driver_refuses_to_change_is_made_anew),
       cuda_case(when_that_fails_too_the_first_refusal_comes_out),
+      cuda_case(an_update_enters_the_device_once),
+      cuda_case(what_was_launched_stays_counted),
       cuda_case(peers_reach_what_is_and_what_will_be_mapped),
       cuda_case(launching_makes_no_context_current),
       cuda_case(what_cannot_be_freed_is_no_reason_to_stop),

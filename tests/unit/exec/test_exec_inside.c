@@ -148,6 +148,11 @@ static void test_gx5_an_exec_never_runs_half_an_update(void **state) {
   tear_down(&self);
 }
 
+static bool fits(const rondo_exec *exec, const rondo_graph *graph, size_t *out_changes) {
+  uint32_t places[4];
+  return rondo_exec_fits(exec, graph, places, out_changes);
+}
+
 /* U3: the same for graphs that are known and put in place: the driver breaks off at every call once, and again with the
  * calls that would take it back. */
 static void test_gx5_an_update_in_place_is_whole(void **state) {
@@ -158,10 +163,14 @@ static void test_gx5_an_update_in_place_is_whole(void **state) {
   const uint32_t before[4] = {10, 11, 12, 13}, after[4] = {20, 21, 22, 23};
   rondo_graph *old = make_line(&self, 4, 10, NULL), *fresh = make_line(&self, 4, 20, NULL);
   rondo_exec *exec = NULL, *other = NULL;
+  size_t changes;
   assert_ok(rondo_instantiate(old, NULL, &exec));
   assert_ok(rondo_instantiate(fresh, NULL, &other));
+  assert_true(fits(exec, old, &changes));
+  assert_int_equal(changes, 0);
   for (size_t i = 1; i <= 4; i++) {
-    assert_true(rondo_exec_fits(exec, fresh));
+    assert_true(fits(exec, fresh, &changes));
+    assert_int_equal(changes, 4);
     driver->fail_at = driver->calls + i;
     assert_fails(rondo_exec_update(exec, fresh, NULL), RONDO_OUT_OF_MEMORY);
     assert_values(exec, before, 4);
@@ -175,10 +184,10 @@ static void test_gx5_an_update_in_place_is_whole(void **state) {
   assert_error(rondo_exec_launch(exec, self.stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE);
   assert_ok(rondo_exec_update(exec, fresh, NULL));
   assert_values(exec, after, 4);
-  assert_true(rondo_exec_fits(exec, old));
+  assert_true(fits(exec, old, &changes));
   assert_ok(rondo_exec_update(exec, old, NULL));
   assert_values(exec, before, 4);
-  assert_true(rondo_exec_fits(exec, fresh));
+  assert_true(fits(exec, fresh, &changes));
   rondo_exec_destroy(exec);
   rondo_exec_destroy(other);
   assert_ok(rondo_graph_destroy(old));
