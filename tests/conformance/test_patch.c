@@ -808,6 +808,47 @@ static void test_tr6_gx8_addresses_in_kernels_of_libraries(void **state) {
   foreign_close(foreign);
 }
 
+/* A graph that runs as it was captured, for the memory in it that the driver manages. */
+static rondo_graph *record_bound(test_fixture *t, foreign_library *foreign, uint32_t *word, uint32_t *out) {
+  void *native = rondo_stream_native(t->stream), *scratch = NULL;
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_int_equal(foreign_allocate(foreign, native, 64, &scratch), 0);
+  assert_int_equal(foreign_affine(foreign, native, 5, 1, word), 0);
+  test_affine(t, t->stream, word + 1, 1, 3, 2);
+  assert_int_equal(foreign_copy(foreign, native, scratch, word, 8), 0);
+  assert_int_equal(foreign_copy(foreign, native, out, scratch, 8), 0);
+  assert_int_equal(foreign_free(foreign, native, scratch), 0);
+  return test_capture_end(t->stream);
+}
+
+static void test_tr6_gx8_graphs_that_run_as_captured(void **state) {
+  test_fixture *t = *state;
+  if (rondo_stream_native(t->stream) == NULL) skip();
+  foreign_library *foreign = foreign_open();
+  uint32_t *in[3], *out = test_words(t, WORDS);
+  for (uint32_t i = 0; i < 3; i++) in[i] = make_buffer(t, i + 1);
+  rondo_graph *graphs[] = {record_bound(t, foreign, in[0], out), record_bound(t, foreign, in[1], out),
+                           record_bound(t, foreign, in[0], out)};
+  rondo_exec *exec = test_instantiate(graphs[0]);
+  rondo_patch_input input = input_of("in", in[0]);
+  input.moved = in[1];
+  rondo_patch_set *set;
+  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = graphs[1], .again = graphs[2]};
+  assert_ok(rondo_patch_set_create(exec, &input, 1, &options, &set));
+  assert_true(info_of(set, 0).is_patchable && info_of(set, 0).sites == 3);
+  for (uint32_t i = 0; i < 3; i++) {
+    const uint32_t expected[] = {test_word(t, in[i]) * 5 + 1, test_word(t, in[i] + 1) * 3 + 2};
+    launch_at(t, set, in[i], NULL);
+    assert_words(t, out, expected, 2);
+  }
+  rondo_patch_set_destroy(set);
+  rondo_exec_destroy(exec);
+  for (int i = 0; i < 3; i++) test_graph_destroy(graphs[i]);
+  for (uint32_t i = 0; i < 3; i++) test_words_free(t, in[i]);
+  test_words_free(t, out);
+  foreign_close(foreign);
+}
+
 /* On a checking device an access through a patched address is watched like any other. */
 static void test_tr6_checking_devices_follow_the_inputs(void **state) {
   test_fixture *t = *state;
@@ -854,6 +895,7 @@ int main(void) {
       test_case(test_tr6_inputs_that_moved_as_far),
       test_case(test_tr6_recordings_of_other_work_are_refused),
       test_case(test_tr6_gx8_addresses_in_kernels_of_libraries),
+      test_case(test_tr6_gx8_graphs_that_run_as_captured),
       test_case(test_tr6_checking_devices_follow_the_inputs),
   };
   return test_main(tests);
