@@ -20,12 +20,14 @@
  * the generator; each exec, and each child graph in it, has cells of its own in their place. So execs of one graph
  * and of its clones, and graphs embedded twice, draw different numbers and may run at once. Instantiating finds the
  * addresses of cells in pointers that kernels declare (RONDO_READS), and as words of their other parameters; not in
- * memory, where they must not be kept; a kernel that has cells of which its own graph reserves nothing is refused
- * (INVALID_GRAPH/FOREIGN_ADDRESS), and a graph that is bound to what the driver captured (UNSUPPORTED/FOREIGN_WORK,
- * <rondo/capture.h>). rondo_exec_set_params takes cells in declared pointers alone (UPDATE_REFUSED/
- * PARAMETERS_CHANGED). An exec that is launched into a capture becomes a child graph and counts there.
- * Removing a node leaves its place reserved. An update takes the new graph's needs over. Captures that use one
- * generator at once do not disturb each other. Generators live as long as the graphs and execs that draw from them.
+ * memory, where they must not be kept. A node that is given cells of a generator of which its graph reserves nothing is
+ * refused when it is made or changed (INVALID_ARGUMENT/FOREIGN_ADDRESS; a library's when it is instantiated,
+ * INVALID_GRAPH). So is instantiating a graph that is bound to what the driver captured (UNSUPPORTED/FOREIGN_WORK,
+ * <rondo/capture.h>); and rondo_exec_set_params takes cells in declared pointers alone (UPDATE_REFUSED/
+ * PARAMETERS_CHANGED). What was reserved while capturing means nothing to a launch that is not recorded. An exec that
+ * is launched into a capture becomes a child graph and counts there. Removing a node leaves its place reserved. An
+ * update takes the new graph's needs over. Captures that use one generator at once do not disturb each other.
+ * Generators live as long as the graphs and execs that draw from them.
  *
  * Numbers are the same on every device, for every cut of a grid, recorded or not. PyTorch's CUDA generator has the same
  * function, key and counter, and moves on by the same rule in multiples of 4, but gives subsequences to threads of a

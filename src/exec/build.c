@@ -173,6 +173,7 @@ rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_
   if (params->kind == RONDO_NODE_ALLOC) return build_alloc(call, graph, dependencies, count, params, out_node);
   if (params->kind == RONDO_NODE_FREE) return build_free(call, graph, dependencies, count, params, out_node);
   if (params->kind == RONDO_NODE_CHILD) return build_child(call, graph, dependencies, count, params, out_node);
+  RONDO_TRY(rondo_random_check_node(call, graph, params));
   const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
   return rondo_fail_context(status, "%s", call);
 }
@@ -321,5 +322,6 @@ rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const r
   RONDO_TRY(rondo_graph_find(graph, node, &slot));
   RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
   RONDO_TRY(rondo_work_check(call, graph->device, params));
+  RONDO_TRY(rondo_random_check_node(call, graph, params));
   return rondo_fail_context(rondo_graph_replace(graph, slot, params), "%s", call);
 }

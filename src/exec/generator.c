@@ -22,14 +22,60 @@ const char *rondo_generator_label(char buffer[RONDO_GENERATOR_LABEL], const rond
   return buffer;
 }
 
+/* With the lock. */
+static void widen(rondo_random_store *store, const void *cells) {
+  const uintptr_t first = (uintptr_t)cells, last = first + RONDO_CELL_BYTES - 1;
+  if (first < atomic_load_explicit(&store->first, memory_order_relaxed))
+    atomic_store_explicit(&store->first, first, memory_order_relaxed);
+  if (last > atomic_load_explicit(&store->last, memory_order_relaxed))
+    atomic_store_explicit(&store->last, last, memory_order_relaxed);
+}
+
+static void enter(rondo_random_store *store, rondo_generator *generator) {
+  pthread_mutex_lock(&store->lock);
+  widen(store, generator->cells);
+  generator->next = store->generators;
+  if (generator->next != NULL) generator->next->previous = generator;
+  store->generators = generator;
+  pthread_mutex_unlock(&store->lock);
+}
+
+static void leave(rondo_random_store *store, rondo_generator *generator) {
+  pthread_mutex_lock(&store->lock);
+  if (generator->previous != NULL)
+    generator->previous->next = generator->next;
+  else
+    store->generators = generator->next;
+  if (generator->next != NULL) generator->next->previous = generator->previous;
+  pthread_mutex_unlock(&store->lock);
+}
+
+const rondo_generator *rondo_generator_find(const rondo_device *device, const void *address,
+                                            char label[RONDO_GENERATOR_LABEL]) {
+  rondo_random_store *store = rondo_random_store_made(device);
+  const uintptr_t at = (uintptr_t)address;
+  if (at < atomic_load_explicit(&store->first, memory_order_relaxed) ||
+      at > atomic_load_explicit(&store->last, memory_order_relaxed))
+    return NULL;
+  pthread_mutex_lock(&store->lock);
+  const rondo_generator *generator = store->generators;
+  while (generator != NULL && !rondo_generator_has_cell(generator, address)) generator = generator->next;
+  if (generator != NULL) (void)rondo_generator_label(label, generator);
+  pthread_mutex_unlock(&store->lock);
+  return generator;
+}
+
 static rondo_status fill_generator(rondo_generator *generator, const char *name) {
   rondo_device *device = generator->device;
   char label[RONDO_GENERATOR_LABEL], what[RONDO_GENERATOR_LABEL + 16];
+  rondo_random_store *store;
+  RONDO_TRY(rondo_random_store_of(device, &store));
   RONDO_TRY(rondo_allocate_text(&device->allocator, name, &generator->name));
   snprintf(what, sizeof what, "cells of %s", rondo_generator_label(label, generator));
   void *address;
   RONDO_TRY(rondo_random_allocate(device, RONDO_CELL_BYTES, what, &address));
   generator->cells = address;
+  enter(store, generator);
   rondo_device_info info = {.struct_size = sizeof info};
   device->ops->info(device, &info);
   generator->uniform_groups = info.cuda ? RONDO_UNIFORM_THREADS : 1024;
@@ -38,7 +84,10 @@ static rondo_status fill_generator(rondo_generator *generator, const char *name)
 
 static void free_generator(rondo_generator *generator) {
   rondo_device *device = generator->device;
-  if (generator->cells != NULL) rondo_random_free(device, generator->cells);
+  if (generator->cells != NULL) {
+    leave(rondo_random_store_made(device), generator);
+    rondo_random_free(device, generator->cells);
+  }
   rondo_kernel_release(atomic_load_explicit(&generator->uniform, memory_order_relaxed));
   rondo_release_text(&device->allocator, generator->name);
   rondo_release(&device->allocator, generator, 1, sizeof *generator);

@@ -4,8 +4,6 @@
  */
 #include "exec/random_cells.h"
 
-#include <pthread.h>
-
 #include "base/error.h"
 #include "exec/random_internal.h"
 #include "memory/device_memory.h"
@@ -26,13 +24,7 @@ void rondo_random_free(rondo_device *device, void *address) {
   rondo_status_ignore(rondo_memory_free(memory, "freeing cells", NULL, address), "memory of our own, nothing uses it");
 }
 
-/* The device's list ----------------------------------------------------------------------------------------------- */
-
-typedef struct waiting_list {
-  rondo_allocator allocator;
-  pthread_mutex_t lock;
-  rondo_random_cells *first;
-} waiting_list;
+/* The device's store ---------------------------------------------------------------------------------------------- */
 
 static void free_cells(rondo_random_cells *cells) {
   rondo_device *device = cells->device;
@@ -43,44 +35,45 @@ static void free_cells(rondo_random_cells *cells) {
 }
 
 /* The device closes. */
-static void free_list(void *state) {
-  waiting_list *list = state;
-  const rondo_allocator allocator = list->allocator;
-  while (list->first != NULL) {
-    rondo_random_cells *cells = list->first;
-    list->first = cells->next;
+static void free_store(void *state) {
+  rondo_random_store *store = state;
+  const rondo_allocator allocator = store->allocator;
+  while (store->waiting != NULL) {
+    rondo_random_cells *cells = store->waiting;
+    store->waiting = cells->next;
     rondo_status_ignore(cells->event->ops->synchronize(cells->event), "a failure is that of the work, and told there");
     free_cells(cells);
   }
-  pthread_mutex_destroy(&list->lock);
-  rondo_release(&allocator, list, 1, sizeof *list);
+  pthread_mutex_destroy(&store->lock);
+  rondo_release(&allocator, store, 1, sizeof *store);
 }
 
-static rondo_status create_list(rondo_device *device, waiting_list **out) {
+static rondo_status create_store(rondo_device *device, rondo_random_store **out) {
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof **out, out));
   (*out)->allocator = device->allocator;
   pthread_mutex_init(&(*out)->lock, NULL);
-  device->random.release = free_list;
+  atomic_init(&(*out)->first, UINTPTR_MAX);
+  device->random.release = free_store;
   atomic_store_explicit(&device->random.state, *out, memory_order_release);
   return RONDO_OK;
 }
 
-static rondo_status list_of(rondo_device *device, waiting_list **out) {
+rondo_status rondo_random_store_of(rondo_device *device, rondo_random_store **out) {
   static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-  *out = atomic_load_explicit(&device->random.state, memory_order_acquire);
+  *out = rondo_random_store_made(device);
   if (*out != NULL) return RONDO_OK;
   pthread_mutex_lock(&making);
   *out = atomic_load_explicit(&device->random.state, memory_order_relaxed);
-  const rondo_status status = *out == NULL ? create_list(device, out) : RONDO_OK;
+  const rondo_status status = *out == NULL ? create_store(device, out) : RONDO_OK;
   pthread_mutex_unlock(&making);
   return status;
 }
 
-static void put(waiting_list *list, rondo_random_cells *cells) {
-  pthread_mutex_lock(&list->lock);
-  cells->next = list->first;
-  list->first = cells;
-  pthread_mutex_unlock(&list->lock);
+static void put(rondo_random_store *store, rondo_random_cells *cells) {
+  pthread_mutex_lock(&store->lock);
+  cells->next = store->waiting;
+  store->waiting = cells;
+  pthread_mutex_unlock(&store->lock);
 }
 
 static bool is_done(const rondo_random_cells *cells) {
@@ -88,17 +81,17 @@ static bool is_done(const rondo_random_cells *cells) {
 }
 
 /* Frees those whose launches are done. */
-static void sweep(waiting_list *list) {
-  pthread_mutex_lock(&list->lock);
-  rondo_random_cells *cells = list->first;
-  list->first = NULL;
-  pthread_mutex_unlock(&list->lock);
+static void sweep(rondo_random_store *store) {
+  pthread_mutex_lock(&store->lock);
+  rondo_random_cells *cells = store->waiting;
+  store->waiting = NULL;
+  pthread_mutex_unlock(&store->lock);
   while (cells != NULL) {
     rondo_random_cells *next = cells->next;
     if (is_done(cells))
       free_cells(cells);
     else
-      put(list, cells);
+      put(store, cells);
     cells = next;
   }
 }
@@ -116,10 +109,10 @@ static rondo_status fill_cells(rondo_random_cells *cells) {
 }
 
 rondo_status rondo_random_cells_create(rondo_device *device, size_t count, rondo_random_cells **out) {
-  waiting_list *list;
+  rondo_random_store *store;
   rondo_random_cells *cells;
-  RONDO_TRY(list_of(device, &list));
-  sweep(list);
+  RONDO_TRY(rondo_random_store_of(device, &store));
+  sweep(store);
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *cells, &cells));
   *cells = (rondo_random_cells){.device = device, .references = 1, .count = count};
   const rondo_status status = fill_cells(cells);
@@ -137,10 +130,10 @@ rondo_random_cells *rondo_random_cells_retain(rondo_random_cells *cells) {
 }
 
 void rondo_random_cells_release(rondo_random_cells *cells) {
-  waiting_list *list = atomic_load_explicit(&cells->device->random.state, memory_order_acquire);
+  rondo_random_store *store = rondo_random_store_made(cells->device);
   if (--cells->references > 0) return;
-  put(list, cells);
-  sweep(list);
+  put(store, cells);
+  sweep(store);
 }
 
 uint64_t rondo_random_cells_host_bytes(const rondo_random_cells *cells) {

@@ -2,10 +2,12 @@
  * Slots of device memory, each a seed and an offset, that launches read: filled on the launching queue, kept until the
  * last of them is done. Counted: an exec has them, and an update's draft that takes them over.
  *
- * Threads: as the exec; the device's list of those that wait for their launches has a lock, a leaf.
+ * Threads: as the exec; what the device has of them is under a lock, a leaf.
  */
 #ifndef RONDO_EXEC_RANDOM_CELLS_H
 #define RONDO_EXEC_RANDOM_CELLS_H
+
+#include <pthread.h>
 
 #include "device/device.h"
 
@@ -40,6 +42,19 @@ RONDO_MUST_USE rondo_status rondo_random_cells_leave(rondo_random_cells *cells, 
                                                      rondo_status status);
 
 uint64_t rondo_random_cells_host_bytes(const rondo_random_cells *cells);
+
+/* What a device has of all this: hung on it when it is first asked for, freed when it closes. */
+typedef struct rondo_random_store {
+  rondo_allocator allocator;
+  pthread_mutex_t lock;
+  rondo_random_cells *waiting;        /* without an exec, and with launches that may not be done */
+  struct rondo_generator *generators; /* all, by `next` */
+  _Atomic uintptr_t first, last;      /* of the addresses that cells of generators ever had; to look without the lock */
+} rondo_random_store;
+RONDO_MUST_USE rondo_status rondo_random_store_of(rondo_device *device, rondo_random_store **out);
+static inline rondo_random_store *rondo_random_store_made(const rondo_device *device) {
+  return atomic_load_explicit(&device->random.state, memory_order_acquire); /* NULL when it was never asked for */
+}
 
 /* Memory of the device that is no user's: not among the allocations that keep the device open. */
 RONDO_MUST_USE rondo_status rondo_random_allocate(rondo_device *device, size_t bytes, const char *name,

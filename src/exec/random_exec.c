@@ -94,20 +94,17 @@ static char *find_place(const rondo_exec_random *random, const rondo_graph *grap
   for (size_t i = 0; i < random->slots.count; i++) {
     const random_slot *slot = &random->slots.items[i];
     if (slot->graph != graph) continue;
-    const char *cells = (const char *)random->draws.items[slot->draw].generator->cells;
-    if (address >= cells && address < cells + RONDO_CELL_BYTES)
-      return (char *)address_of(random, slot) + (address - cells);
+    const rondo_generator *generator = random->draws.items[slot->draw].generator;
+    if (rondo_generator_has_cell(generator, address))
+      return (char *)address_of(random, slot) + (address - (const char *)generator->cells);
   }
   return NULL;
 }
 
 /* The generator whose cells they are, of those that a launch moves on; NULL when it is none. */
 static const rondo_generator *find_owner(const rondo_exec_random *random, const char *address) {
-  for (size_t i = 0; i < random->draws.count; i++) {
-    const rondo_generator *generator = random->draws.items[i].generator;
-    const char *cells = (const char *)generator->cells;
-    if (address >= cells && address < cells + RONDO_CELL_BYTES) return generator;
-  }
+  for (size_t i = 0; i < random->draws.count; i++)
+    if (rondo_generator_has_cell(random->draws.items[i].generator, address)) return random->draws.items[i].generator;
   return NULL;
 }
 

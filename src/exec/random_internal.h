@@ -8,8 +8,7 @@
  * have those addresses. A launch fills the slots in the stream's order, and is followed by an event, behind which a
  * launch on another stream fills them again, and behind which they are freed when the exec is gone.
  *
- * Threads: a generator any; needs as the graph; an exec's cells as the exec. Cells of execs that are gone while
- * launches run stand in a list of the device, under a lock that is a leaf.
+ * Threads: a generator any; needs as the graph; an exec's cells as the exec.
  */
 #ifndef RONDO_EXEC_RANDOM_INTERNAL_H
 #define RONDO_EXEC_RANDOM_INTERNAL_H
@@ -29,6 +28,7 @@ struct rondo_capture;
 #define RONDO_UNIFORM_THREADS 256 /* of a CUDA block that fills */
 
 struct rondo_generator {
+  rondo_generator *next, *previous; /* of the device's */
   rondo_device *device;
   char *name;
   atomic_uint references; /* its user's, and those of graphs, execs and captures */
@@ -44,6 +44,14 @@ void rondo_generator_release(rondo_generator *generator);
 
 /* "generator 'dropout'", "the generator" when it has no name. */
 const char *rondo_generator_label(char buffer[RONDO_GENERATOR_LABEL], const rondo_generator *generator);
+
+/* The device's generator whose cells have the address, for comparing alone, with its label; NULL when it is none's. */
+const rondo_generator *rondo_generator_find(const rondo_device *device, const void *address,
+                                            char label[RONDO_GENERATOR_LABEL]);
+
+static inline bool rondo_generator_has_cell(const rondo_generator *generator, const void *address) {
+  return (uintptr_t)address - (uintptr_t)generator->cells < RONDO_CELL_BYTES;
+}
 
 /* Moves the offset on, by a multiple of 4, and returns what it was. */
 static inline uint64_t rondo_generator_take(rondo_generator *generator, uint64_t increment) {
@@ -87,6 +95,10 @@ RONDO_MUST_USE rondo_status rondo_random_draw(const char *call, rondo_graph *gra
 
 /* The same for a graph: its last draw. */
 void rondo_random_give_back(rondo_graph *graph, const rondo_generator *generator, uint64_t increment, uint64_t offset);
+
+/* Refuses a node of the graph that is given cells of a generator of which the graph reserves nothing. */
+RONDO_MUST_USE rondo_status rondo_random_check_node(const char *call, const rondo_graph *graph,
+                                                    const rondo_node_params *params);
 
 /* Embedding, in two steps, of which the second cannot fail: `child` is about to be cloned into a node of the graph; the
  * clone has become `embedded`, or, when it is NULL, has not. */

@@ -3,8 +3,11 @@
  * (see random_internal.h). A child graph's needs are part of those of the graph around it from the moment it is
  * embedded, behind what that needed before, so that one launch draws in the order of recording.
  */
+#include <string.h>
+
 #include "base/error.h"
 #include "exec/front.h"
+#include "exec/random_cells.h"
 #include "exec/random_internal.h"
 
 /* Lists ----------------------------------------------------------------------------------------------------------- */
@@ -126,6 +129,33 @@ rondo_status rondo_graph_get_random_increment(const rondo_graph *graph, const ro
   if (generator == NULL) return rondo_refuse_null(call, "the generator");
   const rondo_random_need *need = find_need(rondo_random_needs_of(graph), generator);
   if (need != NULL) *out_increment = need->increment;
+  return RONDO_OK;
+}
+
+/* Checking -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_words(const char *call, const rondo_graph *graph, const rondo_kernel *kernel,
+                                const char *value, uint32_t bytes) {
+  char label[RONDO_GENERATOR_LABEL], of[RONDO_LABEL_BYTES];
+  for (size_t at = 0; at + sizeof(void *) <= bytes; at += sizeof(void *)) {
+    const void *word;
+    memcpy(&word, value + at, sizeof word);
+    const rondo_generator *generator = rondo_generator_find(graph->device, word, label);
+    if (generator != NULL && find_need(rondo_random_needs_of(graph), generator) == NULL)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS,
+                        "%s: kernel '%s' is given cells of %s, of which %s reserves nothing: reserve in the graph that "
+                        "the node is for",
+                        call, kernel->name, label, rondo_graph_label(of, graph));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_random_check_node(const char *call, const rondo_graph *graph, const rondo_node_params *params) {
+  if (params->kind != RONDO_NODE_KERNEL || graph->device == NULL || rondo_random_store_made(graph->device) == NULL)
+    return RONDO_OK;
+  const rondo_kernel_node *node = &params->as.kernel;
+  for (uint32_t i = 0; i < node->kernel->parameter_count; i++)
+    RONDO_TRY(check_words(call, graph, node->kernel, node->args[i], node->kernel->parameters[i].bytes));
   return RONDO_OK;
 }
 

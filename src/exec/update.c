@@ -145,6 +145,7 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   RONDO_TRY(check_kind(call, now, params, number));
   RONDO_TRY(rondo_work_check(call, exec->device, params));
   RONDO_TRY(rondo_work_check_runs(call, exec->device, params, number));
+  RONDO_TRY(rondo_random_check_node(call, exec->lowering.origins.items[place].graph, params));
   rondo_node_params then = *params;
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;

@@ -465,8 +465,7 @@ static void test_tr13_where_cells_are_found(void **state) {
   uint32_t *words = test_words(t, 1);
   rondo_random random;
   rondo_graph *graph = test_graph(t), *around = test_graph(t);
-  rondo_node node, child;
-  rondo_exec *exec;
+  rondo_node node;
   assert_ok(rondo_generator_reserve_in_graph(generator, graph, 4, &random));
   assert_ok(rondo_generator_reserve_in_graph(generator, graph, 4, &random));
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, packed, (rondo_grid){1, 0, 0}, RONDO_ARGS(&random, &words), &node));
@@ -475,11 +474,17 @@ static void test_tr13_where_cells_are_found(void **state) {
   test_graph_destroy(graph);
   graph = test_graph(t);
   assert_ok(rondo_generator_reserve_in_graph(generator, around, 4, &random));
-  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0},
-                                   RONDO_ARGS(RONDO_RANDOM_ARGS(random), &words), &node));
-  assert_ok(rondo_graph_add_child(around, NULL, 0, graph, &child));
-  assert_error(rondo_instantiate(around, NULL, &exec), RONDO_INVALID_GRAPH, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_error(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0},
+                                      RONDO_ARGS(RONDO_RANDOM_ARGS(random), &words), &node),
+               RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
   assert_message("generator 'g'");
+  assert_error(
+      rondo_graph_add_kernel(graph, NULL, 0, packed, (rondo_grid){1, 0, 0}, RONDO_ARGS(&random, &words), &node),
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL)); /* reserved for another graph */
+  assert_error(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(RONDO_RANDOM_ARGS(random), &words)),
+               RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  test_graph_destroy(test_capture_end(t->stream));
   test_graph_destroy(around);
   test_graph_destroy(graph);
   test_words_free(t, words);
@@ -575,13 +580,12 @@ static void test_tr13_one_nodes_parameters(void **state) {
   uint32_t *words = test_words(t, 2), *out = words;
   rondo_random random, foreign;
   rondo_graph *graph = test_graph(t), *elsewhere = test_graph(t);
-  rondo_node node, hidden;
+  rondo_node node;
   draw_params changed;
   assert_ok(rondo_generator_reserve_in_graph(generator, graph, 8, &random));
   assert_ok(rondo_generator_reserve_in_graph(other, elsewhere, 8, &foreign));
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0},
                                    RONDO_ARGS(RONDO_RANDOM_ARGS(random), &out), &node));
-  assert_ok(rondo_graph_add_child(graph, NULL, 0, elsewhere, &hidden)); /* so that the exec knows the other */
   rondo_exec *exec = test_instantiate(graph);
   rondo_random moved = random;
   moved.offset += 4;
@@ -597,6 +601,11 @@ static void test_tr13_one_nodes_parameters(void **state) {
   assert_error(rondo_exec_set_params(exec, node, &changed.params), RONDO_UPDATE_REFUSED,
                RONDO_REASON_PARAMETERS_CHANGED);
   assert_message("RONDO_READS");
+  set_draw_params(&changed, kernel, foreign, words + 1);
+  assert_error(rondo_exec_set_params(exec, node, &changed.params), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_FOREIGN_ADDRESS);
+  assert_error(rondo_graph_set_params(graph, node, &changed.params), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_FOREIGN_ADDRESS);
   assert_ok(rondo_exec_launch(exec, t->stream));
   expected[1] = rondo_philox(13, 0, 12).x[0];
   assert_words(t, words, expected, 2);
