@@ -123,15 +123,16 @@ static void test_tr6_every_launch_reads_its_own_inputs(void **state) {
   test_words_free(t, out);
 }
 
-/* U1: launches that wait in a queue have the inputs that they were given. */
-static void test_tr6_launches_in_flight_keep_their_inputs(void **state) {
-  test_fixture *t = *state;
+/* U1: launches that wait in a queue have the inputs that they were given; also where a launch waits inside. */
+static void keep_inputs_in_flight(test_fixture *t, rondo_event *event) {
   enum { LAUNCHES = 40 };
   uint32_t *in[PLACES], *out[LAUNCHES], expected[LAUNCHES];
   for (uint32_t i = 0; i < PLACES; i++) in[i] = make_buffer(t, i);
   for (uint32_t i = 0; i < LAUNCHES; i++) out[i] = test_words(t, WORDS);
   rondo_graph *graph = test_graph(t);
-  add_combine(t, graph, NULL, in[0], in[0] + 8, out[0], 8);
+  rondo_node wait;
+  if (event != NULL) assert_ok(rondo_graph_add_event_wait(graph, NULL, 0, event, &wait));
+  add_combine(t, graph, event != NULL ? &wait : NULL, in[0], in[0] + 8, out[0], 8);
   rondo_exec *exec = test_instantiate(graph);
   const rondo_patch_input inputs[] = {input_of(NULL, in[0]), input_of(NULL, out[0])};
   rondo_patch_set *set = make_set(exec, inputs, 2);
@@ -139,6 +140,7 @@ static void test_tr6_launches_in_flight_keep_their_inputs(void **state) {
   test_gate gate;
   test_gate_init(&gate);
   test_gate_hold(&gate, t->stream);
+  if (event != NULL) assert_ok(rondo_event_record(event, t->stream));
   for (uint32_t i = 0; i < LAUNCHES; i++) {
     const void *const addresses[] = {in[i * 7 % PLACES], out[i]};
     assert_ok(rondo_patch_set_launch(set, i % 3 == 2 ? other : t->stream, addresses));
@@ -158,6 +160,14 @@ static void test_tr6_launches_in_flight_keep_their_inputs(void **state) {
   test_stream_destroy(other);
   for (uint32_t i = 0; i < PLACES; i++) test_words_free(t, in[i]);
   for (uint32_t i = 0; i < LAUNCHES; i++) test_words_free(t, out[i]);
+}
+
+static void test_tr6_launches_in_flight_keep_their_inputs(void **state) { keep_inputs_in_flight(*state, NULL); }
+
+static void test_tr6_launches_that_wait_inside_keep_their_inputs(void **state) {
+  rondo_event *event = test_event(*state);
+  keep_inputs_in_flight(*state, event);
+  rondo_event_destroy(event);
 }
 
 /* More sites than a launch's own record in a queue has room for, and a parameter before the first parameter. */
@@ -369,6 +379,37 @@ static void test_tr6_u1_parameters_that_change_beside_the_set(void **state) {
   assert_ok(rondo_patch_set_rebase(p.set, first));
   launch_at(p.t, p.set, p.in[1], NULL);
   assert_int_equal(test_word(p.t, p.out), 2000 * 31 + 2001);
+  free_pair(&p);
+}
+
+/* The node has no such parameter any more. */
+static void test_tr6_u1_kernels_that_change_beside_the_set(void **state) {
+  pair p = make_pair(*state);
+  const uint32_t value = 6;
+  const void *const args[] = {&value, &p.out};
+  const rondo_node_params params = {
+      .kind = RONDO_NODE_KERNEL,
+      .as.kernel = {.kernel = test_kernel(p.t, TEST_KERNEL_SET), .grid = {1, 1, 1}, .args = args, .arg_count = 2}};
+  assert_ok(rondo_exec_set_params(p.exec, p.node, &params));
+  const void *const stay[] = {NULL};
+  assert_error(rondo_patch_set_launch(p.set, p.t->stream, stay), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
+  assert_error(rondo_patch_set_rebase(p.set, stay), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
+  assert_ok(rondo_exec_launch(p.exec, p.t->stream));
+  assert_int_equal(test_word(p.t, p.out), 6);
+  free_pair(&p);
+}
+
+/* Measuring launches with what was patched, and leaves it. */
+static void test_tr6_measuring_beside_the_set(void **state) {
+  pair p = make_pair(*state);
+  rondo_node_time times[1];
+  size_t count = 1;
+  launch_at(p.t, p.set, p.in[1], NULL);
+  assert_int_equal(test_word(p.t, p.out), 2000 * 31 + 2001);
+  assert_ok(rondo_exec_measure(p.exec, p.t->stream, 2, times, &count));
+  assert_int_equal(test_word(p.t, p.out), 2000 * 31 + 2001);
+  launch_at(p.t, p.set, p.in[2], NULL);
+  assert_int_equal(test_word(p.t, p.out), 3000 * 31 + 3001);
   free_pair(&p);
 }
 
@@ -873,6 +914,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_tr6_every_launch_reads_its_own_inputs),
       test_case_workers(test_tr6_launches_in_flight_keep_their_inputs),
+      test_case_workers(test_tr6_launches_that_wait_inside_keep_their_inputs),
       test_case(test_tr6_an_input_of_many_readers),
       test_case(test_tr6_a_node_of_several_inputs),
       test_case(test_tr6_disabled_nodes_are_patched_too),
@@ -880,6 +922,8 @@ int main(void) {
       test_case(test_tr6_gm20_relocated_execs),
       test_case(test_tr6_c16_launches_into_captures),
       test_case(test_tr6_u1_parameters_that_change_beside_the_set),
+      test_case(test_tr6_u1_kernels_that_change_beside_the_set),
+      test_case(test_tr6_measuring_beside_the_set),
       test_case(test_tr6_one_set_at_a_time_is_current),
       test_case(test_tr6_two_recordings_share_an_exec),
       test_case(test_tr6_l2_an_exec_that_is_gone),

@@ -22,6 +22,7 @@ typedef LATER_VERSION(rondo_graph_options) later_graph_options;
 typedef LATER_VERSION(rondo_malloc_options) later_malloc_options;
 typedef LATER_VERSION(rondo_instantiate_options) later_instantiate_options;
 typedef LATER_VERSION(rondo_recording_options) later_recording_options;
+typedef LATER_VERSION(rondo_patch_options) later_patch_options;
 
 #define assert_bad_options(call) assert_error(call, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS)
 
@@ -151,6 +152,23 @@ static void test_an_impossible_size_is_refused(void **state) {
     for (size_t i = (size); i < sizeof later; i++) assert_int_equal(bytes[i], UNTOUCHED); \
   } while (false)
 
+static void test_patch_options_of_any_version(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_exec *exec = test_instantiate(graph);
+  later_patch_options later = {.known = {.struct_size = sizeof later}};
+  rondo_patch_set *set = NULL;
+  assert_ok(rondo_patch_set_create(exec, NULL, 0, &later.known, &set));
+  CHECK_FILLED(rondo_patch_info, offsetof(rondo_patch_info, noise), rondo_patch_set_get_info(set, out));
+  CHECK_FILLED(rondo_patch_info, sizeof(rondo_patch_info), rondo_patch_set_get_info(set, out));
+  rondo_patch_set_destroy(set);
+  later.tail[0] = 1;
+  assert_bad_options(rondo_patch_set_create(exec, NULL, 0, &later.known, &set));
+  assert_null(set);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
 static void test_filled_structs_end_where_the_caller_says(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
@@ -240,6 +258,7 @@ int main(void) {
       test_case(test_recording_options_of_any_version),
       test_case(test_malloc_options_of_any_version),
       test_case(test_instantiate_options_of_any_version),
+      test_case(test_patch_options_of_any_version),
       test_case(test_an_impossible_size_is_refused),
       test_case(test_filled_structs_end_where_the_caller_says),
       test_case(test_filled_structs_of_size_zero_are_filled_whole),
