@@ -156,14 +156,14 @@ static void test_patch_options_of_any_version(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
   rondo_exec *exec = test_instantiate(graph);
-  later_patch_options later = {.known = {.struct_size = sizeof later}};
+  later_patch_options options = {.known = {.struct_size = sizeof options}};
   rondo_patch_set *set = NULL;
-  assert_ok(rondo_patch_set_create(exec, NULL, 0, &later.known, &set));
+  assert_ok(rondo_patch_set_create(exec, NULL, 0, &options.known, &set));
   CHECK_FILLED(rondo_patch_info, offsetof(rondo_patch_info, noise), rondo_patch_set_get_info(set, out));
   CHECK_FILLED(rondo_patch_info, sizeof(rondo_patch_info), rondo_patch_set_get_info(set, out));
   rondo_patch_set_destroy(set);
-  later.tail[0] = 1;
-  assert_bad_options(rondo_patch_set_create(exec, NULL, 0, &later.known, &set));
+  options.tail[0] = 1;
+  assert_bad_options(rondo_patch_set_create(exec, NULL, 0, &options.known, &set));
   assert_null(set);
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
