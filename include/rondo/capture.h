@@ -22,9 +22,9 @@
  *   the capture: cublasSetWorkspace and its like. Copies of such memory are captured before it is freed: later they are
  *   refused with CAPTURE_REFUSED/FOREIGN_WORK, which makes the capture invalid, and those that the driver cannot take
  *   as one (slices at uneven distances), or that are added to the graph by hand, at rondo_instantiate.
- * - Memory allocated in a capture has addresses but no pages until a launch. Kernels of libraries may use it; their
- *   fills and copies of it the driver may refuse or take for the host's. Allocate before the capture what libraries
- *   fill or copy, or fill and copy it by rondo_fill_async and rondo_copy_async.
+ * - Memory allocated in a capture has addresses but no memory until a launch. Libraries may use it like any other in
+ *   what they give to the capture, kernels, fills and copies: until the end, pages that hold nothing stand in for it.
+ *   Where the device has none left, such fills and copies may be refused.
  * - What was captured lives as long as the graph, its clones and their execs, and what libraries hung on it with it.
  * - Not seen: work on the legacy stream (Rondo's streams are non-blocking, so that it runs at once), and what a library
  *   does at once. A call that cannot be captured makes the driver's capture invalid; the next call of Rondo's on it

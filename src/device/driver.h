@@ -167,6 +167,9 @@ struct rondo_capture_ops {
                         uint64_t *out);
   /* Launches a KERNEL, which has code for the device, into the capture. */
   rondo_status (*launch)(rondo_captured *captured, rondo_queue *queue, const rondo_node_params *kernel, uint64_t *out);
+  /* Graph memory that is not mapped yet: until the end, the driver takes it for the device's in whatever libraries give
+   * to the queue. */
+  rondo_status (*show)(rondo_captured *captured, const void *memory, size_t bytes);
   /* The capture is over, also when this fails: its graph is then gone. UNJOINED when work was forked off. `queue` is
    * the one that it began on. */
   rondo_status (*end)(rondo_captured *captured, rondo_queue *queue);

@@ -117,12 +117,23 @@ static rondo_status give_node(rondo_stream *stream, const rondo_node_params *par
   return captured->ops->launch(captured, stream->queue, params, out);
 }
 
+/* Where there is no memory for that, what libraries do with it may be refused. */
+static rondo_status show_memory(rondo_captured *captured, const rondo_alloc_node *alloc) {
+  const rondo_status status = captured->ops->show(captured, alloc->address, alloc->bytes);
+  if (status != RONDO_OUT_OF_MEMORY) return status;
+  rondo_status_ignore(status, "the allocation itself needs no memory before a launch");
+  return RONDO_OK;
+}
+
 rondo_status rondo_capture_tell(rondo_stream *stream, const char *call, rondo_node node) {
   rondo_capture *capture = rondo_stream_capture(stream);
   const uint32_t slot = rondo_node_number(node);
   uint64_t name = 0;
   if (capture->importer.captured == NULL) return RONDO_OK;
-  const rondo_status status = give_node(stream, &rondo_graph_at(capture->graph, slot)->params, &name);
+  const rondo_node_params *params = &rondo_graph_at(capture->graph, slot)->params;
+  rondo_status status = RONDO_OK;
+  if (params->kind == RONDO_NODE_ALLOC) status = show_memory(capture->importer.captured, &params->as.alloc);
+  if (status == RONDO_OK) status = give_node(stream, params, &name);
   if (status != RONDO_OK) return fail_told(stream, call, rondo_fail_context(status, "node %u", slot));
   rondo_importer_know(&capture->importer, name, slot);
   return RONDO_OK;

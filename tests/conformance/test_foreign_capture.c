@@ -481,23 +481,60 @@ static void test_gx8_nodes_added_behind_foreign_memory(void **state) {
 /* Memory of the graph's own has no pages while the library works on it. */
 static void test_gx8_libraries_fill_and_copy_graph_memory(void **state) {
   const scene *s = enter(state);
+  const size_t last = ((size_t)36 << 18) - 1;
   for (int with_foreign_memory = 0; with_foreign_memory < 2; with_foreign_memory++) {
     void *theirs = NULL, *memory;
     uint32_t *mine;
     begin(s);
     if (with_foreign_memory) assert_foreign(foreign_allocate(s->foreign, s->native, 4096, &theirs));
-    assert_ok(rondo_malloc_async(s->t->stream, (size_t)5 << 20, NULL, &memory));
+    assert_ok(rondo_malloc_async(s->t->stream, last * 4 + 4, NULL, &memory));
     mine = memory;
-    assert_foreign(foreign_fill(s->foreign, s->native, mine, 9, (size_t)5 << 18));
+    assert_foreign(foreign_fill(s->foreign, s->native, mine, 9, last + 1));
     assert_foreign(foreign_copy(s->foreign, s->native, mine + 3, s->words, 4));
+    assert_foreign(foreign_copy_rows(s->foreign, s->native, mine + last, 8, mine + 3, 8, 4, 1));
     assert_foreign(foreign_affine(s->foreign, s->native, 2, 1, mine + 3));
     assert_foreign(foreign_copy(s->foreign, s->native, s->words, mine + 3, 4));
-    assert_foreign(foreign_copy(s->foreign, s->native, s->words + 1, mine + ((size_t)5 << 18) - 1, 4));
+    assert_foreign(foreign_copy(s->foreign, s->native, s->words + 1, mine + last - 1, 4));
+    assert_foreign(foreign_copy(s->foreign, s->native, s->words + 2, mine + last, 4));
     if (with_foreign_memory) assert_foreign(foreign_free(s->foreign, s->native, theirs));
     assert_ok(rondo_free_async(s->t->stream, memory));
     run_twice_from_one(s, end(s), 3, 7);
     assert_int_equal(word(s, 1), 9);
+    assert_int_equal(word(s, 2), 3);
   }
+}
+
+/* A clone's launch maps addresses that a capture goes on with. */
+static void test_gx8_graph_memory_is_mapped_while_a_capture_goes_on(void **state) {
+  const scene *s = enter(state);
+  rondo_stream *other = test_stream(s->t, "other");
+  rondo_graph *clone = NULL;
+  rondo_node nodes[8];
+  size_t count = 8;
+  void *memory, *again;
+  begin(s);
+  assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &memory));
+  assert_foreign(foreign_fill(s->foreign, s->native, memory, 7, 1));
+  assert_foreign(foreign_copy(s->foreign, s->native, s->words + 1, memory, 4));
+  assert_ok(rondo_free_async(s->t->stream, memory));
+  rondo_graph *graph = end(s);
+  assert_ok(rondo_graph_clone(graph, &clone));
+  assert_ok(rondo_graph_sort(graph, nodes, &count));
+  assert_ok(rondo_capture_begin_to_graph(s->t->stream, graph, &nodes[count - 1], 1, RONDO_CAPTURE_RELAXED));
+  assert_ok(rondo_malloc_async(s->t->stream, 4096, NULL, &again));
+  assert_ptr_equal(again, memory);
+  rondo_exec *exec = test_instantiate(clone);
+  assert_ok(rondo_exec_launch(exec, other));
+  assert_ok(rondo_stream_synchronize(other));
+  own(s, 2, 1);
+  assert_foreign(foreign_copy(s->foreign, s->native, again, s->words, 4));
+  assert_ok(rondo_free_async(s->t->stream, again));
+  assert_ok(rondo_capture_end(s->t->stream, NULL));
+  assert_int_equal(word(s, 1), 7);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(clone);
+  run_twice_from_one(s, graph, 3, 7);
+  test_stream_destroy(other);
 }
 
 /* The driver takes no copy of such memory once its free is in the graph. */
@@ -847,6 +884,7 @@ int main(void) {
       scene_case(test_gx8_foreign_memory_allows_one_exec_and_no_edits),
       scene_case(test_gx8_nodes_added_behind_foreign_memory),
       scene_case(test_gx8_libraries_fill_and_copy_graph_memory),
+      scene_case(test_gx8_graph_memory_is_mapped_while_a_capture_goes_on),
       scene_case(test_gx8_foreign_memory_is_copied_before_it_is_freed),
       scene_case(test_gx8_unknown_kinds_are_kept),
       scene_case(test_gx8_clones_children_and_updates),

@@ -40,8 +40,7 @@ static bool has_exec(const fake_graph *graph) {
 static cu_result look(const fake_program *program, cu_graph_node *out_error) {
   cu_result code = CU_OK;
   for (size_t i = 0; i < program->count && code == CU_OK; i++) {
-    if (program->types[i] == CU_NODE_COPY) code = fake_copy_look(&program->works[i]->of.copy);
-    if (program->types[i] == CU_NODE_MEMSET) code = fake_fill_look(&program->works[i]->of.fill);
+    if (program->works[i] != NULL) code = fake_work_look(program->works[i]);
     if (code != CU_OK) *out_error = (cu_graph_node)(uintptr_t)program->nodes[i];
   }
   return code;

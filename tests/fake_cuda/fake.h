@@ -249,6 +249,7 @@ typedef struct fake_kernel_work {
 struct fake_work {
   unsigned references;
   cu_node_type type; /* KERNEL, COPY, MEMSET, HOST, EVENT_*, ALLOC, FREE, BATCH_MEMORY_OPERATION */
+  bool is_astray;    /* a copy that was captured of addresses which were not mapped */
   fake_context *context;
   union {
     fake_kernel_work kernel;
@@ -266,9 +267,9 @@ cu_result fake_work_kernel(const cu_kernel_params *params, fake_work **out);
 /* What a capture takes need not be mapped yet. */
 cu_result fake_work_copy(const cu_copy *params, fake_context *context, bool is_captured, fake_work **out);
 cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, bool is_captured, fake_work **out);
-/* What the driver says to what is mapped of them (docs/cuda-probes.md, 17 and 30 to 36). */
-cu_result fake_copy_look(const cu_copy *params);
-cu_result fake_fill_look(const cu_memset_params *params);
+/* What the driver says when it is instantiated to what is mapped of a copy or a fill (docs/cuda-probes.md, 30 to 38).
+ */
+cu_result fake_work_look(const fake_work *work);
 cu_result fake_work_host(const cu_host_params *params, fake_context *context, fake_work **out);
 /* A wait for a value in host memory. */
 cu_result fake_work_operation(const cu_memory_operation *operation, fake_context *context, fake_work **out);

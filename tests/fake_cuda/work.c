@@ -94,25 +94,34 @@ cu_result fake_work_kernel(const cu_kernel_params *params, fake_work **out) {
   return CU_OK;
 }
 
-cu_result fake_copy_look(const cu_copy *params) {
+static cu_result say_astray(void) {
+  return fake_violation(CU_OK, "a copy of addresses that are not mapped: the driver takes them for the host's");
+}
+
+static cu_result look_at_copy(const cu_copy *params) {
   const fake_presence presence = fake_copy_presence(params);
-  if (presence == FAKE_ABSENT)
-    return fake_violation(CU_OK, "a copy of addresses that are not mapped: the driver takes them for the host's");
+  if (presence == FAKE_ABSENT) return say_astray();
   return presence == FAKE_PRESENT ? CU_OK : CU_INVALID_VALUE;
 }
 
-cu_result fake_fill_look(const cu_memset_params *params) {
+static cu_result look_at_fill(const cu_memset_params *params) {
   const size_t rows = params->height > 1 ? params->height - 1 : 0;
   const size_t bytes = rows * params->pitch + params->width * params->element_bytes;
   return fake_memory_presence(params->dst, bytes) == FAKE_PRESENT ? CU_OK : CU_INVALID_VALUE;
 }
 
+cu_result fake_work_look(const fake_work *work) {
+  if (work->type == CU_NODE_COPY) return work->is_astray ? say_astray() : look_at_copy(&work->of.copy);
+  return work->type == CU_NODE_MEMSET ? look_at_fill(&work->of.fill) : CU_OK;
+}
+
 cu_result fake_work_copy(const cu_copy *params, fake_context *context, bool is_captured, fake_work **out) {
   *out = NULL;
   cu_result code = fake_copy_check(params);
-  if (code == CU_OK && !is_captured) code = fake_copy_look(params);
+  if (code == CU_OK && !is_captured) code = look_at_copy(params);
   if (code != CU_OK) return code;
   *out = new_work(CU_NODE_COPY, context);
+  (*out)->is_astray = is_captured && fake_copy_presence(params) == FAKE_ABSENT;
   (*out)->of.copy = *params;
   return CU_OK;
 }
@@ -125,7 +134,7 @@ cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, 
     return CU_INVALID_VALUE;
   if (params->height > 1 && (params->pitch < params->width * element || params->pitch % element != 0))
     return CU_INVALID_VALUE;
-  if (params->dst == 0 || (!is_captured && fake_fill_look(params) != CU_OK)) return CU_INVALID_VALUE;
+  if (params->dst == 0 || (!is_captured && look_at_fill(params) != CU_OK)) return CU_INVALID_VALUE;
   *out = new_work(CU_NODE_MEMSET, context);
   (*out)->of.fill = *params;
   return CU_OK;

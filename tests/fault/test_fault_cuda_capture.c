@@ -88,12 +88,16 @@ static rondo_status capture_all_kinds(work *w) {
 
 static rondo_status capture_bound(work *w) {
   rondo_stream *stream = w->streams[0];
-  void *native = rondo_stream_native(stream), *memory;
+  void *native = rondo_stream_native(stream), *memory, *mine;
   TRY(rondo_capture_begin(stream, RONDO_CAPTURE_RELAXED));
   TRY_FOREIGN(foreign_allocate(foreign, native, 4096, &memory));
-  TRY_FOREIGN(foreign_copy(foreign, native, memory, w->words, 4));
+  TRY(rondo_malloc_async(stream, 4096, NULL, &mine));
+  TRY_FOREIGN(foreign_fill(foreign, native, mine, 3, 2));
+  TRY_FOREIGN(foreign_copy(foreign, native, memory, mine, 4));
   TRY(rondo_copy_async(stream, w->words + 6, memory, 4));
+  TRY(rondo_copy_async(stream, mine, memory, 4));
   TRY_FOREIGN(foreign_free(foreign, native, memory));
+  TRY(rondo_free_async(stream, mine));
   TRY(own(w, stream));
   TRY(rondo_exec_launch(w->execs[0], stream));
   return rondo_capture_end(stream, &w->graphs[1]);
@@ -227,6 +231,9 @@ static const char *const names[] = {
     "cuGraphKernelNodeCopyAttributes",
     "cuGraphAddKernelNode",
     "cuGraphAddMemcpyNode",
+    "cuMemCreate",
+    "cuMemMap",
+    "cuMemSetAccess",
     "cuGraphAddHostNode",
     "cuGraphInstantiateWithParams",
     "cuLaunchKernel",

@@ -248,12 +248,12 @@ int foreign_copy(foreign_library *f, void *stream, void *dst, const void *src, s
 
 int foreign_copy_rows(foreign_library *f, void *stream, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
                       size_t width, size_t height) {
-  enum { UNIFIED = 4 };
-  const copy_3d params = {.src_type = UNIFIED,
+  enum { DEVICE = 2 };
+  const copy_3d params = {.src_type = DEVICE,
                           .src_device = (uintptr_t)src,
                           .src_pitch = src_pitch,
                           .src_height = height,
-                          .dst_type = UNIFIED,
+                          .dst_type = DEVICE,
                           .dst_device = (uintptr_t)dst,
                           .dst_pitch = dst_pitch,
                           .dst_height = height,

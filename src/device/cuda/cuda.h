@@ -73,6 +73,7 @@ typedef struct cuda_device {
   pthread_mutex_t mapping;
   cu_physical stand_in;  /* see cuda_stand_ins; made at the first use */
   cuda_ranges left;      /* where it still stands because the driver did not unmap it */
+  cuda_ranges shown;     /* where it stands for captures that go on */
   uint64_t reachable_by; /* bit N: cuda:N can be let access this device's memory */
 
   pthread_mutex_t lock; /* of what follows */
@@ -207,9 +208,11 @@ RONDO_MUST_USE rondo_status cuda_map(rondo_device *device, void *address, rondo_
 RONDO_MUST_USE rondo_status cuda_unmap(rondo_device *device, void *address, size_t bytes);
 RONDO_MUST_USE rondo_status cuda_protect(rondo_device *device, void *address, size_t bytes,
                                          rondo_protection protection);
+/* Stand-ins (cuda_stand_ins.c) ------------------------------------------------------------------------------------ */
+
 /* All that a copy node or a memset node names must be mapped when the node is made, changed or instantiated, so that
  * the driver sees that it is a device's memory; other pages may stand there when it runs (docs/cuda-probes.md, 18 and
- * 30 to 36). Between begin and end one page stands in for all that is named and not mapped; nothing else is mapped or
+ * 30 to 38). Between begin and end pages stand in for all that is named and not mapped; nothing else is mapped or
  * unmapped meanwhile. */
 typedef struct cuda_stand_ins {
   cuda_device *device;
@@ -219,8 +222,20 @@ typedef struct cuda_stand_ins {
 RONDO_MUST_USE rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out);
 RONDO_MUST_USE rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t bytes);
 RONDO_MUST_USE rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const rondo_copy *copy);
+/* Instead of end: what was added stays until `kept`, to which it is added, is dropped, or memory is mapped there.
+ * Nothing stays when it fails. */
+RONDO_MUST_USE rondo_status cuda_stand_ins_keep(cuda_stand_ins *self, cuda_ranges *kept);
+void cuda_stand_ins_drop(cuda_device *device, cuda_ranges *kept);
+/* With the mapping lock: something is about to be mapped there, or the addresses are given back. */
+void cuda_stand_ins_yield(cuda_device *device, cuda_range at);
 void cuda_stand_ins_end(cuda_stand_ins *self);
 void cuda_stand_in_free(cuda_device *device);
+/* Lets the device, and those that it has admitted, access what is mapped there. */
+cu_result cuda_set_access(cuda_device *device, cu_address address, size_t bytes, int flags);
+static inline cu_allocation_properties cuda_memory_properties(const cuda_device *device) {
+  return (cu_allocation_properties){.type = CU_ALLOCATION_PINNED,
+                                    .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};
+}
 /* The bytes from the first to the last that the copy's sides take. */
 void cuda_copy_extents(const rondo_copy *copy, size_t *out_src, size_t *out_dst);
 

@@ -253,6 +253,25 @@ static rondo_status capture_launch(rondo_captured *base, rondo_queue *base_queue
   return status;
 }
 
+/* In the device's context. */
+static rondo_status show(cuda_captured *captured, const void *memory, size_t bytes) {
+  cuda_stand_ins stand_ins;
+  rondo_status status = cuda_stand_ins_begin(device_of(captured), &stand_ins);
+  if (status == RONDO_OK) status = cuda_stand_ins_add(&stand_ins, memory, bytes);
+  if (status == RONDO_OK) return cuda_stand_ins_keep(&stand_ins, &captured->shown);
+  cuda_stand_ins_end(&stand_ins);
+  return status;
+}
+
+static rondo_status capture_show(rondo_captured *base, const void *memory, size_t bytes) {
+  cuda_captured *captured = captured_of(base);
+  cuda_scope scope;
+  RONDO_TRY(cuda_enter(device_of(captured), &scope));
+  const rondo_status status = show(captured, memory, bytes);
+  cuda_leave(&scope);
+  return status;
+}
+
 static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
   cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
@@ -266,6 +285,7 @@ static rondo_status capture_end(rondo_captured *base, rondo_queue *base_queue) {
     (void)device->api->graph_destroy(captured->graph); /* it came with an error of another's */
     captured->graph = NULL;
   }
+  cuda_stand_ins_drop(device, &captured->shown);
   cuda_leave(&scope);
   return cuda_check(device, code, "ending the capture of %s", queue->label);
 }
@@ -480,6 +500,7 @@ const rondo_capture_ops cuda_capture_ops = {
     .set_frontier = capture_set_frontier,
     .place = capture_place,
     .launch = capture_launch,
+    .show = capture_show,
     .end = capture_end,
     .nodes = capture_nodes,
     .before = capture_before,

@@ -16,6 +16,7 @@ static void free_device(cuda_device *device) {
   rondo_array_free(&allocator, &device->mappings);
   rondo_array_free(&allocator, &device->reservations);
   rondo_array_free(&allocator, &device->left);
+  rondo_array_free(&allocator, &device->shown);
   pthread_mutex_destroy(&device->lock);
   pthread_mutex_destroy(&device->mapping);
   pthread_mutex_destroy(&device->hosts.lock);

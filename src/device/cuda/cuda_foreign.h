@@ -18,6 +18,7 @@ typedef struct cuda_captured {
   bool is_over;
   cuda_kernel *grave;   /* what it is put aside by when it goes out of use */
   atomic_bool is_taken; /* an executable was made of the graph itself */
+  cuda_ranges shown;    /* graph memory that pages stand in for while the capture goes on */
   /* Lists handed out; working memory. */
   RONDO_ARRAY(rondo_captured_edge) edges;
   RONDO_ARRAY(uint64_t) nodes;

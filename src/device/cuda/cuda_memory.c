@@ -6,11 +6,6 @@
 #include "base/error.h"
 #include "device/cuda/cuda.h"
 
-static cu_allocation_properties properties_of(const cuda_device *device) {
-  return (cu_allocation_properties){.type = CU_ALLOCATION_PINNED,
-                                    .location = {.type = CU_LOCATION_DEVICE, .id = device->ordinal}};
-}
-
 /* Lists ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status note(cuda_device *device, cuda_ranges *list, cu_address address, size_t bytes) {
@@ -31,32 +26,6 @@ static void forget(cuda_device *device, cuda_ranges *list, cu_address address, s
   pthread_mutex_unlock(&device->lock);
 }
 
-/* Whether one of them holds the address. *end, where it lies further on, becomes the end of that one, or the beginning
- * of the next. */
-static bool find(const cuda_ranges *list, cu_address address, cu_address *end) {
-  for (size_t i = 0; i < list->count; i++) {
-    const cuda_range at = list->items[i];
-    if (address >= at.address && address - at.address < at.bytes) {
-      if (at.address + at.bytes < *end) *end = at.address + at.bytes;
-      return true;
-    }
-    if (at.bytes > 0 && at.address > address && at.address < *end) *end = at.address;
-  }
-  return false;
-}
-
-/* Whether it is reserved, and neither mapped nor in `others`. *out_behind, `end` at most, is as far as the same is to
- * be said. */
-static bool find_bare(cuda_device *device, const cuda_ranges *others, cu_address address, cu_address end,
-                      cu_address *out_behind) {
-  *out_behind = end;
-  pthread_mutex_lock(&device->lock);
-  const bool is_bare = find(&device->reservations, address, out_behind) &&
-                       !find(&device->mappings, address, out_behind) && !find(others, address, out_behind);
-  pthread_mutex_unlock(&device->lock);
-  return is_bare;
-}
-
 /* Address space and physical memory ------------------------------------------------------------------------------- */
 
 /* A lost device holds nothing any more, whatever it says. */
@@ -65,18 +34,6 @@ static rondo_status check_freeing(cuda_device *device, cu_result code, const cha
   const rondo_status status =
       cuda_check(device, code, "%s %zu bytes at %p of device '%s'", verb, bytes, address, device->base.name);
   return cuda_is_lost(device) ? RONDO_OK : status;
-}
-
-static bool unmap_range(cuda_device *device, cuda_range at) {
-  const cu_result code = device->api->mem_unmap(at.address, at.bytes);
-  return check_freeing(device, code, "unmapping", at.bytes, (const void *)(uintptr_t)at.address) == RONDO_OK;
-}
-
-/* Another try to unmap what stand-ins left. With the mapping lock. */
-static void unmap_left(cuda_device *device) {
-  for (size_t i = device->left.count; i-- > 0;) {
-    if (unmap_range(device, device->left.items[i])) device->left.items[i] = device->left.items[--device->left.count];
-  }
 }
 
 rondo_status cuda_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {
@@ -102,7 +59,7 @@ rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   cuda_scope scope;
   cuda_enter_to_free(device, &scope);
   pthread_mutex_lock(&device->mapping);
-  unmap_left(device);
+  cuda_stand_ins_yield(device, (cuda_range){cuda_address(address), bytes});
   pthread_mutex_unlock(&device->mapping);
   const cu_result code = device->api->mem_unreserve(cuda_address(address), bytes);
   cuda_leave(&scope);
@@ -112,7 +69,7 @@ rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
 
 rondo_status cuda_physical_create(rondo_device *base, size_t bytes, rondo_physical **out) {
   cuda_device *device = cuda_device_of(base);
-  const cu_allocation_properties properties = properties_of(device);
+  const cu_allocation_properties properties = cuda_memory_properties(device);
   cuda_scope scope;
   void *memory;
   *out = NULL;
@@ -146,7 +103,6 @@ void cuda_physical_destroy(rondo_physical *base) {
 
 enum { MAX_PEERS = 64 };
 
-/* For the device and those that it has admitted. */
 static cu_result set_access(cuda_device *device, cu_address address, size_t bytes, int flags, uint64_t peers) {
   cu_access access[MAX_PEERS];
   size_t count = 0;
@@ -160,6 +116,10 @@ static uint64_t who_may_access(cuda_device *device) {
   const uint64_t peers = device->admitted | UINT64_C(1) << device->ordinal;
   pthread_mutex_unlock(&device->lock);
   return peers;
+}
+
+cu_result cuda_set_access(cuda_device *device, cu_address address, size_t bytes, int flags) {
+  return set_access(device, address, bytes, flags, who_may_access(device));
 }
 
 /* The mapping with the lowest address from `*address` on; false past the last. */
@@ -214,10 +174,10 @@ rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physica
   rondo_status status = cuda_enter(device, &scope);
   if (status == RONDO_OK) {
     pthread_mutex_lock(&device->mapping);
-    unmap_left(device);
+    cuda_stand_ins_yield(device, (cuda_range){at, physical->bytes});
     cu_result code = device->api->mem_map(at, physical->bytes, 0, ((cuda_physical *)physical)->handle, 0);
     if (code == CU_OK) {
-      code = set_access(device, at, physical->bytes, CU_ACCESS_READ_WRITE, who_may_access(device));
+      code = cuda_set_access(device, at, physical->bytes, CU_ACCESS_READ_WRITE);
       if (code != CU_OK) (void)device->api->mem_unmap(at, physical->bytes); /* the first error is the one to tell */
     }
     pthread_mutex_unlock(&device->mapping);
@@ -255,76 +215,11 @@ rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo
   cuda_device *device = cuda_device_of(base);
   cuda_scope scope;
   RONDO_TRY(cuda_enter(device, &scope));
-  const cu_result code = set_access(device, cuda_address(address), bytes, flags[protection], who_may_access(device));
+  const cu_result code = cuda_set_access(device, cuda_address(address), bytes, flags[protection]);
   const rondo_status status =
       cuda_check(device, code, "changing the access to %zu bytes at %p of device '%s'", bytes, address, base->name);
   cuda_leave(&scope);
   return status;
-}
-
-/* Stand-ins ------------------------------------------------------------------------------------------------------- */
-
-rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out) {
-  const cu_allocation_properties properties = properties_of(device);
-  *out = (cuda_stand_ins){.device = device};
-  pthread_mutex_lock(&device->mapping);
-  if (device->stand_in != 0) return RONDO_OK;
-  return cuda_check(device, device->api->mem_create(&device->stand_in, device->page_bytes, &properties, 0),
-                    "making a page of device '%s'", device->base.name);
-}
-
-/* One call maps a page, one more gives access to all of them; so another one ends it. */
-static rondo_status stand_in(cuda_stand_ins *self, cuda_range at) {
-  cuda_device *device = self->device;
-  const rondo_allocator *allocator = &device->base.allocator;
-  RONDO_TRY(rondo_array_reserve(allocator, &self->ranges, self->ranges.count + 1));
-  RONDO_TRY(rondo_array_reserve(allocator, &device->left, device->left.count + self->ranges.count + 1));
-  cuda_range *mapped = &self->ranges.items[self->ranges.count++];
-  *mapped = (cuda_range){at.address, 0};
-  cu_result code = CU_OK;
-  while (code == CU_OK && mapped->bytes < at.bytes) {
-    code = device->api->mem_map(at.address + mapped->bytes, device->page_bytes, 0, device->stand_in, 0);
-    if (code == CU_OK) mapped->bytes += device->page_bytes;
-  }
-  if (code == CU_OK) code = set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE, who_may_access(device));
-  return cuda_check(device, code, "letting a page of device '%s' stand in for %zu bytes of graph memory",
-                    device->base.name, at.bytes);
-}
-
-rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t bytes) {
-  cuda_device *device = self->device;
-  cu_address from = cuda_address(memory);
-  const cu_address end = from + bytes;
-  from -= from % device->page_bytes;
-  while (from < end) {
-    cu_address behind;
-    const bool is_bare = find_bare(device, &self->ranges, from, end, &behind);
-    behind += (device->page_bytes - behind % device->page_bytes) % device->page_bytes;
-    if (is_bare) RONDO_TRY(stand_in(self, (cuda_range){from, behind - from}));
-    from = behind;
-  }
-  return RONDO_OK;
-}
-
-rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const rondo_copy *copy) {
-  size_t src, dst;
-  cuda_copy_extents(copy, &src, &dst);
-  RONDO_TRY(cuda_stand_ins_add(self, copy->src, src));
-  return cuda_stand_ins_add(self, copy->dst, dst);
-}
-
-void cuda_stand_ins_end(cuda_stand_ins *self) {
-  cuda_device *device = self->device;
-  for (size_t i = 0; i < self->ranges.count; i++) {
-    const cuda_range at = self->ranges.items[i];
-    if (at.bytes > 0 && !unmap_range(device, at)) device->left.items[device->left.count++] = at;
-  }
-  pthread_mutex_unlock(&device->mapping);
-  rondo_array_free(&device->base.allocator, &self->ranges);
-}
-
-void cuda_stand_in_free(cuda_device *device) {
-  if (device->stand_in != 0) (void)device->api->mem_release(device->stand_in); /* on a lost device it is gone already */
 }
 
 /* Host memory ----------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * Pages that stand in for graph memory, so that the driver sees that it is a device's: for a moment while nodes are
+ * made, and where a stream captures until its capture is over. The same few pages stand everywhere; nobody's work
+ * reaches them, since what is made meanwhile runs when others are there.
+ *
+ * Invariant: all is done under the device's mapping lock; pages that are mapped for good go before those that stand in.
+ */
+#include "base/error.h"
+#include "device/cuda/cuda.h"
+
+/* Access to a mapping costs the same for one page as for many (docs/cuda-probes.md, 35): long runs are made of such
+ * pieces. */
+enum { PIECE_PAGES = 16 };
+
+/* What is bare ---------------------------------------------------------------------------------------------------- */
+
+/* Whether one of them holds the address. *end, where it lies further on, becomes the end of that one, or the beginning
+ * of the next. */
+static bool find(const cuda_ranges *list, cu_address address, cu_address *end) {
+  for (size_t i = 0; i < list->count; i++) {
+    const cuda_range at = list->items[i];
+    if (address >= at.address && address - at.address < at.bytes) {
+      if (at.address + at.bytes < *end) *end = at.address + at.bytes;
+      return true;
+    }
+    if (at.bytes > 0 && at.address > address && at.address < *end) *end = at.address;
+  }
+  return false;
+}
+
+/* Whether it is reserved, not mapped, and nothing stands in there. *out_behind, `end` at most, is as far as the same is
+ * to be said. */
+static bool find_bare(const cuda_stand_ins *self, cu_address address, cu_address end, cu_address *out_behind) {
+  cuda_device *device = self->device;
+  *out_behind = end;
+  pthread_mutex_lock(&device->lock);
+  bool is_bare = find(&device->reservations, address, out_behind) && !find(&device->mappings, address, out_behind);
+  pthread_mutex_unlock(&device->lock);
+  const cuda_ranges *const standing[] = {&self->ranges, &device->shown, &device->left};
+  for (size_t i = 0; i < 3; i++) is_bare = is_bare && !find(standing[i], address, out_behind);
+  return is_bare;
+}
+
+/* Coming ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status cuda_stand_ins_begin(cuda_device *device, cuda_stand_ins *out) {
+  const cu_allocation_properties properties = cuda_memory_properties(device);
+  *out = (cuda_stand_ins){.device = device};
+  pthread_mutex_lock(&device->mapping);
+  if (device->stand_in != 0) return RONDO_OK;
+  return cuda_check(device, device->api->mem_create(&device->stand_in, device->page_bytes, &properties, 0),
+                    "making a page of device '%s'", device->base.name);
+}
+
+/* Memory for a piece, which its mappings keep; 0 where there is none to be had, or no need. */
+static cu_physical make_piece(cuda_device *device, size_t bytes, size_t piece_bytes) {
+  const cu_allocation_properties properties = cuda_memory_properties(device);
+  cu_physical piece = 0;
+  if (bytes < piece_bytes) return 0;
+  return device->api->mem_create(&piece, piece_bytes, &properties, 0) == CU_OK ? piece : 0;
+}
+
+/* Maps from mapped->address on, and counts what is mapped. */
+static cu_result map_run(cuda_device *device, cuda_range *mapped, size_t bytes) {
+  const size_t piece_bytes = PIECE_PAGES * device->page_bytes;
+  const cu_physical piece = make_piece(device, bytes, piece_bytes);
+  cu_result code = CU_OK;
+  while (code == CU_OK && mapped->bytes < bytes) {
+    const bool is_piece = piece != 0 && bytes - mapped->bytes >= piece_bytes;
+    const size_t next = is_piece ? piece_bytes : device->page_bytes;
+    code = device->api->mem_map(mapped->address + mapped->bytes, next, 0, is_piece ? piece : device->stand_in, 0);
+    if (code == CU_OK) mapped->bytes += next;
+  }
+  if (piece != 0) (void)device->api->mem_release(piece); /* what has no mappings is gone with that */
+  return code;
+}
+
+/* There will be room to note all that may be left. */
+static rondo_status stand_in(cuda_stand_ins *self, cuda_range at) {
+  cuda_device *device = self->device;
+  const rondo_allocator *allocator = &device->base.allocator;
+  const size_t most_left = device->left.count + device->shown.count + self->ranges.count + 1;
+  RONDO_TRY(rondo_array_reserve(allocator, &device->left, most_left));
+  RONDO_TRY(rondo_array_reserve(allocator, &self->ranges, self->ranges.count + 1));
+  cuda_range *mapped = &self->ranges.items[self->ranges.count++];
+  *mapped = (cuda_range){at.address, 0};
+  cu_result code = map_run(device, mapped, at.bytes);
+  if (code == CU_OK) code = cuda_set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE);
+  return cuda_check(device, code, "letting pages of device '%s' stand in for %zu bytes of graph memory",
+                    device->base.name, at.bytes);
+}
+
+rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t bytes) {
+  const size_t page_bytes = self->device->page_bytes;
+  cu_address from = cuda_address(memory);
+  const cu_address end = from + bytes;
+  from -= from % page_bytes;
+  while (from < end) {
+    cu_address behind;
+    const bool is_bare = find_bare(self, from, end, &behind);
+    behind += (page_bytes - behind % page_bytes) % page_bytes;
+    if (is_bare) RONDO_TRY(stand_in(self, (cuda_range){from, behind - from}));
+    from = behind;
+  }
+  return RONDO_OK;
+}
+
+rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const rondo_copy *copy) {
+  size_t src, dst;
+  cuda_copy_extents(copy, &src, &dst);
+  RONDO_TRY(cuda_stand_ins_add(self, copy->src, src));
+  return cuda_stand_ins_add(self, copy->dst, dst);
+}
+
+/* Going ----------------------------------------------------------------------------------------------------------- */
+
+/* A lost device holds nothing any more, whatever it says. */
+static bool unmap(cuda_device *device, cuda_range at) {
+  const cu_result code = at.bytes > 0 ? device->api->mem_unmap(at.address, at.bytes) : CU_OK;
+  return cuda_check(device, code, "unmapping pages that stood in on device '%s'", device->base.name) == RONDO_OK ||
+         cuda_is_lost(device);
+}
+
+/* What is not unmapped now is tried again later. */
+static void unmap_or_note(cuda_device *device, cuda_range at) {
+  if (!unmap(device, at)) device->left.items[device->left.count++] = at;
+}
+
+static bool do_overlap(cuda_range a, cuda_range b) {
+  return a.address < b.address + b.bytes && b.address < a.address + a.bytes;
+}
+
+static void take_back(cuda_device *device, cuda_range at) {
+  for (size_t i = device->shown.count; i-- > 0;) {
+    const cuda_range shown = device->shown.items[i];
+    if (!do_overlap(shown, at)) continue;
+    device->shown.items[i] = device->shown.items[--device->shown.count];
+    unmap_or_note(device, shown);
+  }
+}
+
+void cuda_stand_ins_yield(cuda_device *device, cuda_range at) {
+  for (size_t i = device->left.count; i-- > 0;) {
+    if (unmap(device, device->left.items[i])) device->left.items[i] = device->left.items[--device->left.count];
+  }
+  take_back(device, at);
+}
+
+void cuda_stand_ins_end(cuda_stand_ins *self) {
+  for (size_t i = 0; i < self->ranges.count; i++) unmap_or_note(self->device, self->ranges.items[i]);
+  pthread_mutex_unlock(&self->device->mapping);
+  rondo_array_free(&self->device->base.allocator, &self->ranges);
+}
+
+rondo_status cuda_stand_ins_keep(cuda_stand_ins *self, cuda_ranges *kept) {
+  cuda_device *device = self->device;
+  const rondo_allocator *allocator = &device->base.allocator;
+  const size_t count = self->ranges.count;
+  rondo_status status = rondo_array_reserve(allocator, &device->shown, device->shown.count + count);
+  if (status == RONDO_OK) status = rondo_array_reserve(allocator, kept, kept->count + count);
+  for (size_t i = 0; i < count && status == RONDO_OK; i++)
+    device->shown.items[device->shown.count++] = kept->items[kept->count++] = self->ranges.items[i];
+  if (status == RONDO_OK) self->ranges.count = 0;
+  cuda_stand_ins_end(self);
+  return status;
+}
+
+void cuda_stand_ins_drop(cuda_device *device, cuda_ranges *kept) {
+  pthread_mutex_lock(&device->mapping);
+  for (size_t i = 0; i < kept->count; i++) take_back(device, kept->items[i]);
+  pthread_mutex_unlock(&device->mapping);
+  rondo_array_free(&device->base.allocator, kept);
+}
+
+void cuda_stand_in_free(cuda_device *device) {
+  if (device->stand_in != 0) (void)device->api->mem_release(device->stand_in); /* on a lost device it is gone already */
+}
