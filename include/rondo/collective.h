@@ -24,7 +24,7 @@
  * communicator, else when they run.
  *
  * Results are the same bits on all ranks and in every run: on CPU devices values are combined in the order of ranks,
- * ((r0 + r1) + r2) + ..., in their own type.
+ * ((r0 + r1) + r2) + ..., in their own type; on CUDA in the order that NCCL chooses for the group, whatever the timing.
  *
  * Buffers are memory of the communicator's device (host memory too, on CPU devices), aligned to the element. Source and
  * destination may be the same where the comment says so, else they must not overlap.
@@ -35,7 +35,12 @@
  * are told. Later calls return INVALID_STATE with the first failure, later launches of execs fail on their streams.
  * Destroy it and make another group.
  *
- * Data goes through memory that the processes share, piece by piece (rondo_communicator_options).
+ * On CPU devices data goes through memory that the processes share, piece by piece (rondo_communicator_options).
+ *
+ * On CUDA the work is NCCL's, which is loaded by name (RONDO_NCCL_LIBRARY, else libnccl.so.2) and given the stream's
+ * native handle: captured, its kernels are nodes of the graph like any foreign work (<rondo/capture.h>), so its buffers
+ * are allocated before the capture. Each rank is driven by a thread of its own, or a process. A rank that ends, calls
+ * that differ and collectives that overlap are not found: NCCL's kernels wait, until rondo_communicator_abort.
  */
 #ifndef RONDO_COLLECTIVE_H
 #define RONDO_COLLECTIVE_H
@@ -94,8 +99,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_create_all(rondo_device
 RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_destroy(rondo_communicator *communicator);
 
 /* Makes the communicator fail, as if a timeout had passed: what waits for other ranks ends with
- * EXECUTION_FAILED/ABORTED, and the other ranks are told. On CUDA the work that NCCL has on the device ends, undefined,
- * and graphs that captured it must not be launched again. Thread-safe. Errors: INVALID_ARGUMENT, IN_CALLBACK. */
+ * EXECUTION_FAILED/ABORTED, and the other ranks are told. On CUDA the work that NCCL has on the device ends, with
+ * undefined results, and graphs that captured some must not be launched again. Any thread may call it, also while
+ * another one waits for a stream. Errors: INVALID_ARGUMENT, IN_CALLBACK; on CUDA EXECUTION_FAILED with NCCL's code. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_abort(rondo_communicator *communicator);
 
 typedef struct rondo_communicator_info {

@@ -85,6 +85,10 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                      .meaning = "multiplications in a product from which cuBLASLt makes it, where it "
                                                 "keeps the device busy; 1 = all that it can",
                                      .maximum = UINT64_MAX},
+    [RONDO_OPTION_NCCL_LIBRARY] = {.name = "RONDO_NCCL_LIBRARY",
+                                   .kind = "text",
+                                   .default_value = "",
+                                   .meaning = "library for collectives on CUDA, instead of libnccl.so.2"},
     [RONDO_OPTION_CBLAS_LIBRARY] = {.name = "RONDO_CBLAS_LIBRARY",
                                     .kind = "text",
                                     .default_value = "",

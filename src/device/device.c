@@ -279,3 +279,26 @@ void rondo_captured_attach(rondo_captured *captured, rondo_graph_attachment *att
   *attachment =
       (rondo_graph_attachment){.object = captured, .retain = rondo_captured_retain, .release = rondo_captured_release};
 }
+
+rondo_status rondo_captured_keep(rondo_captured *captured, void *object, void (*release)(void *object),
+                                 bool *out_is_new) {
+  rondo_kept *kept = captured->kept;
+  *out_is_new = false;
+  while (kept != NULL && kept->object != object) kept = kept->next;
+  if (kept != NULL) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&captured->device->allocator, 1, sizeof *kept, &kept));
+  *kept = (rondo_kept){.next = captured->kept, .object = object, .release = release};
+  captured->kept = kept;
+  *out_is_new = true;
+  return RONDO_OK;
+}
+
+void rondo_captured_let_go(rondo_captured *captured) {
+  const rondo_allocator *allocator = &captured->device->allocator;
+  while (captured->kept != NULL) {
+    rondo_kept *kept = captured->kept;
+    captured->kept = kept->next;
+    kept->release(kept->object);
+    rondo_release(allocator, kept, 1, sizeof *kept);
+  }
+}

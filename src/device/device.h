@@ -57,6 +57,13 @@ void rondo_captured_retain(void *captured);
 void rondo_captured_release(void *captured);
 void rondo_captured_attach(rondo_captured *captured, rondo_graph_attachment *attachment);
 
+/* Lets what was captured keep an object, once, beside what it keeps already: the reference is the caller's when this
+ * fails, or *out_is_new is false. For who captures. */
+RONDO_MUST_USE rondo_status rondo_captured_keep(rondo_captured *captured, void *object, void (*release)(void *object),
+                                                bool *out_is_new);
+/* For drivers: what was captured is gone. */
+void rondo_captured_let_go(rondo_captured *captured);
+
 /* How many host functions run on this thread, one inside the other. Asked at each launch: found by an offset that is
  * known when the library is loaded, not by a call. */
 extern _Thread_local unsigned rondo_callback_depth __attribute__((tls_model("initial-exec")));

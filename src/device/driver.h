@@ -108,6 +108,13 @@ typedef struct rondo_guard_ops {
   void (*set_read_only)(rondo_device *device, rondo_queue *queue, void *address, bool read_only);
 } rondo_guard_ops;
 
+/* Something of a layer above that a captured graph's work needs. */
+typedef struct rondo_kept {
+  struct rondo_kept *next;
+  void *object; /* a reference, given up by `release` */
+  void (*release)(void *object);
+} rondo_kept;
+
 /* What a driver captures by itself: first a capture that goes on, then the graph that came of it. Begins so. */
 typedef struct rondo_capture_ops rondo_capture_ops;
 typedef struct rondo_captured {
@@ -116,6 +123,7 @@ typedef struct rondo_captured {
   atomic_uint references;
   uint64_t id;                    /* the driver's number of the capture */
   struct rondo_captured *earlier; /* of the same graph; a reference, or NULL */
+  rondo_kept *kept;               /* until the driver calls rondo_captured_let_go */
 } rondo_captured;
 
 /* For a device whose queues can wait for what none of them runs: semaphores are events that the layer above completes.
@@ -181,7 +189,8 @@ struct rondo_capture_ops {
   /* What it is; names and arguments are valid as long as the kernel, or are constant. */
   rondo_status (*read)(rondo_captured *captured, uint64_t node, rondo_captured_work *out);
 
-  /* The last reference is gone: frees it with its graph, if there is one. */
+  /* The last reference is gone: frees it with its graph, if there is one, once no queue runs that any more; behind that
+   * rondo_captured_let_go. */
   void (*release)(rondo_captured *captured);
 };
 

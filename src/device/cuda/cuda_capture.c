@@ -22,6 +22,7 @@ void cuda_captured_free(cuda_captured *captured) {
     (void)device->api->graph_destroy(captured->graph); /* on a lost device it is gone already */
     cuda_leave(&scope);
   }
+  rondo_captured_let_go(&captured->base);
   rondo_array_free(allocator, &captured->edges);
   rondo_array_free(allocator, &captured->nodes);
   rondo_array_free(allocator, &captured->handles);

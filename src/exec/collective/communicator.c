@@ -43,6 +43,7 @@ static rondo_status check_ranks(const char *call, uint32_t rank, uint32_t world_
 
 static rondo_status find_transport(const char *call, const rondo_device *device, const rondo_transport **out) {
   *out = NULL;
+  if (rondo_device_takes_libraries(device)) *out = &rondo_nccl_transport;
   if (device->ops->semaphore != NULL) *out = &rondo_exchange_transport;
   if (*out != NULL) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE, "%s: device '%s' has no collectives", call,
@@ -78,8 +79,8 @@ static void free_joining(joining *j) {
 
 static rondo_status enter_all(joining *j) {
   unsigned char token[RONDO_GROUP_TOKEN_BYTES] = {0};
-  const bool has_token = j->plans[0].rank == 0 && j->transport->make_token != NULL;
-  if (has_token) RONDO_TRY(j->transport->make_token(j->plans[0].device, token));
+  const bool is_first = j->plans[0].rank == 0;
+  RONDO_TRY(j->transport->prepare(j->plans[0].device, is_first, token));
   for (uint32_t i = 0; i < j->count; i++) {
     const rondo_communicator_plan *plan = &j->plans[i];
     const bool is_exchange = j->transport == &rondo_exchange_transport;
@@ -88,7 +89,7 @@ static rondo_status enter_all(joining *j) {
                                          .world_size = plan->world_size,
                                          .piece_bytes = is_exchange ? j->options.piece_bytes : 0,
                                          .kind = is_exchange ? 1 : 2,
-                                         .token = has_token && i == 0 ? token : NULL,
+                                         .token = is_first && i == 0 ? token : NULL,
                                          .timeout_ns = j->options.join_timeout_ms * NS_A_MS};
     RONDO_TRY(rondo_group_enter(&plan->device->allocator, &options, &j->groups[i]));
   }

@@ -48,8 +48,8 @@ typedef struct rondo_link {
 } rondo_link;
 
 struct rondo_transport {
-  /* What rank 0 tells the others by the group's head; NULL: nothing. */
-  rondo_status (*make_token)(rondo_device *device, unsigned char token[RONDO_GROUP_TOKEN_BYTES]);
+  /* Called before joining. `token` is what rank 0 tells the others by the group's head: filled when `is_first`. */
+  rondo_status (*prepare)(rondo_device *device, bool is_first, unsigned char token[RONDO_GROUP_TOKEN_BYTES]);
   /* Makes the links of ranks of one process in groups that are complete: all or none. They own their groups. */
   rondo_status (*open)(const rondo_communicator_plan *plans, rondo_group **groups, uint32_t count, rondo_link **out);
   /* UNSUPPORTED for what it cannot do. */

@@ -72,6 +72,14 @@ static rondo_status create(const rondo_communicator_plan *plan, rondo_group *gro
   return status;
 }
 
+static rondo_status exchange_prepare(rondo_device *device, bool is_first,
+                                     unsigned char token[RONDO_GROUP_TOKEN_BYTES]) {
+  (void)device;
+  (void)is_first;
+  (void)token;
+  return RONDO_OK;
+}
+
 static rondo_status exchange_open(const rondo_communicator_plan *plans, rondo_group **groups, uint32_t count,
                                   rondo_link **out) {
   for (uint32_t i = 0; i < count; i++) {
@@ -261,6 +269,7 @@ static rondo_status exchange_run(rondo_link *link, rondo_stream *stream, const c
 }
 
 const rondo_transport rondo_exchange_transport = {
+    .prepare = exchange_prepare,
     .open = exchange_open,
     .check = exchange_check,
     .run = exchange_run,

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT
+ * Collectives by NCCL, which is found by dlopen (RONDO_NCCL_LIBRARY, else libnccl.so.2) when a communicator is made,
+ * and never unloaded. Its work goes to the stream's native handle, through the driver's slot for libraries, and is
+ * captured and imported like that of any library. It makes no nodes of Rondo's that could hold the communicator: what
+ * was captured keeps it, so that NCCL's communicator ends behind the driver's graphs that have its kernels in them.
+ * (NCCL waits in ncclCommDestroy for such graphs to go.)
+ *
+ * Threads: the table is constant once loaded; a link belongs to one thread at a time, but for breaking it off and for
+ * giving holds up.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/dylib.h"
+#include "base/options.h"
+#include "exec/capture_internal.h"
+#include "exec/collective/communicator.h"
+#include "exec/collective/nccl_abi.h"
+
+_Static_assert(sizeof(nccl_unique_id) == RONDO_GROUP_TOKEN_BYTES, "the group's token is NCCL's id");
+
+/* The library ------------------------------------------------------------------------------------------------------ */
+
+typedef struct nccl_api {
+#define MEMBER(result, member, symbol, arguments) result(*member) arguments;
+  NCCL_FUNCTIONS(MEMBER)
+#undef MEMBER
+} nccl_api;
+
+static const struct {
+  const char *symbol;
+  size_t offset;
+} rows[] = {
+#define ROW_OF(result, member, symbol, arguments) {#symbol, offsetof(nccl_api, member)},
+    NCCL_FUNCTIONS(ROW_OF)
+#undef ROW_OF
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static nccl_api api; /* written once, before any thread reads it */
+static rondo_saved_error missing;
+
+static rondo_status find_functions(const rondo_dylib *library) {
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    void *address = rondo_dylib_symbol(library, rows[i].symbol);
+    if (address == NULL)
+      return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s has no %s: NCCL 2 is needed", library->path,
+                        rows[i].symbol);
+    memcpy((char *)&api + rows[i].offset, &address, sizeof address);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status find_library(void) {
+  static rondo_dylib library;
+  const char *const asked = rondo_option_text(RONDO_OPTION_NCCL_LIBRARY);
+  const char *const candidates[] = {asked[0] != '\0' ? asked : "libnccl.so.2"};
+  if (rondo_dylib_open(candidates, 1, &library) == RONDO_OK) return find_functions(&library);
+  char why[RONDO_ERROR_MESSAGE_BYTES];
+  (void)snprintf(why, sizeof why, "%s", rondo_last_error()->message);
+  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
+                    "collectives on CUDA are NCCL's, which is not there (install it, or name it by "
+                    "RONDO_NCCL_LIBRARY): %s",
+                    why);
+}
+
+static void find_once(void) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  if (find_library() != RONDO_OK) rondo_error_save(&missing);
+  rondo_status_ignore(rondo_error_raise(&before), "it is the error from before that is put back");
+}
+
+static rondo_status require_library(void) {
+  const int failed = pthread_once(&once, find_once);
+  (void)failed; /* it has no errors but those of a wrong argument */
+  return rondo_error_raise(&missing);
+}
+
+static rondo_status check(nccl_result result, const char *what) {
+  if (result == NCCL_OK || result == NCCL_IN_PROGRESS) return RONDO_OK;
+  return rondo_fail_driver(RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, result, api.error_string(result),
+                           "%s: NCCL refused it (NCCL_DEBUG=WARN says more)", what);
+}
+
+/* Links ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct nccl_link {
+  rondo_link link;
+  atomic_uint holds; /* the user's, and one each capture */
+  rondo_device *device;
+  rondo_allocator allocator;
+  rondo_group *group;
+  uint32_t rank, world_size;
+  nccl_comm comm;
+  void *scratch;            /* what a barrier sums up */
+  rondo_device_event *last; /* behind what was queued, not captured */
+  _Atomic bool broken;
+} nccl_link;
+
+enum { SCRATCH_BYTES = 256 };
+
+static nccl_link *link_of(rondo_link *link) { return (nccl_link *)link; }
+
+/* rondo_library_call. */
+static rondo_status make_id(void *user) { return check(api.make_unique_id(user), "beginning to use NCCL"); }
+
+static rondo_status nccl_prepare(rondo_device *device, bool is_first, unsigned char token[RONDO_GROUP_TOKEN_BYTES]) {
+  nccl_unique_id id;
+  RONDO_TRY(require_library());
+  if (!is_first) return RONDO_OK;
+  RONDO_TRY(rondo_device_call_library(device, RONDO_LIBRARY_AT_ONCE, make_id, &id));
+  memcpy(token, &id, sizeof id);
+  return RONDO_OK;
+}
+
+/* rondo_library_call. */
+static rondo_status init_rank(void *user) {
+  nccl_link *link = user;
+  nccl_unique_id id;
+  memcpy(&id, link->group->header->token, sizeof id);
+  return check(api.init_rank(&link->comm, (int)link->world_size, id, (int)link->rank), "joining NCCL's group");
+}
+
+/* rondo_library_call. A lost device has nothing of it any more. */
+static rondo_status end_comm(void *user) {
+  nccl_link *link = user;
+  if (link->comm == NULL || atomic_load(&link->broken)) return RONDO_OK;
+  return check(api.destroy(link->comm), "ending NCCL's communicator");
+}
+
+static rondo_status free_link(nccl_link *link) {
+  const rondo_status status = rondo_device_call_library(link->device, RONDO_LIBRARY_FREE, end_comm, link);
+  if (link->last != NULL) link->last->ops->destroy(link->last);
+  if (link->scratch != NULL) link->device->ops->host_release(link->device, link->scratch, SCRATCH_BYTES);
+  rondo_group_leave(link->group);
+  const rondo_allocator allocator = link->allocator;
+  rondo_release(&allocator, link, 1, sizeof *link);
+  return status;
+}
+
+static rondo_status let_go(nccl_link *link) {
+  return atomic_fetch_sub_explicit(&link->holds, 1, memory_order_acq_rel) == 1 ? free_link(link) : RONDO_OK;
+}
+
+static rondo_status make_link(const rondo_communicator_plan *plan, rondo_group *group, nccl_link **out) {
+  rondo_device *device = plan->device;
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof(nccl_link), out));
+  **out = (nccl_link){.link = {&rondo_nccl_transport},
+                      .device = device,
+                      .allocator = device->allocator,
+                      .group = group,
+                      .rank = plan->rank,
+                      .world_size = plan->world_size};
+  atomic_init(&(*out)->holds, 1);
+  RONDO_TRY(device->ops->event_create(device, false, &(*out)->last));
+  return device->ops->host_allocate(device, SCRATCH_BYTES, &(*out)->scratch);
+}
+
+/* Ranks of one thread begin together: each waits for all. */
+static rondo_status init_all(rondo_link **links, uint32_t count) {
+  RONDO_TRY(check(api.group_start(), "beginning a group of calls"));
+  rondo_status status = RONDO_OK;
+  for (uint32_t i = 0; i < count && status == RONDO_OK; i++)
+    status = rondo_device_call_library(link_of(links[i])->device, RONDO_LIBRARY_AT_ONCE, init_rank, links[i]);
+  rondo_saved_error first;
+  rondo_error_save(&first);
+  const rondo_status ended = check(api.group_end(), "joining NCCL's group");
+  return status == RONDO_OK ? ended : rondo_error_raise(&first);
+}
+
+static rondo_status open_all(const rondo_communicator_plan *plans, rondo_group **groups, uint32_t count,
+                             rondo_link **out) {
+  for (uint32_t i = 0; i < count; i++) {
+    nccl_link *made = NULL;
+    const rondo_status status = make_link(&plans[i], groups[i], &made);
+    out[i] = &made->link;
+    RONDO_TRY(status);
+  }
+  if (count > 1) return init_all(out, count);
+  return rondo_device_call_library(plans[0].device, RONDO_LIBRARY_AT_ONCE, init_rank, out[0]);
+}
+
+static rondo_status nccl_open(const rondo_communicator_plan *plans, rondo_group **groups, uint32_t count,
+                              rondo_link **out) {
+  const rondo_status status = open_all(plans, groups, count, out);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  for (uint32_t i = 0; i < count && out[i] != NULL; i++) {
+    link_of(out[i])->group = NULL; /* it stays the caller's */
+    rondo_status_ignore(free_link(link_of(out[i])), "the first error counts");
+  }
+  return rondo_error_raise(&error);
+}
+
+static rondo_status nccl_close(rondo_link *base) {
+  nccl_link *link = link_of(base);
+  rondo_status_ignore(link->last->ops->synchronize(link->last), "the streams tell what has failed");
+  return let_go(link);
+}
+
+/* rondo_library_call. */
+static rondo_status break_comm(void *user) {
+  return check(api.break_off(((nccl_link *)user)->comm), "breaking NCCL's communicator off");
+}
+
+static rondo_status nccl_break_off(rondo_link *base) {
+  nccl_link *link = link_of(base);
+  if (atomic_exchange(&link->broken, true)) return RONDO_OK;
+  return rondo_device_call_library(link->device, RONDO_LIBRARY_FREE, break_comm, link);
+}
+
+/* Asking and running ------------------------------------------------------------------------------------------------
+ */
+
+static nccl_result async_error(const nccl_link *link) {
+  nccl_result result = NCCL_OK;
+  const nccl_result asked = api.async_error(link->comm, &result);
+  return asked != NCCL_OK ? asked : result;
+}
+
+static bool has_failed(nccl_result result) { return result != NCCL_OK && result != NCCL_IN_PROGRESS; }
+
+static void nccl_info(const rondo_link *base, rondo_communicator_info *out) {
+  const nccl_link *link = (const nccl_link *)base;
+  out->failed = atomic_load(&link->broken) || has_failed(async_error(link));
+}
+
+/* It has reductions of all types. */
+static rondo_status nccl_check(const rondo_link *link, const char *call, const rondo_collective *work) {
+  (void)link;
+  (void)call;
+  (void)work;
+  return RONDO_OK;
+}
+
+static rondo_status require_working(const nccl_link *link, const char *call) {
+  if (atomic_load(&link->broken))
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
+                      "%s: the communicator was aborted: destroy it and make another group", call);
+  const nccl_result result = async_error(link);
+  if (!has_failed(result)) return RONDO_OK;
+  return rondo_fail_driver(RONDO_INVALID_STATE, RONDO_REASON_PEER_LOST, result, api.error_string(result),
+                           "%s: the communicator has failed before: destroy it and make another group", call);
+}
+
+typedef struct nccl_run {
+  const nccl_link *link;
+  const rondo_collective *work;
+  nccl_stream stream;
+  const char *call;
+} nccl_run;
+
+static nccl_result run_inside(const nccl_run *run) {
+  static const nccl_type types[] = {
+      [RONDO_F32] = NCCL_F32, [RONDO_I32] = NCCL_I32, [RONDO_F64] = NCCL_F64,
+      [RONDO_I64] = NCCL_I64, [RONDO_F16] = NCCL_F16, [RONDO_BF16] = NCCL_BF16,
+  };
+  static const nccl_reduction reductions[] = {
+      [RONDO_REDUCE_SUM] = NCCL_SUM, [RONDO_REDUCE_MAX] = NCCL_MAX, [RONDO_REDUCE_MIN] = NCCL_MIN};
+  const rondo_collective *w = run->work;
+  const nccl_comm comm = run->link->comm;
+  void *const scratch = run->link->scratch;
+  switch (w->operation) {
+    case RONDO_ALL_REDUCE:
+      return api.all_reduce(w->src, w->dst, w->count, types[w->type], reductions[w->reduction], comm, run->stream);
+    case RONDO_BROADCAST: /* which looks at the source of the root alone */
+      return api.broadcast(w->src != NULL ? w->src : w->dst, w->dst, w->count, types[w->type], (int)w->root, comm,
+                           run->stream);
+    case RONDO_ALL_GATHER:
+      return api.all_gather(w->src, w->dst, w->count, types[w->type], comm, run->stream);
+    case RONDO_REDUCE_SCATTER:
+      return api.reduce_scatter(w->src, w->dst, w->count, types[w->type], reductions[w->reduction], comm, run->stream);
+    case RONDO_BARRIER:
+      break;
+  }
+  return api.all_reduce(scratch, scratch, 1, NCCL_I32, NCCL_SUM, comm, run->stream);
+}
+
+/* rondo_library_call. */
+static rondo_status run_work(void *user) {
+  const nccl_run *run = user;
+  return check(run_inside(run), run->call);
+}
+
+static void release_hold(void *object) {
+  rondo_status_ignore(let_go(object), "nobody is there to be told that NCCL did not end well");
+}
+
+/* The graph that comes of the capture needs the communicator. */
+static rondo_status keep(nccl_link *link, rondo_capture *capture, const char *call) {
+  bool is_new;
+  RONDO_TRY(rondo_capture_require_active(capture, call));
+  atomic_fetch_add_explicit(&link->holds, 1, memory_order_relaxed);
+  const rondo_status status = rondo_captured_keep(capture->importer.captured, link, release_hold, &is_new);
+  if (!is_new) release_hold(link);
+  return status;
+}
+
+/* Work that cannot be marked is waited for at once. */
+static rondo_status note_queued(nccl_link *link, rondo_stream *stream, const char *call) {
+  const rondo_status marked = stream->queue->ops->record(stream->queue, link->last);
+  if (marked == RONDO_OK) return stream->synchronous ? rondo_stream_settle(stream, call) : RONDO_OK;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_status_ignore(stream->queue->ops->synchronize(stream->queue), "the first error counts");
+  return rondo_error_raise(&error);
+}
+
+static rondo_status nccl_run_work(rondo_link *base, rondo_stream *stream, const char *call,
+                                  const rondo_collective *work) {
+  nccl_link *link = link_of(base);
+  nccl_run run = {link, work, rondo_stream_native(stream), call};
+  RONDO_TRY(require_working(link, call));
+  rondo_capture *capture = rondo_stream_find_capture(stream);
+  if (capture != NULL) RONDO_TRY(keep(link, capture, call));
+  const rondo_status status = rondo_device_call_library(link->device, RONDO_LIBRARY_WORK, run_work, &run);
+  if (status != RONDO_OK && capture != NULL) rondo_capture_invalidate(capture, "%s, which NCCL refused", call);
+  if (status != RONDO_OK || capture != NULL) return status;
+  return note_queued(link, stream, call);
+}
+
+const rondo_transport rondo_nccl_transport = {
+    .prepare = nccl_prepare,
+    .open = nccl_open,
+    .check = nccl_check,
+    .run = nccl_run_work,
+    .break_off = nccl_break_off,
+    .info = nccl_info,
+    .close = nccl_close,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * What tests ask the fake NCCL beside the library's own interface:
+ *
+ *   const fake_nccl_control *nccl = fake_nccl_get();   ... nccl->refuse("ncclAllReduce", 3);
+ *
+ * Threads: any.
+ */
+#ifndef RONDO_TESTS_FAKE_NCCL_H
+#define RONDO_TESTS_FAKE_NCCL_H
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct fake_nccl_control {
+  size_t (*live)(void);    /* communicators that are alive */
+  uint64_t (*calls)(void); /* collectives that were given to it */
+  /* The next call of a function returns the code and does nothing; NULL: none does. */
+  void (*refuse)(const char *symbol, int code);
+  void (*set_async_error)(int code); /* what all communicators have, from now on */
+} fake_nccl_control;
+
+#define FAKE_NCCL_ENTRY "rondo_fake_nccl_control"
+typedef const fake_nccl_control *(*fake_nccl_entry)(void);
+
+/* NULL when RONDO_NCCL_LIBRARY names no fake one. */
+static inline const fake_nccl_control *fake_nccl_get(void) {
+  const char *path = getenv("RONDO_NCCL_LIBRARY");
+  void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  void *symbol = library != NULL ? dlsym(library, FAKE_NCCL_ENTRY) : NULL;
+  if (symbol == NULL) return NULL;
+  fake_nccl_entry entry;
+  memcpy(&entry, &symbol, sizeof entry);
+  return entry();
+}
+
+#endif

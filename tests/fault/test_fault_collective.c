@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Every allocation may fail, once or from then on, while ranks join a group, queue and capture collectives and leave.
+ * An error comes out or the numbers are right; nothing is left, and no stream waits for what was not queued (TR-16).
+ */
+#include <string.h>
+
+#include "fault/fault_sweep.h"
+
+#define TRY(expression)                              \
+  do {                                               \
+    const rondo_status try_status_ = (expression);   \
+    if (try_status_ != RONDO_OK) return try_status_; \
+  } while (0)
+
+enum { RANKS = 2, COUNT = 5000 };
+
+typedef struct work {
+  test_allocator allocator;
+  rondo_device *devices[RANKS];
+  rondo_stream *streams[RANKS];
+  rondo_communicator *communicators[RANKS];
+  rondo_graph *graphs[RANKS];
+  rondo_exec *execs[RANKS];
+  int32_t buffers[RANKS][COUNT];
+} work;
+
+static rondo_status reduce(work *w, int rank) {
+  return rondo_all_reduce(w->communicators[rank], w->streams[rank], w->buffers[rank], w->buffers[rank], COUNT,
+                          RONDO_I32, RONDO_REDUCE_SUM);
+}
+
+static rondo_status record(work *w, int rank) {
+  TRY(rondo_capture_begin(w->streams[rank], RONDO_CAPTURE_THREAD_LOCAL));
+  const rondo_status status = reduce(w, rank);
+  const rondo_status ended = rondo_capture_end(w->streams[rank], &w->graphs[rank]);
+  TRY(status);
+  TRY(ended);
+  return rondo_instantiate(w->graphs[rank], NULL, &w->execs[rank]);
+}
+
+static rondo_status do_all(work *w) {
+  static const char *const names[RANKS] = {"cpu:0", "cpu:1"};
+  const rondo_device_options device = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &w->allocator.table};
+  const rondo_communicator_options options = {RONDO_COMMUNICATOR_OPTIONS_INIT, .name = "ranks", .timeout_ms = 20000,
+                                              .piece_bytes = 8192};
+  for (int i = 0; i < RANKS; i++) {
+    TRY(rondo_device_open(names[i], &device, &w->devices[i]));
+    TRY(rondo_stream_create(w->devices[i], NULL, &w->streams[i]));
+    w->buffers[i][COUNT - 1] = i + 1;
+  }
+  TRY(rondo_communicator_create_all(w->devices, RANKS, &options, w->communicators));
+  for (int i = 0; i < RANKS; i++) TRY(record(w, i));
+  for (int i = 0; i < RANKS; i++) TRY(reduce(w, i));
+  for (int i = 0; i < RANKS; i++) TRY(rondo_exec_launch(w->execs[i], w->streams[i]));
+  for (int i = 0; i < RANKS; i++) TRY(rondo_stream_synchronize(w->streams[i]));
+  return RONDO_OK;
+}
+
+/* Taking down returns what is left of failures, which are told already. */
+static void take_down(work *w) {
+  rondo_status status;
+  for (int i = 0; i < RANKS; i++) {
+    if (w->communicators[i] != NULL) {
+      status = rondo_communicator_abort(w->communicators[i]); /* nobody waits for whom nothing was queued any more */
+      assert_int_equal(status, RONDO_OK);
+    }
+  }
+  for (int i = 0; i < RANKS; i++) {
+    rondo_exec_destroy(w->execs[i]);
+    assert_ok(rondo_graph_destroy(w->graphs[i]));
+    assert_ok(rondo_communicator_destroy(w->communicators[i]));
+    status = rondo_stream_destroy(w->streams[i]);
+    (void)status;
+    status = rondo_device_close(w->devices[i]);
+    assert_int_equal(status, RONDO_OK);
+  }
+}
+
+static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+  static work w;
+  (void)driver_at;
+  memset(&w, 0, sizeof w);
+  test_allocator_init(&w.allocator);
+  atomic_store(&w.allocator.fail_at, allocation_at);
+  atomic_store(&w.allocator.fail_on, rest);
+  const rondo_status status = do_all(&w);
+  *out_calls = 0;
+  *out_allocations = atomic_load(&w.allocator.calls);
+  take_down(&w);
+  assert_int_equal(atomic_load(&w.allocator.live), 0);
+  assert_int_equal(atomic_load(&w.allocator.faults), 0);
+  for (int i = 0; i < RANKS && status == RONDO_OK; i++) assert_int_equal(w.buffers[i][COUNT - 1], 6);
+  return status;
+}
+
+static void each_allocation_fails_tr_16(void **state) {
+  (void)state;
+  fault_sweep(run, false, false, 50);
+}
+
+static void each_allocation_and_all_after_it_fail_tr_16(void **state) {
+  (void)state;
+  fault_sweep(run, false, true, 50);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_allocation_fails_tr_16),
+      cmocka_unit_test(each_allocation_and_all_after_it_fail_tr_16),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
