@@ -219,7 +219,6 @@ void rondo_arena_enter(rondo_arena *arena, rondo_address_space *space) {
 void rondo_arena_leave(rondo_address_space *space) {
   rondo_arena *arena = space->arena;
   rondo_device_memory *memory = arena->memory;
-  if (memory->device->ops->guard != NULL) rondo_arena_unguard(space);
   pthread_mutex_lock(&memory->lock);
   rondo_address_space **at = &arena->spaces;
   while (*at != space) at = &(*at)->next_in_arena;
