@@ -53,6 +53,32 @@ rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_option
   return RONDO_OK;
 }
 
+rondo_status rondo_stream_tie_make(rondo_stream *stream, rondo_stream_tie **out) {
+  if (stream->tie == NULL) {
+    rondo_stream_tie *tie;
+    RONDO_TRY(rondo_allocate_items(&stream->device->allocator, 1, sizeof *tie, &tie));
+    tie->allocator = stream->device->allocator;
+    tie->stream = stream;
+    atomic_init(&tie->references, 1);
+    stream->tie = tie;
+  }
+  atomic_fetch_add_explicit(&stream->tie->references, 1, memory_order_relaxed);
+  *out = stream->tie;
+  return RONDO_OK;
+}
+
+void rondo_stream_tie_release(rondo_stream_tie *tie) {
+  if (tie == NULL || atomic_fetch_sub_explicit(&tie->references, 1, memory_order_acq_rel) != 1) return;
+  const rondo_allocator allocator = tie->allocator;
+  rondo_release(&allocator, tie, 1, sizeof *tie);
+}
+
+static void cut_tie(rondo_stream *stream) {
+  if (stream->tie == NULL) return;
+  stream->tie->stream = NULL;
+  rondo_stream_tie_release(stream->tie);
+}
+
 rondo_status rondo_stream_destroy(rondo_stream *stream) {
   if (stream == NULL) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_stream_destroy"));
@@ -61,6 +87,7 @@ rondo_status rondo_stream_destroy(rondo_stream *stream) {
   const rondo_status status = stream->queue->ops->destroy(stream->queue);
   rondo_pools_forget_stream(device, &stream->order);
   rondo_heap_release(stream->heap);
+  cut_tie(stream);
   rondo_array_free(&device->allocator, &stream->frontier);
   rondo_release_text(&device->allocator, stream->name);
   rondo_release(&device->allocator, stream, 1, sizeof *stream);

@@ -21,6 +21,13 @@
 typedef struct rondo_capture rondo_capture;
 typedef RONDO_ARRAY(rondo_node) rondo_frontier;
 
+/* Who remembers a stream beyond a call holds its tie. A stream that is gone has done its work. */
+typedef struct rondo_stream_tie {
+  rondo_allocator allocator;
+  atomic_uint references; /* the stream's, and the holders' */
+  rondo_stream *stream;   /* NULL when it is destroyed */
+} rondo_stream_tie;
+
 struct rondo_stream {
   rondo_queue *queue;
   rondo_device *device;
@@ -31,6 +38,7 @@ struct rondo_stream {
   rondo_frontier frontier;
   rondo_node last; /* the last node captured from this stream, for the join test; no node when there is none to join */
   rondo_stream *next_member; /* in the capture's list */
+  rondo_stream_tie *tie;     /* NULL before someone asked for it */
   char *name;
   char label[RONDO_STREAM_LABEL]; /* for messages: "stream 'copies'", or by its number, "stream 3" */
 };
@@ -57,6 +65,10 @@ void rondo_event_let_go(rondo_event *event);
 static inline rondo_capture *rondo_stream_capture(const rondo_stream *stream) {
   return atomic_load_explicit(&stream->capture, memory_order_relaxed);
 }
+
+/* The stream's tie, held once more. Threads: with the stream. */
+RONDO_MUST_USE rondo_status rondo_stream_tie_make(rondo_stream *stream, rondo_stream_tie **out);
+void rondo_stream_tie_release(rondo_stream_tie *tie); /* NULL is fine */
 
 /* Waits, on a synchronous device, for what `call` has just queued. */
 RONDO_MUST_USE rondo_status rondo_stream_settle(rondo_stream *stream, const char *call);
