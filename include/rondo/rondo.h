@@ -35,6 +35,7 @@
 #include <rondo/status.h>
 #include <rondo/stream.h>
 #include <rondo/trace.h>
+#include <rondo/tree.h>
 #include <rondo/type.h>
 #include <rondo/verify.h>
 #include <rondo/version.h>

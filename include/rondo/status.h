@@ -118,7 +118,14 @@ typedef enum rondo_reason {
   RONDO_REASON_TIMED_OUT,  /* a rank did not come */
   RONDO_REASON_PEER_LOST,  /* a rank has ended, left or failed */
   RONDO_REASON_OVERLAP,    /* two collectives of one communicator at once */
-  RONDO_REASON_ABORTED
+  RONDO_REASON_ABORTED,
+  /* trees */
+  RONDO_REASON_STALE_BUFFER,   /* of a step that is over */
+  RONDO_REASON_TREE_GONE,      /* the buffer's tree was destroyed */
+  RONDO_REASON_CONCURRENT_USE, /* by two threads at once, or from inside a body */
+  RONDO_REASON_SCOPE,          /* a step that was begun and not ended, or the other way round */
+  RONDO_REASON_NOT_RECORDED,   /* a call that cannot be recorded; see rondo_skip */
+  RONDO_REASON_NO_OUTPUT       /* a body left one out */
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT
+ * Trees: any C function, recorded by itself. A callback that is registered with a tree as a *function* is warmed up at
+ * its first call, recorded at its second and replayed from then on: one launch instead of all it would queue. What was
+ * recorded one after another in a step is a *path*; paths that begin alike share their beginning, and all recordings of
+ * a tree share one arena, whose size is what the largest path needs and not the sum (TR-1 to TR-4).
+ *
+ *   static rondo_status twice(rondo_call *call, void *user) {
+ *     void *y;
+ *     TRY(rondo_call_output(call, 0, bytes, NULL, &y));
+ *     return launch_twice(rondo_call_stream(call), rondo_call_input(call, 0), y);
+ *   }
+ *
+ *   rondo_function_create(tree, &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "twice", .body = twice,
+ *                               RONDO_INPUTS(RONDO_INPUT_MOVING)}, &function);
+ *   for (;;) {
+ *     rondo_tree_mark_step(tree);
+ *     rondo_function_call(function, stream, &(rondo_input){.address = x, .bytes = bytes}, 1, &y, 1);
+ *     ... use y ...
+ *     rondo_buffer_release(y);
+ *   }
+ *
+ * Steps. The outputs of a step are valid until the first call of the next one (rondo_tree_options.outputs); reading one
+ * later is an error in every state, whether the call that made it was recorded or not (TR-9). A step is what stands
+ * between two rondo_tree_mark_step; or a scope, rondo_tree_step_begin to rondo_tree_step_end; or, when neither is used,
+ * one call, with the exception that calls belong to one step while a backward is pending (rondo_function_kind).
+ *
+ * What must be the same for a recording to be replayed (TR-5): the path before it; each input's bytes, type and shape;
+ * the address of static inputs; which output of the path an input is; and that each output of the path that nobody held
+ * when it was recorded is not held now. Otherwise another recording is made, and the old one is used again when it fits
+ * again. Whether a call was replayed, recorded or run as it is, and why, can be asked and is counted (TR-8).
+ *
+ * A body must queue the same work whenever it is called with the same form of inputs: what it reads on the host, and
+ * values that it passes to kernels, are those of the call that was recorded.
+ *
+ * A tree is thread-compatible, and so are its functions: calls at once from two threads are found and refused
+ * (CONCURRENT_USE). Buffers may be retained and released from any thread. Several trees may share a device. The model
+ * is PyTorch's CUDAGraph Trees (torch/_inductor/cudagraph_trees.py); where the two differ, the comments say what holds.
+ */
+#ifndef RONDO_TREE_H
+#define RONDO_TREE_H
+
+#include <rondo/memory.h>
+#include <rondo/plan.h>
+#include <rondo/stream.h>
+
+RONDO_EXTERN_C_BEGIN
+
+typedef struct rondo_tree rondo_tree;
+typedef struct rondo_function rondo_function;
+typedef struct rondo_call rondo_call;     /* one run of a body; valid while it runs */
+typedef struct rondo_buffer rondo_buffer; /* a handle of memory, counted by who holds it */
+
+#define RONDO_TREE_MAX_RANK 8
+
+/* Why a call was run as it is instead of being recorded or replayed. */
+typedef enum rondo_skip {
+  RONDO_SKIP_NONE = 0,
+  RONDO_SKIP_WARM_UP,        /* the form of inputs is new, or the body asked for another warm-up */
+  RONDO_SKIP_BEHIND_WARM_UP, /* a call before it on the path ran as it is, so that addresses are not fixed (TR-2) */
+  RONDO_SKIP_MUTATED_INPUT,  /* it writes to a moving input that is not declared RONDO_INPUT_MUTATED (TR-6) */
+  RONDO_SKIP_HOST_WORK,      /* it waits for the device or asks for its state, or a host step where there may be none */
+  RONDO_SKIP_SEVERAL_DEVICES,      /* it uses another device's stream or memory */
+  RONDO_SKIP_UNKNOWN_SHAPE,        /* it said so (rondo_call_refuse) */
+  RONDO_SKIP_UNSAFE,               /* it said so, or its options did */
+  RONDO_SKIP_UNSAFE_DETERMINISTIC, /* the same, where rondo_tree_options.deterministic is asked */
+  RONDO_SKIP_CHANGING_SHAPES,      /* its options leave further shapes un-recorded */
+  RONDO_SKIP_SHAPE_LIMIT,          /* rondo_function_options.max_shapes */
+  RONDO_SKIP_RECORDING_LIMIT,      /* rondo_tree_options.max_recordings_per_place */
+  RONDO_SKIP_MEMORY_LIMIT,         /* rondo_tree_options.max_bytes, or the device has no more */
+  RONDO_SKIP_TOO_SMALL,            /* fewer nodes than rondo_function_options.min_nodes */
+  RONDO_SKIP_DISABLED,             /* rondo_tree_set_recording, rondo_function_set_recording */
+  RONDO_SKIP_REFUSED,              /* by rondo_tree_options.should_record */
+  RONDO_SKIP_CAPTURING,            /* the caller's stream captures: the body's work becomes part of that */
+  RONDO_SKIP_NESTED,               /* called from inside a body, of which it becomes a part */
+  RONDO_SKIP_OTHER_WORK,           /* the work of the body cannot be recorded: the driver or verification says why */
+  RONDO_SKIP_KEPT_MEMORY,          /* it allocated memory that it neither freed nor made an output */
+  RONDO_SKIP_CHANGED,  /* it did not do in the recording what it did before: outputs, host steps, inputs kept */
+  RONDO_SKIP_DEPARTED, /* it allocated otherwise than in its warm-up; it is recorded at the next call */
+  RONDO_SKIP_ROOM = 32 /* length of arrays of counters by reason */
+} rondo_skip;
+
+/* "MUTATED_INPUT"; "UNKNOWN" for another number. Thread-safe. */
+RONDO_API const char *rondo_skip_name(rondo_skip skip);
+
+/* Trees ------------------------------------------------------------------------------------------------------------ */
+
+/* What becomes of outputs that are still held when their step is over. */
+typedef enum rondo_output_policy {
+  RONDO_OUTPUTS_EXPIRE = 0, /* reading them is an error */
+  RONDO_OUTPUTS_CLONE = 1   /* they are copied to memory of their own, and stay valid until they are released */
+} rondo_output_policy;
+
+/* What is known of a function that is about to be recorded. */
+typedef struct rondo_recording_question {
+  uint32_t struct_size;
+  uint32_t recordings; /* that the function has */
+  const char *function;
+  rondo_function *asked;
+} rondo_recording_question;
+
+typedef struct rondo_tree_options {
+  uint32_t struct_size; /* RONDO_TREE_OPTIONS_INIT sets it; 0 means the library's own */
+  rondo_output_policy outputs;
+  const char *name;                  /* for messages; copied; may be NULL */
+  uint64_t max_bytes;                /* of the arena; 0 = as the device has */
+  uint64_t initial_bytes;            /* of the arena: memory had when the tree is made */
+  uint32_t max_recordings;           /* of the tree: the least recently used end with all behind them; 0 = 4096 */
+  uint32_t max_recordings_per_place; /* of one function behind one recording; 0 = 128 */
+  uint64_t max_exec_bytes;           /* host and device memory of all execs: as max_recordings; 0 = no limit */
+  bool strict;                       /* a call that cannot be recorded is an error instead of being run as it is */
+  bool separate;                     /* no paths: each recording has an arena of its own, to compare with (TR-11) */
+  bool deterministic;                /* what is unsafe only when determinism is asked is not recorded */
+  bool no_host_steps;                /* bodies with host steps are not recorded (TR-14) */
+  bool (*should_record)(void *user,
+                        const rondo_recording_question *question); /* NULL = always; must not use the tree */
+  void *user;
+} rondo_tree_options;
+#define RONDO_TREE_OPTIONS_INIT .struct_size = sizeof(rondo_tree_options)
+
+/* An empty tree. options may be NULL. The caller destroys it before the device is closed. Errors: INVALID_ARGUMENT
+ * (NULL, BAD_OPTIONS), UNSUPPORTED (a device without pools or graph memory), OUT_OF_MEMORY, IN_CALLBACK. Thread-safe.
+ */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_create(rondo_device *device, const rondo_tree_options *options,
+                                                        rondo_tree **out_tree);
+
+/* Waits for the tree's work and frees all it has: functions, recordings, the memory of all outputs. Outputs that are
+ * still held can only be released then: reading them is INVALID_STATE/TREE_GONE. NULL is fine. Errors:
+ * INVALID_STATE/CONCURRENT_USE (inside a call of the tree), IN_CALLBACK; else the tree is gone, and a failure is that
+ * of work of its streams. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_destroy(rondo_tree *tree);
+
+/* The next call begins a step, and so does none before the next mark: from the first mark on, calls alone begin none. A
+ * pending backward does not matter. Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_mark_step(rondo_tree *tree);
+
+/* A scope that is one step; inside, marks are refused. Scopes may be nested: the outermost counts. Errors:
+ * INVALID_ARGUMENT, CONCURRENT_USE, INVALID_STATE (an end without a begin; a mark in a scope). Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_step_begin(rondo_tree *tree);
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_step_end(rondo_tree *tree);
+
+/* Whether new recordings are made and old ones replayed; while not, calls run as they are (DISABLED).
+ * Thread-compatible. Errors: INVALID_ARGUMENT, CONCURRENT_USE. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_set_recording(rondo_tree *tree, bool on);
+
+/* Forgets all recordings, and gives the arena's memory back but for what held outputs need: functions stay, and are
+ * recorded again at their next calls (RC-3, TR-10). The step is over. Waits for the tree's work. Errors as
+ * rondo_tree_mark_step; what failed of the work. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_reset(rondo_tree *tree);
+
+/* How calls went, and what the tree holds, as it is now. */
+typedef struct rondo_tree_info {
+  uint32_t struct_size;
+  uint32_t functions, recordings, roots; /* roots: recordings that nothing comes before */
+  uint64_t calls, replayed, recorded;    /* recorded: recordings made, ever; calls = replayed + recorded + run as is */
+  uint64_t skipped[RONDO_SKIP_ROOM];     /* calls run as they are, by reason */
+  uint64_t steps;
+  uint64_t evicted;                                     /* recordings, for a bound */
+  uint64_t rolled_back;                                 /* recordings that failed and were taken back (TR-15) */
+  uint64_t copied_inputs, patched_inputs, copied_bytes; /* of replays */
+  uint64_t clones, cloned_bytes; /* outputs copied out for RONDO_OUTPUTS_CLONE, and inputs saved from a step */
+  uint64_t allocations;          /* of host memory by calls that were replayed: 0 once warm */
+  uint32_t live_outputs;         /* of the path, held by anyone */
+  uint32_t path_length;          /* recordings from the root to the current one */
+  uint64_t arena_bytes;          /* memory behind the arena's addresses */
+  uint64_t arena_used;           /* ... that recordings need: the largest path's */
+  uint64_t unrecorded_bytes;     /* outputs of calls that ran as they are, clones, rondo_buffer_create */
+  uint64_t exec_host_bytes, exec_device_bytes;
+} rondo_tree_info;
+
+/* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rondo_tree_info *out_info);
+
+/* Functions -------------------------------------------------------------------------------------------------------- */
+
+/* What an input is, of which a call gives one value (rondo_input); flags are added by |. */
+enum {
+  RONDO_INPUT_MOVING = 1,     /* memory whose address may change from call to call: copied or patched (see `binding`) */
+  RONDO_INPUT_STATIC = 2,     /* memory that stays where it is: another address makes another recording */
+  RONDO_INPUT_SCALAR = 3,     /* a number, rondo_input.scalar: each value is recorded by itself */
+  RONDO_INPUT_OPAQUE = 4,     /* any pointer, handed to the body as it is and never looked at */
+  RONDO_INPUT_MUTATED = 0x100 /* the body writes to the memory: what it wrote is there after the call, also when it was
+                                 copied in */
+};
+
+#ifndef __cplusplus
+#define RONDO_INPUTS(...) \
+  .inputs = (const uint32_t[]){__VA_ARGS__}, .input_count = sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
+#endif
+
+/* Functions of a training step that have a backward: while one FORWARD was called and no BACKWARD since, calls belong
+ * to one step, and no output that somebody holds expires (unless a step is marked). */
+typedef enum rondo_function_kind {
+  RONDO_FUNCTION_INFERENCE = 0,
+  RONDO_FUNCTION_FORWARD = 1,
+  RONDO_FUNCTION_BACKWARD = 2
+} rondo_function_kind;
+
+/* How moving inputs come to the recorded work. A patched input costs host time for each node that reads it, a copied
+ * one device time for its bytes. A patched address must keep the alignment that it was recorded with modulo
+ * RONDO_PATCH_ALIGNMENT (<rondo/patch.h>), else the input is copied for that call. */
+typedef enum rondo_binding {
+  RONDO_BINDING_AUTOMATIC = 0, /* patched where all readers are known and that costs less, else copied */
+  RONDO_BINDING_COPY = 1,
+  RONDO_BINDING_PATCH = 2 /* copied where not all readers are known */
+} rondo_binding;
+
+/* What a function does. It may call Rondo with the call's stream, and streams that it forks off and joins; allocate
+ * (rondo_malloc_async) what it frees again (rondo_free_async); give work to libraries (rondo_stream_native); and call
+ * other functions of the tree, which become a part of it. Its failure is the call's. */
+typedef rondo_status (*rondo_function_body)(rondo_call *call, void *user);
+
+typedef struct rondo_function_options {
+  uint32_t struct_size; /* RONDO_FUNCTION_OPTIONS_INIT sets it; 0 means the library's own */
+  rondo_function_kind kind;
+  const char *name; /* required; copied */
+  rondo_function_body body;
+  void *user;             /* for the body; must outlive the function */
+  const uint32_t *inputs; /* RONDO_INPUTS(...): what each input is; copied */
+  size_t input_count;     /* at most 1024 */
+  rondo_binding binding;
+  uint32_t warm_ups;         /* calls of a new form of inputs that run as they are; 0 = 1 */
+  uint32_t max_shapes;       /* forms of inputs that are recorded; further ones run as they are (SHAPE_LIMIT); 0 = 64 */
+  uint32_t min_nodes;        /* a recording of fewer nodes is not worth it (TOO_SMALL); 0 = 1 */
+  bool static_shapes;        /* only the first form of inputs is recorded, others run as they are (CHANGING_SHAPES) */
+  bool unsafe;               /* never recorded */
+  bool unsafe_deterministic; /* not recorded in a tree that is deterministic */
+  bool reserved[5];
+} rondo_function_options;
+#define RONDO_FUNCTION_OPTIONS_INIT .struct_size = sizeof(rondo_function_options)
+
+/* Errors: INVALID_ARGUMENT (NULL, no name, no body, a bad input or flag, more than 1024 inputs, BAD_OPTIONS),
+ * OUT_OF_MEMORY, CONCURRENT_USE. Thread-compatible with respect to the tree. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_function_create(rondo_tree *tree, const rondo_function_options *options,
+                                                            rondo_function **out_function);
+
+/* Forgets the function and its recordings, with all recordings behind them; its outputs stay valid for their step. A
+ * tree that is destroyed does this for all its functions. NULL is fine. Errors: CONCURRENT_USE. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_function_destroy(rondo_function *function);
+
+/* As rondo_tree_set_recording, for one function. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_function_set_recording(rondo_function *function, bool on);
+
+typedef struct rondo_function_info {
+  uint32_t struct_size;
+  uint32_t recordings, shapes;                /* that there are now */
+  uint64_t calls, replayed, recorded, bodies; /* bodies: times the body ran */
+  uint64_t skipped[RONDO_SKIP_ROOM];
+  rondo_skip last_skip; /* of the last call that ran as it is */
+  uint32_t reserved;
+  const char
+      *last_message; /* what it was in words, with the remedy; "" when there was none; valid until the next call */
+} rondo_function_info;
+
+/* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_function_get_info(const rondo_function *function,
+                                                              rondo_function_info *out_info);
+
+/* Calls ------------------------------------------------------------------------------------------------------------ */
+
+/* The value of an input. Memory is a buffer, or else an address and bytes. Type and shape may stay zero: they only tell
+ * calls apart. */
+typedef struct rondo_input {
+  rondo_buffer *buffer; /* an output of an earlier call, or rondo_buffer_create's; NULL = address and bytes are given */
+  void *address;        /* memory of the tree's device; with a buffer NULL, or a place in it */
+  size_t bytes;         /* with a buffer 0 = to its end */
+  uint64_t scalar;      /* for RONDO_INPUT_SCALAR */
+  uint32_t type;        /* a rondo_type, or any number of the caller's; 0 with a buffer = the buffer's */
+  uint32_t rank;        /* at most RONDO_TREE_MAX_RANK; with a buffer and type 0 the buffer's */
+  size_t shape[RONDO_TREE_MAX_RANK];
+  bool give; /* the reference to `buffer` goes to the call, also when it fails: when no one else holds it, its memory
+                can be used again inside the call from rondo_call_drop_input on */
+} rondo_input;
+
+/* Calls the function with work queued on the stream, after the tree's earlier calls on any stream. The caller owns a
+ * reference to each of the first `output_count` outputs; outputs that are not asked for are released. Fails before
+ * anything is queued but for the last four. Errors:
+ *   INVALID_ARGUMENT (NULL, ARGUMENT_COUNT, OTHER_DEVICE, BAD_SIZE: an input without memory or of too high a rank);
+ *   INVALID_LIFETIME/STALE_BUFFER (an input of an earlier step: names function, output and step), INVALID_STATE with
+ *     CONCURRENT_USE, TREE_GONE, IN_CALLBACK;
+ *   UNSUPPORTED/NOT_RECORDED in a strict tree, with the reason (rondo_skip) in the message;
+ *   what the body returns; ARGUMENT_COUNT (more outputs asked for than the body makes), INVALID_STATE/NO_OUTPUT (a
+ * gap); DEVICE_LOST and what the launch returns; OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream,
+                                                          const rondo_input *inputs, size_t input_count,
+                                                          rondo_buffer **outputs, size_t output_count);
+
+/* What became of the tree's last call. */
+typedef enum rondo_call_outcome {
+  RONDO_CALL_NONE = 0,
+  RONDO_CALL_REPLAYED = 1,
+  RONDO_CALL_RECORDED = 2, /* and launched once */
+  RONDO_CALL_UNRECORDED = 3
+} rondo_call_outcome;
+
+typedef struct rondo_call_info {
+  uint32_t struct_size;
+  rondo_call_outcome outcome;
+  rondo_skip skip;    /* UNRECORDED: why */
+  uint32_t recording; /* its number, which no other recording of the tree has or had; 0 when there is none */
+  uint64_t step;
+  const char *function; /* valid as long as it */
+  const char *message;  /* the reason in words; "" when there is none; valid until the next call */
+} rondo_call_info;
+
+/* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_last_call(rondo_tree *tree, rondo_call_info *out_info);
+
+/* In a body -------------------------------------------------------------------------------------------------------- */
+
+/* The stream to queue work on; it captures while the call is recorded. */
+RONDO_API rondo_stream *rondo_call_stream(const rondo_call *call);
+
+/* Where input `index` is for this run of the body; NULL for scalars and for an index that is out of range. */
+RONDO_API void *rondo_call_input(const rondo_call *call, size_t index);
+/* All of it: bytes, type and shape, the scalar, or the opaque pointer in `address`; buffer is NULL. Errors:
+ * INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_call_get_input(const rondo_call *call, size_t index,
+                                                           rondo_input *out_input);
+
+typedef struct rondo_output_options {
+  uint32_t struct_size;
+  uint32_t type, rank;
+  uint32_t reserved;
+  size_t shape[RONDO_TREE_MAX_RANK];
+  const char *name; /* for messages; copied; may be NULL */
+} rondo_output_options;
+#define RONDO_OUTPUT_OPTIONS_INIT .struct_size = sizeof(rondo_output_options)
+
+/* Memory for output `index` (at most 1023), contents undefined; the call's, so that the body does not release it.
+ * bytes of 0 makes an output without memory. options may be NULL. Errors: INVALID_ARGUMENT (NULL, OUT_OF_RANGE,
+ * DUPLICATE_NAME: the output was made), OUT_OF_MEMORY, what rondo_malloc_async returns. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_call_output(rondo_call *call, size_t index, size_t bytes,
+                                                        const rondo_output_options *options, void **out_address);
+
+/* Makes output `index` of memory that there is: `bytes` bytes from `offset` on of input `input`, or of the earlier
+ * output `output`. It holds the memory of both. Errors: INVALID_ARGUMENT (as above; OUT_OF_RANGE). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_call_output_of_input(rondo_call *call, size_t index, size_t input,
+                                                                 size_t offset, size_t bytes,
+                                                                 const rondo_output_options *options);
+RONDO_API RONDO_MUST_USE rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t output,
+                                                                  size_t offset, size_t bytes,
+                                                                  const rondo_output_options *options);
+
+/* The body needs input `index` no more: of an input that was given (rondo_input.give), and that no one else holds, the
+ * memory may be used again by what is queued after this call on the call's stream. Nothing happens for others. Errors:
+ * INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE; CAPTURE_INVALID. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_call_drop_input(rondo_call *call, size_t index);
+
+/* A host step (TR-14): `step` is called on the caller's thread when all that the body queued so far is done, in every
+ * run of the function, recorded or not; it may read results, must not queue work of the call, and its failure is the
+ * call's. A body with host steps is recorded in the segments between them. `user` must stay valid as long as the
+ * function. Errors: INVALID_ARGUMENT, those of the step, of the work before it, and of recording it. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_call_host_step(rondo_call *call, rondo_host_function step, void *user);
+
+/* This run did not warm up all that there is to: the next call of this form of inputs is another warm-up. Without
+ * effect in other runs (TR-1). Errors: INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_call_warm_up_again(rondo_call *call);
+
+/* The body says that it must not be recorded, and for what: UNKNOWN_SHAPE, HOST_WORK, UNSAFE or UNSAFE_DETERMINISTIC;
+ * `what` names the operation, for messages. While it is being recorded, this ends with an error, which the body
+ * returns: the call is then run as it is. Errors: INVALID_ARGUMENT (another reason); INVALID_STATE/NOT_RECORDED. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *what);
+
+/* Buffers ---------------------------------------------------------------------------------------------------------- */
+
+/* Memory of the tree's device that belongs to no step: valid until it is released, at one address (TR-6: a static
+ * input; accumulated gradients). Contents undefined. Errors: INVALID_ARGUMENT (NULL, 0 bytes), OUT_OF_MEMORY,
+ * CONCURRENT_USE. Thread-compatible with respect to the tree. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_buffer_create(rondo_tree *tree, size_t bytes,
+                                                          const rondo_output_options *options,
+                                                          rondo_buffer **out_buffer);
+
+/* Thread-safe; a buffer is not used after its last release. The memory may be used again after what is queued on the
+ * stream of the tree's next call by then. NULL is fine for release. */
+RONDO_API void rondo_buffer_retain(rondo_buffer *buffer);
+RONDO_API void rondo_buffer_release(rondo_buffer *buffer);
+
+/* Where the memory is (NULL for 0 bytes). Errors: INVALID_ARGUMENT; INVALID_LIFETIME/STALE_BUFFER naming function,
+ * output and step when the step is over; INVALID_STATE/TREE_GONE. Thread-compatible with respect to the tree. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_buffer_address(const rondo_buffer *buffer, void **out_address);
+
+/* Queues a copy of `bytes` bytes from `offset` on to `dst`, host or device memory. Errors: as rondo_buffer_address;
+ * OUT_OF_RANGE; those of rondo_copy_async. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_buffer_copy(const rondo_buffer *buffer, rondo_stream *stream, size_t offset,
+                                                        void *dst, size_t bytes);
+
+/* A copy of the buffer in memory of its own, which belongs to no step. Errors: as rondo_buffer_address and
+ * rondo_buffer_create. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_buffer_clone(const rondo_buffer *buffer, rondo_stream *stream,
+                                                         rondo_buffer **out_buffer);
+
+typedef struct rondo_buffer_info {
+  uint32_t struct_size;
+  bool is_valid;        /* may be read */
+  bool is_recorded;     /* in the arena, at an address that replays keep */
+  uint32_t output;      /* of its function */
+  const char *function; /* that made it; "" for rondo_buffer_create; valid as long as the buffer */
+  uint64_t step;        /* 0 for memory that belongs to no step */
+  size_t bytes;
+  uint32_t type, rank;
+  size_t shape[RONDO_TREE_MAX_RANK];
+} rondo_buffer_info;
+
+/* Also of a buffer that may not be read. Errors: INVALID_ARGUMENT. Thread-compatible with respect to the tree. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_buffer_get_info(const rondo_buffer *buffer, rondo_buffer_info *out_info);
+
+RONDO_EXTERN_C_END
+
+#endif

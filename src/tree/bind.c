@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * From a recorded graph to an exec whose moving inputs can be told at each launch. Where all nodes that use an input
+ * are known by what they declare, its address is patched in them; else a node in front of all others copies it into its
+ * slot, and that node's source is what is patched, which costs the host as little. Where the graph cannot get such a
+ * node, the copy is queued in front of the launch.
+ *
+ * Which is better was measured: patching costs the host for each node, copying the device for each byte.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tree/record.h"
+
+/* Host nanoseconds to patch a node, and nanoseconds of a copy of `bytes` in front of the work: a share for being there
+ * and a share by its bytes. */
+typedef struct rondo_binding_cost {
+  double patch_node, copy, copy_kib;
+} rondo_binding_cost;
+static const rondo_binding_cost cpu_cost = {.patch_node = 12, .copy = 60, .copy_kib = 40};
+static const rondo_binding_cost gpu_cost = {.patch_node = 250, .copy = 2500, .copy_kib = 1.0};
+
+static bool is_cheaper_patched(const rondo_device *device, uint32_t nodes, size_t bytes) {
+  const rondo_binding_cost *cost = device->ops->call_library == NULL ? &cpu_cost : &gpu_cost;
+  return (double)nodes * cost->patch_node <= cost->copy + cost->copy_kib * (double)bytes / 1024;
+}
+
+static rondo_status instantiate(rondo_take *take, rondo_graph *graph, rondo_exec **out) {
+  const rondo_status status = rondo_instantiate(graph, NULL, out);
+  if (status == RONDO_OK) return RONDO_OK;
+  if (status == RONDO_DEVICE_LOST) return status;
+  const bool is_memory = status == RONDO_OUT_OF_MEMORY;
+  return rondo_take_give_up(take, is_memory ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK, !is_memory, NULL);
+}
+
+static const char *input_label(char buffer[64], const rondo_take *take, uint32_t input) {
+  (void)snprintf(buffer, 64, "input %" PRIu32 " of '%.40s'", input, take->function->origin->name);
+  return buffer;
+}
+
+/* The sites of the inputs, where the exec has them now. */
+static rondo_status make_patches(rondo_take *take, rondo_exec *exec, rondo_patch_set **out) {
+  const rondo_recorded_call *made = take->made;
+  const rondo_allocator *allocator = &take->tree->allocator;
+  rondo_patch_input *inputs;
+  RONDO_TRY(rondo_allocate_items(allocator, made->bound_count, sizeof *inputs, &inputs));
+  for (size_t i = 0; i < made->bound_count; i++)
+    inputs[i] = (rondo_patch_input){.address = made->bound[i].recorded, .bytes = made->bound[i].bytes};
+  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT};
+  const rondo_status status = rondo_patch_create("rondo_function_call", exec, inputs, made->bound_count, &options, out);
+  rondo_release(allocator, inputs, made->bound_count, sizeof *inputs);
+  return status;
+}
+
+/* Deciding --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status refuse_written(rondo_take *take, const rondo_bound_input *bound) {
+  char label[64], message[RONDO_TREE_MESSAGE];
+  (void)snprintf(message, sizeof message,
+                 "it writes to %s, whose address moves: declare it RONDO_INPUT_MUTATED, so that what it wrote is there "
+                 "after the call, or let the input be static or an output of the tree",
+                 input_label(label, take, bound->input));
+  return rondo_take_give_up(take, RONDO_SKIP_MUTATED_INPUT, true, message);
+}
+
+/* Bytes that two copied inputs have in common cannot be told apart by their addresses. */
+static bool shares_source(const rondo_take *take, size_t index) {
+  const rondo_bound_input *bound = take->made->bound;
+  const char *begin = take->given[bound[index].input].address;
+  for (size_t i = 0; i < take->made->bound_count; i++) {
+    const char *other = take->given[bound[i].input].address;
+    if (i != index && begin < other + bound[i].bytes && other < begin + bound[index].bytes) return true;
+  }
+  return false;
+}
+
+/* How each input comes to the work, by what the set of the first exec knows. */
+static rondo_status decide(rondo_take *take, const rondo_patch_set *patches) {
+  const rondo_binding policy = take->function->options.binding;
+  for (size_t i = 0; i < take->made->bound_count; i++) {
+    rondo_bound_input *bound = &take->made->bound[i];
+    rondo_patch_input_info info = {.struct_size = sizeof info};
+    RONDO_TRY(rondo_patch_set_get_input(patches, (uint32_t)i, &info));
+    if (info.is_written && !bound->is_mutated) return refuse_written(take, bound);
+    const bool pays = policy == RONDO_BINDING_PATCH || is_cheaper_patched(take->tree->device, info.nodes, bound->bytes);
+    const bool can = info.is_patchable && !take->given[bound->input].is_of_ending;
+    bound->way = policy != RONDO_BINDING_COPY && can && pays ? RONDO_BOUND_PATCHED : RONDO_BOUND_COPIED;
+    if (bound->way == RONDO_BOUND_COPIED && shares_source(take, i)) bound->way = RONDO_BOUND_COPIED_BEFORE;
+  }
+  return RONDO_OK;
+}
+
+/* Copies in the graph ---------------------------------------------------------------------------------------------- */
+
+/* The nodes that nothing comes before, or (is_end) behind. */
+typedef struct rondo_graph_border {
+  rondo_node *nodes;
+  size_t count, room;
+} rondo_graph_border;
+
+static rondo_status keep_border(const rondo_graph *graph, bool is_end, rondo_graph_border *border) {
+  border->count = 0;
+  for (size_t i = 0; i < border->room; i++) {
+    const rondo_node node = border->nodes[i];
+    size_t neighbours = 0;
+    RONDO_TRY(is_end ? rondo_graph_dependents(graph, node, NULL, &neighbours)
+                     : rondo_graph_dependencies(graph, node, NULL, &neighbours));
+    if (neighbours == 0) border->nodes[border->count++] = node;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status find_border(const rondo_take *take, const rondo_graph *graph, bool is_end,
+                                rondo_graph_border *border) {
+  RONDO_TRY(rondo_graph_nodes(graph, NULL, &border->room));
+  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, border->room, sizeof(rondo_node), &border->nodes));
+  RONDO_TRY(rondo_graph_nodes(graph, border->nodes, &border->room));
+  return keep_border(graph, is_end, border);
+}
+
+static void free_border(const rondo_take *take, const rondo_graph_border *border) {
+  rondo_release(&take->tree->allocator, border->nodes, border->room, sizeof(rondo_node));
+}
+
+/* A copy of a moving input into its slot in front of all that was recorded, or back behind it. */
+static rondo_status add_copy(const rondo_take *take, rondo_graph *graph, const rondo_graph_border *border,
+                             const rondo_bound_input *bound, bool is_back) {
+  char *source = take->given[bound->input].address;
+  const rondo_copy copy = {
+      .dst = is_back ? source : bound->slot, .src = is_back ? bound->slot : source, .width = bound->bytes};
+  rondo_node node;
+  if (is_back) return rondo_graph_add_copy(graph, border->nodes, border->count, &copy, &node);
+  RONDO_TRY(rondo_graph_add_copy(graph, NULL, 0, &copy, &node));
+  for (size_t i = 0; i < border->count; i++) RONDO_TRY(rondo_graph_add_edges(graph, &node, &border->nodes[i], 1));
+  return RONDO_OK;
+}
+
+static rondo_status add_copies(const rondo_take *take, rondo_graph *graph, bool is_back) {
+  rondo_graph_border border = {0};
+  rondo_status status = find_border(take, graph, is_back, &border);
+  for (size_t i = 0; status == RONDO_OK && i < take->made->bound_count; i++) {
+    const rondo_bound_input *bound = &take->made->bound[i];
+    if (bound->way == RONDO_BOUND_COPIED && (!is_back || bound->is_mutated))
+      status = add_copy(take, graph, &border, bound, is_back);
+  }
+  free_border(take, &border);
+  return status;
+}
+
+/* Where the exec has what is patched. */
+static void note_recorded(rondo_take *take) {
+  for (size_t i = 0; i < take->made->bound_count; i++) {
+    rondo_bound_input *bound = &take->made->bound[i];
+    bound->recorded = bound->way == RONDO_BOUND_COPIED ? take->given[bound->input].address : bound->slot;
+  }
+}
+
+static bool has_copies(const rondo_recorded_call *made) {
+  for (size_t i = 0; i < made->bound_count; i++)
+    if (made->bound[i].way == RONDO_BOUND_COPIED) return true;
+  return false;
+}
+
+static void copy_before(rondo_take *take) {
+  for (size_t i = 0; i < take->made->bound_count; i++)
+    if (take->made->bound[i].way == RONDO_BOUND_COPIED) take->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
+}
+
+/* Binding ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status bind_whole(rondo_take *take, rondo_graph *graph, rondo_segment *out) {
+  note_recorded(take);
+  RONDO_TRY(make_patches(take, out->exec, &out->patches));
+  RONDO_TRY(decide(take, out->patches));
+  if (!has_copies(take->made)) return RONDO_OK;
+  if (graph->is_bound) {
+    copy_before(take);
+    return RONDO_OK;
+  }
+  RONDO_TRY(add_copies(take, graph, true));
+  RONDO_TRY(add_copies(take, graph, false));
+  rondo_patch_destroy(out->patches);
+  rondo_exec_destroy(out->exec);
+  out->patches = NULL;
+  out->exec = NULL;
+  note_recorded(take);
+  RONDO_TRY(instantiate(take, graph, &out->exec));
+  return make_patches(take, out->exec, &out->patches);
+}
+
+rondo_status rondo_take_bind(rondo_take *take, rondo_graph *graph, bool is_whole, rondo_segment *out) {
+  RONDO_TRY(instantiate(take, graph, &out->exec));
+  if (take->made->bound_count == 0) return RONDO_OK;
+  if (is_whole) return bind_whole(take, graph, out);
+  copy_before(take);
+  note_recorded(take);
+  return RONDO_OK;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Buffers: counted handles of memory, each with the era it is valid in. A buffer stands for memory of the arena (its
+ * bit on the path says that it is held), for memory of its own, for memory of the caller's, or for a part of another
+ * buffer, which it then holds.
+ *
+ * Threads: retaining and releasing from any thread; the last release pushes the buffer onto a list without a lock,
+ * which the tree takes over with its next call (rondo_buffers_settle). All else belongs to the tree's thread. The
+ * commons outlive the tree until the last buffer is gone.
+ */
+#ifndef RONDO_TREE_BUFFER_H
+#define RONDO_TREE_BUFFER_H
+
+#include <stdatomic.h>
+
+#include <rondo/tree.h>
+
+#include "base/allocation.h"
+
+#define RONDO_NO_ERA 0 /* of buffers that belong to no step; eras are counted from 1 */
+
+/* Bytes with what they are told apart by. */
+typedef struct rondo_buffer_layout {
+  size_t bytes;
+  uint32_t type, rank;
+  size_t shape[RONDO_TREE_MAX_RANK];
+} rondo_buffer_layout;
+
+/* A function's name: stays while buffers of it are out. */
+typedef struct rondo_origin {
+  struct rondo_origin *next;
+  char *name;
+  size_t buffers; /* that name it */
+  bool is_retired;
+} rondo_origin;
+
+/* What buffers share with their tree. */
+typedef struct rondo_tree_commons {
+  rondo_allocator allocator;
+  rondo_tree *tree;
+  atomic_size_t references; /* the tree's, and one a buffer that is not spare */
+  _Atomic bool is_gone;     /* the tree was destroyed */
+  uint64_t era;
+  _Atomic(rondo_buffer *) released; /* by `next`; SEALED when the tree is gone */
+  rondo_origin *origins;            /* all, but for those that went */
+  rondo_buffer *spare;              /* by `next` */
+} rondo_tree_commons;
+
+typedef enum rondo_buffer_kind {
+  RONDO_BUFFER_ARENA = 1, /* a fresh output of a recording */
+  RONDO_BUFFER_OWN,       /* memory of the tree's pool */
+  RONDO_BUFFER_BORROWED,  /* the caller's memory, handed through a function */
+  RONDO_BUFFER_PART,      /* of `base` */
+  RONDO_BUFFER_NESTED     /* of a call inside a body that is recorded: freed in the recording */
+} rondo_buffer_kind;
+
+struct rondo_buffer {
+  atomic_uint references;
+  rondo_buffer_kind kind;
+  rondo_tree_commons *commons;
+  rondo_origin *origin; /* NULL: rondo_buffer_create */
+  uint64_t era, step;
+  char *address; /* NULL: 0 bytes, a PART, or an OWN one that expired and was freed */
+  size_t offset; /* PART: in its base */
+  rondo_buffer_layout extent;
+  uint32_t output;              /* of the function */
+  uint32_t bit;                 /* ARENA */
+  bool is_recorded;             /* by a call that was recorded or replayed */
+  rondo_buffer *base;           /* PART; a reference; never a PART itself */
+  rondo_buffer *next;           /* released, or spare */
+  rondo_buffer *before, *after; /* OWN: in one of the tree's lists */
+};
+
+/* Commons with the tree's reference. */
+RONDO_MUST_USE rondo_status rondo_commons_create(const rondo_allocator *allocator, rondo_tree_commons **out);
+/* The tree is gone: what is released from now on is freed at once. Returns what was released before. */
+rondo_buffer *rondo_commons_seal(rondo_tree_commons *commons);
+void rondo_commons_release(rondo_tree_commons *commons);
+
+RONDO_MUST_USE rondo_status rondo_origin_create(rondo_tree_commons *commons, const char *name, rondo_origin **out);
+/* The function is gone; the name goes with the last buffer. */
+void rondo_origin_retire(rondo_tree_commons *commons, rondo_origin *origin);
+
+/* A buffer that one holds, all zero otherwise: a spare one, or a new one, which is counted in *inout_allocations. */
+RONDO_MUST_USE rondo_status rondo_buffer_take(rondo_tree_commons *commons, rondo_origin *origin,
+                                              uint64_t *inout_allocations, rondo_buffer **out);
+/* It is settled, in no list, and holds nothing: it becomes a spare one. */
+void rondo_buffer_put_back(rondo_buffer *buffer);
+
+/* Puts a buffer that nobody holds where the tree takes it over; frees it when the tree is gone. */
+void rondo_buffer_push(rondo_buffer *buffer);
+
+/* Whether it may be read now; and the error that says why not, for `call`. */
+static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
+  const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
+  const rondo_tree_commons *commons = memory->commons;
+  return (memory->era == RONDO_NO_ERA || memory->era == commons->era) &&
+         !atomic_load_explicit(&commons->is_gone, memory_order_relaxed);
+}
+rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer);
+
+/* Where it is, whether it may be read or not. */
+static inline char *rondo_buffer_memory(const rondo_buffer *buffer) {
+  return buffer->base == NULL ? buffer->address : buffer->base->address + buffer->offset;
+}
+
+/* Bytes with the type and shape of the options, which may be NULL; and their name, "" when there is none. */
+RONDO_MUST_USE rondo_status rondo_layout_read(const char *call, size_t bytes, const rondo_output_options *options,
+                                              rondo_buffer_layout *out, const char **out_name);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ * Functions: registered bodies with what is known of each form of their inputs.
+ */
+#include "tree/function.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/versioned.h"
+#include "tree/plain.h"
+
+enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64 };
+
+/* Forms ------------------------------------------------------------------------------------------------------------ */
+
+void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message) {
+  form->skip = skip;
+  (void)snprintf(form->message, sizeof form->message, "%s", message);
+}
+
+/* What is known before the first call of the form. */
+static void decide_skip(const rondo_function *function, rondo_form *form) {
+  const rondo_function_options *options = &function->options;
+  if (options->unsafe)
+    rondo_form_skip(form, RONDO_SKIP_UNSAFE, "its options say so (rondo_function_options.unsafe)");
+  else if (options->unsafe_deterministic && function->tree->options.deterministic)
+    rondo_form_skip(form, RONDO_SKIP_UNSAFE_DETERMINISTIC,
+                    "its options say so, and the tree is deterministic (rondo_function_options.unsafe_deterministic)");
+  else if (options->static_shapes && form->number > 1)
+    rondo_form_skip(
+        form, RONDO_SKIP_CHANGING_SHAPES,
+        "another form of inputs than the first one (rondo_function_options.static_shapes): pad them, or let "
+        "several be recorded");
+  else if (form->number > options->max_shapes)
+    rondo_form_skip(form, RONDO_SKIP_SHAPE_LIMIT,
+                    "it has as many forms of inputs as are recorded (rondo_function_options.max_shapes): pad inputs to "
+                    "fewer shapes, or raise the limit");
+}
+
+static rondo_status make_form(rondo_function *function, const uint64_t *words, size_t count, rondo_form **out) {
+  const rondo_allocator *allocator = &function->tree->allocator;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
+  rondo_form *form = *out;
+  const rondo_status status = rondo_allocate_items(allocator, count, sizeof *form->words, &form->words);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, form, 1, sizeof *form);
+    return status;
+  }
+  if (count > 0) memcpy(form->words, words, count * sizeof *words);
+  form->word_count = count;
+  form->number = ++function->form_count;
+  form->warm_ups = function->options.warm_ups;
+  form->next = function->forms;
+  function->forms = form;
+  decide_skip(function, form);
+  return RONDO_OK;
+}
+
+/* Beyond what is recorded, forms share one that says so: an endless number of shapes takes no memory. */
+static rondo_form *find_last_form(const rondo_function *function) {
+  const bool is_full = function->form_count > function->options.max_shapes ||
+                       (function->options.static_shapes && function->form_count > 1);
+  return is_full ? function->forms : NULL;
+}
+
+rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_input *inputs, rondo_form **out) {
+  rondo_tree *tree = function->tree;
+  const rondo_allocator *allocator = &tree->allocator;
+  const size_t room = rondo_key_room(function->options.input_count);
+  uint64_t *words;
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *words, &words));
+  const size_t count = rondo_key_make_form(function, inputs, words);
+  rondo_form *form = function->forms;
+  while (form != NULL && !(form->word_count == count && memcmp(form->words, words, count * sizeof *words) == 0))
+    form = form->next;
+  if (form == NULL) form = find_last_form(function);
+  *out = form;
+  const rondo_status status = form == NULL ? make_form(function, words, count, out) : RONDO_OK;
+  rondo_release(allocator, words, room, sizeof *words);
+  return status;
+}
+
+static void free_forms(rondo_function *function) {
+  const rondo_allocator *allocator = &function->tree->allocator;
+  while (function->forms != NULL) {
+    rondo_form *form = function->forms;
+    function->forms = form->next;
+    rondo_form_forget_notes(function->tree, form);
+    rondo_release(allocator, form->words, form->word_count, sizeof *form->words);
+    rondo_release(allocator, form, 1, sizeof *form);
+  }
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_inputs(const rondo_function_options *options) {
+  const char *const call = "rondo_function_create";
+  if (options->input_count > MOST_INPUTS)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: '%s' has %zu inputs; %d are the most",
+                      call, options->name, options->input_count, MOST_INPUTS);
+  if (options->input_count > 0) RONDO_TRY(rondo_require(call, "inputs", options->inputs));
+  for (size_t i = 0; i < options->input_count; i++) {
+    const uint32_t kind = options->inputs[i] & ~(uint32_t)RONDO_INPUT_MUTATED;
+    const bool is_memory = kind == RONDO_INPUT_MOVING || kind == RONDO_INPUT_STATIC;
+    if (is_memory || ((kind == RONDO_INPUT_SCALAR || kind == RONDO_INPUT_OPAQUE) && kind == options->inputs[i]))
+      continue;
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: input %zu of '%s' is %#" PRIx32 ", which is no kind of input (RONDO_INPUT_MOVING, ...)",
+                      call, i, options->name, options->inputs[i]);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status read_options(const rondo_function_options *given, rondo_function_options *out) {
+  const char *const call = "rondo_function_create";
+  RONDO_TRY(rondo_require(call, "options", given));
+  RONDO_TRY(rondo_versioned_read("rondo_function_options", given, out, sizeof *out));
+  RONDO_TRY(rondo_require(call, "options.name", out->name));
+  RONDO_TRY(rondo_require(call, "options.body", (const void *)(uintptr_t)out->body));
+  if ((unsigned)out->kind > RONDO_FUNCTION_BACKWARD || (unsigned)out->binding > RONDO_BINDING_PATCH)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: '%s': no such kind or binding", call,
+                      out->name);
+  if (out->warm_ups == 0) out->warm_ups = 1;
+  if (out->max_shapes == 0) out->max_shapes = DEFAULT_SHAPES;
+  return check_inputs(out);
+}
+
+/* The scratch of a call is as large as the largest function asks. */
+static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count) {
+  const rondo_allocator *allocator = &tree->allocator;
+  const size_t words = rondo_key_room(input_count);
+  if (input_count <= tree->input_room && tree->words != NULL) return RONDO_OK;
+  rondo_resolved_input *inputs;
+  uint64_t *key;
+  RONDO_TRY(rondo_allocate_items(allocator, input_count, sizeof *inputs, &inputs));
+  const rondo_status status = rondo_allocate_items(allocator, words, sizeof *key, &key);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, inputs, input_count, sizeof *inputs);
+    return status;
+  }
+  rondo_release(allocator, tree->inputs, tree->input_room, sizeof *tree->inputs);
+  rondo_release(allocator, tree->words, tree->word_room, sizeof *tree->words);
+  tree->inputs = inputs;
+  tree->input_room = input_count;
+  tree->words = key;
+  tree->word_room = words;
+  return RONDO_OK;
+}
+
+static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo_function_options *options) {
+  const size_t count = options->input_count;
+  uint32_t *inputs;
+  function->tree = tree;
+  function->options = *options;
+  function->options.inputs = NULL;
+  function->options.input_count = 0;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *inputs, &inputs));
+  if (count > 0) memcpy(inputs, options->inputs, count * sizeof *inputs);
+  for (size_t i = 0; i < count; i++)
+    function->has_written_moving |= inputs[i] == (RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED);
+  function->options.inputs = inputs;
+  function->options.input_count = count;
+  RONDO_TRY(reserve_scratch(tree, count));
+  RONDO_TRY(rondo_origin_create(tree->commons, options->name, &function->origin));
+  function->options.name = function->origin->name;
+  return RONDO_OK;
+}
+
+static rondo_status create(rondo_tree *tree, const rondo_function_options *options, rondo_function **out) {
+  rondo_function *function;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *function, &function));
+  const rondo_status status = fill(function, tree, options);
+  if (status != RONDO_OK) {
+    rondo_function_free(function);
+    return status;
+  }
+  function->number = ++tree->functions_made;
+  function->next = tree->functions;
+  tree->functions = function;
+  tree->function_count++;
+  *out = function;
+  return RONDO_OK;
+}
+
+rondo_status rondo_function_create(rondo_tree *tree, const rondo_function_options *options,
+                                   rondo_function **out_function) {
+  const char *const call = "rondo_function_create";
+  rondo_function_options known;
+  RONDO_TRY(rondo_front(call, "out_function", out_function));
+  *out_function = NULL;
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(read_options(options, &known));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const rondo_status status = create(tree, &known, out_function);
+  rondo_tree_leave(tree);
+  return status;
+}
+
+void rondo_function_free(rondo_function *function) {
+  rondo_tree *tree = function->tree;
+  free_forms(function);
+  if (function->origin != NULL) rondo_origin_retire(tree->commons, function->origin);
+  rondo_release(&tree->allocator, (void *)(uintptr_t)function->options.inputs, function->options.input_count,
+                sizeof *function->options.inputs);
+  rondo_release(&tree->allocator, function, 1, sizeof *function);
+}
+
+/* What is handed out of a recording stays valid for its step, which so has no recorded path any more. */
+static void leave_path(rondo_tree *tree, const rondo_function *function) {
+  for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent)
+    if (at->function == function) {
+      tree->is_unrecorded = true;
+      tree->current = NULL;
+      return;
+    }
+}
+
+void rondo_function_forget_recordings(rondo_function *function) {
+  rondo_tree *tree = function->tree;
+  leave_path(tree, function);
+  for (rondo_recorded_call *call = tree->first, *next; call != NULL; call = next) {
+    next = call->next;
+    if (call->function != function) continue;
+    rondo_recorded_remove(tree, call);
+    next = tree->first; /* what was behind it went too */
+  }
+}
+
+rondo_status rondo_function_destroy(rondo_function *function) {
+  if (function == NULL) return RONDO_OK;
+  rondo_tree *tree = function->tree;
+  RONDO_TRY(rondo_tree_enter(tree, "rondo_function_destroy"));
+  rondo_function_forget_recordings(function);
+  rondo_function **place = &tree->functions;
+  while (*place != function) place = &(*place)->next;
+  *place = function->next;
+  tree->function_count--;
+  if (tree->last_call.function == function->origin->name) tree->last_call = (rondo_call_info){.function = ""};
+  rondo_function_free(function);
+  rondo_tree_leave(tree);
+  return RONDO_OK;
+}
+
+rondo_status rondo_function_set_recording(rondo_function *function, bool on) {
+  const char *const call = "rondo_function_set_recording";
+  RONDO_TRY(rondo_front(call, "the function", function));
+  RONDO_TRY(rondo_tree_enter(function->tree, call));
+  function->is_off = !on;
+  rondo_tree_leave(function->tree);
+  return RONDO_OK;
+}
+
+rondo_status rondo_function_get_info(const rondo_function *function, rondo_function_info *out_info) {
+  const char *const call = "rondo_function_get_info";
+  RONDO_TRY(rondo_front(call, "the function", function));
+  RONDO_TRY(rondo_require(call, "out_info", out_info));
+  RONDO_TRY(rondo_tree_enter(function->tree, call));
+  rondo_function_info info = {.recordings = function->recordings,
+                              .shapes = function->form_count,
+                              .calls = function->calls,
+                              .replayed = function->replayed,
+                              .recorded = function->recorded,
+                              .bodies = function->bodies,
+                              .last_skip = function->last_skip,
+                              .last_message = function->message};
+  memcpy(info.skipped, function->skipped, sizeof info.skipped);
+  rondo_tree_leave(function->tree);
+  return rondo_versioned_write("rondo_function_info", &info, out_info, sizeof info);
+}
+
+/* Watched devices -------------------------------------------------------------------------------------------------- */
+
+void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const rondo_function *function, bool on) {
+  if (tree->device->ops->guard == NULL) return;
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    const rondo_resolved_input *input = &tree->inputs[i];
+    if (input->way == RONDO_WAY_MOVING && !input->is_mutated && input->bytes > 0)
+      rondo_memory_set_read_only(tree->memory, stream->queue, input->address, on);
+  }
+}

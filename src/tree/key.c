@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * Keys. A key begins with the numbers of the function and of the recorded call before it, and goes on with the inputs,
+ * each as many words as its way says: so two keys of one function that are equal as far as they go have one length.
+ */
+#include "tree/tree_internal.h"
+
+size_t rondo_key_room(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
+
+/* What tells an input apart but its address. */
+static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, uint64_t way) {
+  if (input->way == RONDO_WAY_OPAQUE) {
+    *words++ = way;
+    return words;
+  }
+  if (input->way == RONDO_WAY_SCALAR) {
+    *words++ = way;
+    *words++ = input->scalar;
+    return words;
+  }
+  *words++ = way | (uint64_t)input->rank << 16 | (uint64_t)input->type << 32;
+  *words++ = input->bytes;
+  for (uint32_t i = 0; i < input->rank; i++) *words++ = input->shape[i];
+  return words;
+}
+
+size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
+                      uint64_t *words) {
+  uint64_t *at = words;
+  *at++ = (uint64_t)function->number << 32 | (tree->current == NULL ? 0 : tree->current->number);
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    const rondo_resolved_input *input = &inputs[i];
+    at = put_form(at, input, (uint64_t)input->way | (input->is_sole ? UINT64_C(1) << 8 : 0));
+    if (input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED) *at++ = (uintptr_t)input->address;
+  }
+  return (size_t)(at - words);
+}
+
+size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words) {
+  uint64_t *at = words;
+  for (size_t i = 0; i < function->options.input_count; i++)
+    at = put_form(at, &inputs[i], function->options.inputs[i] & 0xff);
+  return (size_t)(at - words);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ * Buffers with memory of their own, from the tree's pool: outputs of calls that ran as they are, which belong to their
+ * step, and what belongs to none: clones, and what the user asked for. They stand in one of two lists by that.
+ */
+#include "tree/own.h"
+
+#include "base/logging.h"
+
+static rondo_buffer **list_of(rondo_tree *tree, const rondo_buffer *buffer) {
+  return buffer->era == RONDO_NO_ERA ? &tree->kept_buffers : &tree->step_buffers;
+}
+
+static void link_in(rondo_tree *tree, rondo_buffer *buffer) {
+  rondo_buffer **list = list_of(tree, buffer);
+  buffer->before = NULL;
+  buffer->after = *list;
+  if (*list != NULL) (*list)->before = buffer;
+  *list = buffer;
+}
+
+static void link_out(rondo_tree *tree, rondo_buffer *buffer) {
+  if (buffer->before == NULL)
+    *list_of(tree, buffer) = buffer->after;
+  else
+    buffer->before->after = buffer->after;
+  if (buffer->after != NULL) buffer->after->before = buffer->before;
+  buffer->before = buffer->after = NULL;
+}
+
+rondo_status rondo_own_adopt(rondo_tree *tree, void *address, const rondo_buffer_layout *extent, rondo_origin *origin,
+                             uint64_t era, rondo_buffer **out) {
+  uint64_t allocations = 0;
+  RONDO_TRY(rondo_buffer_take(tree->commons, origin, &allocations, out));
+  rondo_buffer *buffer = *out;
+  buffer->kind = RONDO_BUFFER_OWN;
+  buffer->era = era;
+  buffer->step = tree->step;
+  buffer->address = address;
+  buffer->extent = *extent;
+  tree->pool_bytes += extent->bytes;
+  link_in(tree, buffer);
+  return RONDO_OK;
+}
+
+rondo_status rondo_own_allocate(const rondo_tree *tree, rondo_stream *stream, size_t bytes, const char *name,
+                                void **out) {
+  *out = NULL;
+  if (bytes == 0) return RONDO_OK;
+  if (stream == NULL) return rondo_malloc(tree->device, bytes, name, out);
+  const rondo_malloc_options options = {RONDO_MALLOC_OPTIONS_INIT, .name = name, .pool = tree->pool};
+  return rondo_malloc_async(stream, bytes, &options, out);
+}
+
+/* Freeing never fails but for a lost device or a queue that failed, whose error comes out where that is asked. */
+static void free_address(const rondo_tree *tree, rondo_stream *stream, void *address) {
+  if (address == NULL) return;
+  const rondo_status status = stream == NULL ? rondo_free(tree->device, address) : rondo_free_async(stream, address);
+  if (status != RONDO_OK) rondo_log(RONDO_LOG_ERROR, "tree", "freeing a buffer: %s", rondo_last_error()->message);
+}
+
+void rondo_own_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  link_out(tree, buffer);
+  tree->pool_bytes -= buffer->extent.bytes;
+  free_address(tree, stream, buffer->address);
+  buffer->address = NULL;
+  buffer->kind = RONDO_BUFFER_BORROWED;
+}
+
+void rondo_own_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  if (stream == NULL && buffer->address != NULL) {
+    buffer->next = tree->unfreed;
+    tree->unfreed = buffer;
+    return;
+  }
+  rondo_own_expire(tree, stream, buffer);
+  rondo_buffer_put_back(buffer);
+}
+
+void rondo_own_free_late(rondo_tree *tree, rondo_stream *stream) {
+  while (tree->unfreed != NULL) {
+    rondo_buffer *buffer = tree->unfreed;
+    tree->unfreed = buffer->next;
+    rondo_own_expire(tree, stream, buffer);
+    rondo_buffer_put_back(buffer);
+  }
+}
+
+void rondo_own_keep(rondo_tree *tree, rondo_buffer *buffer) {
+  link_out(tree, buffer);
+  buffer->era = RONDO_NO_ERA;
+  link_in(tree, buffer);
+}
+
+rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  void *address;
+  RONDO_TRY(rondo_own_allocate(tree, stream, buffer->extent.bytes, buffer->origin->name, &address));
+  const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->extent.bytes);
+  if (status != RONDO_OK) {
+    free_address(tree, stream, address);
+    return status;
+  }
+  tree->live[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
+  tree->holders[buffer->bit] = NULL;
+  rondo_arena_end_life(tree->arena, stream->queue, buffer->address);
+  buffer->kind = RONDO_BUFFER_OWN;
+  buffer->era = RONDO_NO_ERA;
+  buffer->address = address;
+  buffer->is_recorded = false;
+  tree->pool_bytes += buffer->extent.bytes;
+  tree->clones++;
+  tree->cloned_bytes += buffer->extent.bytes;
+  link_in(tree, buffer);
+  return RONDO_OK;
+}
+
+void rondo_own_free_all(rondo_tree *tree) {
+  rondo_own_free_late(tree, NULL);
+  while (tree->step_buffers != NULL) rondo_own_expire(tree, NULL, tree->step_buffers);
+  while (tree->kept_buffers != NULL) rondo_own_expire(tree, NULL, tree->kept_buffers);
+}
+
+/* The user's ------------------------------------------------------------------------------------------------------- */
+
+static rondo_status make(rondo_tree *tree, rondo_stream *stream, const rondo_buffer_layout *extent,
+                         rondo_origin *origin, const char *name, rondo_buffer **out) {
+  void *address;
+  RONDO_TRY(rondo_own_allocate(tree, stream, extent->bytes, name, &address));
+  const rondo_status status = rondo_own_adopt(tree, address, extent, origin, RONDO_NO_ERA, out);
+  if (status != RONDO_OK) free_address(tree, stream, address);
+  return status;
+}
+
+rondo_status rondo_buffer_create(rondo_tree *tree, size_t bytes, const rondo_output_options *options,
+                                 rondo_buffer **out_buffer) {
+  const char *const call = "rondo_buffer_create";
+  RONDO_TRY(rondo_front(call, "out_buffer", out_buffer));
+  *out_buffer = NULL;
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  if (bytes == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: a buffer of 0 bytes", call);
+  rondo_buffer_layout extent;
+  const char *name;
+  RONDO_TRY(rondo_layout_read(call, bytes, options, &extent, &name));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const rondo_status status = make(tree, NULL, &extent, NULL, name, out_buffer);
+  rondo_tree_leave(tree);
+  return status;
+}
+
+rondo_status rondo_buffer_clone(const rondo_buffer *buffer, rondo_stream *stream, rondo_buffer **out_buffer) {
+  const char *const call = "rondo_buffer_clone";
+  RONDO_TRY(rondo_front(call, "out_buffer", out_buffer));
+  *out_buffer = NULL;
+  RONDO_TRY(rondo_front(call, "the buffer", buffer));
+  RONDO_TRY(rondo_require(call, "the stream", stream));
+  if (!rondo_buffer_is_current(buffer)) return rondo_buffer_refuse_stale(call, buffer);
+  rondo_tree *tree = buffer->commons->tree;
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  rondo_status status = make(tree, stream, &buffer->extent, buffer->origin, "a clone", out_buffer);
+  if (status == RONDO_OK && buffer->extent.bytes > 0) {
+    status = rondo_copy_async(stream, (*out_buffer)->address, rondo_buffer_memory(buffer), buffer->extent.bytes);
+    if (status != RONDO_OK) {
+      rondo_buffer_release(*out_buffer);
+      *out_buffer = NULL;
+    }
+  }
+  rondo_tree_leave(tree);
+  return status;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT
+ * Recording a call: the body runs while the stream captures into the arena, where what lives of the path is left alone
+ * and the moving inputs have slots. A body with host steps is recorded in segments, each of which is launched at once,
+ * since the steps want its results; what a segment leaves to the next is a block of that.
+ */
+#include "tree/record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tree/plain.h"
+
+/* Giving up -------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_take_give_up(rondo_take *take, rondo_skip skip, bool is_for_good, const char *message) {
+  if (message == NULL) message = rondo_last_error()->message;
+  if (take->skip == RONDO_SKIP_NONE) {
+    take->skip = skip;
+    take->is_for_good = is_for_good;
+    (void)snprintf(take->message, sizeof take->message, "%.*s", (int)sizeof take->message - 1, message);
+  }
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", take->message);
+}
+
+/* What an error of the body, or of the capture's end, says of it. */
+static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, rondo_status status) {
+  const rondo_error *error = rondo_last_error();
+  if (take->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
+  if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
+  if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
+    const bool is_unjoined = error->reason == RONDO_REASON_UNJOINED;
+    return rondo_take_give_up(take, is_unjoined ? RONDO_SKIP_OTHER_WORK : RONDO_SKIP_HOST_WORK, true, NULL);
+  }
+  if (error->reason == RONDO_REASON_OTHER_DEVICE || error->reason == RONDO_REASON_NO_ACCESS)
+    return rondo_take_give_up(take, RONDO_SKIP_SEVERAL_DEVICES, true, NULL);
+  if (status == RONDO_OUT_OF_MEMORY) return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
+  return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, NULL);
+}
+
+/* Beginning -------------------------------------------------------------------------------------------------------- */
+
+/* The number of the input that gives this buffer up, and one; 0 when none does. */
+static uint64_t key_of_block(const rondo_take *take, const rondo_buffer *buffer) {
+  for (size_t i = 0; i < take->function->options.input_count; i++)
+    if (take->given[i].is_sole && take->given[i].buffer == buffer) return i + 1;
+  return 0;
+}
+
+/* What lives of the path. */
+static rondo_status list_blocks(rondo_take *take) {
+  const rondo_tree *tree = take->tree;
+  for (size_t bit = 0; bit < tree->path_bits; bit++) {
+    const rondo_buffer *buffer = tree->holders[bit];
+    if (buffer == NULL) continue;
+    const rondo_arena_block block = {.address = buffer->address,
+                                     .bytes = buffer->extent.bytes,
+                                     .name = buffer->origin->name,
+                                     .key = key_of_block(take, buffer)};
+    RONDO_TRY(rondo_array_push(&tree->allocator, &take->blocks, &block));
+  }
+  take->path_blocks = take->blocks.count;
+  return RONDO_OK;
+}
+
+/* A slot and a place in the recorded call for each moving input. */
+static rondo_status list_slots(rondo_take *take) {
+  const rondo_allocator *allocator = &take->tree->allocator;
+  const size_t input_count = take->function->options.input_count;
+  for (size_t i = 0; i < input_count; i++) {
+    const rondo_arena_slot slot = {.bytes = take->given[i].bytes, .name = "an input's slot"};
+    if (take->given[i].way == RONDO_WAY_MOVING && slot.bytes > 0)
+      RONDO_TRY(rondo_array_push(allocator, &take->slots, &slot));
+  }
+  rondo_recorded_call *made = take->made;
+  RONDO_TRY(rondo_allocate_items(allocator, take->slots.count, sizeof *made->bound, &made->bound));
+  made->bound_count = take->slots.count;
+  RONDO_TRY(rondo_allocate_items(allocator, made->bound_count, sizeof *made->addresses, &made->addresses));
+  for (size_t i = 0, at = 0; i < input_count; i++) {
+    const rondo_resolved_input *input = &take->given[i];
+    if (input->way != RONDO_WAY_MOVING || input->bytes == 0) continue;
+    made->bound[at++] = (rondo_bound_input){
+        .way = RONDO_BOUND_COPIED_BEFORE, .input = (uint32_t)i, .is_mutated = input->is_mutated, .bytes = input->bytes};
+  }
+  return RONDO_OK;
+}
+
+/* The body sees moving inputs in their slots. */
+static void show_slots(rondo_take *take) {
+  for (size_t i = 0; i < take->slots.count; i++) {
+    rondo_bound_input *bound = &take->made->bound[i];
+    bound->slot = take->slots.items[i].address;
+    take->inputs[bound->input].address = bound->slot;
+  }
+}
+
+/* Slots are blocks of the segments after the first. */
+static rondo_status keep_slots(rondo_take *take) {
+  for (size_t i = 0; i < take->slots.count; i++) {
+    const rondo_arena_block block = {.address = take->slots.items[i].address,
+                                     .bytes = take->slots.items[i].bytes,
+                                     .name = take->slots.items[i].name};
+    RONDO_TRY(rondo_array_push(&take->tree->allocator, &take->blocks, &block));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status begin_segment(rondo_take *take) {
+  const size_t index = take->segments.count;
+  const rondo_form *form = take->form;
+  rondo_arena_setting setting = {.arena = take->tree->arena,
+                                 .blocks = take->blocks.items,
+                                 .block_count = take->blocks.count,
+                                 .lifetimes = index < form->noted_count ? form->noted[index] : NULL};
+  if (index == 0) {
+    setting.slots = take->slots.items;
+    setting.slot_count = take->slots.count;
+  }
+  const rondo_status status = rondo_capture_begin_in_arena(take->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting);
+  if (status == RONDO_OUT_OF_MEMORY) return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
+  if (status != RONDO_OK) return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, NULL);
+  take->is_capturing = true;
+  if (index > 0) return RONDO_OK;
+  show_slots(take);
+  return keep_slots(take);
+}
+
+/* Ending a segment ------------------------------------------------------------------------------------------------- */
+
+static rondo_status end_capture(rondo_take *take, rondo_graph **out) {
+  take->is_capturing = false;
+  return rondo_capture_end(take->stream, out);
+}
+
+/* The arena has memory for what was recorded, within the tree's bound. */
+static rondo_status back_arena(rondo_take *take, size_t need) {
+  const uint64_t most = take->tree->options.max_bytes;
+  if (most != 0 && need > most) {
+    char asked[RONDO_SIZE_TEXT], bound[RONDO_SIZE_TEXT], message[RONDO_TREE_MESSAGE];
+    (void)snprintf(message, sizeof message,
+                   "with what lives of the path it needs %s of the arena, which may have %s "
+                   "(rondo_tree_options.max_bytes)",
+                   rondo_size_text(asked, need), rondo_size_text(bound, most));
+    return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, message);
+  }
+  if (need > take->made->arena_end) take->made->arena_end = need;
+  const rondo_status status = rondo_arena_back(take->tree->arena, need);
+  return status == RONDO_OK || status == RONDO_DEVICE_LOST
+             ? status
+             : rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
+}
+
+/* Blocks that the segment gave up are gone; what it left is there. */
+static rondo_status take_over_blocks(rondo_take *take, const rondo_arena_recording *recording) {
+  for (size_t i = recording->ended_count; i > 0; i--) {
+    const size_t gone = recording->ended[i - 1];
+    if (gone < take->path_blocks) take->path_blocks--;
+    take->blocks.count--;
+    memmove(&take->blocks.items[gone], &take->blocks.items[gone + 1],
+            (take->blocks.count - gone) * sizeof take->blocks.items[0]);
+  }
+  for (size_t i = 0; i < recording->output_count; i++) {
+    const rondo_arena_block block = {
+        .address = recording->outputs[i].address, .bytes = recording->outputs[i].bytes, .name = "a body's memory"};
+    RONDO_TRY(rondo_array_push(&take->tree->allocator, &take->blocks, &block));
+  }
+  return RONDO_OK;
+}
+
+/* It did not allocate as it did before: what it does now is what the next recording is planned from. */
+static rondo_status note_departure(rondo_take *take, const rondo_graph *graph) {
+  const size_t index = take->segments.count;
+  rondo_noted_lifetimes *noted;
+  RONDO_TRY(rondo_noted_lifetimes_of_graph(graph, &noted));
+  rondo_noted_lifetimes_release(take->form->noted[index]);
+  take->form->noted[index] = noted;
+  return rondo_take_give_up(take, RONDO_SKIP_DEPARTED, false,
+                            "it allocates otherwise than in the run before; it is recorded again at the next call");
+}
+
+static rondo_status read_recording(rondo_take *take, const rondo_graph *graph, size_t *out_need) {
+  rondo_arena_recording recording;
+  RONDO_TRY(rondo_arena_recording_read(graph, &recording));
+  *out_need = recording.need;
+  rondo_status status = recording.departed ? note_departure(take, graph) : RONDO_OK;
+  if (status == RONDO_OK) status = take_over_blocks(take, &recording);
+  rondo_arena_recording_free(&recording);
+  return status;
+}
+
+static rondo_status check_size(rondo_take *take, const rondo_exec *exec) {
+  rondo_exec_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_exec_get_info(exec, &info));
+  take->made->exec_bytes[0] += info.host_bytes;
+  take->made->exec_bytes[1] += info.device_bytes;
+  if (take->segments.count > 1 || info.node_count >= take->function->options.min_nodes) return RONDO_OK;
+  char message[RONDO_TREE_MESSAGE];
+  (void)snprintf(message, sizeof message, "it is %" PRIu32 " nodes; %" PRIu32 " are worth a recording (min_nodes)",
+                 info.node_count, take->function->options.min_nodes);
+  return rondo_take_give_up(take, RONDO_SKIP_TOO_SMALL, true, message);
+}
+
+static rondo_status make_segment(rondo_take *take, rondo_graph *graph, bool is_last) {
+  size_t need;
+  RONDO_TRY(read_recording(take, graph, &need));
+  const rondo_segment none = {0};
+  RONDO_TRY(rondo_array_push(&take->tree->allocator, &take->segments, &none));
+  rondo_segment *segment = &take->segments.items[take->segments.count - 1];
+  RONDO_TRY(rondo_take_bind(take, graph, is_last && take->segments.count == 1, segment));
+  RONDO_TRY(check_size(take, segment->exec));
+  return back_arena(take, need);
+}
+
+/* The graph goes; its exec has all that it needs. */
+static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool is_last) {
+  rondo_graph *graph = NULL;
+  rondo_status status = end_capture(take, &graph);
+  if (status != RONDO_OK) return give_up_by_error(take, call, status);
+  status = make_segment(take, graph, is_last);
+  const rondo_status gone = rondo_graph_destroy(graph);
+  return status == RONDO_OK ? gone : status;
+}
+
+/* In the body ------------------------------------------------------------------------------------------------------ */
+
+/* Launches the newest segment, with all before it launched. */
+static rondo_status run_segment(rondo_take *take) {
+  rondo_recorded_call *made = take->made;
+  made->segments = &take->segments.items[take->segments.count - 1];
+  made->segment_count = 1;
+  const rondo_status status = take->segments.count == 1 ? rondo_replay(take->tree, made, take->stream, take->given)
+                                                        : rondo_exec_launch(made->segments->exec, take->stream);
+  made->segments = NULL;
+  made->segment_count = 0;
+  return status;
+}
+
+rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user) {
+  rondo_take *take = call->take;
+  if (take->tree->options.no_host_steps)
+    return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, true,
+                              "its body takes host steps, and the tree records none "
+                              "(rondo_tree_options.no_host_steps)");
+  RONDO_TRY(end_segment(take, call, false));
+  RONDO_TRY(run_segment(take));
+  RONDO_TRY(rondo_stream_synchronize(take->stream));
+  RONDO_TRY(step(user));
+  rondo_segment *segment = &take->segments.items[take->segments.count - 1];
+  segment->step = step;
+  segment->user = user;
+  return begin_segment(take);
+}
+
+rondo_status rondo_take_drop_input(rondo_call *call, size_t index) {
+  const rondo_resolved_input *input = &call->inputs[index];
+  return input->way == RONDO_WAY_MANAGED ? rondo_free_async(call->stream, input->address) : RONDO_OK;
+}
+
+/* Outputs ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_output(const rondo_call *call, const void *address) {
+  for (size_t i = 0; i < call->outputs.count; i++) {
+    const rondo_output *output = &call->outputs.items[i].output;
+    if (output->place == RONDO_OUTPUT_FRESH && output->address == address) return true;
+  }
+  return false;
+}
+
+/* All that the body left in the arena must be its outputs, and the other way round. */
+static rondo_status check_left(rondo_take *take, const rondo_call *call) {
+  size_t fresh = 0, left = 0;
+  char message[RONDO_TREE_MESSAGE], bytes[RONDO_SIZE_TEXT];
+  for (size_t i = 0; i < call->outputs.count; i++) fresh += call->outputs.items[i].output.place == RONDO_OUTPUT_FRESH;
+  for (size_t i = take->path_blocks + take->slots.count; i < take->blocks.count; i++) {
+    const rondo_arena_block *block = &take->blocks.items[i];
+    left++;
+    if (is_output(call, block->address)) continue;
+    (void)snprintf(message, sizeof message,
+                   "its body allocated %s and neither freed it (rondo_free_async) nor made it an output "
+                   "(rondo_call_output)",
+                   rondo_size_text(bytes, block->bytes));
+    return rondo_take_give_up(take, RONDO_SKIP_KEPT_MEMORY, true, message);
+  }
+  if (left == fresh) return RONDO_OK;
+  return rondo_take_give_up(take, RONDO_SKIP_CHANGED, true, "its body freed an output that it made");
+}
+
+static rondo_status check_unchanged(rondo_take *take, const rondo_call *call) {
+  const rondo_form *form = take->form;
+  if (call->outputs.count == form->output_count && call->host_steps == form->host_steps) return RONDO_OK;
+  char message[RONDO_TREE_MESSAGE];
+  (void)snprintf(
+      message, sizeof message,
+      "its body made %zu outputs and took %zu host steps, and %zu and %zu the time before: what it does must "
+      "depend on the form of its inputs alone",
+      call->outputs.count, call->host_steps, form->output_count, form->host_steps);
+  return rondo_take_give_up(take, RONDO_SKIP_CHANGED, false, message);
+}
+
+static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
+  rondo_recorded_call *made = take->made;
+  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, call->outputs.count, sizeof *made->outputs, &made->outputs));
+  made->output_count = call->outputs.count;
+  for (size_t i = 0; i < made->output_count; i++) {
+    made->outputs[i] = call->outputs.items[i].output;
+    if (made->outputs[i].place == RONDO_OUTPUT_FRESH) made->outputs[i].bit = made->first_bit + made->bit_count++;
+  }
+  return rondo_path_reserve(take->tree, (size_t)made->first_bit + made->bit_count);
+}
+
+/* The take --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
+  rondo_tree *tree = take->tree;
+  const rondo_allocator *allocator = &tree->allocator;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *take->made, &take->made));
+  rondo_recorded_call *made = take->made;
+  made->function = take->function;
+  made->form = take->form;
+  made->parent = tree->current;
+  made->hash = hash;
+  if (made->parent != NULL) made->first_bit = made->parent->first_bit + made->parent->bit_count;
+  RONDO_TRY(rondo_allocate_items(allocator, key_count, sizeof *made->key, &made->key));
+  made->key_count = key_count;
+  memcpy(made->key, tree->words, key_count * sizeof *made->key);
+  const size_t words = ((size_t)made->first_bit + 63) / 64;
+  RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *made->dead_before, &made->dead_before));
+  for (size_t i = 0; i < words; i++) made->dead_before[i] = ~tree->live[i];
+  if (made->first_bit % 64 != 0) made->dead_before[words - 1] &= (UINT64_C(1) << made->first_bit % 64) - 1;
+  const size_t count = take->function->options.input_count;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *take->inputs, &take->inputs));
+  if (count > 0) memcpy(take->inputs, take->given, count * sizeof *take->inputs);
+  RONDO_TRY(list_blocks(take));
+  return list_slots(take);
+}
+
+static rondo_status run(rondo_take *take, rondo_call *call) {
+  RONDO_TRY(begin_segment(take));
+  const rondo_status status = rondo_body_run(call);
+  if (take->is_capturing) rondo_path_settle_nested(take->tree, take->stream);
+  if (status != RONDO_OK) return give_up_by_error(take, call, status);
+  if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
+  RONDO_TRY(end_segment(take, call, true));
+  RONDO_TRY(check_unchanged(take, call));
+  RONDO_TRY(check_left(take, call));
+  return keep_outputs(take, call);
+}
+
+/* The last segment runs, and the recorded call becomes the tree's with all segments. */
+static rondo_status stand(rondo_take *take) {
+  rondo_tree *tree = take->tree;
+  rondo_recorded_call *made = take->made;
+  const size_t count = take->segments.count;
+  rondo_segment *segments;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *segments, &segments));
+  rondo_status status = run_segment(take);
+  if (status == RONDO_OK) status = rondo_recorded_add(tree, made);
+  if (status != RONDO_OK) {
+    rondo_release(&tree->allocator, segments, count, sizeof *segments);
+    return status;
+  }
+  memcpy(segments, take->segments.items, count * sizeof *segments);
+  made->segments = segments;
+  made->segment_count = count;
+  take->segments.count = 0;
+  take->made = NULL;
+  return RONDO_OK;
+}
+
+static void finish(rondo_take *take) {
+  const rondo_allocator *allocator = &take->tree->allocator;
+  for (size_t i = 0; i < take->segments.count; i++) {
+    rondo_patch_destroy(take->segments.items[i].patches);
+    rondo_exec_destroy(take->segments.items[i].exec);
+  }
+  rondo_array_free(allocator, &take->segments);
+  rondo_array_free(allocator, &take->blocks);
+  rondo_array_free(allocator, &take->slots);
+  rondo_release(allocator, take->inputs, take->function->options.input_count, sizeof *take->inputs);
+  rondo_recorded_free(take->tree, take->made);
+}
+
+/* The capture is over, whatever became of it. */
+static void abandon_capture(rondo_take *take) {
+  if (!take->is_capturing) return;
+  rondo_graph *graph = NULL;
+  rondo_status_ignore(end_capture(take, &graph), "what was recorded is given up");
+  rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
+}
+
+rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
+                               const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
+                               rondo_record_result *out_result, rondo_recorded_call **out) {
+  rondo_take take = {.tree = function->tree, .function = function, .form = form, .stream = stream, .given = inputs};
+  rondo_call call = {.tree = function->tree, .function = function, .stream = stream, .take = &take};
+  *out = NULL;
+  rondo_status status = start(&take, key_count, hash);
+  call.inputs = take.inputs;
+  rondo_recorded_call *made = take.made;
+  if (status == RONDO_OK) status = run(&take, &call);
+  rondo_saved_error error;
+  if (status != RONDO_OK) rondo_error_save(&error);
+  abandon_capture(&take);
+  if (status != RONDO_OK) rondo_error_raise(&error);
+  if (status == RONDO_OK) status = stand(&take);
+  if (status == RONDO_OK) *out = made;
+  rondo_body_free(&call);
+  out_result->skip = take.skip;
+  memcpy(out_result->message, take.message, sizeof take.message);
+  if (take.skip != RONDO_SKIP_NONE && take.is_for_good) rondo_form_skip(form, take.skip, take.message);
+  finish(&take);
+  return take.skip != RONDO_SKIP_NONE ? RONDO_OK : status;
+}

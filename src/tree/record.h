@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * Recording a call (record.c) and making its execs (bind.c). A *take* is a recording under way: until it stands,
+ * nothing of the tree has changed, and giving it up leaves nothing behind (TR-15).
+ */
+#ifndef RONDO_TREE_RECORD_H
+#define RONDO_TREE_RECORD_H
+
+#include "tree/tree_internal.h"
+
+struct rondo_take {
+  rondo_tree *tree;
+  rondo_function *function;
+  rondo_form *form;
+  rondo_stream *stream;
+  const rondo_resolved_input *given; /* the call's inputs */
+  rondo_resolved_input *inputs;      /* what the body sees: moving ones in their slots */
+  rondo_recorded_call *made;
+  RONDO_ARRAY(rondo_arena_block) blocks; /* alive when the segment under way began */
+  RONDO_ARRAY(rondo_arena_slot) slots;   /* of the moving inputs, in their order */
+  RONDO_ARRAY(rondo_segment) segments;
+  size_t path_blocks; /* of the blocks, those of the path; behind them the slots and what segments left */
+  bool is_capturing;
+  rondo_skip skip;  /* why it is given up; NONE */
+  bool is_for_good; /* ... by the form, from now on */
+  char message[RONDO_TREE_MESSAGE];
+};
+
+/* Gives the take up: the reason, from the thread's last error unless a message is given. Returns INVALID_STATE. */
+rondo_status rondo_take_give_up(rondo_take *take, rondo_skip skip, bool is_for_good, const char *message);
+
+/* bind.c: the exec of one segment, which then is the take's; `is_whole`: there is no other. The graph may be changed.
+ */
+RONDO_MUST_USE rondo_status rondo_take_bind(rondo_take *take, rondo_graph *graph, bool is_whole, rondo_segment *out);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ * The recorded calls of a tree: the table that finds one by its key, their family, and which of them go when there are
+ * too many. Invariant: each stands in the table, in the tree's list and with its parent's children (or the roots), or
+ * in none of them.
+ */
+#include <string.h>
+
+#include "base/logging.h"
+#include "tree/tree_internal.h"
+
+/* Finding ---------------------------------------------------------------------------------------------------------- */
+
+/* Nothing that was dead when it was made is live. */
+static bool is_fitting(const rondo_tree *tree, const rondo_recorded_call *call) {
+  const size_t words = ((size_t)call->first_bit + 63) / 64;
+  for (size_t i = 0; i < words; i++)
+    if ((tree->live[i] & call->dead_before[i]) != 0) return false;
+  return true;
+}
+
+rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash) {
+  if (tree->table_places == 0) return NULL;
+  rondo_recorded_call *call = tree->table[hash & (tree->table_places - 1)];
+  for (; call != NULL; call = call->same_place)
+    if (call->hash == hash && call->key_count == count && memcmp(call->key, key, count * sizeof *key) == 0 &&
+        is_fitting(tree, call))
+      return call;
+  return NULL;
+}
+
+/* Putting in ------------------------------------------------------------------------------------------------------- */
+
+static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
+  rondo_recorded_call **place = &table[call->hash & (places - 1)];
+  while (*place != NULL) place = &(*place)->same_place; /* in the order of making */
+  call->same_place = NULL;
+  *place = call;
+}
+
+static rondo_status grow_table(rondo_tree *tree) {
+  if (tree->recording_count < tree->table_places) return RONDO_OK;
+  const size_t places = tree->table_places == 0 ? 16 : tree->table_places * 2;
+  rondo_recorded_call **table;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, places, sizeof *table, &table));
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) place_in(table, places, call);
+  rondo_release(&tree->allocator, tree->table, tree->table_places, sizeof *tree->table);
+  tree->table = table;
+  tree->table_places = places;
+  return RONDO_OK;
+}
+
+rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
+  RONDO_TRY(grow_table(tree));
+  place_in(tree->table, tree->table_places, call);
+  call->number = ++tree->recordings_made;
+  call->depth = call->parent == NULL ? 1 : call->parent->depth + 1;
+  rondo_recorded_call **family = call->parent == NULL ? &tree->roots : &call->parent->children;
+  call->sibling = *family;
+  *family = call;
+  call->previous = tree->last;
+  if (tree->last == NULL)
+    tree->first = call;
+  else
+    tree->last->next = call;
+  tree->last = call;
+  tree->recording_count++;
+  call->function->recordings++;
+  call->form->recordings++;
+  for (int i = 0; i < 2; i++) tree->exec_bytes[i] += call->exec_bytes[i];
+  return RONDO_OK;
+}
+
+/* Taking out ------------------------------------------------------------------------------------------------------- */
+
+static void free_segments(rondo_tree *tree, rondo_recorded_call *call) {
+  for (size_t i = 0; i < call->segment_count; i++) {
+    rondo_patch_destroy(call->segments[i].patches);
+    rondo_exec_destroy(call->segments[i].exec);
+  }
+  rondo_release(&tree->allocator, call->segments, call->segment_count, sizeof *call->segments);
+}
+
+void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
+  if (call == NULL) return;
+  const rondo_allocator *allocator = &tree->allocator;
+  free_segments(tree, call);
+  rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
+  rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
+  rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);
+  rondo_release(allocator, call->bound, call->bound_count, sizeof *call->bound);
+  rondo_release(allocator, call->addresses, call->bound_count, sizeof *call->addresses);
+  rondo_release(allocator, call, 1, sizeof *call);
+}
+
+static void take_from_table(rondo_tree *tree, rondo_recorded_call *call) {
+  rondo_recorded_call **place = &tree->table[call->hash & (tree->table_places - 1)];
+  while (*place != call) place = &(*place)->same_place;
+  *place = call->same_place;
+}
+
+static void take_from_family(rondo_tree *tree, rondo_recorded_call *call) {
+  rondo_recorded_call **place = call->parent == NULL ? &tree->roots : &call->parent->children;
+  while (*place != call) place = &(*place)->sibling;
+  *place = call->sibling;
+}
+
+static void take_from_list(rondo_tree *tree, rondo_recorded_call *call) {
+  if (call->previous == NULL)
+    tree->first = call->next;
+  else
+    call->previous->next = call->next;
+  if (call->next == NULL)
+    tree->last = call->previous;
+  else
+    call->next->previous = call->previous;
+}
+
+/* One that nothing is behind. */
+static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
+  take_from_table(tree, call);
+  take_from_family(tree, call);
+  take_from_list(tree, call);
+  tree->recording_count--;
+  call->function->recordings--;
+  call->form->recordings--;
+  for (int i = 0; i < 2; i++) tree->exec_bytes[i] -= call->exec_bytes[i];
+  if (tree->last_call.recording == call->number) tree->last_call.recording = 0;
+  rondo_recorded_free(tree, call);
+}
+
+void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call) {
+  rondo_recorded_call *at = call;
+  for (;;) {
+    while (at->children != NULL) at = at->children;
+    rondo_recorded_call *parent = at->parent;
+    const bool is_done = at == call;
+    remove_leaf(tree, at);
+    if (is_done) return;
+    at = parent;
+  }
+}
+
+/* Bounds ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
+  for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent)
+    if (at == call) return true;
+  return false;
+}
+
+/* The leaf that was not used for longest; NULL when all there are belong to the path. */
+static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
+  rondo_recorded_call *oldest = NULL;
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
+    if (call->children == NULL && (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call))
+      oldest = call;
+  return oldest;
+}
+
+static bool is_over_bounds(const rondo_tree *tree) {
+  const uint64_t most = tree->options.max_exec_bytes;
+  return tree->recording_count >= tree->options.max_recordings ||
+         (most != 0 && tree->exec_bytes[0] + tree->exec_bytes[1] >= most);
+}
+
+void rondo_recorded_evict(rondo_tree *tree) {
+  while (is_over_bounds(tree)) {
+    rondo_recorded_call *oldest = find_oldest(tree);
+    if (oldest == NULL) return;
+    rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is given up: %u recordings, %llu bytes in execs",
+              oldest->number, oldest->function->origin->name, tree->recording_count,
+              (unsigned long long)(tree->exec_bytes[0] + tree->exec_bytes[1]));
+    tree->evicted++;
+    remove_leaf(tree, oldest);
+  }
+}

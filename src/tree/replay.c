@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Launching what was recorded. This is what a call costs once all is warm: an address a moving input, and one launch.
+ * Nothing here allocates or locks but for inputs that have to be saved from the path that ends, which loops that feed a
+ * step's outputs to the next one without a common step do.
+ */
+#include "base/logging.h"
+#include "tree/own.h"
+#include "tree/plain.h"
+
+/* An input whose bytes the work may write before they are copied: in the arena, in another slot's place. */
+static bool is_in_slots(const rondo_recorded_call *call, const rondo_resolved_input *input) {
+  for (size_t i = 0; i < call->bound_count; i++) {
+    const rondo_bound_input *bound = &call->bound[i];
+    if (input->address < bound->slot + bound->bytes && bound->slot < input->address + input->bytes) return true;
+  }
+  return false;
+}
+
+static rondo_status queue_copy(rondo_stream *stream, void *dst, const void *src, size_t bytes) {
+  rondo_node_params work = {.kind = RONDO_NODE_COPY,
+                            .name = "",
+                            .as.copy = {.dst = dst,
+                                        .src = src,
+                                        .width = bytes,
+                                        .height = 1,
+                                        .depth = 1,
+                                        .dst_pitch = bytes,
+                                        .src_pitch = bytes,
+                                        .dst_slice_pitch = bytes,
+                                        .src_slice_pitch = bytes}};
+  return stream->queue->ops->submit(stream->queue, &work);
+}
+
+/* By way of memory of its own, which goes again behind the copy. */
+static rondo_status copy_around(rondo_tree *tree, rondo_stream *stream, const rondo_bound_input *bound,
+                                const rondo_resolved_input *input) {
+  void *between;
+  RONDO_TRY(rondo_own_allocate(tree, stream, bound->bytes, "an input between two steps", &between));
+  tree->clones++;
+  tree->cloned_bytes += bound->bytes;
+  rondo_status status = queue_copy(stream, between, input->address, bound->bytes);
+  if (status == RONDO_OK) status = queue_copy(stream, bound->slot, between, bound->bytes);
+  const rondo_status freed = rondo_free_async(stream, between);
+  return status == RONDO_OK ? freed : status;
+}
+
+static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_recorded_call *call,
+                            const rondo_bound_input *bound, const rondo_resolved_input *input) {
+  tree->copied_inputs++;
+  tree->copied_bytes += bound->bytes;
+  if (input->address == bound->slot) return RONDO_OK;
+  if (input->is_of_ending && is_in_slots(call, input)) return copy_around(tree, stream, bound, input);
+  return queue_copy(stream, bound->slot, input->address, bound->bytes);
+}
+
+/* Where launches have the input now: its own place, or its slot, into which it is copied then. */
+static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const rondo_recorded_call *call,
+                               const rondo_bound_input *bound, const rondo_resolved_input *input,
+                               const void **out_address, bool *out_copied) {
+  *out_copied = false;
+  *out_address = input->address;
+  if (bound->way == RONDO_BOUND_PATCHED && !input->is_of_ending && rondo_patch_fits(bound->recorded, input->address)) {
+    tree->patched_inputs++;
+    return RONDO_OK;
+  }
+  if (bound->way == RONDO_BOUND_COPIED && !(input->is_of_ending && is_in_slots(call, input))) {
+    tree->copied_inputs++;
+    tree->copied_bytes += bound->bytes;
+    return RONDO_OK;
+  }
+  *out_copied = true;
+  *out_address = bound->slot;
+  return copy_in(tree, stream, call, bound, input);
+}
+
+static rondo_status bind_inputs(rondo_tree *tree, rondo_recorded_call *call, rondo_stream *stream,
+                                const rondo_resolved_input *inputs, bool *out_back) {
+  for (size_t i = 0; i < call->bound_count; i++) {
+    const rondo_bound_input *bound = &call->bound[i];
+    bool is_copied;
+    RONDO_TRY(bind_input(tree, stream, call, bound, &inputs[bound->input], &call->addresses[i], &is_copied));
+    if (is_copied && bound->is_mutated) *out_back = true;
+  }
+  return RONDO_OK;
+}
+
+/* What was copied in by a queued copy, and written, goes back the same way. */
+static rondo_status copy_back(const rondo_recorded_call *call, rondo_stream *stream,
+                              const rondo_resolved_input *inputs) {
+  for (size_t i = 0; i < call->bound_count; i++) {
+    const rondo_bound_input *bound = &call->bound[i];
+    char *address = inputs[bound->input].address;
+    if (bound->is_mutated && call->addresses[i] == bound->slot && address != bound->slot)
+      RONDO_TRY(queue_copy(stream, address, bound->slot, bound->bytes));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status launch_segments(const rondo_recorded_call *call, rondo_stream *stream) {
+  for (size_t i = 0; i < call->segment_count; i++) {
+    const rondo_segment *segment = &call->segments[i];
+    RONDO_TRY(segment->patches != NULL ? rondo_patch_launch(segment->patches, stream, call->addresses)
+                                       : rondo_exec_launch(segment->exec, stream));
+    if (segment->step == NULL) continue;
+    RONDO_TRY(rondo_stream_synchronize(stream));
+    RONDO_TRY(segment->step(segment->user));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_replay(rondo_tree *tree, rondo_recorded_call *call, rondo_stream *stream,
+                          const rondo_resolved_input *inputs) {
+  bool is_back = false;
+  RONDO_TRY(bind_inputs(tree, call, stream, inputs, &is_back));
+  RONDO_TRY(launch_segments(call, stream));
+  return is_back ? copy_back(call, stream, inputs) : RONDO_OK;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ * Trees: making and ending them, their steps, and what can be asked of them.
+ */
+#include <string.h>
+
+#include "base/thread.h"
+#include "base/versioned.h"
+#include "exec/front.h"
+#include "tree/function.h"
+#include "tree/own.h"
+#include "tree/plain.h"
+
+enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128 };
+
+/* One thread at a time ----------------------------------------------------------------------------------------------
+ */
+
+bool rondo_tree_is_mine(const rondo_tree *tree) {
+  return tree->active != NULL && atomic_load_explicit(&tree->owner, memory_order_relaxed) == rondo_thread_id();
+}
+
+rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
+  uint64_t nobody = 0;
+  if (atomic_compare_exchange_strong_explicit(&tree->owner, &nobody, rondo_thread_id(), memory_order_acquire,
+                                              memory_order_relaxed))
+    return RONDO_OK;
+  return rondo_fail(
+      RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: tree '%s' is in use by %s", call, tree->options.name,
+      nobody == rondo_thread_id() ? "the body that makes this call, which may call functions and nothing else"
+                                  : "another thread: give each thread a tree, or take turns");
+}
+
+void rondo_tree_leave(rondo_tree *tree) { atomic_store_explicit(&tree->owner, 0, memory_order_release); }
+
+/* Life ------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status read_options(const rondo_tree_options *given, rondo_tree_options *out) {
+  RONDO_TRY(rondo_versioned_read("rondo_tree_options", given, out, sizeof *out));
+  if ((unsigned)out->outputs > RONDO_OUTPUTS_CLONE)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "rondo_tree_create: no policy of outputs is %u",
+                      (unsigned)out->outputs);
+  if (out->max_recordings == 0) out->max_recordings = DEFAULT_RECORDINGS;
+  if (out->max_recordings_per_place == 0) out->max_recordings_per_place = DEFAULT_RECORDINGS_PER_PLACE;
+  return RONDO_OK;
+}
+
+static rondo_status make_memory(rondo_tree *tree) {
+  const char *const call = "rondo_tree_create";
+  RONDO_TRY(rondo_device_memory_of(tree->device, &tree->memory));
+  RONDO_TRY(rondo_device_memory_require_pools(tree->memory, call));
+  RONDO_TRY(rondo_device_memory_require_nodes(tree->memory, call));
+  const rondo_pool_options pool = {RONDO_POOL_OPTIONS_INIT, .name = tree->options.name};
+  RONDO_TRY(rondo_pool_create(tree->device, &pool, &tree->pool));
+  const rondo_arena_options arena = {.name = tree->options.name};
+  RONDO_TRY(rondo_arena_create(tree->memory, &arena, &tree->arena));
+  return tree->options.initial_bytes == 0 ? RONDO_OK : rondo_arena_back(tree->arena, tree->options.initial_bytes);
+}
+
+static void free_tree(rondo_tree *tree) {
+  const rondo_allocator allocator = tree->allocator;
+  rondo_arena_destroy(tree->arena);
+  if (tree->pool != NULL) rondo_status_ignore(rondo_pool_destroy(tree->pool), "it is the tree's own and empty");
+  rondo_event_destroy(tree->order);
+  rondo_stream_tie_release(tree->last_stream);
+  rondo_release(&allocator, tree->table, tree->table_places, sizeof *tree->table);
+  rondo_release(&allocator, tree->live, tree->bit_room / 64, sizeof *tree->live);
+  rondo_release(&allocator, tree->holders, tree->bit_room, sizeof(rondo_buffer *));
+  rondo_release(&allocator, tree->inputs, tree->input_room, sizeof *tree->inputs);
+  rondo_release(&allocator, tree->words, tree->word_room, sizeof *tree->words);
+  rondo_release_text(&allocator, (char *)(uintptr_t)tree->options.name);
+  if (tree->commons != NULL) rondo_commons_release(tree->commons);
+  rondo_release(&allocator, tree, 1, sizeof *tree);
+}
+
+static rondo_status fill(rondo_tree *tree, rondo_device *device, const rondo_tree_options *options) {
+  char *name;
+  tree->device = device;
+  tree->options = *options;
+  tree->options.name = NULL;
+  tree->last_call.function = "";
+  RONDO_TRY(rondo_allocate_text(&tree->allocator, options->name, &name));
+  tree->options.name = name;
+  RONDO_TRY(rondo_commons_create(&tree->allocator, &tree->commons));
+  tree->commons->tree = tree;
+  return make_memory(tree);
+}
+
+rondo_status rondo_tree_create(rondo_device *device, const rondo_tree_options *options, rondo_tree **out_tree) {
+  const char *const call = "rondo_tree_create";
+  rondo_tree_options known;
+  rondo_tree *tree;
+  RONDO_TRY(rondo_front(call, "out_tree", out_tree));
+  *out_tree = NULL;
+  RONDO_TRY(rondo_require(call, "the device", device));
+  RONDO_TRY(read_options(options, &known));
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *tree, &tree));
+  tree->allocator = device->allocator;
+  const rondo_status status = fill(tree, device, &known);
+  if (status != RONDO_OK) {
+    free_tree(tree);
+    return status;
+  }
+  *out_tree = tree;
+  return RONDO_OK;
+}
+
+/* Waits for the last call's stream, which comes behind all earlier ones. */
+static rondo_status wait_for_work(const rondo_tree *tree) {
+  const rondo_stream_tie *tie = tree->last_stream;
+  return tie == NULL || tie->stream == NULL ? RONDO_OK : rondo_stream_synchronize(tie->stream);
+}
+
+static void free_functions(rondo_tree *tree) {
+  while (tree->functions != NULL) {
+    rondo_function *function = tree->functions;
+    rondo_function_forget_recordings(function);
+    tree->functions = function->next;
+    rondo_function_free(function);
+  }
+}
+
+/* What is released from now on is nobody's; what was is settled. */
+static void seal(rondo_tree *tree) {
+  rondo_path_settle(tree, NULL);
+  rondo_own_free_all(tree);
+  for (rondo_buffer *buffer = rondo_commons_seal(tree->commons), *next; buffer != NULL; buffer = next) {
+    next = buffer->next;
+    rondo_buffer_push(buffer);
+  }
+}
+
+rondo_status rondo_tree_destroy(rondo_tree *tree) {
+  const char *const call = "rondo_tree_destroy";
+  if (tree == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const rondo_status status = wait_for_work(tree);
+  free_functions(tree);
+  seal(tree);
+  free_tree(tree);
+  return status;
+}
+
+/* Steps ------------------------------------------------------------------------------------------------------------ */
+
+rondo_status rondo_tree_mark_step(rondo_tree *tree) {
+  const char *const call = "rondo_tree_mark_step";
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const bool is_in_scope = tree->scopes > 0;
+  if (!is_in_scope) {
+    tree->is_marking = true;
+    tree->is_backward_pending = false;
+    tree->step++;
+  }
+  rondo_tree_leave(tree);
+  if (!is_in_scope) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
+                    "%s: inside rondo_tree_step_begin, which is one step: end the scope first", call);
+}
+
+rondo_status rondo_tree_step_begin(rondo_tree *tree) {
+  const char *const call = "rondo_tree_step_begin";
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  if (tree->scopes++ == 0) {
+    tree->is_backward_pending = false;
+    tree->step++;
+  }
+  rondo_tree_leave(tree);
+  return RONDO_OK;
+}
+
+rondo_status rondo_tree_step_end(rondo_tree *tree) {
+  const char *const call = "rondo_tree_step_end";
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const bool is_open = tree->scopes > 0;
+  if (is_open && --tree->scopes == 0) {
+    tree->is_backward_pending = false;
+    tree->step++;
+  }
+  rondo_tree_leave(tree);
+  if (is_open) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE, "%s: no step was begun (rondo_tree_step_begin)", call);
+}
+
+/* Switching, resetting ----------------------------------------------------------------------------------------------
+ */
+
+rondo_status rondo_tree_set_recording(rondo_tree *tree, bool on) {
+  const char *const call = "rondo_tree_set_recording";
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  tree->is_off = !on;
+  rondo_tree_leave(tree);
+  return RONDO_OK;
+}
+
+static void forget_all(rondo_tree *tree) {
+  for (rondo_function *function = tree->functions; function != NULL; function = function->next)
+    rondo_function_forget_recordings(function);
+}
+
+/* Buffers of the arena are of the path, which is over: nothing of the arena is needed. */
+static rondo_status reset(rondo_tree *tree) {
+  rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
+  rondo_path_settle(tree, NULL);
+  RONDO_TRY(rondo_path_finish(tree, stream, 0));
+  tree->step++;
+  RONDO_TRY(wait_for_work(tree));
+  forget_all(tree);
+  rondo_path_sweep(tree, stream);
+  return rondo_arena_trim(tree->arena, 0);
+}
+
+rondo_status rondo_tree_reset(rondo_tree *tree) {
+  const char *const call = "rondo_tree_reset";
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const rondo_status status = reset(tree);
+  rondo_tree_leave(tree);
+  return status;
+}
+
+/* Asking ----------------------------------------------------------------------------------------------------------- */
+
+static uint32_t count_roots(const rondo_tree *tree) {
+  uint32_t count = 0;
+  for (const rondo_recorded_call *call = tree->roots; call != NULL; call = call->sibling) count++;
+  return count;
+}
+
+static uint32_t count_live(const rondo_tree *tree) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < (tree->path_bits + 63) / 64; i++) count += (uint32_t)__builtin_popcountll(tree->live[i]);
+  return count;
+}
+
+static void read_info(rondo_tree *tree, rondo_tree_info *out) {
+  rondo_arena_info arena;
+  rondo_path_settle(tree, NULL);
+  rondo_arena_get_info(tree->arena, &arena);
+  *out = (rondo_tree_info){.functions = tree->function_count,
+                           .recordings = tree->recording_count,
+                           .roots = count_roots(tree),
+                           .calls = tree->calls,
+                           .replayed = tree->replayed,
+                           .recorded = tree->recorded,
+                           .steps = tree->steps,
+                           .evicted = tree->evicted,
+                           .rolled_back = tree->rolled_back,
+                           .copied_inputs = tree->copied_inputs,
+                           .patched_inputs = tree->patched_inputs,
+                           .copied_bytes = tree->copied_bytes,
+                           .clones = tree->clones,
+                           .cloned_bytes = tree->cloned_bytes,
+                           .allocations = tree->allocations,
+                           .live_outputs = count_live(tree),
+                           .path_length = tree->current == NULL ? 0 : tree->current->depth,
+                           .arena_bytes = arena.backed,
+                           .arena_used = arena.high,
+                           .unrecorded_bytes = tree->pool_bytes,
+                           .exec_host_bytes = tree->exec_bytes[0],
+                           .exec_device_bytes = tree->exec_bytes[1]};
+  memcpy(out->skipped, tree->skipped, sizeof out->skipped);
+}
+
+rondo_status rondo_tree_get_info(rondo_tree *tree, rondo_tree_info *out_info) {
+  const char *const call = "rondo_tree_get_info";
+  rondo_tree_info info;
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_require(call, "out_info", out_info));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  read_info(tree, &info);
+  rondo_tree_leave(tree);
+  return rondo_versioned_write("rondo_tree_info", &info, out_info, sizeof info);
+}
+
+rondo_status rondo_tree_get_last_call(rondo_tree *tree, rondo_call_info *out_info) {
+  const char *const call = "rondo_tree_get_last_call";
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_require(call, "out_info", out_info));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  rondo_call_info info = tree->last_call;
+  info.message = info.outcome == RONDO_CALL_UNRECORDED ? tree->message : "";
+  rondo_tree_leave(tree);
+  return rondo_versioned_write("rondo_call_info", &info, out_info, sizeof info);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * A tree inside. The *path* is the recorded calls replayed or made since the step began, from a root to the current
+ * one. Its fresh outputs are numbered from the root on: the *bits* of the set of live ones. A recorded call knows which
+ * of the bits before it were dead when it was made; it fits while none of these is live.
+ *
+ * The *era* is the number of the path: buffers in the arena are valid while it is theirs. It grows when a path ends,
+ * which so costs one addition, however many buffers are held.
+ *
+ * A *form* is what a function's inputs are but for their addresses; it is what warms up. A recorded call is found by
+ * its *key*: function, the recorded call before it, the form, and the addresses that must be the same. Keys are words,
+ * built in one order (key.c), hashed once and compared once.
+ *
+ * Threads: one at a time, which `owner` watches over. What buffers share with other threads stands in buffer.h.
+ */
+#ifndef RONDO_TREE_TREE_INTERNAL_H
+#define RONDO_TREE_TREE_INTERNAL_H
+
+#include "base/array.h"
+#include "exec/arena_capture.h"
+#include "exec/exec_internal.h"
+#include "exec/patch.h"
+#include "memory/warm_up.h"
+#include "tree/buffer.h"
+
+typedef struct rondo_recorded_call rondo_recorded_call;
+
+#define RONDO_TREE_MESSAGE 400
+
+/* What a function's inputs are but for their addresses, and what is known of calls with such. */
+typedef struct rondo_form {
+  struct rondo_form *next; /* of the function */
+  uint64_t *words;         /* the key without the call before it and without addresses */
+  size_t word_count;
+  uint32_t number;               /* in the order of their first calls, from 1 */
+  uint32_t warm_ups;             /* that are still to do */
+  uint32_t recordings;           /* that there are */
+  rondo_skip skip;               /* for good; NONE: it may be recorded */
+  rondo_noted_lifetimes **noted; /* what a warm-up allocated, from one host step to the next; NULL: not known */
+  size_t noted_count, noted_room;
+  uint32_t failures;                /* recordings in a row that were taken back, for no reason that is there for good */
+  size_t output_count, host_steps;  /* of the last run */
+  char message[RONDO_TREE_MESSAGE]; /* why `skip` */
+} rondo_form;
+
+struct rondo_function {
+  rondo_tree *tree;
+  rondo_function *next;
+  rondo_origin *origin;           /* its name */
+  rondo_function_options options; /* `inputs` are the function's own */
+  uint32_t number;                /* in keys */
+  bool is_off;
+  bool has_written_moving; /* inputs that are RONDO_INPUT_MOVING and RONDO_INPUT_MUTATED */
+  rondo_form *forms;
+  uint32_t form_count, recordings;
+  uint64_t calls, replayed, recorded, bodies;
+  uint64_t skipped[RONDO_SKIP_ROOM];
+  rondo_skip last_skip;
+  char message[RONDO_TREE_MESSAGE];
+};
+
+/* Where an output of a recorded call is. */
+typedef enum rondo_output_place {
+  RONDO_OUTPUT_EMPTY, /* 0 bytes */
+  RONDO_OUTPUT_FRESH, /* memory of its own */
+  RONDO_OUTPUT_OF_INPUT,
+  RONDO_OUTPUT_OF_OUTPUT
+} rondo_output_place;
+
+typedef struct rondo_output {
+  rondo_output_place place;
+  uint32_t of;   /* OF_*: number of the input or output */
+  size_t offset; /* ... and where in it */
+  void *address; /* FRESH */
+  uint32_t bit;  /* FRESH: on the path */
+  rondo_buffer_layout extent;
+} rondo_output;
+
+/* How a moving input comes to the recorded work. */
+typedef enum rondo_bound_way {
+  RONDO_BOUND_PATCHED = 1,  /* its address is put into the nodes that use it */
+  RONDO_BOUND_COPIED,       /* a node copies it into its slot, and is told where from */
+  RONDO_BOUND_COPIED_BEFORE /* a copy into its slot is queued before the launch */
+} rondo_bound_way;
+
+typedef struct rondo_bound_input {
+  rondo_bound_way way;
+  uint32_t input;
+  bool is_mutated; /* what was copied is copied back behind the work */
+  char *slot;      /* where the work has it, unless it is patched elsewhere */
+  size_t bytes;
+  const void *recorded; /* the address that its patches were made with */
+} rondo_bound_input;
+
+/* What is recorded between two host steps. */
+typedef struct rondo_segment {
+  rondo_exec *exec;
+  rondo_patch_set *patches; /* its inputs are the call's bound ones; NULL when it has none */
+  rondo_host_function step; /* after it; NULL behind the last */
+  void *user;
+} rondo_segment;
+
+struct rondo_recorded_call {
+  rondo_function *function;
+  rondo_form *form;
+  rondo_recorded_call *parent; /* NULL: a root */
+  rondo_recorded_call *children, *sibling;
+  rondo_recorded_call *same_place;      /* in the table */
+  rondo_recorded_call *previous, *next; /* all of the tree, in the order of making */
+  uint32_t number, depth;               /* depth: 1 for roots */
+  uint64_t hash;
+  uint64_t *key;
+  size_t key_count;
+  uint64_t *dead_before; /* a bit for each before first_bit */
+  uint32_t first_bit, bit_count;
+  rondo_output *outputs;
+  size_t output_count;
+  rondo_bound_input *bound;
+  const void **addresses; /* of the bound inputs: scratch of a replay */
+  size_t bound_count;
+  rondo_segment *segments;
+  size_t segment_count;
+  size_t arena_end;       /* bytes of the arena that must have memory */
+  uint64_t exec_bytes[2]; /* of its execs: host, device */
+  uint64_t replays, used; /* used: when last, by the tree's tick */
+};
+
+struct rondo_tree {
+  rondo_tree_commons *commons;
+  rondo_device *device;
+  rondo_device_memory *memory;
+  rondo_allocator allocator;
+  rondo_tree_options options; /* zeros replaced; `name` is the tree's own */
+  bool is_off;
+  rondo_pool *pool; /* of what runs un-recorded, of clones and rondo_buffer_create */
+  rondo_arena *arena;
+  uint64_t pool_bytes; /* in buffers */
+
+  rondo_function *functions;
+  uint32_t function_count, functions_made;
+  rondo_recorded_call *first, *last;
+  rondo_recorded_call *roots;
+  uint32_t recording_count, recordings_made;
+  rondo_recorded_call **table; /* by hash; `table_places` is a power of two */
+  size_t table_places;
+  uint64_t exec_bytes[2];
+
+  /* The path. */
+  rondo_recorded_call *current; /* its end; NULL when it is empty */
+  bool is_unrecorded;           /* a call on it warmed up: addresses behind it are not fixed */
+  size_t path_bits;             /* of the path: all bits at and above are clear */
+  uint64_t *live;               /* by bit */
+  rondo_buffer **holders;       /* by bit: the buffer that was handed out */
+  size_t bit_room;              /* of both, a multiple of 64 */
+  rondo_buffer *step_buffers;   /* OWN ones of a step; of no step */
+  rondo_buffer *kept_buffers;
+  rondo_buffer *unfreed; /* settled; their memory is freed with the next call, by `next` */
+
+  uint64_t step, path_step; /* path_step: of the path's calls */
+  uint32_t scopes;
+  bool is_marking; /* rondo_tree_mark_step was called */
+  bool is_backward_pending;
+
+  rondo_stream_tie *last_stream; /* NULL before the first call */
+  rondo_event *order;            /* between that and another */
+
+  _Atomic uint64_t owner;              /* thread of the call under way; 0 */
+  rondo_call *active;                  /* the innermost one */
+  struct rondo_resolved_input *inputs; /* scratch of a call */
+  uint64_t *words;
+  size_t input_room, word_room;
+  uint64_t tick;
+
+  uint64_t calls, replayed, recorded, evicted, rolled_back, steps;
+  uint64_t copied_inputs, patched_inputs, copied_bytes, clones, cloned_bytes, allocations;
+  uint64_t skipped[RONDO_SKIP_ROOM];
+  rondo_call_info last_call; /* `message` is below */
+  char message[RONDO_TREE_MESSAGE];
+};
+
+/* An input of a call, looked at once. */
+typedef enum rondo_input_way {
+  RONDO_WAY_MOVING = 1,
+  RONDO_WAY_STATIC,
+  RONDO_WAY_MANAGED, /* an output of the path */
+  RONDO_WAY_SCALAR,
+  RONDO_WAY_OPAQUE
+} rondo_input_way;
+
+typedef struct rondo_resolved_input {
+  rondo_input_way way;
+  bool is_mutated;   /* declared */
+  bool is_sole;      /* given, and no one else holds it */
+  bool is_of_ending; /* in the arena, of the path that ends with this call */
+  rondo_buffer *buffer;
+  char *address;
+  size_t bytes;
+  uint64_t scalar;
+  uint32_t type, rank;
+  const size_t *shape;
+} rondo_resolved_input;
+
+/* The tree for one outermost use: CONCURRENT_USE, TREE_GONE never (the tree is the caller's). */
+RONDO_MUST_USE rondo_status rondo_tree_enter(rondo_tree *tree, const char *call);
+void rondo_tree_leave(rondo_tree *tree);
+/* Whether the calling thread is inside a call of the tree: in a body. */
+bool rondo_tree_is_mine(const rondo_tree *tree);
+
+/* key.c: the words that a call of so many inputs has at most; the key of a call behind the path's end, into
+ * tree->words, and the form's, which has neither that nor addresses. They return the number of words. */
+size_t rondo_key_room(size_t input_count);
+size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
+                      uint64_t *words);
+size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words);
+
+/* recorded.c: the recorded call that fits; putting one in, which then is the tree's; taking it out with all behind it
+ * and freeing them. A call of the path is never taken out but with the path. */
+rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash);
+RONDO_MUST_USE rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call);
+void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call);
+void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call); /* was never put in; NULL is fine */
+/* Makes room for one more under the tree's bounds. */
+void rondo_recorded_evict(rondo_tree *tree);
+
+/* path.c: the path takes a recorded call that was launched. Its buffers, as far as asked for, are handed out. */
+RONDO_MUST_USE rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits);
+void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call);
+/* Ends the path: what is held of it expires or is cloned on the stream. NULL: nothing is cloned. The first
+ * `input_count` of tree->inputs are those of the call that begins. */
+RONDO_MUST_USE rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t input_count);
+bool rondo_path_is_dead(const rondo_tree *tree); /* nobody holds anything of it */
+/* Takes over what was released since; memory is freed behind the stream's work, or later when it is NULL. */
+void rondo_path_settle(rondo_tree *tree, rondo_stream *stream);
+/* The same of calls inside a body that is recorded on the stream; others are left for later. */
+void rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream);
+/* Frees the memory of buffers of steps that are over. */
+void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream);
+/* The stream's work comes after the tree's earlier work. */
+RONDO_MUST_USE rondo_status rondo_path_follow(rondo_tree *tree, rondo_stream *stream);
+
+/* skip.c: why a call is run as it is. Counts it, keeps message and reason, and says so in the log. */
+void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *message);
+/* Whether the reason is an error in a strict tree; and that error. */
+bool rondo_skip_is_strict(rondo_skip skip);
+rondo_status rondo_skip_refuse(const rondo_function *function, rondo_skip skip, const char *message);
+
+/* body.c: running a body. */
+typedef struct rondo_made_output {
+  bool is_made;
+  rondo_output output;
+  char name[64];
+} rondo_made_output;
+
+typedef struct rondo_take rondo_take; /* record.c */
+
+struct rondo_call {
+  rondo_tree *tree;
+  rondo_function *function;
+  rondo_stream *stream;
+  rondo_call *outer; /* that it is a part of; NULL */
+  rondo_take *take;  /* the recording under way; NULL when it runs as it is */
+  bool is_warm_up, wants_warm_up;
+  bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be */
+  RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: from one host step to the next */
+  const rondo_resolved_input *inputs;
+  RONDO_ARRAY(rondo_made_output) outputs;
+  size_t host_steps;
+  rondo_skip refused; /* by the body */
+  char message[RONDO_TREE_MESSAGE];
+};
+
+/* Calls the body. Its outputs are in call->outputs, without gaps. */
+RONDO_MUST_USE rondo_status rondo_body_run(rondo_call *call);
+void rondo_body_free(rondo_call *call);
+rondo_call *rondo_call_outermost(rondo_call *call); /* that this one is a part of, or itself */
+
+/* record.c: records the body behind the path's end. NONE and *out: it stands, was put in and launched; otherwise the
+ * reason, and all is as before. A status that is not OK is the call's. */
+typedef struct rondo_record_result {
+  rondo_skip skip;
+  char message[RONDO_TREE_MESSAGE];
+} rondo_record_result;
+RONDO_MUST_USE rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
+                                              const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
+                                              rondo_record_result *out_result, rondo_recorded_call **out);
+/* In a body that is recorded: between two segments what was queued so far runs, then the step; and an input is given
+ * up. */
+RONDO_MUST_USE rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user);
+RONDO_MUST_USE rondo_status rondo_take_drop_input(rondo_call *call, size_t index);
+
+/* replay.c: launches a recorded call with the inputs where they are. */
+RONDO_MUST_USE rondo_status rondo_replay(rondo_tree *tree, rondo_recorded_call *call, rondo_stream *stream,
+                                         const rondo_resolved_input *inputs);
+
+/* The form is not recorded, for good; and whether calls of it may be. */
+void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message);
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ * Inputs of calls (TR-6): static, moving and managed ones; mutated ones of each kind; inputs that are given away, parts
+ * of buffers, of other shapes (TR-7), and outputs of a step that the next one begins with.
+ */
+#include <string.h>
+
+#include "support/test_tree.h"
+
+enum { WORDS = 64, BYTES = WORDS * sizeof(uint32_t) };
+
+static uint32_t *make_words(test_fixture *t, uint32_t first) {
+  uint32_t values[WORDS], *words = test_words(t, WORDS);
+  for (uint32_t i = 0; i < WORDS; i++) values[i] = first + i;
+  test_write(t, words, values, sizeof values);
+  return words;
+}
+
+static rondo_function *make_function(rondo_tree *tree, const char *name, rondo_function_body body, void *user,
+                                     const uint32_t *inputs, size_t count, rondo_binding binding) {
+  rondo_function *function = NULL;
+  const rondo_function_options options = {
+      RONDO_FUNCTION_OPTIONS_INIT, .name = name,      .body = body, .user = user, .inputs = inputs,
+      .input_count = count,        .binding = binding};
+  assert_ok(rondo_function_create(tree, &options, &function));
+  return function;
+}
+
+/* in = in * 2 + 1, in place; no outputs. */
+static rondo_status mutate(rondo_call *call, void *user) {
+  test_work *work = user;
+  work->runs++;
+  test_affine(work->fixture, rondo_call_stream(call), rondo_call_input(call, 0), WORDS, 2, 1);
+  return RONDO_OK;
+}
+
+/* A mutated moving input is written back, however it came to the work. */
+static void test_tr6_mutated_moving_inputs(void **state) {
+  test_fixture *t = *state;
+  static const uint32_t kind = RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED;
+  for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
+    test_work work = {.fixture = t};
+    rondo_tree *tree = test_tree(t, NULL);
+    rondo_function *function = make_function(tree, "mutate", mutate, &work, &kind, 1, (rondo_binding)binding);
+    for (uint32_t i = 0; i < 5; i++) {
+      uint32_t expected[WORDS], *words = make_words(t, 100 * i);
+      const rondo_input input = {.address = words, .bytes = BYTES};
+      assert_ok(rondo_function_call(function, t->stream, &input, 1, NULL, 0));
+      for (uint32_t j = 0; j < WORDS; j++) expected[j] = (100 * i + j) * 2 + 1;
+      assert_words(t, words, expected, WORDS);
+      test_words_free(t, words);
+    }
+    assert_int_equal(work.runs, 2);
+    assert_outcome(tree, RONDO_CALL_REPLAYED);
+    const rondo_tree_info info = test_tree_info(tree);
+    if (binding == RONDO_BINDING_COPY) assert_true(info.copied_inputs >= 3 && info.patched_inputs == 0);
+    if (binding == RONDO_BINDING_PATCH) assert_true(info.patched_inputs >= 3 && info.copied_inputs == 0);
+    test_tree_destroy(tree);
+  }
+}
+
+/* Static inputs and outputs of the tree are written in place; a static one elsewhere makes another recording. */
+static void test_tr6_mutated_static_and_managed_inputs(void **state) {
+  test_fixture *t = *state;
+  static const uint32_t kind = RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED;
+  test_work work = {.fixture = t}, make = {.fixture = t, .factor = 1, .term = 3};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function = make_function(tree, "mutate", mutate, &work, &kind, 1, RONDO_BINDING_AUTOMATIC);
+  rondo_function *maker = test_tree_function(tree, "make", RONDO_INPUT_MOVING, &make);
+  uint32_t *places[2] = {make_words(t, 0), make_words(t, 1000)};
+  uint32_t rounds[2] = {0};
+  for (size_t i = 0; i < 8; i++) {
+    const size_t place = i / 4;
+    const rondo_input input = {.address = places[place], .bytes = BYTES};
+    assert_ok(rondo_function_call(function, t->stream, &input, 1, NULL, 0));
+    rounds[place]++;
+  }
+  assert_int_equal(test_tree_info(tree).recordings, 2);
+  for (size_t place = 0; place < 2; place++) {
+    uint32_t expected[WORDS];
+    for (uint32_t j = 0; j < WORDS; j++) {
+      expected[j] = (uint32_t)place * 1000 + j;
+      for (uint32_t i = 0; i < rounds[place]; i++) expected[j] = expected[j] * 2 + 1;
+    }
+    assert_words(t, places[place], expected, WORDS);
+  }
+  for (size_t i = 0; i < 4; i++) {
+    assert_ok(rondo_tree_step_begin(tree));
+    uint32_t *words = make_words(t, 7);
+    rondo_buffer *out = test_call_words(t, maker, words, WORDS);
+    const rondo_input input = {.buffer = out};
+    assert_ok(rondo_function_call(function, t->stream, &input, 1, NULL, 0));
+    test_assert_buffer(t, out, 21, 2);
+    rondo_buffer_release(out);
+    test_words_free(t, words);
+    assert_ok(rondo_tree_step_end(tree));
+  }
+  assert_outcome(tree, RONDO_CALL_REPLAYED);
+  test_tree_destroy(tree);
+  for (size_t i = 0; i < 2; i++) test_words_free(t, places[i]);
+}
+
+/* out = a * 31 + b. */
+static rondo_status combine(rondo_call *call, void *user) {
+  test_work *work = user;
+  void *a = rondo_call_input(call, 0), *b = rondo_call_input(call, 1), *out;
+  work->runs++;
+  assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
+  assert_ok(rondo_launch(rondo_call_stream(call), test_kernel(work->fixture, TEST_KERNEL_COMBINE),
+                         (rondo_grid){WORDS, 0, 0}, RONDO_ARGS(&a, &b, &out)));
+  return RONDO_OK;
+}
+
+/* The same memory twice, and places that keep no alignment. */
+static void test_tr6_inputs_anywhere(void **state) {
+  test_fixture *t = *state;
+  static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING};
+  for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
+    test_work work = {.fixture = t};
+    rondo_tree *tree = test_tree(t, NULL);
+    rondo_function *function = make_function(tree, "combine", combine, &work, kinds, 2, (rondo_binding)binding);
+    uint32_t values[4 * WORDS], *words = test_words(t, 4 * WORDS);
+    for (uint32_t i = 0; i < 4 * WORDS; i++) values[i] = i;
+    test_write(t, words, values, sizeof values);
+    static const uint32_t places[][2] = {{0, 64}, {64, 64}, {3, 128}, {128, 7}, {9, 10}, {64, 0}, {5, 5}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+      const uint32_t a = places[i][0], b = places[i][1];
+      const rondo_input inputs[] = {{.address = words + a, .bytes = BYTES}, {.address = words + b, .bytes = BYTES}};
+      rondo_buffer *out;
+      assert_ok(rondo_function_call(function, t->stream, inputs, 2, &out, 1));
+      test_assert_buffer(t, out, a * 31 + b, 32);
+      rondo_buffer_release(out);
+    }
+    assert_int_equal(work.runs, 2);
+    test_tree_destroy(tree);
+    test_words_free(t, words);
+  }
+}
+
+/* A step's output is the next step's input, without a step in common: recorded, replayed, from hand to hand. */
+static void test_tr4_outputs_feed_the_next_step(void **state) {
+  test_fixture *t = *state;
+  for (int clone = 0; clone < 2; clone++) {
+    test_work work = {.fixture = t, .factor = 3, .term = 1};
+    const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT,
+                                        .outputs = clone != 0 ? RONDO_OUTPUTS_CLONE : RONDO_OUTPUTS_EXPIRE};
+    rondo_tree *tree = test_tree(t, &options);
+    rondo_function *function = test_tree_function(tree, "next", RONDO_INPUT_MOVING, &work);
+    uint32_t *words = make_words(t, 0), first = 0, step = 1;
+    rondo_buffer *state_buffer = test_call_words(t, function, words, WORDS);
+    for (size_t i = 0; i < 8; i++) {
+      first = first * 3 + 1;
+      step *= 3;
+      test_assert_buffer(t, state_buffer, first, step);
+      rondo_buffer *next = test_call_buffer(t, function, state_buffer);
+      rondo_buffer_release(state_buffer);
+      state_buffer = next;
+    }
+    rondo_buffer_release(state_buffer);
+    assert_int_equal(work.runs, 2);
+    assert_outcome(tree, RONDO_CALL_REPLAYED);
+    test_tree_destroy(tree);
+    test_words_free(t, words);
+  }
+}
+
+/* out = in + 1 by way of memory that may be the input's, which is given up in between. */
+static rondo_status consume(rondo_call *call, void *user) {
+  test_work *work = user;
+  rondo_stream *stream = rondo_call_stream(call);
+  void *scratch, *out;
+  work->runs++;
+  assert_ok(rondo_malloc_async(stream, BYTES, NULL, &scratch));
+  assert_ok(rondo_copy_async(stream, scratch, rondo_call_input(call, 0), BYTES));
+  assert_ok(rondo_call_drop_input(call, 0));
+  assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
+  assert_ok(rondo_copy_async(stream, out, scratch, BYTES));
+  test_affine(work->fixture, stream, out, WORDS, 1, 1);
+  return rondo_free_async(stream, scratch);
+}
+
+/* A chain of calls that each give their input away holds two buffers, however long it is. */
+static void test_tr4_given_inputs_are_used_again(void **state) {
+  test_fixture *t = *state;
+  enum { LENGTH = 12 };
+  static const uint32_t kind = RONDO_INPUT_MOVING;
+  test_work works[LENGTH];
+  rondo_function *functions[LENGTH];
+  rondo_tree *tree = test_tree(t, NULL);
+  uint32_t *words = make_words(t, 5);
+  for (size_t i = 0; i < LENGTH; i++) {
+    works[i] = (test_work){.fixture = t};
+    functions[i] = make_function(tree, "consume", consume, &works[i], &kind, 1, RONDO_BINDING_AUTOMATIC);
+  }
+  for (size_t round = 0; round < 4; round++) {
+    rondo_buffer *buffer = NULL;
+    assert_ok(rondo_tree_step_begin(tree));
+    for (size_t i = 0; i < LENGTH; i++) {
+      const rondo_input input = {
+          .buffer = buffer, .address = buffer == NULL ? words : NULL, .bytes = BYTES, .give = buffer != NULL};
+      rondo_buffer *out;
+      assert_ok(rondo_function_call(functions[i], t->stream, &input, 1, &out, 1));
+      buffer = out;
+    }
+    test_assert_buffer(t, buffer, 5 + LENGTH, 1);
+    rondo_buffer_release(buffer);
+    assert_ok(rondo_tree_step_end(tree));
+  }
+  assert_outcome(tree, RONDO_CALL_REPLAYED);
+  const rondo_tree_info info = test_tree_info(tree);
+  assert_int_equal(info.recordings, LENGTH);
+  if (!test_is_guarded(t)) assert_true(info.arena_used <= 4 * BYTES);
+  test_tree_destroy(tree);
+  test_words_free(t, words);
+}
+
+/* Scalars are keyed by value, opaque pointers are not looked at. */
+static rondo_status set_words(rondo_call *call, void *user) {
+  test_work *work = user;
+  rondo_input scalar, opaque;
+  void *out;
+  work->runs++;
+  assert_ok(rondo_call_get_input(call, 0, &scalar));
+  assert_ok(rondo_call_get_input(call, 1, &opaque));
+  const uint32_t value = (uint32_t)scalar.scalar;
+  assert_non_null(opaque.address);
+  assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
+  return rondo_launch(rondo_call_stream(call), test_kernel(work->fixture, TEST_KERNEL_SET), (rondo_grid){WORDS, 0, 0},
+                      RONDO_ARGS(&value, &out));
+}
+
+static void test_tr7_scalars_make_recordings(void **state) {
+  test_fixture *t = *state;
+  static const uint32_t kinds[] = {RONDO_INPUT_SCALAR, RONDO_INPUT_OPAQUE};
+  test_work work = {.fixture = t};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function = make_function(tree, "set", set_words, &work, kinds, 2, RONDO_BINDING_AUTOMATIC);
+  for (uint32_t round = 0; round < 3; round++)
+    for (uint32_t value = 2; value <= 3; value++) {
+      const rondo_input inputs[] = {{.scalar = value}, {.address = &round}};
+      rondo_buffer *out;
+      assert_ok(rondo_function_call(function, t->stream, inputs, 2, &out, 1));
+      test_assert_buffer(t, out, value, 0);
+      rondo_buffer_release(out);
+    }
+  assert_int_equal(work.runs, 4);
+  assert_int_equal(test_tree_info(tree).recordings, 2);
+  test_tree_destroy(tree);
+}
+
+/* Outputs that are inputs, or parts of outputs. */
+static rondo_status make_parts(rondo_call *call, void *user) {
+  test_work *work = user;
+  void *out;
+  work->runs++;
+  assert_ok(rondo_call_output_of_input(call, 0, 0, 4, 8, NULL));
+  assert_ok(rondo_call_output(call, 1, BYTES, NULL, &out));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), BYTES));
+  assert_ok(rondo_call_output_of_output(call, 2, 1, 16, 32, NULL));
+  return rondo_call_output_of_output(call, 3, 2, 4, 4, NULL);
+}
+
+static void test_outputs_of_memory_that_there_is(void **state) {
+  test_fixture *t = *state;
+  static const uint32_t kind = RONDO_INPUT_MOVING;
+  test_work work = {.fixture = t};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function = make_function(tree, "parts", make_parts, &work, &kind, 1, RONDO_BINDING_AUTOMATIC);
+  for (uint32_t i = 0; i < 5; i++) {
+    uint32_t *words = make_words(t, 10 * i);
+    const rondo_input input = {.address = words, .bytes = BYTES};
+    rondo_buffer *outs[4];
+    assert_ok(rondo_function_call(function, t->stream, &input, 1, outs, 4));
+    test_assert_buffer(t, outs[0], 10 * i + 1, 1);
+    test_assert_buffer(t, outs[2], 10 * i + 4, 1);
+    rondo_buffer_release(outs[1]);
+    rondo_buffer_release(outs[2]);
+    assert_int_equal(test_tree_info(tree).live_outputs, i == 0 ? 0 : 1);
+    test_assert_buffer(t, outs[3], 10 * i + 5, 1);
+    rondo_buffer_release(outs[0]);
+    rondo_buffer_release(outs[3]);
+    assert_int_equal(test_tree_info(tree).live_outputs, 0);
+    test_words_free(t, words);
+  }
+  assert_int_equal(work.runs, 2);
+  test_tree_destroy(tree);
+}
+
+/* Calls on another stream come after the earlier ones; a stream that is gone is no matter. */
+static void test_calls_on_several_streams(void **state) {
+  test_fixture *t = *state;
+  test_work work = {.fixture = t, .factor = 3, .term = 1};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function = test_tree_function(tree, "next", RONDO_INPUT_MOVING, &work);
+  uint32_t *words = make_words(t, 0), first = 0, step = 1;
+  rondo_buffer *buffer = NULL;
+  for (size_t i = 0; i < 9; i++) {
+    rondo_stream *stream = test_stream(t, "another");
+    const rondo_input input = {
+        .buffer = buffer, .address = buffer == NULL ? words : NULL, .bytes = BYTES, .give = true};
+    rondo_buffer *next;
+    assert_ok(rondo_function_call(function, stream, &input, 1, &next, 1));
+    buffer = next;
+    first = first * 3 + 1;
+    step *= 3;
+    if (i % 3 == 2) {
+      test_order(t, stream, t->stream);
+      test_assert_buffer(t, buffer, first, step);
+    }
+    test_stream_destroy(stream);
+  }
+  rondo_buffer_release(buffer);
+  test_tree_destroy(tree);
+  test_words_free(t, words);
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {
+      test_case(test_tr6_mutated_moving_inputs),
+      test_case(test_tr6_mutated_static_and_managed_inputs),
+      test_case(test_tr6_inputs_anywhere),
+      test_case(test_tr4_outputs_feed_the_next_step),
+      test_case(test_tr4_given_inputs_are_used_again),
+      test_case(test_tr7_scalars_make_recordings),
+      test_case(test_outputs_of_memory_that_there_is),
+      test_case(test_calls_on_several_streams),
+  };
+  return test_main(tests);
+}

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT
+ * What cannot be recorded (TR-8): each reason has its code, a message that names the cause, a counter, and is an error
+ * in a strict tree; the call's result is right all the same, and a recording that fails leaves nothing behind (TR-15).
+ * And what is misuse: stale buffers, two threads, a tree that is gone.
+ */
+#include <string.h>
+
+#include "support/test_tree.h"
+
+enum { WORDS = 32 };
+
+/* A body that does what a case asks for beside its work: out = in * 3 + 1. */
+typedef struct odd_work {
+  test_work work;
+  rondo_tree *tree;
+  rondo_function *inner;
+  rondo_status (*odd)(rondo_call *call, struct odd_work *odd);
+  void *memory;
+  rondo_stream *other;
+  uint32_t from_run; /* the odd thing is done from this run on */
+  uint32_t steps;    /* host steps taken */
+} odd_work;
+
+static rondo_status odd_body(rondo_call *call, void *user) {
+  odd_work *odd = user;
+  const rondo_status status = test_body_affine(call, &odd->work);
+  if (status != RONDO_OK || odd->work.runs < odd->from_run) return status;
+  return odd->odd(call, odd);
+}
+
+typedef struct odd_case {
+  test_fixture *t;
+  rondo_tree *tree;
+  rondo_function *function;
+  uint32_t *words;
+  odd_work odd;
+} odd_case;
+
+static void make_case(test_fixture *t, odd_case *c, rondo_tree_options options, rondo_function_options function,
+                      rondo_status (*odd)(rondo_call *call, odd_work *odd)) {
+  uint32_t values[WORDS];
+  *c = (odd_case){.t = t, .words = test_words(t, WORDS)};
+  for (uint32_t i = 0; i < WORDS; i++) values[i] = i;
+  test_write(t, c->words, values, sizeof values);
+  c->odd = (odd_work){.work = {.fixture = t, .factor = 3, .term = 1}, .odd = odd, .from_run = 1};
+  c->tree = test_tree(t, &options);
+  c->odd.tree = c->tree;
+  function.name = "odd";
+  function.body = odd_body;
+  function.user = &c->odd;
+  static const uint32_t moving = RONDO_INPUT_MOVING;
+  if (function.inputs == NULL) function.inputs = &moving;
+  function.input_count = 1;
+  assert_ok(rondo_function_create(c->tree, &function, &c->function));
+}
+
+static void free_case(odd_case *c) {
+  test_tree_destroy(c->tree);
+  test_words_free(c->t, c->words);
+}
+
+/* Calls: the result is right. */
+static void call_case(odd_case *c) {
+  rondo_buffer *out = test_call_words(c->t, c->function, c->words, WORDS);
+  test_assert_buffer(c->t, out, 1, 3);
+  rondo_buffer_release(out);
+}
+
+/* Four calls: the reason from call `from` (0 the first) on, with the text in its message. */
+static void assert_skipped(odd_case *c, size_t from, rondo_skip skip, const char *text) {
+  for (size_t i = 0; i < 4; i++) {
+    call_case(c);
+    if (i < from) continue;
+    const rondo_call_info info = test_last_call(c->tree);
+    assert_int_equal(info.outcome, RONDO_CALL_UNRECORDED);
+    assert_string_equal(rondo_skip_name(info.skip), rondo_skip_name(skip));
+    if (strstr(info.message, text) == NULL) print_error("message: %s\n", info.message);
+    assert_non_null(strstr(info.message, text));
+  }
+  const rondo_tree_info info = test_tree_info(c->tree);
+  assert_int_equal(info.skipped[skip], 4 - from);
+  assert_int_equal(info.recordings, 0);
+  assert_int_equal(test_function_info(c->function).last_skip, skip);
+}
+
+static void assert_odd_skipped(test_fixture *t, rondo_status (*odd)(rondo_call *call, odd_work *odd), size_t from,
+                               rondo_skip skip, const char *text) {
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            odd);
+  assert_skipped(&c, from, skip, text);
+  free_case(&c);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, odd);
+  for (size_t i = 0; i < from; i++) call_case(&c);
+  const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
+  rondo_buffer *out;
+  assert_error(rondo_function_call(c.function, t->stream, &input, 1, &out, 1), RONDO_UNSUPPORTED,
+               RONDO_REASON_NOT_RECORDED);
+  assert_message(rondo_skip_name(skip));
+  assert_null(out);
+  free_case(&c);
+}
+
+/* Reasons ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status write_input(rondo_call *call, odd_work *odd) {
+  if (rondo_call_stream(call) == NULL) return RONDO_OK;
+  test_affine(odd->work.fixture, rondo_call_stream(call), rondo_call_input(call, 0), WORDS, 1, 0);
+  return RONDO_OK;
+}
+
+static void test_tr6_undeclared_mutation(void **state) {
+  if (test_is_guarded(*state)) skip(); /* there the write itself is the finding */
+  assert_odd_skipped(*state, write_input, 1, RONDO_SKIP_MUTATED_INPUT, "input 0 of 'odd'");
+}
+
+static rondo_status wait_inside(rondo_call *call, odd_work *odd) {
+  (void)odd;
+  return rondo_stream_synchronize(rondo_call_stream(call));
+}
+
+static void test_tr8_host_work(void **state) {
+  assert_odd_skipped(*state, wait_inside, 1, RONDO_SKIP_HOST_WORK, "rondo_stream_synchronize");
+}
+
+static rondo_status keep_memory(rondo_call *call, odd_work *odd) {
+  assert_ok(rondo_malloc_async(rondo_call_stream(call), 512, NULL, &odd->memory));
+  return odd->work.runs > 1 ? RONDO_OK : rondo_free_async(rondo_call_stream(call), odd->memory);
+}
+
+/* The third run is the plain one after the recording that failed. */
+static void test_tr15_kept_memory(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            keep_memory);
+  call_case(&c);
+  call_case(&c);
+  assert_skip(c.tree, KEPT_MEMORY);
+  assert_int_equal(test_tree_info(c.tree).rolled_back, 1);
+  assert_int_equal(test_tree_info(c.tree).recordings, 0);
+  assert_ok(rondo_free_async(t->stream, c.odd.memory));
+  free_case(&c);
+}
+
+static rondo_status say_unsafe(rondo_call *call, odd_work *odd) {
+  (void)odd;
+  return rondo_call_refuse(call, RONDO_SKIP_UNSAFE, "svd");
+}
+static rondo_status say_unknown(rondo_call *call, odd_work *odd) {
+  (void)odd;
+  return rondo_call_refuse(call, RONDO_SKIP_UNKNOWN_SHAPE, "nonzero");
+}
+static rondo_status say_deterministic(rondo_call *call, odd_work *odd) {
+  (void)odd;
+  return rondo_call_refuse(call, RONDO_SKIP_UNSAFE_DETERMINISTIC, "scatter");
+}
+
+static void test_tr8_unsafe(void **state) {
+  assert_odd_skipped(*state, say_unsafe, 1, RONDO_SKIP_UNSAFE, "svd");
+  assert_odd_skipped(*state, say_unknown, 1, RONDO_SKIP_UNKNOWN_SHAPE, "nonzero");
+  test_fixture *t = *state;
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            say_deterministic);
+  for (size_t i = 0; i < 3; i++) call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  free_case(&c);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .deterministic = true},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, say_deterministic);
+  assert_skipped(&c, 1, RONDO_SKIP_UNSAFE_DETERMINISTIC, "scatter");
+  free_case(&c);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .unsafe = true}, say_deterministic);
+  assert_skipped(&c, 0, RONDO_SKIP_UNSAFE, "rondo_function_options.unsafe");
+  free_case(&c);
+}
+
+/* Host steps (TR-14) ------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status count_step(void *user) {
+  ((odd_work *)user)->steps++;
+  return RONDO_OK;
+}
+static rondo_status take_steps(rondo_call *call, odd_work *odd) {
+  for (int i = 0; i < 2; i++) {
+    void *scratch;
+    assert_ok(rondo_call_host_step(call, count_step, odd));
+    assert_ok(rondo_malloc_async(rondo_call_stream(call), 1024, NULL, &scratch));
+    assert_ok(rondo_copy_async(rondo_call_stream(call), scratch, rondo_call_input(call, 0), WORDS * sizeof(uint32_t)));
+    assert_ok(rondo_free_async(rondo_call_stream(call), scratch));
+  }
+  return RONDO_OK;
+}
+
+static void test_tr14_segments(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            take_steps);
+  for (uint32_t i = 0; i < 4; i++) {
+    call_case(&c);
+    assert_int_equal(c.odd.steps, 2 * (i + 1));
+  }
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  assert_int_equal(c.odd.work.runs, 2);
+  free_case(&c);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .no_host_steps = true},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, take_steps);
+  assert_skipped(&c, 1, RONDO_SKIP_HOST_WORK, "no_host_steps");
+  free_case(&c);
+}
+
+/* Bodies that fail --------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status fail_always(rondo_call *call, odd_work *odd) {
+  (void)call;
+  (void)odd;
+  void *address;
+  return rondo_malloc_async(NULL, 1, NULL, &address);
+}
+
+static void test_tr15_body_fails(void **state) {
+  test_fixture *t = *state;
+  for (uint32_t from = 1; from <= 2; from++) {
+    odd_case c;
+    rondo_buffer *out;
+    make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+              (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, fail_always);
+    const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
+    c.odd.from_run = from;
+    if (from == 2) call_case(&c);
+    assert_reason(rondo_function_call(c.function, t->stream, &input, 1, &out, 1), RONDO_REASON_NULL_ARGUMENT);
+    assert_null(out);
+    c.odd.from_run = UINT32_MAX;
+    for (size_t i = 0; i < 3; i++) call_case(&c);
+    assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+    free_case(&c);
+  }
+}
+
+static rondo_status leave_gap(rondo_call *call, odd_work *odd) {
+  void *address;
+  (void)odd;
+  return rondo_call_output(call, 2, 16, NULL, &address);
+}
+
+static void test_no_output(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  rondo_buffer *out[2];
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            leave_gap);
+  const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
+  assert_error(rondo_function_call(c.function, t->stream, &input, 1, out, 1), RONDO_INVALID_STATE,
+               RONDO_REASON_NO_OUTPUT);
+  assert_null(out[0]);
+  c.odd.from_run = UINT32_MAX;
+  for (size_t i = 0; i < 3; i++)
+    assert_error(rondo_function_call(c.function, t->stream, &input, 1, out, 2), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_ARGUMENT_COUNT);
+  assert_error(rondo_function_call(c.function, t->stream, &input, 0, out, 1), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_ARGUMENT_COUNT);
+  for (size_t i = 0; i < 3; i++) call_case(&c);
+  free_case(&c);
+}
+
+/* Limits ------------------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status nothing(rondo_call *call, odd_work *odd) {
+  (void)call;
+  (void)odd;
+  return RONDO_OK;
+}
+
+/* TR-7: forms up to the limit are recorded and go on being replayed; others run as they are. */
+static void test_tr7_shape_limit(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .max_shapes = 2}, nothing);
+  for (size_t round = 0; round < 4; round++) {
+    for (size_t words = 4; words <= 10; words += 2) {
+      rondo_buffer *out = test_call_words(t, c.function, c.words, words);
+      test_assert_buffer(t, out, 1, 3);
+      rondo_buffer_release(out);
+      if (words > 6) assert_skip(c.tree, SHAPE_LIMIT);
+      if (words <= 6 && round > 1) assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+    }
+  }
+  assert_int_equal(test_tree_info(c.tree).recordings, 2);
+  free_case(&c);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .static_shapes = true}, nothing);
+  call_case(&c);
+  for (size_t i = 0; i < 3; i++) {
+    rondo_buffer_release(test_call_words(t, c.function, c.words, 4));
+    assert_skip(c.tree, CHANGING_SHAPES);
+  }
+  free_case(&c);
+}
+
+/* TR-7: the least recently used recordings go. */
+static void test_tr7_recordings_are_bounded(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings = 3},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, nothing);
+  for (size_t words = 1; words <= 8; words++)
+    for (size_t i = 0; i < 3; i++) rondo_buffer_release(test_call_words(t, c.function, c.words, words));
+  const rondo_tree_info info = test_tree_info(c.tree);
+  assert_int_equal(info.recordings, 3);
+  assert_int_equal(info.recorded, 8);
+  assert_int_equal(info.evicted, 5);
+  free_case(&c);
+}
+
+static void test_tr8_memory_limit(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_bytes = 256},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, nothing);
+  assert_skipped(&c, 1, RONDO_SKIP_MEMORY_LIMIT, "");
+  free_case(&c);
+}
+
+static bool say_no(void *user, const rondo_recording_question *question) {
+  return *(bool *)user && question->recordings < 100;
+}
+
+static void test_tr8_policy(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  bool allows = false;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .should_record = say_no, .user = &allows},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, nothing);
+  assert_skipped(&c, 1, RONDO_SKIP_REFUSED, "should_record");
+  allows = true;
+  call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  assert_ok(rondo_function_set_recording(c.function, false));
+  call_case(&c);
+  assert_skip(c.tree, DISABLED);
+  assert_ok(rondo_function_set_recording(c.function, true));
+  assert_ok(rondo_tree_set_recording(c.tree, false));
+  call_case(&c);
+  assert_skip(c.tree, DISABLED);
+  assert_ok(rondo_tree_set_recording(c.tree, true));
+  call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  free_case(&c);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .min_nodes = 100}, nothing);
+  assert_skipped(&c, 1, RONDO_SKIP_TOO_SMALL, "min_nodes");
+  free_case(&c);
+}
+
+/* Warm-ups ----------------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status again(rondo_call *call, odd_work *odd) {
+  return odd->work.runs < 3 ? rondo_call_warm_up_again(call) : RONDO_OK;
+}
+
+static void test_tr1_warm_up_again(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            again);
+  for (size_t i = 0; i < 3; i++) {
+    call_case(&c);
+    assert_skip(c.tree, WARM_UP);
+  }
+  call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  free_case(&c);
+}
+
+/* Other ways in -----------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status call_inner(rondo_call *call, odd_work *odd) {
+  const rondo_input input = {.address = rondo_call_input(call, 0), .bytes = WORDS * sizeof(uint32_t)};
+  rondo_buffer *out;
+  assert_ok(rondo_function_call(odd->inner, rondo_call_stream(call), &input, 1, &out, 1));
+  rondo_buffer_release(out);
+  return RONDO_OK;
+}
+
+static void test_nested_calls_are_parts(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  test_work inner = {.fixture = t, .factor = 2, .term = 2};
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            call_inner);
+  c.odd.inner = test_tree_function(c.tree, "inner", RONDO_INPUT_MOVING, &inner);
+  for (size_t i = 0; i < 5; i++) call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  assert_int_equal(inner.runs, 2);
+  assert_int_equal(test_tree_info(c.tree).recordings, 1);
+  free_case(&c);
+}
+
+/* A capture of the caller's takes the body's work in. */
+static void test_calls_while_capturing(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  rondo_buffer *out;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            nothing);
+  for (size_t i = 0; i < 3; i++) call_case(&c);
+  const rondo_input input = {.address = c.words, .bytes = WORDS * sizeof(uint32_t)};
+  uint32_t *result = test_words(t, WORDS);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_function_call(c.function, t->stream, &input, 1, &out, 1));
+  assert_ok(rondo_buffer_copy(out, t->stream, 0, result, WORDS * sizeof(uint32_t)));
+  void *address;
+  assert_ok(rondo_buffer_address(out, &address));
+  assert_ok(rondo_free_async(t->stream, address));
+  rondo_graph *graph = test_capture_end(t->stream);
+  test_run_once(t, graph);
+  uint32_t expected[WORDS];
+  for (uint32_t i = 0; i < WORDS; i++) expected[i] = 3 * i + 1;
+  assert_words(t, result, expected, WORDS);
+  test_graph_destroy(graph);
+  rondo_buffer_release(out);
+  test_words_free(t, result);
+  free_case(&c);
+}
+
+static rondo_status destroy_tree(rondo_call *call, odd_work *odd) {
+  (void)call;
+  assert_error(rondo_tree_destroy(odd->tree), RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE);
+  assert_error(rondo_tree_mark_step(odd->tree), RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE);
+  return RONDO_OK;
+}
+
+static void test_bodies_may_not_use_the_tree(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            destroy_tree);
+  for (size_t i = 0; i < 3; i++) call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  free_case(&c);
+}
+
+static void call_elsewhere(void *user) {
+  odd_case *c = user;
+  const rondo_input input = {.address = c->words, .bytes = WORDS * sizeof(uint32_t)};
+  rondo_buffer *out;
+  c->odd.steps = rondo_function_call(c->function, c->t->stream, &input, 1, &out, 1) == RONDO_INVALID_STATE &&
+                 rondo_last_error()->reason == RONDO_REASON_CONCURRENT_USE;
+}
+static rondo_status call_from_thread(rondo_call *call, odd_work *odd) {
+  (void)call;
+  odd_case *c = (odd_case *)odd->memory;
+  test_on_thread(call_elsewhere, c);
+  assert_true(c->odd.steps);
+  return RONDO_OK;
+}
+
+static void test_two_threads_are_found(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            call_from_thread);
+  c.odd.memory = &c;
+  call_case(&c);
+  call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  free_case(&c);
+}
+
+static void test_buffers_outlive_their_tree(void **state) {
+  test_fixture *t = *state;
+  odd_case c;
+  rondo_buffer *outs[4];
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT},
+            nothing);
+  for (size_t i = 0; i < 3; i++) outs[i] = test_call_words(t, c.function, c.words, WORDS);
+  assert_ok(rondo_buffer_create(c.tree, 64, NULL, &outs[3]));
+  free_case(&c);
+  for (size_t i = 0; i < 4; i++) {
+    void *address;
+    assert_error(rondo_buffer_address(outs[i], &address), RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE);
+    rondo_buffer_release(outs[i]);
+  }
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {
+      test_case(test_tr6_undeclared_mutation),
+      test_case(test_tr8_host_work),
+      test_case(test_tr15_kept_memory),
+      test_case(test_tr8_unsafe),
+      test_case(test_tr14_segments),
+      test_case(test_tr15_body_fails),
+      test_case(test_no_output),
+      test_case(test_tr7_shape_limit),
+      test_case(test_tr7_recordings_are_bounded),
+      test_case(test_tr8_memory_limit),
+      test_case(test_tr8_policy),
+      test_case(test_tr1_warm_up_again),
+      test_case(test_nested_calls_are_parts),
+      test_case(test_calls_while_capturing),
+      test_case(test_bodies_may_not_use_the_tree),
+      test_case(test_two_threads_are_found),
+      test_case(test_buffers_outlive_their_tree),
+  };
+  return test_main(tests);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test_tree.h"
+
+rondo_tree *test_tree(test_fixture *fixture, const rondo_tree_options *options) {
+  rondo_tree *tree = NULL;
+  assert_ok(rondo_tree_create(fixture->device, options, &tree));
+  return tree;
+}
+
+void test_tree_destroy(rondo_tree *tree) { assert_ok(rondo_tree_destroy(tree)); }
+
+rondo_function *test_tree_function(rondo_tree *tree, const char *name, uint32_t input, test_work *work) {
+  rondo_function *function = NULL;
+  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
+                                          .name = name,
+                                          .body = test_body_affine,
+                                          .user = work,
+                                          .inputs = &input,
+                                          .input_count = 1};
+  assert_ok(rondo_function_create(tree, &options, &function));
+  return function;
+}
+
+uint32_t *test_body_copy(rondo_call *call, size_t index, size_t output) {
+  rondo_input input;
+  void *out;
+  assert_ok(rondo_call_get_input(call, index, &input));
+  assert_ok(rondo_call_output(call, output, input.bytes, NULL, &out));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
+  return out;
+}
+
+rondo_status test_body_affine(rondo_call *call, void *user) {
+  test_work *work = user;
+  rondo_stream *stream = rondo_call_stream(call);
+  rondo_input input;
+  void *scratch;
+  work->runs++;
+  assert_ok(rondo_call_get_input(call, 0, &input));
+  assert_ok(rondo_malloc_async(stream, input.bytes, NULL, &scratch));
+  assert_ok(rondo_copy_async(stream, scratch, input.address, input.bytes));
+  test_affine(work->fixture, stream, scratch, input.bytes / sizeof(uint32_t), work->factor, work->term);
+  void *out;
+  assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
+  assert_ok(rondo_copy_async(stream, out, scratch, input.bytes));
+  return rondo_free_async(stream, scratch);
+}
+
+static rondo_buffer *call_with(test_fixture *fixture, rondo_function *function, const rondo_input *input) {
+  rondo_buffer *out = NULL;
+  assert_ok(rondo_function_call(function, fixture->stream, input, 1, &out, 1));
+  assert_non_null(out);
+  return out;
+}
+
+rondo_buffer *test_call_words(test_fixture *fixture, rondo_function *function, const uint32_t *words, size_t count) {
+  const rondo_input input = {.address = (void *)(uintptr_t)words, .bytes = count * sizeof *words};
+  return call_with(fixture, function, &input);
+}
+
+rondo_buffer *test_call_buffer(test_fixture *fixture, rondo_function *function, rondo_buffer *buffer) {
+  const rondo_input input = {.buffer = buffer};
+  return call_with(fixture, function, &input);
+}
+
+void test_assert_buffer(test_fixture *fixture, const rondo_buffer *buffer, uint32_t first, uint32_t step) {
+  rondo_buffer_info info = {.struct_size = sizeof info};
+  uint32_t words[256];
+  assert_ok(rondo_buffer_get_info(buffer, &info));
+  assert_true(info.bytes <= sizeof words);
+  assert_ok(rondo_buffer_copy(buffer, fixture->stream, 0, words, info.bytes));
+  assert_ok(rondo_stream_synchronize(fixture->stream));
+  for (uint32_t i = 0; i < info.bytes / sizeof words[0]; i++) assert_int_equal(words[i], first + i * step);
+}
+
+rondo_tree_info test_tree_info(rondo_tree *tree) {
+  rondo_tree_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_tree_get_info(tree, &info));
+  return info;
+}
+
+rondo_function_info test_function_info(const rondo_function *function) {
+  rondo_function_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_function_get_info(function, &info));
+  return info;
+}
+
+rondo_call_info test_last_call(rondo_tree *tree) {
+  rondo_call_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_tree_get_last_call(tree, &info));
+  return info;
+}
