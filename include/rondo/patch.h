@@ -111,7 +111,8 @@ RONDO_API void rondo_patch_set_destroy(rondo_patch_set *set);
  * new addresses are in allocations of rondo_malloc or rondo_malloc_async.
  * Errors: as rondo_exec_launch and rondo_patch_set_check; INVALID_STATE/STALE_PATCHES: an update or
  * rondo_exec_set_params gave a site another address, another set of the exec is its current one, or the exec is
- * destroyed. The exec then has the addresses that it had. */
+ * destroyed. The exec then has the addresses that it had; but where the work itself fails, on a synchronous device,
+ * perhaps the new ones: rondo_patch_set_get_input says which. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_patch_set_launch(rondo_patch_set *set, rondo_stream *stream,
                                                              const void *const *addresses);
 

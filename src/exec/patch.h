@@ -35,7 +35,8 @@ void rondo_patch_destroy(rondo_patch_set *set);
  * there as were recorded, reachable by the device, until the launch is done. Nothing of that is looked at.
  *
  * HOT: compares each address with what the exec holds, and neither allocates nor locks once warm. Errors: as
- * rondo_exec_launch; INVALID_STATE/STALE_PATCHES. The exec then holds what it did before. */
+ * rondo_exec_launch; INVALID_STATE/STALE_PATCHES. The exec then holds what it did before, or, where the work itself
+ * failed on a synchronous device, perhaps the new addresses: the set knows. */
 RONDO_MUST_USE rondo_status rondo_patch_launch(rondo_patch_set *set, rondo_stream *stream,
                                                const void *const *addresses);
 
