@@ -46,7 +46,9 @@ static inline const char *rows_field(const char *line, const char *name) {
   char quoted[ROWS_NAME + 4];
   snprintf(quoted, sizeof quoted, "\"%s\":", name);
   const char *at = strstr(line, quoted);
-  return at == NULL ? NULL : at + strlen(quoted);
+  if (at == NULL) return NULL;
+  at += strlen(quoted);
+  return at + strspn(at, " ");
 }
 
 static inline double rows_number(const char *line, const char *name) {
@@ -62,13 +64,17 @@ static inline void rows_text(const char *line, const char *name, char out[ROWS_N
   snprintf(out, ROWS_NAME, "%.*s", (int)length, at + 1);
 }
 
-static inline void rows_add(bench_rows *rows, const char *line, long round) {
+static inline bench_row *rows_next(bench_rows *rows) {
   if (rows->count == rows->capacity) {
     rows->capacity = rows->capacity == 0 ? 256 : 2 * rows->capacity;
     rows->items = realloc(rows->items, rows->capacity * sizeof *rows->items);
     if (rows->items == NULL) exit(EXIT_FAILURE);
   }
-  bench_row *row = &rows->items[rows->count++];
+  return &rows->items[rows->count++];
+}
+
+static inline void rows_add(bench_rows *rows, const char *line, long round) {
+  bench_row *row = rows_next(rows);
   *row = (bench_row){.round = round,
                      .threads = (long)rows_number(line, "threads"),
                      .gap_us = (long)rows_number(line, "gap_us"),
@@ -83,9 +89,33 @@ static inline void rows_add(bench_rows *rows, const char *line, long round) {
   rows_text(line, "measure", row->measure);
 }
 
+/* The figures of a way in what rondo bench memory prints, as measures "memory INPUT WAY QUANTITY"; times in ns. */
+static inline void rows_add_memory(bench_rows *rows, const char *line, const char *input, long round) {
+  static const struct {
+    const char *field, *quantity;
+    double scale;
+  } quantities[] = {{"bytes", "bytes", 1},
+                    {"profile_us", "profile", 1e3},
+                    {"instantiate_us", "instantiate", 1e3},
+                    {"first_us", "first", 1e3},
+                    {"again_us", "relaunch", 1e3},
+                    {"remaps", "remaps", 1},
+                    {"alternating_us", "alternate", 1e3},
+                    {"alternating_remaps", "moves", 1}};
+  char way[ROWS_NAME];
+  rows_text(line, "way", way);
+  for (size_t i = 0; i < sizeof quantities / sizeof quantities[0]; i++) {
+    if (rows_field(line, quantities[i].field) == NULL) continue;
+    bench_row *row = rows_next(rows);
+    *row = (bench_row){.round = round, .value = quantities[i].scale * rows_number(line, quantities[i].field)};
+    if (i == 0) row->ratio = rows_number(line, "ratio");
+    snprintf(row->measure, sizeof row->measure, "memory %.30s %.12s %s", input, way, quantities[i].quantity);
+  }
+}
+
 /* Reads what one program printed. Returns 0 when the file cannot be read. */
 static inline int rows_read(bench_rows *rows, const char *path) {
-  char line[1024];
+  char line[1024], input[ROWS_NAME] = "";
   long round = 1;
   FILE *file = fopen(path, "r");
   if (file == NULL) {
@@ -96,6 +126,8 @@ static inline int rows_read(bench_rows *rows, const char *path) {
     if (rows_field(line, "program") != NULL) round = (long)rows_number(line, "round");
     if (round < 1 || round > ROWS_MOST_ROUNDS) round = ROWS_MOST_ROUNDS;
     if (round > rows->rounds) rows->rounds = round;
+    if (rows_field(line, "input") != NULL) rows_text(line, "input", input);
+    if (rows_field(line, "way") != NULL) rows_add_memory(rows, line, input, round);
     if (rows_field(line, "engine") != NULL || rows_field(line, "measure") != NULL) rows_add(rows, line, round);
   }
   fclose(file);

@@ -248,11 +248,11 @@ static void print_memory_row(const bench_rows *rows, const char *name) {
   printf("\n");
 }
 
-/* Launches and waits; remaps in 50 launches on one stream, and on two in turns. */
+/* Launch calls; remaps in 100 launches on one stream, and on two in turn. */
 static void print_memory(const bench_rows *rows) {
   printf(
       "\n## Graph memory\n\n| input, way | held | to the bound | making the profile | instantiate | first launch |"
-      " launch | remaps in 50 | launch on two streams in turn | remaps in 50 "
+      " launch | remaps in 100 | launch on two streams in turn | remaps in 100 "
       "|\n|---|---|---|---|---|---|---|---|---|---|"
       "\n");
   for (size_t i = 0; i < rows->count; i++) {

@@ -35,7 +35,7 @@ succeeds bench memory buffers.csv --json
 json_holds '.device == "cpu"' '.buffers == 5' '.bound == 10000128' '.page_bound >= .bound' \
   '[.ways[].way] == ["online", "profiled", "relocated"]' \
   'all(.ways[]; .ratio >= 1 and .bytes >= 10000128 and .instantiate_us > 0 and .first_us > 0 and .again_us > 0 and
-    .alternating_us > 0)'
+    .alternating_us > 0 and .remaps == 0 and .alternating_remaps >= 0)' '[.ways[].profile_us] | .[1] > 0'
 succeeds bench memory - <buffers.csv
 grep -Eq '^relocated +[0-9]+ +1\.' out || die "no row of a way: $(cat out)"
 fails 1 'nothing.csv' bench memory nothing.csv

@@ -39,7 +39,8 @@ static const option_table table = {
         "(recorded\n"
         "again with the profile of the first graph), relocated (placed when instantiated) and, on a CUDA device,\n"
         "driver: the same captured without Rondo, as the driver's own memory nodes.\n\n"
-        "The bound is the most bytes that live at once. Times are microseconds, medians.",
+        "The bound is the most bytes that live at once. Times are microseconds, medians; remaps: how often a round's\n"
+        "later launches mapped memory again.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
@@ -53,6 +54,8 @@ typedef struct way_result {
   bool is_measured;
   uint64_t bytes;
   summary instantiate, first, again, alternating;
+  double profile_us;
+  uint64_t remaps, moves;
 } way_result;
 
 typedef struct memory_bench {
@@ -79,7 +82,10 @@ static int measure_way(memory_bench *b, int way) {
                               .instantiate = samples_summarize(&times.instantiate),
                               .first = samples_summarize(&times.first),
                               .again = samples_summarize(&times.again),
-                              .alternating = samples_summarize(&times.alternating)};
+                              .alternating = samples_summarize(&times.alternating),
+                              .profile_us = times.profile_us,
+                              .remaps = times.remaps,
+                              .moves = times.moves};
   memory_times_destroy(&times);
   return result;
 }
@@ -113,6 +119,9 @@ static void write_way(const memory_bench *b, int way, json *out) {
   json_summary(out, "first_us", result->first);
   json_summary(out, "again_us", result->again);
   json_summary(out, "alternating_us", result->alternating);
+  if (way == MEMORY_PROFILED) json_real(out, "profile_us", result->profile_us);
+  if (way != DRIVER) json_integer(out, "remaps", result->remaps);
+  if (way != DRIVER) json_integer(out, "alternating_remaps", result->moves);
   json_end(out);
 }
 
@@ -137,14 +146,14 @@ static int show_text(const memory_bench *b) {
   tool_print_device("device   ", b->settings.device, &b->info);
   printf("buffers  %zu of %s\n", b->list.count, file_display_name(b->path));
   printf("bound    %" PRIu64 " bytes live at once; %" PRIu64 " in whole pages\n\n", b->work.bound, page_bound(b));
-  printf("%-10s %14s %8s %14s %14s %12s %12s\n", "", "bytes held", "ratio", "instantiate us", "first us", "again us",
-         "in turn us");
+  printf("%-10s %14s %8s %14s %14s %12s %12s %8s\n", "", "bytes held", "ratio", "instantiate us", "first us",
+         "again us", "in turn us", "remaps");
   for (int way = 0; way < WAYS; way++) {
     const way_result *result = &b->ways[way];
     if (!result->is_measured) continue;
-    printf("%-10s %14" PRIu64 " %8.4f %14.1f %14.1f %12.2f %12.2f\n", way_names[way], result->bytes,
-           ratio_of(b, result), result->instantiate.median, result->first.median, result->again.median,
-           result->alternating.median);
+    printf("%-10s %14" PRIu64 " %8.4f %14.1f %14.1f %12.2f %12.2f", way_names[way], result->bytes, ratio_of(b, result),
+           result->instantiate.median, result->first.median, result->again.median, result->alternating.median);
+    printf(way == DRIVER ? "\n" : " %8" PRIu64 "\n", result->remaps + result->moves);
   }
   return TOOL_OK;
 }

@@ -194,7 +194,7 @@ static int read_buffers(csv_reader *r, buffer_list *out) {
   bool more = false;
   out->has_offsets = r->columns[OFFSET] != MOST_FIELDS;
   while (next_line(r, &more) == TOOL_OK) {
-    raw_buffer raw;
+    raw_buffer raw = {0};
     if (!more) return TOOL_OK;
     if (read_buffer(r, &raw) != TOOL_OK) return TOOL_FAILURE;
     if (__builtin_add_overflow(sum, raw.size, &sum) || sum > SIZE_MAX || raw.offset > SIZE_MAX - raw.size)
@@ -268,7 +268,7 @@ static uint32_t place_of(const buffer_list *list, uint64_t time) {
 /* Turns times into places among all that occur. */
 static int place_times(const csv_reader *r, buffer_list *list) {
   const size_t count = 2 * list->count;
-  uint64_t *given = malloc((count ? count : 1) * sizeof *given);
+  uint64_t *given = malloc((count + 1) * sizeof *given);
   if (!given) return fail_memory(r);
   memcpy(given, list->times, count * sizeof *given);
   if (count > 1) qsort(list->times, count, sizeof *list->times, compare_times);

@@ -53,9 +53,11 @@ static rondo_status record(rondo_memory *m, rondo_profile *profile) {
 }
 
 /* The graph again, with a profile of itself. */
-static rondo_status record_again(rondo_memory *m) {
+static rondo_status record_again(rondo_memory *m, double *out_profile_us) {
   rondo_profile *profile;
+  const uint64_t begin = clock_ns();
   TOOL_TRY(rondo_profile_create(m->graph, NULL, &profile));
+  *out_profile_us = (double)(clock_ns() - begin) / 1e3;
   rondo_status status = rondo_graph_destroy(m->graph);
   m->graph = NULL;
   if (!status) status = record(m, profile);
@@ -72,14 +74,23 @@ static rondo_status launch(rondo_exec *exec, rondo_stream *stream, samples *time
   return rondo_stream_synchronize(stream);
 }
 
+/* On the first `count` streams in turn; *most becomes what was mapped again, when that is more. */
+static rondo_status launch_on(const rondo_memory *m, rondo_exec *exec, size_t count, samples *times, uint64_t *most) {
+  rondo_memory_statistics before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+  TOOL_TRY(rondo_memory_get_statistics(m->device, &before));
+  for (size_t i = 0; i < MEMORY_LAUNCHES; i++) TOOL_TRY(launch(exec, m->streams[i % count], times));
+  TOOL_TRY(rondo_memory_get_statistics(m->device, &after));
+  if (after.remaps - before.remaps > *most) *most = after.remaps - before.remaps;
+  return RONDO_OK;
+}
+
 static rondo_status measure_exec(const rondo_memory *m, rondo_exec *exec, memory_times *out) {
   rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
   TOOL_TRY(launch(exec, m->streams[0], &out->first));
   TOOL_TRY(rondo_memory_get_statistics(m->device, &statistics));
   out->bytes = statistics.graph_reserved;
-  for (size_t i = 0; i < MEMORY_LAUNCHES; i++) TOOL_TRY(launch(exec, m->streams[0], &out->again));
-  for (size_t i = 0; i < MEMORY_LAUNCHES; i++) TOOL_TRY(launch(exec, m->streams[i % 2], &out->alternating));
-  return RONDO_OK;
+  TOOL_TRY(launch_on(m, exec, 1, &out->again, &out->remaps));
+  return launch_on(m, exec, 2, &out->alternating, &out->moves);
 }
 
 static rondo_status measure_round(const rondo_memory *m, bool relocate, memory_times *out) {
@@ -98,7 +109,7 @@ static rondo_status measure(rondo_memory *m, memory_placing placing, memory_time
   TOOL_TRY(rondo_kernel_create(m->device, &touch, &m->kernel));
   for (size_t i = 0; i < 2; i++) TOOL_TRY(rondo_stream_create(m->device, NULL, &m->streams[i]));
   TOOL_TRY(record(m, NULL));
-  if (placing == MEMORY_PROFILED) TOOL_TRY(record_again(m));
+  if (placing == MEMORY_PROFILED) TOOL_TRY(record_again(m, &out->profile_us));
   for (size_t i = 0; i < MEMORY_ROUNDS; i++) TOOL_TRY(measure_round(m, placing == MEMORY_RELOCATED, out));
   return RONDO_OK;
 }

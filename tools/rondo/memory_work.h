@@ -30,6 +30,9 @@ typedef struct memory_times {
   uint64_t bytes;                                 /* held after a launch; 0: not known */
   samples instantiate, first, again, alternating; /* host, of the call: the first launch, later ones, those on two
                                                      streams in turn */
+  double profile_us;                              /* what making the profile took; 0 without one */
+  uint64_t remaps, moves;                         /* the most that a round's later launches mapped again, on one stream
+                                                     and on two in turn; 0 where that is not known */
 } memory_times;
 
 enum { MEMORY_ROUNDS = 5, MEMORY_LAUNCHES = 100 };

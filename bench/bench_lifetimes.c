@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Prints generated lifetimes as the CSV that rondo bench memory and rondo plan read:
+ * bench_lifetimes random|training|inference [ITEMS], by default 1000.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+
+#include "plan_items.h"
+
+static void print(const input *in) {
+  printf("id,lower,upper,size\n");
+  for (size_t i = 0; i < in->count; i++) {
+    const rondo_plan_item *item = &in->items[i];
+    printf("%zu,%" PRIu32 ",%" PRIu32 ",%zu\n", i, item->lower, item->upper, item->bytes);
+  }
+}
+
+int main(int argc, char **argv) {
+  const size_t items = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
+  for (size_t i = 0; i < GENERATORS && argc > 1; i++) {
+    if (strcmp(generators[i].name, argv[1]) != 0) continue;
+    input in = {.name = argv[1]};
+    generators[i].make(&in, items);
+    print(&in);
+    free(in.items);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  fprintf(stderr, "usage: bench_lifetimes random|training|inference [ITEMS]\n");
+  return EXIT_FAILURE;
+}
