@@ -55,7 +55,7 @@ static rondo_status single_end(graph_walker *walker, uint32_t place_of_it, ends 
 /* One node that stands for all of `from`. */
 static rondo_status join(graph_walker *walker, ends from, ends *out) {
   const rondo_lowered_node node = {.params = &join_params, .number = RONDO_NO_NODE};
-  uint32_t at;
+  uint32_t at = RONDO_NO_NODE;
   RONDO_TRY(place(walker, &node, (rondo_lowered_origin){.slot = RONDO_NO_NODE}, &at));
   RONDO_TRY(link_to(walker, from, at));
   walker->lowering->join_count++;

@@ -63,7 +63,7 @@ static rondo_status tie_child(rondo_report_model *m, uint32_t index, uint32_t ar
 }
 
 static rondo_status walk_child(rondo_report_model *m, uint32_t index, uint32_t slot, const rondo_graph *child) {
-  uint32_t inside, begin = m->graphs.items[index].begin[slot], end;
+  uint32_t inside, begin = m->graphs.items[index].begin[slot], end = RONDO_NO_NODE;
   RONDO_TRY(add_graph(m, child, index, slot, &inside));
   RONDO_TRY(walk_graph(m, inside));
   RONDO_TRY(add_node(m, index, slot, false, &end));
@@ -74,7 +74,7 @@ static rondo_status walk_child(rondo_report_model *m, uint32_t index, uint32_t s
 static rondo_status walk_node(rondo_report_model *m, uint32_t index, uint32_t slot) {
   const rondo_graph_node *node = rondo_graph_at(m->graphs.items[index].graph, slot);
   const bool is_child = node->params.kind == RONDO_NODE_CHILD;
-  uint32_t place;
+  uint32_t place = RONDO_NO_NODE;
   RONDO_TRY(add_node(m, index, slot, !is_child, &place));
   rondo_report_graph *graph = &m->graphs.items[index];
   graph->begin[slot] = graph->end[slot] = place;
@@ -118,7 +118,7 @@ rondo_status rondo_report_find(const rondo_report_model *m, const char *what, ro
 static rondo_status note_times(rondo_report_model *m) {
   for (size_t i = 0; i < m->options->time_count; i++) {
     const rondo_node_time *time = &m->options->times[i];
-    uint32_t place;
+    uint32_t place = RONDO_NO_NODE;
     RONDO_TRY(rondo_report_find(m, "a time", time->node, &place));
     rondo_report_node *node = &m->nodes.items[place];
     if (!node->runs || !(time->microseconds >= 0)) continue;

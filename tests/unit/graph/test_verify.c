@@ -401,7 +401,7 @@ static bool lives_are_right(const life_trial *self) {
 
 /* Whether the free nodes from `from` on can be given to allocations so that all is right. */
 static bool can_be_right(life_trial *self, size_t from) {
-  if (from == self->free_count) return lives_are_right(self);
+  if (from == self->free_count || from == MOST_LIVES) return lives_are_right(self);
   for (size_t i = 0; i < self->life_count; i++) {
     life *at = &self->lives[i];
     if (at->begin != self->free_begins[from] || at->freed != MOST) continue;
