@@ -57,7 +57,7 @@ RONDO_MUST_USE rondo_status rondo_arena_begin(const rondo_arena_setting *setting
 RONDO_MUST_USE rondo_status rondo_arena_take_guarded(rondo_address_space *space, size_t bytes, char **out);
 RONDO_MUST_USE rondo_status rondo_arena_guard_blocks(rondo_address_space *space);
 RONDO_MUST_USE rondo_status rondo_arena_guard_slots(rondo_address_space *space);
-void rondo_arena_unguard(rondo_address_space *space);
+void rondo_arena_unguard(rondo_address_space *space); /* while it has its records */
 
 /* Devices that may access an allocation in it may access all of it. */
 static inline void rondo_arena_share(rondo_arena *arena, uint64_t peers) {

@@ -321,7 +321,7 @@ static void test_gm17_lists_of_peers(void **state) {
 }
 
 static bool can_access(rondo_device *first, int number) {
-  char name[16];
+  char name[32];
   rondo_device *peer = NULL;
   bool can = false;
   snprintf(name, sizeof name, "cuda:%d", number);
