@@ -132,6 +132,7 @@ rondo_status rondo_arena_guard_slots(rondo_address_space *space) {
 void rondo_arena_unguard(rondo_address_space *space) {
   rondo_arena *arena = space->arena;
   size_t kept = 0;
+  if (guard_of(arena) == NULL) return;
   for (size_t i = 0; i < space->held_count && space->guarded_slots > 0; i++) {
     const rondo_graph_allocation *record = space->allocations.items[i];
     if (record->role != RONDO_RECORD_SLOT) continue;

@@ -173,7 +173,7 @@ void rondo_graph_addresses_give_back(rondo_device_memory *memory, char *base, si
 
 static void destroy_space(rondo_address_space *space, bool unmapped) {
   rondo_device_memory *memory = space->memory;
-  if (space->arena != NULL && memory->device->ops->guard != NULL) rondo_arena_unguard(space);
+  if (space->arena != NULL) rondo_arena_unguard(space);
   for (size_t i = 0; i < space->allocations.count; i++) destroy_allocation(space, space->allocations.items[i]);
   if (space->arena != NULL)
     rondo_arena_leave(space);

@@ -242,22 +242,34 @@ static bool is_plainly_fine(const rondo_device_memory *memory, const void *addre
 bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *address, size_t bytes) {
   rondo_range_found found;
   return memory->device->ops->guard == NULL && rondo_range_look(&memory->table.index, address, &found) &&
-         found.end != 0 && found.tag != RONDO_ALLOCATION_GRAPH && bytes <= found.end - (uintptr_t)address;
+         found.end != 0 && found.tag != RONDO_ALLOCATION_GRAPH && found.tag != RONDO_ALLOCATION_ARENA &&
+         bytes <= found.end - (uintptr_t)address;
+}
+
+/* More of an arena may have memory by the time that a node runs. */
+static rondo_status check_found(const rondo_device_memory *memory, touch *self, const rondo_allocation *at, bool now) {
+  if (at->kind == RONDO_ALLOCATION_GRAPH && now) return check_allocated(memory, self, at);
+  return at->kind == RONDO_ALLOCATION_ARENA && !now ? RONDO_OK : check_end(self, at);
+}
+
+static rondo_status check_not_found(const rondo_device_memory *memory, const touch *self, bool now) {
+  const rondo_arena *arena = now ? rondo_arena_find(memory, self->address) : NULL;
+  if (arena == NULL) return check_freed(memory, self, now);
+  return rondo_fail(RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED,
+                    "%s: the %s of %zu bytes begins %zu bytes into arena '%.60s', of which %zu have memory: nothing "
+                    "lives there",
+                    self->call, self->what, self->bytes, offset_in(rondo_arena_base(arena), self->address),
+                    arena->allocation.name, arena->allocation.bytes);
 }
 
 rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
                                       const void *address, size_t bytes, bool now) {
   if (is_plainly_fine(memory, address, bytes, now)) return RONDO_OK;
   touch self = {.call = call, .what = what, .address = address, .bytes = bytes};
-  rondo_status status;
   pthread_mutex_lock(&memory->lock);
   const rondo_allocation *at = rondo_allocation_table_around(&memory->table, address);
-  const bool of_graph = at != NULL && at->kind == RONDO_ALLOCATION_GRAPH;
   if (at == NULL) at = rondo_allocation_table_around(&memory->host, address);
-  if (at == NULL)
-    status = check_freed(memory, &self, now);
-  else
-    status = of_graph && now ? check_allocated(memory, &self, at) : check_end(&self, at);
+  const rondo_status status = at == NULL ? check_not_found(memory, &self, now) : check_found(memory, &self, at, now);
   pthread_mutex_unlock(&memory->lock);
   return status;
 }

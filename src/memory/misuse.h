@@ -23,8 +23,8 @@ RONDO_MUST_USE rondo_status rondo_memory_refuse_free_node(const rondo_device_mem
 RONDO_MUST_USE rondo_status rondo_memory_check_range(rondo_device_memory *memory, const char *call, const char *what,
                                                      const void *address, size_t bytes, bool now);
 
-/* True, without the lock, when the range lies in an allocation of the device's own that no graph has; false says that
- * it takes a closer look. Any thread. */
+/* True, without the lock, when the range lies in an allocation of the device's own that no graph and no arena has;
+ * false says that it takes a closer look. Any thread. */
 bool rondo_memory_is_plain(const rondo_device_memory *memory, const void *address, size_t bytes);
 
 /* Puts before the message of a failure to get `bytes` for `what` ("rondo_malloc") who holds how much. Without the lock.

@@ -17,9 +17,10 @@
 /* Of more edges at once detours are not looked for. */
 #define MOST_DETOURS 32
 
-/* An alloc node with the free node that ends its bytes' use. */
+/* An alloc node, or a block that a recording found, with the free node that ends its bytes' use. */
 typedef struct extent {
-  uint32_t slot, free_slot; /* RONDO_NO_NODE when the graph does not free it */
+  const rondo_graph_allocation *block; /* NULL for an alloc node */
+  uint32_t slot, free_slot;            /* RONDO_NO_NODE for a block; when the graph does not free it */
   const char *begin, *end;
 } extent;
 
@@ -31,7 +32,7 @@ typedef struct removal_check {
   const rondo_graph *graph;
   uint32_t slot;                     /* of a node that goes with its edges; RONDO_NO_NODE */
   RONDO_ARRAY(removed_edge) edges;   /* by `from`, then `to` */
-  RONDO_ARRAY(extent) extents;       /* by slot */
+  RONDO_ARRAY(extent) extents;       /* blocks, then by slot */
   uint8_t *before, *after, *reached; /* by slot: before and behind what goes, as the graph stands; scratch */
   uint32_t *stack;
 } removal_check;
@@ -138,19 +139,33 @@ static void note_free(removal_check *removal, const rondo_stretches *stretches, 
   if (at->begin == address && at->free_slot == RONDO_NO_NODE) at->free_slot = slot;
 }
 
+static rondo_status note_extent(removal_check *removal, rondo_stretches *stretches, extent at, size_t bytes) {
+  const rondo_allocator *allocator = &removal->graph->allocator;
+  at.free_slot = RONDO_NO_NODE;
+  at.end = at.begin + bytes;
+  RONDO_TRY(rondo_stretches_cover(allocator, stretches, at.begin, at.end, (uint32_t)removal->extents.count));
+  return rondo_array_push(allocator, &removal->extents, &at);
+}
+
+static rondo_status note_blocks(removal_check *removal, rondo_stretches *stretches) {
+  const rondo_address_space *space = rondo_address_space_of(removal->graph);
+  for (size_t i = 0; i < space->blocks.count; i++) {
+    const rondo_graph_allocation *block = space->blocks.items[i].record;
+    const extent at = {.block = block, .slot = RONDO_NO_NODE, .begin = block->base.address};
+    RONDO_TRY(note_extent(removal, stretches, at, block->base.bytes));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status note_alloc(removal_check *removal, rondo_stretches *stretches, uint32_t slot,
                                const rondo_alloc_node *alloc) {
-  const rondo_allocator *allocator = &removal->graph->allocator;
-  const char *begin = alloc->address;
-  const extent at = {.slot = slot, .free_slot = RONDO_NO_NODE, .begin = begin, .end = begin + alloc->bytes};
-  RONDO_TRY(rondo_stretches_cover(allocator, stretches, begin, at.end, (uint32_t)removal->extents.count));
-  return rondo_array_push(allocator, &removal->extents, &at);
+  return note_extent(removal, stretches, (extent){.slot = slot, .begin = alloc->address}, alloc->bytes);
 }
 
 static rondo_status collect_extents(removal_check *removal) {
   const rondo_graph *graph = removal->graph;
   rondo_stretches stretches = {0};
-  rondo_status status = RONDO_OK;
+  rondo_status status = note_blocks(removal, &stretches);
   for (size_t i = 0; i < graph->nodes.count && status == RONDO_OK; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];
     if (!node->live) continue;
@@ -164,15 +179,17 @@ static rondo_status collect_extents(removal_check *removal) {
 }
 
 static rondo_status fail_in_use(const removal_check *removal, const extent *earlier, const extent *later) {
-  const rondo_graph_node *freed = rondo_graph_at(removal->graph, earlier->slot);
   const rondo_graph_node *reusing = rondo_graph_at(removal->graph, later->slot);
   char first[RONDO_LABEL_BYTES], second[RONDO_LABEL_BYTES];
+  if (earlier->block != NULL)
+    (void)rondo_allocation_label(first, &earlier->block->base);
+  else
+    rondo_node_label(first, &rondo_graph_at(removal->graph, earlier->slot)->params, earlier->slot);
   return rondo_fail_node(RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE, later->slot,
                          "%s has bytes of %s and relies on being ordered after its free (node %" PRIu32
                          "): remove node %" PRIu32 " first, or keep a path %" PRIu32 " -> %" PRIu32,
-                         rondo_node_label(second, &reusing->params, later->slot),
-                         rondo_node_label(first, &freed->params, earlier->slot), earlier->free_slot, later->slot,
-                         earlier->free_slot, later->slot);
+                         rondo_node_label(second, &reusing->params, later->slot), first, earlier->free_slot,
+                         later->slot, earlier->free_slot, later->slot);
 }
 
 static bool overlap(const extent *a, const extent *b) { return a->begin < b->end && b->begin < a->end; }
@@ -180,10 +197,11 @@ static bool overlap(const extent *a, const extent *b) { return a->begin < b->end
 static rondo_status check_extent(const removal_check *removal, size_t index) {
   const extent *later = &removal->extents.items[index];
   bool looked = false;
-  if (later->slot == removal->slot || !removal->after[later->slot]) return RONDO_OK;
+  if (later->block != NULL || later->slot == removal->slot || !removal->after[later->slot]) return RONDO_OK;
   for (size_t i = 0; i < index; i++) {
     const extent *earlier = &removal->extents.items[i];
-    if (earlier->slot == removal->slot || earlier->free_slot == RONDO_NO_NODE) continue;
+    const bool goes = earlier->block == NULL && earlier->slot == removal->slot;
+    if (goes || earlier->free_slot == RONDO_NO_NODE) continue;
     if (!removal->before[earlier->free_slot] || !overlap(earlier, later)) continue;
     if (!looked) reach_back(removal, later->slot);
     looked = true;

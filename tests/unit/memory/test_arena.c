@@ -177,6 +177,447 @@ static void test_slots(void **state) {
   rondo_arena_destroy(arena);
 }
 
+/* Order ----------------------------------------------------------------------------------------------------------- */
+
+/* Streams that are forked off allocate in the arena too; what no event orders shares no bytes, with a plan and without.
+ */
+static void test_gm11_forked_streams(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_stream *side = test_stream(fixture, "side");
+  rondo_noted_lifetimes *noted = NULL;
+  for (int planned = 0; planned < 2; planned++) {
+    rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
+    void *left = NULL, *right = NULL;
+    rondo_arena_setting setting = {.arena = arena, .slots = &slot, .slot_count = 1, .lifetimes = noted};
+    test_arena_begin(fixture, &setting);
+    void *first = test_arena_malloc(fixture, BYTES, "first");
+    test_arena_combine(fixture, slot.address, slot.address, first, WORDS);
+    test_order(fixture, fixture->stream, side);
+    assert_ok(rondo_malloc_async(side, BYTES, NULL, &right));
+    const void *args[] = {first, first, right};
+    assert_ok(rondo_launch(side, test_kernel(fixture, TEST_KERNEL_COMBINE), (rondo_grid){.x = WORDS},
+                           RONDO_ARGS(&args[0], &args[1], &args[2])));
+    left = test_arena_malloc(fixture, BYTES, "left");
+    test_arena_combine(fixture, first, first, left, WORDS);
+    assert_true(left != right);
+    test_order(fixture, side, fixture->stream);
+    assert_ok(rondo_free_async(fixture->stream, first));
+    void *last = test_arena_malloc(fixture, BYTES, "last");
+    if (planned == 0 && !test_is_guarded(fixture)) assert_ptr_equal(last, first);
+    test_arena_combine(fixture, left, right, last, WORDS);
+    assert_ok(rondo_free_async(fixture->stream, left));
+    assert_ok(rondo_free_async(fixture->stream, right));
+    test_recording recording = test_arena_end(fixture, arena);
+    assert_int_equal(recording.read.planned, planned == 1 && !test_is_guarded(fixture));
+    assert_false(recording.read.departed);
+    if (!test_is_guarded(fixture)) assert_int_equal(recording.read.need, 4 * BYTES);
+    assert_int_equal(recording.read.least, 4 * BYTES);
+    uint32_t words[WORDS];
+    for (size_t i = 0; i < WORDS; i++) words[i] = 2;
+    test_write(fixture, slot.address, words, sizeof words);
+    assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+    test_arena_assert(fixture, last, WORDS, 2 * 32 * 32 * 32);
+    rondo_noted_lifetimes_release(noted);
+    noted = NULL;
+    assert_ok(rondo_noted_lifetimes_of_graph(recording.graph, &noted));
+    test_recording_free(&recording);
+  }
+  rondo_noted_lifetimes_release(noted);
+  test_stream_destroy(side);
+  rondo_arena_destroy(arena);
+}
+
+/* A recording that allocates other than its plan says so; its own lifetimes are a plan for the next. */
+static void test_departures(void **state) {
+  test_fixture *fixture = *state;
+  if (test_is_guarded(fixture)) skip(); /* where no plan is followed */
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_noted_lifetimes *noted = NULL;
+  for (uint32_t i = 0; i < 4; i++) {
+    const size_t bytes = i == 0 ? BYTES : i == 1 ? 2 * BYTES : 3 * BYTES;
+    test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .lifetimes = noted});
+    void *first = test_arena_malloc(fixture, bytes, "first");
+    test_arena_set(fixture, first, WORDS, 1);
+    assert_ok(rondo_free_async(fixture->stream, first));
+    if (i != 3) (void)test_arena_malloc(fixture, bytes, "second");
+    test_recording recording = test_arena_end(fixture, arena);
+    assert_int_equal(recording.read.departed, i > 0);
+    assert_int_equal(recording.read.planned, i > 0);
+    assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+    assert_ok(rondo_stream_synchronize(fixture->stream));
+    rondo_noted_lifetimes_release(noted);
+    assert_ok(rondo_noted_lifetimes_of_graph(recording.graph, &noted));
+    test_recording_free(&recording);
+  }
+  rondo_noted_lifetimes_release(noted);
+  rondo_arena_destroy(arena);
+}
+
+/* The edge that orders what has a block's bytes behind the block's free cannot go. */
+static void test_removal_keeps_blocks(void **state) {
+  test_fixture *fixture = *state;
+  if (test_is_guarded(fixture)) skip(); /* where no bytes are given out twice */
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena_info info;
+  rondo_arena_get_info(arena, &info);
+  const rondo_arena_block block = {.address = info.base, .bytes = BYTES, .name = "input"};
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
+  assert_ok(rondo_free_async(fixture->stream, info.base));
+  assert_ptr_equal(test_arena_malloc(fixture, BYTES, "after"), info.base);
+  rondo_graph *graph = test_capture_end(fixture->stream);
+  const rondo_node from = rondo_graph_id(graph, 0), to = rondo_graph_id(graph, 1);
+  assert_error(rondo_graph_remove_edges(graph, &from, &to, 1), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
+  assert_message("'input'");
+  assert_error(rondo_graph_remove(graph, from), RONDO_INVALID_STATE, RONDO_REASON_EDGE_IN_USE);
+  assert_ok(rondo_graph_remove(graph, to));
+  assert_ok(rondo_graph_remove(graph, from));
+  test_graph_destroy(graph);
+  rondo_arena_destroy(arena);
+}
+
+/* Verification ----------------------------------------------------------------------------------------------------- */
+
+/* Used after it is given up, by name; bytes that nothing lives in; a slot that is freed; a block twice. */
+static void test_mistakes_are_found(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_exec *exec = NULL;
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
+  char *input = test_arena_malloc(fixture, BYTES, "input");
+  (void)test_arena_malloc(fixture, BYTES, "where the slot is");
+  char *stale = test_arena_malloc(fixture, BYTES, "stale");
+  test_recording first = test_arena_end(fixture, arena);
+
+  rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
+  const rondo_arena_block block = {.address = input, .bytes = BYTES, .name = "the input"};
+  rondo_arena_setting setting = {.arena = arena, .blocks = &block, .block_count = 1, .slots = &slot, .slot_count = 1};
+  test_arena_begin(fixture, &setting);
+  assert_error(rondo_free_async(fixture->stream, slot.address), RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_message("slot 'x'");
+  assert_error(rondo_free_async(fixture->stream, stale), RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_message("arena 'tree'");
+  assert_ok(rondo_free_async(fixture->stream, input));
+  assert_error(rondo_free_async(fixture->stream, input), RONDO_INVALID_ARGUMENT, RONDO_REASON_DOUBLE_FREE);
+  assert_message("'the input'");
+  test_arena_combine(fixture, input, input, slot.address, WORDS);
+  rondo_graph *graph = test_capture_end(fixture->stream);
+  assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  assert_message("'the input'");
+  test_graph_destroy(graph);
+
+  test_arena_begin(fixture, &setting);
+  test_arena_combine(fixture, input, stale, slot.address, WORDS);
+  graph = test_capture_end(fixture->stream);
+  assert_error(rondo_instantiate(graph, NULL, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  assert_message("arena 'tree'");
+  test_graph_destroy(graph);
+  test_recording_free(&first);
+  rondo_arena_destroy(arena);
+}
+
+/* Parameters of an exec that are set are held against what the recording knows too. */
+static void test_set_params_is_verified(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena_slot slots[] = {{.bytes = BYTES, .name = "x"}, {.bytes = BYTES, .name = "y"}};
+  rondo_arena_setting setting = {.arena = arena, .slots = slots, .slot_count = 2};
+  test_arena_begin(fixture, &setting);
+  test_arena_combine(fixture, slots[0].address, slots[0].address, slots[1].address, WORDS);
+  test_recording recording = test_arena_end(fixture, arena);
+  rondo_node_params params = {.kind = RONDO_NODE_KERNEL,
+                              .as.kernel = {.kernel = test_kernel(fixture, TEST_KERNEL_COMBINE), .grid = {.x = WORDS}}};
+  const void *stale = (char *)slots[0].address + 32 * 1024 * KIB;
+  const void *values[] = {slots[1].address, slots[1].address, slots[0].address};
+  const void *args[] = {&values[0], &values[1], &values[2]};
+  params.as.kernel.args = args;
+  params.as.kernel.arg_count = 3;
+  assert_ok(rondo_exec_set_params(recording.exec, rondo_graph_id(recording.graph, 0), &params));
+  values[0] = stale;
+  assert_error(rondo_exec_set_params(recording.exec, rondo_graph_id(recording.graph, 0), &params),
+               RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE);
+  test_recording_free(&recording);
+  rondo_arena_destroy(arena);
+}
+
+/* Addresses outside of recordings ---------------------------------------------------------------------------------- */
+
+static void test_gm18_frees_outside_are_refused(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
+  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
+  test_arena_set(fixture, output, WORDS, 9);
+  test_recording recording = test_arena_end(fixture, arena);
+  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+  assert_ok(rondo_stream_synchronize(fixture->stream));
+  assert_error(rondo_free(fixture->device, output), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_message("arena 'tree'");
+  assert_error(rondo_free_async(fixture->stream, output + 8), RONDO_INVALID_LIFETIME, RONDO_REASON_FOREIGN_ADDRESS);
+  rondo_graph *graph = test_graph(fixture);
+  rondo_node node;
+  assert_error(rondo_graph_add_free(graph, NULL, 0, output, &node), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_FOREIGN_ADDRESS);
+  assert_message("arena 'tree'");
+  test_graph_destroy(graph);
+
+  rondo_arena_info info;
+  rondo_arena_get_info(arena, &info);
+  char *base = info.base;
+  uint32_t word = 0;
+  test_arena_assert(fixture, output, WORDS, 9);
+  assert_error(rondo_copy_async(fixture->stream, &word, base + info.backed, sizeof word), RONDO_INVALID_LIFETIME,
+               RONDO_REASON_NOT_ALLOCATED);
+  assert_message("arena 'tree'");
+  assert_error(rondo_copy_async(fixture->stream, &word, base + info.backed - 2, sizeof word), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  test_recording_free(&recording);
+  rondo_arena_destroy(arena);
+}
+
+/* Another graph, of none of the arena's recordings, reads an output that lives. */
+static void test_others_read_outputs(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  uint32_t *words = test_words(fixture, WORDS);
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
+  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
+  test_arena_set(fixture, output, WORDS, 9);
+  test_recording recording = test_arena_end(fixture, arena);
+  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+  assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  test_arena_combine(fixture, output, output, words, WORDS);
+  rondo_graph *graph = test_capture_end(fixture->stream);
+  test_run_once(fixture, graph);
+  test_arena_assert(fixture, words, WORDS, 9 * 32);
+  test_graph_destroy(graph);
+  test_recording_free(&recording);
+  rondo_arena_destroy(arena);
+  test_words_free(fixture, words);
+}
+
+/* Graphs and execs ------------------------------------------------------------------------------------------------- */
+
+/* Recordings of one form share an exec by updating it, also with other blocks. */
+static void test_gx5_update_to_another_recording(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  test_recording recordings[2];
+  uint32_t *outputs[2] = {NULL, NULL};
+  for (uint32_t i = 0; i < 2; i++) {
+    const rondo_arena_block block = {.address = outputs[0], .bytes = BYTES, .name = "first"};
+    test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = i});
+    void *scratch = test_arena_malloc(fixture, BYTES, "scratch");
+    test_arena_set(fixture, scratch, WORDS, i + 1);
+    outputs[i] = test_arena_malloc(fixture, BYTES, "output");
+    test_arena_combine(fixture, scratch, scratch, outputs[i], WORDS);
+    assert_ok(rondo_free_async(fixture->stream, scratch));
+    recordings[i] = test_arena_end(fixture, arena);
+  }
+  rondo_exec *shared = test_instantiate(recordings[0].graph);
+  for (uint32_t times = 0; times < 4; times++) {
+    const uint32_t i = times % 2;
+    assert_ok(rondo_exec_update(shared, recordings[i].graph, NULL));
+    assert_false(shared->has_extras);
+    assert_ok(rondo_exec_launch(shared, fixture->stream));
+    test_arena_assert(fixture, outputs[i], WORDS, (i + 1) * 32);
+  }
+  rondo_exec_destroy(shared);
+  test_recording_free(&recordings[1]);
+  test_recording_free(&recordings[0]);
+  rondo_arena_destroy(arena);
+}
+
+/* Clones launch as their originals; relocating is refused; graphs and execs keep the arena when its owner gives it up.
+ */
+static void test_gm20_clones_and_relocation(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_graph *clone = NULL;
+  rondo_exec *exec = NULL;
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
+  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
+  void *scratch = test_arena_malloc(fixture, BYTES, "scratch");
+  test_arena_set(fixture, scratch, WORDS, 3);
+  test_arena_combine(fixture, scratch, scratch, output, WORDS);
+  assert_ok(rondo_free_async(fixture->stream, scratch));
+  test_recording recording = test_arena_end(fixture, arena);
+  const rondo_instantiate_options relocate = {RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true};
+  assert_error(rondo_instantiate(recording.graph, &relocate, &exec), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RELOCATABLE);
+  assert_ok(rondo_graph_clone(recording.graph, &clone));
+  assert_ptr_equal(rondo_arena_of(clone), arena);
+  test_recording_free(&recording);
+  rondo_arena_destroy(arena);
+  exec = test_instantiate(clone);
+  test_graph_destroy(clone);
+  assert_ok(rondo_exec_launch(exec, fixture->stream));
+  test_arena_assert(fixture, output, WORDS, 3 * 32);
+  assert_true(test_memory_statistics(fixture).arena_backed > 0);
+  rondo_exec_destroy(exec);
+  assert_int_equal(test_memory_statistics(fixture).arena_backed, 0);
+}
+
+/* Recordings in a graph of others, one after the other: what the first leaves is the second's block, and what that
+ * gives up is its own. A graph with memory of its own inside of a recording is mapped as ever. */
+static void test_children(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  uint32_t *words = test_words(fixture, WORDS);
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
+  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
+  test_arena_set(fixture, output, WORDS, 4);
+  test_recording first = test_arena_end(fixture, arena);
+  const rondo_arena_block block = {.address = output, .bytes = BYTES, .name = "block", .key = 1};
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .blocks = &block, .block_count = 1});
+  void *between = test_arena_malloc(fixture, BYTES, "between");
+  test_arena_combine(fixture, output, output, between, WORDS);
+  assert_ok(rondo_free_async(fixture->stream, output));
+  void *after = test_arena_malloc(fixture, BYTES, "after");
+  test_arena_combine(fixture, between, between, after, WORDS);
+  test_arena_combine(fixture, after, after, words, WORDS);
+  assert_ok(rondo_free_async(fixture->stream, between));
+  assert_ok(rondo_free_async(fixture->stream, after));
+  test_recording second = test_arena_end(fixture, arena);
+
+  assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_exec_launch(first.exec, fixture->stream));
+  assert_ok(rondo_exec_launch(second.exec, fixture->stream));
+  rondo_graph *both = test_capture_end(fixture->stream);
+  test_run_once(fixture, both);
+  test_arena_assert(fixture, words, WORDS, 4u * 32 * 32 * 32);
+  test_graph_destroy(both);
+
+  assert_ok(rondo_capture_begin(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  void *own = test_arena_malloc(fixture, BYTES, "own");
+  test_arena_set(fixture, own, WORDS, 6);
+  test_arena_combine(fixture, own, own, words, WORDS);
+  assert_ok(rondo_free_async(fixture->stream, own));
+  rondo_graph *plain = test_capture_end(fixture->stream);
+  rondo_exec *inner = test_instantiate(plain);
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
+  assert_ok(rondo_exec_launch(inner, fixture->stream));
+  void *result = test_arena_malloc(fixture, BYTES, "result");
+  test_arena_combine(fixture, words, words, result, WORDS);
+  test_recording outer = test_arena_end(fixture, arena);
+  assert_true(outer.exec->has_extras);
+  assert_ok(rondo_exec_launch(outer.exec, fixture->stream));
+  test_arena_assert(fixture, result, WORDS, 6 * 32 * 32);
+  test_recording_free(&outer);
+  rondo_exec_destroy(inner);
+  test_graph_destroy(plain);
+  test_recording_free(&second);
+  test_recording_free(&first);
+  test_words_free(fixture, words);
+  rondo_arena_destroy(arena);
+}
+
+/* Bad settings, and captures that come to nothing, leave no trace. */
+static void test_bad_settings(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena_info info;
+  rondo_arena_get_info(arena, &info);
+  char *base = info.base;
+  rondo_arena_block blocks[] = {{.address = base, .bytes = BYTES, .name = "a"},
+                                {.address = base + BYTES - 256, .bytes = BYTES, .name = "b"}};
+  rondo_arena_setting setting = {.arena = arena, .blocks = blocks, .block_count = 2};
+  assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
+               RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_message("overlap");
+  blocks[1].address = blocks;
+  assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
+               RONDO_INVALID_ARGUMENT, RONDO_REASON_FOREIGN_ADDRESS);
+  assert_message("'b'");
+  rondo_arena_slot slot = {.bytes = 0};
+  setting = (rondo_arena_setting){.arena = arena, .slots = &slot, .slot_count = 1};
+  assert_error(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
+               RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  slot.bytes = info.reserved + 1;
+  assert_fails(rondo_capture_begin_in_arena(fixture->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting),
+               RONDO_OUT_OF_MEMORY);
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
+  (void)test_arena_malloc(fixture, BYTES, "output");
+  rondo_graph *graph = NULL;
+  assert_fails(rondo_stream_synchronize(fixture->stream), RONDO_CAPTURE_REFUSED);
+  assert_fails(rondo_capture_end(fixture->stream, &graph), RONDO_CAPTURE_INVALID);
+  rondo_arena_get_info(arena, &info);
+  assert_true(info.recordings == 0 && info.high == 0);
+  graph = test_graph(fixture);
+  rondo_arena_recording read;
+  assert_error(rondo_arena_recording_read(graph, &read), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  test_graph_destroy(graph);
+  rondo_arena_destroy(arena);
+}
+
+/* Lifetimes that are watched ---------------------------------------------------------------------------------------
+ */
+
+/* A stale read is found on the device; launching again begins the life anew. An input that is given to read is not
+ * written unnoticed, whatever the kernel declares. */
+static void test_lifetimes_are_watched(void **state) {
+  test_fixture *fixture = *state;
+  if (!test_is_guarded(fixture)) skip();
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_device_memory *memory = NULL;
+  assert_ok(rondo_device_memory_of(fixture->device, &memory));
+  rondo_queue *queue = fixture->stream->queue;
+  uint32_t *words = test_words(fixture, WORDS);
+  rondo_arena_slot slot = {.bytes = BYTES, .name = "x"};
+  test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena, .slots = &slot, .slot_count = 1});
+  uint32_t *output = test_arena_malloc(fixture, BYTES, "output");
+  test_arena_set(fixture, output, WORDS, 2);
+  test_affine(fixture, fixture->stream, slot.address, 1, 1, 1);
+  test_recording recording = test_arena_end(fixture, arena);
+  test_arena_set(fixture, slot.address, WORDS, 1);
+  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+  test_arena_assert(fixture, output, WORDS, 2);
+  rondo_arena_end_life(arena, queue, output);
+  test_arena_combine(fixture, output, output, words, WORDS);
+  assert_error(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_USE_AFTER_FREE);
+  assert_message("'output'");
+  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+  test_arena_assert(fixture, output, WORDS, 2);
+
+  rondo_memory_set_read_only(memory, queue, slot.address, true);
+  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+  assert_error(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NO_ACCESS);
+  assert_message("'x'");
+  rondo_memory_set_read_only(memory, queue, slot.address, true);
+  rondo_memory_set_read_only(memory, queue, slot.address, false);
+  assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+  rondo_memory_set_read_only(memory, queue, words, true);
+  test_arena_combine(fixture, words, words, output, WORDS);
+  assert_ok(rondo_stream_synchronize(fixture->stream));
+  test_arena_set(fixture, words, WORDS, 1);
+  assert_error(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_NO_ACCESS);
+  test_arena_assert(fixture, words, WORDS, 1);
+  rondo_arena_end_life(arena, NULL, output);
+  test_recording_free(&recording);
+  test_arena_set(fixture, slot.address, 1, 1);
+  assert_fails(rondo_stream_synchronize(fixture->stream), RONDO_EXECUTION_FAILED);
+  rondo_arena_destroy(arena);
+  test_words_free(fixture, words);
+}
+
+/* Recordings that come and go for ever take no more memory than a few of them. */
+static void test_pages_are_given_out_again(void **state) {
+  test_fixture *fixture = *state;
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_arena_info info;
+  for (uint32_t i = 0; i < 200; i++) {
+    test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
+    uint32_t *output = test_arena_malloc(fixture, 1024 * KIB, "output");
+    test_arena_set(fixture, output, 1, i);
+    test_recording recording = test_arena_end(fixture, arena);
+    assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+    test_arena_assert(fixture, output, 1, i);
+    test_recording_free(&recording);
+  }
+  rondo_arena_get_info(arena, &info);
+  assert_true(info.backed <= 32 * 1024 * KIB);
+  rondo_arena_destroy(arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_backing),
@@ -184,6 +625,19 @@ int main(void) {
       test_case(test_tr4_outputs_are_not_overwritten),
       test_case(test_blocks_are_given_up),
       test_case(test_slots),
+      test_case(test_gm11_forked_streams),
+      test_case(test_departures),
+      test_case(test_removal_keeps_blocks),
+      test_case(test_mistakes_are_found),
+      test_case(test_set_params_is_verified),
+      test_case(test_gm18_frees_outside_are_refused),
+      test_case(test_others_read_outputs),
+      test_case(test_gx5_update_to_another_recording),
+      test_case(test_gm20_clones_and_relocation),
+      test_case(test_children),
+      test_case(test_bad_settings),
+      test_case(test_lifetimes_are_watched),
+      test_case(test_pages_are_given_out_again),
   };
   return test_main(tests);
 }
