@@ -344,13 +344,16 @@ static void add_largest(holders *self) {
 /* Under the lock. */
 static void describe(holders *self, const rondo_device_memory *memory) {
   char held[RONDO_SIZE_TEXT], unfreed[RONDO_SIZE_TEXT];
-  const uint64_t graphs = atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
+  const uint64_t arenas = atomic_load_explicit(&memory->arena_backed.now, memory_order_relaxed);
+  const uint64_t both = atomic_load_explicit(&memory->graph_reserved.now, memory_order_relaxed);
+  const uint64_t graphs = both > arenas ? both - arenas : 0; /* they change meanwhile */
   rondo_allocation_table_visit(&memory->table, look_at, self);
   add(self, "%s by rondo_malloc", rondo_size_text(held, memory->immediate.usage.reserved));
   add_pools(self, memory);
   add(self, ", %s by graphs (%s in %zu unfreed allocations%s)", rondo_size_text(held, graphs),
       rondo_size_text(unfreed, self->unfreed_bytes), self->unfreed,
       graphs > self->unfreed_bytes ? "; rondo_graph_memory_trim gives back what no launch uses" : "");
+  if (arenas > 0) add(self, ", %s by arenas", rondo_size_text(held, arenas));
   add_largest(self);
 }
 

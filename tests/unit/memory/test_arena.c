@@ -549,6 +549,80 @@ static void test_bad_settings(void **state) {
   rondo_arena_destroy(arena);
 }
 
+/* Others may access the arena from when a malloc is captured whose pool lets them (GM-17). */
+static void test_gm17_peers(void **state) {
+  test_fixture *fixture = *state;
+  if (!test_device_is("cpu")) skip();
+  rondo_arena *arena = test_arena(fixture, 0);
+  rondo_device *other = NULL;
+  rondo_stream *stream = NULL;
+  rondo_kernel *kernel = NULL;
+  rondo_pool *pool = NULL;
+  void *out = NULL;
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1,
+                                        .allocator = &fixture->allocator.table};
+  assert_ok(rondo_device_open(test_is_guarded(fixture) ? "cpu:check:1" : "cpu:1", &options, &other));
+  assert_ok(rondo_stream_create(other, NULL, &stream));
+  assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_COMBINE), &kernel));
+  assert_ok(rondo_malloc(other, BYTES, "out", &out));
+  assert_ok(rondo_device_get_default_pool(fixture->device, &pool));
+  for (int shared = 0; shared < 2; shared++) {
+    assert_ok(rondo_pool_set_access(pool, other, shared == 1));
+    test_arena_begin(fixture, &(rondo_arena_setting){.arena = arena});
+    void *output = test_arena_malloc(fixture, BYTES, "output");
+    test_arena_set(fixture, output, WORDS, 5);
+    test_recording recording = test_arena_end(fixture, arena);
+    assert_ok(rondo_exec_launch(recording.exec, fixture->stream));
+    assert_ok(rondo_stream_synchronize(fixture->stream));
+    const rondo_grid grid = {.x = WORDS};
+    if (shared == 1)
+      assert_ok(rondo_launch(stream, kernel, grid, RONDO_ARGS(&output, &output, &out)));
+    else
+      assert_error(rondo_launch(stream, kernel, grid, RONDO_ARGS(&output, &output, &out)), RONDO_INVALID_ARGUMENT,
+                   RONDO_REASON_NO_ACCESS);
+    uint32_t word = 0;
+    assert_ok(rondo_copy_async(stream, &word, out, sizeof word));
+    assert_ok(rondo_stream_synchronize(stream));
+    if (shared == 1) assert_int_equal(word, 5 * 32);
+    test_recording_free(&recording);
+  }
+  assert_ok(rondo_free(other, out));
+  rondo_kernel_destroy(kernel);
+  assert_ok(rondo_stream_destroy(stream));
+  rondo_arena_destroy(arena);
+  assert_ok(rondo_device_close(other));
+}
+
+/* A limit on the device's memory is the arena's too; what pools hold idle makes room first. */
+static void test_limited_memory(void **state) {
+  (void)state;
+  if (!test_device_is("cpu")) skip();
+  test_allocator allocator;
+  test_allocator_init(&allocator);
+  test_fixture limited = {.device = NULL};
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &allocator.table,
+                                        .memory_limit_bytes = 8192 * KIB};
+  assert_ok(rondo_device_open("cpu:2", &options, &limited.device));
+  assert_ok(rondo_stream_create(limited.device, NULL, &limited.stream));
+  rondo_arena *arena = test_arena(&limited, 0);
+  void *idle = NULL;
+  assert_ok(rondo_malloc_async(limited.stream, 3072 * KIB, NULL, &idle));
+  assert_ok(rondo_free_async(limited.stream, idle));
+  assert_ok(rondo_arena_back(arena, 1024 * KIB));
+  assert_error(rondo_arena_back(arena, 16384 * KIB), RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED);
+  assert_message("arena 'tree'");
+  assert_message("1.0 MiB by arenas");
+  rondo_arena_info info;
+  rondo_arena_get_info(arena, &info);
+  assert_int_equal(info.backed, 1024 * KIB);
+  assert_int_equal(test_memory_statistics(&limited).arena_backed, 1024 * KIB);
+  assert_ok(rondo_arena_back(arena, 7168 * KIB));
+  rondo_arena_destroy(arena);
+  assert_ok(rondo_stream_destroy(limited.stream));
+  assert_ok(rondo_device_close(limited.device));
+  assert_int_equal(allocator.live, 0);
+}
+
 /* Lifetimes that are watched ---------------------------------------------------------------------------------------
  */
 
@@ -636,6 +710,8 @@ int main(void) {
       test_case(test_gm20_clones_and_relocation),
       test_case(test_children),
       test_case(test_bad_settings),
+      test_case(test_gm17_peers),
+      cmocka_unit_test(test_limited_memory),
       test_case(test_lifetimes_are_watched),
       test_case(test_pages_are_given_out_again),
   };
