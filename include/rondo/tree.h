@@ -220,7 +220,7 @@ typedef struct rondo_function_options {
   rondo_binding binding;
   uint32_t warm_ups;         /* calls of a new form of inputs that run as they are; 0 = 1 */
   uint32_t max_shapes;       /* forms of inputs that are recorded; further ones run as they are (SHAPE_LIMIT); 0 = 64 */
-  uint32_t min_nodes;        /* a recording of fewer nodes is not worth it (TOO_SMALL); 0 = 1 */
+  uint32_t min_nodes;        /* a recording of fewer nodes is not worth it (TOO_SMALL) */
   bool static_shapes;        /* only the first form of inputs is recorded, others run as they are (CHANGING_SHAPES) */
   bool unsafe;               /* never recorded */
   bool unsafe_deterministic; /* not recorded in a tree that is deterministic */

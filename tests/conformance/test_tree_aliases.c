@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ * Outputs that are memory of others (item 28 of the peer's behaviour): of inputs, of constants, of other outputs, or no
+ * memory at all; after the tests of PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer finds
+ * aliases by comparing storages; Rondo's bodies say what an output is part of.
+ */
+#include "support/test_scene.h"
+
+static uint32_t live(const test_scene *s) { return scene_info(s).live_outputs; }
+
+/* One input handed through whole, and 16 bytes of it. */
+static rondo_status through_body(rondo_call *call, void *user) {
+  scene_enter(user);
+  assert_ok(rondo_call_output_of_input(call, 0, 0, 0, SCENE_BYTES, NULL));
+  assert_ok(rondo_call_output_of_input(call, 1, 0, 16, 16, NULL));
+  scene_put(call, 2, scene_input(call, 0), 2, 0);
+  return RONDO_OK;
+}
+
+static void check_through(test_scene *s, rondo_buffer *const outs[3], uint32_t first) {
+  assert_counts(s, outs[0], first, 1);
+  test_assert_buffer(s->fixture, outs[1], first + 4, 1);
+  assert_counts(s, outs[2], 2 * first, 2);
+}
+
+/* 58 test_aliased_static_parameter, 54 and 55 test_aliasing_static_ref, 87 test_alias_of_parameter, 49
+ * test_constant_output: parts of a static input are that memory in every state, outlive the step, and do not live on
+ * the path. */
+static void test_tr6_peer_49_54_58_87_parts_of_parameters(void **state) {
+  test_scene *s = *state;
+  rondo_function *f = SCENE_FUNCTION(s, "f", through_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_STATIC));
+  uint32_t *parameter = scene_words(s, 1);
+  rondo_buffer *old = NULL, *outs[3];
+  for (uint32_t i = 0; i < 5; i++) {
+    scene_set(s, parameter, i);
+    SCENE_CALL(s, f, outs, 3, scene_at(parameter));
+    check_through(s, outs, i);
+    assert_ptr_equal(scene_address(outs[0]), parameter);
+    assert_ptr_equal(scene_address(outs[1]), parameter + 4);
+    assert_int_equal(live(s), i == 0 ? 0 : 1);
+    if (old != NULL) assert_counts(s, old, i, 1); /* of no step: the parameter as it is now */
+    rondo_buffer_release(old);
+    rondo_buffer_release(outs[2]);
+    rondo_buffer_release(outs[1]);
+    assert_int_equal(live(s), 0);
+    old = outs[0];
+  }
+  rondo_buffer_release(old);
+  assert_seen(s, "urppp");
+}
+
+/* 67 test_output_alias: an ordinary input handed back, and a part of it: wherever the input is at that call. */
+static void test_tr6_peer_67_inputs_handed_back(void **state) {
+  test_scene *s = *state;
+  rondo_function *f = SCENE_FUNCTION(s, "f", through_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
+  for (uint32_t i = 0; i < 5; i++) {
+    rondo_buffer *outs[3];
+    uint32_t *x = scene_words(s, 10 * i);
+    SCENE_CALL(s, f, outs, 3, scene_at(x));
+    check_through(s, outs, 10 * i);
+    assert_ptr_equal(scene_address(outs[0]), x);
+    for (int k = 0; k < 3; k++) rondo_buffer_release(outs[k]);
+    assert_int_equal(live(s), 0);
+  }
+  assert_seen(s, "urppp");
+}
+
+/* 53 test_aliased_storage_single_weakref, 95 (its first half): a second function hands back what the first made: one
+ * memory, which lives until the last of its handles is released. */
+static void test_tr4_peer_53_two_functions_share_memory(void **state) {
+  test_scene *s = *state;
+  rondo_function *make = scene_affine(s, "make", 3, 1);
+  rondo_function *f = SCENE_FUNCTION(s, "f", through_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 5; i++) {
+    rondo_buffer *outs[3];
+    scene_begin(s);
+    rondo_buffer *made = scene_call(s, make, scene_at(x));
+    SCENE_CALL(s, f, outs, 3, scene_given(made));
+    assert_counts(s, outs[0], 4, 3);
+    assert_counts(s, outs[2], 8, 6);
+    rondo_buffer_release(outs[2]);
+    rondo_buffer_release(outs[0]);
+    if (i > 0) assert_int_equal(live(s), 1);
+    test_assert_buffer(s->fixture, outs[1], 16, 3);
+    rondo_buffer_release(outs[1]);
+    assert_int_equal(live(s), 0);
+    scene_end(s);
+  }
+  assert_seen(s, "uurrpppppp");
+}
+
+/* Two parts of one output, which itself is no output that is asked for. */
+static rondo_status halves_body(rondo_call *call, void *user) {
+  scene_enter(user);
+  scene_put(call, 0, scene_input(call, 0), 2, 0);
+  assert_ok(rondo_call_output_of_output(call, 1, 0, 0, SCENE_BYTES / 2, NULL));
+  return rondo_call_output_of_output(call, 2, 0, SCENE_BYTES / 2, SCENE_BYTES / 2, NULL);
+}
+
+/* 69 test_aliased_output_checkpoint, 83 test_checkpoint_shared_output_storage_deallocation: the memory of two parts is
+ * used again when both are dead, and not before; once. */
+static void test_tr4_peer_69_83_parts_hold_the_whole(void **state) {
+  test_scene *s = *state;
+  rondo_function *halves =
+      SCENE_FUNCTION(s, "halves", halves_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *f = scene_affine(s, "f", 3, 1);
+  const uint32_t *x = scene_words(s, 0);
+  for (int held = 0; held < 3; held++) {
+    for (int i = 0; i < 3; i++) {
+      rondo_buffer *outs[3];
+      scene_begin(s);
+      SCENE_CALL(s, halves, outs, 3, scene_at(x));
+      rondo_buffer_release(outs[0]);
+      for (int k = 1; k < 3; k++)
+        if (k > held) rondo_buffer_release(outs[k]);
+      const bool is_recorded = held > 0 || i > 0;
+      if (is_recorded) assert_int_equal(live(s), held == 0 ? 0 : 1);
+      rondo_buffer *out = scene_call(s, f, scene_at(x));
+      assert_counts(s, out, 1, 3);
+      for (int k = 1; k <= held && k < 3; k++) {
+        test_assert_buffer(s->fixture, outs[k], k == 1 ? 0 : SCENE_WORDS, 2);
+        rondo_buffer_release(outs[k]);
+      }
+      rondo_buffer_release(out);
+      assert_int_equal(live(s), 0);
+      scene_end(s);
+    }
+  }
+  /* f is a root when all is dead; behind a half that lives it is a child, which fits for one half and for both. */
+  assert_seen(s, "uurrppprpppppppppp");
+  assert_int_equal(scene_info(s).recordings, 3);
+  assert_int_equal(scene_info(s).roots, 2);
+}
+
+/* Outputs without memory, from an input without. */
+static rondo_status empty_body(rondo_call *call, void *user) {
+  void *nothing = user;
+  rondo_input input;
+  scene_enter(user);
+  assert_ok(rondo_call_get_input(call, 0, &input));
+  assert_int_equal(input.bytes, 0);
+  assert_int_equal(input.rank, 2);
+  assert_int_equal(input.shape[1], 0);
+  const rondo_output_options options = {RONDO_OUTPUT_OPTIONS_INIT, .rank = 2, .shape = {3, 0}, .name = "empty"};
+  assert_ok(rondo_call_output(call, 0, 0, &options, &nothing));
+  assert_null(nothing);
+  assert_ok(rondo_call_output_of_input(call, 1, 0, 0, 0, NULL));
+  assert_ok(rondo_call_output_of_output(call, 2, 0, 0, 0, NULL));
+  scene_put(call, 3, scene_input(call, 1), 2, 0);
+  return rondo_call_output_of_output(call, 4, 3, SCENE_BYTES, 0, NULL);
+}
+
+/* 68 test_empty_storage, 66 test_empty_cpu_tensor, 216 test_meta_tensor: inputs and outputs without memory are allowed
+ * everywhere, live nowhere, and keep their shape. */
+static void test_tr7_peer_66_68_216_no_memory(void **state) {
+  test_scene *s = *state;
+  rondo_function *f =
+      SCENE_FUNCTION(s, "f", empty_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 5; i++) {
+    rondo_buffer *outs[5];
+    rondo_buffer_info info = {.struct_size = sizeof info};
+    SCENE_CALL(s, f, outs, 5, {.rank = 2, .shape = {7, 0}}, scene_at(x));
+    for (int k = 0; k < 3; k++) assert_null(scene_address(outs[k]));
+    assert_ok(rondo_buffer_get_info(outs[0], &info));
+    assert_int_equal(info.rank, 2);
+    assert_int_equal(info.shape[0], 3);
+    assert_int_equal(info.bytes, 0);
+    assert_counts(s, outs[3], 2, 2);
+    assert_ok(rondo_buffer_copy(outs[4], s->stream, 0, NULL, 0));
+    assert_int_equal(live(s), i == 0 ? 0 : 1);
+    for (int k = 0; k < 5; k++) rondo_buffer_release(outs[k]);
+    assert_int_equal(live(s), 0);
+  }
+  assert_seen(s, "urppp");
+}
+
+/* 176 test_view_only_cuda_graph_suppresses_empty_warning: a body that queues nothing but hands its input back. It is
+ * recorded as any other, also in a strict tree; with min_nodes it is TOO_SMALL. */
+static rondo_status view_body(rondo_call *call, void *user) {
+  scene_enter(user);
+  return rondo_call_output_of_input(call, 0, 0, 4, SCENE_BYTES - 4, NULL);
+}
+static void test_tr8_peer_176_a_body_without_work(void **state) {
+  test_scene *s = *state;
+  for (uint32_t least = 0; least < 2; least++) {
+    SCENE_TREE(s, .strict = least == 0);
+    rondo_function *f =
+        SCENE_FUNCTION(s, "f", view_body, scene_work(s, 0, 0), .min_nodes = least, RONDO_INPUTS(RONDO_INPUT_MOVING));
+    for (uint32_t i = 0; i < 4; i++) {
+      uint32_t *x = scene_words(s, i);
+      rondo_buffer *out = scene_call(s, f, scene_at(x));
+      assert_ptr_equal(scene_address(out), x + 1);
+      test_assert_buffer(s->fixture, out, i + 1, 1);
+      rondo_buffer_release(out);
+      if (least == 1 && i > 0) assert_skip(s->tree, TOO_SMALL);
+    }
+    assert_seen(s, least == 0 ? "urpp" : "uuuu");
+  }
+}
+
+/* 177 test_kernel_free_allocation_uses_cudagraph_pool: a body that only allocates its output. */
+static rondo_status allocating_body(rondo_call *call, void *user) {
+  void *out;
+  scene_enter(user);
+  return rondo_call_output(call, 0, SCENE_BYTES, NULL, &out);
+}
+static void test_tr3_peer_177_a_body_that_only_allocates(void **state) {
+  test_scene *s = *state;
+  rondo_function *f = SCENE_FUNCTION(s, "f", allocating_body, scene_work(s, 0, 0), .input_count = 0);
+  for (int i = 0; i < 4; i++) {
+    rondo_buffer *out;
+    uint32_t words[SCENE_WORDS];
+    assert_ok(rondo_function_call(f, s->stream, NULL, 0, &out, 1));
+    assert_ok(rondo_fill_async(
+        s->stream, &(rondo_fill){.dst = scene_address(out), .value = 9, .element_bytes = 4, .width = SCENE_WORDS}));
+    assert_ok(rondo_buffer_copy(out, s->stream, 0, words, sizeof words));
+    assert_ok(rondo_stream_synchronize(s->stream));
+    assert_int_equal(words[SCENE_WORDS - 1], 9);
+    if (i > 0) assert_int_equal(live(s), 1);
+    rondo_buffer_release(out);
+  }
+  assert_outcome(s->tree, RONDO_CALL_REPLAYED);
+}
+
+/* 51 test_expanded_inputs: the peer's broadcast inputs are Rondo's inputs that lie over one another. */
+static rondo_status combine_body(rondo_call *call, void *user) {
+  scene_enter(user);
+  scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
+  return RONDO_OK;
+}
+static void test_tr6_peer_51_inputs_over_one_another(void **state) {
+  test_scene *s = *state;
+  const uint32_t *x = scene_words(s, 1);
+  for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
+    rondo_function *f = SCENE_FUNCTION(s, "f", combine_body, scene_work(s, 0, 0), .binding = (rondo_binding)binding,
+                                       RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
+    for (int i = 0; i < 4; i++) {
+      rondo_buffer *out;
+      SCENE_CALL(s, f, &out, 1, scene_at(x), scene_at(x));
+      assert_counts(s, out, 32, 32);
+      rondo_buffer_release(out);
+    }
+    assert_seen(s, "urpp");
+  }
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {
+      scene_case(test_tr6_peer_49_54_58_87_parts_of_parameters),
+      scene_case(test_tr6_peer_67_inputs_handed_back),
+      scene_case(test_tr4_peer_53_two_functions_share_memory),
+      scene_case(test_tr4_peer_69_83_parts_hold_the_whole),
+      scene_case(test_tr7_peer_66_68_216_no_memory),
+      scene_case(test_tr8_peer_176_a_body_without_work),
+      scene_case(test_tr3_peer_177_a_body_that_only_allocates),
+      scene_case(test_tr6_peer_51_inputs_over_one_another),
+  };
+  return test_main(tests);
+}

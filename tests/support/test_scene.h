@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * A scene for the tests of trees: a fixture, a tree, functions with words of the scene's to work on, and what became of
+ * each call, as a text. The teardown destroys the tree and proves that the device's memory is as if nothing had been:
+ * nothing allocated, nothing behind an arena, nothing kept for later.
+ *
+ * All buffers are of SCENE_WORDS words, which count up: the expected contents are a first word and a step.
+ */
+#ifndef RONDO_TESTS_SUPPORT_TEST_SCENE_H
+#define RONDO_TESTS_SUPPORT_TEST_SCENE_H
+
+#include "support/test_tree.h"
+
+enum { SCENE_WORDS = 32, SCENE_BYTES = SCENE_WORDS * sizeof(uint32_t), SCENE_PLACES = 64, SCENE_CALLS = 256 };
+
+typedef struct test_scene {
+  test_fixture *fixture;
+  rondo_stream *stream; /* that calls are made on; the fixture's unless the test sets another */
+  rondo_tree *tree;
+  char seen[SCENE_CALLS + 1]; /* a letter a call: u un-recorded, r recorded, p replayed */
+  size_t calls;
+  test_work works[SCENE_PLACES];
+  uint32_t *places[SCENE_PLACES]; /* freed at the end */
+  size_t work_count, place_count;
+} test_scene;
+
+int scene_setup(void **state);
+int scene_setup_workers(void **state); /* for tests that hold a stream */
+int scene_teardown(void **state);
+#define scene_case(function) cmocka_unit_test_setup_teardown(function, scene_setup, scene_teardown)
+#define scene_case_workers(function) cmocka_unit_test_setup_teardown(function, scene_setup_workers, scene_teardown)
+
+/* Another tree in the place of the scene's. */
+void scene_use(test_scene *scene, rondo_tree_options options);
+#define SCENE_TREE(scene, ...) scene_use((scene), (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, __VA_ARGS__})
+
+/* Words of the device that count up from `first`; set anew. */
+uint32_t *scene_words(test_scene *scene, uint32_t first);
+void scene_set(test_scene *scene, uint32_t *words, uint32_t first);
+
+/* What a body of the scene's has for `user`. */
+test_work *scene_work(test_scene *scene, uint32_t factor, uint32_t term);
+
+/* A function; `fields` are further options. Its inputs are the array's. */
+rondo_function *scene_make(test_scene *scene, const rondo_function_options *options);
+#define SCENE_FUNCTION(scene, title, its_body, its_work, ...)                                                     \
+  scene_make((scene), &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = (title), .body = (its_body), \
+                                                .user = (its_work), __VA_ARGS__})
+/* in * factor + term, with one moving input. */
+rondo_function *scene_affine(test_scene *scene, const char *name, uint32_t factor, uint32_t term);
+
+/* In a body: new output `index` = `from` * factor + term; where it is. */
+uint32_t *scene_put(rondo_call *call, size_t index, const uint32_t *from, uint32_t factor, uint32_t term);
+/* In a body: words in place. */
+void scene_change(rondo_call *call, uint32_t *words, uint32_t factor, uint32_t term);
+/* In a body: new output `index` = a * 31 + b. */
+uint32_t *scene_combine(rondo_call *call, size_t index, const uint32_t *a, const uint32_t *b);
+/* In a body: its test_work, whose runs it counts; and its input. */
+test_work *scene_enter(void *user);
+uint32_t *scene_input(rondo_call *call, size_t index);
+
+/* Values of inputs. */
+rondo_input scene_at(const uint32_t *words);
+rondo_input scene_of(rondo_buffer *buffer);
+rondo_input scene_given(rondo_buffer *buffer);
+
+/* Calls, which must succeed. */
+#define SCENE_CALL(scene, function, outputs, output_count, ...)           \
+  scene_call_all((scene), (function), (const rondo_input[]){__VA_ARGS__}, \
+                 sizeof((const rondo_input[]){__VA_ARGS__}) / sizeof(rondo_input), (outputs), (output_count))
+void scene_call_all(test_scene *scene, rondo_function *function, const rondo_input *inputs, size_t input_count,
+                    rondo_buffer **outputs, size_t output_count);
+/* One input, one output. */
+rondo_buffer *scene_call(test_scene *scene, rondo_function *function, rondo_input input);
+
+/* What became of the calls since this was last asked, as letters. */
+#define assert_seen(scene, expected) scene_assert_seen((scene), (expected), __FILE__, __LINE__)
+void scene_assert_seen(test_scene *scene, const char *expected, const char *file, int line);
+
+/* The buffer's words count up from `first` by `step`. */
+#define assert_counts(scene, buffer, first, step) \
+  scene_assert_counts((scene), (buffer), (first), (step), __FILE__, __LINE__)
+void scene_assert_counts(test_scene *scene, const rondo_buffer *buffer, uint32_t first, uint32_t step, const char *file,
+                         int line);
+void scene_assert_words(test_scene *scene, const uint32_t *words, uint32_t first, uint32_t step);
+
+/* Reading is refused, naming the function that made it. */
+void scene_assert_stale(const rondo_buffer *buffer, const char *function);
+
+void *scene_address(const rondo_buffer *buffer);
+rondo_tree_info scene_info(const test_scene *scene);
+
+/* A step. */
+void scene_begin(test_scene *scene);
+void scene_end(test_scene *scene);
+
+#endif
