@@ -73,14 +73,22 @@ static bool shares_source(const rondo_take *take, size_t index) {
   return false;
 }
 
+/* What the exec does with an input; the reason not to record it when it writes what is not declared. */
+static rondo_status look_at_input(rondo_take *take, const rondo_patch_set *patches, size_t index,
+                                  rondo_patch_input_info *out) {
+  const rondo_bound_input *bound = &take->made->bound[index];
+  *out = (rondo_patch_input_info){.struct_size = sizeof *out};
+  RONDO_TRY(rondo_patch_set_get_input(patches, (uint32_t)index, out));
+  return out->is_written && !bound->is_mutated ? refuse_written(take, bound) : RONDO_OK;
+}
+
 /* How each input comes to the work, by what the set of the first exec knows. */
 static rondo_status decide(rondo_take *take, const rondo_patch_set *patches) {
   const rondo_binding policy = take->function->options.binding;
   for (size_t i = 0; i < take->made->bound_count; i++) {
     rondo_bound_input *bound = &take->made->bound[i];
-    rondo_patch_input_info info = {.struct_size = sizeof info};
-    RONDO_TRY(rondo_patch_set_get_input(patches, (uint32_t)i, &info));
-    if (info.is_written && !bound->is_mutated) return refuse_written(take, bound);
+    rondo_patch_input_info info;
+    RONDO_TRY(look_at_input(take, patches, i, &info));
     const bool pays = policy == RONDO_BINDING_PATCH || is_cheaper_patched(take->tree->device, info.nodes, bound->bytes);
     const bool can = info.is_patchable && !take->given[bound->input].is_of_ending;
     bound->way = policy != RONDO_BINDING_COPY && can && pays ? RONDO_BOUND_PATCHED : RONDO_BOUND_COPIED;
@@ -187,11 +195,22 @@ static rondo_status bind_whole(rondo_take *take, rondo_graph *graph, rondo_segme
   return make_patches(take, out->exec, &out->patches);
 }
 
+/* One of several segments has its inputs in their slots. */
+static rondo_status bind_segment(rondo_take *take, rondo_exec *exec) {
+  rondo_patch_set *patches;
+  rondo_patch_input_info info;
+  copy_before(take);
+  note_recorded(take);
+  RONDO_TRY(make_patches(take, exec, &patches));
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; status == RONDO_OK && i < take->made->bound_count; i++)
+    status = look_at_input(take, patches, i, &info);
+  rondo_patch_destroy(patches);
+  return status;
+}
+
 rondo_status rondo_take_bind(rondo_take *take, rondo_graph *graph, bool is_whole, rondo_segment *out) {
   RONDO_TRY(instantiate(take, graph, &out->exec));
   if (take->made->bound_count == 0) return RONDO_OK;
-  if (is_whole) return bind_whole(take, graph, out);
-  copy_before(take);
-  note_recorded(take);
-  return RONDO_OK;
+  return is_whole ? bind_whole(take, graph, out) : bind_segment(take, out->exec);
 }

@@ -271,11 +271,18 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
 
 /* Watched devices -------------------------------------------------------------------------------------------------- */
 
+/* What the path made is the tree's, and may be written undeclared. */
+static bool is_of_path(const rondo_tree *tree, const rondo_resolved_input *input) {
+  if (input->buffer == NULL) return false;
+  const rondo_buffer *base = input->buffer->base != NULL ? input->buffer->base : input->buffer;
+  return base->era == tree->commons->era;
+}
+
 void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const rondo_function *function, bool on) {
   if (tree->device->ops->guard == NULL) return;
   for (size_t i = 0; i < function->options.input_count; i++) {
     const rondo_resolved_input *input = &tree->inputs[i];
-    if (input->way == RONDO_WAY_MOVING && !input->is_mutated && input->bytes > 0)
+    if (input->way == RONDO_WAY_MOVING && !input->is_mutated && input->bytes > 0 && !is_of_path(tree, input))
       rondo_memory_set_read_only(tree->memory, stream->queue, input->address, on);
   }
 }

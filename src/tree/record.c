@@ -26,7 +26,7 @@ rondo_status rondo_take_give_up(rondo_take *take, rondo_skip skip, bool is_for_g
 /* What an error of the body, or of the capture's end, says of it. */
 static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, rondo_status status) {
   const rondo_error *error = rondo_last_error();
-  if (take->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
+  if (take->skip != RONDO_SKIP_NONE || take->has_failed_step || status == RONDO_DEVICE_LOST) return status;
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
   if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
     const bool is_unjoined = error->reason == RONDO_REASON_UNJOINED;
@@ -223,16 +223,14 @@ static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool i
 
 /* In the body ------------------------------------------------------------------------------------------------------ */
 
-/* Launches the newest segment, with all before it launched. */
-static rondo_status run_segment(rondo_take *take) {
+/* Launches the newest segment, with all before it launched: inputs come to the first, and what was written goes back
+ * behind the last. */
+static rondo_status run_segment(rondo_take *take, bool is_last) {
   rondo_recorded_call *made = take->made;
-  made->segments = &take->segments.items[take->segments.count - 1];
-  made->segment_count = 1;
-  const rondo_status status = take->segments.count == 1 ? rondo_replay(take->tree, made, take->stream, take->given)
-                                                        : rondo_exec_launch(made->segments->exec, take->stream);
-  made->segments = NULL;
-  made->segment_count = 0;
-  return status;
+  const size_t index = take->segments.count - 1;
+  if (index == 0) RONDO_TRY(rondo_replay_bind(take->tree, made, take->stream, take->given));
+  RONDO_TRY(rondo_replay_segment(made, &take->segments.items[index], take->stream));
+  return is_last ? rondo_replay_write_back(made, take->stream, take->given) : RONDO_OK;
 }
 
 rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user) {
@@ -242,9 +240,11 @@ rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, vo
                               "its body takes host steps, and the tree records none "
                               "(rondo_tree_options.no_host_steps)");
   RONDO_TRY(end_segment(take, call, false));
-  RONDO_TRY(run_segment(take));
+  RONDO_TRY(run_segment(take, false));
   RONDO_TRY(rondo_stream_synchronize(take->stream));
-  RONDO_TRY(step(user));
+  const rondo_status status = step(user);
+  take->has_failed_step = status != RONDO_OK;
+  if (status != RONDO_OK) return status;
   rondo_segment *segment = &take->segments.items[take->segments.count - 1];
   segment->step = step;
   segment->user = user;
@@ -339,6 +339,8 @@ static rondo_status run(rondo_take *take, rondo_call *call) {
   const rondo_status status = rondo_body_run(call);
   if (take->is_capturing) rondo_path_settle_nested(take->tree, take->stream);
   if (status != RONDO_OK) return give_up_by_error(take, call, status);
+  if (take->has_failed_step)
+    return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, "a host step failed, and its body went on");
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
   RONDO_TRY(end_segment(take, call, true));
   RONDO_TRY(check_unchanged(take, call));
@@ -353,7 +355,7 @@ static rondo_status stand(rondo_take *take) {
   const size_t count = take->segments.count;
   rondo_segment *segments;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *segments, &segments));
-  rondo_status status = run_segment(take);
+  rondo_status status = run_segment(take, true);
   if (status == RONDO_OK) status = rondo_recorded_add(tree, made);
   if (status != RONDO_OK) {
     rondo_release(&tree->allocator, segments, count, sizeof *segments);

@@ -20,8 +20,9 @@ struct rondo_take {
   RONDO_ARRAY(rondo_segment) segments;
   size_t path_blocks; /* of the blocks, those of the path; behind them the slots and what segments left */
   bool is_capturing;
-  rondo_skip skip;  /* why it is given up; NONE */
-  bool is_for_good; /* ... by the form, from now on */
+  bool has_failed_step; /* which is the call's failure, and no reason to run the body again */
+  rondo_skip skip;      /* why it is given up; NONE */
+  bool is_for_good;     /* ... by the form, from now on */
   char message[RONDO_TREE_MESSAGE];
 };
 

@@ -53,45 +53,52 @@ static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_
   return queue_copy(stream, bound->slot, input->address, bound->bytes);
 }
 
+/* What the path that ended left must be copied before the launch where that may write it, and is not written back: its
+ * place may be an output's by then, and nobody can read it any more. */
+static bool is_copied_before(const rondo_recorded_call *call, const rondo_bound_input *bound,
+                             const rondo_resolved_input *input) {
+  return input->is_of_ending && (bound->is_mutated || is_in_slots(call, input));
+}
+
 /* Where launches have the input now: its own place, or its slot, into which it is copied then. */
 static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const rondo_recorded_call *call,
                                const rondo_bound_input *bound, const rondo_resolved_input *input,
-                               const void **out_address, bool *out_copied) {
-  *out_copied = false;
+                               const void **out_address) {
   *out_address = input->address;
   if (bound->way == RONDO_BOUND_PATCHED && !input->is_of_ending && rondo_patch_fits(bound->recorded, input->address)) {
     tree->patched_inputs++;
     return RONDO_OK;
   }
-  if (bound->way == RONDO_BOUND_COPIED && !(input->is_of_ending && is_in_slots(call, input))) {
+  if (bound->way == RONDO_BOUND_COPIED && !is_copied_before(call, bound, input)) {
     tree->copied_inputs++;
     tree->copied_bytes += bound->bytes;
     return RONDO_OK;
   }
-  *out_copied = true;
   *out_address = bound->slot;
   return copy_in(tree, stream, call, bound, input);
 }
 
-static rondo_status bind_inputs(rondo_tree *tree, rondo_recorded_call *call, rondo_stream *stream,
-                                const rondo_resolved_input *inputs, bool *out_back) {
+rondo_status rondo_replay_bind(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
+                               const rondo_resolved_input *inputs) {
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
-    bool is_copied;
-    RONDO_TRY(bind_input(tree, stream, call, bound, &inputs[bound->input], &call->addresses[i], &is_copied));
-    if (is_copied && bound->is_mutated) *out_back = true;
+    RONDO_TRY(bind_input(tree, stream, call, bound, &inputs[bound->input], &call->addresses[i]));
   }
   return RONDO_OK;
 }
 
-/* What was copied in by a queued copy, and written, goes back the same way. */
-static rondo_status copy_back(const rondo_recorded_call *call, rondo_stream *stream,
-                              const rondo_resolved_input *inputs) {
+rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment, rondo_stream *stream) {
+  return segment->patches != NULL ? rondo_patch_launch(segment->patches, stream, call->addresses)
+                                  : rondo_exec_launch(segment->exec, stream);
+}
+
+rondo_status rondo_replay_write_back(const rondo_recorded_call *call, rondo_stream *stream,
+                                     const rondo_resolved_input *inputs) {
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
-    char *address = inputs[bound->input].address;
-    if (bound->is_mutated && call->addresses[i] == bound->slot && address != bound->slot)
-      RONDO_TRY(queue_copy(stream, address, bound->slot, bound->bytes));
+    const rondo_resolved_input *input = &inputs[bound->input];
+    if (bound->is_mutated && !input->is_of_ending && call->addresses[i] == bound->slot && input->address != bound->slot)
+      RONDO_TRY(queue_copy(stream, input->address, bound->slot, bound->bytes));
   }
   return RONDO_OK;
 }
@@ -99,8 +106,7 @@ static rondo_status copy_back(const rondo_recorded_call *call, rondo_stream *str
 static rondo_status launch_segments(const rondo_recorded_call *call, rondo_stream *stream) {
   for (size_t i = 0; i < call->segment_count; i++) {
     const rondo_segment *segment = &call->segments[i];
-    RONDO_TRY(segment->patches != NULL ? rondo_patch_launch(segment->patches, stream, call->addresses)
-                                       : rondo_exec_launch(segment->exec, stream));
+    RONDO_TRY(rondo_replay_segment(call, segment, stream));
     if (segment->step == NULL) continue;
     RONDO_TRY(rondo_stream_synchronize(stream));
     RONDO_TRY(segment->step(segment->user));
@@ -108,10 +114,9 @@ static rondo_status launch_segments(const rondo_recorded_call *call, rondo_strea
   return RONDO_OK;
 }
 
-rondo_status rondo_replay(rondo_tree *tree, rondo_recorded_call *call, rondo_stream *stream,
+rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                           const rondo_resolved_input *inputs) {
-  bool is_back = false;
-  RONDO_TRY(bind_inputs(tree, call, stream, inputs, &is_back));
+  RONDO_TRY(rondo_replay_bind(tree, call, stream, inputs));
   RONDO_TRY(launch_segments(call, stream));
-  return is_back ? copy_back(call, stream, inputs) : RONDO_OK;
+  return call->function->has_written_moving ? rondo_replay_write_back(call, stream, inputs) : RONDO_OK;
 }

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT
+ * Bodies with host steps (TR-14), after the graph-partition tests of PyTorch's CUDAGraph Trees, whose names and numbers
+ * the tests have. The peer's compiler cuts a program at operations of the host; Rondo's bodies say where the host has
+ * something to do, and what is between is recorded.
+ */
+#include "support/test_scene.h"
+
+/* What host steps have: memory of the host that the work before them wrote, and a count. */
+typedef struct host_work {
+  test_scene *scene;
+  uint32_t steps, runs, step_limit;
+  uint32_t words[SCENE_WORDS], sum;
+} host_work;
+
+static rondo_status add_up(void *user) {
+  host_work *host = user;
+  host->steps++;
+  host->sum = 0;
+  for (int i = 0; i < SCENE_WORDS; i++) host->sum += host->words[i];
+  return RONDO_OK;
+}
+
+/* a = x * 2; the host adds a up; out = a + 1, by way of memory from before the step. */
+static rondo_status hop_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  rondo_stream *stream = rondo_call_stream(call);
+  void *scratch;
+  host->runs++;
+  assert_ok(rondo_malloc_async(stream, SCENE_BYTES, NULL, &scratch));
+  assert_ok(rondo_copy_async(stream, scratch, scene_input(call, 0), SCENE_BYTES));
+  scene_change(call, scratch, 2, 0);
+  assert_ok(rondo_copy_async(stream, host->words, scratch, SCENE_BYTES));
+  assert_ok(rondo_call_host_step(call, add_up, host));
+  scene_put(call, 0, scratch, 1, 1);
+  return rondo_free_async(stream, scratch);
+}
+
+static rondo_function *make_hop(test_scene *s, host_work *host) {
+  *host = (host_work){.scene = s};
+  return SCENE_FUNCTION(s, "hop", hop_body, host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+}
+
+static void call_hop(test_scene *s, rondo_function *f, host_work *host, uint32_t first) {
+  const uint32_t steps = host->steps;
+  rondo_buffer *out = scene_call(s, f, scene_at(scene_words(s, first)));
+  assert_int_equal(host->steps, steps + 1);
+  assert_int_equal(host->sum, 2 * (SCENE_WORDS * first + SCENE_WORDS * (SCENE_WORDS - 1) / 2));
+  assert_counts(s, out, 2 * first + 1, 2);
+  rondo_buffer_release(out);
+}
+
+/* 158 test_graph_partition, 164 ..._index_put_cpu_indices, 201 ..._simple, 211 ..._item, 112
+ * test_incompatible_cudagraph_ops_item, 27 test_index_put_boolean_fallback_partitions_cudagraphs, 193
+ * ..._custom_op_mutation_late_free: the host reads a result in the middle; five calls are right, the body runs twice,
+ * and memory lives across the step. */
+static void test_tr14_peer_158_the_host_in_the_middle(void **state) {
+  test_scene *s = *state;
+  host_work host;
+  rondo_function *f = make_hop(s, &host);
+  for (uint32_t i = 0; i < 6; i++) call_hop(s, f, &host, 10 * i);
+  assert_seen(s, "urpppp");
+  assert_int_equal(host.runs, 2);
+  assert_int_equal(scene_info(s).recordings, 1);
+  assert_int_equal(scene_info(s).live_outputs, 0);
+}
+
+/* 189 test_graph_partition_cpu_op_and_dynamic_shapes, 194 ..._custom_op_dynamoc_shapes: two forms, each in segments. */
+static rondo_status sized_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  rondo_input input;
+  host->runs++;
+  assert_ok(rondo_call_get_input(call, 0, &input));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), host->words, input.address, input.bytes));
+  assert_ok(rondo_call_host_step(call, add_up, host));
+  void *out;
+  assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
+  test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
+  return RONDO_OK;
+}
+static void test_tr14_peer_189_194_forms_in_segments(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s};
+  rondo_function *f = SCENE_FUNCTION(s, "f", sized_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  for (size_t i = 0; i < 12; i++) {
+    rondo_buffer *out;
+    const size_t words = 8 << i % 3;
+    for (size_t k = 0; k < SCENE_WORDS; k++) host.words[k] = 0;
+    SCENE_CALL(s, f, &out, 1, {.address = (void *)(uintptr_t)x, .bytes = words * sizeof *x});
+    assert_int_equal(host.sum, words * (words + 1) / 2);
+    test_assert_buffer(s->fixture, out, 3, 3);
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "uuurrrpppppp");
+  assert_int_equal(host.runs, 6);
+}
+
+/* 159 test_graph_partition_device_put_fallback, 160 to 163 ..._cross_device_...: what comes from the host is read anew
+ * by each call: by a copy that is recorded, from memory that the host step filled. */
+static rondo_status fill_words(void *user) {
+  host_work *host = user;
+  host->steps++;
+  for (uint32_t i = 0; i < SCENE_WORDS; i++) host->words[i] = 100 * host->steps + i;
+  return RONDO_OK;
+}
+static rondo_status from_host_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  void *words;
+  host->runs++;
+  assert_ok(rondo_call_host_step(call, fill_words, host));
+  assert_ok(rondo_malloc_async(rondo_call_stream(call), SCENE_BYTES, NULL, &words));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), words, host->words, SCENE_BYTES));
+  scene_combine(call, 0, scene_input(call, 0), words);
+  return rondo_free_async(rondo_call_stream(call), words);
+}
+static void test_tr14_peer_159_to_163_from_the_host(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s};
+  rondo_function *f = SCENE_FUNCTION(s, "f", from_host_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  for (uint32_t i = 1; i <= 5; i++) {
+    rondo_buffer *out = scene_call(s, f, scene_at(x));
+    assert_counts(s, out, 31 + 100 * i, 32);
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "urppp");
+  assert_int_equal(host.steps, 5);
+}
+
+/* 28 test_index_put_boolean_mutation_across_partitions, 29 ..._mutation_with_cudagraph_unsafe, 192
+ * ..._custom_op_mutation: a buffer is written by a segment, by the host, and read by the next segment. */
+static rondo_status change_words(void *user) {
+  host_work *host = user;
+  host->steps++;
+  for (uint32_t i = 0; i < SCENE_WORDS; i++) host->words[i] += 1000;
+  return RONDO_OK;
+}
+static rondo_status mutate_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  host->runs++;
+  uint32_t *cell = scene_input(call, 1);
+  scene_change(call, cell, 2, 0);
+  assert_ok(rondo_copy_async(rondo_call_stream(call), host->words, cell, SCENE_BYTES));
+  assert_ok(rondo_call_host_step(call, change_words, host));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), cell, host->words, SCENE_BYTES));
+  scene_change(call, cell, 1, 3);
+  assert_ok(rondo_call_host_step(call, add_up, host));
+  scene_combine(call, 0, scene_input(call, 0), cell);
+  return RONDO_OK;
+}
+static void test_tr14_peer_28_29_192_written_across_segments(void **state) {
+  test_scene *s = *state;
+  static const uint32_t kinds[] = {RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED};
+  for (int way = 0; way < 2; way++) {
+    host_work host = {.scene = s};
+    const uint32_t inputs[] = {RONDO_INPUT_MOVING, kinds[way]};
+    rondo_function *f = SCENE_FUNCTION(s, "f", mutate_body, &host, .inputs = inputs, .input_count = 2);
+    uint32_t *cell = scene_words(s, 0);
+    uint32_t first = 0, step = 1;
+    for (uint32_t i = 0; i < 5; i++) {
+      rondo_buffer *out;
+      SCENE_CALL(s, f, &out, 1, scene_at(scene_words(s, i)), scene_at(cell));
+      first = first * 2 + 1003;
+      step *= 2;
+      scene_assert_words(s, cell, first, step);
+      assert_counts(s, out, 31 * i + first, 31 + step);
+      rondo_buffer_release(out);
+    }
+    assert_seen(s, "urppp");
+    assert_int_equal(host.steps, 10);
+  }
+}
+
+/* 178 test_graph_partition_forward_backward, 179 to 183 (values), 185, 186: a forward with a host step, and a backward
+ * that takes what its segments made. */
+static void test_tr14_peer_178_to_183_forward_and_backward(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s};
+  rondo_function *forward =
+      SCENE_FUNCTION(s, "forward", hop_body, &host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *backward = SCENE_FUNCTION(s, "backward", test_body_affine, scene_work(s, 5, 2),
+                                            .kind = RONDO_FUNCTION_BACKWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  for (uint32_t i = 0; i < 5; i++) {
+    rondo_buffer *unused = scene_call(s, forward, scene_at(scene_words(s, 50)));
+    rondo_buffer *saved = scene_call(s, forward, scene_at(scene_words(s, i)));
+    rondo_buffer *gradient = scene_call(s, backward, scene_of(saved));
+    assert_counts(s, unused, 101, 2);
+    assert_counts(s, gradient, 5 * (2 * i + 1) + 2, 10);
+    rondo_buffer_release(unused);
+    rondo_buffer_release(saved);
+    rondo_buffer_release(gradient);
+  }
+  assert_seen(s, "uuurrrppppppppp");
+  assert_int_equal(scene_info(s).recordings, 3);
+  assert_int_equal(host.steps, 10);
+}
+
+/* 184 test_graph_partition_cpu_only: a body of host steps alone. */
+static rondo_status host_only_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  host->runs++;
+  assert_ok(rondo_call_host_step(call, fill_words, host));
+  return rondo_call_host_step(call, add_up, host);
+}
+static void test_tr14_peer_184_nothing_but_the_host(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s};
+  rondo_function *f = SCENE_FUNCTION(s, "f", host_only_body, &host, .input_count = 0);
+  for (uint32_t i = 0; i < 4; i++) {
+    assert_ok(rondo_function_call(f, s->stream, NULL, 0, NULL, 0));
+    assert_int_equal(host.steps, 2 * (i + 1));
+  }
+  assert_int_equal(host.runs, 2);
+}
+
+/* 191 test_graph_partition_custom_op, 45 ..._with_memory_plan_reuse, 212 ..._buffer_reuse: three segments whose memory
+ * is used again from one to the next, and is no more than the largest needs. */
+static rondo_status chain_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  rondo_stream *stream = rondo_call_stream(call);
+  void *from = scene_input(call, 0), *kept[3];
+  host->runs++;
+  for (int i = 0; i < 3; i++) {
+    void *scratch;
+    assert_ok(rondo_malloc_async(stream, SCENE_BYTES, NULL, &kept[i]));
+    assert_ok(rondo_malloc_async(stream, SCENE_BYTES, NULL, &scratch));
+    assert_ok(rondo_copy_async(stream, scratch, from, SCENE_BYTES));
+    scene_change(call, scratch, 2, 1);
+    assert_ok(rondo_copy_async(stream, kept[i], scratch, SCENE_BYTES));
+    assert_ok(rondo_free_async(stream, scratch));
+    if (i > 0) assert_ok(rondo_free_async(stream, from));
+    from = kept[i];
+    if (i < 2) assert_ok(rondo_call_host_step(call, add_up, host));
+  }
+  scene_put(call, 0, from, 1, 0);
+  return rondo_free_async(stream, from);
+}
+static void test_tr14_peer_45_191_212_memory_of_segments(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s};
+  rondo_function *f = SCENE_FUNCTION(s, "f", chain_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  for (uint32_t i = 0; i < 5; i++) {
+    rondo_buffer *out = scene_call(s, f, scene_at(scene_words(s, i)));
+    assert_counts(s, out, 8 * i + 7, 8);
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "urppp");
+  assert_int_equal(host.steps, 10);
+  if (!test_is_guarded(s->fixture)) assert_true(scene_info(s).arena_used <= 5 * 256);
+}
+
+/* 42 test_graph_partition_custom_rule: the peer's list of operations that cut is looked at when it compiles. A body
+ * that takes other host steps than in its warm-up is CHANGED: it runs as it is, and the next call records it. */
+static rondo_status changing_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  rondo_status status = RONDO_OK;
+  host->runs++;
+  scene_put(call, 0, scene_input(call, 0), 2, 0);
+  for (uint32_t i = 0; status == RONDO_OK && i < host->step_limit; i++)
+    status = rondo_call_host_step(call, add_up, host);
+  return status;
+}
+static void test_tr14_peer_42_host_steps_change(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s, .step_limit = 1};
+  rondo_function *f = SCENE_FUNCTION(s, "f", changing_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 5; i++) {
+    if (i == 1) host.step_limit = 2;
+    rondo_buffer *out = scene_call(s, f, scene_at(x));
+    assert_counts(s, out, 2, 2);
+    rondo_buffer_release(out);
+    if (i == 1) assert_skip(s->tree, CHANGED);
+  }
+  assert_seen(s, "uurpp");
+  assert_int_equal(scene_info(s).rolled_back, 1);
+}
+
+/* A step that fails is the call's failure, in each state; the next call is right. */
+static rondo_status fail_step(void *user) {
+  host_work *host = user;
+  host->steps++;
+  if (host->steps != host->step_limit) return RONDO_OK;
+  void *address;
+  return rondo_malloc(NULL, 1, NULL, &address);
+}
+static rondo_status failing_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  host->runs++;
+  const uint32_t *half = scene_put(call, 0, scene_input(call, 0), 2, 0);
+  const rondo_status status = rondo_call_host_step(call, fail_step, host);
+  if (status != RONDO_OK) return status;
+  scene_put(call, 1, half, 1, 5);
+  return RONDO_OK;
+}
+static void test_tr14_steps_that_fail(void **state) {
+  test_scene *s = *state;
+  for (uint32_t at = 1; at <= 4; at++) {
+    host_work host = {.scene = s, .step_limit = at};
+    rondo_function *f = SCENE_FUNCTION(s, "f", failing_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+    const uint32_t *x = scene_words(s, 1);
+    for (uint32_t i = 1; i <= 6; i++) {
+      rondo_buffer *outs[2];
+      if (i == at) {
+        const rondo_input input = scene_at(x);
+        assert_error(rondo_function_call(f, s->stream, &input, 1, outs, 2), RONDO_INVALID_ARGUMENT,
+                     RONDO_REASON_NULL_ARGUMENT);
+        assert_null(outs[0]);
+        assert_null(outs[1]);
+        continue;
+      }
+      SCENE_CALL(s, f, outs, 2, scene_at(x));
+      assert_counts(s, outs[0], 2, 2);
+      assert_counts(s, outs[1], 7, 2);
+      for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
+    }
+    assert_outcome(s->tree, RONDO_CALL_REPLAYED);
+    s->calls = 0;
+  }
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {
+      scene_case(test_tr14_peer_158_the_host_in_the_middle),
+      scene_case(test_tr14_peer_189_194_forms_in_segments),
+      scene_case(test_tr14_peer_159_to_163_from_the_host),
+      scene_case(test_tr14_peer_28_29_192_written_across_segments),
+      scene_case(test_tr14_peer_178_to_183_forward_and_backward),
+      scene_case(test_tr14_peer_184_nothing_but_the_host),
+      scene_case(test_tr14_peer_45_191_212_memory_of_segments),
+      scene_case(test_tr14_peer_42_host_steps_change),
+      scene_case(test_tr14_steps_that_fail),
+  };
+  return test_main(tests);
+}
