@@ -170,12 +170,21 @@ static size_t find_node(const fake_exec *exec, cu_graph_node handle) {
   return SIZE_MAX;
 }
 
-/* The exec, and the place of a node of this type in it. */
-static cu_result find_target(cu_graph_exec handle, cu_graph_node node, cu_node_type type, fake_exec **exec,
-                             size_t *place) {
-  *exec = need_exec(handle);
-  *place = *exec != NULL ? find_node(*exec, node) : SIZE_MAX;
-  return *place != SIZE_MAX && (*exec)->program->types[*place] == type ? CU_OK : CU_INVALID_VALUE;
+/* A call that changes a node of an exec. */
+typedef struct change {
+  cu_result code;
+  fake_exec *exec;
+  size_t place;    /* of the node in its program */
+  fake_work *work; /* what is to stand there */
+} change;
+
+static change begin_set(fake_call call, unsigned how, cu_graph_exec handle, cu_graph_node node, cu_node_type type) {
+  change c = {.code = fake_begin(call, how)};
+  if (c.code != CU_OK) return c;
+  c.exec = need_exec(handle);
+  c.place = c.exec != NULL ? find_node(c.exec, node) : SIZE_MAX;
+  if (c.place == SIZE_MAX || c.exec->program->types[c.place] != type) c.code = CU_INVALID_VALUE;
+  return c;
 }
 
 /* Whether an update may put one work in another's place (U1). */
@@ -195,72 +204,56 @@ static void put_work(fake_exec *exec, size_t place, fake_work *work) {
   program->works[place] = work;
 }
 
-/* Ends a call that changes a node. Takes over `work`. */
-static cu_result end_set(cu_result code, fake_exec *exec, size_t place, fake_work *work) {
-  if (code == CU_OK && !may_replace(exec->program->works[place], work)) code = CU_INVALID_VALUE;
-  if (code == CU_OK)
-    put_work(exec, place, work);
+static cu_result end_set(change *c) {
+  if (c->code == CU_OK && !may_replace(c->exec->program->works[c->place], c->work)) c->code = CU_INVALID_VALUE;
+  if (c->code == CU_OK)
+    put_work(c->exec, c->place, c->work);
   else
-    fake_work_release(work);
-  return fake_end(code);
+    fake_work_release(c->work);
+  return fake_end(c->code);
 }
 
 cu_result fake_exec_set_kernel(cu_graph_exec handle, cu_graph_node node, const cu_kernel_params *params) {
-  cu_result code = fake_begin(CALL_exec_set_kernel, FAKE_IN_CONTEXT);
-  fake_exec *exec = NULL;
-  fake_work *work = NULL;
-  size_t place = 0;
-  if (code == CU_OK) code = find_target(handle, node, CU_NODE_KERNEL, &exec, &place);
-  if (code == CU_OK) code = params != NULL ? fake_work_kernel(params, &work) : CU_INVALID_VALUE;
-  return end_set(code, exec, place, work);
+  change c = begin_set(CALL_exec_set_kernel, FAKE_IN_CONTEXT, handle, node, CU_NODE_KERNEL);
+  if (c.code == CU_OK) c.code = params != NULL ? fake_work_kernel(params, &c.work) : CU_INVALID_VALUE;
+  return end_set(&c);
+}
+
+/* The context that a copy or a fill is to be done in; refused without parameters, too. */
+static fake_context *context_of(change *c, cu_context handle, const void *params) {
+  fake_context *context = c->code == CU_OK ? fake_need(FAKE_CUDA_CONTEXT, fake_handle(handle)) : NULL;
+  if (c->code == CU_OK && (context == NULL || params == NULL)) c->code = CU_INVALID_VALUE;
+  return context;
 }
 
 cu_result fake_exec_set_copy(cu_graph_exec handle, cu_graph_node node, const cu_copy *params,
                              cu_context context_handle) {
-  cu_result code = fake_begin(CALL_exec_set_copy, FAKE_IN_CONTEXT);
-  fake_exec *exec = NULL;
-  fake_work *work = NULL;
-  size_t place = 0;
-  if (code == CU_OK) code = find_target(handle, node, CU_NODE_COPY, &exec, &place);
-  fake_context *context = code == CU_OK ? fake_need(FAKE_CUDA_CONTEXT, fake_handle(context_handle)) : NULL;
-  if (code == CU_OK && (context == NULL || params == NULL)) code = CU_INVALID_VALUE;
-  if (code == CU_OK) code = fake_work_copy(params, context, false, &work);
-  return end_set(code, exec, place, work);
+  change c = begin_set(CALL_exec_set_copy, FAKE_IN_CONTEXT, handle, node, CU_NODE_COPY);
+  fake_context *context = context_of(&c, context_handle, params);
+  if (c.code == CU_OK) c.code = fake_work_copy(params, context, false, &c.work);
+  return end_set(&c);
 }
 
 cu_result fake_exec_set_memset(cu_graph_exec handle, cu_graph_node node, const cu_memset_params *params,
                                cu_context context_handle) {
-  cu_result code = fake_begin(CALL_exec_set_memset, FAKE_IN_CONTEXT);
-  fake_exec *exec = NULL;
-  fake_work *work = NULL;
-  size_t place = 0;
-  if (code == CU_OK) code = find_target(handle, node, CU_NODE_MEMSET, &exec, &place);
-  fake_context *context = code == CU_OK ? fake_need(FAKE_CUDA_CONTEXT, fake_handle(context_handle)) : NULL;
-  if (code == CU_OK && (context == NULL || params == NULL)) code = CU_INVALID_VALUE;
-  if (code == CU_OK) code = fake_work_fill(params, context, false, &work);
-  return end_set(code, exec, place, work);
+  change c = begin_set(CALL_exec_set_memset, FAKE_IN_CONTEXT, handle, node, CU_NODE_MEMSET);
+  fake_context *context = context_of(&c, context_handle, params);
+  if (c.code == CU_OK) c.code = fake_work_fill(params, context, false, &c.work);
+  return end_set(&c);
 }
 
 cu_result fake_exec_set_host(cu_graph_exec handle, cu_graph_node node, const cu_host_params *params) {
-  cu_result code = fake_begin(CALL_exec_set_host, FAKE_IN_CONTEXT);
-  fake_exec *exec = NULL;
-  fake_work *work = NULL;
-  size_t place = 0;
-  if (code == CU_OK) code = find_target(handle, node, CU_NODE_HOST, &exec, &place);
-  if (code == CU_OK && params == NULL) code = CU_INVALID_VALUE;
-  if (code == CU_OK) code = fake_work_host(params, exec->program->works[place]->context, &work);
-  return end_set(code, exec, place, work);
+  change c = begin_set(CALL_exec_set_host, FAKE_IN_CONTEXT, handle, node, CU_NODE_HOST);
+  if (c.code == CU_OK && params == NULL) c.code = CU_INVALID_VALUE;
+  if (c.code == CU_OK) c.code = fake_work_host(params, c.exec->program->works[c.place]->context, &c.work);
+  return end_set(&c);
 }
 
 static cu_result set_event(fake_call call, cu_graph_exec handle, cu_graph_node node, cu_node_type type,
                            cu_event event) {
-  cu_result code = fake_begin(call, FAKE_ANYWHERE);
-  fake_exec *exec = NULL;
-  fake_work *work = NULL;
-  size_t place = 0;
-  if (code == CU_OK) code = find_target(handle, node, type, &exec, &place);
-  if (code == CU_OK) code = fake_work_event(event, type, &work);
-  return end_set(code, exec, place, work);
+  change c = begin_set(call, FAKE_ANYWHERE, handle, node, type);
+  if (c.code == CU_OK) c.code = fake_work_event(event, type, &c.work);
+  return end_set(&c);
 }
 
 cu_result fake_exec_set_event_record(cu_graph_exec exec, cu_graph_node node, cu_event event) {

@@ -5,21 +5,12 @@
  * launches. Each error comes out with the driver's code, or is that of a call which has nobody to tell; nothing is left
  * in the driver or in host memory, and nothing is misused.
  */
-#include <rondo/rondo.h>
 #include <stdatomic.h>
-#include <string.h>
 
-#include "fake_cuda/fake_cuda.h"
-#include "support/rondo_test.h"
+#include "fault/fault_cuda.h"
 #include "support/test_effort.h"
 
-enum { WORDS = 256, BYTES = WORDS * 4, SLICE = 100, LAUNCH_FAILED = 719, REFUSED = 1, NO_MEMORY = 2 };
-
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
+enum { WORDS = 256, BYTES = WORDS * 4, SLICE = 100 };
 
 /* All that the work makes, so that it can be taken down from wherever it stopped. */
 typedef struct work {
@@ -216,23 +207,14 @@ typedef struct failure {
 
 /* What the driver refused to take back. */
 static size_t lost_memory(const failure *of, const char *call) {
-  static const char *const calls[] = {"cuMemUnmap", "cuMemAddressFree", "cuMemRelease"};
-  bool may = of->onward;
-  for (size_t i = 0; i < 3; i++) may = may || strcmp(calls[i], call) == 0;
-  if (!may || of->code == LAUNCH_FAILED) return 0;
+  if (!(of->onward || fault_cuda_gives_back(call)) || of->code == LAUNCH_FAILED) return 0;
   return fake->live(FAKE_CUDA_RESERVATION) + fake->live(FAKE_CUDA_MAPPING) + fake->live(FAKE_CUDA_PHYSICAL);
 }
 
 static void assert_nothing_left(const work *w, const failure *of, const char *call) {
-  char text[2048];
-  fake->list_violations(text, sizeof text);
-  if (fake->violations() > 0) fail_msg("call %zu (%s): misuse: %s", (size_t)of->at, call, text);
-  fake->list(text, sizeof text);
   const size_t lost = lost_memory(of, call);
-  if (fake->live(FAKE_CUDA_ANY) > lost) fail_msg("call %zu (%s): left: %s", (size_t)of->at, call, text);
+  fault_cuda_assert_clean(fake, &w->allocator, lost, call, (size_t)of->at);
   if (lost > 0) fake->reset();
-  if (atomic_load(&w->allocator.live) > 0 || atomic_load(&w->allocator.faults) > 0)
-    fail_msg("call %zu (%s): %zu blocks of host memory left", (size_t)of->at, call, atomic_load(&w->allocator.live));
 }
 
 /* False when the work makes fewer calls than that. */
@@ -269,13 +251,8 @@ static void sweep(failure of) {
 }
 
 static int load_driver(void **state) {
-  rondo_device *device = NULL;
   (void)state;
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  assert_ok(rondo_device_open("cuda:0", NULL, &device)); /* what fails here is kept for good */
-  assert_ok(rondo_device_close(device));
+  fake = fault_cuda_load();
   return 0;
 }
 

@@ -4,20 +4,10 @@
  * and run. The error comes out with the driver's code; nothing is left in the driver or in host memory, nothing is
  * misused, and the streams capture as ever afterwards. (GX-8)
  */
-#include <rondo/rondo.h>
-#include <string.h>
-
-#include "fake_cuda/fake_cuda.h"
+#include "fault/fault_cuda.h"
 #include "support/foreign_library.h"
-#include "support/rondo_test.h"
 
-enum { REFUSED = 999, WORDS = 16, OWN_QUESTIONS = 3 }; /* 1 is how the driver ends a list of arguments */
-
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
+enum { UNKNOWN = 999, WORDS = 16, OWN_QUESTIONS = 3 }; /* REFUSED is how the driver ends a list of arguments */
 
 /* A library that is refused something tells its caller, who gives up. */
 #define TRY_FOREIGN(call) \
@@ -163,16 +153,6 @@ static void take_down(work *w) {
   assert_ok(rondo_device_close(w->device));
 }
 
-static void assert_nothing_left(const work *w, const char *what, size_t at) {
-  char text[2048];
-  fake->list_violations(text, sizeof text);
-  if (fake->violations() > 0) fail_msg("%s %zu: misuse: %s", what, at, text);
-  fake->list(text, sizeof text);
-  if (fake->live(FAKE_CUDA_ANY) != live_before) fail_msg("%s %zu: left: %s", what, at, text);
-  if (atomic_load(&w->allocator.live) > 0 || atomic_load(&w->allocator.faults) > 0)
-    fail_msg("%s %zu: %zu blocks of host memory left", what, at, atomic_load(&w->allocator.live));
-}
-
 /* A stream that no capture is known of is asked for one that a library made it join; and the code of a kernel of
  * Rondo's, the first there is, for its parameters. */
 static bool may_be_unheard(const char *name, size_t at) {
@@ -188,7 +168,7 @@ static bool run(const char *name, size_t at) {
   test_allocator_init(&w.allocator);
   fake->forget();
   if (name != NULL)
-    fake->fail_call(name, at, REFUSED, false);
+    fake->fail_call(name, at, UNKNOWN, false);
   else
     atomic_store(&w.allocator.fail_at, at);
   const rondo_status status = do_all(&w);
@@ -198,13 +178,14 @@ static bool run(const char *name, size_t at) {
   atomic_store(&w.allocator.fail_at, 0);
   if (name != NULL && failed && status == RONDO_OK && !may_be_unheard(name, at))
     fail_msg("%s %zu failed unheard", what, at);
-  const bool is_told = status == RONDO_OK || status == FOREIGN_FAILED || code == REFUSED ||
+  const bool is_told = status == RONDO_OK || status == FOREIGN_FAILED || code == UNKNOWN ||
                        (name == NULL && status == RONDO_OUT_OF_MEMORY);
   if (!is_told)
     fail_msg("%s %zu: heard was %s, code %d: %s", what, at, rondo_status_name(status), code,
              rondo_last_error()->message);
   take_down(&w);
-  assert_nothing_left(&w, what, at);
+  fault_cuda_assert_clean(fake, &w.allocator, live_before, what, at);
+  assert_int_equal(fake->live(FAKE_CUDA_ANY), live_before);
   return failed;
 }
 
@@ -257,13 +238,8 @@ static void each_allocation_fails(void **state) {
 }
 
 static int load_driver(void **state) {
-  rondo_device *device = NULL;
   (void)state;
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  assert_ok(rondo_device_open("cuda:0", NULL, &device)); /* what fails here is kept for good */
-  assert_ok(rondo_device_close(device));
+  fake = fault_cuda_load();
   foreign = foreign_open();
   assert_non_null(foreign);
   live_before = fake->live(FAKE_CUDA_ANY);

@@ -3,19 +3,10 @@
  * group, queues and captures collectives, and leaves. Either an error comes out or the numbers are right; nothing is
  * left in the driver, in NCCL or in host memory, and nothing is misused (TR-16).
  */
-#include <string.h>
-
-#include "fake_cuda/fake_cuda.h"
 #include "fake_cuda/fake_nccl.h"
-#include "support/rondo_test.h"
+#include "fault/fault_cuda.h"
 
-enum { WORDS = 100, REFUSED = 1, NO_MEMORY = 2, LAUNCH_FAILED = 719 };
-
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
+enum { WORDS = 100 };
 
 static const fake_cuda_control *fake;
 static const fake_nccl_control *nccl;
@@ -78,8 +69,7 @@ typedef struct failure {
 /* What the driver refused to take back, or all once every call is refused. */
 static bool may_be_left(const failure *of, const char *call) {
   if (of->code == LAUNCH_FAILED || call == NULL) return false;
-  return of->onward || strcmp(call, "cuMemUnmap") == 0 || strcmp(call, "cuMemAddressFree") == 0 ||
-         strcmp(call, "cuMemRelease") == 0;
+  return of->onward || fault_cuda_gives_back(call);
 }
 
 static void assert_nothing_left(const work *w, const failure *of) {

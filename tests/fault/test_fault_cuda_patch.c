@@ -3,13 +3,9 @@
  * allocation that making a patch set takes. A launch that fails leaves all inputs where they were, in every node that
  * reads them, also when the driver does not take back what it took; a set that cannot be made leaves the one before.
  */
-#include <rondo/rondo.h>
-#include <string.h>
+#include "fault/fault_cuda.h"
 
-#include "fake_cuda/fake_cuda.h"
-#include "support/rondo_test.h"
-
-enum { WORDS = 16, READERS = 3, REFUSED = 1, NO_MEMORY = 2, OUTPUTS = READERS + 2 };
+enum { WORDS = 16, READERS = 3, OUTPUTS = READERS + 2 };
 
 /* Two inputs: one that kernels read, and one that a copy reads and a fill writes. */
 typedef struct rig {
@@ -179,13 +175,8 @@ static void test_each_allocation_of_a_set_fails(void **state) {
 }
 
 static int load_driver(void **state) {
-  rondo_device *device = NULL;
   (void)state;
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  assert_ok(rondo_device_open("cuda:0", NULL, &device)); /* what fails here is kept for good */
-  assert_ok(rondo_device_close(device));
+  fake = fault_cuda_load();
   return 0;
 }
 

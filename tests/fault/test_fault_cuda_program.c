@@ -3,20 +3,10 @@
  * is compiled, recorded, run and read on a CUDA device. Either an error comes out or the numbers are right; nothing is
  * left in the driver, in cuBLASLt or in host memory, and nothing is misused.
  */
-#include <rondo/rondo.h>
-#include <string.h>
-
 #include "fake_cuda/fake_cublaslt.h"
-#include "fake_cuda/fake_cuda.h"
-#include "support/rondo_test.h"
+#include "fault/fault_cuda.h"
 
-enum { ROWS = 4, INNER = 80, COLUMNS = 5, REFUSED = 1, NO_MEMORY = 2, LAUNCH_FAILED = 719 };
-
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
+enum { ROWS = 4, INNER = 80, COLUMNS = 5 };
 
 static const fake_cuda_control *fake;
 static const fake_cublaslt_control *products;
@@ -83,23 +73,15 @@ typedef struct failure {
 /* What the driver refused to take back, or all once every call is refused. */
 static bool may_be_left(const failure *of, const char *call) {
   if (of->code == LAUNCH_FAILED || call == NULL) return false;
-  return of->onward || strcmp(call, "cuMemUnmap") == 0 || strcmp(call, "cuMemAddressFree") == 0 ||
-         strcmp(call, "cuMemRelease") == 0;
+  return of->onward || fault_cuda_gives_back(call);
 }
 
 static void assert_nothing_left(const work *w, const failure *of) {
-  char text[2048];
-  const char *call = fake->failed();
+  const char *call = fake->failed(), *const what = call == NULL ? "allocation" : call;
   const size_t at = (size_t)(of->driver_at + of->allocation_at);
-  fake->list_violations(text, sizeof text);
-  if (fake->violations() > 0) fail_msg("failure %zu (%s): misuse: %s", at, call == NULL ? "" : call, text);
-  fake->list(text, sizeof text);
-  if (fake->live(FAKE_CUDA_ANY) > 0 && !may_be_left(of, call))
-    fail_msg("failure %zu (%s): left: %s", at, call == NULL ? "" : call, text);
+  fault_cuda_assert_clean(fake, &w->allocator, may_be_left(of, call) ? SIZE_MAX : 0, what, at);
   if (fake->live(FAKE_CUDA_ANY) > 0) fake->reset();
-  if (products->live() > 0) fail_msg("failure %zu (%s): %zu objects of cuBLASLt left", at, call, products->live());
-  if (atomic_load(&w->allocator.live) > 0 || atomic_load(&w->allocator.faults) > 0)
-    fail_msg("failure %zu (%s): %zu blocks of host memory left", at, call, atomic_load(&w->allocator.live));
+  if (products->live() > 0) fail_msg("%s, failure %zu: %zu objects of cuBLASLt left", what, at, products->live());
 }
 
 static float right[3]; /* losses without a failure */

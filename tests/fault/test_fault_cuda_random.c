@@ -4,19 +4,9 @@
  * error comes out or the numbers are right; a plain draw that fails takes nothing, and recording never does; nothing is
  * left in the driver or in host memory, and nothing is misused.
  */
-#include <rondo/rondo.h>
-#include <string.h>
+#include "fault/fault_cuda.h"
 
-#include "fake_cuda/fake_cuda.h"
-#include "support/rondo_test.h"
-
-enum { FLOATS = 9, BUFFERS = 4, REFUSED = 1, NO_MEMORY = 2, LAUNCH_FAILED = 719 };
-
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
+enum { FLOATS = 9, BUFFERS = 4 };
 
 static const fake_cuda_control *fake;
 
@@ -133,22 +123,14 @@ typedef struct failure {
 /* What the driver refused to take back, or all once every call is refused. */
 static bool may_be_left(const failure *of, const char *call) {
   if (of->code == LAUNCH_FAILED || call == NULL) return false;
-  return of->onward || strcmp(call, "cuMemUnmap") == 0 || strcmp(call, "cuMemAddressFree") == 0 ||
-         strcmp(call, "cuMemRelease") == 0;
+  return of->onward || fault_cuda_gives_back(call);
 }
 
 static void assert_nothing_left(const work *w, const failure *of) {
-  char text[2048];
   const char *call = fake->failed();
-  const size_t at = (size_t)(of->driver_at + of->allocation_at);
-  fake->list_violations(text, sizeof text);
-  if (fake->violations() > 0) fail_msg("failure %zu (%s): misuse: %s", at, call == NULL ? "" : call, text);
-  fake->list(text, sizeof text);
-  if (fake->live(FAKE_CUDA_ANY) > 0 && !may_be_left(of, call))
-    fail_msg("failure %zu (%s): left: %s", at, call == NULL ? "" : call, text);
+  fault_cuda_assert_clean(fake, &w->allocator, may_be_left(of, call) ? SIZE_MAX : 0, call == NULL ? "allocation" : call,
+                          (size_t)(of->driver_at + of->allocation_at));
   if (fake->live(FAKE_CUDA_ANY) > 0) fake->reset();
-  if (atomic_load(&w->allocator.live) > 0 || atomic_load(&w->allocator.faults) > 0)
-    fail_msg("failure %zu (%s): %zu blocks of host memory left", at, call, atomic_load(&w->allocator.live));
 }
 
 static float right[BUFFERS * FLOATS];

@@ -3,20 +3,10 @@
  * while a recording captures, is made ready, replayed and reset. Nothing is left in the driver or in host memory and
  * nothing is misused; where the device is not lost, the same recording then does all of it (RC-1, RC-3, RC-5).
  */
-#include <rondo/rondo.h>
-#include <string.h>
-
-#include "fake_cuda/fake_cuda.h"
-#include "support/rondo_test.h"
+#include "fault/fault_cuda.h"
 #include "support/test_effort.h"
 
-enum { WORDS = 64, BYTES = 4 * WORDS, LAUNCH_FAILED = 719, REFUSED = 1, NO_MEMORY = 2 };
-
-#define TRY(call)                                  \
-  do {                                             \
-    const rondo_status try_status = (call);        \
-    if (try_status != RONDO_OK) return try_status; \
-  } while (0)
+enum { WORDS = 64, BYTES = 4 * WORDS };
 
 typedef struct work {
   test_allocator allocator;
@@ -91,16 +81,9 @@ static void take_down(work *w, bool lost) {
 }
 
 static void assert_nothing_left(const work *w, size_t at, const char *call) {
-  char text[2048];
-  fake->list_violations(text, sizeof text);
-  if (fake->violations() > 0) fail_msg("call %zu (%s): misuse: %s", at, call, text);
-  fake->list(text, sizeof text);
-  const bool is_kept = strcmp(call, "cuMemUnmap") == 0 || strcmp(call, "cuMemAddressFree") == 0 ||
-                       strcmp(call, "cuMemRelease") == 0; /* what the driver would not take back */
-  if (fake->live(FAKE_CUDA_ANY) > 0 && !is_kept) fail_msg("call %zu (%s): left: %s", at, call, text);
+  const bool is_kept = fault_cuda_gives_back(call);
+  fault_cuda_assert_clean(fake, &w->allocator, is_kept ? SIZE_MAX : 0, call, at);
   if (is_kept) fake->reset();
-  if (atomic_load(&w->allocator.live) > 0 || atomic_load(&w->allocator.faults) > 0)
-    fail_msg("call %zu (%s): %zu blocks of host memory left", at, call, atomic_load(&w->allocator.live));
 }
 
 /* False when the work makes fewer calls than that. */
@@ -132,13 +115,8 @@ static void sweep(unsigned code) {
 }
 
 static int load_driver(void **state) {
-  rondo_device *device = NULL;
   (void)state;
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  assert_ok(rondo_device_open("cuda:0", NULL, &device)); /* what fails here is kept for good */
-  assert_ok(rondo_device_close(device));
+  fake = fault_cuda_load();
   return 0;
 }
 

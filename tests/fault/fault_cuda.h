@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * What tests share that fail calls of the fake CUDA driver: codes, the beginning, and that nothing is left.
+ */
+#ifndef RONDO_TESTS_FAULT_FAULT_CUDA_H
+#define RONDO_TESTS_FAULT_FAULT_CUDA_H
+
+#include <rondo/rondo.h>
+#include <string.h>
+
+#include "fake_cuda/fake_cuda.h"
+#include "support/rondo_test.h"
+
+enum { REFUSED = 1, NO_MEMORY = 2, LAUNCH_FAILED = 719 };
+
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
+  } while (0)
+
+/* The fake driver, loaded by Rondo: what fails while it is, is kept for good. */
+static inline const fake_cuda_control *fault_cuda_load(void) {
+  const fake_cuda_control *fake = fake_cuda_get();
+  rondo_device *device = NULL;
+  assert_non_null(fake);
+  fake->reset();
+  assert_ok(rondo_device_open("cuda:0", NULL, &device));
+  assert_ok(rondo_device_close(device));
+  return fake;
+}
+
+/* Calls that give memory back: what they fail at is left. */
+static inline bool fault_cuda_gives_back(const char *call) {
+  return strcmp(call, "cuMemUnmap") == 0 || strcmp(call, "cuMemAddressFree") == 0 || strcmp(call, "cuMemRelease") == 0;
+}
+
+/* Nothing was misused, and no more than `most` objects of the driver's and no block of the allocator's are left. `what`
+ * failed, the `at`-th of its kind. */
+static inline void fault_cuda_assert_clean(const fake_cuda_control *fake, const test_allocator *allocator, size_t most,
+                                           const char *what, size_t at) {
+  char text[2048];
+  fake->list_violations(text, sizeof text);
+  if (fake->violations() > 0) fail_msg("%s, failure %zu: misuse: %s", what, at, text);
+  fake->list(text, sizeof text);
+  if (fake->live(FAKE_CUDA_ANY) > most) fail_msg("%s, failure %zu: left: %s", what, at, text);
+  if (atomic_load(&allocator->live) > 0 || atomic_load(&allocator->faults) > 0)
+    fail_msg("%s, failure %zu: %zu blocks of host memory left", what, at, atomic_load(&allocator->live));
+}
+
+#endif
