@@ -62,11 +62,11 @@ rondo_status rondo_call_get_input(const rondo_call *call, size_t index, rondo_in
   *out_input = (rondo_input){0};
   RONDO_TRY(check_input(name, call, index));
   const rondo_resolved_input *input = &call->inputs[index];
-  *out_input = (rondo_input){.address = input->address,
-                             .bytes = input->bytes,
-                             .scalar = input->scalar,
-                             .type = input->type,
-                             .rank = input->rank};
+  *out_input = (rondo_input){.address = input->address, .type = input->type, .rank = input->rank};
+  if (input->way == RONDO_WAY_SCALAR)
+    out_input->scalar = input->bytes;
+  else
+    out_input->bytes = input->bytes;
   if (input->rank > 0) memcpy(out_input->shape, input->shape, input->rank * sizeof input->shape[0]);
   return RONDO_OK;
 }

@@ -18,12 +18,12 @@ rondo_status rondo_commons_create(const rondo_allocator *allocator, rondo_tree_c
   rondo_tree_commons *commons = state;
   commons->allocator = *allocator;
   commons->era = RONDO_NO_ERA + 1;
-  atomic_init(&commons->references, 1);
   *out = commons;
   return RONDO_OK;
 }
 
 rondo_buffer *rondo_commons_seal(rondo_tree_commons *commons) {
+  atomic_store_explicit(&commons->references, commons->buffers_out + 1, memory_order_relaxed);
   atomic_store_explicit(&commons->is_gone, true, memory_order_relaxed);
   return atomic_exchange_explicit(&commons->released, &sealed, memory_order_acq_rel);
 }
@@ -90,7 +90,7 @@ rondo_status rondo_buffer_take(rondo_tree_commons *commons, rondo_origin *origin
     (*inout_allocations)++;
   }
   atomic_init(&buffer->references, 1);
-  atomic_fetch_add_explicit(&commons->references, 1, memory_order_relaxed);
+  commons->buffers_out++;
   buffer->origin = origin;
   if (origin != NULL) origin->buffers++;
   *out = buffer;
@@ -105,7 +105,7 @@ void rondo_buffer_put_back(rondo_buffer *buffer) {
   buffer->commons = commons;
   buffer->next = commons->spare;
   commons->spare = buffer;
-  rondo_commons_release(commons);
+  commons->buffers_out--;
 }
 
 /* Holding ---------------------------------------------------------------------------------------------------------- */

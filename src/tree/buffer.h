@@ -37,7 +37,8 @@ typedef struct rondo_origin {
 typedef struct rondo_tree_commons {
   rondo_allocator allocator;
   rondo_tree *tree;
-  atomic_size_t references; /* the tree's, and one a buffer that is not spare */
+  atomic_size_t references; /* since the tree is gone: one a buffer that is not spare */
+  size_t buffers_out;       /* before: how many those are; the tree's own count, so that it need not be atomic */
   _Atomic bool is_gone;     /* the tree was destroyed */
   uint64_t era;
   _Atomic(rondo_buffer *) released; /* by `next`; SEALED when the tree is gone */
@@ -70,10 +71,12 @@ struct rondo_buffer {
   rondo_buffer *before, *after; /* OWN: in one of the tree's lists */
 };
 
-/* Commons with the tree's reference. */
+/* Commons of a tree. */
 RONDO_MUST_USE rondo_status rondo_commons_create(const rondo_allocator *allocator, rondo_tree_commons **out);
-/* The tree is gone: what is released from now on is freed at once. Returns what was released before. */
+/* The tree is gone: what is released from now on is freed at once, and with the last of it the commons. Returns what
+ * was released before. */
 rondo_buffer *rondo_commons_seal(rondo_tree_commons *commons);
+/* The tree lets go of the commons that it sealed. */
 void rondo_commons_release(rondo_tree_commons *commons);
 
 RONDO_MUST_USE rondo_status rondo_origin_create(rondo_tree_commons *commons, const char *name, rondo_origin **out);

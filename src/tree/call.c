@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/logging.h"
 #include "tree/function.h"
 #include "tree/own.h"
@@ -60,15 +59,20 @@ static rondo_status resolve_memory(const rondo_function *function, size_t index,
 static rondo_status resolve(const rondo_function *function, const rondo_input *given, rondo_resolved_input *out) {
   for (size_t i = 0; i < function->options.input_count; i++) {
     const uint32_t kind = function->options.inputs[i];
-    out[i] = (rondo_resolved_input){.is_mutated = (kind & RONDO_INPUT_MUTATED) != 0};
+    out[i].is_mutated = (kind & RONDO_INPUT_MUTATED) != 0;
+    out[i].is_sole = out[i].is_of_ending = false;
+    out[i].type = out[i].rank = 0;
+    out[i].buffer = NULL;
     switch (kind & 0xff) {
       case RONDO_INPUT_SCALAR:
         out[i].way = RONDO_WAY_SCALAR;
-        out[i].scalar = given[i].scalar;
+        out[i].address = NULL;
+        out[i].bytes = given[i].scalar;
         break;
       case RONDO_INPUT_OPAQUE:
         out[i].way = RONDO_WAY_OPAQUE;
         out[i].address = given[i].address;
+        out[i].bytes = 0;
         break;
       default:
         out[i].way = (kind & 0xff) == RONDO_INPUT_STATIC ? RONDO_WAY_STATIC : RONDO_WAY_MOVING;
@@ -288,12 +292,15 @@ static rondo_status dispatch(rondo_asked *asked) {
     return run_plain(asked, NULL, RONDO_SKIP_MUTATED_INPUT,
                      "a moving input that it writes has bytes in common with another input");
   asked->key_count = rondo_key_make(tree, function, tree->inputs, tree->words);
-  asked->hash = rondo_hash_bytes(RONDO_HASH_START, tree->words, asked->key_count * sizeof *tree->words);
+  rondo_recorded_call *call = NULL;
   if (!tree->is_unrecorded && !tree->is_off && !function->is_off) {
-    rondo_recorded_call *call = rondo_recorded_find(tree, tree->words, asked->key_count, asked->hash);
-    if (call != NULL) return replay(asked, call);
+    call = rondo_recorded_guess(tree, tree->words, asked->key_count);
+    if (call == NULL) {
+      asked->hash = rondo_key_hash(tree->words, asked->key_count);
+      call = rondo_recorded_find(tree, tree->words, asked->key_count, asked->hash);
+    }
   }
-  return run_new(asked);
+  return call != NULL ? replay(asked, call) : run_new(asked);
 }
 
 /* A training step's calls belong together until its backward. */

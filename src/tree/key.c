@@ -4,6 +4,20 @@
  */
 #include "tree/tree_internal.h"
 
+/* The product of two words, folded: W. Yi, "wyhash" (https://github.com/wangyi-fudan/wyhash), public domain. */
+static inline uint64_t fold(uint64_t a, uint64_t b) {
+  __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
+  return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint64_t rondo_key_hash(const uint64_t *words, size_t count) {
+  uint64_t hash = UINT64_C(0xa0761d6478bd642f) ^ count;
+  size_t i = 0;
+  for (; i + 1 < count; i += 2) hash = fold(words[i] ^ UINT64_C(0xe7037ed1a0b428db), words[i + 1] ^ hash);
+  if (i < count) hash = fold(words[i] ^ UINT64_C(0x8ebc6af09c88c6e3), hash);
+  return fold(hash, UINT64_C(0x589965cc75374cc3));
+}
+
 size_t rondo_key_room(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
 
 /* What tells an input apart but its address. */
@@ -14,7 +28,7 @@ static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, ui
   }
   if (input->way == RONDO_WAY_SCALAR) {
     *words++ = way;
-    *words++ = input->scalar;
+    *words++ = input->bytes;
     return words;
   }
   *words++ = way | (uint64_t)input->rank << 16 | (uint64_t)input->type << 32;

@@ -46,6 +46,10 @@ static bool is_any_live(const rondo_tree *tree) {
 bool rondo_path_is_dead(const rondo_tree *tree) { return tree->step_buffers == NULL && !is_any_live(tree); }
 
 void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
+  if (tree->current == NULL)
+    tree->guess = call;
+  else
+    tree->current->guess = call;
   tree->current = call;
   tree->path_bits = (size_t)call->first_bit + call->bit_count;
   call->used = ++tree->tick;

@@ -28,6 +28,12 @@ rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t 
   return NULL;
 }
 
+rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const uint64_t *key, size_t count) {
+  rondo_recorded_call *guess = tree->current == NULL ? tree->guess : tree->current->guess;
+  if (guess == NULL || guess->key_count != count || memcmp(guess->key, key, count * sizeof *key) != 0) return NULL;
+  return is_fitting(tree, guess) ? guess : NULL;
+}
+
 /* Putting in ------------------------------------------------------------------------------------------------------- */
 
 static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {
@@ -99,6 +105,8 @@ static void take_from_table(rondo_tree *tree, rondo_recorded_call *call) {
 }
 
 static void take_from_family(rondo_tree *tree, rondo_recorded_call *call) {
+  rondo_recorded_call **guess = call->parent == NULL ? &tree->guess : &call->parent->guess;
+  if (*guess == call) *guess = NULL;
   rondo_recorded_call **place = call->parent == NULL ? &tree->roots : &call->parent->children;
   while (*place != call) place = &(*place)->sibling;
   *place = call->sibling;

@@ -56,8 +56,19 @@ static rondo_status make_memory(rondo_tree *tree) {
   return tree->options.initial_bytes == 0 ? RONDO_OK : rondo_arena_back(tree->arena, tree->options.initial_bytes);
 }
 
+/* What is released from now on is nobody's; what was is settled. */
+static void seal(rondo_tree *tree) {
+  rondo_path_settle(tree, NULL);
+  rondo_own_free_all(tree);
+  for (rondo_buffer *buffer = rondo_commons_seal(tree->commons), *next; buffer != NULL; buffer = next) {
+    next = buffer->next;
+    rondo_buffer_push(buffer);
+  }
+}
+
 static void free_tree(rondo_tree *tree) {
   const rondo_allocator allocator = tree->allocator;
+  if (tree->commons != NULL) seal(tree);
   rondo_arena_destroy(tree->arena);
   if (tree->pool != NULL) rondo_status_ignore(rondo_pool_destroy(tree->pool), "it is the tree's own and empty");
   rondo_event_destroy(tree->order);
@@ -119,16 +130,6 @@ static void free_functions(rondo_tree *tree) {
   }
 }
 
-/* What is released from now on is nobody's; what was is settled. */
-static void seal(rondo_tree *tree) {
-  rondo_path_settle(tree, NULL);
-  rondo_own_free_all(tree);
-  for (rondo_buffer *buffer = rondo_commons_seal(tree->commons), *next; buffer != NULL; buffer = next) {
-    next = buffer->next;
-    rondo_buffer_push(buffer);
-  }
-}
-
 rondo_status rondo_tree_destroy(rondo_tree *tree) {
   const char *const call = "rondo_tree_destroy";
   if (tree == NULL) return RONDO_OK;
@@ -136,7 +137,6 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = wait_for_work(tree);
   free_functions(tree);
-  seal(tree);
   free_tree(tree);
   return status;
 }

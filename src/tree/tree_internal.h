@@ -104,6 +104,7 @@ struct rondo_recorded_call {
   rondo_form *form;
   rondo_recorded_call *parent; /* NULL: a root */
   rondo_recorded_call *children, *sibling;
+  rondo_recorded_call *guess;           /* the child that the path went on with last */
   rondo_recorded_call *same_place;      /* in the table */
   rondo_recorded_call *previous, *next; /* all of the tree, in the order of making */
   uint32_t number, depth;               /* depth: 1 for roots */
@@ -139,6 +140,7 @@ struct rondo_tree {
   uint32_t function_count, functions_made;
   rondo_recorded_call *first, *last;
   rondo_recorded_call *roots;
+  rondo_recorded_call *guess; /* the root that a path began with last */
   uint32_t recording_count, recordings_made;
   rondo_recorded_call **table; /* by hash; `table_places` is a power of two */
   size_t table_places;
@@ -191,12 +193,11 @@ typedef struct rondo_resolved_input {
   bool is_mutated;   /* declared */
   bool is_sole;      /* given, and no one else holds it */
   bool is_of_ending; /* in the arena, of the path that ends with this call */
-  rondo_buffer *buffer;
-  char *address;
-  size_t bytes;
-  uint64_t scalar;
   uint32_t type, rank;
-  const size_t *shape;
+  char *address;
+  size_t bytes; /* a SCALAR's value */
+  rondo_buffer *buffer;
+  const size_t *shape; /* of `rank` dimensions; not set when there are none */
 } rondo_resolved_input;
 
 /* The tree for one outermost use: CONCURRENT_USE, TREE_GONE never (the tree is the caller's). */
@@ -210,11 +211,14 @@ bool rondo_tree_is_mine(const rondo_tree *tree);
 size_t rondo_key_room(size_t input_count);
 size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
                       uint64_t *words);
+uint64_t rondo_key_hash(const uint64_t *words, size_t count);
 size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words);
 
 /* recorded.c: the recorded call that fits; putting one in, which then is the tree's; taking it out with all behind it
  * and freeing them. A call of the path is never taken out but with the path. */
 rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash);
+/* The same for the one that the path went on with last time: without a look at the table. */
+rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const uint64_t *key, size_t count);
 RONDO_MUST_USE rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call); /* was never put in; NULL is fine */
