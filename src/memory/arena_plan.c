@@ -240,21 +240,19 @@ static rondo_status make_plan(const path_plan *path, const rondo_plan_item *item
   return rondo_plan_make(&problem, &asked, out);
 }
 
-/* All items alike; the offsets stay if they are better, or the first. */
-static rondo_status plan_alike(path_plan *path, const rondo_plan_options *options, bool first) {
+/* All items alike; the offsets are kept if they are better. */
+static rondo_status plan_alike(path_plan *path, const rondo_plan_options *options) {
   rondo_plan *plan;
   rondo_plan_info info = {.struct_size = sizeof info};
   RONDO_TRY(make_plan(path, path->items.items, path->items.count, path->block_count, options, &plan));
   const rondo_status status = rondo_plan_get_info(plan, &info);
-  if (status == RONDO_OK && (first || info.peak < path->info.peak)) {
+  const size_t bound = path->info.lower_bound > info.lower_bound ? path->info.lower_bound : info.lower_bound;
+  if (status == RONDO_OK && info.peak < path->info.peak) {
     if (path->items.count > 0)
       memcpy(path->offsets, rondo_plan_offsets(plan), path->items.count * sizeof *path->offsets);
-    const size_t bound = path->info.lower_bound > info.lower_bound ? path->info.lower_bound : info.lower_bound;
     path->info = info;
-    path->info.lower_bound = bound;
-  } else if (status == RONDO_OK && info.lower_bound > path->info.lower_bound) {
-    path->info.lower_bound = info.lower_bound;
   }
+  if (status == RONDO_OK) path->info.lower_bound = bound;
   rondo_plan_destroy(plan);
   return status;
 }
@@ -315,8 +313,8 @@ static rondo_status place_outputs(path_plan *path, size_t *out_top) {
   return RONDO_OK;
 }
 
-/* The rest around them. *out_peak counts both. */
-static rondo_status plan_around(path_plan *path, const rondo_plan_options *options, size_t *out_peak) {
+/* The rest around them, if that takes less than before. *inout_peak counts both. */
+static rondo_status plan_around(path_plan *path, const rondo_plan_options *options, size_t *inout_peak) {
   rondo_plan *plan;
   size_t top, next = 0;
   RONDO_TRY(place_outputs(path, &top));
@@ -324,9 +322,10 @@ static rondo_status plan_around(path_plan *path, const rondo_plan_options *optio
   rondo_plan_info info = {.struct_size = sizeof info};
   const rondo_status status = rondo_plan_get_info(plan, &info);
   const size_t *offsets = rondo_plan_offsets(plan);
-  for (size_t i = 0; i < path->items.count; i++)
+  const size_t peak = info.peak > top ? info.peak : top;
+  for (size_t i = 0; i < path->items.count && peak < *inout_peak; i++)
     if (!outlives(&path->items.items[i])) path->low[i] = offsets[next++];
-  *out_peak = info.peak > top ? info.peak : top;
+  if (peak < *inout_peak) *inout_peak = peak;
   rondo_plan_destroy(plan);
   path->obstacles.count = path->block_count;
   return status;
@@ -352,17 +351,53 @@ static size_t with_gap(const path_plan *path, const rondo_plan_options *options)
   return (size_t)((double)path->info.lower_bound * gap);
 }
 
-/* `worth`: how much more the outputs at the low end may take. */
+static void add_life(size_t *changes, size_t bytes, uint32_t lower, uint32_t upper) {
+  changes[lower] += bytes;
+  if (upper != RONDO_PLAN_FOREVER) changes[upper] -= bytes;
+}
+
+/* Of nodes that run in one order only: the most bytes that live at once, wherever they stand. */
+static rondo_status find_most_live(const path_plan *path, size_t *out) {
+  size_t *changes, live = 0;
+  *out = 0;
+  RONDO_TRY(rondo_allocate_items(path->allocator, path->node_count, sizeof *changes, &changes));
+  for (size_t i = 0; i < path->items.count; i++)
+    add_life(changes, path->items.items[i].bytes, path->items.items[i].lower, path->items.items[i].upper);
+  for (size_t i = 0; i < path->block_count; i++)
+    add_life(changes, path->obstacles.items[i].bytes, 0, path->obstacles.items[i].upper);
+  for (uint32_t i = 0; i < path->node_count; i++) {
+    live += changes[i];
+    if (live > *out) *out = live;
+  }
+  rondo_release(path->allocator, changes, path->node_count, sizeof *changes);
+  return RONDO_OK;
+}
+
+/* A bound for what comes, and for a DAG, where it comes of planning, a plan too. */
+static rondo_status find_bound(path_plan *path, const rondo_plan_options *quick) {
+  path->info = (rondo_plan_info){.struct_size = sizeof path->info,
+                                 .count = path->items.count,
+                                 .peak = SIZE_MAX,
+                                 .alignment = RONDO_BLOCK_ALIGNMENT,
+                                 .method = "outputs first"};
+  for (size_t i = 0; i < path->items.count; i++) path->info.sum += path->items.items[i].bytes;
+  return path->is_line ? find_most_live(path, &path->info.lower_bound) : plan_alike(path, quick);
+}
+
+/* Tries what takes least time first, each until it is good. `worth`: how much more the outputs at the low end may take.
+ */
 static rondo_status solve(path_plan *path, const rondo_plan_options *options, double worth) {
   rondo_plan_options quick = *options, around = *options;
-  size_t peak;
+  size_t peak = SIZE_MAX;
   quick.fast_only = true;
-  RONDO_TRY(plan_alike(path, &quick, true));
+  RONDO_TRY(find_bound(path, &quick));
   const size_t high = high_of(path->arena), good = with_gap(path, options);
   const size_t enough = high > good ? high : good;
   if (around.capacity < enough) around.capacity = enough;
-  RONDO_TRY(plan_around(path, &around, &peak));
-  if (peak > enough && path->info.peak > good) RONDO_TRY(plan_alike(path, options, false));
+  RONDO_TRY(plan_around(path, &quick, &peak));
+  if (peak > enough) RONDO_TRY(plan_around(path, &around, &peak));
+  if (peak > enough && path->is_line) RONDO_TRY(plan_alike(path, &quick));
+  if (peak > enough && path->info.peak > good) RONDO_TRY(plan_alike(path, options));
   if (peak <= enough || (double)peak <= (double)path->info.peak * worth) take_low(path, peak);
   return RONDO_OK;
 }
@@ -377,21 +412,25 @@ static rondo_status add_held(path_plan *path, const rondo_address_space *space) 
   return RONDO_OK;
 }
 
-rondo_status rondo_arena_find_least(const rondo_address_space *space, const rondo_noted_lifetimes *noted, size_t *out) {
+static rondo_status find_least(path_plan *path, const rondo_address_space *space, size_t *out) {
   const rondo_plan_options quick = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
+  rondo_plan_info info = {.struct_size = sizeof info};
+  rondo_plan *plan;
+  RONDO_TRY(fill(path));
+  RONDO_TRY(add_held(path, space));
+  if (path->is_line) return find_most_live(path, out);
+  RONDO_TRY(make_plan(path, path->items.items, path->items.count, 0, &quick, &plan));
+  const rondo_status status = rondo_plan_get_info(plan, &info);
+  *out = info.lower_bound;
+  rondo_plan_destroy(plan);
+  return status;
+}
+
+rondo_status rondo_arena_find_least(const rondo_address_space *space, const rondo_noted_lifetimes *noted, size_t *out) {
   const rondo_path_part part = {.lifetimes = noted};
   path_plan path = {.arena = space->arena, .allocator = &space->memory->allocator, .parts = &part, .part_count = 1};
-  rondo_plan *plan;
-  rondo_plan_info info = {.struct_size = sizeof info};
   *out = 0;
-  rondo_status status = fill(&path);
-  if (status == RONDO_OK) status = add_held(&path, space);
-  if (status == RONDO_OK) {
-    status = make_plan(&path, path.items.items, path.items.count, 0, &quick, &plan);
-    if (status == RONDO_OK) status = rondo_plan_get_info(plan, &info);
-    if (status == RONDO_OK) *out = info.lower_bound;
-    rondo_plan_destroy(plan);
-  }
+  const rondo_status status = find_least(&path, space, out);
   free_path(&path);
   return status;
 }
@@ -439,12 +478,12 @@ static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block
                     .part_count = count,
                     .blocks = blocks,
                     .block_count = block_count};
-  path.info.struct_size = sizeof path.info;
   for (size_t i = 0; i < count; i++) parts[i].profile = NULL;
   rondo_status status = fill(&path);
   if (status == RONDO_OK) status = allocate_offsets(&path);
   if (status == RONDO_OK) status = solve(&path, options == NULL ? &defaults : options, worth);
   if (status == RONDO_OK) status = make_profiles(&path, parts);
+  if (status == RONDO_OK) atomic_fetch_add_explicit(&arena->memory->profiles, count, memory_order_relaxed);
   if (status == RONDO_OK && out_info != NULL) *out_info = path.info;
   free_path(&path);
   for (size_t i = 0; i < count && status != RONDO_OK; i++) {

@@ -4,6 +4,7 @@
  * of an arena are known for what they are wherever one can be given.
  */
 #include "exec/exec_internal.h"
+#include "support/test_effort.h"
 #include "unit/memory/arena_test.h"
 
 #define KIB ((size_t)1024)
@@ -623,6 +624,84 @@ static void test_limited_memory(void **state) {
   assert_int_equal(allocator.live, 0);
 }
 
+/* Each thread has an arena and a stream of its own, and makes, launches and destroys recordings; others look on. */
+typedef struct trunk {
+  test_fixture *fixture;
+  rondo_stream *stream;
+  rondo_arena *arena;
+  rondo_kernel *kernel;
+  uint32_t number;
+  rondo_status status;
+} trunk;
+
+static rondo_status grow_trunk(trunk *self, uint32_t value) {
+  void *output = NULL, *scratch = NULL;
+  const rondo_grid grid = {.x = 64};
+  rondo_graph *graph = NULL;
+  rondo_exec *exec = NULL;
+  uint32_t word = 0;
+  rondo_arena_setting setting = {.arena = self->arena};
+  RONDO_TRY(rondo_capture_begin_in_arena(self->stream, RONDO_CAPTURE_RELAXED, &setting));
+  RONDO_TRY(rondo_malloc_async(self->stream, BYTES * (1 + value % 7), NULL, &scratch));
+  RONDO_TRY(rondo_malloc_async(self->stream, BYTES, NULL, &output));
+  RONDO_TRY(rondo_launch(self->stream, self->kernel, grid, RONDO_ARGS(&value, &output)));
+  RONDO_TRY(rondo_free_async(self->stream, scratch));
+  RONDO_TRY(rondo_capture_end(self->stream, &graph));
+  rondo_arena_recording read;
+  rondo_status status = rondo_arena_recording_read(graph, &read);
+  if (status == RONDO_OK) status = rondo_arena_back(self->arena, read.need);
+  if (status == RONDO_OK) status = rondo_instantiate(graph, NULL, &exec);
+  if (status == RONDO_OK) status = rondo_exec_launch(exec, self->stream);
+  if (status == RONDO_OK) status = rondo_copy_async(self->stream, &word, output, sizeof word);
+  if (status == RONDO_OK) status = rondo_stream_synchronize(self->stream);
+  if (status == RONDO_OK && word != value) status = RONDO_EXECUTION_FAILED;
+  rondo_exec_destroy(exec);
+  rondo_arena_recording_free(&read);
+  const rondo_status destroyed = rondo_graph_destroy(graph);
+  if (status == RONDO_OK && value % 16 == 0) status = rondo_arena_trim(self->arena, 0);
+  return status == RONDO_OK ? destroyed : status;
+}
+
+static void grow_trunks(void *user) {
+  trunk *self = user;
+  for (uint32_t i = 0; i < test_effort(200) && self->status == RONDO_OK; i++)
+    self->status = grow_trunk(self, self->number * 1000 + i);
+}
+
+static void look_on(void *user) {
+  trunk *self = user;
+  for (uint32_t i = 0; i < test_effort(400) && self->status == RONDO_OK; i++) {
+    rondo_memory_statistics now = {.struct_size = sizeof now};
+    rondo_arena_info info;
+    void *address = NULL;
+    self->status = rondo_memory_get_statistics(self->fixture->device, &now);
+    rondo_arena_get_info(self->arena, &info);
+    if (self->status == RONDO_OK && rondo_free(self->fixture->device, info.base) == RONDO_OK)
+      self->status = RONDO_EXECUTION_FAILED;
+    if (self->status == RONDO_OK) self->status = rondo_malloc(self->fixture->device, BYTES, "other", &address);
+    if (self->status == RONDO_OK) self->status = rondo_free(self->fixture->device, address);
+  }
+}
+
+static void test_threads_with_an_arena_each(void **state) {
+  test_fixture *fixture = *state;
+  trunk trunks[3] = {{.number = 1}, {.number = 2}, {.number = 3}};
+  test_thread threads[3];
+  for (uint32_t i = 0; i < 3; i++) {
+    trunks[i].fixture = fixture;
+    trunks[i].arena = test_arena(fixture, 0);
+    trunks[i].stream = test_stream(fixture, NULL);
+    trunks[i].kernel = test_kernel(fixture, TEST_KERNEL_SET);
+    threads[i] = (test_thread){.function = i == 2 ? look_on : grow_trunks, .user = &trunks[i]};
+  }
+  test_on_threads(threads, 3);
+  for (uint32_t i = 0; i < 3; i++) {
+    assert_int_equal(trunks[i].status, RONDO_OK);
+    test_stream_destroy(trunks[i].stream);
+    rondo_arena_destroy(trunks[i].arena);
+  }
+}
+
 /* Lifetimes that are watched ---------------------------------------------------------------------------------------
  */
 
@@ -711,6 +790,7 @@ int main(void) {
       test_case(test_children),
       test_case(test_bad_settings),
       test_case(test_gm17_peers),
+      test_case(test_threads_with_an_arena_each),
       cmocka_unit_test(test_limited_memory),
       test_case(test_lifetimes_are_watched),
       test_case(test_pages_are_given_out_again),
