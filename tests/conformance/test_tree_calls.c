@@ -209,12 +209,12 @@ static void test_tr5_liveness_makes_another_recording(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      test_case(test_tr1_warms_up_records_and_replays),
-      test_case(test_tr6_inputs_move),
-      test_case(test_tr2_paths_branch),
-      test_case(test_tr9_outputs_expire_with_their_step),
-      test_case(test_tr9_outputs_are_cloned),
-      test_case(test_tr5_liveness_makes_another_recording),
+      test_tree_case(test_tr1_warms_up_records_and_replays),
+      test_tree_case(test_tr6_inputs_move),
+      test_tree_case(test_tr2_paths_branch),
+      test_tree_case(test_tr9_outputs_expire_with_their_step),
+      test_tree_case(test_tr9_outputs_are_cloned),
+      test_tree_case(test_tr5_liveness_makes_another_recording),
   };
   return test_main(tests);
 }

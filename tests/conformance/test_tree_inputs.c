@@ -315,14 +315,14 @@ static void test_calls_on_several_streams(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      test_case(test_tr6_mutated_moving_inputs),
-      test_case(test_tr6_mutated_static_and_managed_inputs),
-      test_case(test_tr6_inputs_anywhere),
-      test_case(test_tr4_outputs_feed_the_next_step),
-      test_case(test_tr4_given_inputs_are_used_again),
-      test_case(test_tr7_scalars_make_recordings),
-      test_case(test_outputs_of_memory_that_there_is),
-      test_case(test_calls_on_several_streams),
+      test_tree_case(test_tr6_mutated_moving_inputs),
+      test_tree_case(test_tr6_mutated_static_and_managed_inputs),
+      test_tree_case(test_tr6_inputs_anywhere),
+      test_tree_case(test_tr4_outputs_feed_the_next_step),
+      test_tree_case(test_tr4_given_inputs_are_used_again),
+      test_tree_case(test_tr7_scalars_make_recordings),
+      test_tree_case(test_outputs_of_memory_that_there_is),
+      test_tree_case(test_calls_on_several_streams),
   };
   return test_main(tests);
 }

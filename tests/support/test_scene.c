@@ -24,32 +24,14 @@ static int set_up(void **state, int (*fixture_setup)(void **state)) {
 int scene_setup(void **state) { return set_up(state, test_setup); }
 int scene_setup_workers(void **state) { return set_up(state, test_setup_workers); }
 
-/* Whether the device's memory is as it was when it was opened. */
-static bool is_empty(const test_fixture *fixture) {
-  if (rondo_stream_synchronize(fixture->stream) != RONDO_OK || rondo_memory_trim(fixture->device) != RONDO_OK) {
-    print_error("teardown: %s\n", rondo_last_error()->message);
-    return false;
-  }
-  const rondo_memory_statistics left = test_memory_statistics(fixture);
-  const bool is_left = left.live_allocations != 0 || left.pool_reserved != 0 || left.graph_reserved != 0 ||
-                       left.pool_used != 0 || left.graph_used != 0 || left.arena_backed != 0;
-  if (is_left)
-    print_error("teardown: left on the device: %u allocations, pools %llu of %llu, graphs %llu of %llu, arenas %llu\n",
-                left.live_allocations, (unsigned long long)left.pool_used, (unsigned long long)left.pool_reserved,
-                (unsigned long long)left.graph_used, (unsigned long long)left.graph_reserved,
-                (unsigned long long)left.arena_backed);
-  return !is_left;
-}
-
 int scene_teardown(void **state) {
   test_scene *scene = *state;
   void *fixture = scene->fixture;
   bool clean = rondo_tree_destroy(scene->tree) == RONDO_OK;
   if (!clean) print_error("teardown: the tree: %s\n", rondo_last_error()->message);
   for (size_t i = 0; i < scene->place_count; i++) test_words_free(scene->fixture, scene->places[i]);
-  clean = is_empty(scene->fixture) && clean;
   free(scene);
-  return test_teardown(&fixture) == 0 && clean ? 0 : -1;
+  return test_tree_teardown(&fixture) == 0 && clean ? 0 : -1;
 }
 
 void scene_use(test_scene *scene, rondo_tree_options options) {

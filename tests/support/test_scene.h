@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A scene for the tests of trees: a fixture, a tree, functions with words of the scene's to work on, and what became of
- * each call, as a text. The teardown destroys the tree and proves that the device's memory is as if nothing had been:
- * nothing allocated, nothing behind an arena, nothing kept for later.
+ * each call, as a text. The teardown destroys the tree and is that of all tests of trees.
  *
  * All buffers are of SCENE_WORDS words, which count up: the expected contents are a first word and a step.
  */

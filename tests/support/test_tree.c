@@ -1,6 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test_tree.h"
 
+/* Whether the device's memory is as it was when it was opened. */
+static bool is_empty(const test_fixture *fixture) {
+  if (rondo_stream_synchronize(fixture->stream) != RONDO_OK || rondo_memory_trim(fixture->device) != RONDO_OK) {
+    print_error("teardown: %s\n", rondo_last_error()->message);
+    return false;
+  }
+  const rondo_memory_statistics left = test_memory_statistics(fixture);
+  const bool is_left = left.live_allocations != 0 || left.pool_reserved != 0 || left.graph_reserved != 0 ||
+                       left.pool_used != 0 || left.graph_used != 0 || left.arena_backed != 0;
+  if (is_left)
+    print_error("teardown: left on the device: %u allocations, pools %llu of %llu, graphs %llu of %llu, arenas %llu\n",
+                left.live_allocations, (unsigned long long)left.pool_used, (unsigned long long)left.pool_reserved,
+                (unsigned long long)left.graph_used, (unsigned long long)left.graph_reserved,
+                (unsigned long long)left.arena_backed);
+  return !is_left;
+}
+
+int test_tree_teardown(void **state) {
+  const bool clean = is_empty(*state);
+  return test_teardown(state) == 0 && clean ? 0 : -1;
+}
+
 rondo_tree *test_tree(test_fixture *fixture, const rondo_tree_options *options) {
   rondo_tree *tree = NULL;
   assert_ok(rondo_tree_create(fixture->device, options, &tree));

@@ -14,6 +14,11 @@ typedef struct test_work {
   uint32_t runs; /* of the body */
 } test_work;
 
+/* As test_teardown, which also proves that the device's memory is as if nothing had been: nothing allocated, nothing
+ * behind an arena, nothing kept for later. */
+int test_tree_teardown(void **state);
+#define test_tree_case(function) cmocka_unit_test_setup_teardown(function, test_setup, test_tree_teardown)
+
 rondo_tree *test_tree(test_fixture *fixture, const rondo_tree_options *options); /* NULL: the defaults */
 void test_tree_destroy(rondo_tree *tree);
 
