@@ -78,6 +78,12 @@ static void release(void *self, void *pointer, size_t bytes) {
   slab->released[size_of(bytes)] = block;
 }
 
+/* By block there is no chunk, so that all come here. */
+rondo_status rondo_slab_take_slowly(rondo_slab *slab, size_t bytes, void **out) {
+  const rondo_allocator own = rondo_slab_allocator(slab);
+  return rondo_allocate(&own, 1, bytes, out);
+}
+
 rondo_allocator rondo_slab_allocator(rondo_slab *slab) {
   return (rondo_allocator){.self = slab, .allocate = allocate, .release = release};
 }

@@ -39,6 +39,18 @@ void rondo_slab_init(rondo_slab *slab, const rondo_allocator *from);
 /* Its own allocator; the slab must stay where it is. */
 rondo_allocator rondo_slab_allocator(rondo_slab *slab);
 
+RONDO_MUST_USE rondo_status rondo_slab_take_slowly(rondo_slab *slab, size_t bytes, void **out);
+
+/* A block of its allocator's, not zeroed; bytes is not 0. Mostly a small one is cut from the chunk without a call. */
+RONDO_MUST_USE static inline rondo_status rondo_slab_take(rondo_slab *slab, size_t bytes, void **out) {
+  const size_t size = (bytes - 1) / RONDO_SLAB_STEP, rounded = (size + 1) * RONDO_SLAB_STEP;
+  if (size >= RONDO_SLAB_SIZES || slab->released[size] != NULL || (size_t)(slab->end - slab->next) < rounded)
+    return rondo_slab_take_slowly(slab, bytes, out);
+  *out = slab->next;
+  slab->next += rounded;
+  return RONDO_OK;
+}
+
 /* Gives all chunks back; small blocks that were not released are gone with them. */
 void rondo_slab_free(rondo_slab *slab);
 

@@ -43,6 +43,27 @@ void rondo_slots_remove(rondo_slots *slots, uint32_t slot) {
   memmove(slots->items + index, slots->items + index + 1, (slots->count - index) * sizeof *slots->items);
 }
 
+enum { FIRST_SLOTS = 4 };
+
+rondo_status rondo_slots_reserve(rondo_graph *graph, rondo_slots *slots, size_t want) {
+  void *items;
+  if (want <= slots->capacity) return RONDO_OK;
+  if (slots->capacity > 0 || want > FIRST_SLOTS) return rondo_array_reserve(&graph->small, slots, want);
+  RONDO_TRY(rondo_slab_take(&graph->slab, FIRST_SLOTS * sizeof *slots->items, &items));
+  slots->items = items;
+  slots->capacity = FIRST_SLOTS;
+  return RONDO_OK;
+}
+
+rondo_status rondo_slots_copy(rondo_graph *graph, const rondo_slots *from, rondo_slots *out) {
+  void *items;
+  if (from->count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_slab_take(&graph->slab, from->count * sizeof *from->items, &items));
+  memcpy(items, from->items, from->count * sizeof *from->items);
+  *out = (rondo_slots){.items = items, .count = from->count, .capacity = from->count};
+  return RONDO_OK;
+}
+
 static bool has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
   size_t index;
   return rondo_slots_find(&rondo_graph_at(graph, to)->dependencies, from, &index);
@@ -76,8 +97,8 @@ static rondo_status link_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
     return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to, "is there already, or is given twice");
   rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
   rondo_slots *dependencies = &rondo_graph_at(graph, to)->dependencies;
-  RONDO_TRY(rondo_array_reserve(&graph->small, dependents, dependents->count + 1));
-  RONDO_TRY(rondo_array_reserve(&graph->small, dependencies, dependencies->count + 1));
+  RONDO_TRY(rondo_slots_reserve(graph, dependents, dependents->count + 1));
+  RONDO_TRY(rondo_slots_reserve(graph, dependencies, dependencies->count + 1));
   put_edge(graph, from, to);
   return RONDO_OK;
 }

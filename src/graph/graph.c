@@ -167,7 +167,7 @@ static rondo_status check_number(const rondo_graph *graph, size_t number) {
 static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                         rondo_slots *out) {
   if (count > 0) RONDO_TRY(rondo_require("the new node", "its list of dependencies", dependencies));
-  RONDO_TRY(rondo_array_reserve(&graph->small, out, count));
+  RONDO_TRY(rondo_slots_reserve(graph, out, count));
   for (size_t i = 0; i < count; i++) {
     uint32_t slot;
     RONDO_TRY(rondo_graph_find(graph, dependencies[i], &slot));
@@ -177,7 +177,7 @@ static rondo_status gather_dependencies(rondo_graph *graph, const rondo_node *de
                              "node %" PRIu32 " is twice among the dependencies of the new node", slot);
     rondo_slots_insert(out, slot);
     rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
-    RONDO_TRY(rondo_array_reserve(&graph->small, dependents, dependents->count + 1));
+    RONDO_TRY(rondo_slots_reserve(graph, dependents, dependents->count + 1));
   }
   return RONDO_OK;
 }
@@ -310,6 +310,38 @@ void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_p
                        kernel->parameters[i].bytes);
 }
 
+size_t rondo_graph_kept_bytes(const rondo_graph *graph, uint32_t slot) {
+  const rondo_node_params *params = &graph->nodes.items[slot].params;
+  const size_t bytes = params->kind != RONDO_NODE_KERNEL
+                           ? sizeof *params
+                           : sizeof(rondo_grid) + params->as.kernel.kernel->argument_bytes;
+  return (bytes + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
+}
+
+void rondo_graph_keep(const rondo_graph *graph, uint32_t slot, void *out) {
+  const rondo_graph_node *node = &graph->nodes.items[slot];
+  const rondo_kernel_node *kernel = &node->params.as.kernel;
+  if (node->params.kind != RONDO_NODE_KERNEL) {
+    memcpy(out, &node->params, sizeof node->params);
+    return;
+  }
+  memcpy(out, &kernel->grid, sizeof kernel->grid);
+  if (kernel->arg_count > 0) memcpy((char *)out + sizeof kernel->grid, node->arguments, kernel->kernel->argument_bytes);
+}
+
+void rondo_graph_restore(rondo_graph *graph, uint32_t slot, const void *kept) {
+  rondo_graph_node *node = rondo_graph_at(graph, slot);
+  rondo_kernel_node *kernel = &node->params.as.kernel;
+  rondo_graph_note_change(graph);
+  if (node->params.kind != RONDO_NODE_KERNEL) {
+    memcpy(&node->params, kept, sizeof node->params);
+    return;
+  }
+  memcpy(&kernel->grid, kept, sizeof kernel->grid);
+  if (kernel->arg_count > 0)
+    memcpy(node->arguments, (const char *)kept + sizeof kernel->grid, kernel->kernel->argument_bytes);
+}
+
 rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   rondo_graph_node fresh;
   RONDO_TRY(check_replacement(graph, slot, params));
@@ -383,8 +415,8 @@ static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, 
   out->clone_source = slot;
   out->captured = from->captured;
   clone->live_count++;
-  RONDO_TRY(rondo_array_copy(&clone->small, &out->dependencies, &from->dependencies));
-  return rondo_array_copy(&clone->small, &out->dependents, &from->dependents);
+  RONDO_TRY(rondo_slots_copy(clone, &from->dependencies, &out->dependencies));
+  return rondo_slots_copy(clone, &from->dependents, &out->dependents);
 }
 
 /* The room is zeros. */

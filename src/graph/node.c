@@ -24,12 +24,17 @@ static size_t block_bytes(const rondo_kernel *kernel) {
   return list_offset(kernel) + kernel->parameter_count * sizeof(void *);
 }
 
-static rondo_status copy_arguments(const rondo_graph *owner, const rondo_kernel_node *from, rondo_graph_node *out) {
+static rondo_status take_block(rondo_graph *owner, const rondo_kernel *kernel, void **out) {
+  if (kernel->argument_alignment <= RONDO_SLAB_STEP) return rondo_slab_take(&owner->slab, block_bytes(kernel), out);
+  return rondo_allocate_aligned(&owner->allocator, block_bytes(kernel), 1, kernel->argument_alignment, out);
+}
+
+static rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel_node *from, rondo_graph_node *out) {
   rondo_kernel *kernel = from->kernel;
   void *block;
   if (kernel->parameter_count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_aligned(arguments_allocator(owner, kernel), block_bytes(kernel), 1,
-                                   kernel->argument_alignment, &block));
+  RONDO_TRY(take_block(owner, kernel, &block));
+  memset(block, 0, kernel->argument_bytes); /* what lies between values is compared too */
   out->arguments = block;
   out->argument_list = (const void **)(void *)((char *)block + list_offset(kernel));
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {

@@ -30,6 +30,10 @@ RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t n
 
 /* Where `slot` stands or would stand; true when it is there. */
 bool rondo_slots_find(const rondo_slots *slots, uint32_t slot, size_t *out_index);
+/* Vectors of a node of the graph: room for `want` in all; a copy in `out`, which is empty, with no more room than that.
+ * Nothing changes on failure. */
+RONDO_MUST_USE rondo_status rondo_slots_reserve(rondo_graph *graph, rondo_slots *slots, size_t want);
+RONDO_MUST_USE rondo_status rondo_slots_copy(rondo_graph *graph, const rondo_slots *from, rondo_slots *out);
 void rondo_slots_insert(rondo_slots *slots, uint32_t slot); /* room is reserved; the slot is not there */
 void rondo_slots_remove(rondo_slots *slots, uint32_t slot); /* the slot is there */
 
