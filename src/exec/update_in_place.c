@@ -89,57 +89,82 @@ bool rondo_exec_fits(const rondo_exec *exec, const rondo_graph *graph, uint32_t 
   return true;
 }
 
-/* Committing ------------------------------------------------------------------------------------------------------ */
+/* Committing ------------------------------------------------------------------------------------------------------- */
 
-/* What a place gets. */
-static const rondo_node_params *params_for(const rondo_exec *exec, const rondo_graph *graph, uint32_t place) {
-  return &graph->nodes.items[exec->lowering.origins.items[place].slot].params;
+/* The places that change, and what the clone's nodes there had before. */
+typedef struct changes {
+  uint32_t *places;
+  size_t count;
+  char *kept;
+  size_t kept_bytes;
+} changes;
+
+static uint32_t slot_of(const rondo_exec *exec, uint32_t place) { return exec->lowering.origins.items[place].slot; }
+
+/* What is needed for a place is had while the driver works on the one before. */
+static void fetch_ahead(const rondo_exec *exec, const rondo_graph *graph, const changes *made, size_t i) {
+  if (i >= made->count) return;
+  const uint32_t slot = slot_of(exec, made->places[i]);
+  __builtin_prefetch(exec->graph->nodes.items[slot].arguments, 1);
+  __builtin_prefetch(graph->nodes.items[slot].arguments);
 }
 
-static void take_back(rondo_exec *exec, const uint32_t *places, size_t count) {
-  rondo_executable *executable = exec->executable;
-  for (size_t i = count; i-- > 0;)
-    if (executable->ops->set_params(executable, places[i], &exec->lowering.nodes.items[places[i]]) != RONDO_OK)
-      exec->broken = true;
+/* Of the first `count`; *at is behind what was kept of them. */
+static void take_back(rondo_exec *exec, const changes *made, size_t count, const char *at) {
+  const rondo_executable_ops *ops = exec->executable->ops;
+  for (size_t i = count; i-- > 0;) {
+    const uint32_t place = made->places[i], slot = slot_of(exec, place);
+    at -= rondo_graph_kept_bytes(exec->graph, slot);
+    rondo_graph_restore(exec->graph, slot, at);
+    if (ops->set_params(exec->executable, place, &exec->lowering.nodes.items[place]) != RONDO_OK) exec->broken = true;
+  }
   rondo_exec_note_extras(exec);
 }
 
-/* The driver first: the clone still has what to take back to. */
-static rondo_status give(rondo_exec *exec, const rondo_graph *graph, const uint32_t *places, size_t count) {
-  rondo_executable *executable = exec->executable;
-  for (size_t i = 0; i < count; i++) {
-    rondo_lowered_node after = exec->lowering.nodes.items[places[i]];
-    after.params = params_for(exec, graph, places[i]);
-    const rondo_status status = executable->ops->set_params(executable, places[i], &after);
-    if (__builtin_expect(status == RONDO_OK, 1)) continue;
-    take_back(exec, places, i);
-    return status;
+/* Node by node, the clone first: the driver takes its parameters from there. */
+static rondo_status give(rondo_exec *exec, const rondo_graph *graph, const changes *made) {
+  const rondo_executable_ops *ops = exec->executable->ops;
+  char *at = made->kept;
+  for (size_t i = 0; i < made->count; i++) {
+    const uint32_t place = made->places[i], slot = slot_of(exec, place);
+    rondo_graph_keep(exec->graph, slot, at);
+    rondo_graph_overwrite(exec->graph, slot, &graph->nodes.items[slot].params);
+    fetch_ahead(exec, graph, made, i + 1);
+    const rondo_status status = ops->set_params(exec->executable, place, &exec->lowering.nodes.items[place]);
+    if (__builtin_expect(status != RONDO_OK, 0)) {
+      rondo_graph_restore(exec->graph, slot, at);
+      take_back(exec, made, i, at);
+      return status;
+    }
+    at += rondo_graph_kept_bytes(exec->graph, slot);
   }
   return RONDO_OK;
 }
 
-static rondo_status commit(rondo_exec *exec, const rondo_graph *graph, const uint32_t *places, size_t count) {
-  RONDO_TRY(rondo_exec_begin_changes(exec));
-  const rondo_status status = give(exec, graph, places, count);
-  rondo_exec_end_changes(exec);
-  if (status != RONDO_OK) return status;
-  for (size_t i = 0; i < count; i++)
-    rondo_graph_overwrite(exec->graph, exec->lowering.origins.items[places[i]].slot,
-                          params_for(exec, graph, places[i]));
-  exec->updates++;
-  return RONDO_OK;
+static rondo_status commit(rondo_exec *exec, const rondo_graph *graph, changes *made) {
+  const rondo_allocator *allocator = &exec->device->allocator;
+  for (size_t i = 0; i < made->count; i++)
+    made->kept_bytes += rondo_graph_kept_bytes(exec->graph, slot_of(exec, made->places[i]));
+  RONDO_TRY(rondo_allocate_items(allocator, made->kept_bytes, 1, &made->kept));
+  rondo_status status = rondo_exec_begin_changes(exec);
+  if (status == RONDO_OK) {
+    status = give(exec, graph, made);
+    rondo_exec_end_changes(exec);
+  }
+  rondo_release(allocator, made->kept, made->kept_bytes, 1);
+  if (status == RONDO_OK) exec->updates++;
+  return status;
 }
 
 rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *graph, bool *out_done) {
   const rondo_allocator *allocator = &exec->device->allocator;
   const size_t room = exec->lowering.nodes.count;
-  uint32_t *places;
-  size_t count;
+  changes made = {0};
   *out_done = false;
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *places, &places));
+  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *made.places, &made.places));
   rondo_status status = RONDO_OK;
-  *out_done = rondo_exec_fits(exec, graph, places, &count);
-  if (*out_done) status = commit(exec, graph, places, count);
-  rondo_release(allocator, places, room, sizeof *places);
+  *out_done = rondo_exec_fits(exec, graph, made.places, &made.count);
+  if (*out_done) status = commit(exec, graph, &made);
+  rondo_release(allocator, made.places, room, sizeof *made.places);
   return status;
 }

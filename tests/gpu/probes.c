@@ -1341,40 +1341,50 @@ static size_t free_memory(void) {
   return left;
 }
 
-/* A line of `count` kernels, or empty nodes. */
-static CUgraph line_of(int count, const CUDA_KERNEL_NODE_PARAMS *kernel) {
-  CUgraph graph = new_graph();
-  CUgraphNode last = NULL;
-  for (int i = 0; i < count; i++) {
-    const CUgraphNode before = last;
-    if (kernel != NULL)
-      must(cuGraphAddKernelNode(&last, graph, &before, i > 0, kernel));
-    else
-      must(cuGraphAddEmptyNode(&last, graph, &before, i > 0));
-  }
-  return graph;
+typedef CUgraphNode (*add_node)(CUgraph graph, const CUgraphNode *before);
+
+static CUgraphNode add_kernel(CUgraph graph, const CUgraphNode *before) {
+  CUgraphNode node;
+  must(cuGraphAddKernelNode(&node, graph, before, before == NULL ? 0 : 1, &one_kernel.params));
+  return node;
 }
 
-/* What instantiating execs and keeping them takes. */
-static void memory_of_execs_of(int execs, int count, const CUDA_KERNEL_NODE_PARAMS *kernel) {
+static CUgraphNode add_plain_copy(CUgraph graph, const CUgraphNode *before) {
+  CUgraphNode node;
+  const CUDA_MEMCPY3D copy = copy_to(plain_memory + 1024, CU_MEMORYTYPE_DEVICE);
+  must(cuGraphAddMemcpyNode(&node, graph, before, before == NULL ? 0 : 1, &copy, context));
+  return node;
+}
+
+static CUgraphNode add_event(CUgraph graph, const CUgraphNode *before) {
+  CUgraphNode node;
+  must(cuGraphAddEventRecordNode(&node, graph, before, before == NULL ? 0 : 1, event));
+  return node;
+}
+
+/* What instantiating execs of lines of `count` nodes, uploading and keeping them takes. */
+static void memory_of(const char *what, add_node add, int execs, int count) {
   const size_t before = free_memory();
   for (int i = 0; i < execs; i++) {
-    CUgraphExec exec = instantiate(line_of(count, kernel));
-    must(cuGraphUpload(exec, stream));
+    CUgraph graph = new_graph();
+    CUgraphNode last = NULL;
+    for (int node = 0; node < count; node++) last = add(graph, node == 0 ? NULL : &last);
+    must(cuGraphUpload(instantiate(graph), stream));
   }
   must(cuStreamSynchronize(stream));
-  note("%d execs of %d %s: %d bytes each", execs, count, kernel != NULL ? "kernels" : "empty nodes",
-       (int)((before - free_memory()) / (size_t)execs));
+  note("%d execs of %d %s: %d bytes each", execs, count, what, (int)((before - free_memory()) / (size_t)execs));
 }
 
 static void memory_of_execs(void) {
-  const CUDA_KERNEL_NODE_PARAMS kernel = empty_kernel_params();
-  memory_of_execs_of(400, 1, &kernel);
-  memory_of_execs_of(200, 32, &kernel);
-  memory_of_execs_of(100, 320, &kernel);
-  memory_of_execs_of(50, 1000, &kernel);
-  memory_of_execs_of(100, 1000, NULL);
+  one_kernel.params = empty_kernel_params();
+  memory_of("kernels", add_kernel, 400, 1);
+  memory_of("kernels", add_kernel, 200, 32);
+  memory_of("kernels", add_kernel, 100, 320);
+  memory_of("kernels", add_kernel, 50, 1000);
 }
+static void memory_of_execs_of_copies(void) { memory_of("copies", add_plain_copy, 50, 1000); }
+static void memory_of_execs_of_events(void) { memory_of("event records", add_event, 50, 1000); }
+static void memory_of_empty_execs(void) { memory_of("empty nodes", add_empty, 50, 1000); }
 
 static void set_without_context(void) {
   make_one_kernel();
@@ -1439,6 +1449,9 @@ static void (*const probes[])(void) = {
     captured_calls_on_unmapped_memory,
     set_without_context,
     memory_of_execs,
+    memory_of_execs_of_copies,
+    memory_of_execs_of_events,
+    memory_of_empty_execs,
 };
 
 /* All probes, or those whose numbers are given. */

@@ -275,16 +275,12 @@ rondo_status cuda_queue_upload(rondo_queue *base, rondo_executable *base_executa
   cuda_executable *executable = (cuda_executable *)base_executable;
   cuda_queue *queue = (cuda_queue *)base;
   cuda_device *device = cuda_device_of(base->device);
-  size_t before = 0, after = 0, total;
   cuda_scope scope;
   RONDO_TRY(cuda_enter_for_work(device, &scope));
   cuda_queue_note_work(queue);
-  (void)device->api->mem_get_info(&before, &total); /* a figure alone: 0 when it cannot be had */
   const cu_result code = device->api->exec_upload(executable->built.exec, queue->stream);
   const rondo_status status = cuda_check(device, code, "uploading graph '%s' on %s", executable->name, queue->label);
-  (void)device->api->mem_get_info(&after, &total);
   cuda_leave(&scope);
-  if (before > after) executable->device_bytes += before - after;
   return status;
 }
 
@@ -386,6 +382,14 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   return RONDO_OK;
 }
 
+/* Changes come in the order of nodes: the next is had while the driver works on this one. */
+static void fetch_next(const cuda_executable *executable, size_t index) {
+  if (index + 1 >= executable->count) return;
+  const char *next = (const char *)&executable->nodes[index + 1];
+  __builtin_prefetch(next, 1);
+  __builtin_prefetch(next + 64, 1);
+}
+
 /* A kernel's arguments alone are changed in any capture mode. `scope` is what the call has entered by itself; or NULL.
  */
 static rondo_status set_params_inside(cuda_executable *executable, size_t index, const rondo_lowered_node *lowered,
@@ -403,7 +407,10 @@ static rondo_status set_params_inside(cuda_executable *executable, size_t index,
 static rondo_status executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *lowered) {
   cuda_executable *executable = (cuda_executable *)base;
   cuda_scope scope;
-  if (executable->is_changing) return set_params_inside(executable, index, lowered, NULL);
+  if (executable->is_changing) {
+    fetch_next(executable, index);
+    return set_params_inside(executable, index, lowered, NULL);
+  }
   RONDO_TRY(cuda_enter_for_work(cuda_device_of(base->device), &scope));
   const rondo_status status = set_params_inside(executable, index, lowered, &scope);
   cuda_leave(&scope);
@@ -489,8 +496,22 @@ static uint64_t executable_host_bytes(const rondo_executable *base) {
   return bytes;
 }
 
+/* What the driver was seen to take for an exec that runs anything, and for each kernel and copy in it
+ * (docs/cuda-probes.md, 40). It cannot be asked: it takes more at a time, and keeps for later execs what one gives
+ * back. */
+enum { EXEC_BYTES = 105 << 10, NODE_BYTES = 2577 };
+
 static uint64_t executable_device_bytes(const rondo_executable *base) {
-  return ((const cuda_executable *)base)->device_bytes;
+  const cuda_executable *executable = (const cuda_executable *)base;
+  uint64_t nodes = 0;
+  bool runs = false;
+  for (size_t i = 0; i < executable->count; i++) {
+    const cuda_node *node = &executable->nodes[i];
+    if (node->kind == RONDO_NODE_KERNEL || node->kind == RONDO_NODE_COPY || node->kind == RONDO_NODE_FILL)
+      nodes += cuda_node_parts(node);
+    runs |= node->kind != RONDO_NODE_EMPTY && node->kind != RONDO_NODE_ALLOC && node->kind != RONDO_NODE_FREE;
+  }
+  return (runs ? EXEC_BYTES : 0) + nodes * NODE_BYTES;
 }
 
 static const rondo_executable_ops executable_ops = {
@@ -523,13 +544,9 @@ static rondo_status make_nodes(cuda_executable *executable, const rondo_lowered_
 
 static rondo_status make_driver_objects(cuda_executable *executable) {
   cuda_device *device = cuda_device_of(executable->base.device);
-  size_t before = 0, after = 0, total;
   RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), executable->handle_count, sizeof(cu_graph_node),
                                  &executable->handles));
-  (void)device->api->mem_get_info(&before, &total); /* a figure alone: 0 when it cannot be had */
   RONDO_TRY(cuda_build(executable, &executable->built, executable->handles));
-  (void)device->api->mem_get_info(&after, &total);
-  executable->device_bytes = before > after ? before - after : 0;
   if (executable->host_count == 0) return RONDO_OK;
   return cuda_check(device, device->api->event_create(&executable->last, CU_EVENT_FLAG_DISABLE_TIMING),
                     "making an event on device '%s'", device->base.name);

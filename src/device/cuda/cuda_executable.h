@@ -19,7 +19,10 @@
 typedef struct cuda_node {
   rondo_node_kind kind;
   uint32_t number;
-  bool enabled;
+  const char *name;
+  rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
+  void *storage;        /* a kernel's argument addresses and values; a captured copy's cu_copy, or NULL */
+  size_t first;         /* its nodes in the driver's graph are handles[first] and so on */
   union {
     cu_kernel_params kernel;
     rondo_copy copy;
@@ -27,15 +30,13 @@ typedef struct cuda_node {
     cuda_host_work *host;
     cu_event event;
   } as;
-  rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
-  void *storage;        /* a kernel's argument addresses and values; a captured copy's cu_copy, or NULL */
+  /* What an update of a kernel does not read. */
   size_t storage_bytes;
-  const char *name;
-  bool owns_name;    /* else it is the kernel's */
-  size_t first;      /* its nodes in the driver's graph are handles[first] and so on */
   uint64_t captured; /* what it was captured as, good while the executable is made; 0: not captured */
-  bool is_bound;     /* ... and cannot be made anew */
   uint64_t patched;  /* by which run of patches it was set last (cuda_patch.c) */
+  bool enabled;
+  bool owns_name; /* else it is the kernel's */
+  bool is_bound;  /* was captured and cannot be made anew */
 } cuda_node;
 
 /* A driver's graph of an executable's nodes, and what was made of it. */
@@ -70,7 +71,6 @@ struct cuda_executable {
   uint64_t patch_runs;  /* so far */
   bool is_changing;     /* from begin_changes to end_changes, in `changing` */
   cuda_scope changing;
-  uint64_t device_bytes; /* what instantiating and uploading took, as far as the driver says */
   /* Only with host functions. */
   cu_event last;            /* behind the last launch */
   cuda_host_work *replaced; /* records that earlier launches may still call; by next */

@@ -67,6 +67,16 @@ rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   return check_freeing(device, code, "giving back", bytes, address);
 }
 
+/* How much is left is a figure alone: 0 when it cannot be had. */
+static rondo_status check_physical(cuda_device *device, cu_result code, size_t bytes) {
+  char wanted[RONDO_SIZE_TEXT], left[RONDO_SIZE_TEXT];
+  size_t free_bytes = 0, total = 0;
+  if (code == CU_OK) return RONDO_OK;
+  if (code == CU_OUT_OF_MEMORY) (void)device->api->mem_get_info(&free_bytes, &total);
+  return cuda_check(device, code, "device '%s' has no %s of memory in one piece (%s free)", device->base.name,
+                    rondo_size_text(wanted, bytes), rondo_size_text(left, free_bytes));
+}
+
 rondo_status cuda_physical_create(rondo_device *base, size_t bytes, rondo_physical **out) {
   cuda_device *device = cuda_device_of(base);
   const cu_allocation_properties properties = cuda_memory_properties(device);
@@ -78,8 +88,7 @@ rondo_status cuda_physical_create(rondo_device *base, size_t bytes, rondo_physic
   physical->base = (rondo_physical){base, bytes};
   rondo_status status = cuda_enter(device, &scope);
   if (status == RONDO_OK) {
-    const cu_result code = device->api->mem_create(&physical->handle, bytes, &properties, 0);
-    status = cuda_check(device, code, "device '%s' has no %zu bytes of memory left in one piece", base->name, bytes);
+    status = check_physical(device, device->api->mem_create(&physical->handle, bytes, &properties, 0), bytes);
     cuda_leave(&scope);
   }
   if (status == RONDO_OK)

@@ -22,7 +22,7 @@ static rondo_status copy_arguments(cuda_executable *executable, const rondo_kern
   const rondo_kernel *kernel = node->kernel;
   const size_t values = kernel->parameter_count * sizeof(void *);
   out->storage_bytes = values + kernel->argument_bytes;
-  RONDO_TRY(rondo_allocate(&executable->small, 1, out->storage_bytes, &out->storage));
+  RONDO_TRY(rondo_slab_take(&executable->slab, out->storage_bytes, &out->storage));
   void **const params = out->storage;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) params[i] = (char *)out->storage + values + kernel->offsets[i];
   put_arguments(out, node);

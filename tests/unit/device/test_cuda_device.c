@@ -399,6 +399,31 @@ static void an_update_enters_the_device_once(void **state) {
   test_words_free(t, words);
 }
 
+/* GX-12: by kernels and copies; empty nodes take nothing. */
+static void device_memory_of_execs_is_accounted(void **state) {
+  test_fixture *t = *state;
+  uint32_t *words = test_words(t, 2);
+  const uint32_t value = 1;
+  uint64_t bytes[3];
+  for (int kernels = 0; kernels < 3; kernels++) {
+    rondo_graph *graph = test_graph(t);
+    rondo_exec_info info = {.struct_size = sizeof info};
+    rondo_node node;
+    assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
+    for (int i = 0; i < kernels; i++)
+      assert_ok(rondo_graph_add_kernel(graph, &node, 1, test_kernel(t, TEST_KERNEL_SET), one_block,
+                                       RONDO_ARGS(&value, &words), &node));
+    rondo_exec *exec = test_instantiate(graph);
+    assert_ok(rondo_exec_get_info(exec, &info));
+    bytes[kernels] = info.device_bytes;
+    rondo_exec_destroy(exec);
+    test_graph_destroy(graph);
+  }
+  assert_int_equal(bytes[0], 0);
+  assert_true(bytes[1] > 100000 && bytes[2] > bytes[1] + 2000 && bytes[2] < bytes[1] + 4000);
+  test_words_free(t, words);
+}
+
 /* What a stream was given counts when it is gone too. */
 static void what_was_launched_stays_counted(void **state) {
   test_fixture *t = *state;
@@ -615,6 +640,7 @@ int main(void) {
       cuda_case(what_the_driver_refuses_to_change_is_made_anew),
       cuda_case(when_that_fails_too_the_first_refusal_comes_out),
       cuda_case(an_update_enters_the_device_once),
+      cuda_case(device_memory_of_execs_is_accounted),
       cuda_case(what_was_launched_stays_counted),
       cuda_case(peers_reach_what_is_and_what_will_be_mapped),
       cuda_case(launching_makes_no_context_current),
