@@ -336,6 +336,30 @@ static void test_tr16_one_thread_drives_all_ranks(void **state) {
   test_ranks_close(&self);
 }
 
+/* As many pieces as a queue has no room for, and the other ranks' still to come. */
+static void test_tr16_one_thread_drives_ranks_of_many_pieces(void **state) {
+  enum { MANY = TEST_RANK_BYTES / 4 };
+  test_ranks self;
+  (void)state;
+  if (test_device_is("cuda")) skip();
+  test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = PIECE});
+  for (uint32_t i = 0; i < self.count; i++) {
+    test_rank *rank = &self.ranks[i];
+    const rondo_fill fill = {.dst = rank->src, .value = i + 1, .element_bytes = 4, .width = MANY};
+    assert_ok(rondo_fill_async(rank->fixture.stream, &fill));
+    assert_ok(rondo_all_reduce(rank->communicator, rank->fixture.stream, rank->src, rank->dst, MANY, RONDO_I32,
+                               RONDO_REDUCE_SUM));
+  }
+  for (uint32_t i = 0; i < self.count; i++) {
+    assert_int_equal(test_word(&self.ranks[i].fixture, (uint32_t *)self.ranks[i].dst + MANY - 1), 6);
+    rondo_communicator_info info = {.struct_size = sizeof info};
+    assert_ok(rondo_communicator_get_info(self.ranks[i].communicator, &info));
+    assert_int_equal(info.pieces, TEST_RANK_BYTES / PIECE);
+    assert_int_equal(info.shared_bytes, 2 * PIECE);
+  }
+  test_ranks_close(&self);
+}
+
 /* All ranks on one device with one worker: what waits must not hold it. */
 static void test_tr16_ranks_share_one_device(void **state) {
   enum { SHARING = 4 };
@@ -582,6 +606,7 @@ int main(void) {
       cmocka_unit_test(test_tr16_sums_are_in_the_order_of_ranks),
       cmocka_unit_test(test_tr16_each_device_records_and_replays_its_part),
       cmocka_unit_test(test_tr16_one_thread_drives_all_ranks),
+      cmocka_unit_test(test_tr16_one_thread_drives_ranks_of_many_pieces),
       test_case(test_tr16_ranks_share_one_device),
       cmocka_unit_test(test_tr16_branches_may_meet_in_any_order),
       cmocka_unit_test(test_tr16_captured_collectives_are_graphs_like_others),

@@ -4,7 +4,8 @@
  * other ranks; what it computes is in the order of ranks. As with the real one, joining waits for all ranks, unless it
  * is done for several between ncclGroupStart and ncclGroupEnd; a communicator works in the context that it was made in;
  * and its kernels must not be run any more when it is destroyed, which unloads them. Aborting lets kernels that wait
- * end. Threads: any; one lock guards all.
+ * end. Groups stay for good: the kernels of
+ * an aborted one may come to it late. Threads: any; one lock guards all.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -25,7 +26,7 @@ typedef enum operation { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER } ope
 typedef struct group {
   struct group *next;
   nccl_unique_id id;
-  int ranks, joined, users;
+  int ranks, joined;
   bool aborted;
   uint64_t arrived[MOST_RANKS], computed[MOST_RANKS]; /* collectives, by rank */
   const char *src[MOST_RANKS];
@@ -130,22 +131,22 @@ const char *fake_error_string(int result) {
 /* Kernels -----------------------------------------------------------------------------------------------------------
  */
 
-#define DEFINE_COMBINE(name, type)                                                           \
+#define DEFINE_COMBINE(name, type, sum_type)                                                 \
   static void combine_##name(char *dst, const char *src, size_t count, uint64_t reduction) { \
     type *const to = (type *)(void *)dst;                                                    \
     const type *const from = (const type *)(const void *)src;                                \
     for (size_t i = 0; i < count; i++) {                                                     \
       const bool is_better = reduction == NCCL_MAX ? from[i] > to[i] : from[i] < to[i];      \
       if (reduction == NCCL_SUM)                                                             \
-        to[i] = (type)(to[i] + from[i]);                                                     \
+        to[i] = (type)((sum_type)to[i] + (sum_type)from[i]);                                 \
       else if (is_better)                                                                    \
         to[i] = from[i];                                                                     \
     }                                                                                        \
   }
-DEFINE_COMBINE(f32, float)
-DEFINE_COMBINE(f64, double)
-DEFINE_COMBINE(i32, int32_t)
-DEFINE_COMBINE(i64, int64_t)
+DEFINE_COMBINE(f32, float, float)
+DEFINE_COMBINE(f64, double, double)
+DEFINE_COMBINE(i32, int32_t, uint32_t)
+DEFINE_COMBINE(i64, int64_t, uint64_t)
 
 static void combine(const call_arguments *a, char *dst, const char *src) {
   switch ((int)a->type) {
@@ -212,25 +213,31 @@ static void collective_cpu(rondo_blocks blocks, void *const *args) {
   free(out);
 }
 
-/* The driver's functions that this library calls; NULL when there is no driver. */
-static const cuda_api *driver(void) {
-  static cuda_api api;
+/* The driver's functions that this library calls. */
+static cuda_api functions;
+static bool has_driver;
+
+static void find_driver(void) {
   typedef cu_result (*get_address_fn)(const char *symbol, void **out, int version, uint64_t flags, int *found);
   const char *path = getenv("RONDO_CUDA_LIBRARY");
   void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   void *symbol = library != NULL ? dlsym(library, "cuGetProcAddress_v2") : NULL;
   get_address_fn get_address;
-  if (symbol == NULL) return NULL;
+  if (symbol == NULL) return;
   memcpy(&get_address, &symbol, sizeof get_address);
-  pthread_mutex_lock(&lock);
 #define required(member, name, version, arguments) \
-  if (get_address(#name, &symbol, version, 0, NULL) == CU_OK) memcpy(&api.member, &symbol, sizeof symbol);
+  if (get_address(#name, &symbol, version, 0, NULL) == CU_OK) memcpy(&functions.member, &symbol, sizeof symbol);
 #define optional required
 #include "device/cuda/cuda_symbols.h"
 #undef required
 #undef optional
-  pthread_mutex_unlock(&lock);
-  return &api;
+  has_driver = true;
+}
+
+/* NULL when there is no driver. */
+static const cuda_api *driver(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  return pthread_once(&once, find_driver) == 0 && has_driver ? &functions : NULL;
 }
 
 /* Communicators -----------------------------------------------------------------------------------------------------
@@ -259,15 +266,6 @@ static group *find_group(const nccl_unique_id *id, int ranks) {
   return g;
 }
 
-/* With the lock. */
-static void leave_group(group *g) {
-  if (--g->users > 0) return;
-  group **place = &groups;
-  while (*place != g) place = &(*place)->next;
-  *place = g->next;
-  free(g);
-}
-
 static int load(nccl_comm comm) {
   static const char image[] = FAKE_IMAGE_HEAD "fake_nccl_collective\n";
   static const rondo_parameter parameters[] = {RONDO_SCALAR(call_arguments)};
@@ -294,7 +292,6 @@ static int join(nccl_comm *out, int ranks, const nccl_unique_id *id, int rank) {
   comm->group = find_group(id, ranks);
   comm->rank = rank;
   comm->group->joined++;
-  comm->group->users++;
   live++;
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
@@ -359,7 +356,6 @@ static int end_communicator(nccl_comm comm) {
   if (comm == NULL) return INVALID_ARGUMENT;
   const bool unloaded = driver()->module_unload(comm->module) == CU_OK;
   pthread_mutex_lock(&lock);
-  leave_group(comm->group);
   live--;
   pthread_mutex_unlock(&lock);
   free(comm);

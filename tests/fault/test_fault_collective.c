@@ -12,7 +12,7 @@
     if (try_status_ != RONDO_OK) return try_status_; \
   } while (0)
 
-enum { RANKS = 2, COUNT = 5000 };
+enum { RANKS = 2, COUNT = 6000, FEW = 10 };
 
 typedef struct work {
   test_allocator allocator;
@@ -21,7 +21,7 @@ typedef struct work {
   rondo_communicator *communicators[RANKS];
   rondo_graph *graphs[RANKS];
   rondo_exec *execs[RANKS];
-  int32_t buffers[RANKS][COUNT];
+  int32_t buffers[RANKS][COUNT], few[RANKS][RANKS * FEW];
 } work;
 
 static rondo_status reduce(work *w, int rank) {
@@ -42,7 +42,7 @@ static rondo_status do_all(work *w) {
   static const char *const names[RANKS] = {"cpu:0", "cpu:1"};
   const rondo_device_options device = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &w->allocator.table};
   const rondo_communicator_options options = {RONDO_COMMUNICATOR_OPTIONS_INIT, .name = "ranks", .timeout_ms = 20000,
-                                              .piece_bytes = 8192};
+                                              .piece_bytes = 4096};
   for (int i = 0; i < RANKS; i++) {
     TRY(rondo_device_open(names[i], &device, &w->devices[i]));
     TRY(rondo_stream_create(w->devices[i], NULL, &w->streams[i]));
@@ -51,6 +51,8 @@ static rondo_status do_all(work *w) {
   TRY(rondo_communicator_create_all(w->devices, RANKS, &options, w->communicators));
   for (int i = 0; i < RANKS; i++) TRY(record(w, i));
   for (int i = 0; i < RANKS; i++) TRY(reduce(w, i));
+  for (int i = 0; i < RANKS; i++)
+    TRY(rondo_all_gather(w->communicators[i], w->streams[i], w->few[i] + i * FEW, w->few[i], FEW, RONDO_I32));
   for (int i = 0; i < RANKS; i++) TRY(rondo_exec_launch(w->execs[i], w->streams[i]));
   for (int i = 0; i < RANKS; i++) TRY(rondo_stream_synchronize(w->streams[i]));
   return RONDO_OK;

@@ -78,6 +78,10 @@ static inline rondo_exchange *rondo_exchange_with(rondo_event *event) {
   return (rondo_exchange *)(void *)((char *)event - offsetof(rondo_exchange, event));
 }
 
+/* Slots of the transport's table (exchange_queue.c). */
+rondo_status rondo_exchange_check(const rondo_link *link, const char *call, const rondo_collective *work);
+rondo_status rondo_exchange_run(rondo_link *link, rondo_stream *stream, const char *call, const rondo_collective *work);
+
 /* The CPU functions of the kernels, and their parameters (exchange_kernels.c). */
 rondo_status rondo_exchange_make_kernel(rondo_exchange *exchange, unsigned which, rondo_kernel **out);
 

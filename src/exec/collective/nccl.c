@@ -154,7 +154,9 @@ static rondo_status make_link(const rondo_communicator_plan *plan, rondo_group *
                       .world_size = plan->world_size};
   atomic_init(&(*out)->holds, 1);
   RONDO_TRY(device->ops->event_create(device, false, &(*out)->last));
-  return device->ops->host_allocate(device, SCRATCH_BYTES, &(*out)->scratch);
+  RONDO_TRY(device->ops->host_allocate(device, SCRATCH_BYTES, &(*out)->scratch));
+  memset((*out)->scratch, 0, SCRATCH_BYTES);
+  return RONDO_OK;
 }
 
 /* Ranks of one thread begin together: each waits for all. */
@@ -174,7 +176,7 @@ static rondo_status open_all(const rondo_communicator_plan *plans, rondo_group *
   for (uint32_t i = 0; i < count; i++) {
     nccl_link *made = NULL;
     const rondo_status status = make_link(&plans[i], groups[i], &made);
-    out[i] = &made->link;
+    out[i] = made == NULL ? NULL : &made->link;
     RONDO_TRY(status);
   }
   if (count > 1) return init_all(out, count);
@@ -194,12 +196,6 @@ static rondo_status nccl_open(const rondo_communicator_plan *plans, rondo_group 
   return rondo_error_raise(&error);
 }
 
-static rondo_status nccl_close(rondo_link *base) {
-  nccl_link *link = link_of(base);
-  rondo_status_ignore(link->last->ops->synchronize(link->last), "the streams tell what has failed");
-  return let_go(link);
-}
-
 /* rondo_library_call. */
 static rondo_status break_comm(void *user) {
   return check(api.break_off(((nccl_link *)user)->comm), "breaking NCCL's communicator off");
@@ -209,6 +205,14 @@ static rondo_status nccl_break_off(rondo_link *base) {
   nccl_link *link = link_of(base);
   if (atomic_exchange(&link->broken, true)) return RONDO_OK;
   return rondo_device_call_library(link->device, RONDO_LIBRARY_FREE, break_comm, link);
+}
+
+/* What cannot be waited for may run for ever, and NCCL would wait for it. */
+static rondo_status nccl_close(rondo_link *base) {
+  nccl_link *link = link_of(base);
+  if (link->last->ops->synchronize(link->last) != RONDO_OK)
+    rondo_status_ignore(nccl_break_off(base), "the streams tell what has failed");
+  return let_go(link);
 }
 
 /* Asking and running ------------------------------------------------------------------------------------------------
