@@ -220,10 +220,12 @@ static rondo_status read_outputs(const rondo_graph *graph, const rondo_noted_lif
   return RONDO_OK;
 }
 
-/* Under the lock; there is room. */
+/* Under the lock; there is room. What helped to place nodes is not needed any more, unless more are added. */
 static void read_space(const rondo_graph *graph, rondo_address_space *space, rondo_arena_recording *out) {
   const rondo_planned_addresses *planned = &space->planned;
   rondo_graph_view_refresh(space, graph);
+  rondo_standpoints_reset(space);
+  rondo_standpoints_free(space);
   out->need = space->top;
   for (size_t i = 0; i < space->blocks.count; i++)
     if (!space->blocks.items[i].record->open) out->ended[out->ended_count++] = (uint32_t)i;
