@@ -24,10 +24,10 @@ static const change_settings defaults = {.device = "cpu", .nodes = 1000, .second
 #define OFFSET(member) offsetof(change_settings, member)
 
 static const option_row rows[] = {
-    {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to measure"},
+    OPTION_ROW_DEVICE(change_settings),
     {"nodes", "N", OPTION_COUNT, OFFSET(nodes), 1, 100000, "kernels of a graph"},
-    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.01, 3600, "time to measure for, about"},
-    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
+    OPTION_ROW_SECONDS(change_settings, "time to measure for, about"),
+    OPTION_ROW_JSON(change_settings),
 };
 
 static const option_table table = {

@@ -28,10 +28,10 @@ static const launch_settings defaults = {.device = "cpu", .seconds = 5};
 #define OFFSET(member) offsetof(launch_settings, member)
 
 static const option_row rows[] = {
-    {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to measure"},
-    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.01, 3600, "time to measure for, about; twice on CUDA"},
+    OPTION_ROW_DEVICE(launch_settings),
+    OPTION_ROW_SECONDS(launch_settings, "time to measure for, about; twice on CUDA"),
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
-    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
+    OPTION_ROW_JSON(launch_settings),
 };
 
 static const option_table table = {

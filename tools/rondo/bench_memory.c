@@ -21,11 +21,9 @@ typedef struct memory_settings {
 
 static const memory_settings defaults = {.device = "cpu"};
 
-#define OFFSET(member) offsetof(memory_settings, member)
-
 static const option_row rows[] = {
-    {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to measure"},
-    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
+    OPTION_ROW_DEVICE(memory_settings),
+    OPTION_ROW_JSON(memory_settings),
 };
 
 static const option_table table = {

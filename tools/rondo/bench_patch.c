@@ -30,10 +30,10 @@ static const patch_settings defaults = {.device = "cpu", .nodes = 32, .seconds =
 #define OFFSET(member) offsetof(patch_settings, member)
 
 static const option_row rows[] = {
-    {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to measure"},
+    OPTION_ROW_DEVICE(patch_settings),
     {"nodes", "N", OPTION_COUNT, OFFSET(nodes), PATCH_MOST_READERS, 100000, "kernels of a graph"},
-    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.01, 3600, "time to measure for, about"},
-    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
+    OPTION_ROW_SECONDS(patch_settings, "time to measure for, about"),
+    OPTION_ROW_JSON(patch_settings),
 };
 
 static const option_table table = {

@@ -22,7 +22,7 @@ static const check_settings defaults = {.most = 100};
 static const option_row rows[] = {
     {"most", "N", OPTION_COUNT, offsetof(check_settings, most), 1, 1e6, "print N findings at most"},
     {"no-warnings", NULL, OPTION_FLAG, offsetof(check_settings, no_warnings), 0, 0, "leave warnings out"},
-    {"json", NULL, OPTION_FLAG, offsetof(check_settings, json), 0, 0, "print one JSON object"},
+    OPTION_ROW_JSON(check_settings),
 };
 
 static const option_table table = {

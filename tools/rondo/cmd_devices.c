@@ -17,7 +17,7 @@ typedef struct devices_settings {
 static const devices_settings defaults = {0};
 
 static const option_row rows[] = {
-    {"json", NULL, OPTION_FLAG, offsetof(devices_settings, json), 0, 0, "print one JSON object"},
+    OPTION_ROW_JSON(devices_settings),
 };
 
 static const option_table table = {

@@ -34,7 +34,7 @@ static const option_row rows[] = {
     {"output", "FILE", OPTION_TEXT, OFFSET(output), 0, 0, "write the buffers with their offsets to FILE (CSV)"},
     {"svg", "FILE", OPTION_TEXT, OFFSET(svg), 0, 0, "draw address against time to FILE"},
     {"offsets", NULL, OPTION_FLAG, OFFSET(offsets), 0, 0, "with --json: also the offsets, in the order of the lines"},
-    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
+    OPTION_ROW_JSON(plan_settings),
 };
 
 static const option_table table = {

@@ -54,7 +54,7 @@ static const option_row rows[] = {
     {"dump-graph", "FILE", OPTION_TEXT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
     {"trace", "FILE", OPTION_TEXT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
     {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0, "write a page of the recorded step to FILE (HTML)"},
-    {"json", NULL, OPTION_FLAG, OFFSET(json), 0, 0, "print one JSON object"},
+    OPTION_ROW_JSON(train_settings),
 };
 
 /* Every Debian has it. */

@@ -23,6 +23,14 @@ typedef struct option_row {
   const char *help;        /* what it means, a line; the default is put behind it */
 } option_row;
 
+/* Rows that several commands have; the value is the settings' member of that name. */
+#define OPTION_ROW_DEVICE(settings) \
+  { "device", "NAME", OPTION_TEXT, offsetof(settings, device), 0, 0, "device to measure" }
+#define OPTION_ROW_SECONDS(settings, help) \
+  { "seconds", "X", OPTION_REAL, offsetof(settings, seconds), 0.01, 3600, help }
+#define OPTION_ROW_JSON(settings) \
+  { "json", NULL, OPTION_FLAG, offsetof(settings, json), 0, 0, "print one JSON object" }
+
 #define OPTIONS_MAX 20
 
 typedef struct option_table {
