@@ -32,9 +32,9 @@
  * name; an access to other bytes of the arena is USE_AFTER_FREE. Access by other devices is that of the pools at the
  * mallocs, for the whole arena (GM-17).
  *
- * On a guarded device ("cpu:check") nothing shares bytes, and no plan is followed: each allocation and slot has pages of
- * its own, which other recordings get only after its own is gone, and then late; so much more is backed than elsewhere.
- * A slot lives as long as its recording, an allocation from its alloc node to its free node, an output until
+ * On a guarded device ("cpu:check") nothing shares bytes, and no plan is followed: each allocation and slot has pages
+ * of its own, which other recordings get only after its own is gone, and then late; so much more is backed than
+ * elsewhere. A slot lives as long as its recording, an allocation from its alloc node to its free node, an output until
  * rondo_arena_end_life, or until it is allocated anew.
  *
  * Threads: an arena, and building graphs in it, one at a time; looking addresses up, statistics and the release of its
