@@ -224,7 +224,11 @@ typedef struct rondo_function_options {
   bool static_shapes;        /* only the first form of inputs is recorded, others run as they are (CHANGING_SHAPES) */
   bool unsafe;               /* never recorded */
   bool unsafe_deterministic; /* not recorded in a tree that is deterministic */
-  bool reserved[5];
+  bool find_inputs; /* addresses of moving inputs that no parameter declares are found: the body is recorded three
+                       times, with these inputs in two places, and the recordings are compared (<rondo/patch.h>). What
+                       changed between them and is neither an input nor memory is frozen into the recording: the log
+                       says where */
+  bool reserved[4];
 } rondo_function_options;
 #define RONDO_FUNCTION_OPTIONS_INIT .struct_size = sizeof(rondo_function_options)
 

@@ -185,9 +185,14 @@ static uint32_t slot_by_distance(const finder *f, const word *at, uint32_t aroun
   return found;
 }
 
+/* Also where addresses are reserved and nothing lives: in a recording that was made to be compared alone. */
 static bool is_memory(const finder *f, uint64_t address) {
+  const void *at = (const void *)(uintptr_t)address;
   rondo_known_range range;
-  return f->memory != NULL && rondo_memory_find_range(f->memory, (const void *)(uintptr_t)address, &range);
+  rondo_range_found reserved;
+  if (f->memory == NULL) return false;
+  if (rondo_memory_find_range(f->memory, at, &range)) return true;
+  return rondo_range_look(&f->memory->own, at, &reserved) && reserved.end != 0;
 }
 
 static bool is_memory_throughout(const finder *f, const word *at) {

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/logging.h"
 #include "tree/record.h"
 
 /* Host nanoseconds to patch a node, and nanoseconds of a copy of `bytes` in front of the work: a share for being there
@@ -37,17 +38,32 @@ static const char *input_label(char buffer[64], const rondo_take *take, uint32_t
   return buffer;
 }
 
-/* The sites of the inputs, where the exec has them now. */
-static rondo_status make_patches(rondo_take *take, rondo_exec *exec, rondo_patch_set **out) {
+static rondo_status create_patches(const rondo_take *take, rondo_exec *exec, rondo_patch_input *inputs,
+                                   rondo_patch_set **out) {
   const rondo_recorded_call *made = take->made;
-  const rondo_allocator *allocator = &take->tree->allocator;
-  rondo_patch_input *inputs;
-  RONDO_TRY(rondo_allocate_items(allocator, made->bound_count, sizeof *inputs, &inputs));
   for (size_t i = 0; i < made->bound_count; i++)
-    inputs[i] = (rondo_patch_input){.address = made->bound[i].recorded, .bytes = made->bound[i].bytes};
-  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT};
-  const rondo_status status = rondo_patch_create("rondo_function_call", exec, inputs, made->bound_count, &options, out);
-  rondo_release(allocator, inputs, made->bound_count, sizeof *inputs);
+    inputs[i] = (rondo_patch_input){.address = made->bound[i].recorded,
+                                    .bytes = made->bound[i].bytes,
+                                    .moved = take->moved == NULL ? NULL : take->elsewhere[i]};
+  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = take->moved, .again = take->again};
+  return rondo_patch_create("rondo_function_call", exec, inputs, made->bound_count, &options, out);
+}
+
+/* The sites of the inputs, where the exec has them now. Recordings that are not of the same work tell nothing. */
+static rondo_status make_patches(rondo_take *take, rondo_exec *exec, rondo_patch_set **out) {
+  const rondo_allocator *allocator = &take->tree->allocator;
+  const size_t count = take->made->bound_count;
+  rondo_patch_input *inputs;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *inputs, &inputs));
+  rondo_status status = create_patches(take, exec, inputs, out);
+  if (status == RONDO_UPDATE_REFUSED && take->moved != NULL) {
+    rondo_log(RONDO_LOG_WARNING, "tree",
+              "inputs of '%s' are not looked for, as its body does not always do the same: %s",
+              take->function->origin->name, rondo_last_error()->message);
+    rondo_take_find_free(take);
+    status = create_patches(take, exec, inputs, out);
+  }
+  rondo_release(allocator, inputs, count, sizeof *inputs);
   return status;
 }
 
@@ -179,8 +195,9 @@ static rondo_status bind_whole(rondo_take *take, rondo_graph *graph, rondo_segme
   note_recorded(take);
   RONDO_TRY(make_patches(take, out->exec, &out->patches));
   RONDO_TRY(decide(take, out->patches));
+  rondo_take_say_findings(take, out->patches);
   if (!has_copies(take->made)) return RONDO_OK;
-  if (graph->is_bound) {
+  if (graph->is_bound || take->moved != NULL) { /* it takes no nodes, or is compared with graphs that have none */
     copy_before(take);
     return RONDO_OK;
   }

@@ -216,6 +216,7 @@ static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool i
   rondo_graph *graph = NULL;
   rondo_status status = end_capture(take, &graph);
   if (status != RONDO_OK) return give_up_by_error(take, call, status);
+  if (is_last && take->segments.count == 0 && take->function->options.find_inputs) rondo_take_find(take);
   status = make_segment(take, graph, is_last);
   const rondo_status gone = rondo_graph_destroy(graph);
   return status == RONDO_OK ? gone : status;
@@ -375,6 +376,7 @@ static void finish(rondo_take *take) {
     rondo_patch_destroy(take->segments.items[i].patches);
     rondo_exec_destroy(take->segments.items[i].exec);
   }
+  rondo_take_find_free(take);
   rondo_array_free(allocator, &take->segments);
   rondo_array_free(allocator, &take->blocks);
   rondo_array_free(allocator, &take->slots);

@@ -18,7 +18,9 @@ struct rondo_take {
   RONDO_ARRAY(rondo_arena_block) blocks; /* alive when the segment under way began */
   RONDO_ARRAY(rondo_arena_slot) slots;   /* of the moving inputs, in their order */
   RONDO_ARRAY(rondo_segment) segments;
-  size_t path_blocks; /* of the blocks, those of the path; behind them the slots and what segments left */
+  rondo_graph *moved, *again; /* the same work with the inputs elsewhere, and once more in their slots; NULL */
+  const void **elsewhere;     /* where, of the bound inputs; NULL with `moved` */
+  size_t path_blocks;         /* of the blocks, those of the path; behind them the slots and what segments left */
   bool is_capturing;
   bool has_failed_step; /* which is the call's failure, and no reason to run the body again */
   rondo_skip skip;      /* why it is given up; NONE */
@@ -28,6 +30,12 @@ struct rondo_take {
 
 /* Gives the take up: the reason, from the thread's last error unless a message is given. Returns INVALID_STATE. */
 rondo_status rondo_take_give_up(rondo_take *take, rondo_skip skip, bool is_for_good, const char *message);
+
+/* find.c: records the body twice more, with `blocks` the blocks of the first recording. Where that fails, there is
+ * nothing to compare with, and sites are what is declared. What was found is said in the log. */
+void rondo_take_find(rondo_take *take);
+void rondo_take_find_free(rondo_take *take);
+void rondo_take_say_findings(const rondo_take *take, const rondo_patch_set *patches);
 
 /* bind.c: the exec of one segment, which then is the take's; `is_whole`: there is no other. The graph may be changed.
  */

@@ -2,6 +2,7 @@
  * Inputs of calls (TR-6): static, moving and managed ones; mutated ones of each kind; inputs that are given away, parts
  * of buffers, of other shapes (TR-7), and outputs of a step that the next one begins with.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "support/test_tree.h"
@@ -313,6 +314,100 @@ static void test_calls_on_several_streams(void **state) {
   test_words_free(t, words);
 }
 
+/* Addresses that no parameter declares ------------------------------------------------------------------------------
+ */
+
+/* out[b] = at[b] + plus, where the kernel says of neither that it is an address. */
+static void hidden_cpu(rondo_blocks blocks, void *const *args) {
+  const uint32_t *in = *(const uint32_t **)args[0];
+  for (size_t b = blocks.first; b < blocks.last; b++) (*(uint32_t **)args[2])[b] = in[b] + *(const uint32_t *)args[1];
+}
+static const char hidden_cuda[] =
+    "extern \"C\" __global__ void hidden(const unsigned *in, unsigned plus, unsigned *out) {\n"
+    "  out[blockIdx.x] = in[blockIdx.x] + plus;\n"
+    "}\n";
+
+typedef struct hidden_work {
+  rondo_kernel *kernel;
+  uint32_t plus, runs;
+  bool counts; /* `plus` is another one in each run */
+} hidden_work;
+
+static rondo_status launch_hidden(rondo_call *call, void *user) {
+  hidden_work *work = user;
+  void *in = rondo_call_input(call, 0), *out;
+  work->runs++;
+  if (work->counts) work->plus++;
+  assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
+  return rondo_launch(rondo_call_stream(call), work->kernel, (rondo_grid){WORDS, 0, 0},
+                      RONDO_ARGS(&in, &work->plus, &out));
+}
+
+static rondo_function *make_hidden(test_fixture *t, rondo_tree *tree, hidden_work *work, bool find) {
+  static const rondo_kernel_options kernel = {
+      RONDO_KERNEL_OPTIONS_INIT, .name = "hidden",
+      .cpu = hidden_cpu,         .cuda_source = hidden_cuda,
+      .block_threads = 1,        .params = {RONDO_SCALAR(void *), RONDO_SCALAR(uint32_t), RONDO_WRITES}};
+  static const uint32_t moving = RONDO_INPUT_MOVING;
+  const rondo_function_options options = {
+      RONDO_FUNCTION_OPTIONS_INIT, .name = "hidden", .body = launch_hidden, .user = work,
+      .inputs = &moving,           .input_count = 1, .find_inputs = find};
+  rondo_function *function = NULL;
+  assert_ok(rondo_kernel_create(t->device, &kernel, &work->kernel));
+  assert_ok(rondo_function_create(tree, &options, &function));
+  return function;
+}
+
+/* Copied when nothing says where they are; patched when the recordings were compared. */
+static void test_tr6_undeclared_addresses_are_found(void **state) {
+  test_fixture *t = *state;
+  for (int find = 0; find < 2; find++) {
+    hidden_work work = {.plus = 7};
+    rondo_tree *tree = test_tree(t, NULL);
+    rondo_function *function = make_hidden(t, tree, &work, find != 0);
+    for (uint32_t i = 0; i < 6; i++) {
+      uint32_t *words = make_words(t, 10 * i);
+      rondo_buffer *out = test_call_words(t, function, words, WORDS);
+      test_assert_buffer(t, out, 10 * i + 7, 1);
+      rondo_buffer_release(out);
+      test_words_free(t, words);
+    }
+    const rondo_tree_info info = test_tree_info(tree);
+    assert_int_equal(info.replayed, 4);
+    assert_int_equal(work.runs, find == 0 ? 2 : test_is_guarded(t) ? 3 : 4);
+    assert_true(find != 0 ? info.patched_inputs >= 4 : info.patched_inputs == 0);
+    test_tree_destroy(tree);
+    rondo_kernel_destroy(work.kernel);
+  }
+}
+
+/* A value that the body makes anew each time is frozen into the recording, and found. */
+static void note_frozen(void *user, rondo_log_level level, const char *area, const char *message) {
+  if (level == RONDO_LOG_WARNING && strcmp(area, "tree") == 0 && strstr(message, "'hidden'") != NULL &&
+      strstr(message, "recorded again") != NULL)
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+static void test_tr6_frozen_values_are_found(void **state) {
+  test_fixture *t = *state;
+  atomic_int found = 0;
+  hidden_work work = {.counts = true};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function = make_hidden(t, tree, &work, true);
+  uint32_t *words = make_words(t, 0);
+  rondo_log_set_sink(note_frozen, &found, RONDO_LOG_WARNING);
+  for (uint32_t i = 0; i < 4; i++) {
+    rondo_buffer *out = test_call_words(t, function, words, WORDS);
+    test_assert_buffer(t, out, i == 0 ? 1 : 2, 1);
+    rondo_buffer_release(out);
+  }
+  rondo_log_set_sink(NULL, NULL, RONDO_LOG_WARNING);
+  assert_int_equal(found, 1);
+  test_tree_destroy(tree);
+  rondo_kernel_destroy(work.kernel);
+  test_words_free(t, words);
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
       test_tree_case(test_tr6_mutated_moving_inputs),
@@ -323,6 +418,8 @@ int main(void) {
       test_tree_case(test_tr7_scalars_make_recordings),
       test_tree_case(test_outputs_of_memory_that_there_is),
       test_tree_case(test_calls_on_several_streams),
+      test_tree_case(test_tr6_undeclared_addresses_are_found),
+      test_tree_case(test_tr6_frozen_values_are_found),
   };
   return test_main(tests);
 }
