@@ -76,18 +76,14 @@ static bool add_kernel(check_snapshot *snapshot, const check_work *work, bool *o
   return true;
 }
 
-static size_t at_least_one(size_t value) { return value == 0 ? 1 : value; }
-
 /* From the first byte that is written to the last. */
 static bool add_copy(check_snapshot *snapshot, const rondo_copy *copy) {
-  const size_t pitch = copy->dst_pitch != 0 ? copy->dst_pitch : copy->width, height = at_least_one(copy->height);
-  const size_t slice = copy->dst_slice_pitch != 0 ? copy->dst_slice_pitch : pitch * height;
-  return add_written(snapshot, copy->dst, (at_least_one(copy->depth) - 1) * slice + (height - 1) * pitch + copy->width);
+  const size_t slices = (copy->depth - 1) * copy->dst_slice_pitch, rows = (copy->height - 1) * copy->dst_pitch;
+  return add_written(snapshot, copy->dst, slices + rows + copy->width);
 }
 
 static bool add_fill(check_snapshot *snapshot, const rondo_fill *fill) {
-  const size_t row = fill->width * fill->element_bytes, pitch = fill->pitch != 0 ? fill->pitch : row;
-  return add_written(snapshot, fill->dst, (at_least_one(fill->height) - 1) * pitch + row);
+  return add_written(snapshot, fill->dst, (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes);
 }
 
 static bool add_work(check_snapshot *snapshot, const check_work *work, bool *out_anything) {

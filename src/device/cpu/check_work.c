@@ -188,15 +188,15 @@ static void submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   cpu_queue_publish(queue, head);
 }
 
-static void submit_described(cpu_queue *queue, const rondo_node_params *params, rondo_cpu_function function,
-                             uint64_t blocks, const void *description, size_t bytes) {
+static void submit_described(cpu_queue *queue, const rondo_node_params *params) {
+  const cpu_description described = cpu_describe(params);
   uint64_t head;
   void *data;
-  check_item *item = begin_work(queue, params, 1, bytes, &data, &head);
-  memcpy(data, description, bytes);
+  check_item *item = begin_work(queue, params, 1, described.bytes, &data, &head);
+  memcpy(data, described.data, described.bytes);
   item->args[0] = data;
-  item->work.function = function;
-  item->item.as.work.blocks = cpu_all_blocks(blocks);
+  item->work.function = described.function;
+  item->item.as.work.blocks = cpu_all_blocks(described.blocks);
   cpu_queue_publish(queue, head);
 }
 
@@ -226,12 +226,8 @@ rondo_status check_submit(rondo_queue *base, const rondo_node_params *params) {
       submit_kernel(queue, params);
       return RONDO_OK;
     case RONDO_NODE_COPY:
-      submit_described(queue, params, cpu_run_copy, cpu_copy_blocks(&params->as.copy), &params->as.copy,
-                       sizeof params->as.copy);
-      return RONDO_OK;
     case RONDO_NODE_FILL:
-      submit_described(queue, params, cpu_run_fill, cpu_fill_blocks(&params->as.fill), &params->as.fill,
-                       sizeof params->as.fill);
+      submit_described(queue, params);
       return RONDO_OK;
     default:
       assert(params->kind == RONDO_NODE_HOST); /* the front queues no other kinds */

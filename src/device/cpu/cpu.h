@@ -397,8 +397,14 @@ void cpu_run_nothing(rondo_blocks blocks, void *const *args);
 void cpu_run_host(rondo_blocks blocks, void *const *args);
 void cpu_run_copy(rondo_blocks blocks, void *const *args);
 void cpu_run_fill(rondo_blocks blocks, void *const *args);
-uint64_t cpu_copy_blocks(const rondo_copy *copy);
-uint64_t cpu_fill_blocks(const rondo_fill *fill);
+/* Of a copy or fill: the function, how many blocks of it there are, and what args[0] points to. */
+typedef struct cpu_description {
+  rondo_cpu_function function;
+  uint64_t blocks;
+  const void *data;
+  size_t bytes;
+} cpu_description;
+cpu_description cpu_describe(const rondo_node_params *params);
 static inline rondo_blocks cpu_all_blocks(uint64_t count) {
   /* Such work looks at first and last alone; the grid's numbers are too small for all counts. */
   const uint32_t x = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;

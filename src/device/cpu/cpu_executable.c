@@ -46,14 +46,13 @@ static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *det
   return RONDO_OK;
 }
 
-static rondo_status make_described(cpu_executable *executable, cpu_node_detail *detail, rondo_cpu_function function,
-                                   uint64_t blocks, const void *description, size_t bytes) {
+static rondo_status make_described(cpu_executable *executable, cpu_node_detail *detail, cpu_description described) {
   void *data;
-  RONDO_TRY(cpu_detail_storage(executable, detail, 1, bytes, &data));
-  memcpy(data, description, bytes);
+  RONDO_TRY(cpu_detail_storage(executable, detail, 1, described.bytes, &data));
+  memcpy(data, described.data, described.bytes);
   ((void **)detail->storage)[0] = data;
-  detail->node.function = function;
-  detail->node.blocks = cpu_all_blocks(blocks);
+  detail->node.function = described.function;
+  detail->node.blocks = cpu_all_blocks(described.blocks);
   return RONDO_OK;
 }
 
@@ -73,14 +72,11 @@ static rondo_status make_node(cpu_executable *executable, cpu_node_detail *detai
     case RONDO_NODE_KERNEL:
       return make_kernel(executable, detail, &params->as.kernel);
     case RONDO_NODE_COPY:
-      return make_described(executable, detail, cpu_run_copy, cpu_copy_blocks(&params->as.copy), &params->as.copy,
-                            sizeof params->as.copy);
     case RONDO_NODE_FILL:
-      return make_described(executable, detail, cpu_run_fill, cpu_fill_blocks(&params->as.fill), &params->as.fill,
-                            sizeof params->as.fill);
+      return make_described(executable, detail, cpu_describe(params));
     case RONDO_NODE_HOST: {
       const cpu_host_work work = {params->as.host, detail->name, detail->number, &executable->queue};
-      return make_described(executable, detail, cpu_run_host, 1, &work, sizeof work);
+      return make_described(executable, detail, (cpu_description){cpu_run_host, 1, &work, sizeof work});
     }
     case RONDO_NODE_EVENT_RECORD:
       return make_record(executable, detail);

@@ -300,18 +300,17 @@ static rondo_status submit_kernel(cpu_queue *queue, const rondo_node_params *par
   return RONDO_OK;
 }
 
-/* Work that is described by `bytes` bytes at `description`, which the function finds behind args[0]. */
-static void submit_described(cpu_queue *queue, rondo_cpu_function function, uint64_t blocks, const void *description,
-                             size_t bytes) {
+static void submit_described(cpu_queue *queue, const rondo_node_params *params) {
+  const cpu_description described = cpu_describe(params);
   const size_t described_at = sizeof(cpu_item) + sizeof(void *);
   uint64_t head;
-  cpu_item *item = begin_item(queue, CPU_WORK, described_at + bytes, &head);
+  cpu_item *item = begin_item(queue, CPU_WORK, described_at + described.bytes, &head);
   void **args = (void **)(void *)(item + 1);
   args[0] = (unsigned char *)item + described_at;
-  memcpy(args[0], description, bytes);
-  item->as.work.function = function;
+  memcpy(args[0], described.data, described.bytes);
+  item->as.work.function = described.function;
   item->as.work.args = args;
-  item->as.work.blocks = cpu_all_blocks(blocks);
+  item->as.work.blocks = cpu_all_blocks(described.blocks);
   publish(queue, head);
 }
 
@@ -345,12 +344,8 @@ static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *par
     case RONDO_NODE_KERNEL:
       return submit_kernel(queue, params);
     case RONDO_NODE_COPY:
-      submit_described(queue, cpu_run_copy, cpu_copy_blocks(&params->as.copy), &params->as.copy,
-                       sizeof params->as.copy);
-      return RONDO_OK;
     case RONDO_NODE_FILL:
-      submit_described(queue, cpu_run_fill, cpu_fill_blocks(&params->as.fill), &params->as.fill,
-                       sizeof params->as.fill);
+      submit_described(queue, params);
       return RONDO_OK;
     default:
       assert(params->kind == RONDO_NODE_HOST); /* the front queues no other kinds */

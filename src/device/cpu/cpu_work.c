@@ -41,8 +41,6 @@ void cpu_run_host(rondo_blocks blocks, void *const *args) {
   cpu_queue_fail(*work->queue);
 }
 
-static size_t at_least_one(size_t value) { return value == 0 ? 1 : value; }
-
 /* Rows of `width` bytes that make a block. */
 static uint64_t rows_a_block(size_t width) { return width >= BLOCK_BYTES ? 1 : BLOCK_BYTES / width; }
 
@@ -50,10 +48,6 @@ static uint64_t block_count(size_t width, uint64_t rows) {
   if (rows == 1) return (width + BLOCK_BYTES - 1) / BLOCK_BYTES;
   const uint64_t each = rows_a_block(width);
   return (rows + each - 1) / each;
-}
-
-uint64_t cpu_copy_blocks(const rondo_copy *copy) {
-  return block_count(copy->width, (uint64_t)at_least_one(copy->height) * at_least_one(copy->depth));
 }
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -66,27 +60,18 @@ static void copy_row_part(const rondo_copy *copy, rondo_blocks blocks) {
 
 void cpu_run_copy(rondo_blocks blocks, void *const *args) {
   const rondo_copy *copy = args[0];
-  const size_t height = at_least_one(copy->height);
-  const size_t rows = height * at_least_one(copy->depth);
+  const size_t height = copy->height, rows = height * copy->depth;
   if (rows == 1) {
     copy_row_part(copy, blocks);
     return;
   }
-  const size_t dst_pitch = copy->dst_pitch != 0 ? copy->dst_pitch : copy->width;
-  const size_t src_pitch = copy->src_pitch != 0 ? copy->src_pitch : copy->width;
-  const size_t dst_slice = copy->dst_slice_pitch != 0 ? copy->dst_slice_pitch : dst_pitch * height;
-  const size_t src_slice = copy->src_slice_pitch != 0 ? copy->src_slice_pitch : src_pitch * height;
   const size_t each = (size_t)rows_a_block(copy->width);
   const size_t last = smaller(blocks.last * each, rows);
   for (size_t row = blocks.first * each; row < last; row++) {
     const size_t y = row % height, z = row / height;
-    memcpy((char *)copy->dst + z * dst_slice + y * dst_pitch, (const char *)copy->src + z * src_slice + y * src_pitch,
-           copy->width);
+    memcpy((char *)copy->dst + z * copy->dst_slice_pitch + y * copy->dst_pitch,
+           (const char *)copy->src + z * copy->src_slice_pitch + y * copy->src_pitch, copy->width);
   }
-}
-
-uint64_t cpu_fill_blocks(const rondo_fill *fill) {
-  return block_count(fill->width * fill->element_bytes, (uint64_t)at_least_one(fill->height));
 }
 
 static void fill_elements(char *dst, uint32_t value, uint32_t element_bytes, size_t count) {
@@ -102,17 +87,25 @@ static void fill_elements(char *dst, uint32_t value, uint32_t element_bytes, siz
 
 void cpu_run_fill(rondo_blocks blocks, void *const *args) {
   const rondo_fill *fill = args[0];
-  const size_t rows = at_least_one(fill->height);
-  const size_t row_bytes = fill->width * fill->element_bytes;
+  const size_t rows = fill->height, row_bytes = fill->width * fill->element_bytes;
   if (rows == 1) {
     const size_t first = blocks.first * BLOCK_BYTES; /* a multiple of any element */
     const size_t last = smaller(blocks.last * BLOCK_BYTES, row_bytes);
     fill_elements((char *)fill->dst + first, fill->value, fill->element_bytes, (last - first) / fill->element_bytes);
     return;
   }
-  const size_t pitch = fill->pitch != 0 ? fill->pitch : row_bytes;
   const size_t each = (size_t)rows_a_block(row_bytes);
   const size_t last = smaller(blocks.last * each, rows);
   for (size_t row = blocks.first * each; row < last; row++)
-    fill_elements((char *)fill->dst + row * pitch, fill->value, fill->element_bytes, fill->width);
+    fill_elements((char *)fill->dst + row * fill->pitch, fill->value, fill->element_bytes, fill->width);
+}
+
+cpu_description cpu_describe(const rondo_node_params *params) {
+  const rondo_copy *copy = &params->as.copy;
+  const rondo_fill *fill = &params->as.fill;
+  if (params->kind == RONDO_NODE_COPY)
+    return (cpu_description){cpu_run_copy, block_count(copy->width, (uint64_t)copy->height * copy->depth), copy,
+                             sizeof *copy};
+  return (cpu_description){cpu_run_fill, block_count(fill->width * fill->element_bytes, fill->height), fill,
+                           sizeof *fill};
 }

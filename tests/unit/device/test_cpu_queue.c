@@ -358,14 +358,17 @@ static void submit_kernel_called(rondo_queue *queue, const char *name, uint64_t 
 
 static void submit_one_of_each(rondo_queue *queue, uint64_t **sum, visit *visits) {
   static char from[16] = "theme", to[16], filled[16];
-  const rondo_node_params works[] = {
+  rondo_node_params works[] = {
       {.kind = RONDO_NODE_COPY, .as.copy = {.dst = to, .src = from, .width = sizeof to}},
       {.kind = RONDO_NODE_FILL, .as.fill = {.dst = filled, .value = 1, .element_bytes = 1, .width = sizeof filled}},
       {.kind = RONDO_NODE_HOST, .name = "named", .as.host = {.function = take_turn, .user = &visits[0]}},
       {.kind = RONDO_NODE_HOST, .as.host = {.function = take_turn, .user = &visits[1]}},
   };
   submit_kernel_called(queue, "add_wide", sum);
-  for (size_t i = 0; i < sizeof works / sizeof *works; i++) assert_ok(queue->ops->submit(queue, &works[i]));
+  for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+    rondo_node_params_resolve(&works[i]);
+    assert_ok(queue->ops->submit(queue, &works[i]));
+  }
 }
 
 static void stream_work_is_traced_by_name(void **state) {
