@@ -380,6 +380,8 @@ void cpu_queue_fail(cpu_queue *queue);
 /* Waits until item number `target` is done, working along. */
 void cpu_queue_await(cpu_queue *queue, uint64_t target);
 RONDO_MUST_USE rondo_status cpu_queue_take_failure(cpu_queue *queue);
+/* The queue whose timeline it is; NULL when it is another one. */
+cpu_queue *cpu_queue_with(cpu_timeline *timeline);
 void cpu_queue_retain(cpu_queue *queue);
 void cpu_queue_release(cpu_queue *queue);
 

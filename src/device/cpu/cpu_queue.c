@@ -506,71 +506,6 @@ rondo_status cpu_queue_launch_patched_checked(rondo_queue *queue, rondo_executab
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */
 
-uint32_t cpu_queue_doze(cpu_queue *queue) { return (uint32_t)(atomic_fetch_add(&queue->doze, 1) >> 32); }
-
-bool cpu_queue_rise(cpu_queue *queue, uint32_t doze) {
-  uint64_t now = atomic_load(&queue->doze);
-  do {
-    if (now >> 32 != doze) return true;
-  } while (!atomic_compare_exchange_weak(&queue->doze, &now, now - 1));
-  return false;
-}
-
-bool cpu_queue_rouse(cpu_queue *queue) {
-  uint64_t now = atomic_load(&queue->doze);
-  do {
-    if ((uint32_t)now == 0) return false;
-  } while (!atomic_compare_exchange_weak(&queue->doze, &now, ((now >> 32) + 1) << 32));
-  cpu_timeline_signal(&queue->timeline);
-  cpu_run_wake_starters(&queue->device->pool);
-  return true;
-}
-
-/* True when it was woken for something to do. Without a participant it cannot work along. */
-static bool sleep_over(cpu_queue *queue, const cpu_participant *self, uint64_t target) {
-  const uint32_t signal = atomic_load(&queue->timeline.signal);
-  if (self == NULL) {
-    cpu_timeline_sleep(&queue->timeline, target, signal);
-    return false;
-  }
-  const uint32_t doze = cpu_queue_doze(queue);
-  if (!cpu_queue_pending(queue) && !cpu_pool_has_shared(&queue->device->pool, self, queue))
-    cpu_timeline_sleep(&queue->timeline, target, signal);
-  return cpu_queue_rise(queue, doze);
-}
-
-void cpu_queue_await(cpu_queue *queue, uint64_t target) {
-  if (atomic_load_explicit(&queue->timeline.value, memory_order_acquire) >= target) return;
-  cpu_pool *pool = &queue->device->pool;
-  cpu_participant *self = cpu_pool_join(pool);
-  cpu_patience patience = {0};
-  uint64_t value;
-  while ((value = atomic_load_explicit(&queue->timeline.value, memory_order_acquire)) < target) {
-    /* No more than is waited for: what is queued behind may take any time. */
-    if (self != NULL && ((cpu_queue_pending(queue) && cpu_queue_drain(queue, self, target - value)) ||
-                         cpu_pool_help(pool, self, queue))) {
-      patience = (cpu_patience){0};
-    } else if (cpu_patience_turn(&patience, pool->spin_ns)) {
-      if (sleep_over(queue, self, target)) patience = (cpu_patience){0};
-    }
-    if (patience.turns == 1) cpu_pool_note_host(pool);
-  }
-  cpu_pool_leave(pool, self);
-}
-
-void cpu_point_await(cpu_device *device, cpu_point point) {
-  if (cpu_point_reached(point)) return;
-  cpu_timeline_retain(point.timeline); /* the queue may be destroyed meanwhile, the event recorded anew */
-  const bool is_queues = point.timeline->release == free_struct;
-  if (is_queues) cpu_queue_await(queue_with(point.timeline), point.value);
-  cpu_patience patience = {0};
-  while (!cpu_point_reached(point)) {
-    const uint32_t signal = atomic_load(&point.timeline->signal);
-    if (cpu_patience_turn(&patience, device->pool.spin_ns)) cpu_timeline_sleep(point.timeline, point.value, signal);
-  }
-  cpu_timeline_release(point.timeline);
-}
-
 static rondo_status queue_synchronize(rondo_queue *base) {
   cpu_queue *queue = (cpu_queue *)base;
   cpu_queue_await(queue, atomic_load_explicit(&queue->submitted, memory_order_relaxed));
@@ -585,6 +520,10 @@ static rondo_status queue_query(rondo_queue *base) {
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
+
+cpu_queue *cpu_queue_with(cpu_timeline *timeline) {
+  return timeline->release == free_struct ? queue_with(timeline) : NULL;
+}
 
 void cpu_queue_retain(cpu_queue *queue) { cpu_timeline_retain(&queue->timeline); }
 void cpu_queue_release(cpu_queue *queue) { cpu_timeline_release(&queue->timeline); }
