@@ -165,6 +165,7 @@ typedef struct rondo_tree_info {
   uint64_t arena_used;           /* ... that recordings need: the largest path's */
   uint64_t unrecorded_bytes;     /* outputs of calls that ran as they are, clones, rondo_buffer_create */
   uint64_t exec_host_bytes, exec_device_bytes;
+  uint64_t prepared; /* recordings made by rondo_function_prepare, ever; not among `recorded` */
 } rondo_tree_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
@@ -253,6 +254,7 @@ typedef struct rondo_function_info {
   uint32_t reserved;
   const char
       *last_message; /* what it was in words, with the remedy; "" when there was none; valid until the next call */
+  uint64_t prepared; /* recordings made by rondo_function_prepare; not among `recorded` */
 } rondo_function_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
@@ -287,6 +289,20 @@ typedef struct rondo_input {
 RONDO_API RONDO_MUST_USE rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream,
                                                           const rondo_input *inputs, size_t input_count,
                                                           rondo_buffer **outputs, size_t output_count);
+
+/* Warms up and records now what a call with such inputs would, next on the path, without being a call: as many warm-ups
+ * as are to be done, and the recording, which is not launched. So the first real call is a replay. At the end all is as
+ * it was before: inputs that are declared RONDO_INPUT_MUTATED, of every kind, have their bytes, saved and restored in
+ * the stream's order; generators that the calling thread drew from are where they were (<rondo/random.h>); outputs are
+ * released; the path, its step and what can be read of it stay; `give` gives nothing, and only says what the call will
+ * do. Host steps are taken, which nobody can take back, and what a body does to other memory stays.
+ * Nothing is done when it is recorded already. Errors, with nothing left behind but warm-ups that were done:
+ *   UNSUPPORTED/NOT_RECORDED with the reason (rondo_skip) in the message: a call would run as it is; BEHIND_WARM_UP
+ *     when one on the path did, so that the step has to be run once more before; HOST_WORK too when a body with host
+ *     steps is prepared for a new step while outputs of the one before are held, whose memory it might write;
+ *   CAPTURE_REFUSED (the stream captures); CONCURRENT_USE (inside a body); those of rondo_function_call. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_function_prepare(rondo_function *function, rondo_stream *stream,
+                                                             const rondo_input *inputs, size_t input_count);
 
 /* What became of the tree's last call. */
 typedef enum rondo_call_outcome {

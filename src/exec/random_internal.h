@@ -17,6 +17,7 @@
 
 #include "base/array.h"
 #include "device/device.h"
+#include "exec/random_journal.h"
 #include "graph/graph_internal.h"
 
 struct rondo_capture;
@@ -55,7 +56,9 @@ static inline bool rondo_generator_has_cell(const rondo_generator *generator, co
 
 /* Moves the offset on, by a multiple of 4, and returns what it was. */
 static inline uint64_t rondo_generator_take(rondo_generator *generator, uint64_t increment) {
-  return atomic_fetch_add_explicit(&generator->offset, increment, memory_order_relaxed);
+  const uint64_t offset = atomic_fetch_add_explicit(&generator->offset, increment, memory_order_relaxed);
+  if (rondo_random_is_noted()) rondo_random_note(generator, offset, increment);
+  return offset;
 }
 
 /* What was taken last is not drawn after all; where another thread took more since, the numbers are left out. */
@@ -63,6 +66,7 @@ static inline void rondo_generator_untake(rondo_generator *generator, uint64_t i
   uint64_t expected = offset + increment;
   (void)atomic_compare_exchange_strong_explicit(&generator->offset, &expected, offset, memory_order_relaxed,
                                                 memory_order_relaxed);
+  if (rondo_random_is_noted()) rondo_random_note_untaken(generator, offset, increment);
 }
 
 /* The same for a reservation on the stream, captured or not. */

@@ -78,15 +78,16 @@ static rondo_status refuse_written(rondo_take *take, const rondo_bound_input *bo
   return rondo_take_give_up(take, RONDO_SKIP_MUTATED_INPUT, true, message);
 }
 
-/* Bytes that two copied inputs have in common cannot be told apart by their addresses. */
-static bool shares_source(const rondo_take *take, size_t index) {
+/* Bytes that two copied inputs have in common cannot be told apart by their addresses; and what the path that ended
+ * left in the arena is nothing that the recording knows of. */
+static bool can_be_source(const rondo_take *take, size_t index) {
   const rondo_bound_input *bound = take->made->bound;
   const char *begin = take->given[bound[index].input].address;
   for (size_t i = 0; i < take->made->bound_count; i++) {
     const char *other = take->given[bound[i].input].address;
-    if (i != index && begin < other + bound[i].bytes && other < begin + bound[index].bytes) return true;
+    if (i != index && begin < other + bound[i].bytes && other < begin + bound[index].bytes) return false;
   }
-  return false;
+  return !take->given[bound[index].input].is_of_ending;
 }
 
 /* What the exec does with an input; the reason not to record it when it writes what is not declared. */
@@ -108,7 +109,7 @@ static rondo_status decide(rondo_take *take, const rondo_patch_set *patches) {
     const bool pays = policy == RONDO_BINDING_PATCH || is_cheaper_patched(take->tree->device, info.nodes, bound->bytes);
     const bool can = info.is_patchable && !take->given[bound->input].is_of_ending;
     bound->way = policy != RONDO_BINDING_COPY && can && pays ? RONDO_BOUND_PATCHED : RONDO_BOUND_COPIED;
-    if (bound->way == RONDO_BOUND_COPIED && shares_source(take, i)) bound->way = RONDO_BOUND_COPIED_BEFORE;
+    if (bound->way == RONDO_BOUND_COPIED && !can_be_source(take, i)) bound->way = RONDO_BOUND_COPIED_BEFORE;
   }
   return RONDO_OK;
 }

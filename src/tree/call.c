@@ -7,95 +7,10 @@
 #include <string.h>
 
 #include "base/logging.h"
+#include "tree/call.h"
 #include "tree/function.h"
 #include "tree/own.h"
 #include "tree/plain.h"
-
-/* Inputs ----------------------------------------------------------------------------------------------------------- */
-
-static rondo_status refuse_input(const rondo_function *function, size_t index, rondo_reason reason, const char *what) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "rondo_function_call: input %zu of '%s' %s", index,
-                    function->origin->name, what);
-}
-
-static rondo_status resolve_buffer(const rondo_function *function, size_t index, const rondo_input *given,
-                                   rondo_resolved_input *out) {
-  const rondo_buffer *buffer = given->buffer;
-  if (!rondo_buffer_is_current(buffer)) return rondo_buffer_refuse_stale("rondo_function_call", buffer);
-  char *const memory = rondo_buffer_memory(buffer);
-  const size_t offset = given->address == NULL ? 0 : (size_t)((char *)given->address - memory);
-  if (offset > buffer->extent.bytes || given->bytes > buffer->extent.bytes - offset)
-    return refuse_input(function, index, RONDO_REASON_OUT_OF_RANGE, "is not inside its buffer");
-  out->buffer = given->buffer;
-  out->address = memory + offset;
-  out->bytes = given->bytes == 0 ? buffer->extent.bytes - offset : given->bytes;
-  if (given->type == 0) {
-    out->type = buffer->extent.type;
-    out->rank = buffer->extent.rank;
-    out->shape = buffer->extent.shape;
-  }
-  const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
-  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons) out->way = RONDO_WAY_MANAGED;
-  out->is_sole = given->give && buffer->base == NULL && offset == 0 && base->kind == RONDO_BUFFER_ARENA &&
-                 atomic_load_explicit(&buffer->references, memory_order_relaxed) == 1;
-  return RONDO_OK;
-}
-
-static rondo_status resolve_memory(const rondo_function *function, size_t index, const rondo_input *given,
-                                   rondo_resolved_input *out) {
-  out->type = given->type;
-  out->rank = given->rank;
-  out->shape = given->shape;
-  if (given->rank > RONDO_TREE_MAX_RANK)
-    return refuse_input(function, index, RONDO_REASON_SHAPE, "has more dimensions than RONDO_TREE_MAX_RANK");
-  if (given->buffer != NULL) return resolve_buffer(function, index, given, out);
-  if (given->bytes > 0 && given->address == NULL)
-    return refuse_input(function, index, RONDO_REASON_NULL_ARGUMENT, "has bytes and neither buffer nor address");
-  out->address = given->address;
-  out->bytes = given->bytes;
-  return RONDO_OK;
-}
-
-static rondo_status resolve(const rondo_function *function, const rondo_input *given, rondo_resolved_input *out) {
-  for (size_t i = 0; i < function->options.input_count; i++) {
-    const uint32_t kind = function->options.inputs[i];
-    out[i].is_mutated = (kind & RONDO_INPUT_MUTATED) != 0;
-    out[i].is_sole = out[i].is_of_ending = false;
-    out[i].type = out[i].rank = 0;
-    out[i].buffer = NULL;
-    switch (kind & 0xff) {
-      case RONDO_INPUT_SCALAR:
-        out[i].way = RONDO_WAY_SCALAR;
-        out[i].address = NULL;
-        out[i].bytes = given[i].scalar;
-        break;
-      case RONDO_INPUT_OPAQUE:
-        out[i].way = RONDO_WAY_OPAQUE;
-        out[i].address = given[i].address;
-        out[i].bytes = 0;
-        break;
-      default:
-        out[i].way = (kind & 0xff) == RONDO_INPUT_STATIC ? RONDO_WAY_STATIC : RONDO_WAY_MOVING;
-        RONDO_TRY(resolve_memory(function, i, &given[i], &out[i]));
-    }
-  }
-  return RONDO_OK;
-}
-
-/* Outputs of the path that ends are no longer of a path, nor where they were if they were cloned. */
-static void resolve_again(const rondo_function *function, const rondo_input *given, rondo_resolved_input *inputs) {
-  for (size_t i = 0; i < function->options.input_count; i++) {
-    rondo_resolved_input *input = &inputs[i];
-    if (input->way != RONDO_WAY_MANAGED) continue;
-    const rondo_buffer *buffer = input->buffer;
-    const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
-    const size_t offset = given[i].address == NULL ? 0 : (size_t)(input->address - rondo_buffer_memory(buffer));
-    input->way = RONDO_WAY_MOVING;
-    input->is_sole = false;
-    input->is_of_ending = base->kind == RONDO_BUFFER_ARENA;
-    if (!input->is_of_ending) input->address = rondo_buffer_memory(buffer) + offset;
-  }
-}
 
 /* Given references go, whatever became of the call. */
 static void drop_given(const rondo_input *given, size_t count) {
@@ -122,7 +37,7 @@ static rondo_status enter_path(rondo_function *function, rondo_stream *stream, c
   }
   if (tree->current == NULL && !tree->is_unrecorded && rondo_path_is_dead(tree)) return RONDO_OK;
   RONDO_TRY(rondo_path_finish(tree, stream, function->options.input_count));
-  resolve_again(function, given, tree->inputs);
+  rondo_inputs_leave_path(function, given, tree->inputs);
   return RONDO_OK;
 }
 
@@ -178,8 +93,7 @@ static bool is_asked_for(const rondo_function *function) {
   return options->should_record == NULL || options->should_record(options->user, &question);
 }
 
-/* Why a form that is warm is not recorded here and now; NONE. */
-static rondo_skip look_for_skip(const rondo_function *function, const char **out_message) {
+rondo_skip rondo_call_look_for_skip(const rondo_function *function, const char **out_message) {
   const rondo_tree *tree = function->tree;
   *out_message = "";
   if (tree->is_unrecorded) {
@@ -207,13 +121,10 @@ static rondo_status finish_recorded(const rondo_asked *asked, rondo_recorded_cal
                             asked->outputs, asked->output_count, &taken);
 }
 
-/* Recordings that fail again and again are not tried for ever. */
-enum { MOST_FAILURES = 3 };
-
 static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form, const rondo_record_result *result) {
   rondo_tree *tree = asked->function->tree;
   tree->rolled_back++;
-  if (++form->failures >= MOST_FAILURES) rondo_form_skip(form, result->skip, result->message);
+  if (++form->failures >= RONDO_MOST_FAILURES) rondo_form_skip(form, result->skip, result->message);
   const rondo_status status = run_plain(asked, form, result->skip, result->message);
   if (result->skip == RONDO_SKIP_DEPARTED) tree->is_unrecorded = true;
   return status;
@@ -248,26 +159,9 @@ static rondo_status run_new(const rondo_asked *asked) {
   RONDO_TRY(rondo_form_find(function, tree->inputs, &form));
   if (form->skip != RONDO_SKIP_NONE) return run_plain(asked, form, form->skip, form->message);
   if (form->warm_ups > 0) return run_plain(asked, form, RONDO_SKIP_WARM_UP, "");
-  const rondo_skip skip = look_for_skip(function, &message);
+  const rondo_skip skip = rondo_call_look_for_skip(function, &message);
   if (skip != RONDO_SKIP_NONE) return run_plain(asked, form, skip, message);
   return record(asked, form);
-}
-
-/* A moving input that the body writes must have no byte in common with another input: copied or patched, the others
- * would or would not see what is written. */
-static bool is_written_shared(const rondo_function *function, const rondo_resolved_input *inputs) {
-  const size_t count = function->options.input_count;
-  for (size_t i = 0; i < count; i++) {
-    const rondo_resolved_input *written = &inputs[i];
-    if (!written->is_mutated || written->way != RONDO_WAY_MOVING) continue;
-    for (size_t j = 0; j < count; j++) {
-      const rondo_resolved_input *other = &inputs[j];
-      if (j != i && other->address < written->address + written->bytes &&
-          written->address < other->address + other->bytes && other->way <= RONDO_WAY_MANAGED)
-        return true;
-    }
-  }
-  return false;
 }
 
 /* Dispatch --------------------------------------------------------------------------------------------------------- */
@@ -288,7 +182,7 @@ static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) 
 static rondo_status dispatch(rondo_asked *asked) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
-  if (__builtin_expect(function->has_written_moving, 0) && is_written_shared(function, tree->inputs))
+  if (__builtin_expect(function->has_written_moving, 0) && rondo_inputs_are_written_shared(function, tree->inputs))
     return run_plain(asked, NULL, RONDO_SKIP_MUTATED_INPUT,
                      "a moving input that it writes has bytes in common with another input");
   asked->key_count = rondo_key_make(tree, function, tree->inputs, tree->words);
@@ -312,7 +206,7 @@ static void note_kind(const rondo_function *function) {
 static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
-  RONDO_TRY(resolve(function, given, tree->inputs));
+  RONDO_TRY(rondo_inputs_resolve("rondo_function_call", function, given, tree->inputs));
   rondo_path_settle(tree, asked->stream);
   RONDO_TRY(rondo_path_follow(tree, asked->stream));
   begin_step(tree);
@@ -332,7 +226,7 @@ static rondo_status call_inside(const rondo_asked *asked, const rondo_input *giv
   rondo_resolved_input *inputs;
   const size_t count = function->options.input_count;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *inputs, &inputs));
-  rondo_status status = resolve(function, given, inputs);
+  rondo_status status = rondo_inputs_resolve("rondo_function_call", function, given, inputs);
   if (status == RONDO_OK) {
     rondo_skip_note(function, skip, "");
     status = rondo_plain_run(function, NULL, asked->stream, inputs, false, asked->outputs, asked->output_count);
@@ -353,13 +247,11 @@ static rondo_status call_entered(rondo_asked *asked, const rondo_input *given) {
 
 /* The front door --------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_call(const rondo_function *function, const rondo_stream *stream, const rondo_input *inputs,
-                               size_t input_count, rondo_buffer **outputs, size_t output_count) {
-  const char *const call = "rondo_function_call";
+rondo_status rondo_call_check(const char *call, const rondo_function *function, const rondo_stream *stream,
+                              const rondo_input *inputs, size_t input_count) {
   RONDO_TRY(rondo_front(call, "the function", function));
   RONDO_TRY(rondo_require(call, "the stream", stream));
   if (input_count > 0) RONDO_TRY(rondo_require(call, "inputs", inputs));
-  if (output_count > 0) RONDO_TRY(rondo_require(call, "outputs", (const void *)outputs));
   RONDO_TRY(rondo_require_device(call, "the stream", function->tree->device, stream->device));
   if (input_count == function->options.input_count) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT, "%s: '%s' has %zu inputs; %zu were given",
@@ -377,9 +269,11 @@ static rondo_status call_checked(rondo_asked *asked, const rondo_input *given) {
 
 rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream, const rondo_input *inputs,
                                  size_t input_count, rondo_buffer **outputs, size_t output_count) {
+  const char *const call = "rondo_function_call";
   for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
   rondo_asked asked = {.function = function, .stream = stream, .outputs = outputs, .output_count = output_count};
-  rondo_status status = check_call(function, stream, inputs, input_count, outputs, output_count);
+  rondo_status status = rondo_call_check(call, function, stream, inputs, input_count);
+  if (status == RONDO_OK && output_count > 0) status = rondo_require(call, "outputs", (const void *)outputs);
   if (status == RONDO_OK) status = call_checked(&asked, inputs);
   drop_given(inputs, input_count);
   return status;

@@ -72,7 +72,8 @@ rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_inpu
   RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *words, &words));
   const size_t count = rondo_key_make_form(function, inputs, words);
   rondo_form *form = function->forms;
-  while (form != NULL && !(form->word_count == count && memcmp(form->words, words, count * sizeof *words) == 0))
+  while (form != NULL &&
+         !(form->word_count == count && (count == 0 || memcmp(form->words, words, count * sizeof *words) == 0)))
     form = form->next;
   if (form == NULL) form = find_last_form(function);
   *out = form;
@@ -263,7 +264,8 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
                               .recorded = function->recorded,
                               .bodies = function->bodies,
                               .last_skip = function->last_skip,
-                              .last_message = function->message};
+                              .last_message = function->message,
+                              .prepared = function->prepared};
   memcpy(info.skipped, function->skipped, sizeof info.skipped);
   rondo_tree_leave(function->tree);
   return rondo_versioned_write("rondo_function_info", &info, out_info, sizeof info);

@@ -40,8 +40,9 @@ static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, r
 
 /* Beginning -------------------------------------------------------------------------------------------------------- */
 
-/* The number of the input that gives this buffer up, and one; 0 when none does. */
+/* The number of the input that gives this buffer up, and one; 0 when none does, or when that is not to be relied on. */
 static uint64_t key_of_block(const rondo_take *take, const rondo_buffer *buffer) {
+  if (take->form->host_steps > 0) return 0;
   for (size_t i = 0; i < take->function->options.input_count; i++)
     if (take->given[i].is_sole && take->given[i].buffer == buffer) return i + 1;
   return 0;
@@ -224,6 +225,22 @@ static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool i
 
 /* In the body ------------------------------------------------------------------------------------------------------ */
 
+/* Before the first segment runs, while another may fail. */
+static rondo_status save_inputs(rondo_take *take) {
+  if (take->is_saved) return RONDO_OK;
+  RONDO_TRY(rondo_save(take->tree, take->stream, take->function, take->given, &take->saved));
+  take->is_saved = true;
+  return RONDO_OK;
+}
+
+/* What segments wrote counts when the recording stands, or when it is the call's failure. */
+static rondo_status end_saved(rondo_take *take, bool stands) {
+  if (!take->is_saved) return RONDO_OK;
+  const bool is_kept = (stands || take->has_failed_step) && !take->tree->is_preparing;
+  take->is_saved = false;
+  return rondo_save_end(take->tree, take->stream, &take->saved, is_kept);
+}
+
 /* Launches the newest segment, with all before it launched: inputs come to the first, and what was written goes back
  * behind the last. */
 static rondo_status run_segment(rondo_take *take, bool is_last) {
@@ -234,13 +251,32 @@ static rondo_status run_segment(rondo_take *take, bool is_last) {
   return is_last ? rondo_replay_write_back(made, take->stream, take->given) : RONDO_OK;
 }
 
+/* What it does must depend on the form of its inputs alone. */
+static rondo_status give_up_as_changed(rondo_take *take, const rondo_call *call) {
+  const rondo_form *form = take->form;
+  char message[RONDO_TREE_MESSAGE];
+  (void)snprintf(
+      message, sizeof message,
+      "its body made %zu outputs and took %zu host steps, and %zu and %zu the time before: what it does must "
+      "depend on the form of its inputs alone",
+      call->outputs.count, call->host_steps, form->output_count, form->host_steps);
+  return rondo_take_give_up(take, RONDO_SKIP_CHANGED, false, message);
+}
+
 rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_take *take = call->take;
   if (take->tree->options.no_host_steps)
     return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, true,
                               "its body takes host steps, and the tree records none "
                               "(rondo_tree_options.no_host_steps)");
+  const rondo_call *whole = rondo_call_outermost(call);
+  if (whole->host_steps > take->form->host_steps) return give_up_as_changed(take, whole);
+  if (take->tree->is_aside)
+    return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, false,
+                              "what is before its host step must run, and may write what is held of the step that is "
+                              "over: release that first");
   RONDO_TRY(end_segment(take, call, false));
+  RONDO_TRY(save_inputs(take));
   RONDO_TRY(run_segment(take, false));
   RONDO_TRY(rondo_stream_synchronize(take->stream));
   const rondo_status status = step(user);
@@ -252,8 +288,10 @@ rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, vo
   return begin_segment(take);
 }
 
+/* What runs before a host step must leave all inputs to the body, which runs as it is when something fails later. */
 rondo_status rondo_take_drop_input(rondo_call *call, size_t index) {
   const rondo_resolved_input *input = &call->inputs[index];
+  if (call->take->segments.count < call->take->form->host_steps) return RONDO_OK;
   return input->way == RONDO_WAY_MANAGED ? rondo_free_async(call->stream, input->address) : RONDO_OK;
 }
 
@@ -284,18 +322,6 @@ static rondo_status check_left(rondo_take *take, const rondo_call *call) {
   }
   if (left == fresh) return RONDO_OK;
   return rondo_take_give_up(take, RONDO_SKIP_CHANGED, true, "its body freed an output that it made");
-}
-
-static rondo_status check_unchanged(rondo_take *take, const rondo_call *call) {
-  const rondo_form *form = take->form;
-  if (call->outputs.count == form->output_count && call->host_steps == form->host_steps) return RONDO_OK;
-  char message[RONDO_TREE_MESSAGE];
-  (void)snprintf(
-      message, sizeof message,
-      "its body made %zu outputs and took %zu host steps, and %zu and %zu the time before: what it does must "
-      "depend on the form of its inputs alone",
-      call->outputs.count, call->host_steps, form->output_count, form->host_steps);
-  return rondo_take_give_up(take, RONDO_SKIP_CHANGED, false, message);
 }
 
 static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
@@ -344,7 +370,8 @@ static rondo_status run(rondo_take *take, rondo_call *call) {
     return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, "a host step failed, and its body went on");
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
   RONDO_TRY(end_segment(take, call, true));
-  RONDO_TRY(check_unchanged(take, call));
+  if (call->outputs.count != take->form->output_count || call->host_steps != take->form->host_steps)
+    return give_up_as_changed(take, call);
   RONDO_TRY(check_left(take, call));
   return keep_outputs(take, call);
 }
@@ -356,7 +383,7 @@ static rondo_status stand(rondo_take *take) {
   const size_t count = take->segments.count;
   rondo_segment *segments;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *segments, &segments));
-  rondo_status status = run_segment(take, true);
+  rondo_status status = tree->is_preparing ? RONDO_OK : run_segment(take, true);
   if (status == RONDO_OK) status = rondo_recorded_add(tree, made);
   if (status != RONDO_OK) {
     rondo_release(&tree->allocator, segments, count, sizeof *segments);
@@ -392,22 +419,47 @@ static void abandon_capture(rondo_take *take) {
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
 }
 
+/* What a recording that does not stand has done is taken back; `status`, the thread's last error, says why. */
+static rondo_status take_back(rondo_take *take) {
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  abandon_capture(take);
+  const rondo_status ended = end_saved(take, false);
+  if (ended == RONDO_OK || take->skip == RONDO_SKIP_NONE) return rondo_error_raise(&error);
+  take->skip = RONDO_SKIP_NONE; /* the body must not run on what segments left */
+  return ended;
+}
+
+/* The outputs that earlier segments made in a recording that is not launched do not live. */
+static void end_lives(const rondo_take *take, const rondo_recorded_call *made) {
+  if (!take->tree->is_preparing || made->segment_count < 2) return;
+  for (size_t i = 0; i < made->output_count; i++)
+    if (made->outputs[i].place == RONDO_OUTPUT_FRESH)
+      rondo_arena_end_life(take->tree->arena, take->stream->queue, made->outputs[i].address);
+}
+
+static rondo_status record(rondo_take *take, rondo_call *call, size_t key_count, uint64_t hash) {
+  RONDO_TRY(start(take, key_count, hash));
+  call->inputs = take->inputs;
+  const rondo_recorded_call *made = take->made;
+  RONDO_TRY(run(take, call));
+  RONDO_TRY(stand(take));
+  end_lives(take, made);
+  return end_saved(take, true);
+}
+
 rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
                                const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
                                rondo_record_result *out_result, rondo_recorded_call **out) {
-  rondo_take take = {.tree = function->tree, .function = function, .form = form, .stream = stream, .given = inputs};
-  rondo_call call = {.tree = function->tree, .function = function, .stream = stream, .take = &take};
+  rondo_tree *tree = function->tree;
+  rondo_take take = {.tree = tree, .function = function, .form = form, .stream = stream, .given = inputs};
+  rondo_call call = {.tree = tree, .function = function, .stream = stream, .take = &take};
   *out = NULL;
-  rondo_status status = start(&take, key_count, hash);
-  call.inputs = take.inputs;
-  rondo_recorded_call *made = take.made;
-  if (status == RONDO_OK) status = run(&take, &call);
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
-  abandon_capture(&take);
-  if (status != RONDO_OK) rondo_error_raise(&error);
-  if (status == RONDO_OK) status = stand(&take);
-  if (status == RONDO_OK) *out = made;
+  rondo_status status = record(&take, &call, key_count, hash);
+  if (status == RONDO_OK)
+    *out = tree->last;
+  else
+    status = take_back(&take);
   rondo_body_free(&call);
   out_result->skip = take.skip;
   memcpy(out_result->message, take.message, sizeof take.message);

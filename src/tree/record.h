@@ -5,7 +5,7 @@
 #ifndef RONDO_TREE_RECORD_H
 #define RONDO_TREE_RECORD_H
 
-#include "tree/tree_internal.h"
+#include "tree/save.h"
 
 struct rondo_take {
   rondo_tree *tree;
@@ -22,6 +22,8 @@ struct rondo_take {
   const void **elsewhere;     /* where, of the bound inputs; NULL with `moved` */
   size_t path_blocks;         /* of the blocks, those of the path; behind them the slots and what segments left */
   bool is_capturing;
+  bool is_saved; /* a segment was about to run: `saved` is what it may have changed */
+  rondo_saved saved;
   bool has_failed_step; /* which is the call's failure, and no reason to run the body again */
   rondo_skip skip;      /* why it is given up; NONE */
   bool is_for_good;     /* ... by the form, from now on */

@@ -262,7 +262,8 @@ static void read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .arena_used = arena.high,
                            .unrecorded_bytes = tree->pool_bytes,
                            .exec_host_bytes = tree->exec_bytes[0],
-                           .exec_device_bytes = tree->exec_bytes[1]};
+                           .exec_device_bytes = tree->exec_bytes[1],
+                           .prepared = tree->prepared};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }
 

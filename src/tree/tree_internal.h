@@ -52,7 +52,7 @@ struct rondo_function {
   bool has_written_moving; /* inputs that are RONDO_INPUT_MOVING and RONDO_INPUT_MUTATED */
   rondo_form *forms;
   uint32_t form_count, recordings;
-  uint64_t calls, replayed, recorded, bodies;
+  uint64_t calls, replayed, recorded, bodies, prepared;
   uint64_t skipped[RONDO_SKIP_ROOM];
   rondo_skip last_skip;
   char message[RONDO_TREE_MESSAGE];
@@ -132,7 +132,9 @@ struct rondo_tree {
   rondo_allocator allocator;
   rondo_tree_options options; /* zeros replaced; `name` is the tree's own */
   bool is_off;
-  rondo_pool *pool; /* of what runs un-recorded, of clones and rondo_buffer_create */
+  bool is_preparing; /* what is recorded is not launched */
+  bool is_aside;     /* ... and outputs live in the arena that the path does not know of */
+  rondo_pool *pool;  /* of what runs un-recorded, of clones and rondo_buffer_create */
   rondo_arena *arena;
   uint64_t pool_bytes; /* in buffers */
 
@@ -172,7 +174,7 @@ struct rondo_tree {
   size_t input_room, word_room;
   uint64_t tick;
 
-  uint64_t calls, replayed, recorded, evicted, rolled_back, steps;
+  uint64_t calls, replayed, recorded, prepared, evicted, rolled_back, steps;
   uint64_t copied_inputs, patched_inputs, copied_bytes, clones, cloned_bytes, allocations;
   uint64_t skipped[RONDO_SKIP_ROOM];
   rondo_call_info last_call; /* `message` is below */
@@ -205,6 +207,15 @@ RONDO_MUST_USE rondo_status rondo_tree_enter(rondo_tree *tree, const char *call)
 void rondo_tree_leave(rondo_tree *tree);
 /* Whether the calling thread is inside a call of the tree: in a body. */
 bool rondo_tree_is_mine(const rondo_tree *tree);
+
+/* inputs.c: what the given inputs are. Errors for `call`, as rondo_function_call. */
+RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function,
+                                                 const rondo_input *given, rondo_resolved_input *out);
+/* Outputs of the path that ends are no longer of a path, nor where they were if they were cloned. */
+void rondo_inputs_leave_path(const rondo_function *function, const rondo_input *given, rondo_resolved_input *inputs);
+/* Whether a moving input that the body writes has a byte in common with another input: copied or patched, the others
+ * would or would not see what is written. */
+bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs);
 
 /* key.c: the words that a call of so many inputs has at most; the key of a call behind the path's end, into
  * tree->words, and the form's, which has neither that nor addresses. They return the number of words. */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * What calls, and what prepares them, have in common (call.c).
+ */
+#ifndef RONDO_TREE_CALL_H
+#define RONDO_TREE_CALL_H
+
+#include "tree/tree_internal.h"
+
+/* The front door of `call`, which is not NULL. */
+RONDO_MUST_USE rondo_status rondo_call_check(const char *call, const rondo_function *function,
+                                             const rondo_stream *stream, const rondo_input *inputs, size_t input_count);
+
+/* Why a form that is warm is not recorded behind the path's end; NONE. */
+rondo_skip rondo_call_look_for_skip(const rondo_function *function, const char **out_message);
+
+/* Recordings in a row that may fail; no more are tried of the form then. */
+enum { RONDO_MOST_FAILURES = 3 };
+
+#endif

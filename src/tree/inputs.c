@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * The inputs of a call, looked at once: where each is, and how it comes to the work. Nothing is allocated.
+ */
+#include "tree/tree_internal.h"
+
+/* Looking ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status refuse_input(const char *call, const rondo_function *function, size_t index, rondo_reason reason,
+                                 const char *what) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: input %zu of '%s' %s", call, index, function->origin->name,
+                    what);
+}
+
+static rondo_status resolve_buffer(const char *call, const rondo_function *function, size_t index,
+                                   const rondo_input *given, rondo_resolved_input *out) {
+  const rondo_buffer *buffer = given->buffer;
+  if (!rondo_buffer_is_current(buffer)) return rondo_buffer_refuse_stale(call, buffer);
+  char *const memory = rondo_buffer_memory(buffer);
+  const size_t offset = given->address == NULL ? 0 : (size_t)((char *)given->address - memory);
+  if (offset > buffer->extent.bytes || given->bytes > buffer->extent.bytes - offset)
+    return refuse_input(call, function, index, RONDO_REASON_OUT_OF_RANGE, "is not inside its buffer");
+  out->buffer = given->buffer;
+  out->address = memory + offset;
+  out->bytes = given->bytes == 0 ? buffer->extent.bytes - offset : given->bytes;
+  if (given->type == 0) {
+    out->type = buffer->extent.type;
+    out->rank = buffer->extent.rank;
+    out->shape = buffer->extent.shape;
+  }
+  const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
+  if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons) out->way = RONDO_WAY_MANAGED;
+  out->is_sole = given->give && buffer->base == NULL && offset == 0 && base->kind == RONDO_BUFFER_ARENA &&
+                 atomic_load_explicit(&buffer->references, memory_order_relaxed) == 1;
+  return RONDO_OK;
+}
+
+static rondo_status resolve_memory(const char *call, const rondo_function *function, size_t index,
+                                   const rondo_input *given, rondo_resolved_input *out) {
+  out->type = given->type;
+  out->rank = given->rank;
+  out->shape = given->shape;
+  if (given->rank > RONDO_TREE_MAX_RANK)
+    return refuse_input(call, function, index, RONDO_REASON_SHAPE, "has more dimensions than RONDO_TREE_MAX_RANK");
+  if (given->buffer != NULL) return resolve_buffer(call, function, index, given, out);
+  if (given->bytes > 0 && given->address == NULL)
+    return refuse_input(call, function, index, RONDO_REASON_NULL_ARGUMENT, "has bytes and neither buffer nor address");
+  out->address = given->address;
+  out->bytes = given->bytes;
+  return RONDO_OK;
+}
+
+rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function, const rondo_input *given,
+                                  rondo_resolved_input *out) {
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    const uint32_t kind = function->options.inputs[i];
+    out[i].is_mutated = (kind & RONDO_INPUT_MUTATED) != 0;
+    out[i].is_sole = out[i].is_of_ending = false;
+    out[i].type = out[i].rank = 0;
+    out[i].buffer = NULL;
+    switch (kind & 0xff) {
+      case RONDO_INPUT_SCALAR:
+        out[i].way = RONDO_WAY_SCALAR;
+        out[i].address = NULL;
+        out[i].bytes = given[i].scalar;
+        break;
+      case RONDO_INPUT_OPAQUE:
+        out[i].way = RONDO_WAY_OPAQUE;
+        out[i].address = given[i].address;
+        out[i].bytes = 0;
+        break;
+      default:
+        out[i].way = (kind & 0xff) == RONDO_INPUT_STATIC ? RONDO_WAY_STATIC : RONDO_WAY_MOVING;
+        RONDO_TRY(resolve_memory(call, function, i, &given[i], &out[i]));
+    }
+  }
+  return RONDO_OK;
+}
+
+void rondo_inputs_leave_path(const rondo_function *function, const rondo_input *given, rondo_resolved_input *inputs) {
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    rondo_resolved_input *input = &inputs[i];
+    if (input->way != RONDO_WAY_MANAGED) continue;
+    const rondo_buffer *buffer = input->buffer;
+    const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
+    const size_t offset = given[i].address == NULL ? 0 : (size_t)(input->address - rondo_buffer_memory(buffer));
+    input->way = RONDO_WAY_MOVING;
+    input->is_sole = false;
+    input->is_of_ending = base->kind == RONDO_BUFFER_ARENA;
+    if (!input->is_of_ending) input->address = rondo_buffer_memory(buffer) + offset;
+  }
+}
+
+bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs) {
+  const size_t count = function->options.input_count;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_resolved_input *written = &inputs[i];
+    if (!written->is_mutated || written->way != RONDO_WAY_MOVING) continue;
+    for (size_t j = 0; j < count; j++) {
+      const rondo_resolved_input *other = &inputs[j];
+      if (j != i && other->address < written->address + written->bytes &&
+          written->address < other->address + other->bytes && other->way <= RONDO_WAY_MANAGED)
+        return true;
+    }
+  }
+  return false;
+}

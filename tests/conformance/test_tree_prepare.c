@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ * Calls prepared before they are made (TR-1, TR-6, TR-13, TR-15): the first real call is a replay, and nothing shows
+ * that there was a warm-up; and recordings that fail after a segment ran leave inputs as they were.
+ */
+#include <rondo/random.h>
+
+#include "support/test_scene.h"
+
+static void prepare(test_scene *s, rondo_function *function, const rondo_input *input) {
+  assert_ok(rondo_function_prepare(function, s->stream, input, 1));
+}
+
+/* The body runs twice, for the preparation, and calls are replays from the first on. */
+static void test_tr1_prepared_calls_are_replays(void **state) {
+  test_scene *s = *state;
+  rondo_function *f = scene_affine(s, "f", 3, 5);
+  const rondo_input input = scene_at(scene_words(s, 10));
+  prepare(s, f, &input);
+  prepare(s, f, &input);
+  assert_int_equal(scene_info(s).calls, 0);
+  assert_int_equal(scene_info(s).recorded, 0);
+  assert_int_equal(scene_info(s).prepared, 1);
+  assert_int_equal(scene_info(s).recordings, 1);
+  assert_int_equal(scene_info(s).unrecorded_bytes, 0);
+  assert_int_equal(scene_info(s).skipped[RONDO_SKIP_WARM_UP], 0);
+  assert_int_equal(test_last_call(s->tree).outcome, RONDO_CALL_NONE);
+  for (uint32_t i = 0; i < 3; i++) {
+    rondo_buffer *out = scene_call(s, f, scene_at(scene_words(s, 100 * i)));
+    assert_counts(s, out, 300 * i + 5, 3);
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "ppp");
+  const rondo_function_info info = test_function_info(f);
+  assert_int_equal(info.bodies, 2);
+  assert_int_equal(info.prepared, 1);
+  assert_int_equal(info.calls, 3);
+}
+
+/* In a step: what comes next on the path is prepared behind it, and the path stays. */
+static void test_tr2_the_next_call_of_a_path(void **state) {
+  test_scene *s = *state;
+  rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 2, 1);
+  const uint32_t *x = scene_words(s, 1);
+  const rondo_input input = scene_at(x);
+  prepare(s, f, &input);
+  for (int i = 0; i < 3; i++) {
+    scene_begin(s);
+    rondo_buffer *a = scene_call(s, f, scene_at(x));
+    const rondo_input of_a = scene_of(a);
+    prepare(s, g, &of_a);
+    assert_int_equal(scene_info(s).live_outputs, 1);
+    assert_int_equal(scene_info(s).path_length, 1);
+    assert_counts(s, a, 8, 3);
+    rondo_buffer *b = scene_call(s, g, of_a);
+    assert_counts(s, b, 17, 6);
+    assert_counts(s, a, 8, 3);
+    rondo_buffer_release(a);
+    rondo_buffer_release(b);
+    scene_end(s);
+  }
+  assert_seen(s, "pppppp");
+  assert_int_equal(scene_info(s).recordings, 2);
+  assert_int_equal(scene_info(s).roots, 1);
+}
+
+/* Between two steps: outputs of the step before stay readable, also when they are the input. */
+static void test_tr9_a_step_that_is_over_stays_readable(void **state) {
+  test_scene *s = *state;
+  rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 2, 1);
+  const rondo_input input = scene_at(scene_words(s, 1));
+  prepare(s, f, &input);
+  rondo_buffer *a = scene_call(s, f, input);
+  const rondo_input of_a = scene_of(a);
+  prepare(s, g, &of_a);
+  prepare(s, g, &input);
+  assert_counts(s, a, 8, 3);
+  assert_int_equal(scene_info(s).live_outputs, 1);
+  rondo_buffer *b = scene_call(s, g, of_a);
+  scene_assert_stale(a, "f");
+  assert_counts(s, b, 17, 6);
+  rondo_buffer_release(a);
+  rondo_buffer_release(b);
+  assert_seen(s, "pp");
+  assert_int_equal(scene_info(s).roots, 2);
+}
+
+/* in = in * 2 + 1 in place; out = that * 3. */
+static rondo_status mutate_body(rondo_call *call, void *user) {
+  scene_enter(user);
+  scene_change(call, scene_input(call, 0), 2, 1);
+  scene_put(call, 0, scene_input(call, 0), 3, 0);
+  return RONDO_OK;
+}
+
+static rondo_function *make_mutate(test_scene *s, rondo_function_body body, void *user, uint32_t kind,
+                                   uint32_t warm_ups) {
+  return SCENE_FUNCTION(s, "mutate", body, user, .inputs = &kind, .input_count = 1, .warm_ups = warm_ups);
+}
+
+static void test_tr6_mutated_inputs_are_restored(void **state) {
+  test_scene *s = *state;
+  static const uint32_t kinds[] = {RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED};
+  for (size_t i = 0; i < 2; i++) {
+    rondo_function *f = make_mutate(s, mutate_body, scene_work(s, 0, 0), kinds[i], 3);
+    uint32_t *words = scene_words(s, 7);
+    const rondo_input input = scene_at(words);
+    prepare(s, f, &input);
+    scene_assert_words(s, words, 7, 1);
+    assert_int_equal(test_function_info(f).bodies, 4);
+    rondo_buffer *out = scene_call(s, f, input);
+    scene_assert_words(s, words, 15, 2);
+    assert_counts(s, out, 45, 6);
+    rondo_buffer_release(out);
+    assert_seen(s, "p");
+  }
+}
+
+/* One that the path made. */
+static void test_tr6_mutated_managed_inputs_are_restored(void **state) {
+  test_scene *s = *state;
+  rondo_function *make = scene_affine(s, "make", 3, 1);
+  rondo_function *f = make_mutate(s, mutate_body, scene_work(s, 0, 0), RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, 1);
+  const rondo_input input = scene_at(scene_words(s, 0));
+  prepare(s, make, &input);
+  scene_begin(s);
+  rondo_buffer *a = scene_call(s, make, input);
+  const rondo_input of_a = scene_of(a);
+  prepare(s, f, &of_a);
+  assert_counts(s, a, 1, 3);
+  rondo_buffer *out = scene_call(s, f, of_a);
+  assert_counts(s, a, 3, 6);
+  assert_counts(s, out, 9, 18);
+  rondo_buffer_release(a);
+  rondo_buffer_release(out);
+  scene_end(s);
+  assert_seen(s, "pp");
+}
+
+/* Random numbers (TR-13) ------------------------------------------------------------------------------------------- */
+
+static rondo_status draw_body(rondo_call *call, void *user) {
+  void *out;
+  assert_ok(rondo_call_output(call, 0, SCENE_BYTES, NULL, &out));
+  return rondo_random_uniform(user, rondo_call_stream(call), out, SCENE_WORDS, 0, 1);
+}
+
+static void read_floats(test_scene *s, rondo_function *f, float floats[SCENE_WORDS]) {
+  rondo_buffer *out;
+  assert_ok(rondo_function_call(f, s->stream, NULL, 0, &out, 1));
+  assert_ok(rondo_buffer_copy(out, s->stream, 0, floats, SCENE_BYTES));
+  assert_ok(rondo_stream_synchronize(s->stream));
+  rondo_buffer_release(out);
+}
+
+static uint64_t offset_of(const rondo_generator *generator) {
+  rondo_generator_state state = {RONDO_GENERATOR_STATE_INIT};
+  assert_ok(rondo_generator_get_state(generator, &state));
+  return state.offset;
+}
+
+static void test_tr13_a_preparation_draws_nothing(void **state) {
+  test_scene *s = *state;
+  rondo_generator *generator, *other;
+  float floats[3][SCENE_WORDS], expected[SCENE_WORDS];
+  rondo_random drawn;
+  assert_ok(rondo_generator_create(s->fixture->device, NULL, &generator));
+  assert_ok(rondo_generator_create(s->fixture->device, NULL, &other));
+  assert_ok(rondo_generator_reserve(generator, s->stream, 8, &drawn));
+  assert_ok(rondo_generator_reserve(other, s->stream, 12, &drawn));
+  rondo_function *f = SCENE_FUNCTION(s, "draw", draw_body, generator, .warm_ups = 2);
+  assert_ok(rondo_function_prepare(f, s->stream, NULL, 0));
+  assert_int_equal(offset_of(generator), 8);
+  assert_int_equal(offset_of(other), 12);
+  for (int i = 0; i < 3; i++) read_floats(s, f, floats[i]);
+  assert_int_equal(offset_of(generator), 20);
+  for (uint64_t i = 0; i < 3; i++) {
+    for (uint32_t k = 0; k < SCENE_WORDS; k++)
+      expected[k] = (float)(rondo_philox(0, k / 4, 8 + 4 * i).x[k % 4] >> 8) * 0x1p-24f;
+    assert_memory_equal(floats[i], expected, sizeof expected);
+  }
+  test_tree_destroy(s->tree);
+  s->tree = NULL;
+  rondo_generator_destroy(generator);
+  rondo_generator_destroy(other);
+}
+
+/* Segments (TR-14) ------------------------------------------------------------------------------------------------- */
+
+typedef struct host_work {
+  test_work work;
+  uint32_t steps, fails_in_run;
+  rondo_generator *generator;
+  bool drops;
+} host_work;
+
+static rondo_status count_step(void *user) {
+  ((host_work *)user)->steps++;
+  return RONDO_OK;
+}
+
+/* in = in * 2 + 1; a host step; out = in * 3, where it does not fail. */
+static rondo_status stepped_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  scene_enter(&host->work);
+  scene_change(call, scene_input(call, 0), 2, 1);
+  const rondo_status status = rondo_call_host_step(call, count_step, host);
+  if (status != RONDO_OK) return status;
+  if (host->work.runs == host->fails_in_run) return rondo_call_refuse(call, RONDO_SKIP_UNSAFE, "the second half");
+  scene_put(call, 0, scene_input(call, 0), 3, 0);
+  return RONDO_OK;
+}
+
+static void test_tr14_bodies_with_host_steps(void **state) {
+  test_scene *s = *state;
+  host_work host = {.work = *scene_work(s, 0, 0)};
+  rondo_function *f = make_mutate(s, stepped_body, &host, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, 1);
+  uint32_t *words = scene_words(s, 7);
+  const rondo_input input = scene_at(words);
+  prepare(s, f, &input);
+  scene_assert_words(s, words, 7, 1);
+  assert_int_equal(host.steps, 2);
+  rondo_buffer *out = scene_call(s, f, input);
+  assert_counts(s, out, 45, 6);
+  scene_assert_words(s, words, 15, 2);
+  assert_int_equal(host.steps, 3);
+  assert_error(rondo_function_prepare(make_mutate(s, stepped_body, &host, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, 1),
+                                      s->stream, &input, 1),
+               RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
+  assert_message("release that first");
+  assert_counts(s, out, 45, 6);
+  scene_assert_words(s, words, 15, 2);
+  rondo_buffer_release(out);
+  assert_seen(s, "p");
+}
+
+/* TR-15: the first segment wrote the input, the second fails, and the body runs as it is on what was there before. */
+static void test_tr15_a_failed_recording_leaves_inputs_alone(void **state) {
+  test_scene *s = *state;
+  host_work host = {.work = *scene_work(s, 0, 0), .fails_in_run = 2};
+  rondo_function *f = make_mutate(s, stepped_body, &host, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, 1);
+  uint32_t *words = scene_words(s, 7), first = 7, step = 1;
+  for (int i = 0; i < 4; i++) {
+    rondo_buffer *out = scene_call(s, f, scene_at(words));
+    first = 2 * first + 1;
+    step *= 2;
+    scene_assert_words(s, words, first, step);
+    assert_counts(s, out, 3 * first, 3 * step);
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "uuuu");
+  assert_int_equal(scene_info(s).rolled_back, 1);
+  assert_int_equal(scene_info(s).skipped[RONDO_SKIP_UNSAFE], 3);
+}
+
+/* The same of numbers drawn, and of an input that was given up in the first segment. */
+static rondo_status draw_and_fail_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  void *out, *scratch;
+  scene_enter(&host->work);
+  assert_ok(rondo_call_output(call, 0, SCENE_BYTES, NULL, &out));
+  assert_ok(rondo_random_uniform(host->generator, rondo_call_stream(call), out, SCENE_WORDS, 0, 1));
+  scene_put(call, 1, scene_input(call, 0), 1, 0);
+  assert_ok(rondo_call_drop_input(call, 0));
+  assert_ok(rondo_malloc_async(rondo_call_stream(call), SCENE_BYTES, NULL, &scratch));
+  scene_change(call, scratch, 0, 77);
+  assert_ok(rondo_free_async(rondo_call_stream(call), scratch));
+  const rondo_status status = rondo_call_host_step(call, count_step, host);
+  if (status != RONDO_OK) return status;
+  return host->work.runs == host->fails_in_run ? rondo_call_refuse(call, RONDO_SKIP_UNSAFE, "the second half")
+                                               : RONDO_OK;
+}
+
+static void test_tr15_a_failed_recording_draws_nothing(void **state) {
+  test_scene *s = *state;
+  host_work host = {.work = *scene_work(s, 0, 0), .fails_in_run = 2};
+  assert_ok(rondo_generator_create(s->fixture->device, NULL, &host.generator));
+  rondo_function *make = scene_affine(s, "make", 3, 1);
+  rondo_function *f = SCENE_FUNCTION(s, "f", draw_and_fail_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 0);
+  for (uint64_t i = 0; i < 4; i++) {
+    rondo_buffer *outs[2];
+    scene_begin(s);
+    rondo_buffer *a = scene_call(s, make, scene_at(x));
+    SCENE_CALL(s, f, outs, 2, scene_given(a));
+    assert_counts(s, outs[1], 1, 3);
+    assert_int_equal(offset_of(host.generator), 4 * (i + 1));
+    for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
+    scene_end(s);
+  }
+  assert_seen(s, "uurupupu");
+  test_tree_destroy(s->tree);
+  s->tree = NULL;
+  rondo_generator_destroy(host.generator);
+}
+
+/* Refusals --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status waiting_body(rondo_call *call, void *user) {
+  scene_enter(user);
+  return rondo_stream_synchronize(rondo_call_stream(call));
+}
+
+static rondo_status again_body(rondo_call *call, void *user) {
+  scene_enter(user);
+  return rondo_call_warm_up_again(call);
+}
+
+static void assert_refused(test_scene *s, rondo_function *f, const rondo_input *input, const char *reason) {
+  assert_error(rondo_function_prepare(f, s->stream, input, 1), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
+  assert_message("rondo_function_prepare");
+  assert_message(reason);
+}
+
+static void test_tr8_what_cannot_be_prepared(void **state) {
+  test_scene *s = *state;
+  const rondo_input input = scene_at(scene_words(s, 1));
+  test_work *work = scene_work(s, 1, 0);
+  assert_refused(s, SCENE_FUNCTION(s, "f", waiting_body, work, RONDO_INPUTS(RONDO_INPUT_MOVING)), &input, "HOST_WORK");
+  assert_refused(s, SCENE_FUNCTION(s, "f", again_body, work, RONDO_INPUTS(RONDO_INPUT_MOVING)), &input, "WARM_UP");
+  assert_refused(s, SCENE_FUNCTION(s, "f", waiting_body, work, RONDO_INPUTS(RONDO_INPUT_MOVING), .unsafe = true),
+                 &input, "UNSAFE");
+  rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 3, 5);
+  assert_ok(rondo_function_set_recording(f, false));
+  assert_refused(s, f, &input, "DISABLED");
+  assert_ok(rondo_function_set_recording(f, true));
+  scene_begin(s);
+  rondo_buffer *out = scene_call(s, g, input);
+  assert_refused(s, f, &input, "BEHIND_WARM_UP");
+  rondo_buffer_release(out);
+  scene_end(s);
+  assert_error(rondo_function_prepare(f, s->stream, &input, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT);
+  assert_error(rondo_function_prepare(f, s->stream, NULL, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_function_prepare(NULL, s->stream, &input, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  rondo_graph *graph;
+  assert_ok(rondo_capture_begin(s->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_error(rondo_function_prepare(f, s->stream, &input, 1), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+  assert_ok(rondo_capture_end(s->stream, &graph));
+  test_graph_destroy(graph);
+  prepare(s, f, &input);
+  assert_int_equal(test_function_info(f).bodies, 2);
+  assert_seen(s, "u");
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {
+      scene_case(test_tr1_prepared_calls_are_replays),
+      scene_case(test_tr2_the_next_call_of_a_path),
+      scene_case(test_tr9_a_step_that_is_over_stays_readable),
+      scene_case(test_tr6_mutated_inputs_are_restored),
+      scene_case(test_tr6_mutated_managed_inputs_are_restored),
+      scene_case(test_tr13_a_preparation_draws_nothing),
+      scene_case(test_tr14_bodies_with_host_steps),
+      scene_case(test_tr15_a_failed_recording_leaves_inputs_alone),
+      scene_case(test_tr15_a_failed_recording_draws_nothing),
+      scene_case(test_tr8_what_cannot_be_prepared),
+  };
+  return test_main(tests);
+}
