@@ -85,7 +85,7 @@ static void test_tr14_peer_189_194_forms_in_segments(void **state) {
   const uint32_t *x = scene_words(s, 1);
   for (size_t i = 0; i < 12; i++) {
     rondo_buffer *out;
-    const size_t words = 8 << i % 3;
+    const size_t words = (size_t)8 << i % 3;
     for (size_t k = 0; k < SCENE_WORDS; k++) host.words[k] = 0;
     SCENE_CALL(s, f, &out, 1, {.address = (void *)(uintptr_t)x, .bytes = words * sizeof *x});
     assert_int_equal(host.sum, words * (words + 1) / 2);
