@@ -34,7 +34,8 @@
  * synchronisation returns EXECUTION_FAILED with TIMED_OUT, PEER_LOST, MISMATCH or OVERLAP, naming rank, operation and
  * the other rank; what the destination holds is not defined; the communicator has failed for good and the other ranks
  * are told. Later calls return INVALID_STATE with the first failure, later launches of execs fail on their streams.
- * Destroy it and make another group.
+ * Destroy it and make another group. (A rank lives as long as its process, or a child that was forked from it and runs
+ * no other program.)
  *
  * On CPU devices data goes through memory that the processes share, piece by piece (rondo_communicator_options).
  *

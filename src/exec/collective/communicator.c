@@ -83,12 +83,11 @@ static rondo_status enter_all(joining *j) {
   RONDO_TRY(j->transport->prepare(j->plans[0].device, is_first, token));
   for (uint32_t i = 0; i < j->count; i++) {
     const rondo_communicator_plan *plan = &j->plans[i];
-    const bool is_exchange = j->transport == &rondo_exchange_transport;
     const rondo_group_options options = {.path = j->rendezvous,
                                          .rank = plan->rank,
                                          .world_size = plan->world_size,
-                                         .piece_bytes = is_exchange ? j->options.piece_bytes : 0,
-                                         .kind = is_exchange ? 1 : 2,
+                                         .piece_bytes = j->transport->has_slots ? j->options.piece_bytes : 0,
+                                         .kind = j->transport->kind,
                                          .token = is_first && i == 0 ? token : NULL,
                                          .timeout_ns = j->options.join_timeout_ms * NS_A_MS};
     RONDO_TRY(rondo_group_enter(&plan->device->allocator, &options, &j->groups[i]));

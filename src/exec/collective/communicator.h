@@ -48,6 +48,8 @@ typedef struct rondo_link {
 } rondo_link;
 
 struct rondo_transport {
+  uint32_t kind;  /* all ranks of a group have the same */
+  bool has_slots; /* data goes through the group's memory */
   /* Called before joining. `token` is what rank 0 tells the others by the group's head: filled when `is_first`. */
   rondo_status (*prepare)(rondo_device *device, bool is_first, unsigned char token[RONDO_GROUP_TOKEN_BYTES]);
   /* Makes the links of ranks of one process in groups that are complete: all or none. They own their groups. */

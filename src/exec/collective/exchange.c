@@ -113,6 +113,8 @@ static void exchange_info(const rondo_link *link, rondo_communicator_info *out) 
 }
 
 const rondo_transport rondo_exchange_transport = {
+    .kind = 1,
+    .has_slots = true,
     .prepare = exchange_prepare,
     .open = exchange_open,
     .check = rondo_exchange_check,

@@ -37,7 +37,7 @@ enum { RONDO_PIECE_ARRIVES = 1, RONDO_PIECE_FINISHES = 2, RONDO_PIECE_IS_QUEUED 
 
 /* What the kernels of a piece are given. No padding: graphs compare it as bytes. */
 typedef struct rondo_piece {
-  uint64_t tag;   /* of the queued or captured piece, not 0 */
+  uint64_t tag;   /* tells it from others under way, see rondo_exchange.tags; not 0 */
   uint64_t count; /* elements of the whole collective */
   uint64_t first; /* element of each part that the piece begins with */
   uint64_t length;
@@ -54,7 +54,9 @@ typedef struct rondo_exchange {
   rondo_kernel *kernels[RONDO_EXCHANGE_KERNELS]; /* the user's holds */
   char *name;
   uint64_t timeout_ns;
-  uint64_t tags; /* given out; the user's */
+  /* Given out, by the user's thread. Those of a capture begin anew with each, so that the same work captured twice is
+   * the same graph. */
+  uint64_t tags, captured_tags, capture_id;
   /* Work. */
   _Atomic uint64_t current;     /* the tag under way; 0: none */
   _Atomic uint32_t has_arrived; /* with it */

@@ -62,7 +62,7 @@ static bool may_arrive(rondo_exchange *exchange, const rondo_piece *piece) {
   if (!claim(exchange, piece)) return false;
   if (atomic_exchange(&exchange->has_arrived, 1) == 0) return true;
   rondo_exchange_fail(exchange, RONDO_REASON_OVERLAP,
-                      "%s of two execs of one graph ran at once: order them, or capture with two communicators",
+                      "%s of two execs ran at once: order them, or give each a communicator of its own",
                       rondo_operation_name((rondo_operation)piece->operation));
   return false;
 }

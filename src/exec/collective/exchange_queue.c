@@ -11,6 +11,7 @@
 #include "exec/collective/reduce.h"
 
 enum { MOST_QUEUED_PIECES = 4 };
+static const uint64_t CAPTURED = UINT64_C(1) << 63; /* in tags */
 
 rondo_status rondo_exchange_check(const rondo_link *link, const char *call, const rondo_collective *work) {
   (void)link;
@@ -119,9 +120,17 @@ static rondo_status queue_receive(sending *s) {
 /* Pieces ------------------------------------------------------------------------------------------------------------
  */
 
+static uint64_t next_tag(const sending *s) {
+  rondo_exchange *exchange = s->exchange;
+  if (s->capture == NULL) return ++exchange->tags;
+  if (exchange->capture_id != s->capture->id) exchange->captured_tags = 0;
+  exchange->capture_id = s->capture->id;
+  return CAPTURED | ++exchange->captured_tags;
+}
+
 static rondo_status queue_piece(sending *s, size_t first) {
   const size_t left = s->work->count - first;
-  s->piece = (rondo_piece){.tag = ++s->exchange->tags,
+  s->piece = (rondo_piece){.tag = next_tag(s),
                            .count = s->work->count,
                            .first = first,
                            .length = left < s->most ? left : s->most,

@@ -326,6 +326,7 @@ static rondo_status nccl_run_work(rondo_link *base, rondo_stream *stream, const 
 }
 
 const rondo_transport rondo_nccl_transport = {
+    .kind = 2,
     .prepare = nccl_prepare,
     .open = nccl_open,
     .check = nccl_check,
