@@ -21,7 +21,10 @@ static const struct {
     [RONDO_BARRIER] = {"barrier", "rondo_barrier", NOTHING, NOTHING, false},
 };
 
-const char *rondo_operation_name(rondo_operation operation) { return operations[operation].name; }
+const char *rondo_operation_name(rondo_operation operation) {
+  const size_t number = (size_t)operation;
+  return number > 0 && number < sizeof operations / sizeof operations[0] ? operations[number].name : "unknown";
+}
 
 typedef struct range {
   uintptr_t begin;

@@ -18,7 +18,7 @@ typedef enum rondo_operation {
   RONDO_BARRIER
 } rondo_operation;
 
-/* "all_reduce" */
+/* "all_reduce"; "unknown" for another number, as a process gone wrong may leave it in shared memory. */
 const char *rondo_operation_name(rondo_operation operation);
 
 /* A collective, checked: buffers are there where the operation has them on this rank, all bytes fit. */

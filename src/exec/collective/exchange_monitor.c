@@ -19,7 +19,7 @@ static const uint64_t IDLE_NS = UINT64_C(3600000000000);
 
 enum { DESCRIPTION_BYTES = 96 };
 
-/* "all_reduce (sum) of 4096 f32 from element 1024 on" */
+/* "all_reduce (sum) of 4096 f32" */
 static const char *describe(char text[DESCRIPTION_BYTES], const rondo_group_work *work) {
   const char *const name = rondo_operation_name((rondo_operation)work->operation);
   if (work->operation == RONDO_BARRIER) return name;
