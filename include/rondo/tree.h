@@ -106,11 +106,14 @@ typedef struct rondo_tree_options {
   uint64_t initial_bytes;            /* of the arena: memory had when the tree is made */
   uint32_t max_recordings;           /* of the tree: the least recently used end with all behind them; 0 = 4096 */
   uint32_t max_recordings_per_place; /* of one function behind one recording; 0 = 128 */
-  uint64_t max_exec_bytes;           /* host and device memory of all execs: as max_recordings; 0 = no limit */
-  bool strict;                       /* a call that cannot be recorded is an error instead of being run as it is */
-  bool separate;                     /* no paths: each recording has an arena of its own, to compare with (TR-11) */
-  bool deterministic;                /* what is unsafe only when determinism is asked is not recorded */
-  bool no_host_steps;                /* bodies with host steps are not recorded (TR-14) */
+  uint64_t max_exec_bytes; /* host and device memory of all execs: beyond it, recordings of the same work share
+                              an exec, or else the least recently used end; 0 = no limit */
+  bool strict;             /* a call that cannot be recorded is an error instead of being run as it is */
+  bool separate;           /* no paths: each recording has an arena of its own, to compare with (TR-11) */
+  bool deterministic;      /* what is unsafe only when determinism is asked is not recorded */
+  bool no_host_steps;      /* bodies with host steps are not recorded (TR-14) */
+  bool share_execs;        /* recordings of the same work, which differ in addresses, share an exec from the
+                              first on: less memory of the device, and an update when they take turns */
   bool (*should_record)(void *user,
                         const rondo_recording_question *question); /* NULL = always; must not use the tree */
   void *user;
@@ -165,7 +168,9 @@ typedef struct rondo_tree_info {
   uint64_t arena_used;           /* ... that recordings need: the largest path's */
   uint64_t unrecorded_bytes;     /* outputs of calls that ran as they are, clones, rondo_buffer_create */
   uint64_t exec_host_bytes, exec_device_bytes;
-  uint64_t prepared; /* recordings made by rondo_function_prepare, ever; not among `recorded` */
+  uint64_t prepared;      /* recordings made by rondo_function_prepare, ever; not among `recorded` */
+  uint64_t shared_execs;  /* recordings that had no exec made for them */
+  uint64_t exec_switches; /* times that a shared one was updated for another recording */
 } rondo_tree_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */

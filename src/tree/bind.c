@@ -11,6 +11,7 @@
 
 #include "base/logging.h"
 #include "tree/record.h"
+#include "tree/share.h"
 
 /* Host nanoseconds to patch a node, and nanoseconds of a copy of `bytes` in front of the work: a share for being there
  * and a share by its bytes. */
@@ -25,10 +26,13 @@ static bool is_cheaper_patched(const rondo_device *device, uint32_t nodes, size_
   return (double)nodes * cost->patch_node <= cost->copy + cost->copy_kib * (double)bytes / 1024;
 }
 
-static rondo_status instantiate(rondo_take *take, rondo_graph *graph, rondo_exec **out) {
-  const rondo_status status = rondo_instantiate(graph, NULL, out);
-  if (status == RONDO_OK) return RONDO_OK;
-  if (status == RONDO_DEVICE_LOST) return status;
+/* The graph's exec, a new one or a shared one. */
+static rondo_status take_runner(rondo_take *take, rondo_graph *graph, rondo_segment *segment) {
+  bool is_made;
+  const rondo_status status = rondo_runner_take(take->tree, graph, segment, &is_made);
+  if (status == RONDO_OK && is_made)
+    for (int i = 0; i < 2; i++) take->made->exec_bytes[i] += segment->runner->bytes[i];
+  if (status == RONDO_OK || status == RONDO_DEVICE_LOST) return status;
   const bool is_memory = status == RONDO_OUT_OF_MEMORY;
   return rondo_take_give_up(take, is_memory ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK, !is_memory, NULL);
 }
@@ -204,12 +208,10 @@ static rondo_status bind_whole(rondo_take *take, rondo_graph *graph, rondo_segme
   }
   RONDO_TRY(add_copies(take, graph, true));
   RONDO_TRY(add_copies(take, graph, false));
-  rondo_patch_destroy(out->patches);
-  rondo_exec_destroy(out->exec);
-  out->patches = NULL;
-  out->exec = NULL;
+  rondo_segment_free(take->tree, out);
+  take->made->exec_bytes[0] = take->made->exec_bytes[1] = 0;
   note_recorded(take);
-  RONDO_TRY(instantiate(take, graph, &out->exec));
+  RONDO_TRY(take_runner(take, graph, out));
   return make_patches(take, out->exec, &out->patches);
 }
 
@@ -228,7 +230,7 @@ static rondo_status bind_segment(rondo_take *take, rondo_exec *exec) {
 }
 
 rondo_status rondo_take_bind(rondo_take *take, rondo_graph *graph, bool is_whole, rondo_segment *out) {
-  RONDO_TRY(instantiate(take, graph, &out->exec));
+  RONDO_TRY(take_runner(take, graph, out));
   if (take->made->bound_count == 0) return RONDO_OK;
   return is_whole ? bind_whole(take, graph, out) : bind_segment(take, out->exec);
 }

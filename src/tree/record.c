@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tree/plain.h"
+#include "tree/share.h"
 
 /* Giving up -------------------------------------------------------------------------------------------------------- */
 
@@ -76,7 +77,8 @@ static rondo_status list_slots(rondo_take *take) {
   rondo_recorded_call *made = take->made;
   RONDO_TRY(rondo_allocate_items(allocator, take->slots.count, sizeof *made->bound, &made->bound));
   made->bound_count = take->slots.count;
-  RONDO_TRY(rondo_allocate_items(allocator, made->bound_count, sizeof *made->addresses, &made->addresses));
+  RONDO_TRY(rondo_allocate_items(allocator, 2 * made->bound_count, sizeof *made->addresses, &made->addresses));
+  made->patched_at = made->addresses + made->bound_count;
   for (size_t i = 0, at = 0; i < input_count; i++) {
     const rondo_resolved_input *input = &take->given[i];
     if (input->way != RONDO_WAY_MOVING || input->bytes == 0) continue;
@@ -192,8 +194,6 @@ static rondo_status read_recording(rondo_take *take, const rondo_graph *graph, s
 static rondo_status check_size(rondo_take *take, const rondo_exec *exec) {
   rondo_exec_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_exec_get_info(exec, &info));
-  take->made->exec_bytes[0] += info.host_bytes;
-  take->made->exec_bytes[1] += info.device_bytes;
   if (take->segments.count > 1 || info.node_count >= take->function->options.min_nodes) return RONDO_OK;
   char message[RONDO_TREE_MESSAGE];
   (void)snprintf(message, sizeof message, "it is %" PRIu32 " nodes; %" PRIu32 " are worth a recording (min_nodes)",
@@ -212,13 +212,17 @@ static rondo_status make_segment(rondo_take *take, rondo_graph *graph, bool is_l
   return back_arena(take, need);
 }
 
-/* The graph goes; its exec has all that it needs. */
+/* The graph goes, since its exec has all that it needs, unless that is shared. */
 static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool is_last) {
   rondo_graph *graph = NULL;
   rondo_status status = end_capture(take, &graph);
   if (status != RONDO_OK) return give_up_by_error(take, call, status);
   if (is_last && take->segments.count == 0 && take->function->options.find_inputs) rondo_take_find(take);
   status = make_segment(take, graph, is_last);
+  if (status == RONDO_OK && rondo_tree_shares(take->tree)) {
+    take->segments.items[take->segments.count - 1].graph = graph;
+    return RONDO_OK;
+  }
   const rondo_status gone = rondo_graph_destroy(graph);
   return status == RONDO_OK ? gone : status;
 }
@@ -400,8 +404,7 @@ static rondo_status stand(rondo_take *take) {
 static void finish(rondo_take *take) {
   const rondo_allocator *allocator = &take->tree->allocator;
   for (size_t i = 0; i < take->segments.count; i++) {
-    rondo_patch_destroy(take->segments.items[i].patches);
-    rondo_exec_destroy(take->segments.items[i].exec);
+    rondo_segment_free(take->tree, &take->segments.items[i]);
   }
   rondo_take_find_free(take);
   rondo_array_free(allocator, &take->segments);

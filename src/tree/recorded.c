@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/logging.h"
-#include "tree/tree_internal.h"
+#include "tree/share.h"
 
 /* Finding ---------------------------------------------------------------------------------------------------------- */
 
@@ -72,16 +72,22 @@ rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
   tree->recording_count++;
   call->function->recordings++;
   call->form->recordings++;
-  for (int i = 0; i < 2; i++) tree->exec_bytes[i] += call->exec_bytes[i];
   return RONDO_OK;
 }
 
 /* Taking out ------------------------------------------------------------------------------------------------------- */
 
+void rondo_segment_free(rondo_tree *tree, rondo_segment *segment) {
+  rondo_patch_destroy(segment->patches);
+  segment->patches = NULL;
+  rondo_runner_release(tree, segment);
+  rondo_status_ignore(rondo_graph_destroy(segment->graph), "it belongs to nobody else");
+  segment->graph = NULL;
+}
+
 static void free_segments(rondo_tree *tree, rondo_recorded_call *call) {
   for (size_t i = 0; i < call->segment_count; i++) {
-    rondo_patch_destroy(call->segments[i].patches);
-    rondo_exec_destroy(call->segments[i].exec);
+    rondo_segment_free(tree, &call->segments[i]);
   }
   rondo_release(&tree->allocator, call->segments, call->segment_count, sizeof *call->segments);
 }
@@ -94,7 +100,7 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
   rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);
   rondo_release(allocator, call->bound, call->bound_count, sizeof *call->bound);
-  rondo_release(allocator, call->addresses, call->bound_count, sizeof *call->addresses);
+  rondo_release(allocator, call->addresses, 2 * call->bound_count, sizeof *call->addresses);
   rondo_release(allocator, call, 1, sizeof *call);
 }
 
@@ -131,7 +137,6 @@ static void remove_leaf(rondo_tree *tree, rondo_recorded_call *call) {
   tree->recording_count--;
   call->function->recordings--;
   call->form->recordings--;
-  for (int i = 0; i < 2; i++) tree->exec_bytes[i] -= call->exec_bytes[i];
   if (tree->last_call.recording == call->number) tree->last_call.recording = 0;
   rondo_recorded_free(tree, call);
 }
@@ -165,20 +170,21 @@ static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
   return oldest;
 }
 
-static bool is_over_bounds(const rondo_tree *tree) {
-  const uint64_t most = tree->options.max_exec_bytes;
-  return tree->recording_count >= tree->options.max_recordings ||
-         (most != 0 && tree->exec_bytes[0] + tree->exec_bytes[1] >= most);
+static bool give_up_oldest(rondo_tree *tree) {
+  rondo_recorded_call *oldest = find_oldest(tree);
+  if (oldest == NULL) return false;
+  rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is given up: %u recordings, %llu bytes in execs",
+            oldest->number, oldest->function->origin->name, tree->recording_count,
+            (unsigned long long)(tree->exec_bytes[0] + tree->exec_bytes[1]));
+  tree->evicted++;
+  remove_leaf(tree, oldest);
+  return true;
 }
 
 void rondo_recorded_evict(rondo_tree *tree) {
-  while (is_over_bounds(tree)) {
-    rondo_recorded_call *oldest = find_oldest(tree);
-    if (oldest == NULL) return;
-    rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is given up: %u recordings, %llu bytes in execs",
-              oldest->number, oldest->function->origin->name, tree->recording_count,
-              (unsigned long long)(tree->exec_bytes[0] + tree->exec_bytes[1]));
-    tree->evicted++;
-    remove_leaf(tree, oldest);
-  }
+  while (tree->recording_count >= tree->options.max_recordings && give_up_oldest(tree)) continue;
+}
+
+void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most) {
+  while (tree->exec_bytes[0] + tree->exec_bytes[1] >= most && give_up_oldest(tree)) continue;
 }

@@ -6,6 +6,7 @@
 #include "base/logging.h"
 #include "tree/own.h"
 #include "tree/plain.h"
+#include "tree/share.h"
 
 /* An input whose bytes the work may write before they are copied: in the arena, in another slot's place. */
 static bool is_in_slots(const rondo_recorded_call *call, const rondo_resolved_input *input) {
@@ -88,6 +89,8 @@ rondo_status rondo_replay_bind(rondo_tree *tree, const rondo_recorded_call *call
 }
 
 rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment, rondo_stream *stream) {
+  if (__builtin_expect(segment->runner->holds != segment->number, 0))
+    RONDO_TRY(rondo_runner_switch(call->function->tree, call, segment));
   return segment->patches != NULL ? rondo_patch_launch(segment->patches, stream, call->addresses)
                                   : rondo_exec_launch(segment->exec, stream);
 }

@@ -263,7 +263,9 @@ static void read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .unrecorded_bytes = tree->pool_bytes,
                            .exec_host_bytes = tree->exec_bytes[0],
                            .exec_device_bytes = tree->exec_bytes[1],
-                           .prepared = tree->prepared};
+                           .prepared = tree->prepared,
+                           .shared_execs = tree->shared_execs,
+                           .exec_switches = tree->switches};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }
 

@@ -23,6 +23,7 @@
 #include "tree/buffer.h"
 
 typedef struct rondo_recorded_call rondo_recorded_call;
+typedef struct rondo_runner rondo_runner;
 
 #define RONDO_TREE_MESSAGE 400
 
@@ -93,7 +94,10 @@ typedef struct rondo_bound_input {
 
 /* What is recorded between two host steps. */
 typedef struct rondo_segment {
-  rondo_exec *exec;
+  rondo_runner *runner;     /* what launches it (share.h); */
+  rondo_exec *exec;         /* ... its exec */
+  rondo_graph *graph;       /* to update a shared exec from; NULL where execs are not shared */
+  uint64_t number;          /* of all segments that the tree had */
   rondo_patch_set *patches; /* its inputs are the call's bound ones; NULL when it has none */
   rondo_host_function step; /* after it; NULL behind the last */
   void *user;
@@ -116,12 +120,13 @@ struct rondo_recorded_call {
   rondo_output *outputs;
   size_t output_count;
   rondo_bound_input *bound;
-  const void **addresses; /* of the bound inputs: scratch of a replay */
+  const void **addresses;  /* of the bound inputs: scratch of a replay; */
+  const void **patched_at; /* ... of a switch of execs: the second half of the same array */
   size_t bound_count;
   rondo_segment *segments;
   size_t segment_count;
   size_t arena_end;       /* bytes of the arena that must have memory */
-  uint64_t exec_bytes[2]; /* of its execs: host, device */
+  uint64_t exec_bytes[2]; /* of the execs that were made for it: host, device */
   uint64_t replays, used; /* used: when last, by the tree's tick */
 };
 
@@ -146,7 +151,9 @@ struct rondo_tree {
   uint32_t recording_count, recordings_made;
   rondo_recorded_call **table; /* by hash; `table_places` is a power of two */
   size_t table_places;
-  uint64_t exec_bytes[2];
+  uint64_t exec_bytes[2]; /* of all runners */
+  rondo_runner *runners;
+  uint64_t segments_made;
 
   /* The path. */
   rondo_recorded_call *current; /* its end; NULL when it is empty */
@@ -175,6 +182,7 @@ struct rondo_tree {
   uint64_t tick;
 
   uint64_t calls, replayed, recorded, prepared, evicted, rolled_back, steps;
+  uint64_t shared_execs, switches;
   uint64_t copied_inputs, patched_inputs, copied_bytes, clones, cloned_bytes, allocations;
   uint64_t skipped[RONDO_SKIP_ROOM];
   rondo_call_info last_call; /* `message` is below */
@@ -233,8 +241,10 @@ rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const uint64_t
 RONDO_MUST_USE rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call); /* was never put in; NULL is fine */
+void rondo_segment_free(rondo_tree *tree, rondo_segment *segment);     /* what it has */
 /* Makes room for one more under the tree's bounds. */
 void rondo_recorded_evict(rondo_tree *tree);
+void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most); /* until the execs have fewer bytes than that */
 
 /* path.c: the path takes a recorded call that was launched. Its buffers, as far as asked for, are handed out. */
 RONDO_MUST_USE rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits);

@@ -408,6 +408,51 @@ static void test_tr6_frozen_values_are_found(void **state) {
   test_words_free(t, words);
 }
 
+/* Sharing execs ------------------------------------------------------------------------------------------------------
+ */
+
+/* One function with its static input in three places, in turn, and a moving one: one exec for all, or, past the bound
+ * of bytes, as few as there is room for. */
+static void call_in_places(test_fixture *t, rondo_tree *tree, size_t rounds) {
+  static const uint32_t kinds[] = {RONDO_INPUT_STATIC, RONDO_INPUT_MOVING};
+  test_work work = {.fixture = t};
+  rondo_function *function = make_function(tree, "combine", combine, &work, kinds, 2, RONDO_BINDING_AUTOMATIC);
+  uint32_t *places[3] = {make_words(t, 0), make_words(t, 100), make_words(t, 200)};
+  for (uint32_t i = 0; i < 3 * rounds; i++) {
+    uint32_t *moving = make_words(t, i);
+    const rondo_input inputs[] = {{.address = places[i % 3], .bytes = BYTES}, {.address = moving, .bytes = BYTES}};
+    rondo_buffer *out;
+    assert_ok(rondo_function_call(function, t->stream, inputs, 2, &out, 1));
+    test_assert_buffer(t, out, 100 * (i % 3) * 31 + i, 32);
+    rondo_buffer_release(out);
+    test_words_free(t, moving);
+  }
+  assert_int_equal(test_tree_info(tree).recordings, 3);
+  assert_outcome(tree, RONDO_CALL_REPLAYED);
+  for (size_t i = 0; i < 3; i++) test_words_free(t, places[i]);
+}
+
+static void test_tr10_execs_are_shared(void **state) {
+  test_fixture *t = *state;
+  rondo_tree *tree = test_tree(t, NULL);
+  call_in_places(t, tree, 4);
+  const rondo_tree_info alone = test_tree_info(tree);
+  assert_int_equal(alone.shared_execs + alone.exec_switches, 0);
+  test_tree_destroy(tree);
+  static const rondo_tree_options options[] = {{RONDO_TREE_OPTIONS_INIT, .share_execs = true},
+                                               {RONDO_TREE_OPTIONS_INIT, .max_exec_bytes = 1}};
+  for (size_t i = 0; i < 2; i++) {
+    tree = test_tree(t, &options[i]);
+    call_in_places(t, tree, 4);
+    const rondo_tree_info info = test_tree_info(tree);
+    assert_int_equal(info.shared_execs, 2);
+    assert_true(info.exec_switches >= 8);
+    assert_int_equal(info.evicted, 0);
+    assert_true(info.exec_host_bytes + info.exec_device_bytes < alone.exec_host_bytes + alone.exec_device_bytes);
+    test_tree_destroy(tree);
+  }
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
       test_tree_case(test_tr6_mutated_moving_inputs),
@@ -420,6 +465,7 @@ int main(void) {
       test_tree_case(test_calls_on_several_streams),
       test_tree_case(test_tr6_undeclared_addresses_are_found),
       test_tree_case(test_tr6_frozen_values_are_found),
+      test_tree_case(test_tr10_execs_are_shared),
   };
   return test_main(tests);
 }
