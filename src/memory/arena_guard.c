@@ -77,7 +77,7 @@ static rondo_status take_range(rondo_arena *arena, const rondo_address_space *ow
 rondo_status rondo_arena_take_guarded(rondo_address_space *space, size_t bytes, char **out) {
   rondo_arena *arena = space->arena;
   const size_t page = arena->memory->page_bytes;
-  size_t whole, begin;
+  size_t whole, begin = 0;
   *out = NULL;
   if (!rondo_checked_align(bytes, page, &whole) || !rondo_checked_add(whole, page, &whole))
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE, "%zu bytes do not fit the address space", bytes);
