@@ -20,10 +20,13 @@ typedef struct launch_settings {
   const char *device;
   double seconds;
   uint64_t workers;
+  uint64_t launches;
   bool json;
 } launch_settings;
 
 static const launch_settings defaults = {.device = "cpu", .seconds = 5};
+
+#define SAMPLE_CAPACITY 200000
 
 #define OFFSET(member) offsetof(launch_settings, member)
 
@@ -31,6 +34,8 @@ static const option_row rows[] = {
     OPTION_ROW_DEVICE(launch_settings),
     OPTION_ROW_SECONDS(launch_settings, "time to measure for, about; twice on CUDA"),
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
+    {"launches", "N", OPTION_COUNT, OFFSET(launches), 0, SAMPLE_CAPACITY,
+     "launches to compare with the bare driver's, a shape; 0: as time allows"},
     OPTION_ROW_JSON(launch_settings),
 };
 
@@ -54,16 +59,17 @@ static const option_table table = {
 
 /* Shapes measured by streams too; the last is for the launch call only. */
 #define COMPARED_SHAPES SHAPE_LINE_10000
-#define SAMPLE_CAPACITY 200000
 #define MINIMUM_ROUNDS 3
 
 /* Beside the bare driver, while there is time: launches of each, in turns; and launches in a row, of which the device's
- * time is taken, fewer of a very long line. */
+ * time is taken, fewer of a very long line. All that in parts with execs of their own: the driver launches one by some
+ * tens of nanoseconds faster than another that is the same. */
+#define COMPARED_PARTS 8
 #define COMPARED_LAUNCHES 10000
-#define FEWEST_LAUNCHES 64
+#define FEWEST_LAUNCHES 8
 #define ROW_LAUNCHES 100
 #define LONG_ROW_LAUNCHES 10
-#define MOST_ROWS 51
+#define ROWS_A_PART 6
 
 static const uint32_t thread_counts[] = {1, 2, 4, 8};
 #define THREAD_ROWS (sizeof thread_counts / sizeof thread_counts[0])
@@ -89,6 +95,7 @@ typedef struct way_summary {
 typedef struct compared_launches {
   summary host, bare_host;     /* the call alone */
   summary device, bare_device; /* of one launch among those in a row */
+  size_t launches;             /* of each */
 } compared_launches;
 
 typedef struct shape_result {
@@ -159,9 +166,9 @@ static int measure_rounds(launch_bench *b, const recorded_shape *r, double secon
 }
 
 /* Who is first changes with each launch. */
-static int measure_turns(launch_bench *b, const recorded_shape *r, double seconds) {
-  const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
-  for (size_t i = 0; i < COMPARED_LAUNCHES && (i < FEWEST_LAUNCHES || clock_ns() < end); i++) {
+static int measure_turns(launch_bench *b, const recorded_shape *r, size_t most, uint64_t end) {
+  const size_t fewest = b->settings.launches > 0 && r->by_streams ? most : FEWEST_LAUNCHES;
+  for (size_t i = 0; i < most && (i < fewest || clock_ns() < end); i++) {
     const bool is_first = i % 2 == 0;
     if (is_first && launch_measure_call(b->rondo, r->exec, &b->graph.host) != TOOL_OK) return TOOL_FAILURE;
     if (launch_measure_call(b->bare, r->bare_exec, &b->bare_graph.host) != TOOL_OK) return TOOL_FAILURE;
@@ -170,44 +177,74 @@ static int measure_turns(launch_bench *b, const recorded_shape *r, double second
   return TOOL_OK;
 }
 
-static int measure_rows(launch_bench *b, const recorded_shape *r, double seconds) {
-  const uint64_t end = clock_ns() + (uint64_t)(seconds * 1e9);
+static int measure_rows(launch_bench *b, const recorded_shape *r, uint64_t end) {
   const uint32_t launches = r->shape->nodes < 10000 ? ROW_LAUNCHES : LONG_ROW_LAUNCHES;
-  for (size_t i = 0; i < MOST_ROWS && (i < MINIMUM_ROUNDS || clock_ns() < end); i++) {
+  for (size_t i = 0; i < ROWS_A_PART && (i == 0 || clock_ns() < end); i++) {
     if (launch_measure_row(b->rondo, r->exec, launches, &b->graph.device) != TOOL_OK) return TOOL_FAILURE;
     if (launch_measure_row(b->bare, r->bare_exec, launches, &b->bare_graph.device) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }
 
+static void discard(launch_bench *b, recorded_shape *r) {
+  if (r->exec) b->rondo->calls->discard(b->rondo, r->exec);
+  if (r->bare_exec) b->bare->calls->discard(b->bare, r->bare_exec);
+  r->exec = r->bare_exec = NULL;
+}
+
+/* For both, if there are both. */
+static int record(launch_bench *b, recorded_shape *r, bool bare_first) {
+  int result = bare_first && b->bare ? launch_record(b->bare, r->shape, &r->bare_exec) : TOOL_OK;
+  if (result == TOOL_OK) result = launch_record(b->rondo, r->shape, &r->exec);
+  if (result == TOOL_OK && !bare_first && b->bare) result = launch_record(b->bare, r->shape, &r->bare_exec);
+  if (result != TOOL_OK) discard(b, r);
+  return result;
+}
+
+/* A first launch, which is not counted. */
+static int launch_once(launch_target *target, void *exec) {
+  return target->calls->replay(target, exec) == TOOL_OK ? target->calls->wait(target) : TOOL_FAILURE;
+}
+
+static int measure_part(launch_bench *b, size_t index, size_t part, double seconds) {
+  const size_t all = b->settings.launches > 0 ? b->settings.launches : COMPARED_LAUNCHES;
+  const size_t most = all / COMPARED_PARTS + (part < all % COMPARED_PARTS);
+  recorded_shape r = {.shape = &launch_shapes[index], .by_streams = index < COMPARED_SHAPES};
+  if (record(b, &r, part % 2 == 1) != TOOL_OK) return TOOL_FAILURE;
+  int result = launch_once(b->rondo, r.exec);
+  if (result == TOOL_OK) result = launch_once(b->bare, r.bare_exec);
+  if (result == TOOL_OK) result = measure_turns(b, &r, most, clock_ns() + (uint64_t)(seconds * 5e8));
+  if (result == TOOL_OK) result = measure_rows(b, &r, clock_ns() + (uint64_t)(seconds * 5e8));
+  discard(b, &r);
+  return result;
+}
+
 /* The samples of measure_rounds have been summarised, and give their room. */
-static int measure_compared(launch_bench *b, const recorded_shape *r, double seconds, compared_launches *out) {
+static int measure_compared(launch_bench *b, size_t index, double seconds, compared_launches *out) {
   forget(b);
-  if (measure_turns(b, r, seconds / 2) != TOOL_OK || measure_rows(b, r, seconds / 2) != TOOL_OK) return TOOL_FAILURE;
-  *out = (compared_launches){samples_summarize(&b->graph.host), samples_summarize(&b->bare_graph.host),
-                             samples_summarize(&b->graph.device), samples_summarize(&b->bare_graph.device)};
+  for (size_t part = 0; part < COMPARED_PARTS; part++)
+    if (measure_part(b, index, part, seconds / COMPARED_PARTS) != TOOL_OK) return TOOL_FAILURE;
+  *out = (compared_launches){.launches = b->graph.host.count,
+                             .host = samples_summarize(&b->graph.host),
+                             .bare_host = samples_summarize(&b->bare_graph.host),
+                             .device = samples_summarize(&b->graph.device),
+                             .bare_device = samples_summarize(&b->bare_graph.device)};
   return TOOL_OK;
 }
 
-static int measure_recorded(launch_bench *b, const recorded_shape *r, double seconds, shape_result *out) {
-  const int result = measure_rounds(b, r, seconds);
+static int measure_shape(launch_bench *b, size_t index, double seconds) {
+  recorded_shape r = {.shape = &launch_shapes[index], .by_streams = index < COMPARED_SHAPES};
+  shape_result *out = &b->shapes[index];
+  if (record(b, &r, false) != TOOL_OK) return TOOL_FAILURE;
+  const int result = measure_rounds(b, &r, seconds);
+  discard(b, &r);
   *out = (shape_result){.samples = b->graph.host.count,
                         .stream = summarize(&b->stream),
                         .graph = summarize(&b->graph),
                         .bare_stream = summarize(&b->bare_stream),
                         .bare_graph = summarize(&b->bare_graph),
                         .loop = samples_summarize(&b->loop)};
-  return result == TOOL_OK && b->bare ? measure_compared(b, r, seconds, &out->compared) : result;
-}
-
-static int measure_shape(launch_bench *b, size_t index, double seconds) {
-  recorded_shape r = {.shape = &launch_shapes[index], .by_streams = index < COMPARED_SHAPES};
-  int result = launch_record(b->rondo, r.shape, &r.exec);
-  if (result == TOOL_OK && b->bare) result = launch_record(b->bare, r.shape, &r.bare_exec);
-  if (result == TOOL_OK) result = measure_recorded(b, &r, seconds, &b->shapes[index]);
-  if (r.exec) b->rondo->calls->discard(b->rondo, r.exec);
-  if (r.bare_exec) b->bare->calls->discard(b->bare, r.bare_exec);
-  return result;
+  return result == TOOL_OK && b->bare ? measure_compared(b, index, seconds, &out->compared) : result;
 }
 
 static int measure(launch_bench *b) {
@@ -239,6 +276,7 @@ static void write_way(const way_summary *way, const char *name, json *out) {
 /* What Rondo adds to the bare driver's launch. */
 static void write_compared(const compared_launches *compared, json *out) {
   json_begin_object(out, "beside_bare");
+  json_integer(out, "launches", compared->launches);
   json_summary(out, "host_us", compared->host);
   json_summary(out, "bare_host_us", compared->bare_host);
   json_real(out, "host_ratio", ratio(compared->host.median, compared->bare_host.median));
@@ -348,9 +386,9 @@ static void print_bare(const shape_result *result) {
   printf("  %-9s %9.1f %33.1f   (graph over the bare driver's streams)\n", "speedup",
          ratio(result->bare_stream.host.median, result->graph.host.median),
          ratio(result->bare_stream.device.median, result->graph.device.median));
-  printf("  launches beside bare ones: host %.3f and %.3f (%+.0f ns); device, in a row, %.2f and %.2f\n",
-         c->host.median, c->bare_host.median, 1e3 * (c->host.median - c->bare_host.median), c->device.median,
-         c->bare_device.median);
+  printf("  %zu launches beside bare ones: host %.3f and %.3f (%+.0f ns); device, in a row, %.2f and %.2f\n",
+         c->launches, c->host.median, c->bare_host.median, 1e3 * (c->host.median - c->bare_host.median),
+         c->device.median, c->bare_device.median);
 }
 
 static void print_shape(const launch_shape *shape, const shape_result *result, bool has_bare) {
