@@ -134,6 +134,7 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   const char *const call = "rondo_exec_set_params";
   RONDO_TRY(rondo_front(call, "the exec", exec));
   if (params == NULL) return rondo_refuse_null(call, "params");
+  __builtin_prefetch(exec->executable); /* needed last */
   uint32_t place;
   RONDO_TRY(find_place(call, exec, node, &place));
   const rondo_node_params *now = rondo_exec_given_params(exec, place);

@@ -124,8 +124,28 @@ static rondo_status fail_cycle(const rondo_graph *graph, const uint32_t *waiting
                          rondo_node_label(node_label, &rondo_graph_at(graph, slot)->params, slot), path);
 }
 
+/* Every node has a higher number than all it depends on, as when edges came with the nodes: then that is the order. */
+static bool is_ascending(const rondo_graph *graph) {
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    const rondo_slots *dependencies = &graph->nodes.items[i].dependencies;
+    if (dependencies->count > 0 && dependencies->items[dependencies->count - 1] > i) return false;
+  }
+  for (size_t i = 0; i < graph->programmatic.count; i++)
+    if (graph->programmatic.items[i].from > graph->programmatic.items[i].to) return false;
+  return true;
+}
+
+static rondo_status order_by_number(const rondo_graph *graph, uint32_t **out) {
+  size_t count = 0;
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, graph->live_count, sizeof **out, out));
+  for (uint32_t i = 0; i < graph->nodes.count; i++)
+    if (graph->nodes.items[i].live) (*out)[count++] = i;
+  return RONDO_OK;
+}
+
 rondo_status rondo_graph_order(const rondo_graph *graph, uint32_t **out) {
   *out = NULL;
+  if (is_ascending(graph)) return order_by_number(graph, out);
   const rondo_allocator *allocator = &graph->allocator;
   void *order = NULL, *ready = NULL, *waiting = NULL;
   rondo_status status = rondo_allocate(allocator, graph->live_count, sizeof(uint32_t), &order);

@@ -23,6 +23,7 @@ static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_gr
       before[count++] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
     }
     const cu_result code = cuda_node_add(executable, node, graph, before, count, &handles[node->first]);
+    if (__builtin_expect(code == CU_OK, 1)) continue;
     RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node->number,
                               "node '%s' (node %u) of graph '%s'", node->name, node->number, executable->name));
   }
@@ -88,7 +89,7 @@ rondo_status cuda_instantiate(cuda_executable *executable, cuda_built *built, co
 }
 
 static rondo_status switch_off(cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles) {
-  for (size_t i = 0; i < executable->count; i++) {
+  for (size_t i = 0; i < executable->count && executable->disabled_count > 0; i++) {
     const cuda_node *node = &executable->nodes[i];
     if (node->enabled) continue;
     const cu_result code = cuda_node_switch(executable, built, handles, node, false);
@@ -108,6 +109,7 @@ void cuda_built_free(const cuda_executable *executable, cuda_built *built) {
 
 /* A captured graph is taken once: what it cannot be changed to is not built. */
 static bool is_bound(const cuda_executable *executable) {
+  if (!executable->has_foreign) return false;
   for (size_t i = 0; i < executable->count; i++)
     if (executable->nodes[i].is_bound) return !executable->is_made;
   return false;

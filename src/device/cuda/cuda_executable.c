@@ -442,6 +442,7 @@ static rondo_status executable_set_enabled(rondo_executable *base, size_t index,
   RONDO_TRY(cuda_check_node(device, code, node->number, "switching node '%s' (node %u) %s", node->name, node->number,
                             enabled ? "on" : "off"));
   node->enabled = enabled;
+  executable->disabled_count += enabled ? (size_t)-1 : 1;
   if (node->kind == RONDO_NODE_KERNEL) executable->kernel_count += enabled ? 1 : (size_t)-1;
   return RONDO_OK;
 }

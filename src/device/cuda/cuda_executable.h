@@ -47,30 +47,30 @@ typedef struct cuda_built {
 } cuda_built;
 
 struct cuda_executable {
-  rondo_executable base; /* what a launch reads comes first, in one line of the processor's cache */
-  cu_graph_exec direct;  /* what is launched, where a launch is one call of the driver; else NULL (cuda_note_direct) */
-  size_t kernel_count;   /* enabled ones */
+  rondo_executable base;  /* what a launch and a change read comes first, close together */
+  cu_graph_exec direct;   /* what is launched, where a launch is one call of the driver; else NULL (cuda_note_direct) */
+  size_t kernel_count;    /* enabled ones */
+  cuda_node *nodes;       /* in the order of the lowered graph */
+  cu_graph_node *handles; /* of `built` */
+  cuda_built built;
+  size_t count, host_count, edge_count, disabled_count;
+  bool is_changing; /* from begin_changes to end_changes, in `changing` */
+  bool has_foreign; /* work of libraries, which runs in graphs only */
+  bool is_made;
+  bool is_torn; /* `built` is not as `nodes` are, because the driver did not take patches back */
+  cuda_scope changing;
   char *name;            /* the graph's */
-  size_t count, host_count, edge_count;
-  rondo_slab slab;             /* has the contents of nodes */
-  rondo_allocator small;       /* the slab's */
-  size_t node_room;            /* of `nodes`; `count` are made */
-  cuda_node *nodes;            /* in the order of the lowered graph */
+  rondo_slab slab;       /* has the contents of nodes */
+  rondo_allocator small; /* the slab's */
+  size_t node_room;      /* of `nodes`; `count` are made */
+  size_t handle_count;
   uint32_t *predecessor_start; /* of node i: predecessors[predecessor_start[i] .. predecessor_start[i + 1]) */
   uint32_t *predecessors;
   rondo_lowered_edge *programmatic; /* beside them; from and to are nodes */
   size_t programmatic_count;
   rondo_captured *captured; /* what was captured of the graph it is made of: a reference, or NULL */
-  bool has_foreign;         /* work of libraries, which runs in graphs only */
-  bool is_made;
-  cuda_built built;
-  cu_graph_node *handles; /* of `built` */
-  size_t handle_count;
-  cu_graph_exec before; /* what `built` replaced and was not launched since: launches wait for its own; or NULL */
-  bool is_torn;         /* `built` is not as `nodes` are, because the driver did not take patches back */
-  uint64_t patch_runs;  /* so far */
-  bool is_changing;     /* from begin_changes to end_changes, in `changing` */
-  cuda_scope changing;
+  cu_graph_exec before;     /* what `built` replaced and was not launched since: launches wait for its own; or NULL */
+  uint64_t patch_runs;      /* so far */
   /* Only with host functions. */
   cu_event last;            /* behind the last launch */
   cuda_host_work *replaced; /* records that earlier launches may still call; by next */

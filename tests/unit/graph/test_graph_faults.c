@@ -176,10 +176,13 @@ static rondo_status fingerprint_once(graph_fixture *fixture) {
 static void test_questions(void **state) {
   graph_fixture *fixture = *state;
   fill_graph(fixture);
+  assert_int_equal(sweep(fixture, sort_once, 0), 1); /* the numbers are an order */
+  const uint32_t late = rondo_node_number(add_empty(fixture->graph, NULL, 0)), first = 0;
+  assert_int_equal(rondo_graph_link_edges(fixture->graph, &late, &first, 1), RONDO_OK);
   assert_int_equal(sweep(fixture, sort_once, 0), 3);
   assert_int_equal(sweep(fixture, mark_once, 0), 1);
-  assert_int_equal(sweep(fixture, diff_once, 0), 18);
-  assert_int_equal(sweep(fixture, fingerprint_once, 0), 8);
+  assert_int_equal(sweep(fixture, diff_once, 0), 14);
+  assert_int_equal(sweep(fixture, fingerprint_once, 0), 6);
 }
 
 static rondo_status dot_once(graph_fixture *fixture) {
