@@ -171,10 +171,49 @@ typedef struct rondo_tree_info {
   uint64_t prepared;      /* recordings made by rondo_function_prepare, ever; not among `recorded` */
   uint64_t shared_execs;  /* recordings that had no exec made for them */
   uint64_t exec_switches; /* times that a shared one was updated for another recording */
+  uint64_t arena_least;   /* most bytes that live at once on any path: no arena can do with less than these */
 } rondo_tree_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rondo_tree_info *out_info);
+
+typedef enum rondo_explain_format { RONDO_EXPLAIN_TEXT = 0, RONDO_EXPLAIN_JSON = 1 } rondo_explain_format;
+
+/* All that a tree knows, as a text, which is freed with rondo_text_free (<rondo/allocator.h>): every function with its
+ * forms of inputs and what became of them; every recording below the one before it; every reason with its counter and
+ * last message; every byte; and what finding addresses in the work came upon, values that are frozen into it among
+ * that. Texts have a line or more for each, for people. To read each decision as it is made, see RONDO_LOG=tree
+ * (<rondo/log.h>).
+ * JSON, in this order; later versions add fields behind those of an object and nothing else:
+ *   {"rondo_tree":1, "name":"", "device":"cpu:0", "outputs":"expire", "recording":true, "strict":false,
+ *    "deterministic":false, "separate":false, "host_steps":true, "share_execs":false,
+ *    "bounds":{"recordings":4096, "recordings_per_place":128, "arena_bytes":0, "exec_bytes":0},
+ *    "calls":{"all":3, "replayed":1, "recorded":1, "as_they_are":1}, "steps":3, "prepared":0, "evicted":0,
+ *    "rolled_back":0, "allocations":0, "reasons":[{"reason":"WARM_UP", "calls":1}],
+ *    "inputs":{"patched":1, "copied":0, "copied_bytes":0, "clones":0, "cloned_bytes":0},
+ *    "bytes":{"arena_backed":2097152, "arena_used":4096, "arena_least":4096, "unrecorded":0, "exec_host":1432,
+ *      "exec_device":0, "shared_execs":0, "exec_switches":0},
+ *    "path":{"step":3, "length":1, "recording":1, "live_outputs":1},
+ *    "functions":[{"name":"decode", "kind":"inference", "binding":"automatic", "recording":true, "calls":3,
+ *      "replayed":1, "recorded":1, "as_they_are":1, "bodies":2, "prepared":0,
+ *      "reasons":[{"reason":"WARM_UP", "calls":1, "message":""}],
+ *      "forms":[{"form":1, "state":"recorded", "warm_ups":0, "recordings":1, "reason":null, "message":"",
+ *        "inputs":[INPUT, ...]}]}],
+ *    "recordings":[{"number":1, "parent":null, "path":[1], "is_on_path":true, "function":"decode", "form":1,
+ *      "replays":1, "nodes":2, "segments":1, "arena_bytes":4096, "arena_least":4096, "exec_host_bytes":1432,
+ *      "exec_device_bytes":0, "inputs":[INPUT, ...],
+ *      "outputs":[{"place":"arena", "bytes":4096, "offset":0, "is_live":true}],
+ *      "findings":[{"segment":0, "kind":"frozen", "node":0, "parameter":1, "input":null, "message":"..."}]}]}
+ * Bounds of 0 are none. A form's state is "warming up" (warm_ups: how often yet), "warm" (it was warmed up and is not
+ * recorded), "recorded", or "as it is", with the reason. An INPUT has "kind" (moving, static, managed: an output of the
+ * path, scalar, opaque) and then: a scalar "value"; memory "bytes", "type", "shape"; a recording's also "way" (patched,
+ * copied, copied before: the launch), "nodes" (that have its address) when it moves, "address" (a text) when it is
+ * static, "recording" and "output" when it is managed. An output's place is "arena", "empty", or "input" or "output"
+ * with its number as "of". A finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter" and "input"
+ * are null where there is none. What is not UTF-8 in a name is written as U+FFFD.
+ * Errors: INVALID_ARGUMENT (NULL, another format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format,
+                                                         char **out_text);
 
 /* Functions -------------------------------------------------------------------------------------------------------- */
 

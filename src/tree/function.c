@@ -201,6 +201,7 @@ rondo_status rondo_function_create(rondo_tree *tree, const rondo_function_option
 void rondo_function_free(rondo_function *function) {
   rondo_tree *tree = function->tree;
   free_forms(function);
+  rondo_skip_forget(function);
   if (function->origin != NULL) rondo_origin_retire(tree->commons, function->origin);
   rondo_release(&tree->allocator, (void *)(uintptr_t)function->options.inputs, function->options.input_count,
                 sizeof *function->options.inputs);

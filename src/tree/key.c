@@ -55,3 +55,27 @@ size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_
     at = put_form(at, &inputs[i], function->options.inputs[i] & 0xff);
   return (size_t)(at - words);
 }
+
+/* Keys have ways, forms the kinds that are declared. */
+static rondo_input_way way_of(uint64_t head, bool is_form) {
+  static const rondo_input_way ways[] = {[RONDO_INPUT_MOVING] = RONDO_WAY_MOVING,
+                                         [RONDO_INPUT_STATIC] = RONDO_WAY_STATIC,
+                                         [RONDO_INPUT_SCALAR] = RONDO_WAY_SCALAR,
+                                         [RONDO_INPUT_OPAQUE] = RONDO_WAY_OPAQUE};
+  return is_form ? ways[head & 0xff] : (rondo_input_way)(head & 0xff);
+}
+
+const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_keyed_input *out) {
+  const uint64_t head = *words++;
+  *out = (rondo_keyed_input){
+      .way = way_of(head, is_form), .rank = (uint32_t)(head >> 16 & 0xffff), .type = (uint32_t)(head >> 32)};
+  if (out->way == RONDO_WAY_OPAQUE) return words;
+  out->bytes = *words++;
+  out->shape = words;
+  words += out->rank;
+  if (!is_form && (out->way == RONDO_WAY_STATIC || out->way == RONDO_WAY_MANAGED))
+    out->address = (const char *)(uintptr_t)*words++;
+  return words;
+}
+
+const uint64_t *rondo_key_inputs(const uint64_t *key) { return key + 1; }

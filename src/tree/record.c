@@ -185,6 +185,7 @@ static rondo_status read_recording(rondo_take *take, const rondo_graph *graph, s
   rondo_arena_recording recording;
   RONDO_TRY(rondo_arena_recording_read(graph, &recording));
   *out_need = recording.need;
+  if (recording.least > take->made->arena_least) take->made->arena_least = recording.least;
   rondo_status status = recording.departed ? note_departure(take, graph) : RONDO_OK;
   if (status == RONDO_OK) status = take_over_blocks(take, &recording);
   rondo_arena_recording_free(&recording);

@@ -2,6 +2,7 @@
  * Why calls are run as they are: names, counters, the log's line, and the error that a strict tree makes of it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/logging.h"
 #include "tree/tree_internal.h"
@@ -37,12 +38,27 @@ const char *rondo_skip_name(rondo_skip skip) {
   return number < sizeof names / sizeof names[0] && names[number] != NULL ? names[number] : "UNKNOWN";
 }
 
+/* Is kept while it is the reason's last one. That there is no memory for it costs the explanation a line. */
+static void keep_message(rondo_function *function, rondo_skip skip, const char *message) {
+  const rondo_allocator *allocator = &function->tree->allocator;
+  char **place = &function->messages[skip], *kept;
+  if (message[0] == '\0' || (*place != NULL && strcmp(*place, message) == 0)) return;
+  if (rondo_allocate_text(allocator, message, &kept) != RONDO_OK) return;
+  rondo_release_text(allocator, *place);
+  *place = kept;
+}
+
+void rondo_skip_forget(rondo_function *function) {
+  for (size_t i = 0; i < RONDO_SKIP_ROOM; i++) rondo_release_text(&function->tree->allocator, function->messages[i]);
+}
+
 void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *message) {
   rondo_tree *tree = function->tree;
   function->skipped[skip]++;
   tree->skipped[skip]++;
   function->last_skip = skip;
   (void)snprintf(function->message, sizeof function->message, "%s", message);
+  keep_message(function, skip, message);
   (void)snprintf(tree->message, sizeof tree->message, "%s", message);
   const bool is_usual = !rondo_skip_is_strict(skip);
   rondo_log(is_usual || function->skipped[skip] > 1 ? RONDO_LOG_DEBUG : RONDO_LOG_INFO, "tree",

@@ -237,7 +237,14 @@ static uint32_t count_live(const rondo_tree *tree) {
   return count;
 }
 
-static void read_info(rondo_tree *tree, rondo_tree_info *out) {
+static uint64_t find_least(const rondo_tree *tree) {
+  uint64_t least = 0;
+  for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
+    if (call->arena_least > least) least = call->arena_least;
+  return least;
+}
+
+void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
   rondo_arena_info arena;
   rondo_path_settle(tree, NULL);
   rondo_arena_get_info(tree->arena, &arena);
@@ -265,7 +272,8 @@ static void read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .exec_device_bytes = tree->exec_bytes[1],
                            .prepared = tree->prepared,
                            .shared_execs = tree->shared_execs,
-                           .exec_switches = tree->switches};
+                           .exec_switches = tree->switches,
+                           .arena_least = find_least(tree)};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }
 
@@ -275,7 +283,7 @@ rondo_status rondo_tree_get_info(rondo_tree *tree, rondo_tree_info *out_info) {
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   RONDO_TRY(rondo_tree_enter(tree, call));
-  read_info(tree, &info);
+  rondo_tree_read_info(tree, &info);
   rondo_tree_leave(tree);
   return rondo_versioned_write("rondo_tree_info", &info, out_info, sizeof info);
 }

@@ -57,6 +57,7 @@ struct rondo_function {
   uint64_t skipped[RONDO_SKIP_ROOM];
   rondo_skip last_skip;
   char message[RONDO_TREE_MESSAGE];
+  char *messages[RONDO_SKIP_ROOM]; /* the last one of each reason, for rondo_tree_explain; NULL: none */
 };
 
 /* Where an output of a recorded call is. */
@@ -126,6 +127,7 @@ struct rondo_recorded_call {
   rondo_segment *segments;
   size_t segment_count;
   size_t arena_end;       /* bytes of the arena that must have memory */
+  size_t arena_least;     /* most bytes that live at once, with what lives of the path: none can do with less */
   uint64_t exec_bytes[2]; /* of the execs that were made for it: host, device */
   uint64_t replays, used; /* used: when last, by the tree's tick */
 };
@@ -224,6 +226,7 @@ void rondo_inputs_leave_path(const rondo_function *function, const rondo_input *
 /* Whether a moving input that the body writes has a byte in common with another input: copied or patched, the others
  * would or would not see what is written. */
 bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs);
+void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out); /* while it is entered */
 
 /* key.c: the words that a call of so many inputs has at most; the key of a call behind the path's end, into
  * tree->words, and the form's, which has neither that nor addresses. They return the number of words. */
@@ -232,6 +235,19 @@ size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, co
                       uint64_t *words);
 uint64_t rondo_key_hash(const uint64_t *words, size_t count);
 size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words);
+
+/* What a key or a form says of an input. */
+typedef struct rondo_keyed_input {
+  rondo_input_way way; /* a form's is what is declared: an output of the path is MOVING or STATIC there */
+  uint32_t type, rank;
+  uint64_t bytes;        /* a SCALAR's value */
+  const uint64_t *shape; /* in the key */
+  const char *address;   /* in a key: STATIC and MANAGED */
+} rondo_keyed_input;
+
+/* Where the inputs of a key begin; a form's begin where it does. Reading one returns where the next one is. */
+const uint64_t *rondo_key_inputs(const uint64_t *key);
+const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_keyed_input *out);
 
 /* recorded.c: the recorded call that fits; putting one in, which then is the tree's; taking it out with all behind it
  * and freeing them. A call of the path is never taken out but with the path. */
@@ -264,6 +280,7 @@ RONDO_MUST_USE rondo_status rondo_path_follow(rondo_tree *tree, rondo_stream *st
 
 /* skip.c: why a call is run as it is. Counts it, keeps message and reason, and says so in the log. */
 void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *message);
+void rondo_skip_forget(rondo_function *function); /* frees what was kept */
 /* Whether the reason is an error in a strict tree; and that error. */
 bool rondo_skip_is_strict(rondo_skip skip);
 rondo_status rondo_skip_refuse(const rondo_function *function, rondo_skip skip, const char *message);
