@@ -26,8 +26,11 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
     [RONDO_OPTION_LOG] = {.name = "RONDO_LOG",
                           .kind = "text",
                           .default_value = "",
-                          .meaning = "highest level that the log sink gets, over what the program asks for",
-                          .choices = "error|warning|info|debug"},
+                          .meaning =
+                              "highest level that the log sink gets, over what the program asks for; of an area: "
+                              "AREA=LEVEL, or AREA for all of it; several with commas between",
+                          .choices = "error|warning|info|debug|AREA|AREA=LEVEL",
+                          .is_valid = rondo_log_is_setting},
     [RONDO_OPTION_TRACE] = {.name = "RONDO_TRACE",
                             .kind = "text",
                             .default_value = "",
@@ -148,8 +151,8 @@ static bool parse(const rondo_option_row *row, const char *text, option_value *v
   } else if (strcmp(row->kind, "flag") == 0) {
     value->number = is_among(text, "1|on|yes|true");
     if (value->number == 0 && !is_among(text, "0|off|no|false")) return false;
-  } else if (*text != '\0' && row->choices != NULL && !is_among(text, row->choices)) {
-    return false;
+  } else if (*text != '\0' && row->choices != NULL) {
+    if (row->is_valid != NULL ? !row->is_valid(text) : !is_among(text, row->choices)) return false;
   }
   strcpy(value->text, text);
   return true;

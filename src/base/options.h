@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 typedef enum rondo_option {
-  RONDO_OPTION_LOG,              /* text: error, warning, info, debug */
+  RONDO_OPTION_LOG,              /* text: error, warning, info, debug; of areas (rondo_log_is_setting) */
   RONDO_OPTION_TRACE,            /* text: path of a Chrome trace file */
   RONDO_OPTION_CPU_WORKERS,      /* number: worker threads of a CPU device; 0 = processors - 1, at least 1 */
   RONDO_OPTION_CPU_BIND,         /* flag: bind workers to processors; default on */
@@ -36,12 +36,13 @@ typedef enum rondo_option {
 } rondo_option;
 
 typedef struct rondo_option_row {
-  const char *name;          /* "RONDO_CPU_WORKERS" */
-  const char *kind;          /* "text", "number" (decimal), "flag" (1, on, yes, true; 0, off, no, false) */
-  const char *default_value; /* as text */
-  const char *meaning;       /* one line */
-  const char *choices;       /* of a text: "error|warning"; NULL when anything goes */
-  uint64_t maximum;          /* of a number: the largest that is taken */
+  const char *name;                   /* "RONDO_CPU_WORKERS" */
+  const char *kind;                   /* "text", "number" (decimal), "flag" (1, on, yes, true; 0, off, no, false) */
+  const char *default_value;          /* as text */
+  const char *meaning;                /* one line */
+  const char *choices;                /* of a text: "error|warning"; NULL when anything goes */
+  bool (*is_valid)(const char *text); /* where the choices only say what there may be; NULL: they are all */
+  uint64_t maximum;                   /* of a number: the largest that is taken */
 } rondo_option_row;
 
 const rondo_option_row *rondo_option_table(size_t *count);

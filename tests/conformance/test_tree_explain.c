@@ -244,6 +244,60 @@ static void test_tr8_kinds_of_inputs_and_outputs(void **state) {
   test_words_free(t, words);
 }
 
+/* What is frozen into the work is said, with node, parameter and remedy (TR-6). */
+static void add_cpu(rondo_blocks blocks, void *const *args) {
+  const uint32_t *in = *(const uint32_t **)args[0], more = *(const uint32_t *)args[2];
+  uint32_t *out = *(uint32_t **)args[1];
+  for (size_t i = blocks.first; i < blocks.last; i++) out[i] = in[i] + more;
+}
+static const char add_cuda[] =
+    "extern \"C\" __global__ void add(const unsigned *in, unsigned *out, unsigned more) {\n"
+    "  out[blockIdx.x] = in[blockIdx.x] + more;\n"
+    "}\n";
+
+typedef struct counting {
+  rondo_kernel *kernel;
+  uint32_t runs;
+} counting;
+
+static rondo_status add_count(rondo_call *call, void *user) {
+  counting *c = user;
+  const uint32_t more = ++c->runs;
+  void *in = rondo_call_input(call, 0), *out;
+  assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
+  return rondo_launch(rondo_call_stream(call), c->kernel, (rondo_grid){.x = WORDS}, RONDO_ARGS(&in, &out, &more));
+}
+
+static void test_tr6_frozen_values_are_explained(void **state) {
+  test_fixture *t = *state;
+  counting c = {.kernel = NULL};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function;
+  static const uint32_t moving = RONDO_INPUT_MOVING;
+  const rondo_kernel_options kernel = {
+      RONDO_KERNEL_OPTIONS_INIT, .name = "add",      .cpu = add_cpu,
+      .cuda_source = add_cuda,   .block_threads = 1, .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(uint32_t)}};
+  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "counts", .body = add_count,  .user = &c,
+                                          .inputs = &moving,           .input_count = 1, .find_inputs = true};
+  assert_ok(rondo_kernel_create(t->device, &kernel, &c.kernel));
+  assert_ok(rondo_function_create(tree, &options, &function));
+  uint32_t *words = test_words(t, WORDS);
+  for (size_t i = 0; i < 2; i++) rondo_buffer_release(test_call_words(t, function, words, WORDS));
+  json_t *root = explain_json(tree), *finding = item(item(root, "recordings", 0), "findings", 0);
+  assert_fields(finding, "segment kind node parameter input message");
+  assert_string_equal(string(finding, "kind"), "frozen");
+  assert_int_equal(number(finding, "parameter"), 2);
+  assert_true(json_is_null(field(finding, "input")));
+  assert_non_null(strstr(string(finding, "message"), "'add'"));
+  json_decref(root);
+  char *text = explain(tree, RONDO_EXPLAIN_TEXT);
+  assert_non_null(strstr(text, "frozen: "));
+  rondo_text_free(text);
+  test_tree_destroy(tree);
+  rondo_kernel_destroy(c.kernel);
+  test_words_free(t, words);
+}
+
 static void test_tr8_text_reads(void **state) {
   scene s;
   set_up(&s, *state);
@@ -322,12 +376,10 @@ static void test_tr8_the_log_has_each_decision(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_tree_case(test_tr8_json_has_its_fields),
-      test_tree_case(test_tr8_kinds_of_inputs_and_outputs),
-      test_tree_case(test_tr8_text_reads),
-      test_tree_case(test_tr8_an_empty_tree_and_mistakes),
-      test_tree_case(test_tr8_the_log_has_each_decision),
+  static const struct CMUnitTest tests[] = {
+      test_tree_case(test_tr8_json_has_its_fields),         test_tree_case(test_tr8_kinds_of_inputs_and_outputs),
+      test_tree_case(test_tr6_frozen_values_are_explained), test_tree_case(test_tr8_text_reads),
+      test_tree_case(test_tr8_an_empty_tree_and_mistakes),  test_tree_case(test_tr8_the_log_has_each_decision),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return test_main(tests);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/logging.h"
+#include "base/options.h"
 #include "base/thread.h"
 
 typedef struct collected {
@@ -70,6 +71,51 @@ static void test_it_is_one_line(void **state) {
   const size_t length = strlen(out.line);
   assert_in_range(length, 500, 1023);
   assert_string_equal(out.line + length - 3, "...");
+}
+
+/* What comes through of four areas with RONDO_LOG as it is and a sink that asks for warnings: the highest level each.
+ */
+static void check_levels(const char *setting, const int expected[4]) {
+  static const char *const areas[] = {"tree", "exec", "memory", "test"};
+  collected out = {0};
+  assert_int_equal(setenv("RONDO_LOG", setting, 1), 0);
+  rondo_options_reload();
+  rondo_log_set_sink(collect, &out, RONDO_LOG_WARNING);
+  for (size_t i = 0; i < 4; i++) {
+    out.count = 0;
+    for (int level = RONDO_LOG_ERROR; level <= RONDO_LOG_DEBUG; level++)
+      rondo_log((rondo_log_level)level, areas[i], "level %d", level);
+    assert_int_equal((int)out.count - 1, expected[i]);
+  }
+  rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
+  unsetenv("RONDO_LOG");
+  rondo_options_reload();
+}
+
+static void test_areas_have_levels(void **state) {
+  (void)state;
+  enum { E = RONDO_LOG_ERROR, W = RONDO_LOG_WARNING, I = RONDO_LOG_INFO, D = RONDO_LOG_DEBUG };
+  check_levels("", (const int[]){W, W, W, W});
+  check_levels("info", (const int[]){I, I, I, I});
+  check_levels("tree", (const int[]){D, W, W, W});
+  check_levels("tree=info", (const int[]){I, W, W, W});
+  check_levels("tree=error", (const int[]){E, W, W, W});
+  check_levels("error,tree,memory=info", (const int[]){D, E, I, E});
+  check_levels("tree,debug,tree=warning", (const int[]){W, D, D, D}); /* of two, the last */
+  check_levels("tree,loud", (const int[]){W, W, W, W});
+}
+
+static void test_levels_of_areas_open_the_log(void **state) {
+  (void)state;
+  collected out = {0};
+  assert_int_equal(setenv("RONDO_LOG", "error,tree", 1), 0);
+  rondo_options_reload();
+  rondo_log_set_sink(collect, &out, RONDO_LOG_ERROR);
+  assert_true(rondo_log_on(RONDO_LOG_DEBUG)); /* someone takes it */
+  unsetenv("RONDO_LOG");
+  rondo_options_reload();
+  rondo_log_set_sink(collect, &out, RONDO_LOG_ERROR);
+  assert_false(rondo_log_on(RONDO_LOG_WARNING));
 }
 
 typedef struct slow_sink {
@@ -205,6 +251,8 @@ int main(void) {
       cmocka_unit_test_setup(test_without_a_sink_nothing_is_said, no_sink),
       cmocka_unit_test_teardown(test_level_area_and_line_arrive, no_sink),
       cmocka_unit_test_teardown(test_it_is_one_line, no_sink),
+      cmocka_unit_test_teardown(test_areas_have_levels, no_sink),
+      cmocka_unit_test_teardown(test_levels_of_areas_open_the_log, no_sink),
       cmocka_unit_test_teardown(test_removal_waits_for_the_call_under_way, no_sink),
       cmocka_unit_test_teardown(test_sinks_change_while_threads_talk, no_sink),
       cmocka_unit_test_teardown(test_several_threads_change_the_sink, no_sink),

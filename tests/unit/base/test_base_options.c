@@ -143,6 +143,16 @@ static void test_bad_values_are_said_once_and_ignored(void **state) {
       {"RONDO_SYNC", "1|on"},
       {"RONDO_LOG", "loud"},
       {"RONDO_LOG", "error|warning"},
+      {"RONDO_LOG", "trees"},
+      {"RONDO_LOG", "tree="},
+      {"RONDO_LOG", "tree=loud"},
+      {"RONDO_LOG", "=debug"},
+      {"RONDO_LOG", "trees=debug"},
+      {"RONDO_LOG", "debug=tree"},
+      {"RONDO_LOG", "tree,"},
+      {"RONDO_LOG", ",tree"},
+      {"RONDO_LOG", "tree,loud"},
+      {"RONDO_LOG", "tree, exec"},
       {"RONDO_CPU_WORKERS", "18446744073709551616"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
