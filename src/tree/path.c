@@ -57,11 +57,18 @@ void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* Settling --------------------------------------------------------------------------------------------------------- */
 
+/* Where lifetimes end behind the tree's work: on the stream, else on that of the last call, which has all of it; NULL
+ * when that is gone, and the work done. */
+static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *stream) {
+  if (stream == NULL && tree->last_stream != NULL) stream = tree->last_stream->stream;
+  return stream == NULL ? NULL : stream->queue;
+}
+
 static void settle_arena(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer) {
   if (buffer->era != tree->commons->era) return;
   tree->live[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
   tree->holders[buffer->bit] = NULL;
-  rondo_arena_end_life(tree->arena, stream == NULL ? NULL : stream->queue, buffer->address);
+  rondo_arena_end_life(tree->arena, queue_behind(tree, stream), buffer->address);
 }
 
 /* What nobody holds any more; a part gives its base up. */
@@ -135,7 +142,7 @@ static void end_lives(rondo_tree *tree, rondo_stream *stream, size_t input_count
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     const rondo_buffer *holder = tree->holders[bit];
     if (holder != NULL && !is_input(tree, input_count, holder))
-      rondo_arena_end_life(tree->arena, stream == NULL ? NULL : stream->queue, holder->address);
+      rondo_arena_end_life(tree->arena, queue_behind(tree, stream), holder->address);
   }
 }
 

@@ -136,6 +136,8 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = wait_for_work(tree);
+  rondo_stream_tie_release(tree->last_stream); /* what ends from now on ends at once */
+  tree->last_stream = NULL;
   free_functions(tree);
   free_tree(tree);
   return status;
