@@ -17,6 +17,7 @@
 #define RONDO_H
 
 #include <rondo/allocator.h>
+#include <rondo/callables.h>
 #include <rondo/capture.h>
 #include <rondo/collective.h>
 #include <rondo/device.h>

@@ -125,7 +125,8 @@ typedef enum rondo_reason {
   RONDO_REASON_CONCURRENT_USE, /* by two threads at once, or from inside a body */
   RONDO_REASON_SCOPE,          /* a step that was begun and not ended, or the other way round */
   RONDO_REASON_NOT_RECORDED,   /* a call that cannot be recorded; see rondo_skip */
-  RONDO_REASON_NO_OUTPUT       /* a body left one out */
+  RONDO_REASON_NO_OUTPUT,      /* a body left one out */
+  RONDO_REASON_CALL_ORDER      /* another call is due */
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */

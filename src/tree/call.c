@@ -258,6 +258,12 @@ rondo_status rondo_call_check(const char *call, const rondo_function *function, 
                     call, function->origin->name, function->options.input_count, input_count);
 }
 
+rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream) {
+  if (rondo_stream_find_capture(stream) == NULL) return RONDO_OK;
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
+                    "%s: %s captures: call it before the capture begins or after its end", call, stream->label);
+}
+
 static rondo_status call_checked(rondo_asked *asked, const rondo_input *given) {
   rondo_tree *tree = asked->function->tree;
   if (rondo_tree_is_mine(tree)) return call_entered(asked, given);

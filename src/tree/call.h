@@ -10,6 +10,9 @@
 RONDO_MUST_USE rondo_status rondo_call_check(const char *call, const rondo_function *function,
                                              const rondo_stream *stream, const rondo_input *inputs, size_t input_count);
 
+/* CAPTURE_REFUSED while the stream captures. */
+RONDO_MUST_USE rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream);
+
 /* Why a form that is warm is not recorded behind the path's end; NONE. */
 rondo_skip rondo_call_look_for_skip(const rondo_function *function, const char **out_message);
 

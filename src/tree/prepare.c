@@ -134,10 +134,7 @@ static rondo_status prepare_at_root(rondo_preparation *p, const rondo_input *giv
 
 static rondo_status prepare(rondo_preparation *p, const rondo_input *given) {
   rondo_tree *tree = p->function->tree;
-  if (rondo_stream_find_capture(p->stream) != NULL)
-    return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                      CALL ": %s captures: prepare '%s' before the capture begins or after its end", p->stream->label,
-                      p->function->origin->name);
+  RONDO_TRY(rondo_call_refuse_capture(CALL, p->stream));
   RONDO_TRY(rondo_inputs_resolve(CALL, p->function, given, tree->inputs));
   rondo_path_settle(tree, p->stream);
   RONDO_TRY(rondo_path_follow(tree, p->stream));
