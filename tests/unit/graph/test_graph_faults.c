@@ -159,7 +159,7 @@ static rondo_status sort_once(graph_fixture *fixture) {
 }
 
 static rondo_status mark_once(graph_fixture *fixture) {
-  bool marks[KIND_COUNT] = {false};
+  bool marks[KIND_COUNT + 1] = {false};
   return rondo_graph_mark_ancestors(fixture->graph, &(uint32_t){KIND_COUNT - 1}, 1, marks);
 }
 
