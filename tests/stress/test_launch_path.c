@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * GX-4, GX-10: once warm, handing over a kernel, launching an exec, replaying a recording, drawing random numbers, and
- * waiting for it neither allocate nor take a lock, on any thread of the process. The C library's functions for both are
- * replaced in this program by ones that count, for as long as a test says, and then do what the originals do.
+ * GX-4, GX-10: once warm, handing over a kernel, launching an exec, replaying a recording, calling a function of a
+ * tree, drawing random numbers, and waiting for it neither allocate nor take a lock, on any thread of the process. The
+ * C library's functions for both are replaced in this program by ones that count, for as long as a test says, and then
+ * do what the originals do.
  *
  * A sanitizer replaces the same functions, so the test is skipped under one.
  */
@@ -111,6 +112,8 @@ typedef struct setup {
   rondo_kernel *kernel;
   rondo_exec *line, *wide, *memory, *moved, *drawing;
   rondo_recording *recording;
+  rondo_tree *tree;
+  rondo_function *functions[2];
   rondo_generator *generator;
   uint32_t *words, *places[2];
   rondo_patch_set *set; /* of `moved`: its words may be at either place */
@@ -152,6 +155,35 @@ static rondo_recording *make_recording(const setup *s, const void *host) {
   return recording;
 }
 
+/* A copy of the input, with a kernel behind it. */
+static rondo_status copy_and_add(rondo_call *call, void *user) {
+  rondo_kernel *kernel = user;
+  rondo_stream *stream = rondo_call_stream(call);
+  const uint32_t one = 1;
+  void *out;
+  rondo_status status = rondo_call_output(call, 0, NODES * sizeof(uint32_t), NULL, &out);
+  if (status == RONDO_OK) status = rondo_copy_async(stream, out, rondo_call_input(call, 0), NODES * sizeof(uint32_t));
+  if (status == RONDO_OK)
+    status = rondo_launch(stream, kernel, (rondo_grid){NODES, 0, 0}, RONDO_ARGS(&one, &one, &out));
+  return status;
+}
+
+/* One function patches its input, the other one copies it. */
+static void make_tree(setup *s) {
+  static const uint32_t moving = RONDO_INPUT_MOVING;
+  assert_ok(rondo_tree_create(s->device, NULL, &s->tree));
+  for (int i = 0; i < 2; i++) {
+    const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
+                                            .name = "copy and add",
+                                            .body = copy_and_add,
+                                            .user = s->kernel,
+                                            .inputs = &moving,
+                                            .input_count = 1,
+                                            .binding = i == 0 ? RONDO_BINDING_PATCH : RONDO_BINDING_COPY};
+    assert_ok(rondo_function_create(s->tree, &options, &s->functions[i]));
+  }
+}
+
 static void make_patch_set(setup *s) {
   void *other = NULL;
   assert_ok(rondo_malloc(s->device, NODES * sizeof(uint32_t), NULL, &other));
@@ -191,6 +223,7 @@ static setup make_setup(void) {
   make_patch_set(&s);
   assert_ok(rondo_generator_create(s.device, NULL, &s.generator));
   s.drawing = make_drawing(&s);
+  make_tree(&s);
   return s;
 }
 
@@ -199,6 +232,7 @@ static void take_down(setup *s) {
   rondo_exec_destroy(s->wide);
   rondo_exec_destroy(s->memory);
   rondo_exec_destroy(s->drawing);
+  assert_ok(rondo_tree_destroy(s->tree));
   rondo_generator_destroy(s->generator);
   assert_ok(rondo_recording_destroy(s->recording));
   assert_ok(rondo_host_free(s->device, s->host));
@@ -232,6 +266,29 @@ static rondo_status launch_patched(const setup *s, uint32_t round) {
   rondo_status status = rondo_patch_set_launch(s->set, s->streams[round % 11 / 10], addresses);
   if (status == RONDO_OK && round % 5 == 0) status = rondo_stream_synchronize(s->streams[0]);
   return status;
+}
+
+/* TR-2: a path of three calls, whose input moves and whose outputs are held until the next step. */
+static rondo_status call_path(const setup *s, uint32_t round) {
+  rondo_buffer *made[3] = {NULL};
+  rondo_status status = rondo_tree_mark_step(s->tree);
+  for (uint32_t i = 0; i < 3 && status == RONDO_OK; i++) {
+    rondo_input input = {.address = s->places[round % 2], .bytes = NODES * sizeof(uint32_t)};
+    if (i > 0) input = (rondo_input){.buffer = made[i - 1]};
+    status = rondo_function_call(s->functions[i % 2], s->streams[round % 11 / 10], &input, 1, &made[i], 1);
+  }
+  for (int i = 0; i < 3; i++) rondo_buffer_release(made[i]);
+  if (status == RONDO_OK && round % 5 == 0) status = rondo_stream_synchronize(s->streams[round % 11 / 10]);
+  return status;
+}
+
+/* TR-1: calls that are steps of their own; one copies its input. */
+static rondo_status call_alone(const setup *s, uint32_t round) {
+  rondo_buffer *made = NULL;
+  const rondo_input input = {.address = s->places[round / 2 % 2], .bytes = NODES * sizeof(uint32_t)};
+  const rondo_status status = rondo_function_call(s->functions[round % 2], s->streams[0], &input, 1, &made, 1);
+  rondo_buffer_release(made);
+  return status == RONDO_OK && round % 3 == 0 ? rondo_stream_synchronize(s->streams[0]) : status;
 }
 
 static rondo_status launch_on_two_streams(const setup *s, uint32_t round) {
@@ -314,6 +371,16 @@ static void test_rc1_replaying_a_recording(void **state) {
   expect_nothing_counted(replay_recording);
 }
 
+static void test_tr1_replayed_calls(void **state) {
+  (void)state;
+  expect_nothing_counted(call_alone);
+}
+
+static void test_tr2_replayed_paths(void **state) {
+  (void)state;
+  expect_nothing_counted(call_path);
+}
+
 static void test_tr13_drawing(void **state) {
   (void)state;
   expect_nothing_counted(draw);
@@ -354,6 +421,8 @@ int main(void) {
       cmocka_unit_test(test_gx4_launching_with_inputs_elsewhere),
       cmocka_unit_test(test_gx4_launching_on_two_streams),
       cmocka_unit_test(test_rc1_replaying_a_recording),
+      cmocka_unit_test(test_tr1_replayed_calls),
+      cmocka_unit_test(test_tr2_replayed_paths),
       cmocka_unit_test(test_tr13_drawing),
       cmocka_unit_test(test_handing_over_kernels),
       cmocka_unit_test(test_gx4_launching_cold),
