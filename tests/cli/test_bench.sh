@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # rondo bench launch (GX-6, GX-10): every row is there and makes sense, with the table of "CUDA Graph in TensorFlow" beside
 # it. rondo bench memory (GM-9): every way is there. rondo bench change (GX-5): every row is there.
-# rondo bench patch (TR-6): the same.
+# rondo bench patch (TR-6): the same. rondo bench tree (TR-1, TR-4, TR-6): the same; hits allocate nothing, and what the
+# library decides can be read with RONDO_LOG=tree (TR-8).
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds bench launch --seconds 0.3 --json
@@ -59,3 +60,21 @@ succeeds bench patch --seconds 0.1 --nodes 16
 grep -q '^  16 readers ' out || die "no row of readers: $(cat out)"
 fails 2 'nodes' bench patch --nodes 15
 fails 1 'nonsense' bench patch --device nonsense
+
+# Trees. The buffers above live across the functions that a path is cut into.
+succeeds bench tree --seconds 0.1 --shapes 20 --buffers buffers.csv --parts 3 --json
+json_holds '.device == "cpu"' '.nodes == 32' '.inputs == 8' '.launch.host_us > 0' '.bare == null' \
+  '[.calls[].moving] == [0, 1, 1, 4, 4, 1]' '[.calls[].readers] == [1, 1, 4, 1, 4, 1]' \
+  '[.calls[].binding] == ["none", "patch", "patch", "patch", "patch", "copy"]' \
+  'all(.calls[]; .host_us > 0 and .host_us_min <= .host_us and .host_us <= .host_us_max and .total_us >= .host_us)' \
+  '.hit_allocations == 0' '.shapes.recordings == 20 and .shapes.ratio >= 1 and .shapes.exec_host_bytes > 0' \
+  '.path.recordings == 3' '.path.bound == 10000128' '.path.ratio >= 1' '.path.arena_used <= .path.arena_backed'
+succeeds bench tree --seconds 0.1 --shapes 2
+grep -q '^four patched, 4 readers ' out || die "no row of a case: $(cat out)"
+! grep -q '^path ' out || die "a path without buffers: $(cat out)"
+RONDO_LOG=tree "$tool" bench tree --seconds 0.01 --shapes 1 >out 2>err || die "exit status $?: $(tail -3 err)"
+for text in "tree: 'layers' runs as it is: WARM_UP" "tree: 'layers' is recorded: number 1" "tree: 'layers' is replayed"; do
+  grep -qF "$text" err || die "no line '$text' in: $(head -20 err)"
+done
+fails 1 'nothing.csv' bench tree --seconds 0.01 --shapes 1 --buffers nothing.csv
+fails 2 'nodes' bench tree --nodes 31

@@ -36,5 +36,10 @@ succeeds bench patch --device cuda:0 --seconds 0.1 --json
 json_holds 'all(.rondo, .bare; (.readers | length) == 5 and all(.readers[]; .patched.host_us > 0) and
     all(.sizes[]; .copied.host_us > 0))'
 
+# Calls of trees, beside the driver's launch in turns.
+succeeds bench tree --device cuda:0 --seconds 0.1 --shapes 5 --buffers buffers.csv --json
+json_holds '.device == "cuda:0"' '.bare.host_us > 0' 'all(.calls[]; .added_to_bare_host_us != null)' \
+  '.hit_allocations == 0' '.shapes.recordings == 5' '.path.ratio >= 1'
+
 succeeds generate model.cuda --length 60 --temperature 0 --json --device cuda:0
 json_holds '.device == "cuda:0"' .identical '.length == 60'

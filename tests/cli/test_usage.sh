@@ -10,9 +10,11 @@ done
 succeeds --version
 grep -Eq '^rondo [0-9]+\.[0-9]+\.[0-9]+$' out || die "rondo --version printed: $(cat out)"
 
+benches=('bench launch' 'bench change' 'bench patch' 'bench tree' 'bench memory')
+
 # Every option that --help names is in the man page, and the other way round.
 options_of_help() {
-  for command in train generate 'bench launch' 'bench change' 'bench memory' devices graph check report plan; do
+  for command in train generate "${benches[@]}" devices graph check report plan; do
     # shellcheck disable=SC2086
     "$tool" $command --help
   done | grep -Eo '^  --[a-z-]+' | tr -d ' ' | sort -u
@@ -23,7 +25,7 @@ options_of_man() {
 }
 diff <(options_of_help) <(options_of_man) || die "the man page and --help differ"
 
-for command in train generate bench 'bench launch' 'bench change' 'bench memory' devices graph check report plan; do
+for command in train generate bench "${benches[@]}" devices graph check report plan; do
   # shellcheck disable=SC2086
   succeeds $command --help
   head -1 out | grep -Eq "^Usage: rondo $command " || die "rondo $command --help begins with: $(head -1 out)"

@@ -19,6 +19,8 @@ static const benchmark benchmarks[] = {
      "empty kernels in five shapes: by streams, as a graph, as a plain loop"},
     {"change", "rondo bench change", bench_change, "making an exec, updating it, patching a node and launching"},
     {"patch", "rondo bench patch", bench_patch, "launching with an input elsewhere: patching it or copying it"},
+    {"tree", "rondo bench tree", bench_tree,
+     "calls of recorded functions beside bare launches, and the memory of trees"},
     {"memory", "rondo bench memory", bench_memory, "memory inside a graph: the bytes it holds, what launches cost"},
 };
 
@@ -26,8 +28,8 @@ static const benchmark benchmarks[] = {
 
 static int print_help(void) {
   puts(
-      "Usage: rondo bench BENCHMARK [OPTION]...\n\nMeasures what launches and changes cost and what memory graphs "
-      "hold.\n");
+      "Usage: rondo bench BENCHMARK [OPTION]...\n\nMeasures what launches, calls and changes cost and what memory "
+      "graphs hold.\n");
   for (size_t i = 0; i < BENCHMARK_COUNT; i++) printf("  %-10s %s\n", benchmarks[i].name, benchmarks[i].summary);
   puts("\n'rondo bench BENCHMARK --help' explains one.");
   return TOOL_OK;

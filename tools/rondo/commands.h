@@ -18,5 +18,6 @@ int bench_launch(int argc, char **argv);
 int bench_memory(int argc, char **argv);
 int bench_change(int argc, char **argv);
 int bench_patch(int argc, char **argv);
+int bench_tree(int argc, char **argv);
 
 #endif
