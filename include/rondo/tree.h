@@ -154,7 +154,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_reset(rondo_tree *tree);
 typedef struct rondo_tree_info {
   uint32_t struct_size;
   uint32_t functions, recordings, roots; /* roots: recordings that nothing comes before */
-  uint64_t calls, replayed, recorded;    /* recorded: recordings made, ever; calls = replayed + recorded + run as is */
+  uint64_t calls, replayed, recorded;    /* recorded: recordings made, ever; calls = replayed + recorded + run as is
+                                            + failed ones */
   uint64_t skipped[RONDO_SKIP_ROOM];     /* calls run as they are, by reason */
   uint64_t steps;
   uint64_t evicted;                                     /* recordings, for a bound */

@@ -94,6 +94,30 @@ static bool can_be_source(const rondo_take *take, size_t index) {
   return !take->given[bound[index].input].is_of_ending;
 }
 
+/* Other work has the address too: a static input, or memory that the body knows of. */
+static rondo_status is_used(const rondo_take *take, rondo_exec *exec, size_t index, bool *out) {
+  const rondo_bound_input *bound = &take->made->bound[index];
+  const rondo_patch_input input = {.address = take->given[bound->input].address, .bytes = bound->bytes};
+  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT};
+  rondo_patch_input_info info = {.struct_size = sizeof info};
+  rondo_patch_set *set;
+  RONDO_TRY(rondo_patch_create("rondo_function_call", exec, &input, 1, &options, &set));
+  const rondo_status status = rondo_patch_set_get_input(set, 0, &info);
+  rondo_patch_destroy(set);
+  *out = info.sites > 0 || !info.is_patchable;
+  return status;
+}
+
+/* Whether a copy in the graph can begin where the input is, and be found by that. */
+static rondo_status is_source(const rondo_take *take, rondo_exec *exec, size_t index, bool *out) {
+  bool has_others = true;
+  *out = false;
+  if (!can_be_source(take, index)) return RONDO_OK;
+  RONDO_TRY(is_used(take, exec, index, &has_others));
+  *out = !has_others;
+  return RONDO_OK;
+}
+
 /* What the exec does with an input; the reason not to record it when it writes what is not declared. */
 static rondo_status look_at_input(rondo_take *take, const rondo_patch_set *patches, size_t index,
                                   rondo_patch_input_info *out) {
@@ -104,18 +128,20 @@ static rondo_status look_at_input(rondo_take *take, const rondo_patch_set *patch
 }
 
 /* How each input comes to the work, by what the set of the first exec knows. */
-static rondo_status decide(rondo_take *take, const rondo_patch_set *patches) {
+static rondo_status decide(rondo_take *take, rondo_exec *exec, rondo_patch_set *patches) {
   const rondo_binding policy = take->function->options.binding;
   for (size_t i = 0; i < take->made->bound_count; i++) {
     rondo_bound_input *bound = &take->made->bound[i];
     rondo_patch_input_info info;
     RONDO_TRY(look_at_input(take, patches, i, &info));
     const bool pays = policy == RONDO_BINDING_PATCH || is_cheaper_patched(take->tree->device, info.nodes, bound->bytes);
-    const bool can = info.is_patchable && !take->given[bound->input].is_of_ending;
-    bound->way = policy != RONDO_BINDING_COPY && can && pays ? RONDO_BOUND_PATCHED : RONDO_BOUND_COPIED;
-    if (bound->way == RONDO_BOUND_COPIED && !can_be_source(take, i)) bound->way = RONDO_BOUND_COPIED_BEFORE;
+    bool is_in_graph = true;
+    bound->way = RONDO_BOUND_PATCHED;
+    if (policy != RONDO_BINDING_COPY && info.is_patchable && pays) continue;
+    RONDO_TRY(is_source(take, exec, i, &is_in_graph));
+    bound->way = is_in_graph ? RONDO_BOUND_COPIED : RONDO_BOUND_COPIED_BEFORE;
   }
-  return RONDO_OK;
+  return rondo_patch_rebase(patches, take->made->addresses); /* no address is known yet: the exec's current one again */
 }
 
 /* Copies in the graph ---------------------------------------------------------------------------------------------- */
@@ -199,7 +225,7 @@ static void copy_before(rondo_take *take) {
 static rondo_status bind_whole(rondo_take *take, rondo_graph *graph, rondo_segment *out) {
   note_recorded(take);
   RONDO_TRY(make_patches(take, out->exec, &out->patches));
-  RONDO_TRY(decide(take, out->patches));
+  RONDO_TRY(decide(take, out->exec, out->patches));
   rondo_take_say_findings(take, out->patches);
   if (!has_copies(take->made)) return RONDO_OK;
   if (graph->is_bound || take->moved != NULL) { /* it takes no nodes, or is compared with graphs that have none */

@@ -207,8 +207,8 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   RONDO_TRY(rondo_inputs_resolve("rondo_function_call", function, given, tree->inputs));
-  rondo_path_settle(tree, asked->stream);
   RONDO_TRY(rondo_path_follow(tree, asked->stream));
+  rondo_path_settle(tree, asked->stream);
   begin_step(tree);
   RONDO_TRY(enter_path(function, asked->stream, given));
   rondo_memory_protect_inputs(tree, asked->stream, function, true);

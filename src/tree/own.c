@@ -58,21 +58,26 @@ static void free_address(const rondo_tree *tree, rondo_stream *stream, void *add
   if (status != RONDO_OK) rondo_log(RONDO_LOG_ERROR, "tree", "freeing a buffer: %s", rondo_last_error()->message);
 }
 
-void rondo_own_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
-  link_out(tree, buffer);
+static void free_memory(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   tree->pool_bytes -= buffer->extent.bytes;
   free_address(tree, stream, buffer->address);
   buffer->address = NULL;
   buffer->kind = RONDO_BUFFER_BORROWED;
 }
 
+void rondo_own_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  link_out(tree, buffer);
+  free_memory(tree, stream, buffer);
+}
+
 void rondo_own_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  link_out(tree, buffer);
   if (stream == NULL && buffer->address != NULL) {
     buffer->next = tree->unfreed;
     tree->unfreed = buffer;
     return;
   }
-  rondo_own_expire(tree, stream, buffer);
+  free_memory(tree, stream, buffer);
   rondo_buffer_put_back(buffer);
 }
 
@@ -80,7 +85,7 @@ void rondo_own_free_late(rondo_tree *tree, rondo_stream *stream) {
   while (tree->unfreed != NULL) {
     rondo_buffer *buffer = tree->unfreed;
     tree->unfreed = buffer->next;
-    rondo_own_expire(tree, stream, buffer);
+    free_memory(tree, stream, buffer);
     rondo_buffer_put_back(buffer);
   }
 }

@@ -77,6 +77,13 @@ rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* Taking out ------------------------------------------------------------------------------------------------------- */
 
+/* Where lifetimes are watched, those of slots end with the recording: its launches are done by then. */
+static void wait_where_watched(const rondo_tree *tree) {
+  const rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
+  if (tree->device->ops->guard != NULL && stream != NULL)
+    rondo_status_ignore(stream->queue->ops->synchronize(stream->queue), "who waits for the stream hears of it");
+}
+
 void rondo_segment_free(rondo_tree *tree, rondo_segment *segment) {
   rondo_patch_destroy(segment->patches);
   segment->patches = NULL;
@@ -86,6 +93,7 @@ void rondo_segment_free(rondo_tree *tree, rondo_segment *segment) {
 }
 
 static void free_segments(rondo_tree *tree, rondo_recorded_call *call) {
+  if (call->segment_count > 0) wait_where_watched(tree);
   for (size_t i = 0; i < call->segment_count; i++) {
     rondo_segment_free(tree, &call->segments[i]);
   }

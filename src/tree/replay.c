@@ -32,26 +32,17 @@ static rondo_status queue_copy(rondo_stream *stream, void *dst, const void *src,
   return stream->queue->ops->submit(stream->queue, &work);
 }
 
-/* By way of memory of its own, which goes again behind the copy. */
-static rondo_status copy_around(rondo_tree *tree, rondo_stream *stream, const rondo_bound_input *bound,
-                                const rondo_resolved_input *input) {
-  void *between;
-  RONDO_TRY(rondo_own_allocate(tree, stream, bound->bytes, "an input between two steps", &between));
-  tree->clones++;
-  tree->cloned_bytes += bound->bytes;
-  rondo_status status = queue_copy(stream, between, input->address, bound->bytes);
-  if (status == RONDO_OK) status = queue_copy(stream, bound->slot, between, bound->bytes);
-  const rondo_status freed = rondo_free_async(stream, between);
-  return status == RONDO_OK ? freed : status;
+/* It lies where copies of inputs, its own or another's, are written. */
+static bool is_endangered(const rondo_recorded_call *call, const rondo_bound_input *bound,
+                          const rondo_resolved_input *input) {
+  return input->is_of_ending && input->address != bound->slot && is_in_slots(call, input);
 }
 
-static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_recorded_call *call,
-                            const rondo_bound_input *bound, const rondo_resolved_input *input) {
+static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_bound_input *bound,
+                            const void *source) {
   tree->copied_inputs++;
   tree->copied_bytes += bound->bytes;
-  if (input->address == bound->slot) return RONDO_OK;
-  if (input->is_of_ending && is_in_slots(call, input)) return copy_around(tree, stream, bound, input);
-  return queue_copy(stream, bound->slot, input->address, bound->bytes);
+  return source == bound->slot ? RONDO_OK : queue_copy(stream, bound->slot, source, bound->bytes);
 }
 
 /* What the path that ended left must be copied before the launch where that may write it, and is not written back: its
@@ -61,9 +52,10 @@ static bool is_copied_before(const rondo_recorded_call *call, const rondo_bound_
   return input->is_of_ending && (bound->is_mutated || is_in_slots(call, input));
 }
 
-/* Where launches have the input now: its own place, or its slot, into which it is copied then. */
+/* Where launches have the input now: its own place, or its slot, into which it is copied then, from where it was saved
+ * if it was. */
 static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const rondo_recorded_call *call,
-                               const rondo_bound_input *bound, const rondo_resolved_input *input,
+                               const rondo_bound_input *bound, const rondo_resolved_input *input, const void *saved,
                                const void **out_address) {
   *out_address = input->address;
   if (bound->way == RONDO_BOUND_PATCHED && !input->is_of_ending && rondo_patch_fits(bound->recorded, input->address)) {
@@ -76,16 +68,65 @@ static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const ron
     return RONDO_OK;
   }
   *out_address = bound->slot;
-  return copy_in(tree, stream, call, bound, input);
+  return copy_in(tree, stream, bound, saved != NULL ? saved : input->address);
+}
+
+/* `saved`: by bound input, NULL where it is not; or NULL when none is. */
+static rondo_status bind_inputs(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
+                                const rondo_resolved_input *inputs, void *const *saved) {
+  for (size_t i = 0; i < call->bound_count; i++) {
+    const rondo_bound_input *bound = &call->bound[i];
+    RONDO_TRY(bind_input(tree, stream, call, bound, &inputs[bound->input], saved == NULL ? NULL : saved[i],
+                         &call->addresses[i]));
+  }
+  return RONDO_OK;
+}
+
+/* Inputs that copies would be written over come to memory of their own, before any copy is made. */
+static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
+                                const rondo_resolved_input *inputs, void **saved) {
+  for (size_t i = 0; i < call->bound_count; i++) {
+    const rondo_bound_input *bound = &call->bound[i];
+    const rondo_resolved_input *input = &inputs[bound->input];
+    if (!is_endangered(call, bound, input)) continue;
+    RONDO_TRY(rondo_own_allocate(tree, stream, bound->bytes, "an input between two steps", &saved[i]));
+    RONDO_TRY(queue_copy(stream, saved[i], input->address, bound->bytes));
+    tree->clones++;
+    tree->cloned_bytes += bound->bytes;
+  }
+  return RONDO_OK;
+}
+
+static void drop_saved(const rondo_recorded_call *call, rondo_stream *stream, void *const *saved) {
+  for (size_t i = 0; i < call->bound_count; i++)
+    if (saved[i] != NULL && rondo_free_async(stream, saved[i]) != RONDO_OK)
+      rondo_log(RONDO_LOG_ERROR, "tree", "freeing a saved input: %s", rondo_last_error()->message);
+}
+
+/* By way of that memory, which goes again behind the copies. */
+static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
+                               const rondo_resolved_input *inputs) {
+  void **saved;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, call->bound_count, sizeof(void *), &saved));
+  tree->allocations++;
+  rondo_status status = save_inputs(tree, call, stream, inputs, saved);
+  if (status == RONDO_OK) status = bind_inputs(tree, call, stream, inputs, saved);
+  rondo_saved_error error;
+  if (status != RONDO_OK) rondo_error_save(&error);
+  drop_saved(call, stream, saved);
+  if (status != RONDO_OK) rondo_error_raise(&error);
+  rondo_release(&tree->allocator, saved, call->bound_count, sizeof(void *));
+  return status;
 }
 
 rondo_status rondo_replay_bind(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                const rondo_resolved_input *inputs) {
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
-    RONDO_TRY(bind_input(tree, stream, call, bound, &inputs[bound->input], &call->addresses[i]));
+    if (__builtin_expect(is_endangered(call, bound, &inputs[bound->input]), 0))
+      return bind_saved(tree, call, stream, inputs);
   }
-  return RONDO_OK;
+  return bind_inputs(tree, call, stream, inputs, NULL);
 }
 
 rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment, rondo_stream *stream) {

@@ -207,7 +207,8 @@ static void forget_all(rondo_tree *tree) {
 /* Buffers of the arena are of the path, which is over: nothing of the arena is needed. */
 static rondo_status reset(rondo_tree *tree) {
   rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
-  rondo_path_settle(tree, NULL);
+  RONDO_TRY(wait_for_work(tree));
+  rondo_path_settle(tree, stream);
   RONDO_TRY(rondo_path_finish(tree, stream, 0));
   tree->step++;
   RONDO_TRY(wait_for_work(tree));
