@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Random calls of functions against a model of trees (TR-1 to TR-10, TR-14): outputs that are kept, given, dropped or
+ * cloned, steps by marks, scopes and calls, on several streams. The same engine is fuzzed (tests/fuzz/fuzz_tree.c).
+ */
+#include <stdio.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+#include "support/test_tree_model.h"
+
+enum { BYTES = 1500 };
+
+static void run_seeds(uint64_t from, uint32_t count) {
+  for (uint64_t seed = from; seed < from + count; seed++) {
+    uint8_t data[BYTES];
+    char name[24];
+    uint64_t random = seed;
+    for (size_t i = 0; i < BYTES; i++) data[i] = (uint8_t)test_random(&random);
+    (void)snprintf(name, sizeof name, "seed %u", (unsigned)seed);
+    test_tree_model_run(test_device_name(), name, data, sizeof data);
+  }
+}
+
+static void test_tr1_to_tr10_random_calls(void **state) {
+  (void)state;
+  run_seeds(1, test_effort(test_device_is("cpu:check") ? 15 : 150)); /* where each order is run, few */
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {cmocka_unit_test(test_tr1_to_tr10_random_calls)};
+  return test_main(tests);
+}

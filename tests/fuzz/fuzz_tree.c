@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * Functions and their recordings: the input is a stream of calls on a tree, beside which a model of it goes
+ * (support/test_tree_model.h).
+ */
+#define _GNU_SOURCE
+#include <stdbool.h>
+
+#include "fuzz/fuzz_target.h"
+#include "support/test_tree_model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  REQUIRE(setenv("RONDO_CPU_SPIN_US", "20", 0) == 0); /* workers that spin take the time of those that work */
+  const bool checks = size > 0 && data[0] >= 200;
+  test_tree_model_run(checks ? "cpu:check" : "cpu", "fuzz", data, size);
+  return 0;
+}
