@@ -109,7 +109,7 @@ typedef struct rondo_tree_options {
   uint64_t max_exec_bytes; /* host and device memory of all execs: beyond it, recordings of the same work share
                               an exec, or else the least recently used end; 0 = no limit */
   bool strict;             /* a call that cannot be recorded is an error instead of being run as it is */
-  bool separate;           /* no paths: each recording has an arena of its own, to compare with (TR-11) */
+  bool separate;           /* no paths: each recording has an arena of its own, see below (TR-11) */
   bool deterministic;      /* what is unsafe only when determinism is asked is not recorded */
   bool no_host_steps;      /* bodies with host steps are not recorded (TR-14) */
   bool share_execs;        /* recordings of the same work, which differ in addresses, share an exec from the
@@ -119,6 +119,13 @@ typedef struct rondo_tree_options {
   void *user;
 } rondo_tree_options;
 #define RONDO_TREE_OPTIONS_INIT .struct_size = sizeof(rondo_tree_options)
+
+/* Separate recordings are there to compare with: memory is the sum of all, not the largest path's. Nothing comes before
+ * a recording, so that there is one for each form of inputs and address of static ones. Outputs of a recorded call
+ * belong to no step: they are valid until that recording is replayed, and expire or are cloned then; those of calls
+ * that run as they are, until they are released. An output is an input as other moving memory is, also where an input
+ * is declared static; one of the same recording is copied before it is written. max_bytes is each recording's; execs
+ * are not shared. */
 
 /* An empty tree. options may be NULL. The caller destroys it before the device is closed. Errors: INVALID_ARGUMENT
  * (NULL, BAD_OPTIONS), UNSUPPORTED (a device without pools or graph memory), OUT_OF_MEMORY, IN_CALLBACK. Thread-safe.

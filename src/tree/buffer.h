@@ -16,7 +16,8 @@
 
 #include "base/allocation.h"
 
-#define RONDO_NO_ERA 0 /* of buffers that belong to no step; eras are counted from 1 */
+#define RONDO_NO_ERA 0             /* of buffers that belong to no step; eras are counted from 1 */
+#define RONDO_STALE_ERA UINT64_MAX /* of outputs of a separate recording that was replayed, or is gone */
 
 /* Bytes with what they are told apart by. */
 typedef struct rondo_buffer_layout {
@@ -63,12 +64,13 @@ struct rondo_buffer {
   char *address; /* NULL: 0 bytes, a PART, or an OWN one that expired and was freed */
   size_t offset; /* PART: in its base */
   rondo_buffer_layout extent;
-  uint32_t output;              /* of the function */
-  uint32_t bit;                 /* ARENA */
-  bool is_recorded;             /* by a call that was recorded or replayed */
-  rondo_buffer *base;           /* PART; a reference; never a PART itself */
-  rondo_buffer *next;           /* released, or spare */
-  rondo_buffer *before, *after; /* OWN: in one of the tree's lists */
+  uint32_t output;                       /* of the function */
+  uint32_t bit;                          /* ARENA */
+  struct rondo_recorded_call *recording; /* ARENA: without paths, of which it is an output */
+  bool is_recorded;                      /* by a call that was recorded or replayed */
+  rondo_buffer *base;                    /* PART; a reference; never a PART itself */
+  rondo_buffer *next;                    /* released, or spare */
+  rondo_buffer *before, *after;          /* OWN: in one of the tree's lists */
 };
 
 /* Commons of a tree. */

@@ -11,6 +11,7 @@
 #include "tree/function.h"
 #include "tree/own.h"
 #include "tree/plain.h"
+#include "tree/separate.h"
 
 /* Given references go, whatever became of the call. */
 static void drop_given(const rondo_input *given, size_t count) {
@@ -71,7 +72,7 @@ static rondo_status run_plain(const rondo_asked *asked, rondo_form *form, rondo_
   const bool is_warm_up = skip == RONDO_SKIP_WARM_UP;
   RONDO_TRY(
       rondo_plain_run(function, form, asked->stream, tree->inputs, is_warm_up, asked->outputs, asked->output_count));
-  if (is_warm_up || skip == RONDO_SKIP_BEHIND_WARM_UP) tree->is_unrecorded = true;
+  if (is_warm_up || skip == RONDO_SKIP_BEHIND_WARM_UP) tree->is_unrecorded = !tree->options.separate;
   return RONDO_OK;
 }
 
@@ -126,7 +127,7 @@ static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form
   tree->rolled_back++;
   if (++form->failures >= RONDO_MOST_FAILURES) rondo_form_skip(form, result->skip, result->message);
   const rondo_status status = run_plain(asked, form, result->skip, result->message);
-  if (result->skip == RONDO_SKIP_DEPARTED) tree->is_unrecorded = true;
+  if (result->skip == RONDO_SKIP_DEPARTED) tree->is_unrecorded = !tree->options.separate;
   return status;
 }
 
@@ -169,6 +170,7 @@ static rondo_status run_new(const rondo_asked *asked) {
 static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) {
   rondo_tree *tree = asked->function->tree;
   RONDO_TRY(rondo_outputs_check_count(asked->function, call->output_count, asked->output_count));
+  if (call->arena != NULL) RONDO_TRY(rondo_separate_begin(tree, call, asked->stream));
   RONDO_TRY(rondo_replay(tree, call, asked->stream, tree->inputs));
   call->replays++;
   tree->replayed++;

@@ -112,13 +112,14 @@ bool rondo_explain_is_on_path(const rondo_tree *tree, const rondo_recorded_call 
 }
 
 bool rondo_explain_is_live(const rondo_tree *tree, const rondo_recorded_call *call, const rondo_output *output) {
-  return output->place == RONDO_OUTPUT_FRESH && rondo_explain_is_on_path(tree, call) &&
-         (tree->live[output->bit / 64] >> output->bit % 64 & 1) != 0;
+  if (output->place != RONDO_OUTPUT_FRESH) return false;
+  if (call->arena != NULL) return call->holders[output->bit] != NULL;
+  return rondo_explain_is_on_path(tree, call) && (tree->live[output->bit / 64] >> output->bit % 64 & 1) != 0;
 }
 
-size_t rondo_explain_offset(const rondo_tree *tree, const rondo_output *output) {
+size_t rondo_explain_offset(const rondo_tree *tree, const rondo_recorded_call *call, const rondo_output *output) {
   rondo_arena_info arena;
-  rondo_arena_get_info(tree->arena, &arena);
+  rondo_arena_get_info(call->arena != NULL ? call->arena : tree->arena, &arena);
   return (size_t)((const char *)output->address - (const char *)arena.base);
 }
 

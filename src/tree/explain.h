@@ -38,7 +38,8 @@ const char *rondo_explain_finding(rondo_patch_finding_kind kind);
 bool rondo_explain_is_on_path(const rondo_tree *tree, const rondo_recorded_call *call);
 /* Whether somebody holds the output as the path has it now. */
 bool rondo_explain_is_live(const rondo_tree *tree, const rondo_recorded_call *call, const rondo_output *output);
-size_t rondo_explain_offset(const rondo_tree *tree, const rondo_output *output); /* FRESH: in the arena */
+size_t rondo_explain_offset(const rondo_tree *tree, const rondo_recorded_call *call,
+                            const rondo_output *output); /* FRESH: in the arena */
 uint64_t rondo_explain_nodes(const rondo_recorded_call *call);
 uint64_t rondo_explain_skipped(const uint64_t skipped[RONDO_SKIP_ROOM]); /* all of them */
 

@@ -237,7 +237,7 @@ static void put_output(const rondo_tree *tree, const rondo_recorded_call *call, 
   put_string(out, "place", places[output->place]);
   put_number(out, "bytes", output->extent.bytes);
   if (output->place == RONDO_OUTPUT_FRESH) {
-    put_number(out, "offset", rondo_explain_offset(tree, output));
+    put_number(out, "offset", rondo_explain_offset(tree, call, output));
     put_bool(out, "is_live", rondo_explain_is_live(tree, call, output));
   } else if (output->place != RONDO_OUTPUT_EMPTY) {
     put_number(out, "offset", output->offset);

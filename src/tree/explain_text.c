@@ -283,7 +283,7 @@ static void put_output(const rondo_tree *tree, const rondo_recorded_call *call, 
     case RONDO_OUTPUT_EMPTY:
       break;
     case RONDO_OUTPUT_FRESH:
-      rondo_text_add(out, " at %zu of the arena%s", rondo_explain_offset(tree, output),
+      rondo_text_add(out, " at %zu of the arena%s", rondo_explain_offset(tree, call, output),
                      rondo_explain_is_live(tree, call, output) ? ", live" : "");
       break;
     case RONDO_OUTPUT_OF_INPUT:

@@ -159,7 +159,8 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *inputs, &inputs));
   if (count > 0) memcpy(inputs, options->inputs, count * sizeof *inputs);
   for (size_t i = 0; i < count; i++)
-    function->has_written_moving |= inputs[i] == (RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED);
+    function->has_written_moving |= inputs[i] == (RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED) ||
+                                    (tree->options.separate && (inputs[i] & RONDO_INPUT_MUTATED) != 0);
   function->options.inputs = inputs;
   function->options.input_count = count;
   RONDO_TRY(reserve_scratch(tree, count));

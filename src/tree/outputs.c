@@ -5,6 +5,10 @@
 
 #include "tree/own.h"
 #include "tree/plain.h"
+#include "tree/separate.h"
+
+/* Without paths, what a call hands out does not end with its step. */
+static uint64_t era_of(const rondo_tree *tree) { return tree->options.separate ? RONDO_NO_ERA : tree->commons->era; }
 
 static rondo_status take(rondo_tree *tree, rondo_function *function, rondo_buffer_kind kind, const rondo_output *output,
                          rondo_buffer **out) {
@@ -28,6 +32,10 @@ static rondo_status take_recorded(rondo_tree *tree, rondo_function *function, co
   (*out)->address = output->address;
   (*out)->bit = output->bit;
   (*out)->is_recorded = true;
+  if (tree->options.separate) {
+    rondo_separate_hold(tree, *out);
+    return RONDO_OK;
+  }
   tree->live[output->bit / 64] |= UINT64_C(1) << output->bit % 64;
   tree->holders[output->bit] = *out;
   return RONDO_OK;
@@ -77,7 +85,7 @@ static rondo_status take_fresh(rondo_tree *tree, rondo_function *function, rondo
     case RONDO_OUTPUTS_PLAIN:
       break;
   }
-  return rondo_own_adopt(tree, output->address, &output->extent, function->origin, tree->commons->era, out);
+  return rondo_own_adopt(tree, output->address, &output->extent, function->origin, era_of(tree), out);
 }
 
 static rondo_status take_one(rondo_tree *tree, rondo_function *function, rondo_output_source source,
@@ -86,7 +94,7 @@ static rondo_status take_one(rondo_tree *tree, rondo_function *function, rondo_o
   switch (output->place) {
     case RONDO_OUTPUT_EMPTY:
       RONDO_TRY(take(tree, function, RONDO_BUFFER_BORROWED, output, out));
-      (*out)->era = tree->commons->era;
+      (*out)->era = era_of(tree);
       return RONDO_OK;
     case RONDO_OUTPUT_FRESH:
       break;

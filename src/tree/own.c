@@ -104,12 +104,11 @@ rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffe
     free_address(tree, stream, address);
     return status;
   }
-  tree->live[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
-  tree->holders[buffer->bit] = NULL;
-  rondo_arena_end_life(tree->arena, stream->queue, buffer->address);
+  rondo_path_let_go(tree, stream, buffer);
   buffer->kind = RONDO_BUFFER_OWN;
   buffer->era = RONDO_NO_ERA;
   buffer->address = address;
+  buffer->recording = NULL;
   buffer->is_recorded = false;
   tree->pool_bytes += buffer->extent.bytes;
   tree->clones++;

@@ -8,6 +8,7 @@
 
 #include "base/logging.h"
 #include "tree/own.h"
+#include "tree/separate.h"
 
 /* Bits ------------------------------------------------------------------------------------------------------------- */
 
@@ -50,9 +51,11 @@ void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call) {
     tree->guess = call;
   else
     tree->current->guess = call;
+  call->used = ++tree->tick;
+  tree->replayed_call = call;
+  if (call->arena != NULL) return; /* nothing comes behind it */
   tree->current = call;
   tree->path_bits = (size_t)call->first_bit + call->bit_count;
-  call->used = ++tree->tick;
 }
 
 /* Settling --------------------------------------------------------------------------------------------------------- */
@@ -64,7 +67,11 @@ static rondo_queue *queue_behind(const rondo_tree *tree, const rondo_stream *str
   return stream == NULL ? NULL : stream->queue;
 }
 
-static void settle_arena(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer) {
+void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer) {
+  if (buffer->recording != NULL) {
+    rondo_separate_let_go(buffer->recording, queue_behind(tree, stream), buffer);
+    return;
+  }
   if (buffer->era != tree->commons->era) return;
   tree->live[buffer->bit / 64] &= ~(UINT64_C(1) << buffer->bit % 64);
   tree->holders[buffer->bit] = NULL;
@@ -74,7 +81,7 @@ static void settle_arena(rondo_tree *tree, rondo_stream *stream, const rondo_buf
 /* What nobody holds any more; a part gives its base up. */
 static void settle(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   rondo_buffer *base = buffer->base;
-  if (buffer->kind == RONDO_BUFFER_ARENA) settle_arena(tree, stream, buffer);
+  if (buffer->kind == RONDO_BUFFER_ARENA) rondo_path_let_go(tree, stream, buffer);
   if (buffer->kind == RONDO_BUFFER_OWN)
     rondo_own_free(tree, stream, buffer);
   else

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tree/plain.h"
+#include "tree/separate.h"
 #include "tree/share.h"
 
 /* Giving up -------------------------------------------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static rondo_status keep_slots(rondo_take *take) {
 static rondo_status begin_segment(rondo_take *take) {
   const size_t index = take->segments.count;
   const rondo_form *form = take->form;
-  rondo_arena_setting setting = {.arena = take->tree->arena,
+  rondo_arena_setting setting = {.arena = take->arena,
                                  .blocks = take->blocks.items,
                                  .block_count = take->blocks.count,
                                  .lifetimes = index < form->noted_count ? form->noted[index] : NULL};
@@ -147,7 +148,7 @@ static rondo_status back_arena(rondo_take *take, size_t need) {
     return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, message);
   }
   if (need > take->made->arena_end) take->made->arena_end = need;
-  const rondo_status status = rondo_arena_back(take->tree->arena, need);
+  const rondo_status status = rondo_arena_back(take->arena, need);
   return status == RONDO_OK || status == RONDO_DEVICE_LOST
              ? status
              : rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
@@ -337,6 +338,7 @@ static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
     made->outputs[i] = call->outputs.items[i].output;
     if (made->outputs[i].place == RONDO_OUTPUT_FRESH) made->outputs[i].bit = made->first_bit + made->bit_count++;
   }
+  RONDO_TRY(rondo_separate_reserve(take->tree, made));
   return rondo_path_reserve(take->tree, (size_t)made->first_bit + made->bit_count);
 }
 
@@ -351,6 +353,7 @@ static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   made->form = take->form;
   made->parent = tree->current;
   made->hash = hash;
+  RONDO_TRY(rondo_separate_arena(tree, made, &take->arena));
   if (made->parent != NULL) made->first_bit = made->parent->first_bit + made->parent->bit_count;
   RONDO_TRY(rondo_allocate_items(allocator, key_count, sizeof *made->key, &made->key));
   made->key_count = key_count;
@@ -439,7 +442,7 @@ static void end_lives(const rondo_take *take, const rondo_recorded_call *made) {
   if (!take->tree->is_preparing || made->segment_count < 2) return;
   for (size_t i = 0; i < made->output_count; i++)
     if (made->outputs[i].place == RONDO_OUTPUT_FRESH)
-      rondo_arena_end_life(take->tree->arena, take->stream->queue, made->outputs[i].address);
+      rondo_arena_end_life(take->arena, take->stream->queue, made->outputs[i].address);
 }
 
 static rondo_status record(rondo_take *take, rondo_call *call, size_t key_count, uint64_t hash) {

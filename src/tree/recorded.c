@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/logging.h"
+#include "tree/separate.h"
 #include "tree/share.h"
 
 /* Finding ---------------------------------------------------------------------------------------------------------- */
@@ -104,6 +105,7 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   if (call == NULL) return;
   const rondo_allocator *allocator = &tree->allocator;
   free_segments(tree, call);
+  rondo_separate_free(tree, call);
   rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
   rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
   rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);
@@ -169,11 +171,12 @@ static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) 
   return false;
 }
 
-/* The leaf that was not used for longest; NULL when all there are belong to the path. */
+/* The leaf that was not used for longest; NULL when all there are belong to the path, or are held. */
 static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
   rondo_recorded_call *oldest = NULL;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->children == NULL && (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call))
+    if (call->children == NULL && (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call) &&
+        !rondo_separate_is_held(call))
       oldest = call;
   return oldest;
 }

@@ -72,7 +72,8 @@ rondo_status rondo_runner_take(rondo_tree *tree, rondo_graph *graph, rondo_segme
   segment->number = ++tree->segments_made;
   if (rondo_tree_shares(tree)) RONDO_TRY(rondo_graph_fingerprint(graph, &fingerprint));
   const bool is_short = most != 0 && exec_bytes(tree) >= most;
-  if ((tree->options.share_execs || is_short) && share(tree, graph, fingerprint, segment)) return RONDO_OK;
+  if (rondo_tree_shares(tree) && (tree->options.share_execs || is_short) && share(tree, graph, fingerprint, segment))
+    return RONDO_OK;
   if (is_short) rondo_recorded_evict_bytes(tree, most);
   *out_made = true;
   return make(tree, graph, fingerprint, segment);

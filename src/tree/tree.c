@@ -9,6 +9,7 @@
 #include "tree/function.h"
 #include "tree/own.h"
 #include "tree/plain.h"
+#include "tree/separate.h"
 
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128 };
 
@@ -250,7 +251,9 @@ static uint64_t find_least(const rondo_tree *tree) {
 void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
   rondo_arena_info arena;
   rondo_path_settle(tree, NULL);
+  uint32_t live = count_live(tree);
   rondo_arena_get_info(tree->arena, &arena);
+  rondo_separate_add_info(tree, &arena, &live);
   *out = (rondo_tree_info){.functions = tree->function_count,
                            .recordings = tree->recording_count,
                            .roots = count_roots(tree),
@@ -266,7 +269,7 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .clones = tree->clones,
                            .cloned_bytes = tree->cloned_bytes,
                            .allocations = tree->allocations,
-                           .live_outputs = count_live(tree),
+                           .live_outputs = live,
                            .path_length = tree->current == NULL ? 0 : tree->current->depth,
                            .arena_bytes = arena.backed,
                            .arena_used = arena.high,

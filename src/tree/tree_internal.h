@@ -126,6 +126,8 @@ struct rondo_recorded_call {
   size_t bound_count;
   rondo_segment *segments;
   size_t segment_count;
+  rondo_arena *arena;     /* its own, when recordings are separate (separate.h); else NULL */
+  rondo_buffer **holders; /* ... and by bit the buffer that was handed out */
   size_t arena_end;       /* bytes of the arena that must have memory */
   size_t arena_least;     /* most bytes that live at once, with what lives of the path: none can do with less */
   uint64_t exec_bytes[2]; /* of the execs that were made for it: host, device */
@@ -158,13 +160,14 @@ struct rondo_tree {
   uint64_t segments_made;
 
   /* The path. */
-  rondo_recorded_call *current; /* its end; NULL when it is empty */
-  bool is_unrecorded;           /* a call on it warmed up: addresses behind it are not fixed */
-  size_t path_bits;             /* of the path: all bits at and above are clear */
-  uint64_t *live;               /* by bit */
-  rondo_buffer **holders;       /* by bit: the buffer that was handed out */
-  size_t bit_room;              /* of both, a multiple of 64 */
-  rondo_buffer *step_buffers;   /* OWN ones of a step; of no step */
+  rondo_recorded_call *current;       /* its end; NULL when it is empty */
+  rondo_recorded_call *replayed_call; /* without paths: the last one */
+  bool is_unrecorded;                 /* a call on it warmed up: addresses behind it are not fixed */
+  size_t path_bits;                   /* of the path: all bits at and above are clear */
+  uint64_t *live;                     /* by bit */
+  rondo_buffer **holders;             /* by bit: the buffer that was handed out */
+  size_t bit_room;                    /* of both, a multiple of 64 */
+  rondo_buffer *step_buffers;         /* OWN ones of a step; of no step */
   rondo_buffer *kept_buffers;
   rondo_buffer *unfreed; /* settled; their memory is freed with the next call, by `next` */
 
@@ -265,6 +268,8 @@ void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most); /* until the e
 /* path.c: the path takes a recorded call that was launched. Its buffers, as far as asked for, are handed out. */
 RONDO_MUST_USE rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits);
 void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call);
+/* Nobody holds an output of it any more, or that gets memory of its own. */
+void rondo_path_let_go(rondo_tree *tree, rondo_stream *stream, const rondo_buffer *buffer);
 /* Ends the path: what is held of it expires or is cloned on the stream. NULL: nothing is cloned. The first
  * `input_count` of tree->inputs are those of the call that begins. */
 RONDO_MUST_USE rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t input_count);

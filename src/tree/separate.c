@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Recordings without paths: their arenas, and who holds what of them. Invariant: a holder is a buffer whose `recording`
+ * is the recorded call, in the place of its bit; a buffer that is in no place is stale or has memory of its own.
+ */
+#include "tree/separate.h"
+
+#include "tree/own.h"
+
+rondo_status rondo_separate_arena(rondo_tree *tree, rondo_recorded_call *made, rondo_arena **out) {
+  *out = tree->arena;
+  if (!tree->options.separate) return RONDO_OK;
+  const rondo_arena_options options = {.reserve = tree->options.max_bytes, .name = made->function->origin->name};
+  RONDO_TRY(rondo_arena_create(tree->memory, &options, &made->arena));
+  *out = made->arena;
+  return RONDO_OK;
+}
+
+rondo_status rondo_separate_reserve(rondo_tree *tree, rondo_recorded_call *made) {
+  if (made->arena == NULL) return RONDO_OK;
+  return rondo_allocate_items(&tree->allocator, made->bit_count, sizeof(rondo_buffer *), &made->holders);
+}
+
+static bool is_of(const rondo_resolved_input *input, const rondo_buffer *memory) {
+  return input->buffer != NULL && (input->buffer == memory || input->buffer->base == memory);
+}
+
+/* Whether the buffer, or a part of it, is an input of the call that begins. */
+static bool is_input(const rondo_tree *tree, const rondo_function *function, const rondo_buffer *memory) {
+  for (size_t i = 0; i < function->options.input_count; i++)
+    if (is_of(&tree->inputs[i], memory)) return true;
+  return false;
+}
+
+static void expire(rondo_recorded_call *call, rondo_queue *queue, rondo_buffer *buffer, bool is_read) {
+  call->holders[buffer->bit] = NULL;
+  buffer->era = RONDO_STALE_ERA;
+  buffer->recording = NULL;
+  if (!is_read) rondo_arena_end_life(call->arena, queue, buffer->address);
+}
+
+/* Inputs move with their buffer. */
+static rondo_status clone(rondo_tree *tree, const rondo_function *function, rondo_stream *stream,
+                          rondo_buffer *buffer) {
+  const char *from = buffer->address;
+  RONDO_TRY(rondo_own_clone(tree, stream, buffer));
+  for (size_t i = 0; i < function->options.input_count; i++) {
+    rondo_resolved_input *input = &tree->inputs[i];
+    if (is_of(input, buffer)) input->address = buffer->address + (input->address - from);
+  }
+  return RONDO_OK;
+}
+
+/* What the replay reads of its own outputs must be copied before it writes them. */
+static void mark_own_inputs(const rondo_tree *tree, const rondo_recorded_call *call) {
+  for (size_t i = 0; i < call->function->options.input_count; i++) {
+    rondo_resolved_input *input = &tree->inputs[i];
+    if (input->way == RONDO_WAY_MOVING && rondo_arena_owns(call->arena, input->address)) input->is_of_ending = true;
+  }
+}
+
+rondo_status rondo_separate_begin(rondo_tree *tree, rondo_recorded_call *call, rondo_stream *stream) {
+  for (uint32_t i = 0; i < call->bit_count; i++) {
+    rondo_buffer *holder = call->holders[i];
+    if (holder == NULL) continue;
+    if (tree->options.outputs == RONDO_OUTPUTS_CLONE)
+      RONDO_TRY(clone(tree, call->function, stream, holder));
+    else
+      expire(call, stream->queue, holder, is_input(tree, call->function, holder));
+  }
+  mark_own_inputs(tree, call);
+  return RONDO_OK;
+}
+
+void rondo_separate_hold(rondo_tree *tree, rondo_buffer *buffer) {
+  rondo_recorded_call *call = tree->replayed_call;
+  buffer->recording = call;
+  buffer->era = RONDO_NO_ERA;
+  call->holders[buffer->bit] = buffer;
+}
+
+void rondo_separate_let_go(rondo_recorded_call *call, rondo_queue *queue, const rondo_buffer *buffer) {
+  call->holders[buffer->bit] = NULL;
+  rondo_arena_end_life(call->arena, queue, buffer->address);
+}
+
+bool rondo_separate_is_held(const rondo_recorded_call *call) {
+  for (uint32_t i = 0; call->arena != NULL && i < call->bit_count; i++)
+    if (call->holders[i] != NULL) return true;
+  return false;
+}
+
+void rondo_separate_free(rondo_tree *tree, rondo_recorded_call *call) {
+  if (call->arena == NULL) return;
+  const rondo_stream_tie *tie = tree->last_stream;
+  if (tie != NULL && tie->stream != NULL)
+    rondo_status_ignore(rondo_stream_synchronize(tie->stream), "a failure of the work is told where it is waited for");
+  for (uint32_t i = 0; call->holders != NULL && i < call->bit_count; i++)
+    if (call->holders[i] != NULL) expire(call, NULL, call->holders[i], false);
+  rondo_release(&tree->allocator, call->holders, call->bit_count, sizeof(rondo_buffer *));
+  rondo_arena_destroy(call->arena);
+}
+
+void rondo_separate_add_info(const rondo_tree *tree, rondo_arena_info *arena, uint32_t *inout_live) {
+  for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next) {
+    rondo_arena_info own;
+    if (call->arena == NULL) continue;
+    rondo_arena_get_info(call->arena, &own);
+    arena->backed += own.backed;
+    arena->high += own.high;
+    for (uint32_t i = 0; i < call->bit_count; i++) *inout_live += call->holders[i] != NULL;
+  }
+}
