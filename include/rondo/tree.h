@@ -117,6 +117,10 @@ typedef struct rondo_tree_options {
   bool (*should_record)(void *user,
                         const rondo_recording_question *question); /* NULL = always; must not use the tree */
   void *user;
+  uint32_t plan_after; /* steps in a row without a new recording, after which the path that needs most is planned again
+                          (rondo_tree_plan_again) if it needs more than 1.05 of what lives at once; 0 = 16 */
+  uint32_t plan_ms;    /* of search for each such plan, at most; 0 = 5 */
+  bool no_plan_again;  /* only on demand */
 } rondo_tree_options;
 #define RONDO_TREE_OPTIONS_INIT .struct_size = sizeof(rondo_tree_options)
 
@@ -157,6 +161,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_set_recording(rondo_tree *tree,
  * rondo_tree_mark_step; what failed of the work. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_reset(rondo_tree *tree);
 
+/* Plans paths as a whole (TR-3): a recording is placed around what lives of the path when it is made, not knowing what
+ * comes behind it, and a path of several may so need more than what lives on it at once. The paths that need most of
+ * the arena, and more than 1.005 of the least, are planned anew from their first recording on, each with the lives that
+ * its outputs had on it: until the recording before which they were dead, or where they were given and dropped
+ * (rondo_call_drop_input). Where that saves 0.5 % or more, the recordings are taken out, with all behind them, and made
+ * anew at their next calls, each of which runs the body once and does not warm up; what the arena then does not need
+ * is given back. A call that finds another path than was planned is recorded by itself.
+ * The tree does the same by itself for the one path that needs most, at the beginning of a step
+ * (rondo_tree_options.plan_after), which then waits for the tree's work; recordings that were planned so stay as they
+ * are. Paths with host steps are not planned, nor is anything where lifetimes are watched ("cpu:check") or the tree is
+ * separate. The step is over. Waits for the tree's work. Errors as rondo_tree_reset; OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_tree_plan_again(rondo_tree *tree);
+
 /* How calls went, and what the tree holds, as it is now. */
 typedef struct rondo_tree_info {
   uint32_t struct_size;
@@ -180,6 +197,8 @@ typedef struct rondo_tree_info {
   uint64_t shared_execs;  /* recordings that had no exec made for them */
   uint64_t exec_switches; /* times that a shared one was updated for another recording */
   uint64_t arena_least;   /* most bytes that live at once on any path: no arena can do with less than these */
+  uint64_t planned_paths; /* times that a path was planned again */
+  uint64_t planned_before, planned_after; /* bytes of the arena that the latest of these needed, and was planned with */
 } rondo_tree_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */

@@ -93,6 +93,7 @@ typedef struct rondo_arena_block {
   size_t bytes;
   const char *name; /* copied; NULL: "" */
   uint64_t key;     /* the holder's, by which noted lifetimes know where the work gives it up; 0: none */
+  uint32_t part;    /* of a path: the first that may give it up; without a key, one before which it is dead, not 0 */
 } rondo_arena_block;
 
 /* What a recording needs for its whole length, as an input that is copied. */
@@ -168,10 +169,10 @@ typedef struct rondo_path_part {
   rondo_profile *profile; /* set: to be recorded with, in the order of the path; released by the caller */
 } rondo_path_part;
 
-/* Plans the recordings of a path together, as they run one after another. `blocks` live when it begins and stay, but
- * for those of which a part's lifetimes have an end with their key. plan may be NULL; *out_info (may be NULL) is the
- * plan's. On failure all profiles are NULL: INVALID_ARGUMENT naming the part and end, those of rondo_plan_make,
- * OUT_OF_MEMORY. */
+/* Plans the recordings of a path together, as they run one after another, to need as little as they can. `blocks` live
+ * when it begins and stay, but for those that a part is named for, or of which a part's lifetimes have an end with
+ * their key. plan may be NULL; *out_info (may be NULL) is the plan's. On failure all profiles are NULL:
+ * INVALID_ARGUMENT naming the part and end, those of rondo_plan_make, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_arena_plan_path(rondo_arena *arena, const rondo_arena_block *blocks,
                                                   size_t block_count, rondo_path_part *parts, size_t count,
                                                   const rondo_plan_options *plan, rondo_plan_info *out_info);

@@ -26,6 +26,7 @@ typedef struct path_plan {
   size_t part_count;
   const rondo_arena_block *blocks;
   size_t block_count;
+  size_t high;      /* what need not be saved */
   uint32_t *begins; /* by part: the node before its own; one more: past the last */
   uint32_t node_count;
   uint32_t *starts, *successors;
@@ -175,7 +176,8 @@ static rondo_status add_part(path_plan *path, size_t part) {
 
 /* Where the block's life ends. */
 static uint32_t block_end(const path_plan *path, const rondo_arena_block *block) {
-  for (size_t i = 0; i < path->part_count && block->key != 0; i++) {
+  if (block->key == 0 && block->part > 0 && block->part <= path->part_count) return end_of(path, block->part - 1);
+  for (size_t i = block->part; i < path->part_count && block->key != 0; i++) {
     const rondo_noted_end *end = rondo_noted_find_end(path->parts[i].lifetimes, block->key);
     if (end != NULL) return node_of(path, i, end->node);
   }
@@ -339,7 +341,7 @@ static void take_low(path_plan *path, size_t peak) {
   path->info.peak = peak;
 }
 
-/* What the arena holds in any case. */
+/* What the arena holds in any case, so that one recording need not do with less; a path is planned to need little. */
 static size_t high_of(const rondo_arena *arena) {
   rondo_arena_info info;
   rondo_arena_get_info(arena, &info);
@@ -391,8 +393,7 @@ static rondo_status solve(path_plan *path, const rondo_plan_options *options, do
   size_t peak = SIZE_MAX;
   quick.fast_only = true;
   RONDO_TRY(find_bound(path, &quick));
-  const size_t high = high_of(path->arena), good = with_gap(path, options);
-  const size_t enough = high > good ? high : good;
+  const size_t good = with_gap(path, options), enough = path->high > good ? path->high : good;
   if (around.capacity < enough) around.capacity = enough;
   RONDO_TRY(plan_around(path, &quick, &peak));
   if (peak > enough) RONDO_TRY(plan_around(path, &around, &peak));
@@ -469,7 +470,7 @@ static rondo_status make_profiles(const path_plan *path, rondo_path_part *parts)
 }
 
 static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block *blocks, size_t block_count,
-                               rondo_path_part *parts, size_t count, const rondo_plan_options *options, double worth,
+                               rondo_path_part *parts, size_t count, const rondo_plan_options *options, bool is_path,
                                rondo_plan_info *out_info) {
   const rondo_plan_options defaults = {RONDO_PLAN_OPTIONS_INIT};
   path_plan path = {.arena = arena,
@@ -477,7 +478,9 @@ static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block
                     .parts = parts,
                     .part_count = count,
                     .blocks = blocks,
-                    .block_count = block_count};
+                    .block_count = block_count,
+                    .high = is_path ? 0 : high_of(arena)};
+  const double worth = is_path ? 1 : LOW_END_WORTH;
   for (size_t i = 0; i < count; i++) parts[i].profile = NULL;
   rondo_status status = fill(&path);
   if (status == RONDO_OK) status = allocate_offsets(&path);
@@ -496,7 +499,7 @@ static rondo_status plan_parts(const rondo_arena *arena, const rondo_arena_block
 rondo_status rondo_arena_plan_path(rondo_arena *arena, const rondo_arena_block *blocks, size_t block_count,
                                    rondo_path_part *parts, size_t count, const rondo_plan_options *plan,
                                    rondo_plan_info *out_info) {
-  return plan_parts(arena, blocks, block_count, parts, count, plan, 1, out_info);
+  return plan_parts(arena, blocks, block_count, parts, count, plan, true, out_info);
 }
 
 rondo_status rondo_arena_plan_setting(const rondo_arena_setting *setting, rondo_profile **out) {
@@ -509,7 +512,7 @@ rondo_status rondo_arena_plan_setting(const rondo_arena_setting *setting, rondo_
   for (size_t i = 0; i < setting->slot_count; i++) slots[i] = setting->slots[i].bytes;
   rondo_path_part part = {.lifetimes = setting->lifetimes, .slots = slots, .slot_count = setting->slot_count};
   const rondo_status status =
-      plan_parts(arena, setting->blocks, setting->block_count, &part, 1, setting->plan, LOW_END_WORTH, NULL);
+      plan_parts(arena, setting->blocks, setting->block_count, &part, 1, setting->plan, false, NULL);
   rondo_release(allocator, slots, setting->slot_count, sizeof *slots);
   *out = part.profile;
   return status;

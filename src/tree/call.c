@@ -10,6 +10,7 @@
 #include "tree/call.h"
 #include "tree/function.h"
 #include "tree/own.h"
+#include "tree/path_plan.h"
 #include "tree/plain.h"
 #include "tree/separate.h"
 
@@ -39,6 +40,8 @@ static rondo_status enter_path(rondo_function *function, rondo_stream *stream, c
   if (tree->current == NULL && !tree->is_unrecorded && rondo_path_is_dead(tree)) return RONDO_OK;
   RONDO_TRY(rondo_path_finish(tree, stream, function->options.input_count));
   rondo_inputs_leave_path(function, given, tree->inputs);
+  if (__builtin_expect(++tree->calm_paths == tree->options.plan_after, 0) && !tree->options.no_plan_again)
+    rondo_path_plan_when_calm(tree, stream, function->options.input_count);
   return RONDO_OK;
 }
 

@@ -31,8 +31,11 @@ static rondo_status capture(const rondo_further *further, rondo_graph **out) {
                                  .blocks = take->blocks.items,
                                  .block_count = further->block_count,
                                  .slots = further->slots,
-                                 .slot_count = further->slot_count,
-                                 .lifetimes = take->form->noted_count > 0 ? take->form->noted[0] : NULL};
+                                 .slot_count = further->slot_count};
+  if (take->profile != NULL && further->slot_count == take->slots.count)
+    setting.profile = take->profile;
+  else if (take->form->noted_count > 0)
+    setting.lifetimes = take->form->noted[0];
   rondo_call call = {
       .tree = take->tree, .function = take->function, .stream = take->stream, .take = take, .inputs = further->inputs};
   RONDO_TRY(rondo_capture_begin_in_arena(take->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting));

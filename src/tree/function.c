@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/versioned.h"
+#include "tree/path_plan.h"
 #include "tree/plain.h"
 
 enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64 };
@@ -222,6 +223,7 @@ static void leave_path(rondo_tree *tree, const rondo_function *function) {
 void rondo_function_forget_recordings(rondo_function *function) {
   rondo_tree *tree = function->tree;
   leave_path(tree, function);
+  rondo_path_plan_forget(tree, function);
   for (rondo_recorded_call *call = tree->first, *next; call != NULL; call = next) {
     next = call->next;
     if (call->function != function) continue;

@@ -112,10 +112,9 @@ static rondo_status keep_slots(rondo_take *take) {
 static rondo_status begin_segment(rondo_take *take) {
   const size_t index = take->segments.count;
   const rondo_form *form = take->form;
-  rondo_arena_setting setting = {.arena = take->arena,
-                                 .blocks = take->blocks.items,
-                                 .block_count = take->blocks.count,
-                                 .lifetimes = index < form->noted_count ? form->noted[index] : NULL};
+  rondo_arena_setting setting = {
+      .arena = take->arena, .blocks = take->blocks.items, .block_count = take->blocks.count, .profile = take->profile};
+  if (take->profile == NULL && index < form->noted_count) setting.lifetimes = form->noted[index];
   if (index == 0) {
     setting.slots = take->slots.items;
     setting.slot_count = take->slots.count;
@@ -167,6 +166,7 @@ static rondo_status take_over_blocks(rondo_take *take, const rondo_arena_recordi
     const rondo_arena_block block = {
         .address = recording->outputs[i].address, .bytes = recording->outputs[i].bytes, .name = "a body's memory"};
     RONDO_TRY(rondo_array_push(&take->tree->allocator, &take->blocks, &block));
+    RONDO_TRY(rondo_array_push(&take->tree->allocator, &take->allocations, &recording->outputs[i].allocation));
   }
   return RONDO_OK;
 }
@@ -175,11 +175,32 @@ static rondo_status take_over_blocks(rondo_take *take, const rondo_arena_recordi
 static rondo_status note_departure(rondo_take *take, const rondo_graph *graph) {
   const size_t index = take->segments.count;
   rondo_noted_lifetimes *noted;
+  if (take->profile != NULL) {
+    rondo_path_plan_depart(take->tree, take->place);
+    return rondo_take_give_up(take, RONDO_SKIP_DEPARTED, false,
+                              "what lives or what it allocates is not what its path was planned with; it is recorded "
+                              "by itself at the next call");
+  }
   RONDO_TRY(rondo_noted_lifetimes_of_graph(graph, &noted));
   rondo_noted_lifetimes_release(take->form->noted[index]);
   take->form->noted[index] = noted;
   return rondo_take_give_up(take, RONDO_SKIP_DEPARTED, false,
                             "it allocates otherwise than in the run before; it is recorded again at the next call");
+}
+
+/* For a plan of the whole path. Where lifetimes are watched nothing is planned. */
+static rondo_status note_lifetimes(const rondo_take *take, const rondo_graph *graph) {
+  const rondo_allocator *allocator = &take->tree->allocator;
+  const size_t count = take->function->options.input_count;
+  rondo_recorded_call *made = take->made;
+  if (take->form->host_steps > 0 || take->made->arena != NULL || take->tree->device->ops->guard != NULL)
+    return RONDO_OK;
+  made->given_up_room = count;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *made->given_up, &made->given_up));
+  for (size_t i = 0; i < count; i++)
+    if (take->given[i].way == RONDO_WAY_MANAGED && take->given[i].is_sole)
+      made->given_up[made->given_up_count++] = (rondo_given_up){.key = i + 1, .bit = take->given[i].buffer->bit};
+  return rondo_noted_lifetimes_of_graph(graph, &made->noted);
 }
 
 static rondo_status read_recording(rondo_take *take, const rondo_graph *graph, size_t *out_need) {
@@ -188,6 +209,7 @@ static rondo_status read_recording(rondo_take *take, const rondo_graph *graph, s
   *out_need = recording.need;
   if (recording.least > take->made->arena_least) take->made->arena_least = recording.least;
   rondo_status status = recording.departed ? note_departure(take, graph) : RONDO_OK;
+  if (status == RONDO_OK) status = note_lifetimes(take, graph);
   if (status == RONDO_OK) status = take_over_blocks(take, &recording);
   rondo_arena_recording_free(&recording);
   return status;
@@ -330,13 +352,24 @@ static rondo_status check_left(rondo_take *take, const rondo_call *call) {
   return rondo_take_give_up(take, RONDO_SKIP_CHANGED, true, "its body freed an output that it made");
 }
 
+/* Which of the body's allocations an output is; without host steps, as else nothing asks. */
+static uint32_t allocation_of(const rondo_take *take, const void *address) {
+  const size_t first = take->path_blocks + take->slots.count;
+  for (size_t i = 0; i < take->allocations.count && first + i < take->blocks.count; i++)
+    if (take->blocks.items[first + i].address == address) return take->allocations.items[i];
+  return 0;
+}
+
 static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
   rondo_recorded_call *made = take->made;
   RONDO_TRY(rondo_allocate_items(&take->tree->allocator, call->outputs.count, sizeof *made->outputs, &made->outputs));
   made->output_count = call->outputs.count;
   for (size_t i = 0; i < made->output_count; i++) {
-    made->outputs[i] = call->outputs.items[i].output;
-    if (made->outputs[i].place == RONDO_OUTPUT_FRESH) made->outputs[i].bit = made->first_bit + made->bit_count++;
+    rondo_output *output = &made->outputs[i];
+    *output = call->outputs.items[i].output;
+    if (output->place != RONDO_OUTPUT_FRESH) continue;
+    output->bit = made->first_bit + made->bit_count++;
+    output->allocation = allocation_of(take, output->address);
   }
   RONDO_TRY(rondo_separate_reserve(take->tree, made));
   return rondo_path_reserve(take->tree, (size_t)made->first_bit + made->bit_count);
@@ -366,7 +399,9 @@ static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *take->inputs, &take->inputs));
   if (count > 0) memcpy(take->inputs, take->given, count * sizeof *take->inputs);
   RONDO_TRY(list_blocks(take));
-  return list_slots(take);
+  RONDO_TRY(list_slots(take));
+  take->profile = rondo_path_plan_find(tree, take->form, take->slots.count, &take->place);
+  return RONDO_OK;
 }
 
 static rondo_status run(rondo_take *take, rondo_call *call) {
@@ -402,6 +437,7 @@ static rondo_status stand(rondo_take *take) {
   made->segment_count = count;
   take->segments.count = 0;
   take->made = NULL;
+  rondo_path_plan_note(tree, made, take->place);
   return RONDO_OK;
 }
 
@@ -414,6 +450,7 @@ static void finish(rondo_take *take) {
   rondo_array_free(allocator, &take->segments);
   rondo_array_free(allocator, &take->blocks);
   rondo_array_free(allocator, &take->slots);
+  rondo_array_free(allocator, &take->allocations);
   rondo_release(allocator, take->inputs, take->function->options.input_count, sizeof *take->inputs);
   rondo_recorded_free(take->tree, take->made);
 }

@@ -5,6 +5,7 @@
 #ifndef RONDO_TREE_RECORD_H
 #define RONDO_TREE_RECORD_H
 
+#include "tree/path_plan.h"
 #include "tree/save.h"
 
 struct rondo_take {
@@ -19,9 +20,12 @@ struct rondo_take {
   RONDO_ARRAY(rondo_arena_block) blocks; /* alive when the segment under way began */
   RONDO_ARRAY(rondo_arena_slot) slots;   /* of the moving inputs, in their order */
   RONDO_ARRAY(rondo_segment) segments;
-  rondo_graph *moved, *again; /* the same work with the inputs elsewhere, and once more in their slots; NULL */
-  const void **elsewhere;     /* where, of the bound inputs; NULL with `moved` */
-  size_t path_blocks;         /* of the blocks, those of the path; behind them the slots and what segments left */
+  RONDO_ARRAY(uint32_t) allocations; /* of a body of one segment: numbers of those that it leaves, as blocks */
+  rondo_profile *profile;            /* of a plan of the whole path; the plan's; NULL */
+  rondo_plan_place place;            /* ... and its place there */
+  rondo_graph *moved, *again;        /* the same work with the inputs elsewhere, and once more in their slots; NULL */
+  const void **elsewhere;            /* where, of the bound inputs; NULL with `moved` */
+  size_t path_blocks; /* of the blocks, those of the path; behind them the slots and what segments left */
   bool is_capturing;
   bool is_saved; /* a segment was about to run: `saved` is what it may have changed */
   rondo_saved saved;

@@ -71,6 +71,7 @@ rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
     tree->last->next = call;
   tree->last = call;
   tree->recording_count++;
+  tree->calm_paths = 0;
   call->function->recordings++;
   call->form->recordings++;
   return RONDO_OK;
@@ -109,6 +110,8 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
   rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
   rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);
+  rondo_noted_lifetimes_release(call->noted);
+  rondo_release(allocator, call->given_up, call->given_up_room, sizeof *call->given_up);
   rondo_release(allocator, call->bound, call->bound_count, sizeof *call->bound);
   rondo_release(allocator, call->addresses, 2 * call->bound_count, sizeof *call->addresses);
   rondo_release(allocator, call, 1, sizeof *call);

@@ -8,10 +8,11 @@
 #include "exec/front.h"
 #include "tree/function.h"
 #include "tree/own.h"
+#include "tree/path_plan.h"
 #include "tree/plain.h"
 #include "tree/separate.h"
 
-enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128 };
+enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_AFTER = 16, DEFAULT_PLAN_MS = 5 };
 
 /* One thread at a time ----------------------------------------------------------------------------------------------
  */
@@ -42,6 +43,8 @@ static rondo_status read_options(const rondo_tree_options *given, rondo_tree_opt
                       (unsigned)out->outputs);
   if (out->max_recordings == 0) out->max_recordings = DEFAULT_RECORDINGS;
   if (out->max_recordings_per_place == 0) out->max_recordings_per_place = DEFAULT_RECORDINGS_PER_PLACE;
+  if (out->plan_after == 0) out->plan_after = DEFAULT_PLAN_AFTER;
+  if (out->plan_ms == 0) out->plan_ms = DEFAULT_PLAN_MS;
   return RONDO_OK;
 }
 
@@ -205,16 +208,21 @@ static void forget_all(rondo_tree *tree) {
     rondo_function_forget_recordings(function);
 }
 
-/* Buffers of the arena are of the path, which is over: nothing of the arena is needed. */
-static rondo_status reset(rondo_tree *tree) {
+/* Buffers of the arena are of the path, which is over then: nothing of the arena is needed, and nothing runs. */
+static rondo_status end_path(rondo_tree *tree) {
   rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
   RONDO_TRY(wait_for_work(tree));
   rondo_path_settle(tree, stream);
   RONDO_TRY(rondo_path_finish(tree, stream, 0));
   tree->step++;
   RONDO_TRY(wait_for_work(tree));
-  forget_all(tree);
   rondo_path_sweep(tree, stream);
+  return RONDO_OK;
+}
+
+static rondo_status reset(rondo_tree *tree) {
+  RONDO_TRY(end_path(tree));
+  forget_all(tree);
   return rondo_arena_trim(tree->arena, 0);
 }
 
@@ -223,6 +231,20 @@ rondo_status rondo_tree_reset(rondo_tree *tree) {
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
   const rondo_status status = reset(tree);
+  rondo_tree_leave(tree);
+  return status;
+}
+
+static rondo_status plan_again(rondo_tree *tree) {
+  RONDO_TRY(end_path(tree));
+  return rondo_path_plan_all(tree);
+}
+
+rondo_status rondo_tree_plan_again(rondo_tree *tree) {
+  const char *const call = "rondo_tree_plan_again";
+  RONDO_TRY(rondo_front(call, "the tree", tree));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const rondo_status status = plan_again(tree);
   rondo_tree_leave(tree);
   return status;
 }
@@ -279,7 +301,10 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .prepared = tree->prepared,
                            .shared_execs = tree->shared_execs,
                            .exec_switches = tree->switches,
-                           .arena_least = find_least(tree)};
+                           .arena_least = find_least(tree),
+                           .planned_paths = tree->planned_paths,
+                           .planned_before = tree->planned_before,
+                           .planned_after = tree->planned_after};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }
 

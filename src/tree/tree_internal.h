@@ -24,6 +24,7 @@
 
 typedef struct rondo_recorded_call rondo_recorded_call;
 typedef struct rondo_runner rondo_runner;
+typedef struct rondo_path_plan rondo_path_plan; /* path_plan.h */
 
 #define RONDO_TREE_MESSAGE 400
 
@@ -70,10 +71,11 @@ typedef enum rondo_output_place {
 
 typedef struct rondo_output {
   rondo_output_place place;
-  uint32_t of;   /* OF_*: number of the input or output */
-  size_t offset; /* ... and where in it */
-  void *address; /* FRESH */
-  uint32_t bit;  /* FRESH: on the path */
+  uint32_t of;         /* OF_*: number of the input or output */
+  size_t offset;       /* ... and where in it */
+  void *address;       /* FRESH */
+  uint32_t bit;        /* FRESH: on the path */
+  uint32_t allocation; /* FRESH: number in the recorded call's noted lifetimes */
   rondo_buffer_layout extent;
 } rondo_output;
 
@@ -92,6 +94,12 @@ typedef struct rondo_bound_input {
   size_t bytes;
   const void *recorded; /* the address that its patches were made with */
 } rondo_bound_input;
+
+/* An output of the path that a recorded call was given, and its key where the work gives it up. */
+typedef struct rondo_given_up {
+  uint64_t key;
+  uint32_t bit;
+} rondo_given_up;
 
 /* What is recorded between two host steps. */
 typedef struct rondo_segment {
@@ -126,10 +134,16 @@ struct rondo_recorded_call {
   size_t bound_count;
   rondo_segment *segments;
   size_t segment_count;
-  rondo_arena *arena;     /* its own, when recordings are separate (separate.h); else NULL */
-  rondo_buffer **holders; /* ... and by bit the buffer that was handed out */
-  size_t arena_end;       /* bytes of the arena that must have memory */
-  size_t arena_least;     /* most bytes that live at once, with what lives of the path: none can do with less */
+  rondo_arena *arena;           /* its own, when recordings are separate (separate.h); else NULL */
+  rondo_buffer **holders;       /* ... and by bit the buffer that was handed out */
+  size_t arena_end;             /* bytes of the arena that must have memory */
+  size_t arena_least;           /* most bytes that live at once, with what lives of the path: none can do with less */
+  rondo_noted_lifetimes *noted; /* what its work allocates; NULL: not one segment, or nothing is planned */
+  rondo_given_up *given_up;
+  size_t given_up_count, given_up_room;
+  uint64_t plan; /* that it was recorded with; 0: with none of its path */
+  uint32_t plan_part;
+  bool is_planned;        /* ... or planning its path brings nothing */
   uint64_t exec_bytes[2]; /* of the execs that were made for it: host, device */
   uint64_t replays, used; /* used: when last, by the tree's tick */
 };
@@ -155,6 +169,9 @@ struct rondo_tree {
   uint32_t recording_count, recordings_made;
   rondo_recorded_call **table; /* by hash; `table_places` is a power of two */
   size_t table_places;
+  rondo_path_plan *plans;
+  uint64_t plans_made;
+  uint32_t calm_paths;    /* that began since a recording was made */
   uint64_t exec_bytes[2]; /* of all runners */
   rondo_runner *runners;
   uint64_t segments_made;
@@ -188,6 +205,7 @@ struct rondo_tree {
 
   uint64_t calls, replayed, recorded, prepared, evicted, rolled_back, steps;
   uint64_t shared_execs, switches;
+  uint64_t planned_paths, planned_before, planned_after;
   uint64_t copied_inputs, patched_inputs, copied_bytes, clones, cloned_bytes, allocations;
   uint64_t skipped[RONDO_SKIP_ROOM];
   rondo_call_info last_call; /* `message` is below */

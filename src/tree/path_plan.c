@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT
+ * Planning the paths again that need most of the arena. What is planned is a path's calls from the first one on that
+ * was not planned with its path, so that planning one path leaves another with the same beginning as it is, and comes
+ * to an end: recordings that were planned stay so until they are forgotten, or all is planned anew on demand.
+ */
+#include "tree/path_plan.h"
+
+#include "base/logging.h"
+#include "memory/profile.h"
+
+/* How much more than what lives at once a path may need before it is planned by itself, and on demand. */
+#define WORTH_CALM 1.05
+#define WORTH_ASKED 1.005
+/* What a plan must save to be worth recording anew. */
+#define WORTH_RECORDING 0.995
+
+enum { MOST_PLANS = 16 };
+
+typedef struct rondo_planned_part {
+  const rondo_function *function;
+  const rondo_form *form;
+  size_t slot_count;
+  rondo_profile *profile;
+  bool is_recorded;
+} rondo_planned_part;
+
+struct rondo_path_plan {
+  rondo_path_plan *next; /* of the tree, newest first */
+  uint64_t number;
+  uint32_t behind; /* number of the recording before the first part; 0: none */
+  rondo_planned_part *parts;
+  size_t count;
+};
+
+/* Plans ------------------------------------------------------------------------------------------------------------ */
+
+static void free_plan(const rondo_tree *tree, rondo_path_plan *plan) {
+  for (size_t i = 0; i < plan->count; i++)
+    if (plan->parts[i].profile != NULL) rondo_profile_release(plan->parts[i].profile);
+  rondo_release(&tree->allocator, plan->parts, plan->count, sizeof *plan->parts);
+  rondo_release(&tree->allocator, plan, 1, sizeof *plan);
+}
+
+static void drop_plan(rondo_tree *tree, rondo_path_plan *plan) {
+  rondo_path_plan **place = &tree->plans;
+  while (*place != plan) place = &(*place)->next;
+  *place = plan->next;
+  free_plan(tree, plan);
+}
+
+static rondo_path_plan *find_plan(const rondo_tree *tree, uint64_t number) {
+  rondo_path_plan *plan = tree->plans;
+  while (plan != NULL && plan->number != number) plan = plan->next;
+  return plan;
+}
+
+/* The part that comes behind the path's end; `count` when none does. */
+static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
+  const rondo_recorded_call *current = tree->current;
+  if (plan->behind == (current == NULL ? 0 : current->number)) return 0;
+  return current != NULL && current->plan == plan->number ? (size_t)current->plan_part + 1 : plan->count;
+}
+
+rondo_profile *rondo_path_plan_find(const rondo_tree *tree, const rondo_form *form, size_t slot_count,
+                                    rondo_plan_place *out) {
+  *out = (rondo_plan_place){0};
+  for (const rondo_path_plan *plan = tree->plans; plan != NULL; plan = plan->next) {
+    const size_t index = next_part(tree, plan);
+    if (index >= plan->count) continue;
+    const rondo_planned_part *part = &plan->parts[index];
+    if (part->form != form || part->slot_count != slot_count) continue;
+    *out = (rondo_plan_place){.plan = plan->number, .part = (uint32_t)index};
+    return part->profile;
+  }
+  return NULL;
+}
+
+static bool is_recorded(const rondo_path_plan *plan) {
+  for (size_t i = 0; i < plan->count; i++)
+    if (!plan->parts[i].is_recorded) return false;
+  return true;
+}
+
+void rondo_path_plan_note(rondo_tree *tree, rondo_recorded_call *made, rondo_plan_place place) {
+  rondo_path_plan *plan = find_plan(tree, place.plan);
+  if (place.plan == 0 || plan == NULL) return;
+  made->plan = place.plan;
+  made->plan_part = place.part;
+  made->is_planned = true;
+  plan->parts[place.part].is_recorded = true;
+  if (is_recorded(plan)) drop_plan(tree, plan);
+}
+
+void rondo_path_plan_depart(rondo_tree *tree, rondo_plan_place place) {
+  rondo_path_plan *plan = find_plan(tree, place.plan);
+  if (plan != NULL) drop_plan(tree, plan);
+}
+
+static bool has_function(const rondo_path_plan *plan, const rondo_function *function) {
+  for (size_t i = 0; i < plan->count; i++)
+    if (plan->parts[i].function == function) return true;
+  return false;
+}
+
+void rondo_path_plan_forget(rondo_tree *tree, const rondo_function *function) {
+  for (rondo_path_plan *plan = tree->plans, *next; plan != NULL; plan = next) {
+    next = plan->next;
+    if (has_function(plan, function)) drop_plan(tree, plan);
+  }
+}
+
+/* A new one is the tree's; the oldest ones, whose calls did not come, go. */
+static void keep_plan(rondo_tree *tree, rondo_path_plan *plan) {
+  size_t count = 1;
+  plan->number = ++tree->plans_made;
+  plan->next = tree->plans;
+  tree->plans = plan;
+  for (rondo_path_plan *at = plan; at->next != NULL; count++) {
+    if (count < MOST_PLANS)
+      at = at->next;
+    else
+      drop_plan(tree, at->next);
+  }
+}
+
+/* Paths ------------------------------------------------------------------------------------------------------------ */
+
+/* The calls of a path that are planned, with what lives before them. */
+typedef struct planned_path {
+  rondo_tree *tree;
+  rondo_recorded_call **calls;
+  rondo_path_part *parts;
+  size_t *slots;        /* of all parts; */
+  rondo_path_end *ends; /* ... and theirs */
+  rondo_arena_block *blocks;
+  size_t count, slot_room, end_room, block_room; /* of the arrays */
+  size_t slot_count, end_count, block_count;     /* that are filled */
+  size_t need;                                   /* of the largest of them */
+} planned_path;
+
+static rondo_recorded_call *find_largest(const rondo_tree *tree) {
+  rondo_recorded_call *largest = NULL;
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
+    if (largest == NULL || call->arena_end > largest->arena_end) largest = call;
+  return largest;
+}
+
+static size_t find_least(const rondo_tree *tree) {
+  size_t least = 0;
+  for (const rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
+    if (call->arena_least > least) least = call->arena_least;
+  return least;
+}
+
+/* The end of the path that goes on as it did last. */
+static rondo_recorded_call *find_end(rondo_recorded_call *call) {
+  while (call->children != NULL) call = call->guess != NULL ? call->guess : call->children;
+  return call;
+}
+
+/* From the first call on that is not planned; empty where one of them cannot be, for what it allocates is not known. */
+static rondo_status list_calls(planned_path *path, rondo_recorded_call *largest) {
+  rondo_recorded_call *end = find_end(largest);
+  size_t count = 0;
+  for (const rondo_recorded_call *at = end; at != NULL; at = at->parent) {
+    if (at->noted == NULL) return RONDO_OK;
+    if (!at->is_planned) count = end->depth - at->depth + 1;
+  }
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, count, sizeof(rondo_recorded_call *), &path->calls));
+  path->count = count;
+  for (size_t i = count; i > 0; i--, end = end->parent) {
+    path->calls[i - 1] = end;
+    if (end->arena_end > path->need) path->need = end->arena_end;
+  }
+  return RONDO_OK;
+}
+
+static bool is_dead_before(const rondo_recorded_call *call, uint32_t bit) {
+  return (call->dead_before[bit / 64] >> bit % 64 & 1) != 0;
+}
+
+/* The key of the end that the output has in the call's noted lifetimes; 0 when it has none. */
+static uint64_t key_of_end(const rondo_recorded_call *call, uint32_t bit) {
+  for (size_t i = 0; i < call->given_up_count; i++)
+    if (call->given_up[i].bit == bit && rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
+      return call->given_up[i].key;
+  return 0;
+}
+
+/* Where the life of an output from before part `from` ends; false: nowhere on the path. */
+static bool find_life_end(const planned_path *path, size_t from, uint32_t bit, rondo_path_end *out) {
+  for (size_t i = from; i < path->count; i++) {
+    const rondo_recorded_call *call = path->calls[i];
+    out->part = (uint32_t)i;
+    out->key = is_dead_before(call, bit) ? 0 : key_of_end(call, bit);
+    if (out->key != 0 || is_dead_before(call, bit)) return true;
+  }
+  return false;
+}
+
+static void fill_part(planned_path *path, size_t index) {
+  const rondo_recorded_call *call = path->calls[index];
+  rondo_path_part *part = &path->parts[index];
+  *part = (rondo_path_part){.lifetimes = call->noted,
+                            .slots = path->slots + path->slot_count,
+                            .slot_count = call->bound_count,
+                            .ends = path->ends + path->end_count};
+  for (size_t i = 0; i < call->bound_count; i++) path->slots[path->slot_count++] = call->bound[i].bytes;
+  for (size_t i = 0; i < call->output_count; i++) {
+    const rondo_output *output = &call->outputs[i];
+    rondo_path_end end = {.allocation = output->allocation};
+    if (output->place == RONDO_OUTPUT_FRESH && find_life_end(path, index + 1, output->bit, &end))
+      path->ends[path->end_count++] = end;
+  }
+  part->end_count = (size_t)(path->ends + path->end_count - part->ends);
+}
+
+static rondo_status fill_parts(planned_path *path) {
+  const rondo_allocator *allocator = &path->tree->allocator;
+  for (size_t i = 0; i < path->count; i++) {
+    path->slot_room += path->calls[i]->bound_count;
+    path->end_room += path->calls[i]->bit_count;
+  }
+  RONDO_TRY(rondo_allocate_items(allocator, path->slot_room, sizeof *path->slots, &path->slots));
+  RONDO_TRY(rondo_allocate_items(allocator, path->end_room, sizeof *path->ends, &path->ends));
+  RONDO_TRY(rondo_allocate_items(allocator, path->count, sizeof *path->parts, &path->parts));
+  for (size_t i = 0; i < path->count; i++) fill_part(path, i);
+  return RONDO_OK;
+}
+
+/* What lives of the calls before the first one that is planned. */
+static rondo_status fill_blocks(planned_path *path) {
+  const rondo_recorded_call *first = path->calls[0];
+  path->block_room = first->first_bit;
+  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, path->block_room, sizeof *path->blocks, &path->blocks));
+  for (const rondo_recorded_call *at = first->parent; at != NULL; at = at->parent)
+    for (size_t i = 0; i < at->output_count; i++) {
+      const rondo_output *output = &at->outputs[i];
+      rondo_path_end end = {.key = 0};
+      if (output->place != RONDO_OUTPUT_FRESH || is_dead_before(first, output->bit)) continue;
+      if (!find_life_end(path, 0, output->bit, &end)) end = (rondo_path_end){.key = 0};
+      path->blocks[path->block_count++] = (rondo_arena_block){
+          .address = output->address, .bytes = output->extent.bytes, .key = end.key, .part = end.part};
+    }
+  return RONDO_OK;
+}
+
+static void free_path(const planned_path *path) {
+  const rondo_allocator *allocator = &path->tree->allocator;
+  for (size_t i = 0; i < path->count && path->parts != NULL; i++)
+    if (path->parts[i].profile != NULL) rondo_profile_release(path->parts[i].profile);
+  rondo_release(allocator, path->parts, path->count, sizeof *path->parts);
+  rondo_release(allocator, path->ends, path->end_room, sizeof *path->ends);
+  rondo_release(allocator, path->slots, path->slot_room, sizeof *path->slots);
+  rondo_release(allocator, path->blocks, path->block_room, sizeof *path->blocks);
+  rondo_release(allocator, path->calls, path->count, sizeof(rondo_recorded_call *));
+}
+
+/* Planning --------------------------------------------------------------------------------------------------------- */
+
+/* The path's profiles become a plan of the tree. */
+static rondo_status make_plan(planned_path *path) {
+  const rondo_allocator *allocator = &path->tree->allocator;
+  rondo_path_plan *plan;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *plan, &plan));
+  const rondo_status status = rondo_allocate_items(allocator, path->count, sizeof *plan->parts, &plan->parts);
+  if (status != RONDO_OK) {
+    rondo_release(allocator, plan, 1, sizeof *plan);
+    return status;
+  }
+  plan->count = path->count;
+  plan->behind = path->calls[0]->parent == NULL ? 0 : path->calls[0]->parent->number;
+  for (size_t i = 0; i < path->count; i++) {
+    const rondo_recorded_call *call = path->calls[i];
+    plan->parts[i] = (rondo_planned_part){.function = call->function,
+                                          .form = call->form,
+                                          .slot_count = call->bound_count,
+                                          .profile = path->parts[i].profile};
+    path->parts[i].profile = NULL;
+  }
+  keep_plan(path->tree, plan);
+  return RONDO_OK;
+}
+
+/* Recordings for which there is a better plan go, with all behind them. */
+static rondo_status use_plan(planned_path *path, const rondo_plan_info *info) {
+  rondo_tree *tree = path->tree;
+  rondo_recorded_call *first = path->calls[0];
+  RONDO_TRY(make_plan(path));
+  tree->planned_paths++;
+  tree->planned_before = path->need;
+  tree->planned_after = info->peak;
+  rondo_log(
+      RONDO_LOG_INFO, "tree",
+      "the path from '%s' on is planned again: %zu recordings, which needed %zu bytes of the arena, are made anew "
+      "with %zu; %zu are the least",
+      first->function->origin->name, path->count, path->need, info->peak, info->lower_bound);
+  rondo_recorded_remove(tree, first);
+  return RONDO_OK;
+}
+
+static void leave_as_it_is(const planned_path *path) {
+  for (size_t i = 0; i < path->count; i++) path->calls[i]->is_planned = true;
+}
+
+static rondo_status plan_path(planned_path *path, rondo_recorded_call *largest, bool *out_planned) {
+  const rondo_tree *tree = path->tree;
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .gap = 1.005, .budget_ms = tree->options.plan_ms};
+  rondo_plan_info info = {.struct_size = sizeof info};
+  RONDO_TRY(list_calls(path, largest));
+  if (path->count == 0) return RONDO_OK;
+  RONDO_TRY(fill_parts(path));
+  RONDO_TRY(fill_blocks(path));
+  RONDO_TRY(
+      rondo_arena_plan_path(tree->arena, path->blocks, path->block_count, path->parts, path->count, &options, &info));
+  *out_planned = (double)info.peak <= (double)path->need * WORTH_RECORDING;
+  if (*out_planned) return use_plan(path, &info);
+  leave_as_it_is(path);
+  return RONDO_OK;
+}
+
+/* Plans the path of the recording that needs most of the arena, if that is more than it is worth. No path is under way.
+ */
+static rondo_status plan_largest(rondo_tree *tree, double worth, bool *out_planned) {
+  rondo_recorded_call *largest = find_largest(tree);
+  *out_planned = false;
+  if (largest == NULL || largest->is_planned || tree->device->ops->guard != NULL || tree->options.separate)
+    return RONDO_OK;
+  if ((double)largest->arena_end <= (double)find_least(tree) * worth) return RONDO_OK;
+  planned_path path = {.tree = tree};
+  const rondo_status status = plan_path(&path, largest, out_planned);
+  free_path(&path);
+  return status;
+}
+
+/* Gives back what recordings that are gone needed. Nothing runs and nothing of the arena is held. */
+static rondo_status trim(const rondo_tree *tree) {
+  rondo_arena_info arena;
+  rondo_arena_get_info(tree->arena, &arena);
+  const size_t initial = (size_t)tree->options.initial_bytes;
+  return rondo_arena_trim(tree->arena, arena.high > initial ? arena.high : initial);
+}
+
+/* By itself -------------------------------------------------------------------------------------------------------- */
+
+/* Inputs of the call that begins may be what the path before left in the arena. */
+static bool is_arena_read(const rondo_tree *tree, size_t input_count) {
+  for (size_t i = 0; i < input_count; i++)
+    if (tree->inputs[i].is_of_ending) return true;
+  return false;
+}
+
+static rondo_status plan_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+  bool is_planned;
+  RONDO_TRY(plan_largest(tree, WORTH_CALM, &is_planned));
+  if (!is_planned || is_arena_read(tree, input_count)) return RONDO_OK;
+  RONDO_TRY(rondo_stream_synchronize(stream));
+  return trim(tree);
+}
+
+void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+  if (plan_calm(tree, stream, input_count) != RONDO_OK)
+    rondo_log(RONDO_LOG_WARNING, "tree", "planning a path again: %s", rondo_last_error()->message);
+}
+
+/* On demand -------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_path_plan_all(rondo_tree *tree) {
+  bool is_planned = true;
+  for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) call->is_planned = false;
+  for (int i = 0; i < MOST_PLANS && is_planned; i++) RONDO_TRY(plan_largest(tree, WORTH_ASKED, &is_planned));
+  return trim(tree);
+}

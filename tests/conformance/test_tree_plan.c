@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT
+ * The memory of whole paths (TR-3): what a tree's arena needs against what lives at once on its largest path, as
+ * recorded and planned again, on the lifetimes of a training step (activations saved, and freed backwards) and of
+ * serving (outputs that die in the order of their making); and of two hundred shapes.
+ *
+ * All work is on the first LANES words of its buffers, whose other bytes are written with others' values.
+ */
+#include <string.h>
+
+#include "support/test_scene.h"
+
+enum { LANES = 32, LAYERS = 12, LINKS = 24, HELD = 3, SHAPES = 200, STEPS = 4 };
+
+/* A layer: what its output, what it saves and its scratch memory take. */
+typedef struct layer {
+  test_fixture *fixture;
+  size_t out, saved, scratch; /* words */
+  uint32_t factor;
+  uint32_t runs;
+  rondo_function *forward, *backward;
+} layer;
+
+typedef struct model {
+  test_scene *scene;
+  layer layers[LINKS];
+  size_t count;
+  uint32_t *x;
+} model;
+
+/* Sizes as of a network's layers: some large, most small, all different. */
+static size_t next_size(uint32_t *seed) {
+  *seed = *seed * 1664525 + 1013904223;
+  const size_t exponent = *seed >> 29;
+  *seed = *seed * 1664525 + 1013904223;
+  return ((size_t)LANES << exponent) + (*seed >> 22);
+}
+
+static void make_layers(model *m, test_scene *scene, size_t count, uint32_t seed) {
+  *m = (model){.scene = scene, .count = count, .x = scene_words(scene, 1)};
+  for (size_t i = 0; i < count; i++)
+    m->layers[i] = (layer){.fixture = scene->fixture,
+                           .out = next_size(&seed),
+                           .saved = next_size(&seed),
+                           .scratch = next_size(&seed),
+                           .factor = 3 + 2 * (uint32_t)i};
+}
+
+/* Bodies ----------------------------------------------------------------------------------------------------------- */
+
+static void fill(rondo_call *call, void *memory, uint8_t value, size_t words) {
+  const rondo_fill all = {.dst = memory, .value = value, .element_bytes = 1, .width = words * sizeof(uint32_t)};
+  assert_ok(rondo_fill_async(rondo_call_stream(call), &all));
+}
+
+static void *scratch_of(rondo_call *call, const layer *at) {
+  void *scratch;
+  assert_ok(rondo_malloc_async(rondo_call_stream(call), at->scratch * sizeof(uint32_t), NULL, &scratch));
+  fill(call, scratch, 0xa5, at->scratch);
+  return scratch;
+}
+
+static void put_output(rondo_call *call, size_t index, const void *from, size_t words) {
+  void *out;
+  assert_ok(rondo_call_output(call, index, words * sizeof(uint32_t), NULL, &out));
+  fill(call, out, 0x5a, words);
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, from, LANES * sizeof(uint32_t)));
+}
+
+/* y = x * factor + 1. */
+static rondo_status link_body(rondo_call *call, void *user) {
+  layer *at = user;
+  void *scratch = scratch_of(call, at);
+  at->runs++;
+  assert_ok(rondo_copy_async(rondo_call_stream(call), scratch, rondo_call_input(call, 0), LANES * sizeof(uint32_t)));
+  test_affine(at->fixture, rondo_call_stream(call), scratch, LANES, at->factor, 1);
+  put_output(call, 0, scratch, at->out);
+  return rondo_free_async(rondo_call_stream(call), scratch);
+}
+
+/* The same, which saves x. */
+static rondo_status forward_body(rondo_call *call, void *user) {
+  const layer *at = user;
+  assert_ok(link_body(call, user));
+  put_output(call, 1, rondo_call_input(call, 0), at->saved);
+  return RONDO_OK;
+}
+
+/* g' = g * 31 + saved, which both are dropped before g' is made. */
+static rondo_status backward_body(rondo_call *call, void *user) {
+  layer *at = user;
+  void *g = rondo_call_input(call, 0), *saved = rondo_call_input(call, 1), *scratch = scratch_of(call, at);
+  at->runs++;
+  assert_ok(rondo_launch(rondo_call_stream(call), test_kernel(at->fixture, TEST_KERNEL_COMBINE),
+                         (rondo_grid){LANES, 0, 0}, RONDO_ARGS(&g, &saved, &scratch)));
+  assert_ok(rondo_call_drop_input(call, 0));
+  assert_ok(rondo_call_drop_input(call, 1));
+  put_output(call, 0, scratch, at->out);
+  return rondo_free_async(rondo_call_stream(call), scratch);
+}
+
+/* Steps ------------------------------------------------------------------------------------------------------------ */
+
+static void read_lanes(const model *m, const rondo_buffer *buffer, uint32_t *out) {
+  assert_ok(rondo_buffer_copy(buffer, m->scene->stream, 0, out, LANES * sizeof *out));
+  assert_ok(rondo_stream_synchronize(m->scene->stream));
+}
+
+static void begin(model *m, uint32_t first, uint32_t *values) {
+  scene_set(m->scene, m->x, first);
+  m->scene->calls = 0;
+  for (uint32_t i = 0; i < LANES; i++) values[i] = first + i;
+  scene_begin(m->scene);
+}
+
+static rondo_input input_x(const model *m) { return (rondo_input){.address = m->x, .bytes = LANES * sizeof *m->x}; }
+
+/* Forwards and backwards, with values as on the host. */
+static void train(model *m, uint32_t first) {
+  uint32_t values[LANES], saved[LAYERS][LANES], seen[LANES];
+  rondo_buffer *held[LAYERS], *outs[2] = {NULL, NULL};
+  begin(m, first, values);
+  for (size_t i = 0; i < m->count; i++) {
+    const rondo_input x = i == 0 ? input_x(m) : scene_given(outs[0]);
+    memcpy(saved[i], values, sizeof values);
+    SCENE_CALL(m->scene, m->layers[i].forward, outs, 2, x);
+    held[i] = outs[1];
+    for (size_t k = 0; k < LANES; k++) values[k] = values[k] * m->layers[i].factor + 1;
+  }
+  for (size_t i = m->count; i-- > 0;) {
+    SCENE_CALL(m->scene, m->layers[i].backward, outs, 1, scene_given(outs[0]), scene_given(held[i]));
+    for (size_t k = 0; k < LANES; k++) values[k] = values[k] * 31 + saved[i][k];
+  }
+  read_lanes(m, outs[0], seen);
+  assert_memory_equal(seen, values, sizeof seen);
+  rondo_buffer_release(outs[0]);
+  scene_end(m->scene);
+}
+
+/* One after the other, with the last HELD outputs alive. */
+static void serve(model *m, uint32_t first) {
+  uint32_t values[LANES], seen[LANES];
+  rondo_buffer *outs[LINKS];
+  begin(m, first, values);
+  for (size_t i = 0; i < m->count; i++) {
+    if (i >= HELD) rondo_buffer_release(outs[i - HELD]);
+    SCENE_CALL(m->scene, m->layers[i].forward, &outs[i], 1, i == 0 ? input_x(m) : scene_of(outs[i - 1]));
+    for (size_t k = 0; k < LANES; k++) values[k] = values[k] * m->layers[i].factor + 1;
+    read_lanes(m, outs[i], seen);
+    assert_memory_equal(seen, values, sizeof seen);
+  }
+  for (size_t i = m->count - HELD; i < m->count; i++) rondo_buffer_release(outs[i]);
+  scene_end(m->scene);
+}
+
+typedef void step_function(model *m, uint32_t first);
+
+static void make_training(model *m, test_scene *scene, uint32_t seed) {
+  make_layers(m, scene, LAYERS, seed);
+  for (size_t i = 0; i < m->count; i++) {
+    layer *at = &m->layers[i];
+    at->forward = SCENE_FUNCTION(scene, "forward", forward_body, at, RONDO_INPUTS(RONDO_INPUT_MOVING));
+    at->backward =
+        SCENE_FUNCTION(scene, "backward", backward_body, at, RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
+  }
+}
+
+static void make_serving(model *m, test_scene *scene, uint32_t seed) {
+  make_layers(m, scene, LINKS, seed);
+  for (size_t i = 0; i < m->count; i++)
+    m->layers[i].forward = SCENE_FUNCTION(scene, "link", link_body, &m->layers[i], RONDO_INPUTS(RONDO_INPUT_MOVING));
+}
+
+static uint32_t runs_of(const model *m) {
+  uint32_t runs = 0;
+  for (size_t i = 0; i < m->count; i++) runs += m->layers[i].runs;
+  return runs;
+}
+
+/* What was recorded last takes so much of the least that it can; and no more has memory, but for whole pages. */
+static void assert_takes(const model *m, double most) {
+  const rondo_tree_info info = scene_info(m->scene);
+  if (test_is_guarded(m->scene->fixture)) return;
+  if ((double)info.arena_used > (double)info.arena_least * most)
+    fail_msg("%llu bytes of the arena for %llu", (unsigned long long)info.arena_used,
+             (unsigned long long)info.arena_least);
+  assert_int_equal(info.arena_bytes, test_whole_pages(m->scene->fixture, info.arena_used));
+}
+
+/* Tests ------------------------------------------------------------------------------------------------------------ */
+
+/* Warmed up, recorded and replayed; planned again, and recorded once more without warming up. */
+static void run_planned_again(model *m, step_function *step) {
+  const bool is_guarded = test_is_guarded(m->scene->fixture);
+  for (uint32_t i = 0; i < STEPS; i++) step(m, i * 100);
+  const rondo_tree_info before = scene_info(m->scene);
+  const uint32_t runs = runs_of(m);
+  assert_int_equal(before.planned_paths, 0);
+  assert_ok(rondo_tree_plan_again(m->scene->tree));
+  for (uint32_t i = 0; i < STEPS; i++) step(m, 7 + i);
+  const rondo_tree_info after = scene_info(m->scene);
+  const bool is_planned = after.planned_paths > 0;
+  assert_int_equal(after.recordings, before.recordings);
+  assert_int_equal(after.recorded - before.recorded, is_planned ? before.recordings : 0);
+  assert_int_equal(runs_of(m) - runs, is_planned ? before.recordings : 0);
+  assert_int_equal(after.rolled_back, 0);
+  assert_true(after.arena_used <= before.arena_used || is_guarded);
+  if (is_planned) {
+    assert_int_equal(after.planned_before, before.arena_used);
+    assert_int_equal(after.planned_after, after.arena_used);
+  }
+  assert_takes(m, 1.01);
+}
+
+static void test_tr3_a_training_step_planned_again(void **state) {
+  for (uint32_t seed = 1; seed <= 4; seed++) {
+    model m;
+    SCENE_TREE(*state, .no_plan_again = true, .plan_ms = 1000);
+    make_training(&m, *state, seed);
+    run_planned_again(&m, train);
+  }
+}
+
+static void test_tr3_serving_planned_again(void **state) {
+  for (uint32_t seed = 1; seed <= 4; seed++) {
+    model m;
+    SCENE_TREE(*state, .no_plan_again = true, .plan_ms = 1000);
+    make_serving(&m, *state, seed);
+    run_planned_again(&m, serve);
+  }
+}
+
+static void run_calm(model *m, step_function *step) {
+  for (uint32_t i = 0; i < 12; i++) step(m, i);
+  assert_takes(m, 1.05);
+  const uint64_t recorded = scene_info(m->scene).recorded;
+  for (uint32_t i = 0; i < 12; i++) step(m, i);
+  assert_int_equal(scene_info(m->scene).recorded, recorded);
+  assert_int_equal(scene_info(m->scene).rolled_back, 0);
+}
+
+/* A tree that goes on unchanged plans by itself what takes too much, and then no more. */
+static void test_tr3_paths_are_planned_when_calm(void **state) {
+  uint64_t planned = 0;
+  for (uint32_t seed = 1; seed <= 8; seed++) {
+    model m;
+    SCENE_TREE(*state, .plan_after = 3, .plan_ms = 1000);
+    if (seed % 2 == 0)
+      make_training(&m, *state, seed);
+    else
+      make_serving(&m, *state, seed);
+    run_calm(&m, seed % 2 == 0 ? train : serve);
+    planned += scene_info(*state).planned_paths;
+  }
+  assert_true(planned > 0 || test_is_guarded(((test_scene *)*state)->fixture));
+}
+
+/* Planned as a path that goes on otherwise: what does not fit its plan is recorded by itself, and all stays right. */
+static void test_tr3_a_path_that_changes_after_it_was_planned(void **state) {
+  model m;
+  SCENE_TREE(*state, .no_plan_again = true, .plan_ms = 1000);
+  make_serving(&m, *state, 1);
+  for (uint32_t i = 0; i < STEPS; i++) serve(&m, i);
+  assert_ok(rondo_tree_plan_again(m.scene->tree));
+  const size_t all = m.count;
+  for (uint32_t round = 0; round < 3; round++) {
+    for (m.count = HELD; m.count < all; m.count += 5) serve(&m, 10 + round);
+    m.count = all;
+    serve(&m, 20 + round);
+  }
+  m.scene->calls = 0;
+  m.scene->seen[0] = '\0';
+  serve(&m, 30);
+  for (size_t i = 0; i < all; i++) assert_int_equal(m.scene->seen[i], 'p');
+}
+
+/* A function that is destroyed takes the plans that it is part of with it. */
+static void test_tr3_plans_end_with_their_functions(void **state) {
+  model m;
+  SCENE_TREE(*state, .no_plan_again = true, .plan_ms = 1000);
+  make_serving(&m, *state, 1);
+  for (uint32_t i = 0; i < STEPS; i++) serve(&m, i);
+  assert_ok(rondo_tree_plan_again(m.scene->tree));
+  assert_ok(rondo_function_destroy(m.layers[--m.count].forward));
+  for (uint32_t i = 0; i < STEPS; i++) serve(&m, i);
+  assert_ok(rondo_tree_plan_again(m.scene->tree));
+  assert_ok(rondo_tree_reset(m.scene->tree));
+  for (uint32_t i = 0; i < STEPS; i++) serve(&m, i);
+  assert_ok(rondo_tree_plan_again(m.scene->tree));
+}
+
+/* Bytes of the arena after shapes of `from` to `to` times LANES words were recorded. */
+static uint64_t record_shapes(test_scene *scene, layer *at, size_t from, size_t to, uint64_t *out_used) {
+  SCENE_TREE(scene, .max_recordings_per_place = SHAPES);
+  rondo_function *f = SCENE_FUNCTION(scene, "f", test_body_affine, scene_work(scene, 3, 1),
+                                     RONDO_INPUTS(RONDO_INPUT_MOVING), .max_shapes = SHAPES);
+  uint32_t *x = test_words(at->fixture, SHAPES * LANES);
+  for (size_t i = from; i <= to; i++)
+    for (int k = 0; k < 3; k++) rondo_buffer_release(test_call_words(at->fixture, f, x, i * LANES));
+  const rondo_tree_info info = scene_info(scene);
+  assert_int_equal(info.recordings, to - from + 1);
+  assert_int_equal(info.replayed, to - from + 1);
+  assert_true(info.exec_host_bytes > 0);
+  assert_true(info.arena_used <= info.arena_least + info.arena_least / 20 || test_is_guarded(at->fixture));
+  assert_ok(rondo_stream_synchronize(scene->stream));
+  test_words_free(at->fixture, x);
+  *out_used = info.arena_used;
+  return info.arena_bytes;
+}
+
+/* Two hundred shapes hold the memory of the largest one. */
+static void test_tr3_two_hundred_shapes(void **state) {
+  layer at = {.fixture = ((test_scene *)*state)->fixture};
+  uint64_t used_by_all, used_by_one;
+  const uint64_t all = record_shapes(*state, &at, 1, SHAPES, &used_by_all);
+  const uint64_t one = record_shapes(*state, &at, SHAPES, SHAPES, &used_by_one);
+  if (test_is_guarded(at.fixture)) return;
+  assert_int_equal(used_by_all, used_by_one);
+  assert_int_equal(all, one);
+  assert_int_equal(all, test_whole_pages(at.fixture, used_by_all));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      scene_case(test_tr3_a_training_step_planned_again),
+      scene_case(test_tr3_serving_planned_again),
+      scene_case(test_tr3_paths_are_planned_when_calm),
+      scene_case(test_tr3_a_path_that_changes_after_it_was_planned),
+      scene_case(test_tr3_plans_end_with_their_functions),
+      scene_case(test_tr3_two_hundred_shapes),
+  };
+  return test_main(tests);
+}
