@@ -57,7 +57,8 @@ typedef enum rondo_skip {
   RONDO_SKIP_NONE = 0,
   RONDO_SKIP_WARM_UP,        /* the form of inputs is new, or the body asked for another warm-up */
   RONDO_SKIP_BEHIND_WARM_UP, /* a call before it on the path ran as it is, so that addresses are not fixed (TR-2) */
-  RONDO_SKIP_MUTATED_INPUT,  /* it writes to a moving input that is not declared RONDO_INPUT_MUTATED (TR-6) */
+  RONDO_SKIP_MUTATED_INPUT,  /* it writes to a moving input that is not declared RONDO_INPUT_MUTATED (TR-6), or to bytes
+                                that a moving input has in common with another one */
   RONDO_SKIP_HOST_WORK,      /* it waits for the device or asks for its state, or a host step where there may be none */
   RONDO_SKIP_SEVERAL_DEVICES,      /* it uses another device's stream or memory */
   RONDO_SKIP_UNKNOWN_SHAPE,        /* it said so (rondo_call_refuse) */
@@ -65,12 +66,14 @@ typedef enum rondo_skip {
   RONDO_SKIP_UNSAFE_DETERMINISTIC, /* the same, where rondo_tree_options.deterministic is asked */
   RONDO_SKIP_CHANGING_SHAPES,      /* its options leave further shapes un-recorded */
   RONDO_SKIP_SHAPE_LIMIT,          /* rondo_function_options.max_shapes */
-  RONDO_SKIP_RECORDING_LIMIT,      /* rondo_tree_options.max_recordings_per_place */
+  RONDO_SKIP_RECORDING_LIMIT,      /* rondo_tree_options.max_recordings_per_place; or max_recordings, and all that there
+                                      are belong to the path, or are held */
   RONDO_SKIP_MEMORY_LIMIT,         /* rondo_tree_options.max_bytes, or the device has no more */
   RONDO_SKIP_TOO_SMALL,            /* fewer nodes than rondo_function_options.min_nodes */
   RONDO_SKIP_DISABLED,             /* rondo_tree_set_recording, rondo_function_set_recording */
   RONDO_SKIP_REFUSED,              /* by rondo_tree_options.should_record */
-  RONDO_SKIP_CAPTURING,            /* the caller's stream captures: the body's work becomes part of that */
+  RONDO_SKIP_CAPTURING,            /* the caller's stream captures: the body's work becomes part of that, and its
+                                      outputs memory of that graph, which the caller frees there, or keeps */
   RONDO_SKIP_NESTED,               /* called from inside a body, of which it becomes a part */
   RONDO_SKIP_OTHER_WORK,           /* the work of the body cannot be recorded: the driver or verification says why */
   RONDO_SKIP_KEPT_MEMORY,          /* it allocated memory that it neither freed nor made an output */
@@ -139,8 +142,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_create(rondo_device *device, co
 
 /* Waits for the tree's work and frees all it has: functions, recordings, the memory of all outputs. Outputs that are
  * still held can only be released then: reading them is INVALID_STATE/TREE_GONE. NULL is fine. Errors:
- * INVALID_STATE/CONCURRENT_USE (inside a call of the tree), IN_CALLBACK; else the tree is gone, and a failure is that
- * of work of its streams. Thread-compatible. */
+ * INVALID_STATE/CONCURRENT_USE (inside a call of the tree), IN_CALLBACK, CAPTURE_REFUSED (inside a capture that
+ * forbids what acts at once); else the tree is gone, and a failure is that of work of its streams. Thread-compatible.
+ */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_destroy(rondo_tree *tree);
 
 /* The next call begins a step, and so does none before the next mark: from the first mark on, calls alone begin none. A
@@ -157,8 +161,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_step_end(rondo_tree *tree);
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_set_recording(rondo_tree *tree, bool on);
 
 /* Forgets all recordings, and gives the arena's memory back but for what held outputs need: functions stay, and are
- * recorded again at their next calls (RC-3, TR-10). The step is over. Waits for the tree's work. Errors as
- * rondo_tree_mark_step; what failed of the work. */
+ * recorded again at their next calls (RC-3, TR-10). The step is over, and no backward is pending. Waits for the tree's
+ * work. Errors as rondo_tree_mark_step; CAPTURE_REFUSED as rondo_tree_destroy; what failed of the work, OUT_OF_MEMORY
+ * (for clones): the recordings stay then. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_reset(rondo_tree *tree);
 
 /* Plans paths as a whole (TR-3): a recording is placed around what lives of the path when it is made, not knowing what
@@ -178,9 +183,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_plan_again(rondo_tree *tree);
 typedef struct rondo_tree_info {
   uint32_t struct_size;
   uint32_t functions, recordings, roots; /* roots: recordings that nothing comes before */
-  uint64_t calls, replayed, recorded;    /* recorded: recordings made, ever; calls = replayed + recorded + run as is
-                                            + failed ones */
-  uint64_t skipped[RONDO_SKIP_ROOM];     /* calls run as they are, by reason */
+  uint64_t calls, replayed, recorded;    /* recorded: by calls; of calls that succeed each is replayed, recorded or
+                                            run as it is */
+  uint64_t skipped[RONDO_SKIP_ROOM];     /* calls run as they are, or refused in a strict tree, by reason */
   uint64_t steps;
   uint64_t evicted;                                     /* recordings, for a bound */
   uint64_t rolled_back;                                 /* recordings that failed and were taken back (TR-15) */
@@ -310,7 +315,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_function_create(rondo_tree *tree, co
                                                             rondo_function **out_function);
 
 /* Forgets the function and its recordings, with all recordings behind them; its outputs stay valid for their step. A
- * tree that is destroyed does this for all its functions. NULL is fine. Errors: CONCURRENT_USE. Thread-compatible. */
+ * tree that is destroyed does this for all its functions. NULL is fine. Errors: CONCURRENT_USE, IN_CALLBACK.
+ * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_function_destroy(rondo_function *function);
 
 /* As rondo_tree_set_recording, for one function. */
@@ -351,7 +357,8 @@ typedef struct rondo_input {
 /* Calls the function with work queued on the stream, after the tree's earlier calls on any stream. The caller owns a
  * reference to each of the first `output_count` outputs; outputs that are not asked for are released. Fails before
  * anything is queued but for the last four. Errors:
- *   INVALID_ARGUMENT (NULL, ARGUMENT_COUNT, OTHER_DEVICE, BAD_SIZE: an input without memory or of too high a rank);
+ *   INVALID_ARGUMENT (NULL, also an input of bytes without memory; ARGUMENT_COUNT; OTHER_DEVICE; SHAPE: too high a
+ *     rank; OUT_OF_RANGE: not inside its buffer);
  *   INVALID_LIFETIME/STALE_BUFFER (an input of an earlier step: names function, output and step), INVALID_STATE with
  *     CONCURRENT_USE, TREE_GONE, IN_CALLBACK;
  *   UNSUPPORTED/NOT_RECORDED in a strict tree, with the reason (rondo_skip) in the message;
@@ -377,7 +384,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_function_prepare(rondo_function *fun
 
 /* What became of the tree's last call. */
 typedef enum rondo_call_outcome {
-  RONDO_CALL_NONE = 0,
+  RONDO_CALL_NONE = 0, /* there was none, or it was refused in a strict tree, for `skip` */
   RONDO_CALL_REPLAYED = 1,
   RONDO_CALL_RECORDED = 2, /* and launched once */
   RONDO_CALL_UNRECORDED = 3
@@ -386,7 +393,7 @@ typedef enum rondo_call_outcome {
 typedef struct rondo_call_info {
   uint32_t struct_size;
   rondo_call_outcome outcome;
-  rondo_skip skip;    /* UNRECORDED: why */
+  rondo_skip skip;    /* UNRECORDED, or refused: why */
   uint32_t recording; /* its number, which no other recording of the tree has or had; 0 when there is none */
   uint64_t step;
   const char *function; /* valid as long as it */
@@ -418,13 +425,14 @@ typedef struct rondo_output_options {
 #define RONDO_OUTPUT_OPTIONS_INIT .struct_size = sizeof(rondo_output_options)
 
 /* Memory for output `index` (at most 1023), contents undefined; the call's, so that the body does not release it.
- * bytes of 0 makes an output without memory. options may be NULL. Errors: INVALID_ARGUMENT (NULL, OUT_OF_RANGE,
- * DUPLICATE_NAME: the output was made), OUT_OF_MEMORY, what rondo_malloc_async returns. */
+ * bytes of 0 makes an output without memory, which no step ends. options may be NULL. Errors: INVALID_ARGUMENT (NULL,
+ * OUT_OF_RANGE, DUPLICATE_NAME: the output was made), OUT_OF_MEMORY, what rondo_malloc_async returns. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_output(rondo_call *call, size_t index, size_t bytes,
                                                         const rondo_output_options *options, void **out_address);
 
 /* Makes output `index` of memory that there is: `bytes` bytes from `offset` on of input `input`, or of the earlier
- * output `output`. It holds the memory of both. Errors: INVALID_ARGUMENT (as above; OUT_OF_RANGE). */
+ * output `output`. It holds the memory of both; what is of an input from an earlier step ends with the call. Errors:
+ * INVALID_ARGUMENT (as above; OUT_OF_RANGE), INVALID_LIFETIME/USE_AFTER_FREE (the input was dropped). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_output_of_input(rondo_call *call, size_t index, size_t input,
                                                                  size_t offset, size_t bytes,
                                                                  const rondo_output_options *options);
@@ -432,24 +440,26 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_call_output_of_output(rondo_call *ca
                                                                   size_t offset, size_t bytes,
                                                                   const rondo_output_options *options);
 
-/* The body needs input `index` no more: of an input that was given (rondo_input.give), and that no one else holds, the
- * memory may be used again by what is queued after this call on the call's stream. Nothing happens for others. Errors:
- * INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE; CAPTURE_INVALID. */
+/* The body needs input `index` no more: of an input that was given (rondo_input.give), and that no one else holds, nor
+ * another input or an output of the call, the memory may be used again by what is queued after this call on the call's
+ * stream. Nothing happens for others. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE; CAPTURE_INVALID. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_drop_input(rondo_call *call, size_t index);
 
 /* A host step (TR-14): `step` is called on the caller's thread when all that the body queued so far is done, in every
  * run of the function, recorded or not; it may read results, must not queue work of the call, and its failure is the
- * call's. A body with host steps is recorded in the segments between them. `user` must stay valid as long as the
- * function. Errors: INVALID_ARGUMENT, those of the step, of the work before it, and of recording it. */
+ * call's; it calls no functions of the tree. A body with host steps is recorded in the segments between them. `user`
+ * must stay valid as long as the function. Errors: INVALID_ARGUMENT, those of the step, of the work before it, and of
+ * recording it. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_host_step(rondo_call *call, rondo_host_function step, void *user);
 
-/* This run did not warm up all that there is to: the next call of this form of inputs is another warm-up. Without
- * effect in other runs (TR-1). Errors: INVALID_ARGUMENT. */
+/* This run, or what it is a part of, did not warm up all that there is to: the next call of this form of inputs is
+ * another warm-up. Without effect in other runs (TR-1). Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_warm_up_again(rondo_call *call);
 
-/* The body says that it must not be recorded, and for what: UNKNOWN_SHAPE, HOST_WORK, UNSAFE or UNSAFE_DETERMINISTIC;
- * `what` names the operation, for messages. While it is being recorded, this ends with an error, which the body
- * returns: the call is then run as it is. Errors: INVALID_ARGUMENT (another reason); INVALID_STATE/NOT_RECORDED. */
+/* The body says that it, and what it is a part of, must not be recorded, and for what: UNKNOWN_SHAPE, HOST_WORK, UNSAFE
+ * or UNSAFE_DETERMINISTIC; `what` names the operation, for messages. While it is being recorded, this ends with an
+ * error, which the body returns: the call is then run as it is. Errors: INVALID_ARGUMENT (another reason);
+ * INVALID_STATE/NOT_RECORDED. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *what);
 
 /* Buffers ---------------------------------------------------------------------------------------------------------- */
@@ -476,7 +486,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_buffer_copy(const rondo_buffer *buff
                                                         void *dst, size_t bytes);
 
 /* A copy of the buffer in memory of its own, which belongs to no step. Errors: as rondo_buffer_address and
- * rondo_buffer_create. */
+ * rondo_buffer_create; OTHER_DEVICE; CAPTURE_REFUSED (the stream captures: copy there). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_buffer_clone(const rondo_buffer *buffer, rondo_stream *stream,
                                                          rondo_buffer **out_buffer);
 

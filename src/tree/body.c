@@ -17,9 +17,9 @@ static rondo_status check_outputs(const rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++)
     if (!call->outputs.items[i].is_made)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
-                        "rondo_function_call: the body of '%s' made output %zu and not output %zu: make all from 0 on "
+                        "rondo_function_call: the body of '%s' made no output %zu, of %zu: make all from 0 on "
                         "(rondo_call_output)",
-                        call->function->origin->name, call->outputs.count - 1, i);
+                        call->function->origin->name, i, call->outputs.count);
   return RONDO_OK;
 }
 
@@ -31,7 +31,21 @@ rondo_status rondo_body_run(rondo_call *call) {
   const rondo_status status = call->function->options.body(call, call->function->options.user);
   tree->active = call->outer;
   if (status != RONDO_OK) return status;
+  if (call->failed_step != RONDO_OK)
+    return rondo_fail(call->failed_step, RONDO_REASON_HOST_FUNCTION_FAILED,
+                      "rondo_function_call: a host step of '%s' failed (%s), and its body went on",
+                      call->function->origin->name, rondo_status_name(call->failed_step));
   return check_outputs(call);
+}
+
+rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user) {
+  rondo_tree *tree = call->tree;
+  rondo_call *const inner = tree->active;
+  tree->active = NULL;
+  const rondo_status status = step(user);
+  tree->active = inner;
+  if (status != RONDO_OK) rondo_call_outermost(call)->failed_step = status;
+  return status;
 }
 
 rondo_call *rondo_call_outermost(rondo_call *call) {
@@ -134,6 +148,11 @@ rondo_status rondo_call_output_of_input(rondo_call *call, size_t index, size_t i
   rondo_made_output *made;
   RONDO_TRY(open_output(name, call, index, &made));
   RONDO_TRY(check_input(name, call, input));
+  if (call->inputs[input].is_dropped)
+    return rondo_fail(
+        RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
+        "%s: input %zu of '%s' was dropped (rondo_call_drop_input): make outputs of it before, or keep it", name, input,
+        call->function->origin->name);
   RONDO_TRY(make_part(name, made, call->inputs[input].bytes, offset, bytes, options));
   made->output.place = RONDO_OUTPUT_OF_INPUT;
   made->output.of = (uint32_t)input;
@@ -162,10 +181,21 @@ rondo_status rondo_call_output_of_output(rondo_call *call, size_t index, size_t 
 
 /* Saying ----------------------------------------------------------------------------------------------------------- */
 
+/* An output holds the input that it is of. */
+static bool is_handed_out(const rondo_call *call, size_t input) {
+  for (size_t i = 0; i < call->outputs.count; i++) {
+    const rondo_made_output *made = &call->outputs.items[i];
+    if (made->is_made && made->output.place == RONDO_OUTPUT_OF_INPUT && made->output.of == input) return true;
+  }
+  return false;
+}
+
 rondo_status rondo_call_drop_input(rondo_call *call, size_t index) {
   const char *const name = "rondo_call_drop_input";
   RONDO_TRY(check_input(name, call, index));
-  if (!call->inputs[index].is_sole) return RONDO_OK;
+  rondo_resolved_input *input = &call->inputs[index];
+  if (!input->is_sole || input->is_dropped || is_handed_out(call, index)) return RONDO_OK;
+  input->is_dropped = true;
   if (call->take != NULL) return rondo_take_drop_input(call, index);
   rondo_profile_note_end(call->stream, index + 1);
   return RONDO_OK;
@@ -182,11 +212,12 @@ rondo_status rondo_call_host_step(rondo_call *call, rondo_host_function step, vo
 
 rondo_status rondo_call_warm_up_again(rondo_call *call) {
   RONDO_TRY(rondo_require("rondo_call_warm_up_again", "the call", call));
-  call->wants_warm_up = call->is_warm_up;
+  rondo_call *whole = rondo_call_outermost(call);
+  whole->wants_warm_up = whole->is_warm_up;
   return RONDO_OK;
 }
 
-/* What the body said counts for its form, unless it is one of those that depend on the tree. */
+/* What the body said counts for the form of the whole call, unless it is one of those that depend on the tree. */
 rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *what) {
   const char *const name = "rondo_call_refuse";
   RONDO_TRY(rondo_require(name, "the call", call));
@@ -197,9 +228,11 @@ rondo_status rondo_call_refuse(rondo_call *call, rondo_skip reason, const char *
                       "%s: a body refuses for UNKNOWN_SHAPE, HOST_WORK, UNSAFE or UNSAFE_DETERMINISTIC, not for %s",
                       name, rondo_skip_name(reason));
   if (reason == RONDO_SKIP_UNSAFE_DETERMINISTIC && !call->tree->options.deterministic) return RONDO_OK;
-  if (call->refused == RONDO_SKIP_NONE) {
-    call->refused = reason;
-    (void)snprintf(call->message, sizeof call->message, "its body says so of '%.200s'", what);
+  rondo_call *whole = rondo_call_outermost(call);
+  if (whole->refused == RONDO_SKIP_NONE) {
+    whole->refused = reason;
+    (void)snprintf(whole->message, sizeof whole->message, "the body of '%.100s' says so of '%.200s'",
+                   call->function->origin->name, what);
   }
   if (call->take == NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s: '%s' is being recorded, which '%s' forbids",

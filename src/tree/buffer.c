@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Handles, and their way back to the tree. What a buffer's memory is, and who frees it, is settle.c's.
+ * Handles, and their way back to the tree. What a buffer's memory is, and who frees it, is path.c's and own.c's.
  */
 #include "tree/buffer.h"
 
@@ -125,15 +125,15 @@ static void free_orphan(rondo_buffer *buffer) {
 
 void rondo_buffer_push(rondo_buffer *buffer) {
   rondo_tree_commons *commons = buffer->commons;
-  rondo_buffer *first = atomic_load_explicit(&commons->released, memory_order_relaxed);
+  rondo_buffer *first = atomic_load_explicit(&commons->released, memory_order_acquire);
   do {
-    if (first == &sealed) {
+    if (first == &sealed) { /* whose acquire sees the references that were counted before */
       free_orphan(buffer);
       return;
     }
     buffer->next = first;
   } while (!atomic_compare_exchange_weak_explicit(&commons->released, &first, buffer, memory_order_release,
-                                                  memory_order_relaxed));
+                                                  memory_order_acquire));
 }
 
 void rondo_buffer_release(rondo_buffer *buffer) {
@@ -199,11 +199,12 @@ rondo_status rondo_buffer_get_info(const rondo_buffer *buffer, rondo_buffer_info
   const char *const call = "rondo_buffer_get_info";
   RONDO_TRY(rondo_front(call, "the buffer", buffer));
   RONDO_TRY(rondo_require(call, "out_info", out_info));
+  const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   rondo_buffer_info info = {.is_valid = rondo_buffer_is_current(buffer),
-                            .is_recorded = buffer->is_recorded,
+                            .is_recorded = memory->is_recorded,
                             .output = buffer->output,
                             .function = buffer->origin == NULL ? "" : buffer->origin->name,
-                            .step = buffer->era == RONDO_NO_ERA ? 0 : buffer->step,
+                            .step = memory->era == RONDO_NO_ERA ? 0 : buffer->step,
                             .bytes = buffer->extent.bytes,
                             .type = buffer->extent.type,
                             .rank = buffer->extent.rank};

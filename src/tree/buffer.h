@@ -16,8 +16,9 @@
 
 #include "base/allocation.h"
 
-#define RONDO_NO_ERA 0             /* of buffers that belong to no step; eras are counted from 1 */
-#define RONDO_STALE_ERA UINT64_MAX /* of outputs of a separate recording that was replayed, or is gone */
+#define RONDO_NO_ERA 0                     /* of buffers that belong to no step; eras are counted from 1 */
+#define RONDO_STALE_ERA UINT64_MAX         /* of outputs of a separate recording that was replayed, or is gone */
+#define RONDO_TAKE_ERA (UINT64_C(1) << 63) /* those of recordings under way are counted from here */
 
 /* Bytes with what they are told apart by. */
 typedef struct rondo_buffer_layout {
@@ -42,6 +43,8 @@ typedef struct rondo_tree_commons {
   size_t buffers_out;       /* before: how many those are; the tree's own count, so that it need not be atomic */
   _Atomic bool is_gone;     /* the tree was destroyed */
   uint64_t era;
+  uint64_t take_era; /* of NESTED buffers while the recording that they are of is under way; RONDO_NO_ERA */
+  uint64_t takes;
   _Atomic(rondo_buffer *) released; /* by `next`; SEALED when the tree is gone */
   rondo_origin *origins;            /* all, but for those that went */
   rondo_buffer *spare;              /* by `next` */
@@ -50,9 +53,9 @@ typedef struct rondo_tree_commons {
 typedef enum rondo_buffer_kind {
   RONDO_BUFFER_ARENA = 1, /* a fresh output of a recording */
   RONDO_BUFFER_OWN,       /* memory of the tree's pool */
-  RONDO_BUFFER_BORROWED,  /* the caller's memory, handed through a function */
+  RONDO_BUFFER_BORROWED,  /* the caller's memory, handed through a function, or of the caller's capture; or none */
   RONDO_BUFFER_PART,      /* of `base` */
-  RONDO_BUFFER_NESTED     /* of a call inside a body that is recorded: freed in the recording */
+  RONDO_BUFFER_NESTED     /* of a call inside a body that is recorded or captured: freed there */
 } rondo_buffer_kind;
 
 struct rondo_buffer {
@@ -60,14 +63,14 @@ struct rondo_buffer {
   rondo_buffer_kind kind;
   rondo_tree_commons *commons;
   rondo_origin *origin; /* NULL: rondo_buffer_create */
-  uint64_t era, step;
-  char *address; /* NULL: 0 bytes, a PART, or an OWN one that expired and was freed */
-  size_t offset; /* PART: in its base */
+  uint64_t era, step;   /* era: a PART's is its base's */
+  char *address;        /* NULL: 0 bytes, a PART, or an OWN one that expired and was freed */
+  size_t offset;        /* PART: in its base */
   rondo_buffer_layout extent;
   uint32_t output;                       /* of the function */
   uint32_t bit;                          /* ARENA */
   struct rondo_recorded_call *recording; /* ARENA: without paths, of which it is an output */
-  bool is_recorded;                      /* by a call that was recorded or replayed */
+  bool is_recorded;                      /* by a call that was recorded or replayed; a PART's is its base's */
   rondo_buffer *base;                    /* PART; a reference; never a PART itself */
   rondo_buffer *next;                    /* released, or spare */
   rondo_buffer *before, *after;          /* OWN: in one of the tree's lists */
@@ -80,6 +83,12 @@ RONDO_MUST_USE rondo_status rondo_commons_create(const rondo_allocator *allocato
 rondo_buffer *rondo_commons_seal(rondo_tree_commons *commons);
 /* The tree lets go of the commons that it sealed. */
 void rondo_commons_release(rondo_tree_commons *commons);
+
+/* NESTED buffers are valid from the begin of what they are captured in to its end. */
+static inline void rondo_commons_begin_take(rondo_tree_commons *commons) {
+  commons->take_era = RONDO_TAKE_ERA + ++commons->takes;
+}
+static inline void rondo_commons_end_take(rondo_tree_commons *commons) { commons->take_era = RONDO_NO_ERA; }
 
 RONDO_MUST_USE rondo_status rondo_origin_create(rondo_tree_commons *commons, const char *name, rondo_origin **out);
 /* The function is gone; the name goes with the last buffer. */
@@ -98,7 +107,7 @@ void rondo_buffer_push(rondo_buffer *buffer);
 static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   const rondo_tree_commons *commons = memory->commons;
-  return (memory->era == RONDO_NO_ERA || memory->era == commons->era) &&
+  return (memory->era == RONDO_NO_ERA || memory->era == commons->era || memory->era == commons->take_era) &&
          !atomic_load_explicit(&commons->is_gone, memory_order_relaxed);
 }
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer);

@@ -28,20 +28,18 @@ static void begin_step(rondo_tree *tree) {
 }
 
 /* A call of a new step begins a new path; so does one when nobody holds anything of the old path. */
-static rondo_status enter_path(rondo_function *function, rondo_stream *stream, const rondo_input *given) {
+static rondo_status enter_path(rondo_function *function, rondo_stream *stream) {
   rondo_tree *tree = function->tree;
-  const bool is_new_step = tree->step != tree->path_step;
-  if (is_new_step) {
-    tree->path_step = tree->step;
-    tree->steps++;
-  } else if (!rondo_path_is_dead(tree)) {
-    return RONDO_OK;
+  const bool is_new_step = tree->step != tree->path_step, is_dead = rondo_path_is_dead(tree);
+  if (!is_new_step && !is_dead) return RONDO_OK;
+  if (!is_dead || tree->current != NULL || tree->is_unrecorded) {
+    RONDO_TRY(rondo_path_finish(tree, stream, function->options.input_count));
+    rondo_inputs_leave_path(function, tree->inputs);
+    if (__builtin_expect(++tree->calm_paths == tree->options.plan_after, 0) && !tree->options.no_plan_again)
+      rondo_path_plan_when_calm(tree, stream, function->options.input_count);
   }
-  if (tree->current == NULL && !tree->is_unrecorded && rondo_path_is_dead(tree)) return RONDO_OK;
-  RONDO_TRY(rondo_path_finish(tree, stream, function->options.input_count));
-  rondo_inputs_leave_path(function, given, tree->inputs);
-  if (__builtin_expect(++tree->calm_paths == tree->options.plan_after, 0) && !tree->options.no_plan_again)
-    rondo_path_plan_when_calm(tree, stream, function->options.input_count);
+  tree->steps += is_new_step;
+  tree->path_step = tree->step;
   return RONDO_OK;
 }
 
@@ -66,12 +64,20 @@ static void note_outcome(const rondo_function *function, rondo_call_outcome outc
   tree->last_call.function = function->origin->name;
 }
 
+static void note_skip(const rondo_function *function, rondo_call_outcome outcome, rondo_skip skip,
+                      const char *message) {
+  rondo_tree *tree = function->tree;
+  note_outcome(function, outcome, skip, 0);
+  (void)snprintf(tree->message, sizeof tree->message, "%s", message);
+}
+
 static rondo_status run_plain(const rondo_asked *asked, rondo_form *form, rondo_skip skip, const char *message) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   rondo_skip_note(function, skip, message);
-  if (tree->options.strict && rondo_skip_is_strict(skip)) return rondo_skip_refuse(function, skip, message);
-  note_outcome(function, RONDO_CALL_UNRECORDED, skip, 0);
+  const bool is_refused = tree->options.strict && rondo_skip_is_strict(skip);
+  note_skip(function, is_refused ? RONDO_CALL_NONE : RONDO_CALL_UNRECORDED, skip, message);
+  if (is_refused) return rondo_skip_refuse(function, skip, message);
   const bool is_warm_up = skip == RONDO_SKIP_WARM_UP;
   RONDO_TRY(
       rondo_plain_run(function, form, asked->stream, tree->inputs, is_warm_up, asked->outputs, asked->output_count));
@@ -138,7 +144,7 @@ static rondo_status record(const rondo_asked *asked, rondo_form *form) {
   rondo_tree *tree = asked->function->tree;
   rondo_record_result result;
   rondo_recorded_call *call;
-  rondo_recorded_evict(tree);
+  if (!rondo_recorded_evict(tree)) return run_plain(asked, form, RONDO_SKIP_RECORDING_LIMIT, RONDO_ALL_ARE_NEEDED);
   RONDO_TRY(rondo_record_call(asked->function, form, asked->stream, tree->inputs, asked->key_count, asked->hash,
                               &result, &call));
   if (call == NULL) return run_after_failure(asked, form, &result);
@@ -187,9 +193,8 @@ static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) 
 static rondo_status dispatch(rondo_asked *asked) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
-  if (__builtin_expect(function->has_written_moving, 0) && rondo_inputs_are_written_shared(function, tree->inputs))
-    return run_plain(asked, NULL, RONDO_SKIP_MUTATED_INPUT,
-                     "a moving input that it writes has bytes in common with another input");
+  if (__builtin_expect(function->has_written, 0) && rondo_inputs_are_written_shared(function, tree->inputs))
+    return run_plain(asked, NULL, RONDO_SKIP_MUTATED_INPUT, RONDO_INPUTS_ARE_SHARED);
   asked->key_count = rondo_key_make(tree, function, tree->inputs, tree->words);
   rondo_recorded_call *call = NULL;
   if (!tree->is_unrecorded && !tree->is_off && !function->is_off) {
@@ -215,7 +220,7 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
   RONDO_TRY(rondo_path_follow(tree, asked->stream));
   rondo_path_settle(tree, asked->stream);
   begin_step(tree);
-  RONDO_TRY(enter_path(function, asked->stream, given));
+  RONDO_TRY(enter_path(function, asked->stream));
   rondo_memory_protect_inputs(tree, asked->stream, function, true);
   const rondo_status status = dispatch(asked);
   rondo_memory_protect_inputs(tree, asked->stream, function, false);
@@ -224,7 +229,7 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
   return status;
 }
 
-/* Inside a body, or into a capture of the caller's: the work becomes a part of that. */
+/* The work becomes a part of that of the body, or capture, that the call is inside of. */
 static rondo_status call_inside(const rondo_asked *asked, const rondo_input *given, rondo_skip skip) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
@@ -234,9 +239,26 @@ static rondo_status call_inside(const rondo_asked *asked, const rondo_input *giv
   rondo_status status = rondo_inputs_resolve("rondo_function_call", function, given, inputs);
   if (status == RONDO_OK) {
     rondo_skip_note(function, skip, "");
+    if (skip == RONDO_SKIP_CAPTURING) note_skip(function, RONDO_CALL_UNRECORDED, skip, "");
     status = rondo_plain_run(function, NULL, asked->stream, inputs, false, asked->outputs, asked->output_count);
   }
   rondo_release(&tree->allocator, inputs, count, sizeof *inputs);
+  return status;
+}
+
+static rondo_status call_nested(const rondo_asked *asked, const rondo_input *given) {
+  const rondo_call *body = asked->function->tree->active;
+  if (body->take != NULL) RONDO_TRY(rondo_take_require_stream(body->take, asked->function, asked->stream));
+  return call_inside(asked, given, RONDO_SKIP_NESTED);
+}
+
+/* What calls inside the body allocate, and it does not keep, is freed in the capture. */
+static rondo_status call_into_capture(const rondo_asked *asked, const rondo_input *given) {
+  rondo_tree *tree = asked->function->tree;
+  rondo_commons_begin_take(tree->commons);
+  const rondo_status status = call_inside(asked, given, RONDO_SKIP_CAPTURING);
+  rondo_path_settle_nested(tree, asked->stream);
+  rondo_commons_end_take(tree->commons);
   return status;
 }
 
@@ -244,9 +266,8 @@ static rondo_status call_entered(rondo_asked *asked, const rondo_input *given) {
   rondo_function *function = asked->function;
   function->calls++;
   function->tree->calls++;
-  if (__builtin_expect(function->tree->active != NULL, 0)) return call_inside(asked, given, RONDO_SKIP_NESTED);
-  if (__builtin_expect(rondo_stream_find_capture(asked->stream) != NULL, 0))
-    return call_inside(asked, given, RONDO_SKIP_CAPTURING);
+  if (__builtin_expect(function->tree->active != NULL, 0)) return call_nested(asked, given);
+  if (__builtin_expect(rondo_stream_find_capture(asked->stream) != NULL, 0)) return call_into_capture(asked, given);
   return call_outermost(asked, given);
 }
 

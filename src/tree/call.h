@@ -16,6 +16,13 @@ RONDO_MUST_USE rondo_status rondo_call_refuse_capture(const char *call, rondo_st
 /* Why a form that is warm is not recorded behind the path's end; NONE. */
 rondo_skip rondo_call_look_for_skip(const rondo_function *function, const char **out_message);
 
+#define RONDO_INPUTS_ARE_SHARED                                                                \
+  "two of its inputs have bytes in common, of which it writes one and one moves: let both be " \
+  "static, or hand them over as one input"
+#define RONDO_ALL_ARE_NEEDED                                                                 \
+  "all recordings that the tree may have (rondo_tree_options.max_recordings) belong to the " \
+  "path of this step, or are held: raise the limit, or make steps of fewer calls"
+
 /* Recordings in a row that may fail; no more are tried of the form then. */
 enum { RONDO_MOST_FAILURES = 3 };
 

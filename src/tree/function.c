@@ -159,9 +159,11 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   function->options.input_count = 0;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *inputs, &inputs));
   if (count > 0) memcpy(inputs, options->inputs, count * sizeof *inputs);
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
+    function->has_written |= (inputs[i] & RONDO_INPUT_MUTATED) != 0;
     function->has_written_moving |= inputs[i] == (RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED) ||
                                     (tree->options.separate && (inputs[i] & RONDO_INPUT_MUTATED) != 0);
+  }
   function->options.inputs = inputs;
   function->options.input_count = count;
   RONDO_TRY(reserve_scratch(tree, count));
@@ -233,9 +235,11 @@ void rondo_function_forget_recordings(rondo_function *function) {
 }
 
 rondo_status rondo_function_destroy(rondo_function *function) {
+  const char *const call = "rondo_function_destroy";
   if (function == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_front(call, "the function", function));
   rondo_tree *tree = function->tree;
-  RONDO_TRY(rondo_tree_enter(tree, "rondo_function_destroy"));
+  RONDO_TRY(rondo_tree_enter(tree, call));
   rondo_function_forget_recordings(function);
   rondo_function **place = &tree->functions;
   while (*place != function) place = &(*place)->next;
@@ -285,7 +289,7 @@ static bool is_of_path(const rondo_tree *tree, const rondo_resolved_input *input
 }
 
 void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const rondo_function *function, bool on) {
-  if (tree->device->ops->guard == NULL) return;
+  if (tree->device->ops->guard == NULL || rondo_inputs_are_written_shared(function, tree->inputs)) return;
   for (size_t i = 0; i < function->options.input_count; i++) {
     const rondo_resolved_input *input = &tree->inputs[i];
     if (input->way == RONDO_WAY_MOVING && !input->is_mutated && input->bytes > 0 && !is_of_path(tree, input))

@@ -15,11 +15,14 @@ static rondo_status resolve_buffer(const char *call, const rondo_function *funct
                                    const rondo_input *given, rondo_resolved_input *out) {
   const rondo_buffer *buffer = given->buffer;
   if (!rondo_buffer_is_current(buffer)) return rondo_buffer_refuse_stale(call, buffer);
+  if (__builtin_expect(buffer->commons != function->tree->commons, 0))
+    RONDO_TRY(rondo_require_device(call, "an input's buffer", function->tree->device, buffer->commons->tree->device));
   char *const memory = rondo_buffer_memory(buffer);
   const size_t offset = given->address == NULL ? 0 : (size_t)((char *)given->address - memory);
   if (offset > buffer->extent.bytes || given->bytes > buffer->extent.bytes - offset)
     return refuse_input(call, function, index, RONDO_REASON_OUT_OF_RANGE, "is not inside its buffer");
   out->buffer = given->buffer;
+  out->offset = offset;
   out->address = memory + offset;
   out->bytes = given->bytes == 0 ? buffer->extent.bytes - offset : given->bytes;
   if (given->type == 0) {
@@ -50,12 +53,19 @@ static rondo_status resolve_memory(const char *call, const rondo_function *funct
   return RONDO_OK;
 }
 
+/* Whether no other input is the same buffer. */
+static bool is_one_input(const rondo_input *given, size_t count, size_t index) {
+  for (size_t i = 0; i < count; i++)
+    if (i != index && given[i].buffer == given[index].buffer) return false;
+  return true;
+}
+
 rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function, const rondo_input *given,
                                   rondo_resolved_input *out) {
   for (size_t i = 0; i < function->options.input_count; i++) {
     const uint32_t kind = function->options.inputs[i];
     out[i].is_mutated = (kind & RONDO_INPUT_MUTATED) != 0;
-    out[i].is_sole = out[i].is_of_ending = false;
+    out[i].is_sole = out[i].is_of_ending = out[i].is_dropped = false;
     out[i].type = out[i].rank = 0;
     out[i].buffer = NULL;
     switch (kind & 0xff) {
@@ -72,36 +82,37 @@ rondo_status rondo_inputs_resolve(const char *call, const rondo_function *functi
       default:
         out[i].way = (kind & 0xff) == RONDO_INPUT_STATIC ? RONDO_WAY_STATIC : RONDO_WAY_MOVING;
         RONDO_TRY(resolve_memory(call, function, i, &given[i], &out[i]));
+        out[i].is_sole = out[i].is_sole && is_one_input(given, function->options.input_count, i);
     }
   }
   return RONDO_OK;
 }
 
-void rondo_inputs_leave_path(const rondo_function *function, const rondo_input *given, rondo_resolved_input *inputs) {
+void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_input *inputs) {
   for (size_t i = 0; i < function->options.input_count; i++) {
     rondo_resolved_input *input = &inputs[i];
     if (input->way != RONDO_WAY_MANAGED) continue;
     const rondo_buffer *buffer = input->buffer;
     const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
-    const size_t offset = given[i].address == NULL ? 0 : (size_t)(input->address - rondo_buffer_memory(buffer));
     input->way = RONDO_WAY_MOVING;
     input->is_sole = false;
     input->is_of_ending = base->kind == RONDO_BUFFER_ARENA;
-    if (!input->is_of_ending) input->address = rondo_buffer_memory(buffer) + offset;
+    if (!input->is_of_ending) input->address = rondo_buffer_memory(buffer) + input->offset;
   }
+}
+
+static bool is_overlapping(const rondo_resolved_input *a, const rondo_resolved_input *b) {
+  return b->way <= RONDO_WAY_MANAGED && a->bytes > 0 && b->bytes > 0 && a->address < b->address + b->bytes &&
+         b->address < a->address + a->bytes;
 }
 
 bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs) {
   const size_t count = function->options.input_count;
-  for (size_t i = 0; i < count; i++) {
-    const rondo_resolved_input *written = &inputs[i];
-    if (!written->is_mutated || written->way != RONDO_WAY_MOVING) continue;
-    for (size_t j = 0; j < count; j++) {
-      const rondo_resolved_input *other = &inputs[j];
-      if (j != i && other->address < written->address + written->bytes &&
-          written->address < other->address + other->bytes && other->way <= RONDO_WAY_MANAGED)
+  for (size_t i = 0; function->has_written && i < count; i++) {
+    if (inputs[i].way != RONDO_WAY_MOVING) continue;
+    for (size_t j = 0; j < count; j++)
+      if (j != i && (inputs[i].is_mutated || inputs[j].is_mutated) && is_overlapping(&inputs[i], &inputs[j]))
         return true;
-    }
   }
   return false;
 }

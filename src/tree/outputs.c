@@ -48,8 +48,6 @@ static rondo_status take_part(rondo_tree *tree, rondo_function *function, const 
   rondo_buffer_retain(base);
   (*out)->base = base;
   (*out)->offset = output->offset + (whole->base != NULL ? whole->offset : 0);
-  (*out)->era = base->era;
-  (*out)->is_recorded = base->is_recorded;
   return RONDO_OK;
 }
 
@@ -70,6 +68,15 @@ static rondo_status take_of_input(rondo_tree *tree, rondo_function *function, co
 static rondo_status take_nested(rondo_tree *tree, rondo_function *function, const rondo_output *output,
                                 rondo_buffer **out) {
   RONDO_TRY(take(tree, function, RONDO_BUFFER_NESTED, output, out));
+  (*out)->era = tree->commons->take_era;
+  (*out)->address = output->address;
+  return RONDO_OK;
+}
+
+/* Memory of the caller's graph, which frees it or keeps it. */
+static rondo_status take_captured(rondo_tree *tree, rondo_function *function, const rondo_output *output,
+                                  rondo_buffer **out) {
+  RONDO_TRY(take(tree, function, RONDO_BUFFER_BORROWED, output, out));
   (*out)->era = RONDO_NO_ERA;
   (*out)->address = output->address;
   return RONDO_OK;
@@ -82,6 +89,8 @@ static rondo_status take_fresh(rondo_tree *tree, rondo_function *function, rondo
       return take_recorded(tree, function, output, out);
     case RONDO_OUTPUTS_NESTED:
       return take_nested(tree, function, output, out);
+    case RONDO_OUTPUTS_CAPTURED:
+      return take_captured(tree, function, output, out);
     case RONDO_OUTPUTS_PLAIN:
       break;
   }
@@ -94,7 +103,7 @@ static rondo_status take_one(rondo_tree *tree, rondo_function *function, rondo_o
   switch (output->place) {
     case RONDO_OUTPUT_EMPTY:
       RONDO_TRY(take(tree, function, RONDO_BUFFER_BORROWED, output, out));
-      (*out)->era = era_of(tree);
+      (*out)->era = RONDO_NO_ERA;
       return RONDO_OK;
     case RONDO_OUTPUT_FRESH:
       break;
@@ -112,7 +121,10 @@ static rondo_status take_all(rondo_tree *tree, rondo_function *function, rondo_o
                              rondo_buffer **outputs, size_t *out_taken) {
   for (size_t i = 0; i < made_count; i++) {
     const rondo_status status = take_one(tree, function, source, &made[i], inputs, outputs, &outputs[i]);
-    if (status == RONDO_OK) continue;
+    if (status == RONDO_OK) {
+      outputs[i]->output = (uint32_t)i;
+      continue;
+    }
     *out_taken = i;
     while (i > 0) {
       rondo_buffer_release(outputs[--i]);
@@ -124,14 +136,23 @@ static rondo_status take_all(rondo_tree *tree, rondo_function *function, rondo_o
   return RONDO_OK;
 }
 
+rondo_status rondo_outputs_reserve(rondo_tree *tree, size_t count) {
+  rondo_buffer **handed;
+  if (count <= tree->handed_room) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof(rondo_buffer *), &handed));
+  rondo_release(&tree->allocator, tree->handed, tree->handed_room, sizeof(rondo_buffer *));
+  tree->handed = handed;
+  tree->handed_room = count;
+  return RONDO_OK;
+}
+
 rondo_status rondo_outputs_take(rondo_function *function, rondo_output_source source, const rondo_output *made,
                                 size_t made_count, const rondo_resolved_input *inputs, rondo_buffer **outputs,
                                 size_t count, size_t *out_taken) {
   rondo_tree *tree = function->tree;
   *out_taken = 0;
   if (count == made_count) return take_all(tree, function, source, made, made_count, inputs, outputs, out_taken);
-  rondo_buffer **all;
-  RONDO_TRY(rondo_allocate_items(&tree->allocator, made_count, sizeof(rondo_buffer *), &all));
+  rondo_buffer **const all = tree->handed;
   const rondo_status status = take_all(tree, function, source, made, made_count, inputs, all, out_taken);
   for (size_t i = 0; status == RONDO_OK && i < made_count; i++) {
     if (i < count)
@@ -139,7 +160,6 @@ rondo_status rondo_outputs_take(rondo_function *function, rondo_output_source so
     else
       rondo_buffer_release(all[i]);
   }
-  rondo_release(&tree->allocator, all, made_count, sizeof(rondo_buffer *));
   return status;
 }
 

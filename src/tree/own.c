@@ -5,6 +5,7 @@
 #include "tree/own.h"
 
 #include "base/logging.h"
+#include "tree/call.h"
 
 static rondo_buffer **list_of(rondo_tree *tree, const rondo_buffer *buffer) {
   return buffer->era == RONDO_NO_ERA ? &tree->kept_buffers : &tree->step_buffers;
@@ -158,9 +159,12 @@ rondo_status rondo_buffer_clone(const rondo_buffer *buffer, rondo_stream *stream
   RONDO_TRY(rondo_require(call, "the stream", stream));
   if (!rondo_buffer_is_current(buffer)) return rondo_buffer_refuse_stale(call, buffer);
   rondo_tree *tree = buffer->commons->tree;
+  RONDO_TRY(rondo_require_device(call, "the stream", tree->device, stream->device));
+  RONDO_TRY(rondo_call_refuse_capture(call, stream));
   RONDO_TRY(rondo_tree_enter(tree, call));
   rondo_status status = make(tree, stream, &buffer->extent, buffer->origin, "a clone", out_buffer);
   if (status == RONDO_OK && buffer->extent.bytes > 0) {
+    (*out_buffer)->output = buffer->output;
     status = rondo_copy_async(stream, (*out_buffer)->address, rondo_buffer_memory(buffer), buffer->extent.bytes);
     if (status != RONDO_OK) {
       rondo_buffer_release(*out_buffer);

@@ -101,22 +101,35 @@ void rondo_path_settle(rondo_tree *tree, rondo_stream *stream) {
   }
 }
 
-/* The free of a buffer of a call inside a recorded body is recorded. It fails only when the capture is invalid. */
+static bool is_nested(const rondo_buffer *buffer) {
+  return buffer->kind == RONDO_BUFFER_NESTED || (buffer->base != NULL && buffer->base->kind == RONDO_BUFFER_NESTED);
+}
+
+/* The free of a buffer of a call inside a recorded body is recorded. It fails only when the capture is invalid. A part
+ * gives its base up, which is such a buffer. */
 static void free_nested(rondo_stream *stream, rondo_buffer *buffer) {
+  rondo_buffer *base = buffer->base;
   if (buffer->address != NULL && rondo_free_async(stream, buffer->address) != RONDO_OK)
     rondo_log(RONDO_LOG_DEBUG, "tree", "freeing a buffer in a recording: %s", rondo_last_error()->message);
   rondo_buffer_put_back(buffer);
+  rondo_buffer_release(base);
 }
 
 void rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream) {
-  rondo_buffer *buffer = atomic_exchange_explicit(&tree->commons->released, NULL, memory_order_acquire);
-  while (buffer != NULL) {
-    rondo_buffer *next = buffer->next;
-    if (buffer->kind == RONDO_BUFFER_NESTED)
-      free_nested(stream, buffer);
-    else
-      rondo_buffer_push(buffer);
-    buffer = next;
+  rondo_buffer *others = NULL, *buffer;
+  while ((buffer = atomic_exchange_explicit(&tree->commons->released, NULL, memory_order_acquire)) != NULL)
+    for (rondo_buffer *next; buffer != NULL; buffer = next) {
+      next = buffer->next;
+      if (is_nested(buffer)) {
+        free_nested(stream, buffer);
+      } else {
+        buffer->next = others;
+        others = buffer;
+      }
+    }
+  for (rondo_buffer *next; others != NULL; others = next) {
+    next = others->next;
+    rondo_buffer_push(others);
   }
 }
 
@@ -145,7 +158,7 @@ static bool is_input(const rondo_tree *tree, size_t input_count, const rondo_buf
 
 /* On a device that watches lifetimes, those of what is held are over; of what the call that begins reads, when it is
  * allocated anew. */
-static void end_lives(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+static void end_lives(rondo_tree *tree, const rondo_stream *stream, size_t input_count) {
   for (size_t bit = 0; bit < tree->path_bits; bit++) {
     const rondo_buffer *holder = tree->holders[bit];
     if (holder != NULL && !is_input(tree, input_count, holder))

@@ -53,7 +53,7 @@ rondo_status rondo_plain_host_step(rondo_call *call, rondo_host_function step, v
   rondo_call *whole = rondo_call_outermost(call);
   end_notes(whole);
   RONDO_TRY(rondo_stream_synchronize(call->stream));
-  RONDO_TRY(step(user));
+  RONDO_TRY(rondo_body_take_step(call, step, user));
   begin_notes(whole);
   return RONDO_OK;
 }
@@ -68,16 +68,23 @@ static void free_outputs(const rondo_call *call, size_t from) {
   }
 }
 
+static rondo_output_source source_of(const rondo_call *call) {
+  if (call->take != NULL) return RONDO_OUTPUTS_NESTED;
+  if (rondo_stream_find_capture(call->stream) == NULL) return RONDO_OUTPUTS_PLAIN;
+  return call->outer == NULL ? RONDO_OUTPUTS_CAPTURED : RONDO_OUTPUTS_NESTED;
+}
+
 static rondo_status hand_out(rondo_call *call, rondo_buffer **outputs, size_t count) {
   const size_t made_count = call->outputs.count;
   rondo_output *made;
   size_t taken = 0;
   rondo_status status = rondo_outputs_check_count(call->function, made_count, count);
+  if (status == RONDO_OK) status = rondo_outputs_reserve(call->tree, made_count);
   if (status == RONDO_OK) status = rondo_allocate_items(&call->tree->allocator, made_count, sizeof *made, &made);
   if (status == RONDO_OK) {
     for (size_t i = 0; i < made_count; i++) made[i] = call->outputs.items[i].output;
-    const rondo_output_source source = call->take != NULL ? RONDO_OUTPUTS_NESTED : RONDO_OUTPUTS_PLAIN;
-    status = rondo_outputs_take(call->function, source, made, made_count, call->inputs, outputs, count, &taken);
+    status =
+        rondo_outputs_take(call->function, source_of(call), made, made_count, call->inputs, outputs, count, &taken);
     rondo_release(&call->tree->allocator, made, made_count, sizeof *made);
   }
   if (status != RONDO_OK) free_outputs(call, taken);
@@ -98,8 +105,7 @@ static void learn(rondo_form *form, rondo_call *call) {
 }
 
 rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_stream *stream,
-                             const rondo_resolved_input *inputs, bool is_warm_up, rondo_buffer **outputs,
-                             size_t count) {
+                             rondo_resolved_input *inputs, bool is_warm_up, rondo_buffer **outputs, size_t count) {
   rondo_tree *tree = function->tree;
   rondo_call call = {.tree = tree,
                      .function = function,

@@ -92,8 +92,7 @@ static rondo_status prepare_here(rondo_preparation *p) {
   if (tree->is_off || function->is_off)
     return refuse(function, RONDO_SKIP_DISABLED, "recording is off (rondo_tree_set_recording)");
   if (rondo_inputs_are_written_shared(function, tree->inputs))
-    return refuse(function, RONDO_SKIP_MUTATED_INPUT,
-                  "a moving input that it writes has bytes in common with another input");
+    return refuse(function, RONDO_SKIP_MUTATED_INPUT, RONDO_INPUTS_ARE_SHARED);
   RONDO_TRY(rondo_form_find(function, tree->inputs, &p->form));
   RONDO_TRY(warm_up(p));
   if (p->form->skip != RONDO_SKIP_NONE) return refuse(function, p->form->skip, p->form->message);
@@ -105,7 +104,6 @@ static rondo_status prepare_here(rondo_preparation *p) {
 
 /* Where the path ends, while it is put aside for one that begins. */
 typedef struct rondo_path_aside {
-  rondo_recorded_call *current;
   size_t bits;
   bool is_unrecorded;
 } rondo_path_aside;
@@ -116,17 +114,19 @@ static bool is_step_over(const rondo_tree *tree) {
   return begins_step || tree->step != tree->path_step || rondo_path_is_dead(tree);
 }
 
-static rondo_status prepare_at_root(rondo_preparation *p, const rondo_input *given) {
+static rondo_status prepare_at_root(rondo_preparation *p) {
   rondo_tree *tree = p->function->tree;
-  const rondo_path_aside aside = {tree->current, tree->path_bits, tree->is_unrecorded};
-  rondo_inputs_leave_path(p->function, given, tree->inputs);
+  const rondo_path_aside aside = {tree->path_bits, tree->is_unrecorded};
+  rondo_inputs_leave_path(p->function, tree->inputs);
   tree->is_aside = !rondo_path_is_dead(tree);
+  tree->aside = tree->current;
   tree->current = NULL;
   tree->path_bits = 0;
   tree->is_unrecorded = false;
   const rondo_status status = prepare_here(p);
   tree->is_aside = false;
-  tree->current = aside.current;
+  tree->current = tree->aside;
+  tree->aside = NULL;
   tree->path_bits = aside.bits;
   tree->is_unrecorded = aside.is_unrecorded;
   return status;
@@ -136,11 +136,11 @@ static rondo_status prepare(rondo_preparation *p, const rondo_input *given) {
   rondo_tree *tree = p->function->tree;
   RONDO_TRY(rondo_call_refuse_capture(CALL, p->stream));
   RONDO_TRY(rondo_inputs_resolve(CALL, p->function, given, tree->inputs));
-  rondo_path_settle(tree, p->stream);
   RONDO_TRY(rondo_path_follow(tree, p->stream));
-  rondo_recorded_evict(tree);
+  rondo_path_settle(tree, p->stream);
+  if (!rondo_recorded_evict(tree)) return refuse(p->function, RONDO_SKIP_RECORDING_LIMIT, RONDO_ALL_ARE_NEEDED);
   rondo_memory_protect_inputs(tree, p->stream, p->function, true);
-  const rondo_status status = is_step_over(tree) ? prepare_at_root(p, given) : prepare_here(p);
+  const rondo_status status = is_step_over(tree) ? prepare_at_root(p) : prepare_here(p);
   rondo_memory_protect_inputs(tree, p->stream, p->function, false);
   return status;
 }

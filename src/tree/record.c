@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/capture_internal.h"
 #include "tree/plain.h"
 #include "tree/separate.h"
 #include "tree/share.h"
@@ -25,11 +26,28 @@ rondo_status rondo_take_give_up(rondo_take *take, rondo_skip skip, bool is_for_g
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", take->message);
 }
 
+/* What was given up inside the body stays so, whatever it made of that. */
+static rondo_status check_stands(rondo_take *take) {
+  return take->skip == RONDO_SKIP_NONE
+             ? RONDO_OK
+             : rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", take->message);
+}
+
+/* An error that no call of the library made. */
+static rondo_status give_up_without_words(rondo_take *take, rondo_status status) {
+  char message[RONDO_TREE_MESSAGE];
+  (void)snprintf(message, sizeof message, "its body returned %s, and no call of Rondo that failed says why",
+                 rondo_status_name(status));
+  const bool is_memory = status == RONDO_OUT_OF_MEMORY;
+  return rondo_take_give_up(take, is_memory ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK, false, message);
+}
+
 /* What an error of the body, or of the capture's end, says of it. */
 static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, rondo_status status) {
   const rondo_error *error = rondo_last_error();
   if (take->skip != RONDO_SKIP_NONE || take->has_failed_step || status == RONDO_DEVICE_LOST) return status;
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
+  if (error->status != status) return give_up_without_words(take, status);
   if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
     const bool is_unjoined = error->reason == RONDO_REASON_UNJOINED;
     return rondo_take_give_up(take, is_unjoined ? RONDO_SKIP_OTHER_WORK : RONDO_SKIP_HOST_WORK, true, NULL);
@@ -236,13 +254,21 @@ static rondo_status make_segment(rondo_take *take, rondo_graph *graph, bool is_l
   return back_arena(take, need);
 }
 
+static rondo_status give_up_foreign(rondo_take *take, rondo_graph *graph) {
+  rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
+  return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false,
+                            "its body ended the capture that recorded it, and began another one");
+}
+
 /* The graph goes, since its exec has all that it needs, unless that is shared. */
 static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool is_last) {
   rondo_graph *graph = NULL;
   rondo_status status = end_capture(take, &graph);
   if (status != RONDO_OK) return give_up_by_error(take, call, status);
+  if (rondo_arena_of(graph) != take->arena) return give_up_foreign(take, graph);
   if (is_last && take->segments.count == 0 && take->function->options.find_inputs) rondo_take_find(take);
-  status = make_segment(take, graph, is_last);
+  status = check_stands(take);
+  if (status == RONDO_OK) status = make_segment(take, graph, is_last);
   if (status == RONDO_OK && rondo_tree_shares(take->tree)) {
     take->segments.items[take->segments.count - 1].graph = graph;
     return RONDO_OK;
@@ -291,6 +317,17 @@ static rondo_status give_up_as_changed(rondo_take *take, const rondo_call *call)
   return rondo_take_give_up(take, RONDO_SKIP_CHANGED, false, message);
 }
 
+rondo_status rondo_take_require_stream(rondo_take *take, const rondo_function *function, rondo_stream *stream) {
+  const rondo_capture *capture = rondo_stream_find_capture(stream);
+  if (capture != NULL && capture == rondo_stream_find_capture(take->stream)) return RONDO_OK;
+  char message[RONDO_TREE_MESSAGE];
+  (void)snprintf(message, sizeof message,
+                 "its body calls '%.60s' on %s, which is not part of the recording: call it on the call's stream, or "
+                 "on one that was forked off from that",
+                 function->origin->name, stream->label);
+  return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, true, message);
+}
+
 rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_take *take = call->take;
   if (take->tree->options.no_host_steps)
@@ -307,7 +344,7 @@ rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, vo
   RONDO_TRY(save_inputs(take));
   RONDO_TRY(run_segment(take, false));
   RONDO_TRY(rondo_stream_synchronize(take->stream));
-  const rondo_status status = step(user);
+  const rondo_status status = rondo_body_take_step(call, step, user);
   take->has_failed_step = status != RONDO_OK;
   if (status != RONDO_OK) return status;
   rondo_segment *segment = &take->segments.items[take->segments.count - 1];
@@ -372,6 +409,7 @@ static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
     output->allocation = allocation_of(take, output->address);
   }
   RONDO_TRY(rondo_separate_reserve(take->tree, made));
+  RONDO_TRY(rondo_outputs_reserve(take->tree, made->output_count));
   return rondo_path_reserve(take->tree, (size_t)made->first_bit + made->bit_count);
 }
 
@@ -409,8 +447,7 @@ static rondo_status run(rondo_take *take, rondo_call *call) {
   const rondo_status status = rondo_body_run(call);
   if (take->is_capturing) rondo_path_settle_nested(take->tree, take->stream);
   if (status != RONDO_OK) return give_up_by_error(take, call, status);
-  if (take->has_failed_step)
-    return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, "a host step failed, and its body went on");
+  RONDO_TRY(check_stands(take));
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
   RONDO_TRY(end_segment(take, call, true));
   if (call->outputs.count != take->form->output_count || call->host_steps != take->form->host_steps)
@@ -425,13 +462,14 @@ static rondo_status stand(rondo_take *take) {
   rondo_recorded_call *made = take->made;
   const size_t count = take->segments.count;
   rondo_segment *segments;
+  RONDO_TRY(rondo_recorded_reserve(tree));
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *segments, &segments));
-  rondo_status status = tree->is_preparing ? RONDO_OK : run_segment(take, true);
-  if (status == RONDO_OK) status = rondo_recorded_add(tree, made);
+  const rondo_status status = tree->is_preparing ? RONDO_OK : run_segment(take, true);
   if (status != RONDO_OK) {
     rondo_release(&tree->allocator, segments, count, sizeof *segments);
     return status;
   }
+  rondo_recorded_add(tree, made);
   memcpy(segments, take->segments.items, count * sizeof *segments);
   made->segments = segments;
   made->segment_count = count;
@@ -463,11 +501,21 @@ static void abandon_capture(rondo_take *take) {
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
 }
 
+/* Outputs that the body made when nothing captured any more. */
+static void free_uncaptured(const rondo_take *take, const rondo_call *call) {
+  for (size_t i = 0; i < call->outputs.count; i++) {
+    const rondo_output *output = &call->outputs.items[i].output;
+    if (output->place == RONDO_OUTPUT_FRESH && !rondo_arena_owns(take->arena, output->address))
+      rondo_status_ignore(rondo_free_async(take->stream, output->address), "why nothing captures is what is told");
+  }
+}
+
 /* What a recording that does not stand has done is taken back; `status`, the thread's last error, says why. */
-static rondo_status take_back(rondo_take *take) {
+static rondo_status take_back(rondo_take *take, const rondo_call *call) {
   rondo_saved_error error;
   rondo_error_save(&error);
   abandon_capture(take);
+  free_uncaptured(take, call);
   const rondo_status ended = end_saved(take, false);
   if (ended == RONDO_OK || take->skip == RONDO_SKIP_NONE) return rondo_error_raise(&error);
   take->skip = RONDO_SKIP_NONE; /* the body must not run on what segments left */
@@ -499,11 +547,13 @@ rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo
   rondo_take take = {.tree = tree, .function = function, .form = form, .stream = stream, .given = inputs};
   rondo_call call = {.tree = tree, .function = function, .stream = stream, .take = &take};
   *out = NULL;
+  rondo_commons_begin_take(tree->commons);
   rondo_status status = record(&take, &call, key_count, hash);
+  rondo_commons_end_take(tree->commons);
   if (status == RONDO_OK)
     *out = tree->last;
   else
-    status = take_back(&take);
+    status = take_back(&take, &call);
   rondo_body_free(&call);
   out_result->skip = take.skip;
   memcpy(out_result->message, take.message, sizeof take.message);

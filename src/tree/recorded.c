@@ -44,7 +44,7 @@ static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_
   *place = call;
 }
 
-static rondo_status grow_table(rondo_tree *tree) {
+rondo_status rondo_recorded_reserve(rondo_tree *tree) {
   if (tree->recording_count < tree->table_places) return RONDO_OK;
   const size_t places = tree->table_places == 0 ? 16 : tree->table_places * 2;
   rondo_recorded_call **table;
@@ -56,8 +56,7 @@ static rondo_status grow_table(rondo_tree *tree) {
   return RONDO_OK;
 }
 
-rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
-  RONDO_TRY(grow_table(tree));
+void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
   place_in(tree->table, tree->table_places, call);
   call->number = ++tree->recordings_made;
   call->depth = call->parent == NULL ? 1 : call->parent->depth + 1;
@@ -74,7 +73,6 @@ rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
   tree->calm_paths = 0;
   call->function->recordings++;
   call->form->recordings++;
-  return RONDO_OK;
 }
 
 /* Taking out ------------------------------------------------------------------------------------------------------- */
@@ -168,10 +166,9 @@ void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call) {
 
 /* Bounds ----------------------------------------------------------------------------------------------------------- */
 
+/* Only leaves are asked for, so that ends are looked at alone. */
 static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
-  for (const rondo_recorded_call *at = tree->current; at != NULL; at = at->parent)
-    if (at == call) return true;
-  return false;
+  return call == tree->current || call == tree->aside;
 }
 
 /* The leaf that was not used for longest; NULL when all there are belong to the path, or are held. */
@@ -195,8 +192,9 @@ static bool give_up_oldest(rondo_tree *tree) {
   return true;
 }
 
-void rondo_recorded_evict(rondo_tree *tree) {
+bool rondo_recorded_evict(rondo_tree *tree) {
   while (tree->recording_count >= tree->options.max_recordings && give_up_oldest(tree)) continue;
+  return tree->recording_count < tree->options.max_recordings;
 }
 
 void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most) {

@@ -59,7 +59,6 @@ void rondo_skip_note(rondo_function *function, rondo_skip skip, const char *mess
   function->last_skip = skip;
   (void)snprintf(function->message, sizeof function->message, "%s", message);
   keep_message(function, skip, message);
-  (void)snprintf(tree->message, sizeof tree->message, "%s", message);
   const bool is_usual = !rondo_skip_is_strict(skip);
   rondo_log(is_usual || function->skipped[skip] > 1 ? RONDO_LOG_DEBUG : RONDO_LOG_INFO, "tree",
             "'%s' runs as it is: %s%s%s", function->origin->name, rondo_skip_name(skip), message[0] == '\0' ? "" : ": ",

@@ -5,6 +5,7 @@
 
 #include "base/thread.h"
 #include "base/versioned.h"
+#include "exec/capture_internal.h"
 #include "exec/front.h"
 #include "tree/function.h"
 #include "tree/own.h"
@@ -18,7 +19,8 @@ enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PL
  */
 
 bool rondo_tree_is_mine(const rondo_tree *tree) {
-  return tree->active != NULL && atomic_load_explicit(&tree->owner, memory_order_relaxed) == rondo_thread_id();
+  /* `active` belongs to the owner: others must not look at it. */
+  return atomic_load_explicit(&tree->owner, memory_order_relaxed) == rondo_thread_id() && tree->active != NULL;
 }
 
 rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
@@ -28,7 +30,8 @@ rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
     return RONDO_OK;
   return rondo_fail(
       RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE, "%s: tree '%s' is in use by %s", call, tree->options.name,
-      nobody == rondo_thread_id() ? "the body that makes this call, which may call functions and nothing else"
+      nobody == rondo_thread_id() ? "the call that this one is made from: a body may call functions and nothing else, "
+                                    "a host step not even those"
                                   : "another thread: give each thread a tree, or take turns");
 }
 
@@ -82,6 +85,7 @@ static void free_tree(rondo_tree *tree) {
   rondo_release(&allocator, tree->holders, tree->bit_room, sizeof(rondo_buffer *));
   rondo_release(&allocator, tree->inputs, tree->input_room, sizeof *tree->inputs);
   rondo_release(&allocator, tree->words, tree->word_room, sizeof *tree->words);
+  rondo_release(&allocator, tree->handed, tree->handed_room, sizeof(rondo_buffer *));
   rondo_release_text(&allocator, (char *)(uintptr_t)tree->options.name);
   if (tree->commons != NULL) rondo_commons_release(tree->commons);
   rondo_release(&allocator, tree, 1, sizeof *tree);
@@ -119,10 +123,17 @@ rondo_status rondo_tree_create(rondo_device *device, const rondo_tree_options *o
   return RONDO_OK;
 }
 
-/* Waits for the last call's stream, which comes behind all earlier ones. */
-static rondo_status wait_for_work(const rondo_tree *tree) {
-  const rondo_stream_tie *tie = tree->last_stream;
-  return tie == NULL || tie->stream == NULL ? RONDO_OK : rondo_stream_synchronize(tie->stream);
+/* Of the last call; NULL when there was none, or the stream is gone. */
+static rondo_stream *last_stream(const rondo_tree *tree) {
+  return tree->last_stream == NULL ? NULL : tree->last_stream->stream;
+}
+
+/* Waits for the last call's stream, which comes behind all earlier ones. CAPTURE_REFUSED: memory cannot be given back
+ * now, and nothing was done. */
+static rondo_status wait_for_work(const char *call, const rondo_tree *tree) {
+  rondo_stream *stream = last_stream(tree);
+  RONDO_TRY(rondo_capture_refuse_unsafe(call));
+  return stream == NULL ? RONDO_OK : rondo_stream_synchronize(stream);
 }
 
 static void free_functions(rondo_tree *tree) {
@@ -139,7 +150,11 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
   if (tree == NULL) return RONDO_OK;
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
-  const rondo_status status = wait_for_work(tree);
+  const rondo_status status = wait_for_work(call, tree);
+  if (status == RONDO_CAPTURE_REFUSED) {
+    rondo_tree_leave(tree);
+    return status;
+  }
   rondo_stream_tie_release(tree->last_stream); /* what ends from now on ends at once */
   tree->last_stream = NULL;
   free_functions(tree);
@@ -209,19 +224,20 @@ static void forget_all(rondo_tree *tree) {
 }
 
 /* Buffers of the arena are of the path, which is over then: nothing of the arena is needed, and nothing runs. */
-static rondo_status end_path(rondo_tree *tree) {
-  rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
-  RONDO_TRY(wait_for_work(tree));
-  rondo_path_settle(tree, stream);
-  RONDO_TRY(rondo_path_finish(tree, stream, 0));
+static rondo_status end_path(const char *call, rondo_tree *tree) {
+  RONDO_TRY(wait_for_work(call, tree));
+  rondo_path_settle(tree, last_stream(tree));
+  if (last_stream(tree) == NULL) rondo_own_free_late(tree, NULL);
+  RONDO_TRY(rondo_path_finish(tree, last_stream(tree), 0));
   tree->step++;
-  RONDO_TRY(wait_for_work(tree));
-  rondo_path_sweep(tree, stream);
+  tree->is_backward_pending = false;
+  RONDO_TRY(wait_for_work(call, tree));
+  rondo_path_sweep(tree, last_stream(tree));
   return RONDO_OK;
 }
 
-static rondo_status reset(rondo_tree *tree) {
-  RONDO_TRY(end_path(tree));
+static rondo_status reset(const char *call, rondo_tree *tree) {
+  RONDO_TRY(end_path(call, tree));
   forget_all(tree);
   return rondo_arena_trim(tree->arena, 0);
 }
@@ -230,13 +246,13 @@ rondo_status rondo_tree_reset(rondo_tree *tree) {
   const char *const call = "rondo_tree_reset";
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
-  const rondo_status status = reset(tree);
+  const rondo_status status = reset(call, tree);
   rondo_tree_leave(tree);
   return status;
 }
 
-static rondo_status plan_again(rondo_tree *tree) {
-  RONDO_TRY(end_path(tree));
+static rondo_status plan_again(const char *call, rondo_tree *tree) {
+  RONDO_TRY(end_path(call, tree));
   return rondo_path_plan_all(tree);
 }
 
@@ -244,7 +260,7 @@ rondo_status rondo_tree_plan_again(rondo_tree *tree) {
   const char *const call = "rondo_tree_plan_again";
   RONDO_TRY(rondo_front(call, "the tree", tree));
   RONDO_TRY(rondo_tree_enter(tree, call));
-  const rondo_status status = plan_again(tree);
+  const rondo_status status = plan_again(call, tree);
   rondo_tree_leave(tree);
   return status;
 }
@@ -325,7 +341,7 @@ rondo_status rondo_tree_get_last_call(rondo_tree *tree, rondo_call_info *out_inf
   RONDO_TRY(rondo_require(call, "out_info", out_info));
   RONDO_TRY(rondo_tree_enter(tree, call));
   rondo_call_info info = tree->last_call;
-  info.message = info.outcome == RONDO_CALL_UNRECORDED ? tree->message : "";
+  info.message = info.skip == RONDO_SKIP_NONE ? "" : tree->message;
   rondo_tree_leave(tree);
   return rondo_versioned_write("rondo_call_info", &info, out_info, sizeof info);
 }

@@ -51,7 +51,8 @@ struct rondo_function {
   rondo_function_options options; /* `inputs` are the function's own */
   uint32_t number;                /* in keys */
   bool is_off;
-  bool has_written_moving; /* inputs that are RONDO_INPUT_MOVING and RONDO_INPUT_MUTATED */
+  bool has_written;        /* inputs that are RONDO_INPUT_MUTATED */
+  bool has_written_moving; /* ... and RONDO_INPUT_MOVING */
   rondo_form *forms;
   uint32_t form_count, recordings;
   uint64_t calls, replayed, recorded, bodies, prepared;
@@ -179,6 +180,7 @@ struct rondo_tree {
   /* The path. */
   rondo_recorded_call *current;       /* its end; NULL when it is empty */
   rondo_recorded_call *replayed_call; /* without paths: the last one */
+  rondo_recorded_call *aside;         /* the end of the path that waits while another one is prepared; NULL */
   bool is_unrecorded;                 /* a call on it warmed up: addresses behind it are not fixed */
   size_t path_bits;                   /* of the path: all bits at and above are clear */
   uint64_t *live;                     /* by bit */
@@ -200,7 +202,8 @@ struct rondo_tree {
   rondo_call *active;                  /* the innermost one */
   struct rondo_resolved_input *inputs; /* scratch of a call */
   uint64_t *words;
-  size_t input_room, word_room;
+  rondo_buffer **handed; /* outputs, more than are asked for */
+  size_t input_room, word_room, handed_room;
   uint64_t tick;
 
   uint64_t calls, replayed, recorded, prepared, evicted, rolled_back, steps;
@@ -225,11 +228,13 @@ typedef struct rondo_resolved_input {
   rondo_input_way way;
   bool is_mutated;   /* declared */
   bool is_sole;      /* given, and no one else holds it */
+  bool is_dropped;   /* ... and the body needs it no more */
   bool is_of_ending; /* in the arena, of the path that ends with this call */
   uint32_t type, rank;
   char *address;
   size_t bytes; /* a SCALAR's value */
   rondo_buffer *buffer;
+  size_t offset;       /* in the buffer */
   const size_t *shape; /* of `rank` dimensions; not set when there are none */
 } rondo_resolved_input;
 
@@ -243,9 +248,9 @@ bool rondo_tree_is_mine(const rondo_tree *tree);
 RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function,
                                                  const rondo_input *given, rondo_resolved_input *out);
 /* Outputs of the path that ends are no longer of a path, nor where they were if they were cloned. */
-void rondo_inputs_leave_path(const rondo_function *function, const rondo_input *given, rondo_resolved_input *inputs);
-/* Whether a moving input that the body writes has a byte in common with another input: copied or patched, the others
- * would or would not see what is written. */
+void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_input *inputs);
+/* Whether a moving input has a byte in common with another one, and the body writes to one of the two: copied or
+ * patched, the other would or would not see what is written. */
 bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs);
 void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out); /* while it is entered */
 
@@ -275,12 +280,13 @@ const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_
 rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash);
 /* The same for the one that the path went on with last time: without a look at the table. */
 rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const uint64_t *key, size_t count);
-RONDO_MUST_USE rondo_status rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call);
+RONDO_MUST_USE rondo_status rondo_recorded_reserve(rondo_tree *tree); /* room in the table for one more */
+void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call); /* was never put in; NULL is fine */
 void rondo_segment_free(rondo_tree *tree, rondo_segment *segment);     /* what it has */
-/* Makes room for one more under the tree's bounds. */
-void rondo_recorded_evict(rondo_tree *tree);
+/* Makes room for one more under the tree's bound. False: there is none, as all that there are belong to the path. */
+bool rondo_recorded_evict(rondo_tree *tree);
 void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most); /* until the execs have fewer bytes than that */
 
 /* path.c: the path takes a recorded call that was launched. Its buffers, as far as asked for, are handed out. */
@@ -294,7 +300,7 @@ RONDO_MUST_USE rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *st
 bool rondo_path_is_dead(const rondo_tree *tree); /* nobody holds anything of it */
 /* Takes over what was released since; memory is freed behind the stream's work, or later when it is NULL. */
 void rondo_path_settle(rondo_tree *tree, rondo_stream *stream);
-/* The same of calls inside a body that is recorded on the stream; others are left for later. */
+/* The same of calls inside a body that is recorded on the stream, or captured; others are left for later. */
 void rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream);
 /* Frees the memory of buffers of steps that are over. */
 void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream);
@@ -326,10 +332,11 @@ struct rondo_call {
   bool is_warm_up, wants_warm_up;
   bool is_noting, is_warm_up_unnoted;         /* notes are being made; some could not be */
   RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: from one host step to the next */
-  const rondo_resolved_input *inputs;
+  rondo_resolved_input *inputs;
   RONDO_ARRAY(rondo_made_output) outputs;
   size_t host_steps;
-  rondo_skip refused; /* by the body */
+  rondo_status failed_step; /* what a host step returned that failed; OK */
+  rondo_skip refused;       /* by the body */
   char message[RONDO_TREE_MESSAGE];
 };
 
@@ -337,6 +344,8 @@ struct rondo_call {
 RONDO_MUST_USE rondo_status rondo_body_run(rondo_call *call);
 void rondo_body_free(rondo_call *call);
 rondo_call *rondo_call_outermost(rondo_call *call); /* that this one is a part of, or itself */
+/* Takes a host step, which is no body: it calls no functions. */
+RONDO_MUST_USE rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user);
 
 /* record.c: records the body behind the path's end. NONE and *out: it stands, was put in and launched; otherwise the
  * reason, and all is as before. A status that is not OK is the call's. */
@@ -347,6 +356,9 @@ typedef struct rondo_record_result {
 RONDO_MUST_USE rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
                                               const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
                                               rondo_record_result *out_result, rondo_recorded_call **out);
+/* In a body that is recorded: a call inside must be on a stream of the recording. */
+RONDO_MUST_USE rondo_status rondo_take_require_stream(rondo_take *take, const rondo_function *function,
+                                                      rondo_stream *stream);
 /* In a body that is recorded: between two segments what was queued so far runs, then the step; and an input is given
  * up. */
 RONDO_MUST_USE rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user);

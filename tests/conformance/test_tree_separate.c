@@ -133,12 +133,13 @@ static void test_tr11_recordings_that_go(void **state) {
   assert_counts(s, a, 4, 3);
   rondo_buffer *part = scene_call(s, g, scene_of(a));
   assert_counts(s, part, 13, 6);
+  assert_skip(s->tree, RECORDING_LIMIT);
   assert_counts(s, a, 4, 3); /* what is held is not evicted */
   assert_ok(rondo_function_destroy(f));
   scene_assert_stale(a, "f");
   rondo_buffer_release(a);
   rondo_buffer_release(part);
-  assert_seen(s, "pprr");
+  assert_seen(s, "ppru");
 }
 
 int main(void) {

@@ -799,6 +799,7 @@ static void call_switch(run *r) {
 static void call_reset(run *r) {
   if (take(r) % 16 != 0) return;
   require_ok(rondo_tree_reset(r->tree));
+  r->is_pending = false;
   if (r->has_called) r->late_bytes = r->late_count = 0;
   end_path(r);
   r->recording_count = 0;
