@@ -43,6 +43,9 @@
  * native handle: captured, its kernels are nodes of the graph like any foreign work (<rondo/capture.h>), so its buffers
  * are allocated before the capture. Each rank is driven by a thread of its own, or a process. A rank that ends, calls
  * that differ and collectives that overlap are not found: NCCL's kernels wait, until rondo_communicator_abort.
+ * NCCL connects ranks when it first needs an algorithm: the first call of an operation, and of a size that it does in
+ * another way, waits for the same call of all ranks, captured or not. So ranks must be able to capture at the same
+ * time. (NCCL_RUNTIME_CONNECT=0 in the environment makes NCCL connect while the group is made.)
  */
 #ifndef RONDO_COLLECTIVE_H
 #define RONDO_COLLECTIVE_H

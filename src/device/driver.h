@@ -78,8 +78,8 @@ typedef struct rondo_patch_change {
   uint64_t before, address; /* of the input: what the sites hold now, less their addends, and what they get */
 } rondo_patch_change;
 
-/* Calls of a library that works with the driver: ones that act at once and disturb no capture; ones that queue work,
- * which a capture of the stream sees; ones that free, also on a lost device. */
+/* Calls of a library that works with the driver. What they queue is seen by a capture of the stream. AT_ONCE: they may
+ * do what captures forbid (C9), at once and unseen; WORK: they do nothing but queue; FREE: also on a lost device. */
 typedef enum rondo_library_use { RONDO_LIBRARY_AT_ONCE, RONDO_LIBRARY_WORK, RONDO_LIBRARY_FREE } rondo_library_use;
 typedef rondo_status (*rondo_library_call)(void *user);
 

@@ -312,6 +312,23 @@ static void test_tr16_each_device_records_and_replays_its_part(void **state) {
   test_ranks_close(&self);
 }
 
+/* A library may set ranks up when it is first asked for something. Of each operation the very first is captured, and of
+ * each size. */
+static void test_tr16_nothing_need_be_done_before_capturing(void **state) {
+  static const size_t sizes[] = {5, MOST / TEST_RANKS};
+  (void)state;
+  for (int o = 0; o < OPERATIONS; o++) {
+    test_ranks self;
+    test_ranks_open(&self, NULL);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+      task k = {.operation = (operation)o, .type = RONDO_F32, .count = sizes[i], .captured = true};
+      if (is_reduced(k.operation)) k.reduction = RONDO_REDUCE_SUM;
+      test_ranks_do(&self, run_task, &k);
+    }
+    test_ranks_close(&self);
+  }
+}
+
 /* One thread --------------------------------------------------------------------------------------------------------
  */
 
@@ -601,6 +618,7 @@ int main(void) {
       cmocka_unit_test(test_tr16_large_ones_are_cut),
       cmocka_unit_test(test_tr16_sums_are_in_the_order_of_ranks),
       cmocka_unit_test(test_tr16_each_device_records_and_replays_its_part),
+      cmocka_unit_test(test_tr16_nothing_need_be_done_before_capturing),
       cmocka_unit_test(test_tr16_one_thread_drives_all_ranks),
       cmocka_unit_test(test_tr16_one_thread_drives_ranks_of_many_pieces),
       test_case(test_tr16_ranks_share_one_device),

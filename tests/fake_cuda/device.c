@@ -228,6 +228,13 @@ void fake_context_drain(const fake_context *context) {
   }
 }
 
+static void forget_peers(fake_context *context) {
+  for (int i = 0; i < fake_device_count; i++) {
+    context->reaches[i] = false;
+    fake_devices[i].context.reaches[context->device->ordinal] = false;
+  }
+}
+
 /* What is still queued is left out. The handle is kept for the next time; only the table forgets it. */
 static void release(fake_context *context) {
   if (--context->retained > 0) return;
@@ -237,6 +244,7 @@ static void release(fake_context *context) {
   if (context->legacy != NULL) fake_stream_end(context->legacy);
   context->legacy = NULL;
   context->lost = CU_OK;
+  forget_peers(context);
   fake_object_remove(&context->object);
   context->object.handle = handle;
 }
@@ -271,6 +279,18 @@ cu_result fake_context_set_current(cu_context handle) {
   fake_context *context = NULL;
   if (code == CU_OK && handle != NULL && (context = find_context(handle)) == NULL) code = CU_INVALID_CONTEXT;
   if (code == CU_OK) fake_self.current = context;
+  return fake_end(code);
+}
+
+/* It is remembered, no more: mappings have access of their own. */
+cu_result fake_context_enable_peer(cu_context handle, unsigned flags) {
+  cu_result code = fake_begin(CALL_context_enable_peer, FAKE_IN_CONTEXT);
+  const fake_context *peer = code == CU_OK ? find_context(handle) : NULL;
+  if (code == CU_OK && (peer == NULL || peer == fake_self.current)) code = CU_INVALID_CONTEXT;
+  if (code == CU_OK && flags != 0) code = CU_INVALID_VALUE;
+  if (code == CU_OK) code = fake_gate_unsafe();
+  if (code == CU_OK && fake_self.current->reaches[peer->device->ordinal]) code = FAKE_CUDA_PEER_IS_ENABLED;
+  if (code == CU_OK) fake_self.current->reaches[peer->device->ordinal] = true;
   return fake_end(code);
 }
 

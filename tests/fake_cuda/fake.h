@@ -159,6 +159,7 @@ struct fake_context {
   cu_result lost;   /* CU_OK, or what every call returns from now on */
   unsigned running; /* works other than host functions */
   fake_stream *legacy;
+  bool reaches[FAKE_MAX_DEVICES]; /* contexts of devices whose memory it was given access to, as a whole */
 };
 
 struct fake_device {

@@ -43,6 +43,8 @@ typedef enum fake_cuda_kind {
   FAKE_CUDA_ANY = FAKE_CUDA_KIND_COUNT
 } fake_cuda_kind;
 
+enum { FAKE_CUDA_PEER_IS_ENABLED = 704 }; /* of cuCtxEnablePeerAccess, beside the codes of the ABI */
+
 typedef struct fake_cuda_control {
   /* Waits for all work, destroys everything, and forgets. Registered kernels stay. No other thread is in a call. */
   void (*reset)(void);

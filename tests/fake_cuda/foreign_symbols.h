@@ -3,6 +3,7 @@
  * device/cuda/cuda_symbols.h, included the same way.
  */
 /* clang-format off */
+required(context_enable_peer, cuCtxEnablePeerAccess, 4000, (cu_context peer, unsigned flags))
 required(graph_add_memset, cuGraphAddMemsetNode, 10000,
          (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count,
           const cu_memset_params *params, cu_context context))

@@ -15,13 +15,18 @@
 
 #include "device/cuda/cuda_library.h"
 #include "exec/collective/nccl_abi.h"
+#include "fake_cuda/fake_cuda.h"
 #include "fake_cuda/fake_nccl.h"
 #include "fake_cuda/image.h"
 
 enum { MOST_RANKS = 8, MOST_PENDING = 8, PATIENCE_SECONDS = 60 };
-enum { CUDA_ERROR = 1, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, REMOTE_ERROR = 6 };
+enum { CUDA_ERROR = 1, INTERNAL_ERROR = 3, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, REMOTE_ERROR = 6 };
 
 typedef enum operation { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER } operation;
+
+/* Small all-reduces go along a tree, the rest round a ring. */
+typedef enum algorithm { TREE, RING, ALGORITHMS } algorithm;
+enum { TREE_BYTES = 1024 };
 
 typedef struct group {
   struct group *next;
@@ -29,12 +34,15 @@ typedef struct group {
   int ranks, joined;
   bool aborted;
   uint64_t arrived[MOST_RANKS], computed[MOST_RANKS]; /* collectives, by rank */
+  uint64_t connecting[ALGORITHMS][MOST_RANKS];        /* times that a rank has tried to */
+  cu_context contexts[MOST_RANKS];
   const char *src[MOST_RANKS];
 } group;
 
 struct nccl_communicator {
   group *group;
   int rank;
+  bool connected[ALGORITHMS];
   cu_context context;
   cu_module module;
   cu_function function;
@@ -117,6 +125,8 @@ const char *fake_error_string(int result) {
       return "no error";
     case CUDA_ERROR:
       return "unhandled cuda error";
+    case INTERNAL_ERROR:
+      return "internal error";
     case INVALID_ARGUMENT:
       return "invalid argument";
     case INVALID_USAGE:
@@ -215,6 +225,7 @@ static void collective_cpu(rondo_blocks blocks, void *const *args) {
 
 /* The driver's functions that this library calls. */
 static cuda_api functions;
+static cu_result (*enable_peer)(cu_context peer, unsigned flags);
 static bool has_driver;
 
 static void find_driver(void) {
@@ -231,6 +242,8 @@ static void find_driver(void) {
 #include "device/cuda/cuda_symbols.h"
 #undef required
 #undef optional
+  if (get_address("cuCtxEnablePeerAccess", &symbol, 4000, 0, NULL) != CU_OK) return;
+  memcpy(&enable_peer, &symbol, sizeof symbol);
   has_driver = true;
 }
 
@@ -291,6 +304,7 @@ static int join(nccl_comm *out, int ranks, const nccl_unique_id *id, int rank) {
   pthread_mutex_lock(&lock);
   comm->group = find_group(id, ranks);
   comm->rank = rank;
+  comm->group->contexts[rank] = comm->context;
   comm->group->joined++;
   live++;
   pthread_cond_broadcast(&changed);
@@ -407,6 +421,29 @@ static size_t bytes_of(int type) {
   }
 }
 
+static int enable_peers(nccl_comm comm) {
+  for (int rank = 0; rank < comm->group->ranks; rank++) {
+    const cu_context peer = comm->group->contexts[rank];
+    if (peer == comm->context) continue;
+    const cu_result enabled = enable_peer(peer, 0);
+    if (enabled != CU_OK && enabled != FAKE_CUDA_PEER_IS_ENABLED) return INTERNAL_ERROR;
+  }
+  return NCCL_OK;
+}
+
+/* A communicator is of one thread at a time. */
+static int connect_ranks(nccl_comm comm, const call_arguments *arguments) {
+  const bool is_small = arguments->count * arguments->element <= TREE_BYTES;
+  const algorithm needed = arguments->operation == ALL_REDUCE && is_small ? TREE : RING;
+  if (comm->connected[needed]) return NCCL_OK;
+  pthread_mutex_lock(&lock);
+  const bool goes_on = wait_for_all(comm->group, comm->group->connecting[needed], arguments->rank);
+  pthread_mutex_unlock(&lock);
+  const int code = goes_on ? enable_peers(comm) : REMOTE_ERROR;
+  comm->connected[needed] = code == NCCL_OK;
+  return code;
+}
+
 static int launch(const char *symbol, nccl_comm comm, call_arguments arguments, nccl_stream stream) {
   cu_context context = NULL;
   size_t bytes = sizeof arguments;
@@ -418,6 +455,8 @@ static int launch(const char *symbol, nccl_comm comm, call_arguments arguments, 
   arguments.rank = (uint64_t)comm->rank;
   if (arguments.element == 0 || arguments.src == NULL || arguments.dst == NULL) return INVALID_ARGUMENT;
   if (driver()->context_get_current(&context) != CU_OK || context != comm->context) return INVALID_USAGE;
+  const int connected = connect_ranks(comm, &arguments);
+  if (connected != NCCL_OK) return connected;
   const cu_result launched =
       driver()->launch_kernel(comm->function, 1, 1, 1, 32, 1, 1, 0, (cu_stream)(void *)stream, NULL, extra);
   pthread_mutex_lock(&lock);

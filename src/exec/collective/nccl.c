@@ -5,6 +5,10 @@
  * was captured keeps it, so that NCCL's communicator ends behind the driver's graphs that have its kernels in them.
  * (NCCL waits in ncclCommDestroy for such graphs to go.)
  *
+ * NCCL connects ranks when an algorithm is first used (since 2.22, unless NCCL_RUNTIME_CONNECT=0), captured or not, and
+ * enables peer access for it between devices of one process, which captures forbid. So all its calls are made in the
+ * relaxed mode, captured ones too: what it does at once is none of the capture's business, and what it queues is seen.
+ *
  * Threads: the table is constant once loaded; a link belongs to one thread at a time, but for breaking it off and for
  * giving holds up.
  */
@@ -254,6 +258,7 @@ typedef struct nccl_run {
   const rondo_collective *work;
   nccl_stream stream;
   const char *call;
+  bool is_captured;
 } nccl_run;
 
 static nccl_result run_inside(const nccl_run *run) {
@@ -285,7 +290,14 @@ static nccl_result run_inside(const nccl_run *run) {
 /* rondo_library_call. */
 static rondo_status run_work(void *user) {
   const nccl_run *run = user;
-  return check(run_inside(run), run->call);
+  const nccl_result result = run_inside(run);
+  if (result == NCCL_OK || !run->is_captured) return check(result, run->call);
+  char what[256];
+  (void)snprintf(what, sizeof what,
+                 "%s, captured (if it cannot connect ranks now, call one like it un-captured first, or set "
+                 "NCCL_RUNTIME_CONNECT=0)",
+                 run->call);
+  return check(result, what);
 }
 
 static void release_hold(void *object) {
@@ -315,11 +327,11 @@ static rondo_status note_queued(nccl_link *link, rondo_stream *stream, const cha
 static rondo_status nccl_run_work(rondo_link *base, rondo_stream *stream, const char *call,
                                   const rondo_collective *work) {
   nccl_link *link = link_of(base);
-  nccl_run run = {link, work, rondo_stream_native(stream), call};
-  RONDO_TRY(require_working(link, call));
   rondo_capture *capture = rondo_stream_find_capture(stream);
+  nccl_run run = {link, work, rondo_stream_native(stream), call, capture != NULL};
+  RONDO_TRY(require_working(link, call));
   if (capture != NULL) RONDO_TRY(keep(link, capture, call));
-  const rondo_status status = rondo_device_call_library(link->device, RONDO_LIBRARY_WORK, run_work, &run);
+  const rondo_status status = rondo_device_call_library(link->device, RONDO_LIBRARY_AT_ONCE, run_work, &run);
   if (status != RONDO_OK && capture != NULL) rondo_capture_invalidate(capture, "%s, which NCCL refused", call);
   if (status != RONDO_OK || capture != NULL) return status;
   return note_queued(link, stream, call);

@@ -82,11 +82,38 @@ static void a_refused_call_makes_the_capture_invalid(void **state) {
   nccl->refuse("ncclBroadcast", 4);
   assert_fails(rondo_broadcast(rank->communicator, rank->fixture.stream, rank->src, rank->dst, 4, RONDO_F32, 0),
                RONDO_EXECUTION_FAILED);
+  assert_message("NCCL_RUNTIME_CONNECT=0");
   assert_fails(rondo_capture_end(rank->fixture.stream, &graph), RONDO_CAPTURE_INVALID);
   assert_message("rondo_broadcast");
   assert_null(graph);
   test_ranks_do(&self, all_reduce, NULL);
   test_ranks_close(&self);
+}
+
+/* NCCL connects ranks when it first needs to, and enables peer access for it, which captures forbid. */
+static rondo_status capture_first(test_rank *rank, void *user) {
+  const rondo_capture_mode *mode = user;
+  rondo_stream *stream = rank->fixture.stream;
+  rondo_graph *graph = NULL;
+  TRY(rondo_capture_begin(stream, *mode));
+  rondo_status status = rondo_barrier(rank->communicator, stream);
+  if (status == RONDO_OK) status = rondo_broadcast(rank->communicator, stream, rank->src, rank->dst, 4, RONDO_F32, 0);
+  const rondo_status ended = rondo_capture_end(stream, &graph);
+  TRY(status);
+  TRY(ended);
+  return rondo_graph_destroy(graph);
+}
+
+static void ranks_connect_in_captures_of_all_modes(void **state) {
+  rondo_capture_mode modes[] = {RONDO_CAPTURE_GLOBAL, RONDO_CAPTURE_THREAD_LOCAL, RONDO_CAPTURE_RELAXED};
+  (void)state;
+  for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+    test_ranks self;
+    test_ranks_open(&self, NULL);
+    test_ranks_do(&self, capture_first, &modes[i]);
+    test_ranks_do(&self, all_reduce, NULL);
+    test_ranks_close(&self);
+  }
 }
 
 static void a_failed_communicator_refuses_all(void **state) {
@@ -110,6 +137,7 @@ static void aborting_ends_what_waits(void **state) {
   (void)state;
   test_ranks_open(&self, NULL);
   test_rank *rank = &self.ranks[0];
+  test_ranks_do(&self, all_reduce, NULL); /* connects: what follows returns at once */
   assert_ok(
       rondo_all_reduce(rank->communicator, rank->fixture.stream, rank->src, rank->dst, 4, RONDO_F32, RONDO_REDUCE_SUM));
   assert_status(rondo_stream_query(rank->fixture.stream), RONDO_NOT_READY);
@@ -164,6 +192,7 @@ static void a_discarded_capture_keeps_nothing(void **state) {
   (void)state;
   test_ranks_open(&self, NULL);
   test_rank *rank = &self.ranks[0];
+  test_ranks_do(&self, all_reduce, NULL); /* connects */
   rondo_stream *stream = test_stream(&rank->fixture, "discarded");
   assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
   assert_ok(rondo_barrier(rank->communicator, stream));
@@ -189,6 +218,7 @@ int main(void) {
       nccl_case(refusals_while_joining_are_told),
       nccl_case(a_refused_call_is_told_and_the_next_one_works),
       nccl_case(a_refused_call_makes_the_capture_invalid),
+      nccl_case(ranks_connect_in_captures_of_all_modes),
       nccl_case(a_failed_communicator_refuses_all),
       nccl_case(aborting_ends_what_waits),
       nccl_case(captured_work_keeps_the_communicator),

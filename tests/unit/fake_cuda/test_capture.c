@@ -93,6 +93,16 @@ static cu_result make_event(scene *s) {
   return code != CU_OK ? code : s->f->api->event_destroy(event);
 }
 
+/* The first time, and again: only the first does anything. */
+static cu_result enable_peer(scene *s) {
+  cu_context peer = NULL;
+  assert_cu_ok(s->f->api->primary_retain(&peer, 1));
+  const cu_result code = s->f->foreign->context_enable_peer(peer, 0);
+  if (code == CU_OK) assert_code(s->f->foreign->context_enable_peer(peer, 0), FAKE_CUDA_PEER_IS_ENABLED);
+  assert_cu_ok(s->f->api->primary_release(1));
+  return code;
+}
+
 static cu_result make_exec(scene *s) {
   cu_instantiate_params params = {0};
   cu_graph_exec exec = NULL;
@@ -122,6 +132,7 @@ static const probe probes[] = {
     {"reserving, making and mapping memory", map_memory, {0, 0, 0}},
     {"cuStreamCreate", make_stream, {0, 0, 0}},
     {"cuEventCreate", make_event, {0, 0, 0}},
+    {"cuCtxEnablePeerAccess", enable_peer, {900, 900, 0}},
     {"cuGraphInstantiate", make_exec, {900, 900, 0}},
 };
 
