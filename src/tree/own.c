@@ -52,42 +52,52 @@ rondo_status rondo_own_allocate(const rondo_tree *tree, rondo_stream *stream, si
   return rondo_malloc_async(stream, bytes, &options, out);
 }
 
-/* Freeing never fails but for a lost device or a queue that failed, whose error comes out where that is asked. */
-static void free_address(const rondo_tree *tree, rondo_stream *stream, void *address) {
-  if (address == NULL) return;
-  const rondo_status status = stream == NULL ? rondo_free(tree->device, address) : rondo_free_async(stream, address);
+/* False when it is to be tried again, since there was no host memory to free it with. What the stream does not take, as
+ * one that failed, is freed at once; else freeing never fails but for a lost device, whose error comes out where that
+ * is asked. */
+static bool free_address(const rondo_tree *tree, rondo_stream *stream, void *address) {
+  if (address == NULL) return true;
+  rondo_status status = stream == NULL ? rondo_free(tree->device, address) : rondo_free_async(stream, address);
+  if (stream != NULL && status != RONDO_OK && status != RONDO_OUT_OF_MEMORY) status = rondo_free(tree->device, address);
   if (status != RONDO_OK) rondo_log(RONDO_LOG_ERROR, "tree", "freeing a buffer: %s", rondo_last_error()->message);
+  return status != RONDO_OUT_OF_MEMORY;
 }
 
-static void free_memory(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+static void forget_memory(rondo_tree *tree, rondo_buffer *buffer) {
   tree->pool_bytes -= buffer->extent.bytes;
-  free_address(tree, stream, buffer->address);
   buffer->address = NULL;
   buffer->kind = RONDO_BUFFER_BORROWED;
 }
 
+/* What cannot be freed now stays in its list, which is swept again with the next call. */
 void rondo_own_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  if (!free_address(tree, stream, buffer->address)) return;
   link_out(tree, buffer);
-  free_memory(tree, stream, buffer);
+  forget_memory(tree, buffer);
 }
 
-void rondo_own_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
-  link_out(tree, buffer);
-  if (stream == NULL && buffer->address != NULL) {
+static void free_or_keep(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  if ((stream == NULL && buffer->address != NULL) || !free_address(tree, stream, buffer->address)) {
     buffer->next = tree->unfreed;
     tree->unfreed = buffer;
     return;
   }
-  free_memory(tree, stream, buffer);
+  forget_memory(tree, buffer);
   rondo_buffer_put_back(buffer);
 }
 
+void rondo_own_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
+  link_out(tree, buffer);
+  free_or_keep(tree, stream, buffer);
+}
+
 void rondo_own_free_late(rondo_tree *tree, rondo_stream *stream) {
-  while (tree->unfreed != NULL) {
-    rondo_buffer *buffer = tree->unfreed;
-    tree->unfreed = buffer->next;
-    free_memory(tree, stream, buffer);
-    rondo_buffer_put_back(buffer);
+  rondo_buffer *buffer = tree->unfreed;
+  tree->unfreed = NULL;
+  while (buffer != NULL) {
+    rondo_buffer *next = buffer->next;
+    free_or_keep(tree, stream, buffer);
+    buffer = next;
   }
 }
 
@@ -102,7 +112,7 @@ rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffe
   RONDO_TRY(rondo_own_allocate(tree, stream, buffer->extent.bytes, buffer->origin->name, &address));
   const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->extent.bytes);
   if (status != RONDO_OK) {
-    free_address(tree, stream, address);
+    (void)free_address(tree, stream, address);
     return status;
   }
   rondo_path_let_go(tree, stream, buffer);
@@ -118,10 +128,26 @@ rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffe
   return RONDO_OK;
 }
 
+/* The tree goes, and nothing is tried again. */
+static void drop(rondo_tree *tree, rondo_buffer *buffer) {
+  (void)free_address(tree, NULL, buffer->address);
+  forget_memory(tree, buffer);
+}
+
 void rondo_own_free_all(rondo_tree *tree) {
-  rondo_own_free_late(tree, NULL);
-  while (tree->step_buffers != NULL) rondo_own_expire(tree, NULL, tree->step_buffers);
-  while (tree->kept_buffers != NULL) rondo_own_expire(tree, NULL, tree->kept_buffers);
+  while (tree->unfreed != NULL) {
+    rondo_buffer *buffer = tree->unfreed;
+    tree->unfreed = buffer->next;
+    drop(tree, buffer);
+    rondo_buffer_put_back(buffer);
+  }
+  rondo_buffer **const lists[] = {&tree->step_buffers, &tree->kept_buffers};
+  for (size_t i = 0; i < 2; i++)
+    while (*lists[i] != NULL) {
+      rondo_buffer *buffer = *lists[i];
+      link_out(tree, buffer);
+      drop(tree, buffer);
+    }
 }
 
 /* The user's ------------------------------------------------------------------------------------------------------- */
@@ -131,7 +157,7 @@ static rondo_status make(rondo_tree *tree, rondo_stream *stream, const rondo_buf
   void *address;
   RONDO_TRY(rondo_own_allocate(tree, stream, extent->bytes, name, &address));
   const rondo_status status = rondo_own_adopt(tree, address, extent, origin, RONDO_NO_ERA, out);
-  if (status != RONDO_OK) free_address(tree, stream, address);
+  if (status != RONDO_OK) (void)free_address(tree, stream, address);
   return status;
 }
 

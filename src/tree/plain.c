@@ -115,11 +115,15 @@ rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_s
                      .take = tree->active == NULL ? NULL : tree->active->take};
   begin_notes(&call);
   rondo_status status = rondo_body_run(&call);
+  rondo_saved_error error;
+  if (status != RONDO_OK) rondo_error_save(&error);
   end_notes(&call);
-  if (status != RONDO_OK)
+  if (status != RONDO_OK) {
     free_outputs(&call, 0);
-  else
+    status = rondo_error_raise(&error);
+  } else {
     status = hand_out(&call, outputs, count);
+  }
   if (status == RONDO_OK && form != NULL) learn(form, &call);
   free_notes(&call);
   rondo_body_free(&call);

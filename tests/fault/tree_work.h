@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ * Work on a tree of which anything may fail: functions that are warmed up, recorded and replayed on two streams, with
+ * scratch memory, a host step, an input that is written, outputs that are given, cloned and held over steps; a reset;
+ * and a function that goes. A call that succeeds has the right result, whatever failed inside. After a failure the same
+ * tree must do all of it.
+ */
+#ifndef RONDO_TESTS_FAULT_TREE_WORK_H
+#define RONDO_TESTS_FAULT_TREE_WORK_H
+
+#include <rondo/rondo.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+enum { TREE_WORDS = 48, TREE_BYTES = 4 * TREE_WORDS, TREE_ROUNDS = 4 };
+
+#define TREE_TRY(call)                             \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
+  } while (0)
+
+typedef struct tree_work {
+  test_allocator allocator;
+  rondo_device *device;
+  rondo_stream *streams[2];
+  rondo_kernel *affine;
+  void *words; /* that count up from 1 */
+  rondo_tree *tree;
+  rondo_function *triple, *hop, *gone;
+  rondo_buffer *held[3];
+  void *unfreed; /* by a body whose free failed */
+  bool is_in_step;
+  uint32_t steps;
+} tree_work;
+
+static inline rondo_status tree_change(const tree_work *w, rondo_stream *stream, void *words, uint32_t factor,
+                                       uint32_t term) {
+  return rondo_launch(stream, w->affine, (rondo_grid){TREE_WORDS, 0, 0}, RONDO_ARGS(&factor, &term, &words));
+}
+
+/* A free that failed is for later, but in a capture, which it ends. */
+static inline rondo_status tree_free(tree_work *w, rondo_stream *stream, void *address) {
+  const rondo_status status = rondo_free_async(stream, address);
+  rondo_capture_info info = {.struct_size = sizeof info};
+  if (status != RONDO_OK && rondo_capture_get_info(stream, &info) == RONDO_OK && info.state == RONDO_CAPTURE_NONE)
+    w->unfreed = address;
+  return status;
+}
+
+static inline void tree_free_late(tree_work *w) {
+  if (w->unfreed != NULL) assert_ok(rondo_free(w->device, w->unfreed));
+  w->unfreed = NULL;
+}
+
+/* Bodies give their errors back, and what they have. */
+static inline rondo_status tree_triple_body(rondo_call *call, void *user) {
+  tree_work *w = user;
+  rondo_stream *stream = rondo_call_stream(call);
+  void *scratch, *out;
+  TREE_TRY(rondo_malloc_async(stream, TREE_BYTES, NULL, &scratch));
+  rondo_status status = rondo_copy_async(stream, scratch, rondo_call_input(call, 0), TREE_BYTES);
+  if (status == RONDO_OK) status = tree_change(w, stream, scratch, 3, 1);
+  if (status == RONDO_OK) status = rondo_call_output(call, 0, TREE_BYTES, NULL, &out);
+  if (status == RONDO_OK) status = rondo_copy_async(stream, out, scratch, TREE_BYTES);
+  const rondo_status freed = tree_free(w, stream, scratch);
+  return status == RONDO_OK ? freed : status;
+}
+
+static inline rondo_status tree_count_step(void *user) {
+  ++*(uint32_t *)user;
+  return RONDO_OK;
+}
+
+/* In place, by way of a host step: in * 2; out = in + 5. */
+static inline rondo_status tree_hop_body(rondo_call *call, void *user) {
+  tree_work *w = user;
+  void *out;
+  TREE_TRY(tree_change(w, rondo_call_stream(call), rondo_call_input(call, 0), 2, 0));
+  TREE_TRY(rondo_call_host_step(call, tree_count_step, &w->steps));
+  TREE_TRY(rondo_call_output(call, 0, TREE_BYTES, NULL, &out));
+  TREE_TRY(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), TREE_BYTES));
+  return tree_change(w, rondo_call_stream(call), out, 1, 5);
+}
+
+static inline void tree_work_open(tree_work *w, const char *device) {
+  uint32_t values[TREE_WORDS];
+  memset(w, 0, sizeof *w);
+  test_allocator_init(&w->allocator);
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &w->allocator.table};
+  assert_ok(rondo_device_open(device, &options, &w->device));
+  for (int i = 0; i < 2; i++) assert_ok(rondo_stream_create(w->device, NULL, &w->streams[i]));
+  assert_ok(rondo_kernel_create(w->device, test_kernel_options(TEST_KERNEL_AFFINE), &w->affine));
+  assert_ok(rondo_malloc(w->device, TREE_BYTES, NULL, &w->words));
+  for (uint32_t i = 0; i < TREE_WORDS; i++) values[i] = i + 1;
+  assert_ok(rondo_copy_async(w->streams[0], w->words, values, sizeof values));
+  assert_ok(rondo_stream_synchronize(w->streams[0]));
+}
+
+static inline rondo_status tree_make(tree_work *w, const char *name, rondo_function_body body, uint32_t kind,
+                                     rondo_function **out) {
+  const rondo_function_options options = {
+      RONDO_FUNCTION_OPTIONS_INIT, .name = name, .body = body, .user = w, .inputs = &kind, .input_count = 1};
+  return *out != NULL ? RONDO_OK : rondo_function_create(w->tree, &options, out);
+}
+
+static inline rondo_status tree_make_all(tree_work *w) {
+  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = "fault", .outputs = RONDO_OUTPUTS_CLONE};
+  if (w->tree == NULL) TREE_TRY(rondo_tree_create(w->device, &options, &w->tree));
+  TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, &w->triple));
+  TREE_TRY(tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, &w->hop));
+  return tree_make(w, "gone", tree_triple_body, RONDO_INPUT_MOVING, &w->gone);
+}
+
+static inline void tree_drop_held(tree_work *w) {
+  for (int i = 0; i < 3; i++) {
+    rondo_buffer_release(w->held[i]);
+    w->held[i] = NULL;
+  }
+}
+
+/* The buffer's words are a * i + b. */
+static inline rondo_status tree_look(const rondo_buffer *buffer, rondo_stream *stream, uint32_t a, uint32_t b) {
+  uint32_t words[TREE_WORDS];
+  TREE_TRY(rondo_buffer_copy(buffer, stream, 0, words, sizeof words));
+  TREE_TRY(rondo_stream_synchronize(stream));
+  for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], a * i + b);
+  return RONDO_OK;
+}
+
+/* x -> triple: 3 i + 4 -> triple: 9 i + 13 -> hop: 18 i + 26, and 18 i + 31. */
+static inline rondo_status tree_round(tree_work *w, rondo_stream *stream) {
+  const rondo_input x = {.address = w->words, .bytes = TREE_BYTES};
+  rondo_buffer *first = NULL, *second = NULL;
+  TREE_TRY(rondo_tree_step_begin(w->tree));
+  w->is_in_step = true;
+  TREE_TRY(rondo_function_call(w->triple, stream, &x, 1, &first, 1));
+  const rondo_input of_first = {.buffer = first, .give = true};
+  TREE_TRY(rondo_function_call(w->gone, stream, &of_first, 1, &second, 1));
+  tree_drop_held(w);
+  w->held[0] = second;
+  TREE_TRY(rondo_buffer_clone(second, stream, &w->held[1]));
+  const rondo_input of_second = {.buffer = second};
+  TREE_TRY(rondo_function_call(w->hop, stream, &of_second, 1, &w->held[2], 1));
+  TREE_TRY(tree_look(w->held[0], stream, 18, 26));
+  TREE_TRY(tree_look(w->held[1], stream, 9, 13));
+  TREE_TRY(tree_look(w->held[2], stream, 18, 31));
+  w->is_in_step = false;
+  return rondo_tree_step_end(w->tree);
+}
+
+static inline rondo_status tree_do_all(tree_work *w) {
+  TREE_TRY(tree_make_all(w));
+  for (int i = 0; i < TREE_ROUNDS; i++) TREE_TRY(tree_round(w, w->streams[i % 2]));
+  TREE_TRY(tree_look(w->held[2], w->streams[(TREE_ROUNDS - 1) % 2], 18, 31));
+  TREE_TRY(rondo_tree_reset(w->tree));
+  TREE_TRY(tree_round(w, w->streams[0]));
+  rondo_function *gone = w->gone;
+  w->gone = NULL;
+  return rondo_function_destroy(gone);
+}
+
+/* What failed is over; the tree does all of it, and replays at the end unless the driver refused a recording. */
+static inline void tree_assert_usable(tree_work *w) {
+  if (w->is_in_step) assert_ok(rondo_tree_step_end(w->tree));
+  w->is_in_step = false;
+  tree_free_late(w);
+  assert_ok(tree_do_all(w));
+  for (int i = 0; i < 3; i++) {
+    assert_ok(tree_make_all(w));
+    assert_ok(tree_round(w, w->streams[0]));
+  }
+  rondo_call_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_tree_get_last_call(w->tree, &info));
+  if (info.skip != RONDO_SKIP_OTHER_WORK) /* what the driver refused is not tried again */
+    assert_int_equal(info.outcome, RONDO_CALL_REPLAYED);
+}
+
+/* The `at`-th failure is over. Half of what is held goes before the tree, half after it. */
+static inline void tree_work_close(tree_work *w, size_t at) {
+  rondo_buffer_release(w->held[0]);
+  w->held[0] = NULL;
+  rondo_status status = rondo_tree_destroy(w->tree);
+  tree_free_late(w);
+  tree_drop_held(w);
+  const rondo_status freed = rondo_free(w->device, w->words);
+  rondo_kernel_destroy(w->affine);
+  const rondo_status destroyed[] = {rondo_stream_destroy(w->streams[0]), rondo_stream_destroy(w->streams[1])};
+  const rondo_status closed = rondo_device_close(w->device);
+  for (int i = 0; i < 2 && status == RONDO_OK; i++) status = destroyed[i];
+  if (status == RONDO_OK) status = freed;
+  if (status == RONDO_OK) status = closed;
+  if (status != RONDO_OK) fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
+}
+
+#endif
