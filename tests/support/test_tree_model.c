@@ -243,7 +243,7 @@ static block *new_block(run *r, block_kind kind, uint32_t count) {
     *at = (block){.kind = kind, .count = count};
     return at;
   }
-  REQUIRE(!"there are blocks enough");
+  REQUIRE(false && "there are blocks enough");
   return NULL;
 }
 
@@ -476,7 +476,7 @@ static recording describe(run *r, const asked *a, const given inputs[MOST_INPUTS
 static void require_replayed(const run *r, const recording *now, uint32_t number) {
   for (int i = 0; i < r->recording_count; i++)
     if (r->recordings[i].number == number && is_fitting(r, &r->recordings[i], now)) return;
-  REQUIRE(!"the recording that was replayed fits");
+  REQUIRE(false && "the recording that was replayed fits");
 }
 
 static bool is_any_fitting(const run *r, const recording *now) {
@@ -509,7 +509,7 @@ static void require_outcome(run *r, const asked *a, const recording *now, const 
 static uint32_t depth_of(const run *r, uint32_t number) {
   for (int i = 0; i < r->recording_count; i++)
     if (r->recordings[i].number == number) return r->recordings[i].depth;
-  REQUIRE(!"the recording is known");
+  REQUIRE(false && "the recording is known");
   return 0;
 }
 
