@@ -105,6 +105,9 @@ static void put_bytes(const rondo_tree_info *info, rondo_text *out) {
   put_number(out, "exec_device", info->exec_device_bytes);
   put_number(out, "shared_execs", info->shared_execs);
   put_number(out, "exec_switches", info->exec_switches);
+  put_number(out, "planned_paths", info->planned_paths);
+  put_number(out, "planned_before", info->planned_before);
+  put_number(out, "planned_after", info->planned_after);
   rondo_json_object_end(out);
 }
 

@@ -119,7 +119,15 @@ static void put_arena(const rondo_tree_info *info, rondo_text *out) {
   }
   rondo_text_add(out, "; ");
   put_size(out, info->arena_bytes);
-  rondo_text_add(out, " backed\n");
+  rondo_text_add(out, " backed");
+  if (info->planned_paths > 0) {
+    rondo_text_add(out, "; ");
+    put_count(out, info->planned_paths, "path planned again, from ", "paths planned again, the last from ");
+    put_size(out, info->planned_before);
+    rondo_text_add(out, " to ");
+    put_size(out, info->planned_after);
+  }
+  rondo_text_add(out, "\n");
 }
 
 static void put_memory(const rondo_tree_info *info, rondo_text *out) {

@@ -123,7 +123,8 @@ static void check_tree(json_t *root) {
   assert_fields(field(root, "inputs"), "patched copied copied_bytes clones cloned_bytes");
   json_t *bytes = field(root, "bytes");
   assert_fields(bytes,
-                "arena_backed arena_used arena_least unrecorded exec_host exec_device shared_execs exec_switches");
+                "arena_backed arena_used arena_least unrecorded exec_host exec_device shared_execs exec_switches "
+                "planned_paths planned_before planned_after");
   assert_true(number(bytes, "arena_least") > 0);
   assert_true(number(bytes, "arena_used") >= number(bytes, "arena_least"));
   assert_true(number(bytes, "arena_backed") >= number(bytes, "arena_used"));

@@ -50,7 +50,8 @@ static const option_table table = {
         "same work is launched without a tree and, on a CUDA device, by the driver without Rondo, in turns. Times are\n"
         "microseconds, medians with minimum and maximum; 'added' is what comes on top of the launch.\n\n"
         "Then the memory of trees: of one function that is recorded for many shapes of its input, and of a path of\n"
-        "functions that allocate as a list of buffers does. The bound is the most bytes that live at once.",
+        "functions that allocate as a list of buffers does, also when it was planned again. The bound is the most "
+        "bytes that live at once.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
@@ -78,7 +79,7 @@ typedef struct tree_bench {
   tree_calls *calls;
   cost costs[COSTS];
   uint64_t hit_allocations; /* by calls that were measured */
-  tree_memory shapes, path;
+  tree_memory shapes, path, planned;
 } tree_bench;
 
 /* Counting allocations -------------------------------------------------------------------------------------------- */
@@ -157,7 +158,8 @@ static int measure_path(tree_bench *b) {
   memory_work work = {0};
   int result = buffer_list_read(b->settings.buffers, &list);
   if (result == TOOL_OK) result = memory_work_create(file_display_name(b->settings.buffers), &list, &work);
-  if (result == TOOL_OK) result = tree_memory_of_path(b->device, &work, (size_t)b->settings.parts, &b->path);
+  if (result == TOOL_OK)
+    result = tree_memory_of_path(b->device, &work, (size_t)b->settings.parts, &b->path, &b->planned);
   memory_work_destroy(&work);
   buffer_list_release(&list);
   return result;
@@ -234,6 +236,7 @@ static int show_json(const tree_bench *b) {
   json_integer(&out, "hit_allocations", b->hit_allocations);
   write_memory(&out, "shapes", &b->shapes);
   if (b->settings.buffers[0] != '\0') write_memory(&out, "path", &b->path);
+  if (b->settings.buffers[0] != '\0') write_memory(&out, "path_planned_again", &b->planned);
   return json_print(&out);
 }
 
@@ -266,6 +269,7 @@ static int show_text(const tree_bench *b) {
          "device");
   print_memory("shapes", &b->shapes);
   if (b->settings.buffers[0] != '\0') print_memory("path", &b->path);
+  if (b->settings.buffers[0] != '\0') print_memory("path, planned again", &b->planned);
   return TOOL_OK;
 }
 

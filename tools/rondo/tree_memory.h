@@ -14,8 +14,10 @@ typedef struct tree_memory {
 } tree_memory;
 
 /* A path of `parts` functions that together allocate and free in the order of the work. What outlives a part is an
- * output of it, held until the part that frees it gets it as an input and gives it up. */
-int tree_memory_of_path(rondo_device *device, const memory_work *work, size_t parts, tree_memory *out);
+ * output of it, held until the part that frees it gets it as an input and gives it up. As recorded one after another,
+ * and when the path was planned again as a whole. */
+int tree_memory_of_path(rondo_device *device, const memory_work *work, size_t parts, tree_memory *out,
+                        tree_memory *out_planned);
 
 /* One function, recorded for so many shapes of its input, of which the largest has TREE_LARGEST_SHAPE bytes. */
 enum { TREE_LARGEST_SHAPE = 4 << 20, TREE_SHAPE_LAYERS = 8 };
