@@ -252,12 +252,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_explain(rondo_tree *tree, rondo
 
 /* What an input is, of which a call gives one value (rondo_input); flags are added by |. */
 enum {
-  RONDO_INPUT_MOVING = 1,     /* memory whose address may change from call to call: copied or patched (see `binding`) */
-  RONDO_INPUT_STATIC = 2,     /* memory that stays where it is: another address makes another recording */
-  RONDO_INPUT_SCALAR = 3,     /* a number, rondo_input.scalar: each value is recorded by itself */
-  RONDO_INPUT_OPAQUE = 4,     /* any pointer, handed to the body as it is and never looked at */
-  RONDO_INPUT_MUTATED = 0x100 /* the body writes to the memory: what it wrote is there after the call, also when it was
+  RONDO_INPUT_MOVING = 1, /* memory whose address may change from call to call: copied or patched (see `binding`) */
+  RONDO_INPUT_STATIC = 2, /* memory that stays where it is: another address makes another recording */
+  RONDO_INPUT_SCALAR = 3, /* a number, rondo_input.scalar: each value is recorded by itself */
+  RONDO_INPUT_OPAQUE = 4, /* any pointer, handed to the body as it is and never looked at */
+  RONDO_INPUT_MUTATED = 0x100, /* the body writes to the memory: what it wrote is there after the call, also when it was
                                  copied in */
+  RONDO_INPUT_ROWS = 0x200     /* of a moving input: its shape begins with the number of rows, which is padded */
 };
 
 #ifndef __cplusplus
@@ -307,6 +308,12 @@ typedef struct rondo_function_options {
                        changed between them and is neither an input nor memory is frozen into the recording: the log
                        says where */
   bool reserved[4];
+  const size_t *buckets; /* numbers of rows, ascending: inputs that are RONDO_INPUT_ROWS are padded to the next one
+                            (TR-7), so that there is one recording for each; copied. More rows than the last are not
+                            padded, nor are calls inside a body or a capture */
+  size_t bucket_count;
+  uint32_t padding; /* what the rows beyond are filled with, a word of 4 bytes; where they are no such words, its low
+                       byte */
 } rondo_function_options;
 #define RONDO_FUNCTION_OPTIONS_INIT .struct_size = sizeof(rondo_function_options)
 
@@ -334,6 +341,19 @@ typedef struct rondo_function_info {
       *last_message; /* what it was in words, with the remedy; "" when there was none; valid until the next call */
   uint64_t prepared; /* recordings made by rondo_function_prepare; not among `recorded` */
 } rondo_function_info;
+
+/* What came to a bucket of the function's. */
+typedef struct rondo_bucket_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t rows;
+  uint64_t calls;
+  uint64_t given_rows, padded_rows; /* of those calls: what was given, and what was added to it */
+} rondo_bucket_info;
+
+/* Errors: INVALID_ARGUMENT (NULL, OUT_OF_RANGE). Thread-compatible with respect to the tree. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_function_get_bucket(const rondo_function *function, size_t index,
+                                                                rondo_bucket_info *out_info);
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_function_get_info(const rondo_function *function,
@@ -416,10 +436,15 @@ RONDO_API void *rondo_call_input(const rondo_call *call, size_t index);
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_get_input(const rondo_call *call, size_t index,
                                                            rondo_input *out_input);
 
+enum {
+  RONDO_OUTPUT_ROWS = 1 /* its shape begins with the number of rows: of a call whose inputs were padded
+                           (rondo_function_options.buckets), the first ones are handed out */
+};
+
 typedef struct rondo_output_options {
   uint32_t struct_size;
   uint32_t type, rank;
-  uint32_t reserved;
+  uint32_t flags; /* RONDO_OUTPUT_ROWS, or 0 */
   size_t shape[RONDO_TREE_MAX_RANK];
   const char *name; /* for messages; copied; may be NULL */
 } rondo_output_options;

@@ -148,7 +148,15 @@ rondo_status rondo_layout_read(const char *call, size_t bytes, const rondo_outpu
   if (known.rank > RONDO_TREE_MAX_RANK)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                       "%s: a shape of %" PRIu32 " dimensions; %d are the most", call, known.rank, RONDO_TREE_MAX_RANK);
-  *out = (rondo_buffer_layout){.bytes = bytes, .type = known.type, .rank = known.rank};
+  const bool has_rows = known.flags == RONDO_OUTPUT_ROWS;
+  if ((known.flags != 0 && !has_rows) ||
+      (has_rows && (known.rank == 0 || known.shape[0] == 0 || bytes % known.shape[0] != 0)))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: flags of %#" PRIx32
+                      ": RONDO_OUTPUT_ROWS needs a shape that begins with the number of rows, "
+                      "which divides the bytes",
+                      call, known.flags);
+  *out = (rondo_buffer_layout){.bytes = bytes, .type = known.type, .rank = known.rank, .has_rows = has_rows};
   memcpy(out->shape, known.shape, known.rank * sizeof out->shape[0]);
   *out_name = known.name == NULL ? "" : known.name;
   return RONDO_OK;

@@ -24,6 +24,7 @@
 typedef struct rondo_buffer_layout {
   size_t bytes;
   uint32_t type, rank;
+  bool has_rows; /* RONDO_OUTPUT_ROWS */
   size_t shape[RONDO_TREE_MAX_RANK];
 } rondo_buffer_layout;
 
@@ -69,6 +70,7 @@ struct rondo_buffer {
   rondo_buffer_layout extent;
   uint32_t output;                       /* of the function */
   uint32_t bit;                          /* ARENA */
+  size_t room;                           /* ARENA: its bytes in the arena, of which the extent may be the first rows */
   struct rondo_recorded_call *recording; /* ARENA: without paths, of which it is an output */
   bool is_recorded;                      /* by a call that was recorded or replayed; a PART's is its base's */
   rondo_buffer *base;                    /* PART; a reference; never a PART itself */

@@ -10,6 +10,7 @@
 #include "tree/call.h"
 #include "tree/function.h"
 #include "tree/own.h"
+#include "tree/pad.h"
 #include "tree/path_plan.h"
 #include "tree/plain.h"
 #include "tree/separate.h"
@@ -221,9 +222,14 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
   rondo_path_settle(tree, asked->stream);
   begin_step(tree);
   RONDO_TRY(enter_path(function, asked->stream));
+  RONDO_TRY(rondo_padding_begin("rondo_function_call", function, asked->stream, true));
   rondo_memory_protect_inputs(tree, asked->stream, function, true);
-  const rondo_status status = dispatch(asked);
+  rondo_status status = dispatch(asked);
   rondo_memory_protect_inputs(tree, asked->stream, function, false);
+  if (__builtin_expect(function->padding != NULL, 0)) {
+    const rondo_status ended = rondo_padding_end(function, asked->stream, status == RONDO_OK);
+    if (status == RONDO_OK) status = ended;
+  }
   if (tree->step_buffers != NULL) rondo_path_sweep(tree, asked->stream);
   if (status == RONDO_OK) note_kind(function);
   return status;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/versioned.h"
+#include "tree/pad.h"
 #include "tree/path_plan.h"
 #include "tree/plain.h"
 
@@ -103,7 +104,8 @@ static rondo_status check_inputs(const rondo_function_options *options) {
                       call, options->name, options->input_count, MOST_INPUTS);
   if (options->input_count > 0) RONDO_TRY(rondo_require(call, "inputs", options->inputs));
   for (size_t i = 0; i < options->input_count; i++) {
-    const uint32_t kind = options->inputs[i] & ~(uint32_t)RONDO_INPUT_MUTATED;
+    const uint32_t others = options->inputs[i] & ~(uint32_t)RONDO_INPUT_MUTATED;
+    const uint32_t kind = others == (RONDO_INPUT_MOVING | RONDO_INPUT_ROWS) ? RONDO_INPUT_MOVING : others;
     const bool is_memory = kind == RONDO_INPUT_MOVING || kind == RONDO_INPUT_STATIC;
     if (is_memory || ((kind == RONDO_INPUT_SCALAR || kind == RONDO_INPUT_OPAQUE) && kind == options->inputs[i]))
       continue;
@@ -125,7 +127,8 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
                       out->name);
   if (out->warm_ups == 0) out->warm_ups = 1;
   if (out->max_shapes == 0) out->max_shapes = DEFAULT_SHAPES;
-  return check_inputs(out);
+  RONDO_TRY(check_inputs(out));
+  return rondo_padding_check(out);
 }
 
 /* The scratch of a call is as large as the largest function asks. */
@@ -161,12 +164,14 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   if (count > 0) memcpy(inputs, options->inputs, count * sizeof *inputs);
   for (size_t i = 0; i < count; i++) {
     function->has_written |= (inputs[i] & RONDO_INPUT_MUTATED) != 0;
-    function->has_written_moving |= inputs[i] == (RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED) ||
-                                    (tree->options.separate && (inputs[i] & RONDO_INPUT_MUTATED) != 0);
+    const bool comes_moving = (inputs[i] & 0xff) == RONDO_INPUT_MOVING || tree->options.separate;
+    function->has_written_moving |= comes_moving && (inputs[i] & RONDO_INPUT_MUTATED) != 0;
   }
   function->options.inputs = inputs;
   function->options.input_count = count;
   RONDO_TRY(reserve_scratch(tree, count));
+  function->options.buckets = NULL;
+  RONDO_TRY(rondo_padding_create(tree, options, &function->padding));
   RONDO_TRY(rondo_origin_create(tree->commons, options->name, &function->origin));
   function->options.name = function->origin->name;
   return RONDO_OK;
@@ -205,6 +210,7 @@ rondo_status rondo_function_create(rondo_tree *tree, const rondo_function_option
 void rondo_function_free(rondo_function *function) {
   rondo_tree *tree = function->tree;
   free_forms(function);
+  rondo_padding_free(tree, function->padding);
   rondo_skip_forget(function);
   if (function->origin != NULL) rondo_origin_retire(tree->commons, function->origin);
   rondo_release(&tree->allocator, (void *)(uintptr_t)function->options.inputs, function->options.input_count,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tree/own.h"
+#include "tree/pad.h"
 #include "tree/plain.h"
 #include "tree/separate.h"
 
@@ -21,6 +22,11 @@ static rondo_status take(rondo_tree *tree, rondo_function *function, rondo_buffe
   buffer->extent.rank = output->extent.rank;
   if (output->extent.rank > 0)
     memcpy(buffer->extent.shape, output->extent.shape, output->extent.rank * sizeof output->extent.shape[0]);
+  buffer->room = output->extent.bytes;
+  if (__builtin_expect(output->extent.has_rows, 0)) {
+    buffer->extent.has_rows = true;
+    rondo_padding_cut(function, &buffer->extent);
+  }
   return RONDO_OK;
 }
 
@@ -94,7 +100,9 @@ static rondo_status take_fresh(rondo_tree *tree, rondo_function *function, rondo
     case RONDO_OUTPUTS_PLAIN:
       break;
   }
-  return rondo_own_adopt(tree, output->address, &output->extent, function->origin, era_of(tree), out);
+  rondo_buffer_layout extent = output->extent;
+  rondo_padding_cut(function, &extent);
+  return rondo_own_adopt(tree, output->address, &extent, function->origin, era_of(tree), out);
 }
 
 static rondo_status take_one(rondo_tree *tree, rondo_function *function, rondo_output_source source,

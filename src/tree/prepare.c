@@ -6,6 +6,7 @@
 #include "exec/front.h"
 #include "tree/call.h"
 #include "tree/function.h"
+#include "tree/pad.h"
 #include "tree/plain.h"
 #include "tree/save.h"
 
@@ -100,6 +101,16 @@ static rondo_status prepare_here(rondo_preparation *p) {
   return skip == RONDO_SKIP_NONE ? record(p) : refuse(function, skip, message);
 }
 
+static rondo_status prepare_padded(rondo_preparation *p) {
+  rondo_tree *tree = p->function->tree;
+  RONDO_TRY(rondo_padding_begin(CALL, p->function, p->stream, false));
+  rondo_memory_protect_inputs(tree, p->stream, p->function, true);
+  const rondo_status status = prepare_here(p);
+  rondo_memory_protect_inputs(tree, p->stream, p->function, false);
+  const rondo_status ended = rondo_padding_end(p->function, p->stream, false);
+  return status == RONDO_OK ? ended : status;
+}
+
 /* The path --------------------------------------------------------------------------------------------------------- */
 
 /* Where the path ends, while it is put aside for one that begins. */
@@ -123,7 +134,7 @@ static rondo_status prepare_at_root(rondo_preparation *p) {
   tree->current = NULL;
   tree->path_bits = 0;
   tree->is_unrecorded = false;
-  const rondo_status status = prepare_here(p);
+  const rondo_status status = prepare_padded(p);
   tree->is_aside = false;
   tree->current = tree->aside;
   tree->aside = NULL;
@@ -139,9 +150,7 @@ static rondo_status prepare(rondo_preparation *p, const rondo_input *given) {
   RONDO_TRY(rondo_path_follow(tree, p->stream));
   rondo_path_settle(tree, p->stream);
   if (!rondo_recorded_evict(tree)) return refuse(p->function, RONDO_SKIP_RECORDING_LIMIT, RONDO_ALL_ARE_NEEDED);
-  rondo_memory_protect_inputs(tree, p->stream, p->function, true);
-  const rondo_status status = is_step_over(tree) ? prepare_at_root(p) : prepare_here(p);
-  rondo_memory_protect_inputs(tree, p->stream, p->function, false);
+  const rondo_status status = is_step_over(tree) ? prepare_at_root(p) : prepare_padded(p);
   return status;
 }
 

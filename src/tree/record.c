@@ -75,7 +75,7 @@ static rondo_status list_blocks(rondo_take *take) {
     const rondo_buffer *buffer = tree->holders[bit];
     if (buffer == NULL) continue;
     const rondo_arena_block block = {.address = buffer->address,
-                                     .bytes = buffer->extent.bytes,
+                                     .bytes = buffer->room,
                                      .name = buffer->origin->name,
                                      .key = key_of_block(take, buffer)};
     RONDO_TRY(rondo_array_push(&tree->allocator, &take->blocks, &block));

@@ -25,6 +25,7 @@
 typedef struct rondo_recorded_call rondo_recorded_call;
 typedef struct rondo_runner rondo_runner;
 typedef struct rondo_path_plan rondo_path_plan; /* path_plan.h */
+typedef struct rondo_padding rondo_padding;
 
 #define RONDO_TREE_MESSAGE 400
 
@@ -53,6 +54,7 @@ struct rondo_function {
   bool is_off;
   bool has_written;        /* inputs that are RONDO_INPUT_MUTATED */
   bool has_written_moving; /* ... and RONDO_INPUT_MOVING */
+  rondo_padding *padding;  /* NULL without buckets */
   rondo_form *forms;
   uint32_t form_count, recordings;
   uint64_t calls, replayed, recorded, bodies, prepared;
