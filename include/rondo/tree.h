@@ -204,6 +204,8 @@ typedef struct rondo_tree_info {
   uint64_t arena_least;   /* most bytes that live at once on any path: no arena can do with less than these */
   uint64_t planned_paths; /* times that a path was planned again */
   uint64_t planned_before, planned_after; /* bytes of the arena that the latest of these needed, and was planned with */
+  uint64_t checked;    /* recordings whose found addresses were tried (rondo_function_options.find_inputs) */
+  uint64_t mistrusted; /* ... or could not be, and whose inputs are copied for that; the log says why */
 } rondo_tree_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
@@ -306,7 +308,9 @@ typedef struct rondo_function_options {
   bool find_inputs; /* addresses of moving inputs that no parameter declares are found: the body is recorded three
                        times, with these inputs in two places, and the recordings are compared (<rondo/patch.h>). What
                        changed between them and is neither an input nor memory is frozen into the recording: the log
-                       says where */
+                       says where. Before an input is patched that was found so, the recorded work is tried, with its
+                       side effects taken back as by rondo_function_prepare: it must give bit for bit the same with its
+                       inputs elsewhere and zeros where they were, or all of them are copied (mistrusted) */
   bool reserved[4];
   const size_t *buckets; /* numbers of rows, ascending: inputs that are RONDO_INPUT_ROWS are padded to the next one
                             (TR-7), so that there is one recording for each; copied. More rows than the last are not

@@ -464,7 +464,8 @@ static rondo_status stand(rondo_take *take) {
   rondo_segment *segments;
   RONDO_TRY(rondo_recorded_reserve(tree));
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *segments, &segments));
-  const rondo_status status = tree->is_preparing ? RONDO_OK : run_segment(take, true);
+  rondo_status status = take->moved != NULL ? rondo_take_check(take) : RONDO_OK;
+  if (status == RONDO_OK && !tree->is_preparing) status = run_segment(take, true);
   if (status != RONDO_OK) {
     rondo_release(&tree->allocator, segments, count, sizeof *segments);
     return status;

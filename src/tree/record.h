@@ -44,6 +44,10 @@ void rondo_take_find(rondo_take *take);
 void rondo_take_find_free(rondo_take *take);
 void rondo_take_say_findings(const rondo_take *take, const rondo_patch_set *patches);
 
+/* check.c: what was found so is tried before it is trusted, with the recorded call made but for its first launch;
+ * inputs of work that does not pass are copied. Fails only with the device. */
+RONDO_MUST_USE rondo_status rondo_take_check(rondo_take *take);
+
 /* bind.c: the exec of one segment, which then is the take's; `is_whole`: there is no other. The graph may be changed.
  */
 RONDO_MUST_USE rondo_status rondo_take_bind(rondo_take *take, rondo_graph *graph, bool is_whole, rondo_segment *out);

@@ -320,7 +320,9 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .arena_least = find_least(tree),
                            .planned_paths = tree->planned_paths,
                            .planned_before = tree->planned_before,
-                           .planned_after = tree->planned_after};
+                           .planned_after = tree->planned_after,
+                           .checked = tree->checked,
+                           .mistrusted = tree->mistrusted};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }
 

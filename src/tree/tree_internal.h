@@ -210,6 +210,7 @@ struct rondo_tree {
 
   uint64_t calls, replayed, recorded, prepared, evicted, rolled_back, steps;
   uint64_t shared_execs, switches;
+  uint64_t checked, mistrusted;
   uint64_t planned_paths, planned_before, planned_after;
   uint64_t copied_inputs, patched_inputs, copied_bytes, clones, cloned_bytes, allocations;
   uint64_t skipped[RONDO_SKIP_ROOM];

@@ -376,9 +376,110 @@ static void test_tr6_undeclared_addresses_are_found(void **state) {
     assert_int_equal(info.replayed, 4);
     assert_int_equal(work.runs, find == 0 ? 2 : test_is_guarded(t) ? 3 : 4);
     assert_true(find != 0 ? info.patched_inputs >= 4 : info.patched_inputs == 0);
+    assert_int_equal(info.checked, find);
+    assert_int_equal(info.mistrusted, 0);
     test_tree_destroy(tree);
     rondo_kernel_destroy(work.kernel);
   }
+}
+
+/* out[b] = seen[b] + 1000 * at[b], where `at` comes in two halves, which no comparison takes for an address. */
+static void pieces_cpu(rondo_blocks blocks, void *const *args) {
+  const uint64_t low = *(const uint32_t *)args[0], high = *(const uint32_t *)args[1];
+  const uint32_t *at = (const uint32_t *)(uintptr_t)(high << 32 | (low ^ 0xffffffff));
+  const uint32_t *seen = *(const uint32_t **)args[2];
+  for (size_t b = blocks.first; b < blocks.last; b++) (*(uint32_t **)args[3])[b] = seen[b] + 1000 * at[b];
+}
+static const char pieces_cuda[] =
+    "extern \"C\" __global__ void pieces(unsigned low, unsigned high, const unsigned *seen, unsigned *out) {\n"
+    "  const unsigned *at = (const unsigned *)((unsigned long long)high << 32 | (low ^ 0xffffffffu));\n"
+    "  out[blockIdx.x] = seen[blockIdx.x] + 1000 * at[blockIdx.x];\n"
+    "}\n";
+static const rondo_kernel_options pieces = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "pieces",
+    .cpu = pieces_cpu,         .cuda_source = pieces_cuda,
+    .block_threads = 1,        .params = {RONDO_SCALAR(uint32_t), RONDO_SCALAR(uint32_t), RONDO_READS, RONDO_WRITES}};
+
+static rondo_status launch_pieces(rondo_call *call, void *user) {
+  const hidden_work *work = user;
+  const void *in = rondo_call_input(call, 0);
+  const uint32_t low = (uint32_t)(uintptr_t)in ^ 0xffffffff, high = (uint32_t)((uint64_t)(uintptr_t)in >> 32);
+  void *out;
+  assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
+  return rondo_launch(rondo_call_stream(call), work->kernel, (rondo_grid){WORDS, 0, 0},
+                      RONDO_ARGS(&low, &high, &in, &out));
+}
+
+/* An address that is found in one place and hidden in another: the work is tried, and its input copied. */
+static void test_tr6_work_with_hidden_addresses_is_not_patched(void **state) {
+  static const uint32_t moving = RONDO_INPUT_MOVING;
+  test_fixture *t = *state;
+  hidden_work work = {0};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function = NULL;
+  assert_ok(rondo_kernel_create(t->device, &pieces, &work.kernel));
+  assert_ok(rondo_function_create(
+      tree,
+      &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "pieces", .body = launch_pieces, .user = &work,
+                                .inputs = &moving, .input_count = 1, .binding = RONDO_BINDING_PATCH,
+                                .find_inputs = true},
+      &function));
+  for (uint32_t i = 0; i < 6; i++) {
+    uint32_t *words = make_words(t, 10 * i);
+    rondo_buffer *out = test_call_words(t, function, words, WORDS);
+    test_assert_buffer(t, out, 10 * i * 1001, 1001);
+    rondo_buffer_release(out);
+    test_words_free(t, words);
+  }
+  const rondo_tree_info info = test_tree_info(tree);
+  assert_int_equal(info.replayed, 4);
+  assert_int_equal(info.checked, 1);
+  assert_int_equal(info.mistrusted, 1);
+  assert_int_equal(info.patched_inputs, 0);
+  assert_int_equal(info.copied_inputs, 5);
+  test_tree_destroy(tree);
+  rondo_kernel_destroy(work.kernel);
+}
+
+static rondo_status count_up(rondo_call *call, void *user) {
+  const test_work *work = user;
+  for (size_t i = 0; i < 2; i++)
+    test_affine(work->fixture, rondo_call_stream(call), rondo_call_input(call, i), WORDS, 2, 1);
+  (void)test_body_copy(call, 1, 0);
+  return RONDO_OK;
+}
+
+/* Trying leaves nothing behind: what is written, moving or not, is written once a call. */
+static void test_tr6_trying_has_no_side_effects(void **state) {
+  static const uint32_t kinds[] = {RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED};
+  test_fixture *t = *state;
+  test_work work = {.fixture = t};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function = NULL;
+  uint32_t *counter = make_words(t, 1), expected[WORDS];
+  assert_ok(rondo_function_create(
+      tree,
+      &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "count", .body = count_up, .user = &work,
+                                .inputs = kinds, .input_count = 2, .find_inputs = true},
+      &function));
+  for (uint32_t k = 0; k < WORDS; k++) expected[k] = 1 + k;
+  for (uint32_t i = 0; i < 5; i++) {
+    uint32_t *words = make_words(t, i);
+    const rondo_input inputs[] = {{.address = counter, .bytes = BYTES}, {.address = words, .bytes = BYTES}};
+    rondo_buffer *out;
+    assert_ok(rondo_function_call(function, t->stream, inputs, 2, &out, 1));
+    test_assert_buffer(t, out, 2 * i + 1, 2);
+    for (uint32_t k = 0; k < WORDS; k++) expected[k] = expected[k] * 2 + 1;
+    assert_words(t, counter, expected, WORDS);
+    for (uint32_t k = 0; k < WORDS; k++) assert_int_equal(test_word(t, words + k), 2 * (i + k) + 1);
+    rondo_buffer_release(out);
+    test_words_free(t, words);
+  }
+  assert_int_equal(test_tree_info(tree).checked, 1);
+  assert_int_equal(test_tree_info(tree).mistrusted, 0);
+  assert_int_equal(test_tree_info(tree).replayed, 3);
+  test_tree_destroy(tree);
+  test_words_free(t, counter);
 }
 
 /* A value that the body makes anew each time is frozen into the recording, and found. */
@@ -464,6 +565,8 @@ int main(void) {
       test_tree_case(test_outputs_of_memory_that_there_is),
       test_tree_case(test_calls_on_several_streams),
       test_tree_case(test_tr6_undeclared_addresses_are_found),
+      test_tree_case(test_tr6_work_with_hidden_addresses_is_not_patched),
+      test_tree_case(test_tr6_trying_has_no_side_effects),
       test_tree_case(test_tr6_frozen_values_are_found),
       test_tree_case(test_tr10_execs_are_shared),
   };
