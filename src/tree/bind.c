@@ -79,6 +79,7 @@ static rondo_status refuse_written(rondo_take *take, const rondo_bound_input *bo
                  "it writes to %s, whose address moves: declare it RONDO_INPUT_MUTATED, so that what it wrote is there "
                  "after the call, or let the input be static or an output of the tree",
                  input_label(label, take, bound->input));
+  take->form->written_input = bound->input;
   return rondo_take_give_up(take, RONDO_SKIP_MUTATED_INPUT, true, message);
 }
 

@@ -168,7 +168,7 @@ static rondo_status run_new(const rondo_asked *asked) {
   if (tree->is_off || function->is_off)
     return run_plain(asked, NULL, RONDO_SKIP_DISABLED, "recording is off (rondo_tree_set_recording)");
   RONDO_TRY(rondo_form_find(function, tree->inputs, &form));
-  if (form->skip != RONDO_SKIP_NONE) return run_plain(asked, form, form->skip, form->message);
+  if (rondo_form_is_skipped(form, tree->inputs)) return run_plain(asked, form, form->skip, form->message);
   if (form->warm_ups > 0) return run_plain(asked, form, RONDO_SKIP_WARM_UP, "");
   const rondo_skip skip = rondo_call_look_for_skip(function, &message);
   if (skip != RONDO_SKIP_NONE) return run_plain(asked, form, skip, message);

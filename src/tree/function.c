@@ -21,6 +21,12 @@ void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message) {
   (void)snprintf(form->message, sizeof form->message, "%s", message);
 }
 
+/* What is written may be an output of the path at another call. */
+bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *inputs) {
+  if (form->skip != RONDO_SKIP_MUTATED_INPUT) return form->skip != RONDO_SKIP_NONE;
+  return inputs[form->written_input].way != RONDO_WAY_MANAGED;
+}
+
 /* What is known before the first call of the form. */
 static void decide_skip(const rondo_function *function, rondo_form *form) {
   const rondo_function_options *options = &function->options;

@@ -10,6 +10,9 @@
 RONDO_MUST_USE rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_input *inputs,
                                             rondo_form **out);
 
+/* Whether what is known of the form speaks against recording a call with these inputs. */
+bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *inputs);
+
 /* Takes the function's recordings out, with all behind them. */
 void rondo_function_forget_recordings(rondo_function *function);
 /* Frees a function that is in no list any more, with its forms; its recordings are gone. */

@@ -96,7 +96,7 @@ static rondo_status prepare_here(rondo_preparation *p) {
     return refuse(function, RONDO_SKIP_MUTATED_INPUT, RONDO_INPUTS_ARE_SHARED);
   RONDO_TRY(rondo_form_find(function, tree->inputs, &p->form));
   RONDO_TRY(warm_up(p));
-  if (p->form->skip != RONDO_SKIP_NONE) return refuse(function, p->form->skip, p->form->message);
+  if (rondo_form_is_skipped(p->form, tree->inputs)) return refuse(function, p->form->skip, p->form->message);
   const rondo_skip skip = rondo_call_look_for_skip(function, &message);
   return skip == RONDO_SKIP_NONE ? record(p) : refuse(function, skip, message);
 }

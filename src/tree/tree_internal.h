@@ -38,6 +38,7 @@ typedef struct rondo_form {
   uint32_t warm_ups;             /* that are still to do */
   uint32_t recordings;           /* that there are */
   rondo_skip skip;               /* for good; NONE: it may be recorded */
+  uint32_t written_input;        /* of MUTATED_INPUT, which holds only while this one is none of the path's outputs */
   rondo_noted_lifetimes **noted; /* what a warm-up allocated, from one host step to the next; NULL: not known */
   size_t noted_count, noted_room;
   uint32_t failures;                /* recordings in a row that were taken back, for no reason that is there for good */

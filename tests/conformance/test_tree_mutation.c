@@ -98,6 +98,27 @@ static void test_tr6_peer_23_80_written_outputs_of_the_path(void **state) {
   assert_int_equal(scene_info(s).recordings, 3);
 }
 
+/* The same, where a call on memory of the caller's was refused before. */
+static void test_tr6_refused_once_is_not_refused_for_good(void **state) {
+  test_scene *s = *state;
+  if (test_is_guarded(s->fixture)) return; /* there the write itself is the finding */
+  rondo_function *make = scene_affine(s, "make", 3, 1), *f = make_mutate(s, RONDO_INPUT_MOVING);
+  uint32_t *x = scene_words(s, 0);
+  for (uint32_t i = 0; i < 3; i++) call_on_words(s, f, scene_words(s, 0), i);
+  for (uint32_t i = 0; i < 4; i++) {
+    scene_set(s, x, i);
+    scene_begin(s);
+    rondo_buffer *made = scene_call(s, make, scene_at(x)), *out = scene_call(s, f, scene_of(made));
+    assert_counts(s, out, 18 * i + 9, 18);
+    rondo_buffer_release(made);
+    rondo_buffer_release(out);
+    scene_end(s);
+  }
+  call_on_words(s, f, scene_words(s, 0), 5);
+  assert_skip(s->tree, MUTATED_INPUT);
+  assert_seen(s, "uuuuurrppppu");
+}
+
 /* 15 test_mutation_reinplaced: copies and fills write, too; the message names input, function and remedy. */
 static rondo_status copy_over_body(rondo_call *call, void *user) {
   scene_enter(user);
@@ -250,6 +271,7 @@ int main(void) {
       scene_case(test_tr6_peer_20_written_inputs),
       scene_case(test_tr6_peer_150_constants_are_counted_in),
       scene_case(test_tr6_peer_23_80_written_outputs_of_the_path),
+      scene_case(test_tr6_refused_once_is_not_refused_for_good),
       scene_case(test_tr8_peer_15_copies_and_fills_write),
       scene_case(test_tr8_peer_24_25_said_once),
       scene_case(test_tr6_peer_21_inputs_that_were_not_given),
