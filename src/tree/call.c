@@ -263,7 +263,10 @@ static rondo_status call_into_capture(const rondo_asked *asked, const rondo_inpu
   rondo_tree *tree = asked->function->tree;
   rondo_commons_begin_take(tree->commons);
   const rondo_status status = call_inside(asked, given, RONDO_SKIP_CAPTURING);
-  rondo_path_settle_nested(tree, asked->stream);
+  rondo_saved_error error;
+  if (status != RONDO_OK) rondo_error_save(&error);
+  rondo_status_ignore(rondo_path_settle_nested(tree, asked->stream), "the capture is invalid, or keeps the memory");
+  if (status != RONDO_OK) rondo_error_restore(&error);
   rondo_commons_end_take(tree->commons);
   return status;
 }

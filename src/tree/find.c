@@ -40,8 +40,7 @@ static rondo_status capture(const rondo_further *further, rondo_graph **out) {
       .tree = take->tree, .function = take->function, .stream = take->stream, .take = take, .inputs = further->inputs};
   RONDO_TRY(rondo_capture_begin_in_arena(take->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting));
   show_slots(further);
-  const rondo_status status = rondo_body_run(&call);
-  rondo_path_settle_nested(take->tree, take->stream);
+  const rondo_status status = rondo_take_run_body(take, &call);
   rondo_body_free(&call);
   const rondo_status ended = rondo_capture_end(take->stream, out);
   return status == RONDO_OK ? ended : status;

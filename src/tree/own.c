@@ -63,6 +63,16 @@ static bool free_address(const rondo_tree *tree, rondo_stream *stream, void *add
   return status != RONDO_OUT_OF_MEMORY;
 }
 
+void rondo_own_free_address(const rondo_tree *tree, rondo_stream *stream, void *address) {
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  if (!free_address(tree, stream, address) && rondo_stream_find_capture(stream) == NULL &&
+      (rondo_stream_synchronize(stream) != RONDO_OK || rondo_free(tree->device, address) != RONDO_OK))
+    rondo_log(RONDO_LOG_ERROR, "tree", "freeing memory of tree '%s': %s", tree->options.name,
+              rondo_last_error()->message);
+  rondo_error_restore(&error);
+}
+
 static void forget_memory(rondo_tree *tree, rondo_buffer *buffer) {
   tree->pool_bytes -= buffer->extent.bytes;
   buffer->address = NULL;
@@ -112,7 +122,7 @@ rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffe
   RONDO_TRY(rondo_own_allocate(tree, stream, buffer->extent.bytes, buffer->origin->name, &address));
   const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->extent.bytes);
   if (status != RONDO_OK) {
-    (void)free_address(tree, stream, address);
+    rondo_own_free_address(tree, stream, address);
     return status;
   }
   rondo_path_let_go(tree, stream, buffer);
@@ -157,7 +167,8 @@ static rondo_status make(rondo_tree *tree, rondo_stream *stream, const rondo_buf
   void *address;
   RONDO_TRY(rondo_own_allocate(tree, stream, extent->bytes, name, &address));
   const rondo_status status = rondo_own_adopt(tree, address, extent, origin, RONDO_NO_ERA, out);
-  if (status != RONDO_OK) (void)free_address(tree, stream, address);
+  if (status != RONDO_OK && stream != NULL) rondo_own_free_address(tree, stream, address);
+  if (status != RONDO_OK && stream == NULL) (void)free_address(tree, NULL, address);
   return status;
 }
 

@@ -11,6 +11,10 @@
 RONDO_MUST_USE rondo_status rondo_own_allocate(const rondo_tree *tree, rondo_stream *stream, size_t bytes,
                                                const char *name, void **out);
 
+/* Frees memory that no buffer stands for, behind the stream's work, or after waiting for that where there is no host
+ * memory to do so: nothing is left for later. The thread's last error stays. */
+void rondo_own_free_address(const rondo_tree *tree, rondo_stream *stream, void *address);
+
 /* Such memory becomes a buffer that one holds: of the step (the era's), or of none. */
 RONDO_MUST_USE rondo_status rondo_own_adopt(rondo_tree *tree, void *address, const rondo_buffer_layout *extent,
                                             rondo_origin *origin, uint64_t era, rondo_buffer **out);

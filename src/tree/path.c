@@ -105,23 +105,25 @@ static bool is_nested(const rondo_buffer *buffer) {
   return buffer->kind == RONDO_BUFFER_NESTED || (buffer->base != NULL && buffer->base->kind == RONDO_BUFFER_NESTED);
 }
 
-/* The free of a buffer of a call inside a recorded body is recorded. It fails only when the capture is invalid. A part
- * gives its base up, which is such a buffer. */
-static void free_nested(rondo_stream *stream, rondo_buffer *buffer) {
+/* The free of a buffer of a call inside a recorded body is recorded. A part gives its base up, which is such a buffer.
+ */
+static rondo_status free_nested(rondo_stream *stream, rondo_buffer *buffer) {
   rondo_buffer *base = buffer->base;
-  if (buffer->address != NULL && rondo_free_async(stream, buffer->address) != RONDO_OK)
-    rondo_log(RONDO_LOG_DEBUG, "tree", "freeing a buffer in a recording: %s", rondo_last_error()->message);
+  const rondo_status status = buffer->address == NULL ? RONDO_OK : rondo_free_async(stream, buffer->address);
   rondo_buffer_put_back(buffer);
   rondo_buffer_release(base);
+  return status;
 }
 
-void rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream) {
+rondo_status rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream) {
+  rondo_status first = RONDO_OK;
   rondo_buffer *others = NULL, *buffer;
   while ((buffer = atomic_exchange_explicit(&tree->commons->released, NULL, memory_order_acquire)) != NULL)
     for (rondo_buffer *next; buffer != NULL; buffer = next) {
       next = buffer->next;
       if (is_nested(buffer)) {
-        free_nested(stream, buffer);
+        const rondo_status status = free_nested(stream, buffer);
+        if (first == RONDO_OK) first = status;
       } else {
         buffer->next = others;
         others = buffer;
@@ -131,6 +133,7 @@ void rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream) {
     next = others->next;
     rondo_buffer_push(others);
   }
+  return first;
 }
 
 /* Ending ----------------------------------------------------------------------------------------------------------- */

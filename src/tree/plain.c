@@ -4,7 +4,7 @@
  */
 #include "tree/plain.h"
 
-#include "base/logging.h"
+#include "tree/own.h"
 
 /* Notes ------------------------------------------------------------------------------------------------------------ */
 
@@ -63,8 +63,7 @@ rondo_status rondo_plain_host_step(rondo_call *call, rondo_host_function step, v
 static void free_outputs(const rondo_call *call, size_t from) {
   for (size_t i = from; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
-    if (output->place == RONDO_OUTPUT_FRESH && rondo_free_async(call->stream, output->address) != RONDO_OK)
-      rondo_log(RONDO_LOG_ERROR, "tree", "freeing an output of a call that failed: %s", rondo_last_error()->message);
+    if (output->place == RONDO_OUTPUT_FRESH) rondo_own_free_address(call->tree, call->stream, output->address);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "exec/capture_internal.h"
+#include "tree/own.h"
 #include "tree/plain.h"
 #include "tree/separate.h"
 #include "tree/share.h"
@@ -442,10 +443,18 @@ static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   return RONDO_OK;
 }
 
+rondo_status rondo_take_run_body(const rondo_take *take, rondo_call *call) {
+  const rondo_status status = rondo_body_run(call);
+  if (rondo_stream_find_capture(take->stream) == NULL) return status;
+  rondo_saved_error error;
+  if (status != RONDO_OK) rondo_error_save(&error);
+  const rondo_status settled = rondo_path_settle_nested(take->tree, take->stream);
+  return status == RONDO_OK ? settled : rondo_error_raise(&error);
+}
+
 static rondo_status run(rondo_take *take, rondo_call *call) {
   RONDO_TRY(begin_segment(take));
-  const rondo_status status = rondo_body_run(call);
-  if (take->is_capturing) rondo_path_settle_nested(take->tree, take->stream);
+  const rondo_status status = rondo_take_run_body(take, call);
   if (status != RONDO_OK) return give_up_by_error(take, call, status);
   RONDO_TRY(check_stands(take));
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
@@ -507,7 +516,7 @@ static void free_uncaptured(const rondo_take *take, const rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;
     if (output->place == RONDO_OUTPUT_FRESH && !rondo_arena_owns(take->arena, output->address))
-      rondo_status_ignore(rondo_free_async(take->stream, output->address), "why nothing captures is what is told");
+      rondo_own_free_address(take->tree, take->stream, output->address);
   }
 }
 

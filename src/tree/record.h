@@ -38,6 +38,9 @@ struct rondo_take {
 /* Gives the take up: the reason, from the thread's last error unless a message is given. Returns INVALID_STATE. */
 rondo_status rondo_take_give_up(rondo_take *take, rondo_skip skip, bool is_for_good, const char *message);
 
+/* Runs the body into the capture, with the frees of what calls inside it leave. */
+RONDO_MUST_USE rondo_status rondo_take_run_body(const rondo_take *take, rondo_call *call);
+
 /* find.c: records the body twice more, with `blocks` the blocks of the first recording. Where that fails, there is
  * nothing to compare with, and sites are what is declared. What was found is said in the log. */
 void rondo_take_find(rondo_take *take);

@@ -97,10 +97,9 @@ static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *cal
   return RONDO_OK;
 }
 
-static void drop_saved(const rondo_recorded_call *call, rondo_stream *stream, void *const *saved) {
-  for (size_t i = 0; i < call->bound_count; i++)
-    if (saved[i] != NULL && rondo_free_async(stream, saved[i]) != RONDO_OK)
-      rondo_log(RONDO_LOG_ERROR, "tree", "freeing a saved input: %s", rondo_last_error()->message);
+static void drop_saved(const rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
+                       void *const *saved) {
+  for (size_t i = 0; i < call->bound_count; i++) rondo_own_free_address(tree, stream, saved[i]);
 }
 
 /* By way of that memory, which goes again behind the copies. */
@@ -113,7 +112,7 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
   if (status == RONDO_OK) status = bind_inputs(tree, call, stream, inputs, saved);
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);
-  drop_saved(call, stream, saved);
+  drop_saved(tree, call, stream, saved);
   if (status != RONDO_OK) rondo_error_raise(&error);
   rondo_release(&tree->allocator, saved, call->bound_count, sizeof(void *));
   return status;

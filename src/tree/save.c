@@ -16,10 +16,8 @@ static rondo_status save_one(rondo_tree *tree, rondo_stream *stream, const rondo
   rondo_status status = rondo_copy_async(stream, saved.copy, saved.address, saved.bytes);
   if (status == RONDO_OK) status = rondo_array_push(&tree->allocator, &out->inputs, &saved);
   if (status == RONDO_OK) return RONDO_OK;
-  rondo_saved_error error;
-  rondo_error_save(&error);
-  rondo_status_ignore(rondo_free_async(stream, saved.copy), "the failure before it is what is told");
-  return rondo_error_raise(&error);
+  rondo_own_free_address(tree, stream, saved.copy);
+  return status;
 }
 
 /* The first failure counts; all copies are freed. */
@@ -27,10 +25,10 @@ static rondo_status end_inputs(rondo_tree *tree, rondo_stream *stream, rondo_sav
   rondo_status first = RONDO_OK;
   for (size_t i = saved->inputs.count; i > 0; i--) {
     const rondo_saved_input *input = &saved->inputs.items[i - 1];
-    rondo_status status = is_kept ? RONDO_OK : rondo_copy_async(stream, input->address, input->copy, input->bytes);
-    const rondo_status freed = rondo_free_async(stream, input->copy);
-    if (status == RONDO_OK) status = freed;
+    const rondo_status status =
+        is_kept ? RONDO_OK : rondo_copy_async(stream, input->address, input->copy, input->bytes);
     if (first == RONDO_OK) first = status;
+    rondo_own_free_address(tree, stream, input->copy);
   }
   rondo_array_free(&tree->allocator, &saved->inputs);
   return first;

@@ -305,7 +305,7 @@ bool rondo_path_is_dead(const rondo_tree *tree); /* nobody holds anything of it 
 /* Takes over what was released since; memory is freed behind the stream's work, or later when it is NULL. */
 void rondo_path_settle(rondo_tree *tree, rondo_stream *stream);
 /* The same of calls inside a body that is recorded on the stream, or captured; others are left for later. */
-void rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_path_settle_nested(rondo_tree *tree, rondo_stream *stream);
 /* Frees the memory of buffers of steps that are over. */
 void rondo_path_sweep(rondo_tree *tree, rondo_stream *stream);
 /* The stream's work comes after the tree's earlier work. */
