@@ -245,7 +245,9 @@ static rondo_status record_saved(rondo_callables *callables, rondo_stream *strea
   if (status != RONDO_OK) rondo_error_save(&error);
   rondo_callables_end_round(callables);
   const rondo_status ended = end_saves(callables, stream, saves, saved);
-  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+  if (status == RONDO_OK) return ended;
+  rondo_error_restore(&error);
+  return status;
 }
 
 static rondo_status record(rondo_callables *callables, rondo_stream *stream, uint32_t warm_ups) {

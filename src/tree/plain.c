@@ -119,7 +119,7 @@ rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_s
   end_notes(&call);
   if (status != RONDO_OK) {
     free_outputs(&call, 0);
-    status = rondo_error_raise(&error);
+    rondo_error_restore(&error); /* the status is the body's, which may have no words for it */
   } else {
     status = hand_out(&call, outputs, count);
   }

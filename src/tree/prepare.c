@@ -37,7 +37,9 @@ static rondo_status warm_up_once(const rondo_preparation *p) {
   if (status != RONDO_OK) rondo_error_save(&error);
   rondo_path_settle(tree, p->stream);
   const rondo_status ended = rondo_save_end(tree, p->stream, &saved, false);
-  return status == RONDO_OK ? ended : rondo_error_raise(&error);
+  if (status == RONDO_OK) return ended;
+  rondo_error_restore(&error);
+  return status;
 }
 
 static rondo_status warm_up(const rondo_preparation *p) {

@@ -449,7 +449,9 @@ rondo_status rondo_take_run_body(const rondo_take *take, rondo_call *call) {
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);
   const rondo_status settled = rondo_path_settle_nested(take->tree, take->stream);
-  return status == RONDO_OK ? settled : rondo_error_raise(&error);
+  if (status == RONDO_OK) return settled;
+  rondo_error_restore(&error);
+  return status;
 }
 
 static rondo_status run(rondo_take *take, rondo_call *call) {
@@ -520,14 +522,18 @@ static void free_uncaptured(const rondo_take *take, const rondo_call *call) {
   }
 }
 
-/* What a recording that does not stand has done is taken back; `status`, the thread's last error, says why. */
-static rondo_status take_back(rondo_take *take, const rondo_call *call) {
+/* What a recording that does not stand has done is taken back; `status` says why, and the thread's last error, if a
+ * call of the library's failed. */
+static rondo_status take_back(rondo_take *take, const rondo_call *call, rondo_status status) {
   rondo_saved_error error;
   rondo_error_save(&error);
   abandon_capture(take);
   free_uncaptured(take, call);
   const rondo_status ended = end_saved(take, false);
-  if (ended == RONDO_OK || take->skip == RONDO_SKIP_NONE) return rondo_error_raise(&error);
+  if (ended == RONDO_OK || take->skip == RONDO_SKIP_NONE) {
+    rondo_error_restore(&error);
+    return status;
+  }
   take->skip = RONDO_SKIP_NONE; /* the body must not run on what segments left */
   return ended;
 }
@@ -563,7 +569,7 @@ rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo
   if (status == RONDO_OK)
     *out = tree->last;
   else
-    status = take_back(&take, &call);
+    status = take_back(&take, &call, status);
   rondo_body_free(&call);
   out_result->skip = take.skip;
   memcpy(out_result->message, take.message, sizeof take.message);

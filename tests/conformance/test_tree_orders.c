@@ -457,6 +457,35 @@ static void test_tr15_errors_without_words(void **state) {
   assert_seen(s, "uur");
 }
 
+static rondo_status mute_step(void *user) { return ((test_work *)user)->term == 0 ? RONDO_OK : RONDO_UNSUPPORTED; }
+
+static rondo_status mute_step_body(rondo_call *call, void *user) {
+  test_work *work = scene_enter(user);
+  const rondo_status status = rondo_call_host_step(call, mute_step, work);
+  if (status == RONDO_OK) scene_put(call, 0, scene_input(call, 0), 3, 1);
+  return status;
+}
+
+/* The same from a host step, in each kind of run: the call returns what it did. */
+static void test_tr14_steps_without_words(void **state) {
+  test_scene *s = *state;
+  test_work *work = scene_work(s, 0, 0);
+  rondo_function *f = SCENE_FUNCTION(s, "f", mute_step_body, work, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const rondo_input x = scene_at(scene_words(s, 1));
+  for (int i = 0; i < 4; i++) {
+    rondo_buffer *out = NULL;
+    void *address;
+    assert_reason(rondo_malloc_async(NULL, 1, NULL, &address), RONDO_REASON_NULL_ARGUMENT);
+    work->term = 1;
+    assert_int_equal(rondo_function_call(f, s->stream, &x, 1, &out, 1), RONDO_UNSUPPORTED);
+    assert_null(out);
+    work->term = 0;
+    out = scene_call(s, f, x);
+    assert_counts(s, out, 4, 3);
+    rondo_buffer_release(out);
+  }
+}
+
 static rondo_status end_capture_body(rondo_call *call, void *user) {
   test_work *work = scene_enter(user);
   scene_put(call, 0, scene_input(call, 0), 3, 1);
@@ -696,6 +725,7 @@ int main(void) {
       scene_case(test_tr14_a_step_calls_no_functions),
       scene_case(test_tr14_a_failed_step_is_the_calls_failure),
       scene_case(test_tr15_errors_without_words),
+      scene_case(test_tr14_steps_without_words),
       scene_case(test_tr15_bodies_that_end_the_capture),
       scene_case(test_tr4_one_buffer_given_and_read),
       scene_case(test_tr4_dropped_inputs_are_no_outputs),
