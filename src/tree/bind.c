@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * From a recorded graph to an exec whose moving inputs can be told at each launch. Where all nodes that use an input
  * are known by what they declare, its address is patched in them; else a node in front of all others copies it into its
- * slot, and that node's source is what is patched, which costs the host as little. Where the graph cannot get such a
- * node, the copy is queued in front of the launch.
+ * slot, and that node's source is what is patched. Where the graph cannot get such a node, or that costs the host more,
+ * the copy is queued in front of the launch.
  *
  * Which is better was measured: patching costs the host for each node, copying the device for each byte.
  */
@@ -135,6 +135,10 @@ static rondo_status look_at_input(rondo_take *take, const rondo_patch_set *patch
   return out->is_written && !bound->is_mutated ? refuse_written(take, bound) : RONDO_OK;
 }
 
+/* Whether a copy is better a node of the graph than queued in front of its launch. To give a copy node another source
+ * takes a GPU's driver 6 microseconds of the host, to queue a copy 3 (bench/results, `rondo bench tree`). */
+static bool is_cheaper_in_graph(const rondo_device *device) { return device->ops->call_library == NULL; }
+
 /* How each input comes to the work, by what the set of the first exec knows. */
 static rondo_status decide(rondo_take *take, rondo_exec *exec, rondo_patch_set *patches) {
   const rondo_binding policy = take->function->options.binding;
@@ -147,6 +151,7 @@ static rondo_status decide(rondo_take *take, rondo_exec *exec, rondo_patch_set *
     bound->way = RONDO_BOUND_PATCHED;
     if (policy != RONDO_BINDING_COPY && info.is_patchable && pays) continue;
     RONDO_TRY(is_source(take, exec, i, &is_in_graph));
+    is_in_graph = is_in_graph && is_cheaper_in_graph(take->tree->device);
     bound->way = is_in_graph ? RONDO_BOUND_COPIED : RONDO_BOUND_COPIED_BEFORE;
   }
   return rondo_patch_rebase(patches, take->made->addresses); /* no address is known yet: the exec's current one again */
