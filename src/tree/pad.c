@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/logging.h"
 #include "base/versioned.h"
 #include "exec/front.h"
 #include "tree/own.h"
@@ -55,9 +54,7 @@ rondo_status rondo_padding_create(const rondo_tree *tree, const rondo_function_o
 static void free_memory(const rondo_tree *tree, rondo_padded_input *input) {
   if (input->memory == NULL) return;
   rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
-  const rondo_status status =
-      stream == NULL ? rondo_free(tree->device, input->memory) : rondo_free_async(stream, input->memory);
-  if (status != RONDO_OK) rondo_log(RONDO_LOG_ERROR, "tree", "freeing a padded input: %s", rondo_last_error()->message);
+  rondo_own_free_address(tree, stream, input->memory);
   input->memory = NULL;
   input->room = 0;
 }

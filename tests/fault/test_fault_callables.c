@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * Every allocation of host memory may fail while calls are prepared, padded to buckets and recorded separately, and
+ * while callables are made and called (TR-7, TR-11, TR-12): the error is OUT_OF_MEMORY, inputs that a preparation
+ * writes have their values, and nothing is left.
+ */
+#include "fault/tree_work.h"
+#include "support/test_effort.h"
+
+static rondo_status call_rows(tree_work *w, rondo_tree *tree) {
+  static const uint32_t kind = RONDO_INPUT_MOVING | RONDO_INPUT_ROWS;
+  static const size_t bucket = TREE_WORDS;
+  rondo_function *rows = NULL;
+  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
+                                          .name = "rows",
+                                          .body = tree_triple_body,
+                                          .user = w,
+                                          .inputs = &kind,
+                                          .input_count = 1,
+                                          .buckets = &bucket,
+                                          .bucket_count = 1};
+  TREE_TRY(rondo_function_create(tree, &options, &rows));
+  for (size_t i = 0; i < 3; i++) {
+    rondo_buffer *out = NULL;
+    const rondo_input input = {.address = w->words, .bytes = TREE_BYTES - 16, .rank = 1, .shape = {TREE_WORDS - 4}};
+    TREE_TRY(rondo_function_call(rows, w->streams[0], &input, 1, &out, 1));
+    rondo_buffer_release(out);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status use_tree(tree_work *w, rondo_tree *tree) {
+  const rondo_input x = {.address = w->words, .bytes = TREE_BYTES};
+  w->tree = tree;
+  TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, &w->triple));
+  TREE_TRY(tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, &w->hop));
+  TREE_TRY(rondo_function_prepare(w->hop, w->streams[0], &x, 1));
+  TREE_TRY(rondo_function_prepare(w->triple, w->streams[1], &x, 1));
+  TREE_TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &w->held[0], 1));
+  TREE_TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &w->held[1], 1));
+  return call_rows(w, tree);
+}
+
+static rondo_status use_trees(tree_work *w) {
+  for (int separate = 0; separate < 2; separate++) {
+    rondo_tree *tree = NULL;
+    const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .separate = separate != 0,
+                                        .outputs = RONDO_OUTPUTS_CLONE};
+    TREE_TRY(rondo_tree_create(w->device, &options, &tree));
+    w->triple = w->hop = NULL;
+    const rondo_status status = use_tree(w, tree);
+    tree_drop_held(w);
+    assert_ok(rondo_tree_destroy(tree));
+    w->tree = NULL;
+    TREE_TRY(status);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status use_callables(tree_work *w) {
+  static const uint32_t kinds[] = {RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_INPUT_MOVING};
+  const rondo_input x = {.address = w->words, .bytes = TREE_BYTES};
+  const rondo_callable parts[2] = {{.name = "hop",
+                                    .user = w,
+                                    .forward = tree_hop_body,
+                                    .inputs = &kinds[0],
+                                    .samples = &x,
+                                    .input_count = 1,
+                                    .output_count = 1,
+                                    .backward = tree_triple_body,
+                                    .gradients = &kinds[1],
+                                    .gradient_samples = &x,
+                                    .gradient_count = 1,
+                                    .backward_output_count = 1},
+                                   {.name = "triple",
+                                    .user = w,
+                                    .forward = tree_triple_body,
+                                    .inputs = &kinds[1],
+                                    .samples = &x,
+                                    .input_count = 1,
+                                    .output_count = 1}};
+  const rondo_callables_options options = {RONDO_CALLABLES_OPTIONS_INIT, .warm_ups = 1, .callables = parts,
+                                           .callable_count = 2};
+  rondo_callables *callables = NULL;
+  TREE_TRY(rondo_callables_create(w->device, w->streams[0], &options, &callables));
+  rondo_status status = rondo_callables_forward(callables, 1, w->streams[0], &x, 1, NULL, 0);
+  assert_int_equal(status, RONDO_INVALID_STATE);
+  status = rondo_callables_restart(callables);
+  assert_ok(rondo_callables_destroy(callables));
+  return status;
+}
+
+/* False when the work makes fewer allocations than that. */
+static bool run(size_t at, size_t *inout_heard) {
+  static tree_work w;
+  uint32_t words[TREE_WORDS];
+  tree_work_open(&w, "cpu");
+  atomic_store(&w.allocator.calls, 0);
+  atomic_store(&w.allocator.fail_at, at);
+  rondo_status status = use_trees(&w);
+  if (status == RONDO_OK) status = use_callables(&w);
+  const bool has_failed = atomic_load(&w.allocator.calls) >= at;
+  atomic_store(&w.allocator.fail_at, 0);
+  if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY &&
+      !(status == RONDO_UNSUPPORTED && rondo_last_error()->reason == RONDO_REASON_NOT_RECORDED))
+    fail_msg("allocation %zu: heard was %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
+  *inout_heard += status != RONDO_OK;
+  assert_ok(rondo_copy_async(w.streams[0], words, w.words, sizeof words));
+  assert_ok(rondo_stream_synchronize(w.streams[0]));
+  for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], i + 1);
+  tree_free_late(&w);
+  tree_work_close(&w, at);
+  assert_int_equal(atomic_load(&w.allocator.live), 0);
+  assert_int_equal(atomic_load(&w.allocator.faults), 0);
+  return has_failed;
+}
+
+static void test_tr12_an_allocation_fails(void **state) {
+  size_t at = 1, heard = 0, count = 0;
+  (void)state;
+  for (; run(at, &heard); at += test_failure_step()) count++;
+  assert_true(count > 200 / test_failure_step());
+  assert_true(heard > 20 / test_failure_step());
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_tr12_an_allocation_fails),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
