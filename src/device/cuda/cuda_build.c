@@ -121,8 +121,7 @@ static bool needs_stand_ins(const cuda_node *node, bool is_in_bound) {
 }
 
 static rondo_status add_fill(cuda_stand_ins *to, const rondo_fill *fill) {
-  const size_t rows = fill->height > 1 ? fill->height - 1 : 0;
-  return cuda_stand_ins_add(to, fill->dst, rows * fill->pitch + fill->width * fill->element_bytes);
+  return cuda_stand_ins_add(to, fill->dst, (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes);
 }
 
 static rondo_status add_stand_ins(const cuda_executable *executable, bool is_in_bound, cuda_stand_ins *to) {

@@ -103,10 +103,10 @@ static unsigned blocks_of(const cuda_device *device, uint64_t width, unsigned ro
 }
 
 void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fill *out) {
-  const uint64_t width = fill->width * fill->element_bytes, height = fill->height != 0 ? fill->height : 1;
+  const uint64_t width = fill->width * fill->element_bytes, height = fill->height;
   const unsigned rows = height < FILL_MAX_ROWS ? (unsigned)height : FILL_MAX_ROWS;
   *out = (cuda_fill){.dst = cuda_address(fill->dst),
-                     .pitch = fill->pitch != 0 ? fill->pitch : width,
+                     .pitch = fill->pitch,
                      .width = width,
                      .height = height,
                      .value = repeat_element(fill)};

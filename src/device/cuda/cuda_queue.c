@@ -34,8 +34,8 @@ rondo_status cuda_queues_take_failure(cuda_device *device) {
 
 static cu_result submit_fill(const cuda_api *api, cu_stream stream, const rondo_fill *fill) {
   const cu_address dst = cuda_address(fill->dst);
-  const size_t pitch = fill->pitch != 0 ? fill->pitch : fill->width * fill->element_bytes;
-  const bool is_row = fill->height <= 1;
+  const size_t pitch = fill->pitch;
+  const bool is_row = fill->height == 1;
   switch (fill->element_bytes) {
     case 1:
       return is_row ? api->memset_8_async(dst, (unsigned char)fill->value, fill->width, stream)

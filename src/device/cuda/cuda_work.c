@@ -4,25 +4,25 @@
  */
 #include "device/cuda/cuda_foreign.h"
 
-/* A copy's sides with their defaults. */
+/* A copy as the driver has it. */
 typedef struct copy_shape {
   size_t height, depth, src_pitch, dst_pitch, src_slice, dst_slice; /* rows, slices; bytes */
 } copy_shape;
 
 static copy_shape shape_of(const rondo_copy *copy) {
-  copy_shape shape = {.height = copy->height != 0 ? copy->height : 1,
-                      .depth = copy->depth != 0 ? copy->depth : 1,
-                      .src_pitch = copy->src_pitch != 0 ? copy->src_pitch : copy->width,
-                      .dst_pitch = copy->dst_pitch != 0 ? copy->dst_pitch : copy->width};
-  shape.src_slice = copy->src_slice_pitch != 0 ? copy->src_slice_pitch : shape.src_pitch * shape.height;
-  shape.dst_slice = copy->dst_slice_pitch != 0 ? copy->dst_slice_pitch : shape.dst_pitch * shape.height;
-  if (shape.height > 1 || shape.depth == 1) return shape;
-  return (copy_shape){.height = shape.depth, /* slices of one row are rows */
+  if (copy->height > 1 || copy->depth == 1)
+    return (copy_shape){.height = copy->height,
+                        .depth = copy->depth,
+                        .src_pitch = copy->src_pitch,
+                        .dst_pitch = copy->dst_pitch,
+                        .src_slice = copy->src_slice_pitch,
+                        .dst_slice = copy->dst_slice_pitch};
+  return (copy_shape){.height = copy->depth, /* slices of one row are rows */
                       .depth = 1,
-                      .src_pitch = shape.src_slice,
-                      .dst_pitch = shape.dst_slice,
-                      .src_slice = shape.src_slice * shape.depth,
-                      .dst_slice = shape.dst_slice * shape.depth};
+                      .src_pitch = copy->src_slice_pitch,
+                      .dst_pitch = copy->dst_slice_pitch,
+                      .src_slice = copy->src_slice_pitch * copy->depth,
+                      .dst_slice = copy->dst_slice_pitch * copy->depth};
 }
 
 /* The driver counts the distance of slices in rows. */
@@ -58,7 +58,7 @@ void cuda_copy_extents(const rondo_copy *copy, size_t *out_src, size_t *out_dst)
 }
 
 cu_result cuda_copy_submit(const cuda_api *api, cu_stream stream, const rondo_copy *copy) {
-  if (copy->height <= 1 && copy->depth <= 1)
+  if (copy->height == 1 && copy->depth == 1)
     return api->copy_async(cuda_address(copy->dst), cuda_address(copy->src), copy->width, stream);
   const size_t parts = cuda_copy_parts(copy);
   cu_result code = CU_OK;
