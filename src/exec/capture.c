@@ -204,8 +204,7 @@ rondo_status rondo_capture_begin_to_graph(rondo_stream *stream, rondo_graph *gra
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params,
-                               rondo_node *out_node) {
+rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_node node;
   RONDO_TRY(rondo_capture_require_active(capture, call));
@@ -216,7 +215,6 @@ rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_nod
   stream->frontier.items[0] = node;
   stream->frontier.count = 1;
   stream->last = node;
-  if (out_node != NULL) *out_node = node;
   return RONDO_OK;
 }
 

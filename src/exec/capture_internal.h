@@ -61,9 +61,8 @@ RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *ca
 /* The same for the call that ends it, whatever this returns. */
 RONDO_MUST_USE rondo_status rondo_capture_require_sound(const rondo_capture *capture, const char *call);
 
-/* Adds a node behind the frontier of a capturing stream, which becomes that node. out_node may be NULL. */
-RONDO_MUST_USE rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params,
-                                              rondo_node *out_node);
+/* Adds a node behind the frontier of a capturing stream, which becomes that node. */
+RONDO_MUST_USE rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params);
 
 /* While the stream or the event belongs to a capture: recording and waiting (C3, C7). */
 RONDO_MUST_USE rondo_status rondo_capture_record_event(rondo_stream *stream, rondo_event *event);

@@ -214,7 +214,7 @@ static rondo_status add_external(const char *call, rondo_node_kind kind, rondo_e
                       "%s: %s is not capturing: external events are for graphs, use the plain call", call,
                       stream->label);
   rondo_node_params params = {.kind = kind, .as.event = event};
-  return rondo_capture_add(stream, call, &params, NULL);
+  return rondo_capture_add(stream, call, &params);
 }
 
 rondo_status rondo_event_record_external(rondo_event *event, rondo_stream *stream) {

@@ -24,7 +24,7 @@ OUT_OF_LINE static rondo_status launch_into_capture(rondo_exec *exec, rondo_stre
                       exec->disabled_count);
   rondo_patch_settle(exec);
   rondo_node_params params = {.kind = RONDO_NODE_CHILD, .as.child = exec->graph};
-  return rondo_capture_add(stream, "rondo_exec_launch", &params, NULL);
+  return rondo_capture_add(stream, "rondo_exec_launch", &params);
 }
 
 /* What failed about an exec's memory, with the names of call and graph. */

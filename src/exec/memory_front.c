@@ -66,7 +66,7 @@ static rondo_status capture_malloc(rondo_stream *stream, size_t bytes, const ron
       .kind = RONDO_NODE_ALLOC,
       .as.alloc = {
           .bytes = bytes, .name = options->name, .peers = atomic_load_explicit(&pool->peers, memory_order_relaxed)}};
-  RONDO_TRY(rondo_capture_add(stream, "rondo_malloc_async", &params, NULL));
+  RONDO_TRY(rondo_capture_add(stream, "rondo_malloc_async", &params));
   *out_address = params.as.alloc.address;
   return RONDO_OK;
 }
@@ -92,7 +92,7 @@ rondo_status rondo_free_async(rondo_stream *stream, void *address) {
   if (address == NULL) return RONDO_OK;
   if (rondo_stream_find_capture(stream) != NULL) {
     rondo_node_params params = {.kind = RONDO_NODE_FREE, .as.free_address = address};
-    return rondo_capture_add(stream, call, &params, NULL);
+    return rondo_capture_add(stream, call, &params);
   }
   rondo_device_memory *memory;
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));

@@ -128,7 +128,7 @@ static inline rondo_status submit(rondo_stream *stream, const char *call, const 
 
 static rondo_status queue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
-  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, work, NULL);
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, work);
   RONDO_TRY(rondo_work_check_now(call, stream->device, work));
   rondo_node_params_resolve(work);
   if (work->name == NULL) work->name = work->kind == RONDO_NODE_KERNEL ? work->as.kernel.kernel->name : "";

@@ -95,7 +95,7 @@ static rondo_status queue_send(sending *s) {
 static rondo_status queue_wait(sending *s) {
   rondo_node_params params = {.kind = RONDO_NODE_EVENT_WAIT, .name = "all ranks", .as.event = &s->exchange->event};
   if (s->graph != NULL) return add_node(s, &params);
-  if (s->capture != NULL) return rondo_capture_add(s->stream, s->call, &params, NULL);
+  if (s->capture != NULL) return rondo_capture_add(s->stream, s->call, &params);
   return s->stream->queue->ops->wait(s->stream->queue, s->exchange->event.driver);
 }
 
