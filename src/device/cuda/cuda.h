@@ -318,8 +318,7 @@ static inline void cuda_kernels_look(cuda_device *device) {
 void cuda_executables_reap(cuda_device *device, bool all);
 void cuda_executables_free(cuda_device *device);
 
-/* Work in the driver's terms (cuda_work.c, cuda_fill.c) -------------------------------------------------------------
- */
+/* Work in the driver's terms (cuda_work.c, cuda_fill.c) ----------------------------------------------------------- */
 
 /* A foreign kernel's are without arguments. */
 void cuda_kernel_params(const rondo_kernel_node *kernel, cu_kernel_params *out);

@@ -9,8 +9,7 @@ static cuda_device *device_of(const cuda_captured *captured) { return cuda_devic
 static const rondo_allocator *allocator_of(const cuda_captured *captured) { return &captured->base.device->allocator; }
 static uint64_t name_of(cu_graph_node node) { return (uint64_t)(uintptr_t)node; }
 
-/* Life --------------------------------------------------------------------------------------------------------------
- */
+/* Life ------------------------------------------------------------------------------------------------------------ */
 
 void cuda_captured_free(cuda_captured *captured) {
   if (captured == NULL) return;
