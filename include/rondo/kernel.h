@@ -88,7 +88,8 @@ typedef struct rondo_kernel_options {
  * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
  * bad size, alignment or access, too many bytes, a block of too many threads; two forms of CUDA code; on CUDA,
  * parameters that the code does not have so), OUT_OF_MEMORY; on CUDA INVALID_DATA (the source does not compile, with
- * the compiler's log; the code does not load, or has no such function), UNAVAILABLE (there is no NVRTC). */
+ * the compiler's log; the code does not load, or has no such function), UNAVAILABLE (there is no NVRTC, or it is too
+ * old for the GPU). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options,
                                                           rondo_kernel **out_kernel);
 

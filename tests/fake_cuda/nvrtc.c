@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The fake run-time compiler, a library of its own that stands in for libnvrtc.so.12. It "compiles" by looking for
  * kernels, extern "C" __global__ functions, and makes an image with their names; a source with a line "#error" fails
- * with that line in the log, as one without a kernel does. Threads: any; a program is one thread's at a time.
+ * with that line in the log, as one without a kernel does. RONDO_TEST_FAKE_NVRTC_NEWEST is the newest architecture that
+ * it knows (89), otherwise all. Threads: any; a program is one thread's at a time.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -171,11 +172,20 @@ static bool make_image(fake_nvrtc_program *program) {
   return end > image + head;
 }
 
+/* An option, and of an architecture one that is not too new (RONDO_TEST_FAKE_NVRTC_NEWEST). */
+static bool is_known(const char *option) {
+  static const char architecture[] = "--gpu-architecture=sm_";
+  const char *newest = getenv("RONDO_TEST_FAKE_NVRTC_NEWEST");
+  if (option == NULL || option[0] != '-') return false;
+  if (newest == NULL || strncmp(option, architecture, strlen(architecture)) != 0) return true;
+  return atoi(option + strlen(architecture)) <= atoi(newest);
+}
+
 int nvrtc_compile(fake_nvrtc_program *program, int option_count, const char *const *options) {
   if (program == NULL) return NVRTC_INVALID_PROGRAM;
   if (option_count < 0 || (option_count > 0 && options == NULL)) return NVRTC_INVALID_INPUT;
   for (int i = 0; i < option_count; i++) {
-    if (options[i] == NULL || options[i][0] != '-') return NVRTC_INVALID_OPTION;
+    if (!is_known(options[i])) return NVRTC_INVALID_OPTION;
   }
   pthread_mutex_lock(&lock);
   compilations++;

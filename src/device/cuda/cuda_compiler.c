@@ -13,21 +13,27 @@
 
 typedef struct nvrtc_program_ *nvrtc_program;
 
-/* ROW(member, "symbol", (arguments)); each returns 0 when it succeeds. */
-#define NVRTC_FUNCTIONS(row)                                                                                  \
-  row(version, "nvrtcVersion", (int *major, int *minor))                                                      \
-      row(create, "nvrtcCreateProgram",                                                                       \
-          (nvrtc_program * program, const char *source, const char *name, int header_count,                   \
-           const char *const *headers, const char *const *header_names))                                      \
-          row(compile, "nvrtcCompileProgram", (nvrtc_program program, int count, const char *const *options)) \
-              row(destroy, "nvrtcDestroyProgram", (nvrtc_program * program))                                  \
-                  row(log_bytes, "nvrtcGetProgramLogSize", (nvrtc_program program, size_t * bytes))           \
-                      row(log, "nvrtcGetProgramLog", (nvrtc_program program, char *log))                      \
-                          row(code_bytes, "nvrtcGetCUBINSize", (nvrtc_program program, size_t * bytes))       \
-                              row(code, "nvrtcGetCUBIN", (nvrtc_program program, char *code))
+/* row(result, member, "symbol", (arguments)); an int is a code, 0 when it succeeds. */
+/* clang-format off */
+#define NVRTC_FUNCTIONS(row)                                                                          \
+  row(int, version, "nvrtcVersion", (int *major, int *minor))                                         \
+  row(const char *, error_name, "nvrtcGetErrorString", (int code))                                    \
+  row(int, create, "nvrtcCreateProgram",                                                              \
+      (nvrtc_program *program, const char *source, const char *name, int header_count,                \
+       const char *const *headers, const char *const *header_names))                                  \
+  row(int, compile, "nvrtcCompileProgram", (nvrtc_program program, int count, const char *const *options)) \
+  row(int, destroy, "nvrtcDestroyProgram", (nvrtc_program *program))                                  \
+  row(int, log_bytes, "nvrtcGetProgramLogSize", (nvrtc_program program, size_t *bytes))               \
+  row(int, log, "nvrtcGetProgramLog", (nvrtc_program program, char *log))                             \
+  row(int, code_bytes, "nvrtcGetCUBINSize", (nvrtc_program program, size_t *bytes))                   \
+  row(int, code, "nvrtcGetCUBIN", (nvrtc_program program, char *code))
+/* clang-format on */
+
+/* nvrtcResult: it does not take an option. */
+enum { NVRTC_INVALID_OPTION = 5 };
 
 typedef struct nvrtc_api {
-#define member_of(member, symbol, arguments) int(*member) arguments;
+#define member_of(result, member, symbol, arguments) result(*member) arguments;
   NVRTC_FUNCTIONS(member_of)
 #undef member_of
 } nvrtc_api;
@@ -36,7 +42,7 @@ static const struct {
   const char *symbol;
   size_t offset;
 } rows[] = {
-#define row_of(member, symbol, arguments) {symbol, offsetof(nvrtc_api, member)},
+#define row_of(result, member, symbol, arguments) {symbol, offsetof(nvrtc_api, member)},
     NVRTC_FUNCTIONS(row_of)
 #undef row_of
 };
@@ -85,18 +91,30 @@ rondo_status cuda_compiler_version(int *out) {
   return RONDO_OK;
 }
 
-/* The end of the log goes into the message: the first error stands before it, but the log is printed whole below. */
-static rondo_status fail_compile(nvrtc_program program, const char *name, int code) {
-  char log[RONDO_ERROR_MESSAGE_BYTES] = "";
-  size_t bytes = 0;
-  if (compiler.api.log_bytes(program, &bytes) != 0) bytes = 0;
-  char *whole = NULL;
-  const rondo_allocator allocator = rondo_allocator_default();
-  if (bytes > 0 && rondo_allocate(&allocator, bytes, 1, (void **)&whole) == RONDO_OK) {
-    if (compiler.api.log(program, whole) == 0) (void)snprintf(log, sizeof log, "%s", whole);
-    rondo_release(&allocator, whole, bytes, 1);
-  }
-  return rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, code, "NVRTC_ERROR_COMPILATION",
+/* As much of the compiler's log as fits: the first errors stand at its beginning. */
+static void read_log(const rondo_allocator *allocator, nvrtc_program program, char *out, size_t bytes) {
+  size_t whole = 0;
+  char *log = NULL;
+  out[0] = '\0';
+  if (compiler.api.log_bytes(program, &whole) != 0 || whole == 0) return;
+  if (rondo_allocate_items(allocator, whole, 1, &log) != RONDO_OK) return; /* the error to tell is the compiler's */
+  if (compiler.api.log(program, log) == 0) (void)snprintf(out, bytes, "%s", log);
+  rondo_release(allocator, log, whole, 1);
+}
+
+/* What it does not take is the GPU's architecture: the other options are as old as what it is found by. */
+static rondo_status fail_compile(const rondo_allocator *allocator, nvrtc_program program, const char *name,
+                                 const char *architecture, int code) {
+  char log[RONDO_ERROR_MESSAGE_BYTES];
+  const char *code_name = compiler.api.error_name(code);
+  read_log(allocator, program, log, sizeof log);
+  if (code == NVRTC_INVALID_OPTION)
+    return rondo_fail_driver(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, code, code_name,
+                             "kernel '%s': %s of version %d.%d does not take %s, for this GPU: a newer NVRTC is needed "
+                             "(RONDO_NVRTC_LIBRARY names one)",
+                             name, compiler.library.path, compiler.version / 1000, compiler.version % 1000 / 10,
+                             architecture);
+  return rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, code, code_name,
                            "the CUDA source of kernel '%s' does not compile:\n%s", name, log);
 }
 
@@ -114,7 +132,7 @@ static rondo_status take_code(const rondo_allocator *allocator, nvrtc_program pr
     }
     rondo_release(allocator, memory, bytes, 1);
   }
-  return rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, code, "NVRTC_ERROR",
+  return rondo_fail_driver(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, code, compiler.api.error_name(code),
                            "NVRTC made no code of kernel '%s'", name);
 }
 
@@ -128,10 +146,11 @@ rondo_status cuda_compile(const rondo_allocator *allocator, const char *name, co
   const char *const options[] = {architecture, "--std=c++17"};
   int code = compiler.api.create(&program, source, name, 0, NULL, NULL);
   if (code != 0)
-    return rondo_fail_driver(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, code, "NVRTC_ERROR",
+    return rondo_fail_driver(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, code, compiler.api.error_name(code),
                              "NVRTC takes no program for kernel '%s'", name);
   code = compiler.api.compile(program, 2, options);
-  const rondo_status status = code != 0 ? fail_compile(program, name, code) : take_code(allocator, program, name, out);
+  const rondo_status status =
+      code != 0 ? fail_compile(allocator, program, name, architecture, code) : take_code(allocator, program, name, out);
   (void)compiler.api.destroy(&program); /* of a program that exists; nothing to tell */
   return status;
 }

@@ -18,8 +18,8 @@ typedef struct cuda_code {
  * own error. */
 RONDO_MUST_USE rondo_status cuda_compiler_version(int *out);
 
-/* Machine code for compute capability major.minor. Errors: UNAVAILABLE; INVALID_DATA with the compiler's log when the
- * source does not compile, OUT_OF_MEMORY. */
+/* Machine code for compute capability major.minor. Errors: UNAVAILABLE, also when the compiler does not know that;
+ * INVALID_DATA with its log when the source does not compile, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status cuda_compile(const rondo_allocator *allocator, const char *name, const char *source,
                                          int major, int minor, cuda_code *out);
 

@@ -63,9 +63,9 @@ static rondo_status find_symbols(void) {
     void *address = NULL;
     const cu_result code = get_address(rows[i].name, &address, rows[i].version, CU_PROC_ADDRESS_DEFAULT, &state);
     if ((code != CU_OK || address == NULL) && rows[i].is_required)
-      return rondo_fail_driver(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, (int32_t)code, NULL,
-                               "%s lacks %s of version %d.%d: a CUDA driver of 12.4 (550) or newer is needed",
-                               driver.library.path, rows[i].name, rows[i].version / 1000, rows[i].version % 1000 / 10);
+      return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER,
+                        "%s lacks %s of version %d.%d: a CUDA driver of 12.4 (550) or newer is needed",
+                        driver.library.path, rows[i].name, rows[i].version / 1000, rows[i].version % 1000 / 10);
     if (code == CU_OK) memcpy((char *)&driver.api + rows[i].offset, &address, sizeof address);
   }
   return RONDO_OK;
