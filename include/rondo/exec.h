@@ -107,8 +107,10 @@ typedef struct rondo_exec_info {
   uint64_t updates;       /* whole updates that took effect */
   uint64_t graph_bytes;   /* graph memory it needs mapped: planned bytes of its alloc nodes (GX-12) */
   uint64_t host_bytes;    /* host memory of the exec itself */
-  uint64_t device_bytes;  /* device memory of the exec itself, without graph memory: 0 on a CPU device, on CUDA what
-                           * execs of so many kernels and copies were seen to take, as the driver does not tell */
+  uint64_t device_bytes;  /* device memory of the exec itself, without graph memory: 0 on a CPU device; on CUDA an
+                           * estimate, as the driver does not tell: what execs of so many kernels and copies were seen
+                           * to take (docs/cuda-probes.md, 40), within a tenth. The driver takes 2 MiB and more at a
+                           * time, and keeps for later execs what one gives back */
   uint64_t planned_bytes; /* relocated: bytes that hold all that moved, by the plan; else 0 */
   uint64_t planned_bound; /* the least that any plan needs */
   uint64_t foreign_bytes; /* memory that libraries left allocations of in the graph, which the driver manages (GX-8) */
