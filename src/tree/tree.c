@@ -20,7 +20,8 @@ enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PL
 
 bool rondo_tree_is_mine(const rondo_tree *tree) {
   /* `active` belongs to the owner: others must not look at it. */
-  return atomic_load_explicit(&tree->owner, memory_order_relaxed) == rondo_thread_id() && tree->active != NULL;
+  const uint64_t owner = atomic_load_explicit(&tree->owner, memory_order_relaxed);
+  return owner != 0 && owner == rondo_thread_id() && tree->active != NULL;
 }
 
 rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
