@@ -873,7 +873,8 @@ static void set_up(run *r, const char *device) {
   r->is_exact = choice / 8 % 4 != 3;
   const rondo_tree_options tree = {RONDO_TREE_OPTIONS_INIT,
                                    .outputs = r->clones ? RONDO_OUTPUTS_CLONE : RONDO_OUTPUTS_EXPIRE,
-                                   .max_recordings_per_place = r->most_at_place, .max_recordings = r->is_exact ? 0 : 3};
+                                   .max_recordings_per_place = r->most_at_place, .max_recordings = r->is_exact ? 0 : 3,
+                                   .no_plan_again = true}; /* which the model does not foretell */
   require_ok(rondo_tree_create(r->device, &tree, &r->tree));
   make_functions(r, binding);
   for (int i = 0; i < MENU; i++) r->menu[i] = (function_id)(take(r) % FUNCTIONS);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Every allocation of host memory may fail while a path is planned again and recorded with its plan (TR-3, TR-15): the
+ * error is OUT_OF_MEMORY or the call does without, what is computed is right, and the same tree goes on.
+ */
+#include "fault/tree_work.h"
+#include "support/test_effort.h"
+
+enum { LINKS = 8, ROUNDS = 3 };
+
+/* How many times TREE_BYTES each output takes: so that one behind the other they do not fit where they were. */
+static const size_t sizes[LINKS] = {1, 5, 2, 7, 3, 4, 8, 2};
+
+typedef struct link_work {
+  const tree_work *work;
+  size_t bytes;
+  rondo_function *function;
+} link_work;
+
+static link_work links[LINKS];
+static rondo_buffer *held[LINKS];
+
+static rondo_status link_body(rondo_call *call, void *user) {
+  const link_work *link = user;
+  void *out;
+  TREE_TRY(rondo_call_output(call, 0, link->bytes, NULL, &out));
+  TREE_TRY(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), TREE_BYTES));
+  return tree_change(link->work, rondo_call_stream(call), out, 3, 1);
+}
+
+static void release_all(void) {
+  for (size_t i = 0; i < LINKS; i++) {
+    rondo_buffer_release(held[i]);
+    held[i] = NULL;
+  }
+}
+
+/* Outputs die in the order of their making; the last one has x * 3^LINKS + (3^LINKS - 1) / 2. */
+static rondo_status call_links(tree_work *w) {
+  uint32_t words[TREE_WORDS], power = 1;
+  for (size_t i = 0; i < LINKS; i++) {
+    const rondo_input x = {
+        .buffer = i == 0 ? NULL : held[i - 1], .address = i == 0 ? w->words : NULL, .bytes = i == 0 ? TREE_BYTES : 0};
+    if (i >= 2) rondo_buffer_release(held[i - 2]);
+    if (i >= 2) held[i - 2] = NULL;
+    TREE_TRY(rondo_function_call(links[i].function, w->streams[0], &x, 1, &held[i], 1));
+    power *= 3;
+  }
+  TREE_TRY(rondo_buffer_copy(held[LINKS - 1], w->streams[0], 0, words, sizeof words));
+  TREE_TRY(rondo_stream_synchronize(w->streams[0]));
+  for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], (i + 1) * power + (power - 1) / 2);
+  return RONDO_OK;
+}
+
+static rondo_status step(tree_work *w) {
+  assert_ok(rondo_tree_step_begin(w->tree));
+  const rondo_status status = call_links(w);
+  release_all();
+  assert_ok(rondo_tree_step_end(w->tree));
+  return status;
+}
+
+static void make_links(tree_work *w) {
+  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = "fault", .no_plan_again = true};
+  assert_ok(rondo_tree_create(w->device, &options, &w->tree));
+  for (size_t i = 0; i < LINKS; i++) {
+    static const uint32_t kind = RONDO_INPUT_MOVING;
+    links[i] = (link_work){.work = w, .bytes = sizes[i] * TREE_BYTES};
+    const rondo_function_options function = {RONDO_FUNCTION_OPTIONS_INIT, .name = "link",  .body = link_body,
+                                             .user = &links[i],           .inputs = &kind, .input_count = 1};
+    assert_ok(rondo_function_create(w->tree, &function, &links[i].function));
+  }
+  for (int i = 0; i < ROUNDS; i++) assert_ok(step(w));
+}
+
+static uint64_t planned_paths(tree_work *w) {
+  rondo_tree_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_tree_get_info(w->tree, &info));
+  return info.planned_paths;
+}
+
+static bool run(size_t at, size_t *inout_heard) {
+  static tree_work w;
+  tree_work_open(&w, "cpu");
+  make_links(&w);
+  atomic_store(&w.allocator.calls, 0);
+  atomic_store(&w.allocator.fail_at, at);
+  rondo_status status = rondo_tree_plan_again(w.tree);
+  if (status == RONDO_OK) status = step(&w);
+  const bool has_failed = atomic_load(&w.allocator.calls) >= at;
+  atomic_store(&w.allocator.fail_at, 0);
+  if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY)
+    fail_msg("allocation %zu: heard was %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
+  *inout_heard += status != RONDO_OK;
+  assert_ok(rondo_tree_plan_again(w.tree));
+  for (int i = 0; i < ROUNDS; i++) assert_ok(step(&w));
+  assert_true(planned_paths(&w) > 0);
+  rondo_call_info last = {.struct_size = sizeof last};
+  assert_ok(rondo_tree_get_last_call(w.tree, &last));
+  assert_int_equal(last.outcome, RONDO_CALL_REPLAYED);
+  tree_work_close(&w, at);
+  assert_int_equal(atomic_load(&w.allocator.live), 0);
+  assert_int_equal(atomic_load(&w.allocator.faults), 0);
+  return has_failed;
+}
+
+static void test_tr3_an_allocation_fails_while_a_path_is_planned(void **state) {
+  size_t at = 1, heard = 0, count = 0;
+  (void)state;
+  for (; run(at, &heard); at += test_failure_step()) count++;
+  assert_true(count > 100 / test_failure_step());
+  assert_true(heard > 10 / test_failure_step());
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tr3_an_allocation_fails_while_a_path_is_planned)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
