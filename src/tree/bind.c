@@ -16,12 +16,11 @@
 /* Nanoseconds to patch a node, and of a copy of `bytes` in front of the work: a share for being there and a share by
  * its bytes. Host and device time count alike, as for one who waits for the result.
  *
- * GPU, measured on an H200: of 1 to 16 patched kernels each adds 250 to a launch, and a copy of 64 KiB queued before it
- * 2880, so that up to eleven readers are patched. A copy in the graph takes one patch for its source, and stands in
- * front of all else on the device, which a copy in the queue does too; so the same bound holds for both. CPU, measured
- * on two cores of a Xeon (bench/results/2026-11-21-patching.md, of 1 to 16 readers): 5 a node until the work is done;
- * copies of 4 to 256 KiB grow by 42 to 47 for each KiB. Queueing one, which takes 400, is left out: the copy is a node
- * of the graph, which takes as long as any other. */
+ * GPU, measured on an H200: of 1 to 16 patched kernels each adds 250 to a launch, and a copy of 64 KiB queued before
+ * it, as inputs are copied there, 2880: so up to eleven readers are patched. A node of the graph that copies took 6600.
+ * CPU, measured on two cores of a Xeon (bench/results/2026-11-21-patching.md, of 1 to 16 readers): 5 a node until the
+ * work is done; copies of 4 to 256 KiB grow by 42 to 47 for each KiB. Queueing one, which takes 400, is left out: the
+ * copy is a node of the graph, which takes as long as any other. */
 typedef struct rondo_binding_cost {
   double patch_node, copy, copy_kib;
 } rondo_binding_cost;
