@@ -19,5 +19,7 @@ required(launch_kernel_ex, cuLaunchKernelEx, 11060,
 required(graph_destroy_node, cuGraphDestroyNode, 10000, (cu_graph_node node))
 required(mem_alloc_async, cuMemAllocAsync, 11020, (cu_address *address, size_t bytes, cu_stream stream))
 required(mem_free_async, cuMemFreeAsync, 11020, (cu_address address, cu_stream stream))
+required(event_record_with_flags, cuEventRecordWithFlags, 11010, (cu_event event, cu_stream stream, unsigned flags))
+required(exec_update, cuGraphExecUpdate, 12000, (cu_graph_exec exec, cu_graph graph, cu_update_result *result))
 required(stream_is_capturing, cuStreamIsCapturing, 10000, (cu_stream stream, cu_capture_status *status))
     /* clang-format on */

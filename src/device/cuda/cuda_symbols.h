@@ -11,7 +11,6 @@
 required(init, cuInit, 2000, (unsigned flags))
 required(driver_get_version, cuDriverGetVersion, 2020, (int *version))
 required(get_error_name, cuGetErrorName, 6000, (cu_result code, const char **name))
-required(get_error_string, cuGetErrorString, 6000, (cu_result code, const char **text))
 required(device_get_count, cuDeviceGetCount, 2000, (int *count))
 required(device_get, cuDeviceGet, 2000, (cu_device *device, int ordinal))
 required(device_get_name, cuDeviceGetName, 2000, (char *name, int bytes, cu_device device))
@@ -55,7 +54,6 @@ required(stream_wait_event, cuStreamWaitEvent, 3020, (cu_stream stream, cu_event
 required(event_create, cuEventCreate, 2000, (cu_event *event, unsigned flags))
 required(event_destroy, cuEventDestroy, 4000, (cu_event event))
 required(event_record, cuEventRecord, 2000, (cu_event event, cu_stream stream))
-required(event_record_with_flags, cuEventRecordWithFlags, 11010, (cu_event event, cu_stream stream, unsigned flags))
 required(event_query, cuEventQuery, 2000, (cu_event event))
 required(event_synchronize, cuEventSynchronize, 2000, (cu_event event))
 required(event_elapsed_time, cuEventElapsedTime, 2000, (float *milliseconds, cu_event begin, cu_event end))
@@ -126,7 +124,6 @@ required(graph_instantiate, cuGraphInstantiateWithParams, 12000,
 required(exec_destroy, cuGraphExecDestroy, 10000, (cu_graph_exec exec))
 required(exec_upload, cuGraphUpload, 11010, (cu_graph_exec exec, cu_stream stream))
 required(exec_launch, cuGraphLaunch, 10000, (cu_graph_exec exec, cu_stream stream))
-required(exec_update, cuGraphExecUpdate, 12000, (cu_graph_exec exec, cu_graph graph, cu_update_result *result))
 required(exec_set_kernel, cuGraphExecKernelNodeSetParams, 12000,
          (cu_graph_exec exec, cu_graph_node node, const cu_kernel_params *params))
 required(exec_set_copy, cuGraphExecMemcpyNodeSetParams, 10020,

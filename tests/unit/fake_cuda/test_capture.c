@@ -334,11 +334,11 @@ static void captures_are_isolated(void **state) {
   end_fails(f, f->other, CU_STREAM_CAPTURE_INVALIDATED);
   begin(f, f->stream, CU_CAPTURE_MODE_RELAXED);
   assert_cu_ok(f->api->stream_wait_event(f->stream, plain, CU_WAIT_EXTERNAL));
-  assert_cu_ok(f->api->event_record_with_flags(plain, f->stream, CU_RECORD_EXTERNAL));
+  assert_cu_ok(f->foreign->event_record_with_flags(plain, f->stream, CU_RECORD_EXTERNAL));
   const cu_graph graph = end(f, f->stream);
   assert_int_equal(count_nodes(f, graph), 2);
   assert_code(f->api->stream_wait_event(f->stream, plain, CU_WAIT_EXTERNAL), CU_INVALID_VALUE);
-  assert_code(f->api->event_record_with_flags(plain, f->stream, CU_RECORD_EXTERNAL), CU_INVALID_VALUE);
+  assert_code(f->foreign->event_record_with_flags(plain, f->stream, CU_RECORD_EXTERNAL), CU_INVALID_VALUE);
   assert_cu_ok(f->api->graph_destroy(graph));
   assert_cu_ok(f->api->event_destroy(plain));
   assert_cu_ok(f->api->event_destroy(captured));

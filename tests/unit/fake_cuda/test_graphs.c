@@ -275,7 +275,7 @@ static void disabled_nodes_do_nothing_and_stay_so(void **state) {
   assert_cu_ok(f->api->exec_set_enabled(exec, second, 0));
   launch_and_wait(f, exec);
   assert_int_equal(read_word(f, f->stream, memory), 1);
-  assert_cu_ok(f->api->exec_update(exec, graph, &result));
+  assert_cu_ok(f->foreign->exec_update(exec, graph, &result));
   launch_and_wait(f, exec);
   assert_int_equal(read_word(f, f->stream, memory), 1);
   assert_cu_ok(f->api->exec_set_enabled(exec, second, 1));
@@ -301,11 +301,11 @@ static void updates_are_whole_or_not_at_all(void **state) {
   const cu_graph_node changed = add_empty(f, other, &node, 1);
   const cu_graph_exec exec = instantiate(f, graph);
   cu_update_result result = {0};
-  assert_cu_ok(f->api->exec_update(exec, same, &result));
+  assert_cu_ok(f->foreign->exec_update(exec, same, &result));
   assert_int_equal(result.result, CU_UPDATE_SUCCESS);
-  assert_code(f->api->exec_update(exec, more, &result), CU_GRAPH_EXEC_UPDATE_FAILURE);
+  assert_code(f->foreign->exec_update(exec, more, &result), CU_GRAPH_EXEC_UPDATE_FAILURE);
   assert_int_equal(result.result, CU_UPDATE_TOPOLOGY_CHANGED);
-  assert_code(f->api->exec_update(exec, other, &result), CU_GRAPH_EXEC_UPDATE_FAILURE);
+  assert_code(f->foreign->exec_update(exec, other, &result), CU_GRAPH_EXEC_UPDATE_FAILURE);
   assert_int_equal(result.result, CU_UPDATE_NODE_TYPE_CHANGED);
   assert_ptr_equal(result.error_node, changed);
   assert_ptr_equal(result.error_from_node, old);

@@ -110,9 +110,9 @@ static void graphs_with_memory_are_not_copied(void **state) {
   const cu_graph_exec exec = instantiate(f, graph);
   assert_code(f->api->graph_instantiate(&second, graph, &params), CU_NOT_SUPPORTED);
   assert_int_equal(params.result, CU_INSTANTIATE_OPERATION_NOT_SUPPORTED);
-  assert_code(f->api->exec_update(exec, empty, &result), CU_GRAPH_EXEC_UPDATE_FAILURE);
+  assert_code(f->foreign->exec_update(exec, empty, &result), CU_GRAPH_EXEC_UPDATE_FAILURE);
   assert_int_equal(result.result, CU_UPDATE_NODE_TYPE_CHANGED);
-  assert_cu_ok(f->api->exec_update(exec, equal, &result));
+  assert_cu_ok(f->foreign->exec_update(exec, equal, &result));
   assert_cu_ok(f->api->exec_launch(exec, f->stream));
   assert_cu_ok(f->api->exec_launch(exec, f->stream));
   assert_int_equal(f->fake->live(FAKE_CUDA_POOL_MEMORY), 0);
