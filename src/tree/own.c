@@ -52,24 +52,30 @@ rondo_status rondo_own_allocate(const rondo_tree *tree, rondo_stream *stream, si
   return rondo_malloc_async(stream, bytes, &options, out);
 }
 
-/* False when it is to be tried again, since there was no host memory to free it with. What the stream does not take, as
- * one that failed, is freed at once; else freeing never fails but for a lost device, whose error comes out where that
- * is asked. */
+/* False when it is to be tried again: there was no host memory to free it with, or the stream did not take it. On a
+ * lost device nothing runs that could use the memory, and it is freed at once. */
 static bool free_address(const rondo_tree *tree, rondo_stream *stream, void *address) {
   if (address == NULL) return true;
   rondo_status status = stream == NULL ? rondo_free(tree->device, address) : rondo_free_async(stream, address);
-  if (stream != NULL && status != RONDO_OK && status != RONDO_OUT_OF_MEMORY) status = rondo_free(tree->device, address);
+  if (stream != NULL && status == RONDO_DEVICE_LOST) status = rondo_free(tree->device, address);
   if (status != RONDO_OK) rondo_log(RONDO_LOG_ERROR, "tree", "freeing a buffer: %s", rondo_last_error()->message);
-  return status != RONDO_OUT_OF_MEMORY;
+  return status == RONDO_OK;
 }
 
-void rondo_own_free_address(const rondo_tree *tree, rondo_stream *stream, void *address) {
+/* The list itself may not grow, for want of host memory. */
+static void keep_address(rondo_tree *tree, rondo_stream *stream, void *address) {
+  if (rondo_array_push(&tree->allocator, &tree->unfreed_addresses, &address) == RONDO_OK) return;
+  if (stream != NULL && rondo_stream_synchronize(stream) == RONDO_OK && rondo_free(tree->device, address) == RONDO_OK)
+    return;
+  rondo_log(RONDO_LOG_ERROR, "tree", "freeing memory of tree '%s': %s", tree->options.name,
+            rondo_last_error()->message);
+}
+
+void rondo_own_free_address(rondo_tree *tree, rondo_stream *stream, void *address) {
   rondo_saved_error error;
   rondo_error_save(&error);
-  if (!free_address(tree, stream, address) && rondo_stream_find_capture(stream) == NULL &&
-      (rondo_stream_synchronize(stream) != RONDO_OK || rondo_free(tree->device, address) != RONDO_OK))
-    rondo_log(RONDO_LOG_ERROR, "tree", "freeing memory of tree '%s': %s", tree->options.name,
-              rondo_last_error()->message);
+  const bool is_captured = stream != NULL && rondo_stream_find_capture(stream) != NULL;
+  if (!free_address(tree, stream, address) && !is_captured) keep_address(tree, stream, address);
   rondo_error_restore(&error);
 }
 
@@ -87,7 +93,7 @@ void rondo_own_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buff
 }
 
 static void free_or_keep(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
-  if ((stream == NULL && buffer->address != NULL) || !free_address(tree, stream, buffer->address)) {
+  if (!free_address(tree, stream, buffer->address)) {
     buffer->next = tree->unfreed;
     tree->unfreed = buffer;
     return;
@@ -98,7 +104,21 @@ static void free_or_keep(rondo_tree *tree, rondo_stream *stream, rondo_buffer *b
 
 void rondo_own_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   link_out(tree, buffer);
-  free_or_keep(tree, stream, buffer);
+  if (stream != NULL || buffer->address == NULL) {
+    free_or_keep(tree, stream, buffer);
+    return;
+  }
+  buffer->next = tree->unfreed;
+  tree->unfreed = buffer;
+}
+
+static void free_addresses_late(rondo_tree *tree, rondo_stream *stream) {
+  size_t kept = 0;
+  for (size_t i = 0; i < tree->unfreed_addresses.count; i++) {
+    void *address = tree->unfreed_addresses.items[i];
+    if (!free_address(tree, stream, address)) tree->unfreed_addresses.items[kept++] = address;
+  }
+  tree->unfreed_addresses.count = kept;
 }
 
 void rondo_own_free_late(rondo_tree *tree, rondo_stream *stream) {
@@ -109,6 +129,7 @@ void rondo_own_free_late(rondo_tree *tree, rondo_stream *stream) {
     free_or_keep(tree, stream, buffer);
     buffer = next;
   }
+  free_addresses_late(tree, stream);
 }
 
 void rondo_own_keep(rondo_tree *tree, rondo_buffer *buffer) {
@@ -151,6 +172,8 @@ void rondo_own_free_all(rondo_tree *tree) {
     drop(tree, buffer);
     rondo_buffer_put_back(buffer);
   }
+  free_addresses_late(tree, NULL);
+  rondo_array_free(&tree->allocator, &tree->unfreed_addresses);
   rondo_buffer **const lists[] = {&tree->step_buffers, &tree->kept_buffers};
   for (size_t i = 0; i < 2; i++)
     while (*lists[i] != NULL) {

@@ -11,9 +11,9 @@
 RONDO_MUST_USE rondo_status rondo_own_allocate(const rondo_tree *tree, rondo_stream *stream, size_t bytes,
                                                const char *name, void **out);
 
-/* Frees memory that no buffer stands for, behind the stream's work, or after waiting for that where there is no host
- * memory to do so: nothing is left for later. The thread's last error stays. */
-void rondo_own_free_address(const rondo_tree *tree, rondo_stream *stream, void *address);
+/* Frees memory that no buffer stands for, behind the stream's work. What cannot be freed so is left to
+ * rondo_own_free_late, but in a capture, which its failure ends. The thread's last error stays. */
+void rondo_own_free_address(rondo_tree *tree, rondo_stream *stream, void *address);
 
 /* Such memory becomes a buffer that one holds: of the step (the era's), or of none. */
 RONDO_MUST_USE rondo_status rondo_own_adopt(rondo_tree *tree, void *address, const rondo_buffer_layout *extent,
@@ -21,6 +21,10 @@ RONDO_MUST_USE rondo_status rondo_own_adopt(rondo_tree *tree, void *address, con
 
 /* Nobody holds it any more. */
 void rondo_own_free(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer);
+static inline bool rondo_own_has_late(const rondo_tree *tree) {
+  return tree->unfreed != NULL || tree->unfreed_addresses.count > 0;
+}
+/* Frees what could not be, as far as that can be done now. */
 void rondo_own_free_late(rondo_tree *tree, rondo_stream *stream);
 /* Its step is over: the memory goes, whoever holds it. */
 void rondo_own_expire(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer);

@@ -51,7 +51,7 @@ rondo_status rondo_padding_create(const rondo_tree *tree, const rondo_function_o
 }
 
 /* Behind the tree's work. */
-static void free_memory(const rondo_tree *tree, rondo_padded_input *input) {
+static void free_memory(rondo_tree *tree, rondo_padded_input *input) {
   if (input->memory == NULL) return;
   rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
   rondo_own_free_address(tree, stream, input->memory);
@@ -59,7 +59,7 @@ static void free_memory(const rondo_tree *tree, rondo_padded_input *input) {
   input->room = 0;
 }
 
-void rondo_padding_free(const rondo_tree *tree, rondo_padding *padding) {
+void rondo_padding_free(rondo_tree *tree, rondo_padding *padding) {
   if (padding == NULL) return;
   for (size_t i = 0; i < padding->input_count; i++) free_memory(tree, &padding->inputs[i]);
   rondo_release(&tree->allocator, padding->inputs, padding->input_count, sizeof *padding->inputs);

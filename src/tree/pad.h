@@ -34,7 +34,7 @@ struct rondo_padding {
 RONDO_MUST_USE rondo_status rondo_padding_check(const rondo_function_options *options);
 RONDO_MUST_USE rondo_status rondo_padding_create(const rondo_tree *tree, const rondo_function_options *options,
                                                  rondo_padding **out);
-void rondo_padding_free(const rondo_tree *tree, rondo_padding *padding); /* NULL is fine */
+void rondo_padding_free(rondo_tree *tree, rondo_padding *padding); /* NULL is fine */
 
 /* The function's call under way, with tree->inputs: begins; ends, with what was written given back. `call` is for
  * messages. A function without buckets is left alone. */

@@ -90,7 +90,7 @@ static void settle(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer)
 }
 
 void rondo_path_settle(rondo_tree *tree, rondo_stream *stream) {
-  if (stream != NULL && tree->unfreed != NULL) rondo_own_free_late(tree, stream);
+  if (stream != NULL && rondo_own_has_late(tree)) rondo_own_free_late(tree, stream);
   while (atomic_load_explicit(&tree->commons->released, memory_order_relaxed) != NULL) {
     rondo_buffer *buffer = atomic_exchange_explicit(&tree->commons->released, NULL, memory_order_acquire);
     while (buffer != NULL) {

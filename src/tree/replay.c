@@ -97,8 +97,7 @@ static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *cal
   return RONDO_OK;
 }
 
-static void drop_saved(const rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
-                       void *const *saved) {
+static void drop_saved(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream, void *const *saved) {
   for (size_t i = 0; i < call->bound_count; i++) rondo_own_free_address(tree, stream, saved[i]);
 }
 

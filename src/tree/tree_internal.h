@@ -191,7 +191,8 @@ struct rondo_tree {
   size_t bit_room;                    /* of both, a multiple of 64 */
   rondo_buffer *step_buffers;         /* OWN ones of a step; of no step */
   rondo_buffer *kept_buffers;
-  rondo_buffer *unfreed; /* settled; their memory is freed with the next call, by `next` */
+  rondo_buffer *unfreed;                 /* settled; their memory is freed with the next call, by `next` */
+  RONDO_ARRAY(void *) unfreed_addresses; /* likewise, of no buffer */
 
   uint64_t step, path_step; /* path_step: of the path's calls */
   uint32_t scopes;
