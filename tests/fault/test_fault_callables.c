@@ -31,8 +31,9 @@ static rondo_status call_rows(tree_work *w, rondo_tree *tree) {
 static rondo_status use_tree(tree_work *w, rondo_tree *tree) {
   const rondo_input x = {.address = w->words, .bytes = TREE_BYTES};
   w->tree = tree;
-  TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, &w->triple));
-  TREE_TRY(tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, &w->hop));
+  TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_AUTOMATIC, &w->triple));
+  TREE_TRY(
+      tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_BINDING_AUTOMATIC, &w->hop));
   TREE_TRY(rondo_function_prepare(w->hop, w->streams[0], &x, 1));
   TREE_TRY(rondo_function_prepare(w->triple, w->streams[1], &x, 1));
   TREE_TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &w->held[0], 1));
@@ -107,7 +108,7 @@ static bool run(size_t at, size_t *inout_heard) {
   assert_ok(rondo_copy_async(w.streams[0], words, w.words, sizeof words));
   assert_ok(rondo_stream_synchronize(w.streams[0]));
   for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], i + 1);
-  tree_free_late(&w);
+  assert_ok(tree_free_late(&w));
   tree_work_close(&w, at);
   assert_int_equal(atomic_load(&w.allocator.live), 0);
   assert_int_equal(atomic_load(&w.allocator.faults), 0);

@@ -12,7 +12,7 @@
 
 #include "support/rondo_test.h"
 
-enum { TREE_WORDS = 48, TREE_BYTES = 4 * TREE_WORDS, TREE_ROUNDS = 4 };
+enum { TREE_WORDS = 48, TREE_BYTES = 4 * TREE_WORDS, TREE_ROUNDS = 3 };
 
 #define TREE_TRY(call)                             \
   do {                                             \
@@ -48,9 +48,10 @@ static inline rondo_status tree_free(tree_work *w, rondo_stream *stream, void *a
   return status;
 }
 
-static inline void tree_free_late(tree_work *w) {
-  if (w->unfreed != NULL) assert_ok(rondo_free(w->device, w->unfreed));
+static inline rondo_status tree_free_late(tree_work *w) {
+  void *address = w->unfreed;
   w->unfreed = NULL;
+  return address == NULL ? RONDO_OK : rondo_free(w->device, address);
 }
 
 /* Bodies give their errors back, and what they have. */
@@ -98,18 +99,20 @@ static inline void tree_work_open(tree_work *w, const char *device) {
 }
 
 static inline rondo_status tree_make(tree_work *w, const char *name, rondo_function_body body, uint32_t kind,
-                                     rondo_function **out) {
+                                     rondo_binding binding, rondo_function **out) {
   const rondo_function_options options = {
-      RONDO_FUNCTION_OPTIONS_INIT, .name = name, .body = body, .user = w, .inputs = &kind, .input_count = 1};
+      RONDO_FUNCTION_OPTIONS_INIT, .name = name, .body = body, .user = w, .inputs = &kind, .input_count = 1,
+      .binding = binding};
   return *out != NULL ? RONDO_OK : rondo_function_create(w->tree, &options, out);
 }
 
 static inline rondo_status tree_make_all(tree_work *w) {
   const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = "fault", .outputs = RONDO_OUTPUTS_CLONE};
   if (w->tree == NULL) TREE_TRY(rondo_tree_create(w->device, &options, &w->tree));
-  TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, &w->triple));
-  TREE_TRY(tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, &w->hop));
-  return tree_make(w, "gone", tree_triple_body, RONDO_INPUT_MOVING, &w->gone);
+  TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_PATCH, &w->triple));
+  TREE_TRY(
+      tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_BINDING_AUTOMATIC, &w->hop));
+  return tree_make(w, "gone", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_COPY, &w->gone);
 }
 
 static inline void tree_drop_held(tree_work *w) {
@@ -119,32 +122,39 @@ static inline void tree_drop_held(tree_work *w) {
   }
 }
 
-/* The buffer's words are a * i + b. */
-static inline rondo_status tree_look(const rondo_buffer *buffer, rondo_stream *stream, uint32_t a, uint32_t b) {
-  uint32_t words[TREE_WORDS];
-  TREE_TRY(rondo_buffer_copy(buffer, stream, 0, words, sizeof words));
-  TREE_TRY(rondo_stream_synchronize(stream));
-  for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], a * i + b);
+/* The words of buffer k of the held ones are a[k] * i + b[k]. */
+static inline rondo_status tree_look(const tree_work *w, rondo_stream *stream) {
+  static const uint32_t a[3] = {9, 3, 6}, b[3] = {13, 4, 13};
+  uint32_t words[3][TREE_WORDS];
+  rondo_status status = RONDO_OK;
+  for (int k = 0; k < 3 && status == RONDO_OK; k++)
+    status = rondo_buffer_copy(w->held[k], stream, 0, words[k], sizeof words[k]);
+  const rondo_status waited = rondo_stream_synchronize(stream); /* before the words go */
+  TREE_TRY(status);
+  TREE_TRY(waited);
+  for (int k = 0; k < 3; k++)
+    for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[k][i], a[k] * i + b[k]);
   return RONDO_OK;
 }
 
-/* x -> triple: 3 i + 4 -> triple: 9 i + 13 -> hop: 18 i + 26, and 18 i + 31. */
+/* x -> triple: 3 i + 4 -> gone, by a clone: 9 i + 13; the first -> hop: 6 i + 8, and 6 i + 13. */
 static inline rondo_status tree_round(tree_work *w, rondo_stream *stream) {
   const rondo_input x = {.address = w->words, .bytes = TREE_BYTES};
-  rondo_buffer *first = NULL, *second = NULL;
+  rondo_buffer *first = NULL;
   TREE_TRY(rondo_tree_step_begin(w->tree));
   w->is_in_step = true;
   TREE_TRY(rondo_function_call(w->triple, stream, &x, 1, &first, 1));
-  const rondo_input of_first = {.buffer = first, .give = true};
-  TREE_TRY(rondo_function_call(w->gone, stream, &of_first, 1, &second, 1));
   tree_drop_held(w);
-  w->held[0] = second;
-  TREE_TRY(rondo_buffer_clone(second, stream, &w->held[1]));
-  const rondo_input of_second = {.buffer = second};
-  TREE_TRY(rondo_function_call(w->hop, stream, &of_second, 1, &w->held[2], 1));
-  TREE_TRY(tree_look(w->held[0], stream, 18, 26));
-  TREE_TRY(tree_look(w->held[1], stream, 9, 13));
-  TREE_TRY(tree_look(w->held[2], stream, 18, 31));
+  rondo_status status = rondo_buffer_clone(first, stream, &w->held[1]);
+  const rondo_input cloned = {.buffer = w->held[1]};
+  if (status == RONDO_OK) status = rondo_function_call(w->gone, stream, &cloned, 1, &w->held[0], 1);
+  if (status != RONDO_OK) {
+    rondo_buffer_release(first);
+    return status;
+  }
+  const rondo_input given = {.buffer = first, .give = true};
+  TREE_TRY(rondo_function_call(w->hop, stream, &given, 1, &w->held[2], 1));
+  TREE_TRY(tree_look(w, stream));
   w->is_in_step = false;
   return rondo_tree_step_end(w->tree);
 }
@@ -152,7 +162,7 @@ static inline rondo_status tree_round(tree_work *w, rondo_stream *stream) {
 static inline rondo_status tree_do_all(tree_work *w) {
   TREE_TRY(tree_make_all(w));
   for (int i = 0; i < TREE_ROUNDS; i++) TREE_TRY(tree_round(w, w->streams[i % 2]));
-  TREE_TRY(tree_look(w->held[2], w->streams[(TREE_ROUNDS - 1) % 2], 18, 31));
+  TREE_TRY(tree_look(w, w->streams[(TREE_ROUNDS - 1) % 2]));
   TREE_TRY(rondo_tree_reset(w->tree));
   TREE_TRY(tree_round(w, w->streams[0]));
   rondo_function *gone = w->gone;
@@ -164,7 +174,7 @@ static inline rondo_status tree_do_all(tree_work *w) {
 static inline void tree_assert_usable(tree_work *w) {
   if (w->is_in_step) assert_ok(rondo_tree_step_end(w->tree));
   w->is_in_step = false;
-  tree_free_late(w);
+  assert_ok(tree_free_late(w));
   assert_ok(tree_do_all(w));
   for (int i = 0; i < 3; i++) {
     assert_ok(tree_make_all(w));
@@ -176,21 +186,24 @@ static inline void tree_assert_usable(tree_work *w) {
     assert_int_equal(info.outcome, RONDO_CALL_REPLAYED);
 }
 
-/* The `at`-th failure is over. Half of what is held goes before the tree, half after it. */
-static inline void tree_work_close(tree_work *w, size_t at) {
+/* Half of what is held goes before the tree, half after it. The first error is given back. */
+static inline rondo_status tree_take_down(tree_work *w) {
   rondo_buffer_release(w->held[0]);
   w->held[0] = NULL;
   rondo_status status = rondo_tree_destroy(w->tree);
-  tree_free_late(w);
+  const rondo_status late = tree_free_late(w);
   tree_drop_held(w);
   const rondo_status freed = rondo_free(w->device, w->words);
   rondo_kernel_destroy(w->affine);
   const rondo_status destroyed[] = {rondo_stream_destroy(w->streams[0]), rondo_stream_destroy(w->streams[1])};
-  const rondo_status closed = rondo_device_close(w->device);
-  for (int i = 0; i < 2 && status == RONDO_OK; i++) status = destroyed[i];
-  if (status == RONDO_OK) status = freed;
-  if (status == RONDO_OK) status = closed;
-  if (status != RONDO_OK) fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
+  const rondo_status ends[] = {late, destroyed[0], destroyed[1], freed, rondo_device_close(w->device)};
+  for (size_t i = 0; i < sizeof ends / sizeof ends[0] && status == RONDO_OK; i++) status = ends[i];
+  return status;
+}
+
+/* The `at`-th failure is over. */
+static inline void tree_work_close(tree_work *w, size_t at) {
+  if (tree_take_down(w) != RONDO_OK) fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
 }
 
 #endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * Every call of the CUDA driver may fail, with an error of its own, for want of memory, or so that the device is lost,
+ * while functions of a tree are made, warmed up, recorded, replayed, cloned out, reset and destroyed (TR-15). Nothing
+ * is left in the driver or in host memory and nothing is misused; where the device is not lost, the same tree then does
+ * all of it. Memory that a stream does not take back is kept while its work may go on, and freed later.
+ */
+#include "fault/fault_cuda.h"
+#include "fault/tree_work.h"
+#include "support/test_effort.h"
+
+static const fake_cuda_control *fake;
+static size_t heard; /* failures that came out as a status */
+
+/* The work without a failure takes every way of an input, and replays. */
+static void assert_whole(const tree_work *w) {
+  rondo_tree_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_tree_get_info(w->tree, &info));
+  assert_true(info.patched_inputs > 0 && info.copied_inputs > 0);
+  assert_true(info.recorded > 0 && info.replayed > 0 && info.clones > 0);
+}
+
+static void take_down(tree_work *w, bool is_lost, size_t at) {
+  if (!is_lost)
+    tree_work_close(w, at);
+  else if (tree_take_down(w) != RONDO_OK && rondo_last_error()->status != RONDO_DEVICE_LOST)
+    fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
+}
+
+static void assert_nothing_left(const tree_work *w, const char *call, bool is_lost, size_t at) {
+  const bool is_kept = call != NULL && !is_lost && fault_cuda_gives_back(call);
+  fault_cuda_assert_clean(fake, &w->allocator, is_kept ? SIZE_MAX : 0, call == NULL ? "no call" : call, at);
+  if (is_kept) fake->reset();
+}
+
+/* False when the work makes fewer calls of that name, or of any (NULL). */
+static bool run(const char *name, size_t at, unsigned code, bool onward) {
+  static tree_work w;
+  const bool is_lost = code == LAUNCH_FAILED;
+  fake->forget();
+  tree_work_open(&w, "cuda:0");
+  fake->fail_call(name, at, code, onward);
+  const rondo_status status = tree_do_all(&w);
+  const char *call = fake->failed();
+  fake->fail_call(NULL, 0, 0, false);
+  heard += status != RONDO_OK;
+  if (status != RONDO_OK && call == NULL) fail_msg("nothing failed, but: %s", rondo_last_error()->message);
+  if (call == NULL)
+    assert_whole(&w);
+  else if (!is_lost)
+    tree_assert_usable(&w);
+  take_down(&w, is_lost, at);
+  assert_nothing_left(&w, call, is_lost, at);
+  return call != NULL;
+}
+
+static void sweep(unsigned code, size_t step, size_t least_heard) {
+  size_t at = 1, count = 0;
+  heard = 0;
+  fake->reset();
+  for (; run(NULL, at, code, false); at += step) count++;
+  assert_true(count > 500 / step);
+  assert_true(heard > least_heard / step);
+}
+
+static int load_driver(void **state) {
+  (void)state;
+  fake = fault_cuda_load();
+  return 0;
+}
+
+static void test_tr15_each_call_is_refused(void **state) {
+  (void)state;
+  sweep(REFUSED, test_failure_step(), 50);
+}
+
+/* Every second one: what is not memory fails as if refused. */
+static void test_tr15_each_call_runs_out_of_memory(void **state) {
+  (void)state;
+  sweep(NO_MEMORY, 2 * test_failure_step(), 40);
+}
+
+static void test_tr15_each_call_loses_the_device(void **state) {
+  (void)state;
+  sweep(LAUNCH_FAILED, test_failure_step(), 500);
+}
+
+/* Without events nothing is freed in the order of a stream. */
+static void test_tr15_each_event_and_all_after_it_are_refused(void **state) {
+  size_t at = 1;
+  (void)state;
+  fake->reset();
+  while (run("cuEventRecord", at, REFUSED, true)) at++;
+  assert_true(at > 5);
+}
+
+/* What a stream does not take back --------------------------------------------------------------------------------- */
+
+static bool is_free_refused;
+
+/* Its output has to be freed. */
+static rondo_status failing_body(rondo_call *call, void *user) {
+  void *out;
+  (void)user;
+  TRY(rondo_call_output(call, 0, TREE_BYTES, NULL, &out));
+  if (is_free_refused) fake->fail_call("cuEventRecord", 1, REFUSED, false);
+  return RONDO_INVALID_STATE;
+}
+
+static uint32_t live_allocations(const tree_work *w) {
+  rondo_memory_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_memory_get_statistics(w->device, &statistics));
+  return statistics.live_allocations;
+}
+
+/* Freed with the next call, or when the tree goes. */
+static void run_refused_free(bool has_next_call) {
+  static tree_work w;
+  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "failing", .body = failing_body};
+  rondo_function *failing;
+  rondo_buffer *out = NULL;
+  fake->reset();
+  fake->forget();
+  tree_work_open(&w, "cuda:0");
+  assert_ok(tree_make_all(&w));
+  assert_ok(rondo_function_create(w.tree, &options, &failing));
+  const uint32_t before = live_allocations(&w);
+  is_free_refused = true;
+  assert_int_equal(rondo_function_call(failing, w.streams[0], NULL, 0, &out, 1), RONDO_INVALID_STATE);
+  assert_non_null(fake->failed());
+  assert_int_equal(live_allocations(&w), before + 1);
+  is_free_refused = false;
+  if (has_next_call) {
+    assert_int_equal(rondo_function_call(failing, w.streams[1], NULL, 0, &out, 1), RONDO_INVALID_STATE);
+    assert_int_equal(live_allocations(&w), before);
+  }
+  tree_work_close(&w, 0);
+  assert_nothing_left(&w, NULL, false, 0);
+}
+
+static void test_tr15_what_is_not_taken_back_is_freed_later(void **state) {
+  (void)state;
+  run_refused_free(true);
+  run_refused_free(false);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_tr15_each_call_is_refused),
+      cmocka_unit_test(test_tr15_each_call_runs_out_of_memory),
+      cmocka_unit_test(test_tr15_each_call_loses_the_device),
+      cmocka_unit_test(test_tr15_each_event_and_all_after_it_are_refused),
+      cmocka_unit_test(test_tr15_what_is_not_taken_back_is_freed_later),
+  };
+  return cmocka_run_group_tests(tests, load_driver, NULL);
+}
