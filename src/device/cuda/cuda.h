@@ -45,6 +45,7 @@ typedef struct cuda_hosts {
 typedef struct cuda_range {
   cu_address address;
   size_t bytes;
+  const void *owner; /* of pages that stand in for a capture: whose they are, since addresses come again; else NULL */
 } cuda_range;
 
 typedef RONDO_ARRAY(cuda_range) cuda_ranges;

@@ -11,7 +11,7 @@
 static rondo_status note(cuda_device *device, cuda_ranges *list, cu_address address, size_t bytes) {
   pthread_mutex_lock(&device->lock);
   const rondo_status status = rondo_array_reserve(&device->base.allocator, list, list->count + 1);
-  if (status == RONDO_OK) list->items[list->count++] = (cuda_range){address, bytes};
+  if (status == RONDO_OK) list->items[list->count++] = (cuda_range){address, bytes, NULL};
   pthread_mutex_unlock(&device->lock);
   return status;
 }
@@ -59,7 +59,7 @@ rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   cuda_scope scope;
   cuda_enter_to_free(device, &scope);
   pthread_mutex_lock(&device->mapping);
-  cuda_stand_ins_yield(device, (cuda_range){cuda_address(address), bytes});
+  cuda_stand_ins_yield(device, (cuda_range){cuda_address(address), bytes, NULL});
   pthread_mutex_unlock(&device->mapping);
   const cu_result code = device->api->mem_unreserve(cuda_address(address), bytes);
   cuda_leave(&scope);
@@ -183,7 +183,7 @@ rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physica
   rondo_status status = cuda_enter(device, &scope);
   if (status == RONDO_OK) {
     pthread_mutex_lock(&device->mapping);
-    cuda_stand_ins_yield(device, (cuda_range){at, physical->bytes});
+    cuda_stand_ins_yield(device, (cuda_range){at, physical->bytes, NULL});
     cu_result code = device->api->mem_map(at, physical->bytes, 0, ((cuda_physical *)physical)->handle, 0);
     if (code == CU_OK) {
       code = cuda_set_access(device, at, physical->bytes, CU_ACCESS_READ_WRITE);

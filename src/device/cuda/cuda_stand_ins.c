@@ -83,7 +83,7 @@ static rondo_status stand_in(cuda_stand_ins *self, cuda_range at) {
   RONDO_TRY(rondo_array_reserve(allocator, &device->left, most_left));
   RONDO_TRY(rondo_array_reserve(allocator, &self->ranges, self->ranges.count + 1));
   cuda_range *mapped = &self->ranges.items[self->ranges.count++];
-  *mapped = (cuda_range){at.address, 0};
+  *mapped = (cuda_range){at.address, 0, NULL};
   cu_result code = map_run(device, mapped, at.bytes);
   if (code == CU_OK) code = cuda_set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE);
   return cuda_check(device, code, "letting pages of device '%s' stand in for %zu bytes of graph memory",
@@ -99,7 +99,7 @@ rondo_status cuda_stand_ins_add(cuda_stand_ins *self, const void *memory, size_t
     cu_address behind;
     const bool is_bare = find_bare(self, from, end, &behind);
     behind += (page_bytes - behind % page_bytes) % page_bytes;
-    if (is_bare) RONDO_TRY(stand_in(self, (cuda_range){from, behind - from}));
+    if (is_bare) RONDO_TRY(stand_in(self, (cuda_range){from, behind - from, NULL}));
     from = behind;
   }
   return RONDO_OK;
@@ -130,10 +130,11 @@ static bool do_overlap(cuda_range a, cuda_range b) {
   return a.address < b.address + b.bytes && b.address < a.address + a.bytes;
 }
 
+/* What stands in there: for one owner, or, without one, for anybody. */
 static void take_back(cuda_device *device, cuda_range at) {
   for (size_t i = device->shown.count; i-- > 0;) {
     const cuda_range shown = device->shown.items[i];
-    if (!do_overlap(shown, at)) continue;
+    if (!do_overlap(shown, at) || (at.owner != NULL && at.owner != shown.owner)) continue;
     device->shown.items[i] = device->shown.items[--device->shown.count];
     unmap_or_note(device, shown);
   }
@@ -158,8 +159,10 @@ rondo_status cuda_stand_ins_keep(cuda_stand_ins *self, cuda_ranges *kept) {
   const size_t count = self->ranges.count;
   rondo_status status = rondo_array_reserve(allocator, &device->shown, device->shown.count + count);
   if (status == RONDO_OK) status = rondo_array_reserve(allocator, kept, kept->count + count);
-  for (size_t i = 0; i < count && status == RONDO_OK; i++)
+  for (size_t i = 0; i < count && status == RONDO_OK; i++) {
+    self->ranges.items[i].owner = kept;
     device->shown.items[device->shown.count++] = kept->items[kept->count++] = self->ranges.items[i];
+  }
   if (status == RONDO_OK) self->ranges.count = 0;
   cuda_stand_ins_end(self);
   return status;
