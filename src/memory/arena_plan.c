@@ -442,7 +442,7 @@ static rondo_status make_profile(const path_plan *path, const rondo_path_part *p
                                  rondo_profile **out) {
   rondo_profile *profile;
   RONDO_TRY(rondo_profile_new(path->allocator, &profile));
-  const size_t *slots = offsets + part->lifetimes->lifetimes.count;
+  const size_t *slots = offsets == NULL ? NULL : offsets + part->lifetimes->lifetimes.count; /* NULL: nothing planned */
   rondo_status status = rondo_profile_keep_offsets(profile, part->lifetimes, offsets);
   if (status == RONDO_OK) status = rondo_array_reserve(&profile->allocator, &profile->slots, part->slot_count);
   if (status != RONDO_OK) {
@@ -464,7 +464,7 @@ static rondo_status make_profiles(const path_plan *path, rondo_path_part *parts)
   const size_t *offsets = path->offsets;
   for (size_t i = 0; i < path->part_count; i++) {
     RONDO_TRY(make_profile(path, &parts[i], offsets, &parts[i].profile));
-    offsets += parts[i].lifetimes->lifetimes.count + parts[i].slot_count;
+    if (offsets != NULL) offsets += parts[i].lifetimes->lifetimes.count + parts[i].slot_count;
   }
   return RONDO_OK;
 }

@@ -116,7 +116,8 @@ rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buf
 
 /* Where it is, whether it may be read or not. */
 static inline char *rondo_buffer_memory(const rondo_buffer *buffer) {
-  return buffer->base == NULL ? buffer->address : buffer->base->address + buffer->offset;
+  if (buffer->base == NULL) return buffer->address;
+  return buffer->base->address == NULL ? NULL : buffer->base->address + buffer->offset;
 }
 
 /* Bytes with the type and shape of the options, which may be NULL; and their name, "" when there is none. */

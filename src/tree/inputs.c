@@ -23,7 +23,7 @@ static rondo_status resolve_buffer(const char *call, const rondo_function *funct
     return refuse_input(call, function, index, RONDO_REASON_OUT_OF_RANGE, "is not inside its buffer");
   out->buffer = given->buffer;
   out->offset = offset;
-  out->address = memory + offset;
+  out->address = memory == NULL ? NULL : memory + offset;
   out->bytes = given->bytes == 0 ? buffer->extent.bytes - offset : given->bytes;
   if (given->type == 0) {
     out->type = buffer->extent.type;

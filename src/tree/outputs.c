@@ -67,7 +67,7 @@ static rondo_status take_of_input(rondo_tree *tree, rondo_function *function, co
   }
   RONDO_TRY(take(tree, function, RONDO_BUFFER_BORROWED, output, out));
   (*out)->era = RONDO_NO_ERA;
-  (*out)->address = input->address + output->offset;
+  (*out)->address = input->address == NULL ? NULL : input->address + output->offset;
   return RONDO_OK;
 }
 

@@ -98,7 +98,7 @@ static rondo_status list_slots(rondo_take *take) {
   RONDO_TRY(rondo_allocate_items(allocator, take->slots.count, sizeof *made->bound, &made->bound));
   made->bound_count = take->slots.count;
   RONDO_TRY(rondo_allocate_items(allocator, 2 * made->bound_count, sizeof *made->addresses, &made->addresses));
-  made->patched_at = made->addresses + made->bound_count;
+  if (made->bound_count > 0) made->patched_at = made->addresses + made->bound_count;
   for (size_t i = 0, at = 0; i < input_count; i++) {
     const rondo_resolved_input *input = &take->given[i];
     if (input->way != RONDO_WAY_MOVING || input->bytes == 0) continue;
