@@ -202,18 +202,18 @@ static bool find_life_end(const planned_path *path, size_t from, uint32_t bit, r
 static void fill_part(planned_path *path, size_t index) {
   const rondo_recorded_call *call = path->calls[index];
   rondo_path_part *part = &path->parts[index];
-  *part = (rondo_path_part){.lifetimes = call->noted,
-                            .slots = path->slots + path->slot_count,
-                            .slot_count = call->bound_count,
-                            .ends = path->ends + path->end_count};
+  *part = (rondo_path_part){.lifetimes = call->noted, .slot_count = call->bound_count};
+  if (call->bound_count > 0) part->slots = path->slots + path->slot_count;
   for (size_t i = 0; i < call->bound_count; i++) path->slots[path->slot_count++] = call->bound[i].bytes;
+  const size_t first_end = path->end_count;
   for (size_t i = 0; i < call->output_count; i++) {
     const rondo_output *output = &call->outputs[i];
     rondo_path_end end = {.allocation = output->allocation};
     if (output->place == RONDO_OUTPUT_FRESH && find_life_end(path, index + 1, output->bit, &end))
       path->ends[path->end_count++] = end;
   }
-  part->end_count = (size_t)(path->ends + path->end_count - part->ends);
+  part->end_count = path->end_count - first_end;
+  if (part->end_count > 0) part->ends = path->ends + first_end;
 }
 
 static rondo_status fill_parts(planned_path *path) {
