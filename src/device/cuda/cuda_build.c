@@ -3,26 +3,19 @@
  */
 #include "base/allocation.h"
 #include "device/cuda/cuda_foreign.h"
-
-static size_t most_predecessors(const cuda_executable *executable) {
-  size_t most = 0;
-  for (size_t i = 0; i < executable->count; i++) {
-    const size_t count = executable->predecessor_start[i + 1] - executable->predecessor_start[i];
-    if (count > most) most = count;
-  }
-  return most;
-}
+#include "device/cuda/cuda_order.h"
 
 static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
-                              cu_graph_node *before) {
+                              const cuda_order *order, cu_graph_node *before) {
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
-    size_t count = 0;
-    for (uint32_t e = executable->predecessor_start[i]; e < executable->predecessor_start[i + 1]; e++) {
-      const cuda_node *predecessor = &executable->nodes[executable->predecessors[e]];
-      before[count++] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
+    const cuda_way *way = &order->ways[i];
+    if (way->is_left_out) continue;
+    for (size_t k = 0; k < way->count; k++) {
+      const cuda_node *predecessor = &executable->nodes[order->before.items[way->first + k]];
+      before[k] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
     }
-    const cu_result code = cuda_node_add(executable, node, graph, before, count, &handles[node->first]);
+    const cu_result code = cuda_node_add(executable, node, graph, before, way->count, &handles[node->first]);
     if (__builtin_expect(code == CU_OK, 1)) continue;
     RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node->number,
                               "node '%s' (node %u) of graph '%s'", node->name, node->number, executable->name));
@@ -30,10 +23,13 @@ static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_gr
   return RONDO_OK;
 }
 
-static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph, const cu_graph_node *handles) {
+/* Where a full edge stands for a node that is left out, a programmatic one adds nothing. */
+static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph, const cu_graph_node *handles,
+                                     const cuda_order *order) {
   cuda_device *device = cuda_device_of(executable->base.device);
   for (size_t i = 0; i < executable->programmatic_count; i++) {
     const rondo_lowered_edge *edge = &executable->programmatic[i];
+    if (cuda_order_has_edge(order, edge->from, edge->to)) continue;
     const cuda_node *from = &executable->nodes[edge->from], *to = &executable->nodes[edge->to];
     const cu_edge_data data = {.from_port = edge->from_port, .to_port = edge->to_port, .type = edge->type};
     const cu_result code = device->api->graph_add_edges(graph, &handles[from->first], &handles[to->first], &data, 1);
@@ -43,21 +39,32 @@ static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph
   return RONDO_OK;
 }
 
+static rondo_status add_all(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
+                            const cuda_order *order) {
+  const rondo_allocator *allocator = cuda_allocator_of(executable);
+  cu_graph_node *before;
+  RONDO_TRY(rondo_allocate_items(allocator, order->most, sizeof *before, &before));
+  rondo_status status = add_nodes(executable, graph, handles, order, before);
+  if (status == RONDO_OK) status = add_programmatic(executable, graph, handles, order);
+  rondo_release(allocator, before, order->most, sizeof *before);
+  return status;
+}
+
 static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_graph_node *handles) {
   cuda_device *device = cuda_device_of(executable->base.device);
-  const size_t room = most_predecessors(executable);
-  cu_graph_node *before;
-  RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), room, sizeof *before, &before));
-  rondo_status status = cuda_check(device, device->api->graph_create(out, 0), "making graph '%s' on device '%s'",
-                                   executable->name, device->base.name);
-  if (status == RONDO_OK) status = add_nodes(executable, *out, handles, before);
-  if (status == RONDO_OK) status = add_programmatic(executable, *out, handles);
-  rondo_release(cuda_allocator_of(executable), before, room, sizeof *before);
+  cuda_order order;
+  rondo_status status = cuda_order_make(executable, &order);
+  if (status == RONDO_OK)
+    status = cuda_check(device, device->api->graph_create(out, 0), "making graph '%s' on device '%s'", executable->name,
+                        device->base.name);
+  if (status == RONDO_OK) status = add_all(executable, *out, handles, &order);
+  cuda_order_free(cuda_allocator_of(executable), &order);
   return status;
 }
 
 /* The node of a handle; NULL when it is none of the graph's. */
 static const cuda_node *find_node(const cuda_executable *executable, const cu_graph_node *handles, cu_graph_node node) {
+  if (node == NULL) return NULL;
   for (size_t i = 0; handles != NULL && i < executable->count; i++) {
     const cuda_node *at = &executable->nodes[i];
     for (size_t part = 0; part < cuda_node_parts(at); part++)

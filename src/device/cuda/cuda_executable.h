@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A lowered graph on a CUDA device: the driver's executable graph, and of each node what it takes to make that again
- * (for an update that the driver refuses, for timing, node by node). Children are flattened, alloc and free nodes are
- * empty ones. A node of Rondo's is one or several of the driver's, one behind the other (cuda_node_parts).
+ * (for an update that the driver refuses, for timing, node by node). Children are flattened. A node of Rondo's is one
+ * or several of the driver's, one behind the other (cuda_node_parts); what is order alone, alloc and free nodes too, is
+ * none where edges can stand for it, else an empty one (cuda_order.h).
  *
  * Host functions need their records until the launches that call them are done: an executable that has some records an
  * event behind each launch, is freed when that is complete, and tells the records which queue it runs on by a host
@@ -22,7 +23,7 @@ typedef struct cuda_node {
   const char *name;
   rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
   void *storage;        /* a kernel's argument addresses and values; a captured copy's cu_copy, or NULL */
-  size_t first;         /* its nodes in the driver's graph are handles[first] and so on */
+  size_t first;         /* its nodes in the driver's graph are handles[first] and so on; NULL when it is left out */
   union {
     cu_kernel_params kernel;
     rondo_copy copy;
@@ -110,7 +111,7 @@ bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered);
 /* Changes such a node in the driver's executable, for later launches; when the driver refuses, it is as before. The
  * device's context is current; the capture mode does not matter (docs/cuda-probes.md, 7). */
 cu_result cuda_node_overwrite(cuda_executable *executable, cuda_node *node, const rondo_kernel_node *params);
-/* How many nodes of the driver's it is. */
+/* How many nodes of the driver's it is, if it is not left out. */
 size_t cuda_node_parts(const cuda_node *node);
 /* Adds it to a driver's graph behind `count` nodes; what follows it stands behind the last of its parts. */
 cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * Nodes that the driver's graph leaves out: what is ordered stays ordered and nothing else becomes so, edges do not
+ * become more, and graphs with memory are made of their kernels alone.
+ */
+#include "device/cuda/cuda_order.h"
+
+#include <rondo/rondo.h>
+#include <string.h>
+
+#include "fake_cuda/fake_cuda.h"
+#include "support/rondo_test.h"
+
+enum { MOST_NODES = 40, MOST_EDGES = MOST_NODES * MOST_NODES };
+
+/* An executable as far as its order is concerned. */
+typedef struct sample {
+  rondo_device device;
+  cuda_executable executable;
+  cuda_node nodes[MOST_NODES];
+  uint32_t start[MOST_NODES + 1], predecessors[MOST_EDGES];
+} sample;
+
+static void sample_init(sample *s) {
+  *s = (sample){0};
+  s->executable.base.device = &s->device;
+  s->executable.nodes = s->nodes;
+  s->executable.predecessor_start = s->start;
+  s->executable.predecessors = s->predecessors;
+  assert_ok(rondo_allocator_resolve(NULL, &s->device.allocator));
+}
+
+static void add_node(sample *s, rondo_node_kind kind) {
+  const size_t i = s->executable.count++;
+  s->nodes[i].kind = kind;
+  s->start[i + 1] = s->start[i];
+}
+
+/* To the node that was added last. */
+static void add_edge(sample *s, uint32_t from) { s->predecessors[s->start[s->executable.count]++] = from; }
+
+/* reach[i][k]: whether i is ordered behind k. */
+typedef bool reach_table[MOST_NODES][MOST_NODES];
+
+static void reach_through(reach_table reach, size_t i, uint32_t before) {
+  reach[i][before] = true;
+  for (size_t k = 0; k < before; k++) reach[i][k] |= reach[before][k];
+}
+
+static void check_order(const sample *s, const cuda_order *order) {
+  static reach_table given, made;
+  size_t edges = 0;
+  memset(given, 0, sizeof given);
+  memset(made, 0, sizeof made);
+  for (size_t i = 0; i < s->executable.count; i++) {
+    const cuda_way *way = &order->ways[i];
+    bool listed[MOST_NODES] = {false};
+    for (uint32_t e = s->start[i]; e < s->start[i + 1]; e++) reach_through(given, i, s->predecessors[e]);
+    for (size_t k = 0; k < way->count; k++) {
+      const uint32_t before = order->before.items[way->first + k];
+      assert_true(before < i && !order->ways[before].is_left_out && !listed[before]);
+      listed[before] = true;
+      reach_through(made, i, before);
+    }
+    edges += way->is_left_out ? 0 : way->count;
+    assert_true(way->is_left_out || way->count <= order->most);
+    for (size_t k = 0; k < i; k++) assert_true(order->ways[k].is_left_out || given[i][k] == made[i][k]);
+  }
+  assert_true(edges <= s->start[s->executable.count]);
+}
+
+static void add_random_node(sample *s, uint64_t *random, uint32_t kernels, uint32_t edges) {
+  static const rondo_node_kind order_alone[] = {RONDO_NODE_EMPTY, RONDO_NODE_ALLOC, RONDO_NODE_FREE};
+  const uint32_t before = (uint32_t)s->executable.count;
+  const bool is_kernel = test_random_below(random, 4) < kernels;
+  add_node(s, is_kernel ? RONDO_NODE_KERNEL : order_alone[test_random_below(random, 3)]);
+  for (uint32_t k = 0; k < before; k++)
+    if (test_random_below(random, before) < edges) add_edge(s, k);
+}
+
+static void what_is_ordered_stays_so_and_nothing_else_becomes_so(void **state) {
+  (void)state;
+  static sample s;
+  uint64_t random = 4;
+  size_t left_out = 0;
+  for (int round = 0; round < 2000; round++) {
+    cuda_order order;
+    sample_init(&s);
+    const uint32_t count = 1 + test_random_below(&random, MOST_NODES), kernels = test_random_below(&random, 4);
+    const uint32_t edges = test_random_below(&random, 6);
+    for (uint32_t i = 0; i < count; i++) add_random_node(&s, &random, kernels, edges);
+    assert_ok(cuda_order_make(&s.executable, &order));
+    check_order(&s, &order);
+    for (uint32_t i = 0; i < count; i++) left_out += order.ways[i].is_left_out;
+    for (uint32_t i = 0; i < count; i++)
+      assert_false(s.nodes[i].kind == RONDO_NODE_KERNEL && order.ways[i].is_left_out);
+    cuda_order_free(&s.device.allocator, &order);
+  }
+  assert_true(left_out > 10000);
+}
+
+/* A kernel, an alloc, a kernel. */
+static void edges_that_stand_for_nodes_are_found(void **state) {
+  (void)state;
+  static sample s;
+  cuda_order order;
+  sample_init(&s);
+  add_node(&s, RONDO_NODE_KERNEL);
+  add_node(&s, RONDO_NODE_ALLOC);
+  add_edge(&s, 0);
+  add_node(&s, RONDO_NODE_KERNEL);
+  add_edge(&s, 1);
+  add_node(&s, RONDO_NODE_KERNEL);
+  add_edge(&s, 2);
+  assert_ok(cuda_order_make(&s.executable, &order));
+  assert_true(order.ways[1].is_left_out);
+  assert_true(cuda_order_has_edge(&order, 0, 2));
+  assert_true(cuda_order_has_edge(&order, 2, 3));
+  assert_false(cuda_order_has_edge(&order, 0, 3));
+  cuda_order_free(&s.device.allocator, &order);
+}
+
+/* On the fake driver ---------------------------------------------------------------------------------------------- */
+
+static const fake_cuda_control *fake;
+
+static int set_up(void **state) {
+  fake = fake_cuda_get();
+  assert_non_null(fake);
+  fake->reset();
+  return test_setup(state);
+}
+
+static int tear_down(void **state) {
+  const int code = test_teardown(state);
+  return code != 0 || fake->violations() > 0 || fake->live(FAKE_CUDA_ANY) > 0 ? -1 : 0;
+}
+
+static rondo_node add_set(test_fixture *t, rondo_graph *graph, const rondo_node *before, size_t count, uint32_t value,
+                          uint32_t *at) {
+  rondo_node node = {0};
+  assert_ok(rondo_graph_add_kernel(graph, before, count, test_kernel(t, TEST_KERNEL_SET), (rondo_grid){1, 1, 1},
+                                   RONDO_ARGS(&value, &at), &node));
+  return node;
+}
+
+/* Instantiates, launches, and frees it; the driver's nodes of the two kinds are counted. */
+static void run_counted(test_fixture *t, rondo_graph *graph, uint64_t kernels, uint64_t empties) {
+  fake->forget();
+  rondo_exec *exec = test_instantiate(graph);
+  assert_int_equal(fake->calls("cuGraphAddKernelNode"), kernels);
+  assert_int_equal(fake->calls("cuGraphAddEmptyNode"), empties);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
+static void graphs_with_memory_are_made_of_their_kernels(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_words(t, 1);
+  rondo_node last = add_set(t, graph, NULL, 0, 1, words);
+  for (uint32_t i = 0; i < 20; i++) {
+    void *address = NULL;
+    assert_ok(rondo_graph_add_alloc(graph, &last, 1, 4096, "x", &address, &last));
+    last = add_set(t, graph, &last, 1, i, address);
+    assert_ok(rondo_graph_add_free(graph, &last, 1, address, &last));
+    last = add_set(t, graph, &last, 1, i, words);
+  }
+  run_counted(t, graph, 41, 0);
+  assert_int_equal(test_word(t, words), 19);
+  test_words_free(t, words);
+}
+
+/* Three kernels, an empty node, three kernels: edges from each to each would be more. */
+static void nodes_between_several_and_several_stay(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_words(t, 3);
+  rondo_node front[3], join;
+  for (uint32_t i = 0; i < 3; i++) front[i] = add_set(t, graph, NULL, 0, 1, words + i);
+  assert_ok(rondo_graph_add_empty(graph, front, 3, &join));
+  for (uint32_t i = 0; i < 3; i++) (void)add_set(t, graph, &join, 1, 2 + i, words + 2 - i);
+  run_counted(t, graph, 6, 1);
+  for (uint32_t i = 0; i < 3; i++) assert_int_equal(test_word(t, words + 2 - i), 2 + i);
+  test_words_free(t, words);
+}
+
+/* Order alone, from beginning to end: there is nothing to launch. */
+static void graphs_of_order_alone_are_empty(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  rondo_node nodes[2], last;
+  void *address = NULL;
+  assert_ok(rondo_graph_add_empty(graph, NULL, 0, &nodes[0]));
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 4096, "x", &address, &nodes[1]));
+  assert_ok(rondo_graph_add_free(graph, nodes, 2, address, &last));
+  run_counted(t, graph, 0, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_ordered_stays_so_and_nothing_else_becomes_so),
+      cmocka_unit_test(edges_that_stand_for_nodes_are_found),
+      cmocka_unit_test_setup_teardown(graphs_with_memory_are_made_of_their_kernels, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(nodes_between_several_and_several_stay, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(graphs_of_order_alone_are_empty, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
