@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Writes CUDA sources as C strings, each with the files that it includes in it, because NVRTC is handed one text:
 # cmake -DROOT=<the folder of includes> -DSOURCES=<files> -DHEADER=<what declares them> -DOUTPUT=<file> -P EmbedCuda.cmake
-# x/op_add.cu becomes `const char rondo_cuda_op_add[]`.
+# x/add.cu becomes `const char rondo_cuda_add[]`. A source with kernels called <name>_TYPE is a template: it becomes three
+# texts, rondo_cuda_add_f32, _f16 and _bf16, with kernels of these names and ELEMENT_IS_F32, _F16 or _BF16 defined.
 cmake_minimum_required(VERSION 3.25)
 
 # Puts included files in their place; the second time one is included, nothing.
@@ -20,14 +21,28 @@ function(expand path out_var)
   set(${out_var} "${text}" PARENT_SCOPE)
 endfunction()
 
+# Adds a text to `code`.
+function(add_text name text)
+  string(REPLACE "\\" "\\\\" text "${text}")
+  string(REPLACE "\"" "\\\"" text "${text}")
+  string(REPLACE "\n" "\\n\"\n\"" text "${text}")
+  string(APPEND code "\nconst char rondo_cuda_${name}[] =\n\"${text}\";\n")
+  set(code "${code}" PARENT_SCOPE)
+endfunction()
+
 set(code "#include \"${HEADER}\"\n")
 foreach(source IN LISTS SOURCES)
   set_property(GLOBAL PROPERTY included_files "")
   expand("${source}" text)
-  string(REPLACE "\\" "\\\\" text "${text}")
-  string(REPLACE "\"" "\\\"" text "${text}")
-  string(REPLACE "\n" "\\n\"\n\"" text "${text}")
   cmake_path(GET source STEM name)
-  string(APPEND code "\nconst char rondo_cuda_${name}[] =\n\"${text}\";\n")
+  if(text MATCHES "_TYPE\\(")
+    foreach(type IN ITEMS f32 f16 bf16)
+      string(TOUPPER "${type}" upper)
+      string(REPLACE "_TYPE(" "_${type}(" typed "${text}")
+      add_text("${name}_${type}" "#define ELEMENT_IS_${upper}\n${typed}")
+    endforeach()
+  else()
+    add_text("${name}" "${text}")
+  endif()
 endforeach()
 file(WRITE "${OUTPUT}" "${code}")

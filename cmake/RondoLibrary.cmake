@@ -2,7 +2,8 @@
 # The library: one object library a layer, and from the same objects librondo.so and librondo.a.
 
 # From the bottom up; see scripts/check-layers for who may include whom.
-set(RONDO_LAYERS base graph plan device device/cpu device/cuda memory exec exec/collective tree tensor session)
+set(RONDO_LAYERS base graph plan device device/cpu device/cuda memory exec exec/collective tree tensor tensor/operators
+    session)
 
 find_package(Threads REQUIRED)
 if(RONDO_WITH_JANSSON)

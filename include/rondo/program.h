@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Programs: networks written as operators on tensors, differentiated, compiled into one arena of fixed addresses, and
- * run either kernel by kernel or as one recorded graph.
+ * Programs: networks written as operators (<rondo/operators.h>) on tensors, differentiated, compiled into one arena of
+ * fixed addresses, and run either kernel by kernel or as one recorded graph.
  *
  *   #define TRY(call) do { const rondo_status status = (call); if (status != RONDO_OK) return status; } while (0)
  *
@@ -33,7 +33,7 @@
 
 RONDO_EXTERN_C_BEGIN
 
-#define RONDO_MAX_DIMENSIONS 4
+#define RONDO_MAX_DIMENSIONS 6
 
 typedef struct rondo_program rondo_program;
 typedef struct rondo_compiled rondo_compiled;
@@ -80,29 +80,6 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_output(rondo_program *progra
  * UNKNOWN_NAME (a value of another program). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_value_shape(const rondo_program *program, rondo_value value,
                                                         rondo_type *out_type, size_t *out_shape, size_t *out_rank);
-
-/* Operators. Each adds one to the program and gives its result. Errors: INVALID_ARGUMENT with SHAPE or TYPE, naming the
- * operator, the values by name and their shapes, UNKNOWN_NAME (a value of another program) or NULL_ARGUMENT;
- * LIMIT_EXCEEDED; OUT_OF_MEMORY.
- *   embedding:     table [n, d] F32, indices [...] I32 -> [..., d]; an index outside 0 <= i < n fails the run (see
- *                  rondo_compiled_read) and reads row 0.
- *   reshape:       the same elements in another shape; no copy.
- *   matmul:        a [m, k] · b [k, n] (+ bias [n] unless it is no value) -> [m, n], F32.
- *   tanh:          elementwise, F32.
- *   softmax:       over the last dimension, F32.
- *   cross_entropy: logits [m, n] F32, labels [m] I32 -> scalar: the mean over m of -log softmax(logits)[label]; a label
- *                  outside 0 <= i < n fails the run, as an index of embedding. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
-                                                         rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape,
-                                                       size_t rank, rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul(rondo_program *program, rondo_value a, rondo_value b,
-                                                      rondo_value bias, rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_tanh(rondo_program *program, rondo_value value, rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_softmax(rondo_program *program, rondo_value value,
-                                                       rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_cross_entropy(rondo_program *program, rondo_value logits,
-                                                             rondo_value labels, rondo_value *out_value);
 
 /* Reverse-mode differentiation (Griewank and Walther, Evaluating Derivatives, 2nd ed., 2008, chapter 3): adds the
  * operators that compute the gradient of the scalar `loss` with respect to each of `count` F32 values, in

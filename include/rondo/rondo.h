@@ -26,6 +26,7 @@
 #include <rondo/kernel.h>
 #include <rondo/log.h>
 #include <rondo/memory.h>
+#include <rondo/operators.h>
 #include <rondo/patch.h>
 #include <rondo/plan.h>
 #include <rondo/profile.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Types of elements. Programs (<rondo/program.h>) have values of F32 and I32, collectives (<rondo/collective.h>) take
- * all of these.
+ * Types of elements. Programs (<rondo/program.h>) have values of all of these but F64, collectives
+ * (<rondo/collective.h>) take all.
  */
 #ifndef RONDO_TYPE_H
 #define RONDO_TYPE_H

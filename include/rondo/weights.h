@@ -28,7 +28,7 @@ RONDO_API void rondo_weights_destroy(rondo_weights *weights);
 
 /* Reads a file, or bytes in memory (copied). Errors: NOT_FOUND, IO_ERROR with errno; INVALID_DATA with TRUNCATED or
  * MALFORMED saying what is wrong where (header length, JSON line, tensor, offsets that overlap, leave gaps or do not
- * fit shape and type); UNSUPPORTED for types other than F32 and I32, more than RONDO_MAX_DIMENSIONS dimensions or one
+ * fit shape and type); UNSUPPORTED for types that no value has, more than RONDO_MAX_DIMENSIONS dimensions or one
  * of size 0, naming the tensor, and in a build without jansson; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_load(const char *path, const rondo_allocator *allocator,
                                                          rondo_weights **out_weights);

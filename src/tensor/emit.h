@@ -6,7 +6,6 @@
 #ifndef RONDO_TENSOR_EMIT_H
 #define RONDO_TENSOR_EMIT_H
 
-#include "tensor/kernel_support.h"
 #include "tensor/operator.h"
 #include "tensor/resources.h"
 
@@ -17,7 +16,13 @@ const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value
 /* Whether the device runs kernels from their CUDA source, in blocks of threads. */
 bool rondo_emit_is_cuda(const rondo_emitter *emitter);
 
-/* As many blocks as `count` things give at the device's grain. */
+/* How many things a block takes, at least 1: on a CPU, so many that they take some microseconds; on CUDA, where a block
+ * has many threads, at least one for each thread or team of threads. */
+typedef struct rondo_grain {
+  size_t cpu, cuda;
+} rondo_grain;
+
+/* As many blocks as `count` things give at the device's grain, at most 4096. */
 rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_grain grain);
 
 /* Adds a kernel. `code` is static; the arguments' values are copied (RONDO_ARGS). */

@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "tensor/shape.h"
 
+#define MOST_BLOCKS 4096
+
 void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled) {
   switch (place->block) {
     case RONDO_BLOCK_NONE:
@@ -46,7 +48,9 @@ rondo_product *rondo_emit_product(const rondo_emitter *emitter) {
 bool rondo_emit_is_cuda(const rondo_emitter *emitter) { return emitter->compiled->is_cuda; }
 
 rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_grain grain) {
-  return rondo_grid_for(count, rondo_emit_is_cuda(emitter) ? grain.cuda : grain.cpu);
+  const size_t share = rondo_emit_is_cuda(emitter) ? grain.cuda : grain.cpu;
+  const size_t blocks = count / share + (count % share != 0);
+  return (rondo_grid){.x = blocks > MOST_BLOCKS ? MOST_BLOCKS : (uint32_t)blocks};
 }
 
 static const rondo_operation *current(const rondo_emitter *emitter) {

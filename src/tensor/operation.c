@@ -70,19 +70,33 @@ rondo_status rondo_fail_operation(const rondo_program *program, const rondo_oper
   return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: %s", call, message);
 }
 
+static rondo_status require_rank(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                                 uint32_t rank) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  if (rank == RONDO_ANY_RANK || shape->rank == rank) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must have %u dimensions, not %u",
+                              operation->row->inputs[input], rank, shape->rank);
+}
+
+static rondo_status fail_type(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                              const char *wanted) {
+  return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "%s must be %s, not %s",
+                              operation->row->inputs[input], wanted,
+                              rondo_type_name(rondo_operation_input(program, operation, input)->type));
+}
+
 rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation, uint32_t input,
                                  rondo_type type, uint32_t rank) {
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
-  const char *name = operation->row->inputs[input];
-  if (shape->type != type) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "%s must be %s, not %s", name,
-                                rondo_type_name(type), rondo_type_name(shape->type));
-  }
-  if (rank != RONDO_ANY_RANK && shape->rank != rank) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must have %u dimensions, not %u", name,
-                                rank, shape->rank);
-  }
-  return RONDO_OK;
+  if (shape->type != type) return fail_type(program, operation, input, rondo_type_name(type));
+  return require_rank(program, operation, input, rank);
+}
+
+rondo_status rondo_require_float(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                                 uint32_t rank) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  if (!rondo_shape_is_float(shape)) return fail_type(program, operation, input, "f32, f16 or bf16");
+  return require_rank(program, operation, input, rank);
 }
 
 rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation, uint32_t a,

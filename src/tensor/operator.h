@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What an operator is: one row of the table, in a file of its own. A new operator is one file op_<name>.c that defines
- * `const rondo_operator rondo_operator_<name>` and its public function, one line in operators.h, a plain C reference
- * and a test. Gradient and update operators are rows like all others; they only have no public function.
+ * What an operator is: one row of the table, in a file of its own. A new operator is operators/<name>.c, which defines
+ * `const rondo_operator rondo_operator_<name>` and its public function, one line in operators.h, its CUDA source
+ * operators/<name>.cu, and tests/operators/test_<name>.c with a plain C reference. Gradient and update operators are
+ * rows like all others; they only have no public function.
  *
  * Rows are constant. The functions of a row are called by one thread at a time for one program.
  */
@@ -12,6 +13,7 @@
 
 #define RONDO_MAX_OPERANDS 8
 #define RONDO_MAX_RESULTS 4
+#define RONDO_MAX_SIZES 16
 #define RONDO_NO_VALUE UINT32_MAX
 
 typedef struct rondo_operator rondo_operator;
@@ -27,10 +29,10 @@ typedef struct rondo_shape {
 
 /* What an operator is told beside its inputs; each operator gives the fields its own meaning, in its file. */
 typedef struct rondo_attributes {
-  size_t sizes[RONDO_MAX_DIMENSIONS];
+  size_t sizes[RONDO_MAX_SIZES];
   uint32_t size_count;
-  float numbers[3];
-  bool flags[2];
+  float numbers[4];
+  bool flags[4];
 } rondo_attributes;
 
 /* An operator applied in a program. Inputs and results are indices of the program's values. */
@@ -49,6 +51,7 @@ struct rondo_operator {
   uint32_t updates;    /* bit i: input i, a state, is changed in place. Such operators run behind all others */
   bool is_view;        /* the result shows the bytes of the first input; nothing runs */
   bool checks_indices; /* its emit calls rondo_emit_index_check, once */
+  const void *family;  /* what the functions below, when several rows share them, want to know of this one; or NULL */
 
   /* Checks types and shapes of the inputs and gives those of the results. Errors: rondo_fail_operation. */
   rondo_status (*infer)(const rondo_program *program, const rondo_operation *operation, rondo_shape *results);

@@ -4,6 +4,8 @@
 #ifndef RONDO_TENSOR_OPERATORS_H
 #define RONDO_TENSOR_OPERATORS_H
 
+#include <rondo/operators.h>
+
 #include "tensor/operator.h"
 
 #define RONDO_OPERATORS(ROW)  \

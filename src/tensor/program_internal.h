@@ -86,6 +86,9 @@ const rondo_shape *rondo_operation_input(const rondo_program *program, const ron
 #define RONDO_ANY_RANK UINT32_MAX
 RONDO_MUST_USE rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation,
                                                 uint32_t input, rondo_type type, uint32_t rank);
+/* The same for any type of float: F32, F16 or BF16. */
+RONDO_MUST_USE rondo_status rondo_require_float(const rondo_program *program, const rondo_operation *operation,
+                                                uint32_t input, uint32_t rank);
 /* SHAPE unless both inputs have the same shape. */
 RONDO_MUST_USE rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation,
                                                      uint32_t a, uint32_t b);

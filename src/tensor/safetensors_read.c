@@ -83,9 +83,9 @@ static rondo_status parse_header(reader *r) {
 static rondo_status read_type(const char *name, const json_t *tensor, rondo_type *out) {
   const char *type = json_string_value(json_object_get(tensor, "dtype"));
   if (type == NULL) return fail_malformed(name, "it has no dtype");
-  *out = strcmp(type, "F32") == 0 ? RONDO_F32 : RONDO_I32;
-  if (*out == RONDO_F32 || strcmp(type, "I32") == 0) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "tensor '%s' is %.16s; Rondo reads F32 and I32", name, type);
+  if (rondo_safetensors_find_type(type, out)) return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "tensor '%s' is %.16s; Rondo reads F32, F16, BF16, I32, I64",
+                    name, type);
 }
 
 static rondo_status read_shape(const char *name, const json_t *tensor, rondo_shape *out) {

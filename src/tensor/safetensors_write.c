@@ -32,7 +32,7 @@ static void write_entry(const rondo_weights_entry *entry, uint64_t begin, rondo_
   rondo_json_key(text, entry->name);
   rondo_json_object_begin(text);
   rondo_json_key(text, "dtype");
-  rondo_json_string(text, entry->shape.type == RONDO_F32 ? "F32" : "I32");
+  rondo_json_string(text, rondo_safetensors_type_name(entry->shape.type));
   rondo_json_key(text, "shape");
   rondo_json_array_begin(text);
   for (uint32_t i = 0; i < entry->shape.rank; i++) rondo_json_u64(text, entry->shape.dims[i]);

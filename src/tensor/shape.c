@@ -11,9 +11,9 @@
 #include "base/error.h"
 
 rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *dims, size_t rank, rondo_shape *out) {
-  if (type != RONDO_F32 && type != RONDO_I32) {
+  if (type == RONDO_F64 || rondo_type_bytes(type) == 0) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
-                      "%s: type %d (%s) is none of a value: use RONDO_F32 or RONDO_I32", what, (int)type,
+                      "%s: type %d (%s) is none of a value: use RONDO_F32, F16, BF16, I32 or I64", what, (int)type,
                       rondo_type_name(type));
   }
   if (rank > RONDO_MAX_DIMENSIONS) {
@@ -59,6 +59,10 @@ size_t rondo_shape_bytes(const rondo_shape *shape) {
 
 size_t rondo_shape_last(const rondo_shape *shape) { return shape->rank == 0 ? 1 : shape->dims[shape->rank - 1]; }
 
+bool rondo_shape_is_float(const rondo_shape *shape) {
+  return shape->type == RONDO_F32 || shape->type == RONDO_F16 || shape->type == RONDO_BF16;
+}
+
 bool rondo_shape_same(const rondo_shape *a, const rondo_shape *b) {
   return a->type == b->type && a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
 }
@@ -68,8 +72,9 @@ const char *rondo_shape_text(char buffer[RONDO_SHAPE_TEXT], const rondo_shape *s
   for (uint32_t i = 0; i < shape->rank; i++) {
     used += snprintf(buffer + used, RONDO_SHAPE_TEXT - (size_t)used, i == 0 ? "%zu" : ", %zu", shape->dims[i]);
   }
-  const char *type = shape->type == RONDO_F32 ? "" : " i32";
-  used += snprintf(buffer + used, RONDO_SHAPE_TEXT - (size_t)used, "]%s", type);
+  const bool is_usual = shape->type == RONDO_F32;
+  used += snprintf(buffer + used, RONDO_SHAPE_TEXT - (size_t)used, "]%s%s", is_usual ? "" : " ",
+                   is_usual ? "" : rondo_type_name(shape->type));
   assert(used < RONDO_SHAPE_TEXT);
   return buffer;
 }

@@ -20,10 +20,11 @@ size_t rondo_shape_elements(const rondo_shape *shape);
 size_t rondo_shape_bytes(const rondo_shape *shape);
 size_t rondo_shape_last(const rondo_shape *shape); /* the last dimension; 1 for a scalar */
 
+bool rondo_shape_is_float(const rondo_shape *shape);               /* F32, F16 or BF16 */
 bool rondo_shape_same(const rondo_shape *a, const rondo_shape *b); /* type and dimensions */
 
 /* "[64, 512]", "[64] i32", "[]" into buffer; returns it. F32 is not said. */
-#define RONDO_SHAPE_TEXT 104
+#define RONDO_SHAPE_TEXT 152
 const char *rondo_shape_text(char buffer[RONDO_SHAPE_TEXT], const rondo_shape *shape);
 
 #endif

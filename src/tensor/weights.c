@@ -40,6 +40,30 @@ void rondo_weights_destroy(rondo_weights *weights) {
   rondo_release(&allocator, weights, 1, sizeof *weights);
 }
 
+/* Types ------------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+  rondo_type type;
+  const char *name;
+} type_names[] = {{RONDO_F32, "F32"}, {RONDO_F16, "F16"}, {RONDO_BF16, "BF16"}, {RONDO_I32, "I32"}, {RONDO_I64, "I64"}};
+
+#define TYPE_COUNT (sizeof type_names / sizeof type_names[0])
+
+const char *rondo_safetensors_type_name(rondo_type type) {
+  size_t row = 0;
+  while (row + 1 < TYPE_COUNT && type_names[row].type != type) row++;
+  return type_names[row].name;
+}
+
+bool rondo_safetensors_find_type(const char *name, rondo_type *out_type) {
+  for (size_t row = 0; row < TYPE_COUNT; row++) {
+    if (strcmp(type_names[row].name, name) != 0) continue;
+    *out_type = type_names[row].type;
+    return true;
+  }
+  return false;
+}
+
 /* Entries --------------------------------------------------------------------------------------------------------- */
 
 /* Names are written into JSON, where what is not UTF-8 would become something else (Unicode 15, table 3-7). */

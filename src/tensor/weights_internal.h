@@ -41,4 +41,8 @@ const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, c
 /* Moves all entries of `from` into `to`: all, or none and DUPLICATE_NAME or OUT_OF_MEMORY. Both have one allocator. */
 RONDO_MUST_USE rondo_status rondo_weights_move(rondo_weights *to, rondo_weights *from);
 
+/* What files call the types of values; and the type that is called so, false for another name. */
+const char *rondo_safetensors_type_name(rondo_type type);
+bool rondo_safetensors_find_type(const char *name, rondo_type *out_type);
+
 #endif

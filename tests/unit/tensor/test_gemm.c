@@ -2,7 +2,7 @@
  * Matrix products of a tile: plain C and CBLAS against the definition in double precision, for every way of storing,
  * sizes around the edges of blocks, rows that are longer than the tile, and adding to what is there.
  */
-#include "tensor/gemm.h"
+#include "tensor/operators/gemm.h"
 
 #include <math.h>
 #include <string.h>

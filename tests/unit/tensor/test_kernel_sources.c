@@ -6,13 +6,15 @@
 
 #include "device/cuda/cuda_compiler.h"
 #include "support/rondo_test.h"
-#include "tensor/cuda_sources.h"
+#include "tensor/operators/cuda_sources.h"
 
 static const struct {
   const char *name, *source;
 } sources[] = {
 #define SOURCE_ROW(name) {#name, rondo_cuda_##name},
-    RONDO_CUDA_SOURCES(SOURCE_ROW)
+#define TYPED_ROW(name) RONDO_EACH_FLOAT_SOURCE(SOURCE_ROW, name)
+    RONDO_CUDA_SOURCES(SOURCE_ROW) RONDO_CUDA_TYPED_SOURCES(TYPED_ROW)
+#undef TYPED_ROW
 #undef SOURCE_ROW
 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "tensor/elementary.h"
 #include "tensor/operators.h"
+#include "tensor/operators/elementary.h"
 #include "tensor/program_internal.h"
 #include "unit/tensor/reference.h"
 

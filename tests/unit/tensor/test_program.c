@@ -77,7 +77,7 @@ static void test_values_have_their_shapes(void **state) {
 static void test_wrong_declarations_are_refused(void **state) {
   (void)state;
   rondo_program *program = make_program("p");
-  const size_t good[] = {2, 2, 2, 2, 2}, zero[] = {2, 0}, huge[] = {(size_t)1 << 40, (size_t)1 << 40};
+  const size_t good[] = {2, 2, 2, 2, 2, 2, 2}, zero[] = {2, 0}, huge[] = {(size_t)1 << 40, (size_t)1 << 40};
   rondo_value value = input(program, "x", RONDO_F32, 2, 2, 2);
   assert_error(rondo_program_input(program, "x", RONDO_F32, good, 1, &value), BAD, RONDO_REASON_DUPLICATE_NAME);
   assert_int_equal(value.id, 0);
@@ -87,7 +87,7 @@ static void test_wrong_declarations_are_refused(void **state) {
   assert_error(rondo_program_state(program, NULL, RONDO_F32, good, 1, &value), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_program_state(program, "s", (rondo_type)3, good, 1, &value), BAD, RONDO_REASON_TYPE);
   assert_message("'s'");
-  assert_error(rondo_program_state(program, "s", RONDO_F32, good, 5, &value), BAD, RONDO_REASON_SHAPE);
+  assert_error(rondo_program_state(program, "s", RONDO_F32, good, 7, &value), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_program_state(program, "s", RONDO_F32, zero, 2, &value), BAD, RONDO_REASON_SHAPE);
   assert_message("dimension 1 of 2 is 0");
   assert_error(rondo_program_state(program, "s", RONDO_F32, NULL, 2, &value), BAD, RONDO_REASON_NULL_ARGUMENT);
@@ -169,9 +169,9 @@ static void test_other_wrong_operators_are_refused(void **state) {
   rondo_program *program = make_program("p");
   const rondo_value x = input(program, "x", RONDO_F32, 2, 4, 5), n = input(program, "n", RONDO_I32, 1, 4, 0);
   const rondo_value five = input(program, "five", RONDO_I32, 1, 5, 0);
-  const size_t dims[] = {1, 1, 1, 1};
+  const size_t dims[] = {1, 1, 1, 1, 1, 1, 1};
   rondo_value y, deep, cell;
-  assert_ok(rondo_program_input(program, "deep", RONDO_I32, dims, 4, &deep));
+  assert_ok(rondo_program_input(program, "deep", RONDO_I32, dims, 6, &deep));
   assert_ok(rondo_program_cell(program, "cell", 1, &cell));
   assert_error(rondo_op_embedding(program, n, n, &y), BAD, RONDO_REASON_TYPE);
   assert_error(rondo_op_embedding(program, x, x, &y), BAD, RONDO_REASON_TYPE);
@@ -179,7 +179,7 @@ static void test_other_wrong_operators_are_refused(void **state) {
   assert_error(rondo_op_embedding(program, x, deep, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_reshape(program, x, (const size_t[]){3, 7}, 2, &y), BAD, RONDO_REASON_SHAPE);
   assert_message("reshape(value 'x' [4, 5]): [3, 7] has 21 elements, the value has 20");
-  assert_error(rondo_op_reshape(program, x, dims, 5, &y), BAD, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_reshape(program, x, dims, 7, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_reshape(program, x, NULL, 1, &y), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_op_reshape(program, x, (const size_t[]){0, 20}, 2, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_tanh(program, n, &y), BAD, RONDO_REASON_TYPE);

@@ -300,8 +300,8 @@ static const bad_file bad_files[] = {
     {"{\"a\\u0000b\":" T("F32", "[1]", "[0,4]") "}", 4, MALFORMED, "line 1, column"},
     {"{\"__metadata__\":[]}", 0, MALFORMED, "__metadata__ is no object"},
     {"{\"__metadata__\":{\"k\":1}}", 0, MALFORMED, "'k' is no text"},
-    {"{\"a\":" T("BF16", "[1]", "[0,2]") "}", 2, RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "'a' is BF16"},
-    {"{\"a\":" T("F32", "[1,1,1,1,1]", "[0,4]") "}", 4, RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "5 dimensions"},
+    {"{\"a\":" T("U16", "[1]", "[0,2]") "}", 2, RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "'a' is U16"},
+    {"{\"a\":" T("F32", "[1,1,1,1,1,1,1]", "[0,4]") "}", 4, RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "7 dimensions"},
     {"{\"a\":" T("F32", "[0]", "[0,0]") "}", 0, RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "size 0"},
 };
 

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "tensor/emit.h"
-#include "tensor/kernel_support.h"
 #include "tensor/operators.h"
+#include "tensor/operators/kernel_support.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -34,7 +34,7 @@ static void adam_step_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options adam_step_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "adam_step", .cpu = adam_step_cpu, RONDO_CUDA(op_adam),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "adam_step", .cpu = adam_step_cpu, RONDO_CUDA(adam),
     .params = {RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_WRITES}};
 
 static rondo_status infer_adam_step(const rondo_program *program, const rondo_operation *operation,
@@ -101,7 +101,7 @@ static void adam_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options adam_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu, RONDO_CUDA(op_adam),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu, RONDO_CUDA(adam),
     .params = {RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS, RONDO_READS,
                RONDO_READS, RONDO_SCALAR(size_t)}};
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "tensor/gemm.h"
+#include "tensor/operators/gemm.h"
 
 #define ROWS 4
 #define COLUMNS 8

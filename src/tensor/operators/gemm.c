@@ -2,7 +2,7 @@
  * Which product is used: found out once, kept for the life of the process. The library is never closed: other users of
  * it in the process may hold its state.
  */
-#include "tensor/gemm.h"
+#include "tensor/operators/gemm.h"
 
 #include <limits.h>
 #include <pthread.h>

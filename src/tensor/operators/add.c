@@ -2,8 +2,8 @@
  * add: a + b, elementwise, of one shape. Sums the gradients of a value that is used more than once.
  */
 #include "tensor/emit.h"
-#include "tensor/kernel_support.h"
 #include "tensor/operators.h"
+#include "tensor/operators/kernel_support.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -26,8 +26,7 @@ static void add_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-static const rondo_kernel_options add_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "add", .cpu = add_cpu,
-                                              RONDO_CUDA(op_add),
+static const rondo_kernel_options add_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "add", .cpu = add_cpu, RONDO_CUDA(add),
                                               .params = {RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_add(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {

@@ -3,8 +3,8 @@
  * Rate and momentum are cells, read on the device in each run (FW-5).
  */
 #include "tensor/emit.h"
-#include "tensor/kernel_support.h"
 #include "tensor/operators.h"
+#include "tensor/operators/kernel_support.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -58,11 +58,11 @@ static void momentum_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options sgd_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd", .cpu = sgd_cpu, RONDO_CUDA(op_sgd),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd", .cpu = sgd_cpu, RONDO_CUDA(sgd),
     .params = {RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_SCALAR(size_t)}};
 
 static const rondo_kernel_options momentum_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum", .cpu = momentum_cpu, RONDO_CUDA(op_sgd),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum", .cpu = momentum_cpu, RONDO_CUDA(sgd),
     .params = {RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_READS, RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_sgd(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {

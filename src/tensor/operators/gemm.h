@@ -2,8 +2,8 @@
  * Matrix products of one tile, on the calling thread: through CBLAS when a library with cblas_sgemm is found, in plain
  * C otherwise. Which of the two is settled once a process, so that all products of it are made alike.
  */
-#ifndef RONDO_TENSOR_GEMM_H
-#define RONDO_TENSOR_GEMM_H
+#ifndef RONDO_TENSOR_OPERATORS_GEMM_H
+#define RONDO_TENSOR_OPERATORS_GEMM_H
 
 #include <stdbool.h>
 #include <stddef.h>

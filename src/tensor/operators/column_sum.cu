@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of column_sum in op_matmul.c: a block owns 32 columns; each of its warps adds every 8th row, then the
+ * The CUDA form of column_sum in matmul.c: a block owns 32 columns; each of its warps adds every 8th row, then the
  * warps' sums are added in their order.
  */
-#include "tensor/kernel_support.cuh"
+#include "tensor/operators/kernel_support.cuh"
 
 /* Rows that are read before the first is added: so many reads are under way at once. */
 #define BATCH 8

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of op_cross_entropy.c.
+ * The CUDA form of cross_entropy.c.
  */
-#include "tensor/rows.cuh"
+#include "tensor/operators/rows.cuh"
 
 struct rows_shape {
   size_t rows, columns;

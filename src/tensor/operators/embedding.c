@@ -7,8 +7,8 @@
 
 #include "tensor/emit.h"
 #include "tensor/operators.h"
+#include "tensor/operators/rows.h"
 #include "tensor/program_internal.h"
-#include "tensor/rows.h"
 #include "tensor/shape.h"
 
 /* What the kernels get as one scalar; without padding. */
@@ -46,7 +46,7 @@ static void embedding_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options embedding_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "embedding", .cpu = embedding_cpu, RONDO_CUDA(op_embedding),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "embedding", .cpu = embedding_cpu, RONDO_CUDA(embedding),
     .params = {RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_UPDATES}};
 
 static rondo_status infer_embedding(const rondo_program *program, const rondo_operation *operation,
@@ -106,19 +106,20 @@ rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
 /* On a CPU a block looks at all indices, so there are few: enough for a usual number of workers. On CUDA a block has a
- * row, or this many columns of one, or where there are many, each of its warps has (op_embedding.cu). */
+ * row, or this many columns of one, or where there are many, each of its warps has (embedding.cu). */
 #define GRADIENT_BLOCKS 16
 #define GRADIENT_COLUMNS 128
 #define MANY_PIECES 4096
 
 static rondo_grid gradient_grid(const rondo_emitter *emitter, const gather_shape *shape) {
+  const size_t across = shape->columns / GRADIENT_COLUMNS + (shape->columns % GRADIENT_COLUMNS != 0);
+  const size_t pieces = shape->rows * across;
   if (rondo_emit_is_cuda(emitter)) {
-    const size_t across = shape->columns / GRADIENT_COLUMNS + (shape->columns % GRADIENT_COLUMNS != 0);
-    const size_t pieces = shape->rows * across;
-    return rondo_grid_for(pieces, pieces < MANY_PIECES ? 1 : RONDO_CUDA_THREADS / 32);
+    return rondo_emit_grid(emitter, pieces, (rondo_grain){.cuda = pieces < MANY_PIECES ? 1 : RONDO_CUDA_THREADS / 32});
   }
   const size_t blocks = (shape->count + shape->rows) * shape->columns / GATHER_GRAIN + 1;
-  return rondo_grid_for(shape->rows, shape->rows / (blocks < GRADIENT_BLOCKS ? blocks : GRADIENT_BLOCKS) + 1);
+  const size_t share = shape->rows / (blocks < GRADIENT_BLOCKS ? blocks : GRADIENT_BLOCKS) + 1;
+  return rondo_emit_grid(emitter, shape->rows, (rondo_grain){.cpu = share});
 }
 
 static void add_row(const float *restrict from, float *restrict to, size_t columns) {
@@ -152,7 +153,7 @@ static void embedding_gradient_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options embedding_gradient_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "embedding_gradient", .cpu = embedding_gradient_cpu, RONDO_CUDA(op_embedding),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "embedding_gradient", .cpu = embedding_gradient_cpu, RONDO_CUDA(embedding),
     .params = {RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_WRITES}};
 
 static rondo_status infer_embedding_gradient(const rondo_program *program, const rondo_operation *operation,

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "tensor/emit.h"
-#include "tensor/gemm.h"
-#include "tensor/kernel_support.h"
 #include "tensor/operators.h"
+#include "tensor/operators/gemm.h"
+#include "tensor/operators/kernel_support.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -107,11 +107,11 @@ static void matmul_bias_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options matmul_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul", .cpu = matmul_cpu, RONDO_CUDA(op_matmul),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul", .cpu = matmul_cpu, RONDO_CUDA(matmul),
     .params = {RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_READS, RONDO_WRITES}};
 
 static const rondo_kernel_options matmul_bias_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_bias", .cpu = matmul_bias_cpu, RONDO_CUDA(op_matmul_bias),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_bias", .cpu = matmul_bias_cpu, RONDO_CUDA(matmul_bias),
     .params = {RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES}};
 
 static matmul_shape shape_of(const rondo_shape *a, const rondo_shape *b, const rondo_attributes *attributes) {
@@ -257,7 +257,7 @@ static void column_sum_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options column_sum_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "column_sum", .cpu = column_sum_cpu, RONDO_CUDA(op_column_sum),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "column_sum", .cpu = column_sum_cpu, RONDO_CUDA(column_sum),
     .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_column_sum(const rondo_program *program, const rondo_operation *operation,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of op_adam.c.
+ * The CUDA form of adam.c.
  */
-#include "tensor/kernel_support.cuh"
+#include "tensor/operators/kernel_support.cuh"
 
 struct adam_numbers {
   float beta1, beta2, epsilon;

@@ -4,35 +4,21 @@
  * The cut depends on the shape alone and a kernel treats each block by itself, so results do not depend on the number
  * of workers. Inner loops run over a fixed number of lanes, so that compilers vectorise them at -O2.
  */
-#ifndef RONDO_TENSOR_KERNEL_SUPPORT_H
-#define RONDO_TENSOR_KERNEL_SUPPORT_H
+#ifndef RONDO_TENSOR_OPERATORS_KERNEL_SUPPORT_H
+#define RONDO_TENSOR_OPERATORS_KERNEL_SUPPORT_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
-#include <rondo/kernel.h>
-
-#include "tensor/cuda_sources.h"
+#include "tensor/emit.h"
+#include "tensor/operators/cuda_sources.h"
 
 #define RONDO_LANES 16
 
 /* The value of parameter `index` of a kernel whose arguments are called args. */
 #define RONDO_ARG(type, index) (*(type const *)args[index])
 
-/* How many things a block takes: on a CPU, so many that they take some microseconds; on CUDA, where a block has many
- * threads, at least one for each thread or team of threads. */
-typedef struct rondo_grain {
-  size_t cpu, cuda;
-} rondo_grain;
-
 /* Elements of cheap elementwise work. */
 #define RONDO_ELEMENTWISE_GRAIN ((rondo_grain){8192, RONDO_CUDA_THREADS})
-
-/* As many blocks as `count` things give at `grain` (at least 1) to a block, at most 4096. */
-static inline rondo_grid rondo_grid_for(size_t count, size_t grain) {
-  const size_t blocks = count / grain + (count % grain != 0);
-  return (rondo_grid){.x = blocks > 4096 ? 4096 : (uint32_t)blocks};
-}
 
 typedef struct rondo_span {
   size_t first, last; /* first <= i < last */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of op_softmax.c.
+ * The CUDA form of softmax.c.
  */
-#include "tensor/rows.cuh"
+#include "tensor/operators/rows.cuh"
 
 extern "C" __global__ void softmax(const float *__restrict__ x, float *__restrict__ y, size_t rows, size_t columns) {
   const row_team team = team_of(columns);

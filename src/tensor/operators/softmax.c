@@ -3,8 +3,8 @@
  */
 #include "tensor/emit.h"
 #include "tensor/operators.h"
+#include "tensor/operators/rows.h"
 #include "tensor/program_internal.h"
-#include "tensor/rows.h"
 #include "tensor/shape.h"
 
 static size_t rows_of(const rondo_shape *shape) { return rondo_shape_elements(shape) / rondo_shape_last(shape); }
@@ -28,7 +28,7 @@ static void softmax_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options softmax_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "softmax", .cpu = softmax_cpu, RONDO_CUDA(op_softmax),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "softmax", .cpu = softmax_cpu, RONDO_CUDA(softmax),
     .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_softmax(const rondo_program *program, const rondo_operation *operation,
@@ -89,7 +89,7 @@ static void softmax_gradient_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options softmax_gradient_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "softmax_gradient", .cpu = softmax_gradient_cpu, RONDO_CUDA(op_softmax),
+    RONDO_KERNEL_OPTIONS_INIT, .name = "softmax_gradient", .cpu = softmax_gradient_cpu, RONDO_CUDA(softmax),
     .params = {RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_softmax_gradient(const rondo_program *program, const rondo_operation *operation,

@@ -7,8 +7,8 @@
 
 #include "tensor/emit.h"
 #include "tensor/operators.h"
+#include "tensor/operators/rows.h"
 #include "tensor/program_internal.h"
-#include "tensor/rows.h"
 #include "tensor/shape.h"
 
 enum { LOSS, ROW_LOSSES, ROW_MAXIMA, ROW_SUMS }; /* results */
@@ -41,7 +41,7 @@ static void rows_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options rows_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "cross_entropy_rows", .cpu = rows_cpu,
-                                               RONDO_CUDA(op_cross_entropy),
+                                               RONDO_CUDA(cross_entropy),
                                                .params = {RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS,
                                                           RONDO_WRITES, RONDO_WRITES, RONDO_WRITES, RONDO_UPDATES}};
 
@@ -56,7 +56,7 @@ static void mean_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options mean_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "cross_entropy_mean", .cpu = mean_cpu,
-                                               RONDO_CUDA(op_cross_entropy),
+                                               RONDO_CUDA(cross_entropy),
                                                .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)}};
 
 /* Also of the gradient, whose first two inputs are the same. */
@@ -147,7 +147,7 @@ static void cross_entropy_gradient_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 static const rondo_kernel_options gradient_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "cross_entropy_gradient",
-                                                   .cpu = cross_entropy_gradient_cpu, RONDO_CUDA(op_cross_entropy),
+                                                   .cpu = cross_entropy_gradient_cpu, RONDO_CUDA(cross_entropy),
                                                    .params = {RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS,
                                                               RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES}};
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of op_embedding.c. The gradient's sums are taken in a fixed order: a team of warps owns a row of the
+ * The CUDA form of embedding.c. The gradient's sums are taken in a fixed order: a team of warps owns a row of the
  * table, or 128 columns of one; each warp picks its rows of dy from its part of the list of indices, which the block
  * reads together, and adds them in the order of the indices; then the warps' sums are added in the warps' order.
  */
-#include "tensor/rows.cuh"
+#include "tensor/operators/rows.cuh"
 
 struct gather_shape {
   size_t rows, columns; /* of the table */

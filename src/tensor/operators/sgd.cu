@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of op_sgd.c.
+ * The CUDA form of sgd.c.
  */
-#include "tensor/kernel_support.cuh"
+#include "tensor/operators/kernel_support.cuh"
 
 extern "C" __global__ void sgd(float *__restrict__ p, const float *__restrict__ g, const float *__restrict__ rate,
                                size_t count) {

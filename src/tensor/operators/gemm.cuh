@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The matrix product of one tile by one block: the CUDA form of what op_matmul.c does with gemm.h.
+ * The matrix product of one tile by one block: the CUDA form of what matmul.c does with gemm.h.
  *
  * Method (Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008): panels of a and b go through
  * shared memory, the next ones being read into registers while a thread multiplies, from registers, a small block of
  * the result. Small tiles, of which there are few, also share out the depth: each slice of the block's threads takes
  * every SLICES-th step, and the slices' sums are added in their order. Products are summed in single precision.
  */
-#include "tensor/kernel_support.cuh"
+#include "tensor/operators/kernel_support.cuh"
 
 struct matmul_tiling {
   size_t rows, columns; /* of a tile */
@@ -222,7 +222,7 @@ __device__ inline void multiply_tile(const matmul_shape &shape, const float *a, 
     write_sums<T>(result, place, sums);
 }
 
-/* One tile a block, of the size that cuda_tiling_of in op_matmul.c chose; bias may be NULL. */
+/* One tile a block, of the size that cuda_tiling_of in matmul.c chose; bias may be NULL. */
 __device__ inline void multiply(const matmul_shape &shape, const float *a, const float *b, const float *bias,
                                 float *c) {
   __shared__ __align__(16) float memory[SHARED_FLOATS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of op_add.c. y may be a or b.
+ * The CUDA form of add.c. y may be a or b.
  */
-#include "tensor/kernel_support.cuh"
+#include "tensor/operators/kernel_support.cuh"
 
 extern "C" __global__ void add(const float *a, const float *b, float *y, size_t count) {
   for (size_t i = first_element(); i < count; i += element_stride()) y[i] = a[i] + b[i];

@@ -6,8 +6,8 @@
  * exp(y) - 1 = 2^n q(r) + (2^n - 1), q the Taylor polynomial of exp(r) - 1, which keeps the relative accuracy near 0.
  * n is rounded by adding 1.5 * 2^23, which leaves it in the low bits of the sum.
  */
-#ifndef RONDO_TENSOR_ELEMENTARY_H
-#define RONDO_TENSOR_ELEMENTARY_H
+#ifndef RONDO_TENSOR_OPERATORS_ELEMENTARY_H
+#define RONDO_TENSOR_OPERATORS_ELEMENTARY_H
 
 #include <stdint.h>
 #include <string.h>

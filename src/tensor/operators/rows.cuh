@@ -3,7 +3,7 @@
  * the team takes every so-many-th element, so that neighbours read neighbours; the lanes' parts are joined by shuffles,
  * and those of warps through shared memory, each in a fixed order.
  */
-#include "tensor/kernel_support.cuh"
+#include "tensor/operators/kernel_support.cuh"
 
 #define NARROW_ROW 1024 /* RONDO_NARROW_ROW in rows.h cuts the grid */
 

@@ -2,11 +2,11 @@
  * Reductions over one row, in lanes of partial results that are joined in a fixed order: the same on every machine and
  * for every number of workers.
  */
-#ifndef RONDO_TENSOR_ROWS_H
-#define RONDO_TENSOR_ROWS_H
+#ifndef RONDO_TENSOR_OPERATORS_ROWS_H
+#define RONDO_TENSOR_OPERATORS_ROWS_H
 
-#include "tensor/elementary.h"
-#include "tensor/kernel_support.h"
+#include "tensor/operators/elementary.h"
+#include "tensor/operators/kernel_support.h"
 
 /* Of a CUDA block's threads a warp takes a row of at most so many columns, and all a wider one (rows.cuh). */
 #define RONDO_NARROW_ROW 1024

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * The operators of programs (<rondo/program.h>). Each call adds one to the program and gives its result, whose type and
+ * shape are known at once. "Float" is F32, F16 or BF16; arithmetic is done in F32 whatever the type, and rounded once
+ * where a result is stored. Operators have a gradient for each float input unless their line says otherwise.
+ *
+ * Thread-compatible, as the program is. Errors of all: INVALID_ARGUMENT with SHAPE or TYPE, naming the operator, its
+ * values by name and their shapes, UNKNOWN_NAME (a value of another program) or NULL_ARGUMENT; LIMIT_EXCEEDED (bytes do
+ * not fit); OUT_OF_MEMORY. The program is then as before.
+ */
+#ifndef RONDO_OPERATORS_H
+#define RONDO_OPERATORS_H
+
+#include <rondo/program.h>
+
+RONDO_EXTERN_C_BEGIN
+
+/* Products ---------------------------------------------------------------------------------------------------------
+ *   matmul: a [m, k] · b [k, n] (+ bias [n] unless it is no value) -> [m, n], F32. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul(rondo_program *program, rondo_value a, rondo_value b,
+                                                      rondo_value bias, rondo_value *out_value);
+
+/* Element by element ------------------------------------------------------------------------------------------------
+ *   tanh: any float. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_tanh(rondo_program *program, rondo_value value, rondo_value *out_value);
+
+/* Over dimensions --------------------------------------------------------------------------------------------------
+ *   softmax: over the last dimension, F32. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_softmax(rondo_program *program, rondo_value value,
+                                                       rondo_value *out_value);
+
+/* Indices ----------------------------------------------------------------------------------------------------------
+ *   embedding: table [n, d] F32, indices [...] I32 -> [..., d]; an index outside 0 <= i < n fails the run (see
+ *              rondo_compiled_read) and reads row 0. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
+                                                         rondo_value *out_value);
+
+/* Losses -----------------------------------------------------------------------------------------------------------
+ *   cross_entropy: logits [m, n] F32, labels [m] I32 -> scalar: the mean over m of -log softmax(logits)[label]; a label
+ *                  outside 0 <= i < n fails the run, as an index of embedding. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_cross_entropy(rondo_program *program, rondo_value logits,
+                                                             rondo_value labels, rondo_value *out_value);
+
+/* Shapes -----------------------------------------------------------------------------------------------------------
+ *   reshape: the same elements in another shape, any type; no copy. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape,
+                                                       size_t rank, rondo_value *out_value);
+
+RONDO_EXTERN_C_END
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * Elements of a type of float on a CPU: memory holds F32, F16 or BF16, arithmetic is done with floats. A kernel walks
+ * over its elements in chunks: those of an F32 are read and written where they lie, others are converted through a
+ * little room on the stack. Rounding is to the nearest, ties to even.
+ *
+ * And kernels in three forms, one a type: RONDO_TYPED_KERNEL.
+ */
+#ifndef RONDO_TENSOR_OPERATORS_ELEMENT_H
+#define RONDO_TENSOR_OPERATORS_ELEMENT_H
+
+#include "tensor/operators/elementary.h"
+#include "tensor/operators/kernel_support.h"
+
+#define RONDO_CHUNK 256 /* elements of a chunk at most; a multiple of RONDO_LANES */
+
+static inline float rondo_from_bf16(uint16_t bits) { return rondo_float_of((uint32_t)bits << 16); }
+
+static inline uint16_t rondo_to_bf16(float x) {
+  const uint32_t bits = rondo_float_bits(x);
+  const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+  return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded >> 16);
+}
+
+/* IEEE 754 binary16. A subnormal is a multiple of 2^-24, so arithmetic of floats makes it exactly. */
+static inline float rondo_from_f16(uint16_t bits) {
+  const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
+  const uint32_t magnitude = bits & 0x7fffu;
+  if (magnitude >= 0x7c00u) return rondo_float_of(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+  if (magnitude >= 0x0400u) return rondo_float_of(sign | ((magnitude << 13) + 0x38000000u));
+  return rondo_float_of(sign | rondo_float_bits((float)magnitude * 0x1p-24f));
+}
+
+static inline uint16_t rondo_to_f16(float x) {
+  const uint32_t bits = rondo_float_bits(x);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
+  if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* 65520 and more */
+  if (magnitude < 0x38800000u) { /* below 2^-14: adding 1/2 leaves the multiple of 2^-24 in the low bits */
+    return (uint16_t)(sign | (rondo_float_bits(rondo_float_of(magnitude) + 0.5f) - 0x3f000000u));
+  }
+  return (uint16_t)(sign | (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13);
+}
+
+/* `count` (at most RONDO_CHUNK) elements from `first` on, as floats: where they lie, or converted into room. */
+static inline const float *rondo_load_chunk(rondo_type type, const void *memory, size_t first, size_t count,
+                                            float *room) {
+  if (type == RONDO_F32) return (const float *)memory + first;
+  const uint16_t *from = (const uint16_t *)memory + first;
+  for (size_t i = 0; i < count; i++) room[i] = type == RONDO_BF16 ? rondo_from_bf16(from[i]) : rondo_from_f16(from[i]);
+  return room;
+}
+
+/* Where to put floats that rondo_store_chunk then makes elements of: where these lie, or in room. */
+static inline float *rondo_chunk_of(rondo_type type, void *memory, size_t first, float *room) {
+  return type == RONDO_F32 ? (float *)memory + first : room;
+}
+
+static inline void rondo_store_chunk(rondo_type type, void *memory, size_t first, size_t count, const float *chunk) {
+  if (type == RONDO_F32) return;
+  uint16_t *to = (uint16_t *)memory + first;
+  for (size_t i = 0; i < count; i++) to[i] = type == RONDO_BF16 ? rondo_to_bf16(chunk[i]) : rondo_to_f16(chunk[i]);
+}
+
+/* A kernel in three forms, `kernel`_code[type], from one CPU function `kernel`_cpu(type, blocks, args) and the typed
+ * CUDA source `file`, with functions `kernel`_TYPE. The rest are its parameters. */
+#define RONDO_TYPED_KERNEL(kernel, file, ...)                                                                   \
+  static void kernel##_f32(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F32, blocks, args); }   \
+  static void kernel##_f16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F16, blocks, args); }   \
+  static void kernel##_bf16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_BF16, blocks, args); } \
+  static const rondo_kernel_options kernel##_code[] = {                                                         \
+      [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__),                                    \
+      [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__),                                    \
+      [RONDO_BF16] = RONDO_TYPED_CODE(kernel##_bf16, file##_bf16, __VA_ARGS__)}
+#define RONDO_TYPED_CODE(function, source, ...)                                                                  \
+  {                                                                                                              \
+    RONDO_KERNEL_OPTIONS_INIT, .name = #function, .cpu = function, RONDO_CUDA(source), .params = { __VA_ARGS__ } \
+  }
+
+#endif

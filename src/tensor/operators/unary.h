@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of one input that work element by element, in types of float. Such an operator's file has two functions of
+ * chunks (RONDO_UNARY_CHUNK, RONDO_SLOPE_CHUNK), their kernels, and two rows made of a rondo_unary; its CUDA source has
+ * the kernels <name>_TYPE(x, y, count) and <name>_gradient_TYPE(kept, dy, dx, count). The gradient is computed from
+ * what is kept, the input or the result; the result is better where both would do, since its memory is often held
+ * anyway.
+ */
+#ifndef RONDO_TENSOR_OPERATORS_UNARY_H
+#define RONDO_TENSOR_OPERATORS_UNARY_H
+
+#include "tensor/operators.h"
+#include "tensor/operators/element.h"
+#include "tensor/program_internal.h"
+#include "tensor/shape.h"
+
+/* The family of these rows. */
+typedef struct rondo_unary {
+  const rondo_kernel_options *code; /* one a type */
+  const rondo_operator *gradient;   /* NULL of the gradient itself, which has none */
+  bool keeps_result;
+} rondo_unary;
+
+/* `name`(x, y, count): y[i] = expression in `x`. Over lanes first, so that it is vectorised. */
+#define RONDO_UNARY_CHUNK(name, expression)                                               \
+  static inline float name##_of(float x) { return expression; }                           \
+  static void name(const float *restrict x, float *restrict y, size_t count) {            \
+    size_t i = 0;                                                                         \
+    for (; i + RONDO_LANES <= count; i += RONDO_LANES) {                                  \
+      for (size_t lane = i; lane < i + RONDO_LANES; lane++) y[lane] = name##_of(x[lane]); \
+    }                                                                                     \
+    for (; i < count; i++) y[i] = name##_of(x[i]);                                        \
+  }
+
+/* `name`(kept, dy, dx, count): dx[i] = expression in `kept` and `dy`. */
+#define RONDO_SLOPE_CHUNK(name, expression)                                                                  \
+  static inline float name##_of(float kept, float dy) { return expression; }                                 \
+  static void name(const float *restrict kept, const float *restrict dy, float *restrict dx, size_t count) { \
+    size_t i = 0;                                                                                            \
+    for (; i + RONDO_LANES <= count; i += RONDO_LANES) {                                                     \
+      for (size_t lane = i; lane < i + RONDO_LANES; lane++) dx[lane] = name##_of(kept[lane], dy[lane]);      \
+    }                                                                                                        \
+    for (; i < count; i++) dx[i] = name##_of(kept[i], dy[i]);                                                \
+  }
+
+typedef void (*rondo_unary_chunk)(const float *restrict x, float *restrict y, size_t count);
+typedef void (*rondo_slope_chunk)(const float *restrict kept, const float *restrict dy, float *restrict dx,
+                                  size_t count);
+
+/* The CPU forms of the kernels; args as the CUDA kernels have them. */
+void rondo_unary_cpu(rondo_type type, rondo_unary_chunk chunk, rondo_blocks blocks, void *const *args);
+void rondo_slope_cpu(rondo_type type, rondo_slope_chunk chunk, rondo_blocks blocks, void *const *args);
+
+/* What a row has in common with all others of the family. */
+rondo_status rondo_infer_unary(const rondo_program *program, const rondo_operation *operation, rondo_shape *results);
+rondo_status rondo_infer_slope(const rondo_program *program, const rondo_operation *operation, rondo_shape *results);
+rondo_status rondo_differentiate_unary(rondo_program *program, const rondo_operation *operation,
+                                       const uint32_t *result_gradients, uint32_t *input_gradients);
+rondo_status rondo_emit_unary(rondo_emitter *emitter, const rondo_operation *operation);
+rondo_status rondo_emit_slope(rondo_emitter *emitter, const rondo_operation *operation);
+
+/* Members of rondo_operator. */
+#define RONDO_UNARY_ROW                                                              \
+  .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary, \
+  .differentiate = rondo_differentiate_unary, .emit = rondo_emit_unary
+#define RONDO_SLOPE_ROW \
+  .inputs = {"kept", "gradient"}, .required = 2, .result_count = 1, .infer = rondo_infer_slope, .emit = rondo_emit_slope
+
+/* Parameters of the kernels. */
+#define RONDO_UNARY_PARAMETERS RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)
+#define RONDO_SLOPE_PARAMETERS RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)
+
+#endif
