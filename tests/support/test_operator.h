@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of programs against plain C references: random cases of an operator, drawn from a seed, are computed by a
+ * compiled program, recorded and un-recorded (the same bits), and by the reference in double precision; gradients are
+ * held against finite differences of the reference. Inputs of F16 and BF16 are rounded before both see them.
+ *
+ *   static void draw(uint64_t *seed, test_call *call) { call->input_count = 1; test_draw_tensor(seed, ...); }
+ *   static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *y) {
+ *     return rondo_op_tanh(program, in[0], y);
+ *   }
+ *   static void reference(const test_call *call, double *const *in, double *y) { ... }
+ *   TEST_OPERATOR(tanh_of_all, .name = "tanh", .draw = draw, .build = build, .reference = reference)
+ *
+ * Uses public headers alone. The cases of an operator are RONDO_TEST_CASES (24), of each type.
+ */
+#ifndef RONDO_TESTS_SUPPORT_TEST_OPERATOR_H
+#define RONDO_TESTS_SUPPORT_TEST_OPERATOR_H
+
+#include "support/rondo_test.h"
+
+#define TEST_MAX_TENSORS 6
+#define TEST_MAX_DRAWN 24
+
+/* An input. */
+typedef struct test_tensor {
+  rondo_type type; /* 0: the type of float that is tested */
+  size_t rank, shape[RONDO_MAX_DIMENSIONS];
+  double low, high;     /* random in low .. high; of integers, low <= i < high */
+  bool has_no_gradient; /* its gradient is not looked at; integers never have one */
+  const double *values; /* instead of random ones; or NULL */
+} test_tensor;
+
+/* A case of an operator. */
+typedef struct test_call {
+  rondo_type type; /* of the floats of this run */
+  size_t input_count;
+  test_tensor inputs[TEST_MAX_TENSORS];
+  size_t sizes[TEST_MAX_DRAWN]; /* what draw chose beside shapes: strides, options; its own */
+  double numbers[4];
+} test_call;
+
+typedef struct test_operator {
+  const char *name;
+  /* Sets input_count, inputs, sizes, numbers; small shapes (some hundred elements), odd sizes included. */
+  void (*draw)(uint64_t *seed, test_call *call);
+  /* Adds it to the program: one result, of a type of float (or integers, then without gradients). */
+  rondo_status (*build)(const test_call *call, rondo_program *program, const rondo_value *inputs, rondo_value *result);
+  /* The result in double precision; inputs as doubles, integers too. */
+  void (*reference)(const test_call *call, double *const *inputs, double *result);
+  double tolerance;          /* of F32 results and gradients, relative to the larger of 1 and the value; 0: 4e-6 */
+  double gradient_tolerance; /* 0: 20 times the tolerance */
+  bool only_f32;
+  bool has_no_gradient;
+  bool has_state; /* a second run gives something else, so it is not compared with the first */
+} test_operator;
+
+/* Draws for draw functions. test_draw_between: low <= n <= high. test_draw_shape: so many dimensions of 1 .. most,
+ * often 1. */
+size_t test_draw_between(uint64_t *seed, size_t low, size_t high);
+void test_draw_shape(uint64_t *seed, size_t rank, size_t most, size_t *shape);
+size_t test_elements(const size_t *shape, size_t rank);
+size_t test_input_elements(const test_call *call, size_t input);
+
+/* A float input of this shape, random in low .. high; returns it for more to be set. */
+test_tensor *test_add_float(test_call *call, const size_t *shape, size_t rank, double low, double high);
+/* An I32 input, 0 <= i < bound. */
+test_tensor *test_add_index(test_call *call, const size_t *shape, size_t rank, size_t bound);
+
+/* All cases of one operator, on the fixture's device. */
+void test_operator_cases(test_fixture *fixture, const test_operator *op);
+
+/* A cmocka test function of this name. */
+#define TEST_OPERATOR(test, ...)            \
+  static void test(void **state) {          \
+    const test_operator op = {__VA_ARGS__}; \
+    test_operator_cases(*state, &op);       \
+  }
+
+#endif
