@@ -20,7 +20,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul(rondo_program *program, ro
                                                       rondo_value bias, rondo_value *out_value);
 
 /* Element by element ------------------------------------------------------------------------------------------------
- *   tanh: any float. */
+ *   cast: any type to `type`; a value of that type is given back itself. Of floats to integers towards zero; what the
+ *         integer cannot hold becomes its nearest, not-a-number 0. I64 to I32 keeps the lower half. Integers become
+ * F32, and only then F16 or BF16. The gradient is cast back; there is none through integers. tanh: any float. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type,
+                                                    rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_tanh(rondo_program *program, rondo_value value, rondo_value *out_value);
 
 /* Over dimensions --------------------------------------------------------------------------------------------------

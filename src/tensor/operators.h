@@ -14,6 +14,7 @@
   ROW(reshape)                \
   ROW(matmul)                 \
   ROW(column_sum)             \
+  ROW(cast)                   \
   ROW(tanh)                   \
   ROW(tanh_gradient)          \
   ROW(softmax)                \

@@ -9,6 +9,7 @@
 #define RONDO_CUDA_SOURCES(ROW) \
   ROW(adam)                     \
   ROW(add)                      \
+  ROW(cast)                     \
   ROW(column_sum)               \
   ROW(cross_entropy)            \
   ROW(embedding)                \

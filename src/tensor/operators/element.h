@@ -62,6 +62,25 @@ static inline void rondo_store_chunk(rondo_type type, void *memory, size_t first
   for (size_t i = 0; i < count; i++) to[i] = type == RONDO_BF16 ? rondo_to_bf16(chunk[i]) : rondo_to_f16(chunk[i]);
 }
 
+/* The same for I32 and I64, by way of int64_t: a result that an I32 does not hold keeps its lower half. */
+static inline const int64_t *rondo_load_integers(rondo_type type, const void *memory, size_t first, size_t count,
+                                                 int64_t *room) {
+  if (type == RONDO_I64) return (const int64_t *)memory + first;
+  const int32_t *from = (const int32_t *)memory + first;
+  for (size_t i = 0; i < count; i++) room[i] = from[i];
+  return room;
+}
+
+static inline void rondo_store_integers(rondo_type type, void *memory, size_t first, size_t count,
+                                        const int64_t *chunk) {
+  if (type == RONDO_I64) {
+    memcpy((int64_t *)memory + first, chunk, count * sizeof *chunk);
+    return;
+  }
+  uint32_t *to = (uint32_t *)memory + first;
+  for (size_t i = 0; i < count; i++) to[i] = (uint32_t)chunk[i];
+}
+
 /* A kernel in three forms, `kernel`_code[type], from one CPU function `kernel`_cpu(type, blocks, args) and the typed
  * CUDA source `file`, with functions `kernel`_TYPE. The rest are its parameters. */
 #define RONDO_TYPED_KERNEL(kernel, file, ...)                                                                   \

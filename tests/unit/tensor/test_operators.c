@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Every operator of the table against its plain C reference, and its gradient against finite differences of the
- * reference. A row of the table that no case here reaches fails the last test.
+ * reference. A row of the table that no case here reaches, and that has no file in tests/operators, fails the last test.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -274,7 +274,7 @@ static size_t count_elements(const rondo_program *program, rondo_value value) {
 static const char *const input_names[MAX_INPUTS] = {"in 0", "in 1", "in 2"};
 static const char *const gradient_names[MAX_INPUTS] = {"gradient 0", "gradient 1", "gradient 2"};
 
-static bool reached[64]; /* rows of the table that a program of these tests had */
+static bool reached[256]; /* rows of the table that a program of these tests had */
 
 static void note_rows(const rondo_program *program) {
   size_t rows = 0;
@@ -518,12 +518,22 @@ static void test_optimizers_and_zeros(void **state) {
   }
 }
 
+/* Whether tests/operators has test_<name>.c, or test_<beginning>.c for <beginning>_gradient and such. */
+static bool has_own_file(const char *name) {
+  static const char *const files[] = {RONDO_TEST_OPERATOR_FILES};
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    const size_t length = strlen(files[i]);
+    if (strncmp(name, files[i], length) == 0 && (name[length] == '\0' || name[length] == '_')) return true;
+  }
+  return false;
+}
+
 static void test_every_row_was_reached(void **state) {
   (void)state;
   size_t rows = 0;
   const rondo_operator *const *table = rondo_operator_table(&rows);
   for (size_t i = 0; i < rows; i++) {
-    if (!reached[i]) fail_msg("operator %s has no case in this file", table[i]->name);
+    if (!reached[i] && !has_own_file(table[i]->name)) fail_msg("operator %s has no case", table[i]->name);
     for (size_t k = 0; k < i; k++) assert_string_not_equal(table[i]->name, table[k]->name);
   }
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * cast: the same numbers in another type. Those of whole types go by way of int64_t, or to a type of float by way of
+ * an F32, all others are F32 on their way.
+ */
+#include "tensor/operators.h"
+#include "tensor/operators/element.h"
+#include "tensor/program_internal.h"
+#include "tensor/shape.h"
+
+enum { TYPE }; /* sizes */
+
+static bool is_float(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64; }
+
+/* Kernel ----------------------------------------------------------------------------------------------------------- */
+
+static int64_t truncate_to(rondo_type type, float x) {
+  const float limit = type == RONDO_I32 ? 0x1p31f : 0x1p63f;
+  const int64_t highest = type == RONDO_I32 ? INT32_MAX : INT64_MAX;
+  if (x >= limit) return highest;
+  if (x < -limit) return -highest - 1;
+  return x == x ? (int64_t)x : 0;
+}
+
+static void floats_of(const int64_t *restrict x, float *restrict y, size_t count) {
+  for (size_t i = 0; i < count; i++) y[i] = (float)x[i];
+}
+
+static void integers_of(rondo_type type, const float *restrict x, int64_t *restrict y, size_t count) {
+  for (size_t i = 0; i < count; i++) y[i] = truncate_to(type, x[i]);
+}
+
+/* At most RONDO_CHUNK elements. */
+static void cast_chunk(rondo_type from, rondo_type to, const void *x, void *y, size_t first, size_t count) {
+  float floats[2][RONDO_CHUNK];
+  int64_t integers[RONDO_CHUNK];
+  if (is_float(to)) {
+    float *chunk = rondo_chunk_of(to, y, first, floats[1]);
+    if (is_float(from)) {
+      memcpy(chunk, rondo_load_chunk(from, x, first, count, floats[0]), count * sizeof *chunk);
+    } else {
+      floats_of(rondo_load_integers(from, x, first, count, integers), chunk, count);
+    }
+    rondo_store_chunk(to, y, first, count, chunk);
+  } else if (is_float(from)) {
+    integers_of(to, rondo_load_chunk(from, x, first, count, floats[0]), integers, count);
+    rondo_store_integers(to, y, first, count, integers);
+  } else {
+    rondo_store_integers(to, y, first, count, rondo_load_integers(from, x, first, count, integers));
+  }
+}
+
+static void cast_cpu(rondo_blocks blocks, void *const *args) {
+  const void *x = RONDO_ARG(const void *, 0);
+  void *y = RONDO_ARG(void *, 1);
+  const rondo_type from = (rondo_type)RONDO_ARG(uint32_t, 2);
+  const rondo_type to = (rondo_type)RONDO_ARG(uint32_t, 3);
+  const size_t count = RONDO_ARG(size_t, 4);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
+    for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
+      cast_chunk(from, to, x, y, at, span.last - at < RONDO_CHUNK ? span.last - at : RONDO_CHUNK);
+    }
+  }
+}
+
+static const rondo_kernel_options cast_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "cast", .cpu = cast_cpu, RONDO_CUDA(cast),
+    .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(uint32_t), RONDO_SCALAR(uint32_t), RONDO_SCALAR(size_t)}};
+
+/* Row -------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status infer_cast(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, 0);
+  const rondo_type type = (rondo_type)operation->attributes.sizes[TYPE];
+  return rondo_shape_make("cast", type, shape->dims, shape->rank, &results[0]);
+}
+
+static rondo_status add_cast(rondo_program *program, uint32_t value, rondo_type type, uint32_t *out_value) {
+  const rondo_attributes attributes = {.sizes = {[TYPE] = type}, .size_count = 1};
+  return rondo_program_add(program, &rondo_operator_cast, &value, 1, &attributes, out_value);
+}
+
+/* What came of integers has no gradient. */
+static rondo_status differentiate_cast(rondo_program *program, const rondo_operation *operation,
+                                       const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, 0);
+  if (!rondo_shape_is_float(shape)) return RONDO_OK;
+  return add_cast(program, result_gradients[0], shape->type, &input_gradients[0]);
+}
+
+static rondo_status emit_cast(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
+  const size_t count = rondo_shape_elements(shape);
+  const uint32_t from = shape->type;
+  const uint32_t to = rondo_emit_shape(emitter, operation->results[0])->type;
+  const void *x = rondo_emit_address(emitter, operation->inputs[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &cast_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&x, &y, &from, &to, &count));
+}
+
+const rondo_operator rondo_operator_cast = {.name = "cast",
+                                            .inputs = {"value"},
+                                            .required = 1,
+                                            .result_count = 1,
+                                            .infer = infer_cast,
+                                            .differentiate = differentiate_cast,
+                                            .emit = emit_cast};
+
+rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type, rondo_value *out_value) {
+  const rondo_attributes attributes = {.sizes = {[TYPE] = type}, .size_count = 1};
+  uint32_t index = 0;
+  RONDO_TRY(rondo_require("cast", "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require("cast", "program", program));
+  RONDO_TRY(rondo_program_resolve(program, value, "cast", "value", &index));
+  if (rondo_program_shape(program, index)->type != type)
+    return rondo_program_apply(program, &rondo_operator_cast, &value, 1, &attributes, out_value);
+  *out_value = value;
+  return RONDO_OK;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * cast: of each type to each other one.
+ */
+#include <math.h>
+
+#include "support/test_operator.h"
+
+static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
+
+enum { TO }; /* sizes */
+
+static bool is_float(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64; }
+
+/* Random cases ----------------------------------------------------------------------------------------------------- */
+
+static void draw_shape(uint64_t *seed, size_t *shape, size_t *rank) {
+  *rank = test_draw_between(seed, 0, 4);
+  test_draw_shape(seed, *rank, 9, shape);
+}
+
+static void draw_floats(uint64_t *seed, test_call *call) {
+  size_t shape[RONDO_MAX_DIMENSIONS], rank;
+  draw_shape(seed, shape, &rank);
+  test_add_float(call, shape, rank, -300, 300);
+  call->sizes[TO] = types[test_draw_between(seed, 0, 2)];
+}
+
+static void draw_floats_to_integers(uint64_t *seed, test_call *call) {
+  draw_floats(seed, call);
+  call->sizes[TO] = types[test_draw_between(seed, 3, 4)];
+}
+
+static void draw_integers(uint64_t *seed, test_call *call) {
+  size_t shape[RONDO_MAX_DIMENSIONS], rank;
+  draw_shape(seed, shape, &rank);
+  test_tensor *tensor = test_add_index(call, shape, rank, 2000);
+  tensor->type = types[test_draw_between(seed, 3, 4)];
+  tensor->low = -2000;
+  call->sizes[TO] = types[test_draw_between(seed, 0, 4)];
+}
+
+static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                          rondo_value *result) {
+  return rondo_op_cast(program, inputs[0], (rondo_type)call->sizes[TO], result);
+}
+
+static void reference(const test_call *call, double *const *inputs, double *result) {
+  const bool truncates = !is_float((rondo_type)call->sizes[TO]);
+  for (size_t i = 0; i < test_input_elements(call, 0); i++) result[i] = truncates ? trunc(inputs[0][i]) : inputs[0][i];
+}
+
+/* There and back, so that a loss can be made of it. */
+static rondo_status build_round_trip(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                                     rondo_value *result) {
+  rondo_value there;
+  const rondo_status status = rondo_op_cast(program, inputs[0], (rondo_type)call->sizes[TO], &there);
+  return status != RONDO_OK ? status : rondo_op_cast(program, there, call->type, result);
+}
+
+TEST_OPERATOR(test_floats, .name = "cast", .draw = draw_floats, .build = build, .reference = reference,
+              .has_no_gradient = true)
+TEST_OPERATOR(test_floats_to_integers, .name = "cast", .draw = draw_floats_to_integers, .build = build,
+              .reference = reference, .has_no_gradient = true)
+TEST_OPERATOR(test_integers, .name = "cast", .draw = draw_integers, .build = build, .reference = reference,
+              .has_no_gradient = true, .only_f32 = true)
+TEST_OPERATOR(test_gradient, .name = "cast", .draw = draw_floats, .build = build_round_trip, .reference = reference,
+              .tolerance = 0x1p-8, .only_f32 = true)
+
+/* Single numbers --------------------------------------------------------------------------------------------------- */
+
+static void cast_once(test_fixture *t, rondo_type from, rondo_type to, const void *x, void *y, size_t count) {
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value in, out;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", from, &count, 1, &in));
+  assert_ok(rondo_op_cast(program, in, to, &out));
+  assert_ok(rondo_program_output(program, "y", out));
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  assert_ok(rondo_compiled_write(compiled, "x", x, count * rondo_type_bytes(from)));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "y", y, count * rondo_type_bytes(to)));
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
+/* What an integer cannot hold becomes its nearest. */
+static void test_floats_beyond_integers(void **state) {
+  static const float x[] = {NAN, INFINITY, -INFINITY, 3e9f, -3e9f, 1e19f, -1e19f, 2147483520, -2147483648.0f, -0.9f};
+  static const int32_t wanted[] = {0,         INT32_MAX, INT32_MIN,  INT32_MAX, INT32_MIN,
+                                   INT32_MAX, INT32_MIN, 2147483520, INT32_MIN, 0};
+  static const int64_t wide[] = {0,         INT64_MAX, INT64_MIN,  3000000000,  -3000000000,
+                                 INT64_MAX, INT64_MIN, 2147483520, -2147483648, 0};
+  int32_t y[10];
+  int64_t z[10];
+  cast_once(*state, RONDO_F32, RONDO_I32, x, y, 10);
+  assert_memory_equal(y, wanted, sizeof wanted);
+  cast_once(*state, RONDO_F32, RONDO_I64, x, z, 10);
+  assert_memory_equal(z, wide, sizeof wide);
+}
+
+static void test_integers_beyond_integers(void **state) {
+  static const int64_t x[] = {0x123456789abcLL, -1, 0x80000000LL};
+  static const int32_t wanted[] = {0x56789abc, -1, INT32_MIN};
+  int32_t y[3];
+  cast_once(*state, RONDO_I64, RONDO_I32, x, y, 3);
+  assert_memory_equal(y, wanted, sizeof wanted);
+}
+
+/* Ties go to the even, what is too large to infinity, and not-a-number stays one. */
+static void test_rounding(void **state) {
+  static const float x[] = {1 + 0x1p-11f, 1 + 0x3p-11f, 65519, 65520, 0x1p-25f, 0x3p-25f, -INFINITY};
+  static const uint16_t halves[] = {0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 2, 0xfc00};
+  static const float z[] = {1 + 0x1p-8f, 1 + 0x3p-8f, 3.4028235e38f, -INFINITY, 0x1p-149f};
+  static const uint16_t brains[] = {0x3f80, 0x3f82, 0x7f80, 0xff80, 0};
+  const float nan = NAN;
+  uint16_t y[7];
+  cast_once(*state, RONDO_F32, RONDO_F16, x, y, 7);
+  assert_memory_equal(y, halves, sizeof halves);
+  cast_once(*state, RONDO_F32, RONDO_BF16, z, y, 5);
+  assert_memory_equal(y, brains, sizeof brains);
+  cast_once(*state, RONDO_F32, RONDO_F16, &nan, y, 1);
+  assert_true((y[0] & 0x7fff) > 0x7c00);
+  cast_once(*state, RONDO_F32, RONDO_BF16, &nan, y, 1);
+  assert_true((y[0] & 0x7fff) > 0x7f80);
+}
+
+/* Of its own type a value is itself; types that no value has are refused. */
+static void test_types(void **state) {
+  rondo_program *program = NULL;
+  rondo_value x, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F16, NULL, 0, &x));
+  assert_ok(rondo_op_cast(program, x, RONDO_F16, &y));
+  assert_true(y.id == x.id);
+  assert_int_equal(rondo_op_cast(program, x, RONDO_F64, &y), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_TYPE);
+  assert_true(y.id == 0);
+  assert_int_equal(rondo_op_cast(program, (rondo_value){0}, RONDO_F32, &y), RONDO_INVALID_ARGUMENT);
+  assert_int_equal(rondo_op_cast(NULL, x, RONDO_F32, &y), RONDO_INVALID_ARGUMENT);
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {test_case(test_floats),
+                                     test_case(test_floats_to_integers),
+                                     test_case(test_integers),
+                                     test_case(test_gradient),
+                                     test_case(test_floats_beyond_integers),
+                                     test_case(test_integers_beyond_integers),
+                                     test_case(test_rounding),
+                                     cmocka_unit_test(test_types)};
+  return test_main(tests);
+}
