@@ -32,6 +32,17 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_tanh(rondo_program *program, rond
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_softmax(rondo_program *program, rondo_value value,
                                                        rondo_value *out_value);
 
+/* Normalisation ----------------------------------------------------------------------------------------------------
+ *   layer_norm: over the last `dimensions` dimensions, any float: (x - mean) / sqrt(variance + epsilon) (Ba, Kiros,
+ *               Hinton 2016), times scale, plus shift, each of the sizes of these dimensions, or no value for none, and
+ *               F32 or of the value's type. variance: the mean of (x - mean)^2. epsilon: above 0.
+ *   rms_norm:   the same without mean and shift: x / sqrt(mean of x^2 + epsilon) (Zhang, Sennrich 2019). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_layer_norm(rondo_program *program, rondo_value value, rondo_value scale,
+                                                          rondo_value shift, size_t dimensions, float epsilon,
+                                                          rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_rms_norm(rondo_program *program, rondo_value value, rondo_value scale,
+                                                        size_t dimensions, float epsilon, rondo_value *out_value);
+
 /* Indices ----------------------------------------------------------------------------------------------------------
  *   embedding: table [n, d] F32, indices [...] I32 -> [..., d]; an index outside 0 <= i < n fails the run (see
  *              rondo_compiled_read) and reads row 0. */

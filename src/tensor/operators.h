@@ -19,6 +19,12 @@
   ROW(tanh_gradient)          \
   ROW(softmax)                \
   ROW(softmax_gradient)       \
+  ROW(layer_norm)             \
+  ROW(layer_norm_gradient)    \
+  ROW(layer_norm_parameters)  \
+  ROW(rms_norm)               \
+  ROW(rms_norm_gradient)      \
+  ROW(rms_norm_parameters)    \
   ROW(cross_entropy)          \
   ROW(cross_entropy_gradient) \
   ROW(add)                    \

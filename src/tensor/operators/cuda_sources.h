@@ -18,7 +18,9 @@
   ROW(sgd)                      \
   ROW(softmax)
 
-#define RONDO_CUDA_TYPED_SOURCES(ROW) ROW(tanh)
+#define RONDO_CUDA_TYPED_SOURCES(ROW) \
+  ROW(layer_norm)                     \
+  ROW(tanh)
 
 #define RONDO_EACH_FLOAT_SOURCE(ROW, name) ROW(name##_f32) ROW(name##_f16) ROW(name##_bf16)
 #define RONDO_DECLARE_CUDA_SOURCE(name) extern const char rondo_cuda_##name[];

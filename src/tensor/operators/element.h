@@ -42,6 +42,11 @@ static inline uint16_t rondo_to_f16(float x) {
   return (uint16_t)(sign | (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13);
 }
 
+/* Of the chunk that begins at `at`, of `count` elements. */
+static inline size_t rondo_chunk_length(size_t at, size_t count) {
+  return count - at < RONDO_CHUNK ? count - at : RONDO_CHUNK;
+}
+
 /* `count` (at most RONDO_CHUNK) elements from `first` on, as floats: where they lie, or converted into room. */
 static inline const float *rondo_load_chunk(rondo_type type, const void *memory, size_t first, size_t count,
                                             float *room) {

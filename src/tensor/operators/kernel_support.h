@@ -14,6 +14,22 @@
 
 #define RONDO_LANES 16
 
+/* The statements for each `i` of 0 .. count - 1; `lane` is i % RONDO_LANES. Over lanes first: vectorised. */
+#define RONDO_EACH_LANE(i, lane, count, ...)                         \
+  do {                                                               \
+    size_t i##_at = 0;                                               \
+    for (; i##_at + RONDO_LANES <= (count); i##_at += RONDO_LANES) { \
+      for (size_t lane = 0; lane < RONDO_LANES; lane++) {            \
+        const size_t i = i##_at + lane;                              \
+        __VA_ARGS__;                                                 \
+      }                                                              \
+    }                                                                \
+    for (size_t lane = 0; i##_at + lane < (count); lane++) {         \
+      const size_t i = i##_at + lane;                                \
+      __VA_ARGS__;                                                   \
+    }                                                                \
+  } while (0)
+
 /* The value of parameter `index` of a kernel whose arguments are called args. */
 #define RONDO_ARG(type, index) (*(type const *)args[index])
 

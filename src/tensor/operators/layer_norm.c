@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT
+ * layer_norm and rms_norm over the last dimensions: a row's mean (layer_norm alone) and the reciprocal of its deviation
+ * are kept for the gradient. With h = (x - mean) * deviation and g = dy * scale, dx = deviation * (g - mean(g) - h
+ * mean(g h)), without mean(g) for rms_norm. The gradients of scale and shift are sums over rows: the rows are cut into
+ * parts by the shape alone, a first kernel adds those of each part in their order, a second one the parts.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tensor/emit.h"
+#include "tensor/operators.h"
+#include "tensor/operators/element.h"
+#include "tensor/operators/rows.h"
+#include "tensor/program_internal.h"
+#include "tensor/shape.h"
+
+enum { DIMENSIONS };              /* sizes */
+enum { EPSILON };                 /* numbers */
+enum { F32_PARAMETERS };          /* flags: scale and shift are F32, whatever the value is */
+enum { VALUE, SCALE, SHIFT };     /* inputs of the operators */
+enum { RESULT, DEVIATION, MEAN }; /* their results; deviation: its reciprocal. rms_norm has no mean */
+enum { OF_VALUE, OF_RESULT, OF_DEVIATION, OF_MEAN, OF_SCALE }; /* inputs of the gradients */
+
+typedef struct norm_family {
+  bool is_centred;
+  const rondo_operator *gradient, *parameters;
+} norm_family;
+
+/* What the kernels get as one scalar; without padding. */
+typedef struct norm_shape {
+  size_t rows, columns;
+  size_t parts; /* of the rows, for sums over them */
+  uint32_t is_centred, f32_parameters;
+} norm_shape;
+
+#define PART_ROWS 64 /* of a part at least */
+#define MOST_PARTS 64
+#define COLUMNS_OF_BLOCK 32 /* of a CUDA block that adds a part */
+
+static bool is_centred(const rondo_operation *operation) {
+  const norm_family *family = operation->row->family;
+  return family->is_centred;
+}
+
+static norm_shape shape_of(const rondo_shape *value, const rondo_operation *operation) {
+  norm_shape shape = {.columns = 1};
+  for (size_t i = 0; i < operation->attributes.sizes[DIMENSIONS]; i++)
+    shape.columns *= value->dims[value->rank - 1 - i];
+  shape.rows = rondo_shape_elements(value) / shape.columns;
+  const size_t parts = (shape.rows + PART_ROWS - 1) / PART_ROWS;
+  shape.parts = parts < MOST_PARTS ? parts : MOST_PARTS;
+  shape.is_centred = is_centred(operation);
+  shape.f32_parameters = operation->attributes.flags[F32_PARAMETERS];
+  return shape;
+}
+
+static rondo_type parameter_type(const norm_shape *shape, rondo_type type) {
+  return shape->f32_parameters != 0 ? RONDO_F32 : type;
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+static float row_sum(rondo_type type, const void *x, size_t first, size_t columns) {
+  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, columns);
+    const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
+    RONDO_EACH_LANE(i, lane, length, sums[lane] += chunk[i]);
+  }
+  return rondo_join_lanes(sums);
+}
+
+static float row_square_sum(rondo_type type, const void *x, size_t first, size_t columns, float mean) {
+  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, columns);
+    const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
+    RONDO_EACH_LANE(i, lane, length, sums[lane] += (chunk[i] - mean) * (chunk[i] - mean));
+  }
+  return rondo_join_lanes(sums);
+}
+
+static void centre_chunk(const float *restrict x, float mean, float deviation, float *restrict y, size_t count) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = (x[i] - mean) * deviation);
+}
+
+static void multiply_chunk(const float *restrict by, float *restrict y, size_t count) {
+  RONDO_EACH_LANE(i, lane, count, y[i] *= by[i]);
+}
+
+static void add_chunk(const float *restrict x, float *restrict y, size_t count) {
+  RONDO_EACH_LANE(i, lane, count, y[i] += x[i]);
+}
+
+static void layer_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const norm_shape *shape = args[0];
+  const float epsilon = RONDO_ARG(float, 1);
+  const void *x = RONDO_ARG(const void *, 2);
+  const void *scale = RONDO_ARG(const void *, 3);
+  const void *shift = RONDO_ARG(const void *, 4);
+  void *y = RONDO_ARG(void *, 5);
+  float *deviations = RONDO_ARG(float *, 6);
+  float *means = RONDO_ARG(float *, 7);
+  const rondo_type of_parameters = parameter_type(shape, type);
+  const size_t columns = shape->columns;
+  float rooms[2][RONDO_CHUNK];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
+    for (size_t row = span.first; row < span.last; row++) {
+      const size_t first = row * columns;
+      const float mean = shape->is_centred != 0 ? row_sum(type, x, first, columns) / (float)columns : 0;
+      const float variance = row_square_sum(type, x, first, columns, mean) / (float)columns;
+      deviations[row] = 1.0f / sqrtf(variance + epsilon);
+      if (means != NULL) means[row] = mean;
+      for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
+        const size_t length = rondo_chunk_length(at, columns);
+        float *to = rondo_chunk_of(type, y, first + at, rooms[1]);
+        centre_chunk(rondo_load_chunk(type, x, first + at, length, rooms[0]), mean, deviations[row], to, length);
+        if (scale != NULL) multiply_chunk(rondo_load_chunk(of_parameters, scale, at, length, rooms[0]), to, length);
+        if (shift != NULL) add_chunk(rondo_load_chunk(of_parameters, shift, at, length, rooms[0]), to, length);
+        rondo_store_chunk(type, y, first + at, length, to);
+      }
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(layer_norm, layer_norm, RONDO_SCALAR(norm_shape), RONDO_SCALAR(float), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+
+static rondo_status infer_parameter(const rondo_program *program, const rondo_operation *operation, uint32_t input) {
+  const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
+  const rondo_shape *given = rondo_operation_input(program, operation, input);
+  if (given == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_require_float(program, operation, input, RONDO_ANY_RANK));
+  if (given->type != value->type && given->type != RONDO_F32) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "%s must be f32 or of the value's type",
+                                operation->row->inputs[input]);
+  }
+  if ((given->type == RONDO_F32 && value->type != RONDO_F32) != operation->attributes.flags[F32_PARAMETERS]) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "scale and shift must have one type");
+  }
+  const size_t dimensions = operation->attributes.sizes[DIMENSIONS];
+  const size_t *wanted = value->dims + (value->rank - dimensions);
+  if (given->rank == dimensions && memcmp(given->dims, wanted, dimensions * sizeof *wanted) == 0) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "%s must have the sizes of the value's last %zu dimensions",
+                              operation->row->inputs[input], dimensions);
+}
+
+static rondo_status require_value(const rondo_program *program, const rondo_operation *operation) {
+  RONDO_TRY(rondo_require_float(program, operation, VALUE, RONDO_ANY_RANK));
+  const size_t dimensions = operation->attributes.sizes[DIMENSIONS];
+  const uint32_t rank = rondo_operation_input(program, operation, VALUE)->rank;
+  if (dimensions > 0 && dimensions <= rank) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the last %zu of %u dimensions", dimensions,
+                              rank);
+}
+
+static rondo_shape rows_shape(const rondo_shape *value, size_t dimensions) {
+  rondo_shape shape = {.type = RONDO_F32, .rank = value->rank - (uint32_t)dimensions};
+  memcpy(shape.dims, value->dims, shape.rank * sizeof shape.dims[0]);
+  return shape;
+}
+
+static rondo_status infer_norm(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const float epsilon = operation->attributes.numbers[EPSILON];
+  RONDO_TRY(require_value(program, operation));
+  for (uint32_t i = SCALE; i <= SHIFT; i++) RONDO_TRY(infer_parameter(program, operation, i));
+  if (!(epsilon > 0) || isinf(epsilon)) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_OUT_OF_RANGE,
+                                "epsilon is %g; it must be finite and above 0", (double)epsilon);
+  }
+  results[RESULT] = *rondo_operation_input(program, operation, VALUE);
+  for (uint32_t i = DEVIATION; i < operation->row->result_count; i++)
+    results[i] = rows_shape(&results[RESULT], operation->attributes.sizes[DIMENSIONS]);
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_norm(rondo_program *program, const rondo_operation *operation,
+                                       const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const norm_family *family = operation->row->family;
+  const uint32_t inputs[] = {operation->inputs[VALUE], result_gradients[RESULT], operation->results[DEVIATION],
+                             operation->results[MEAN], operation->inputs[SCALE]};
+  RONDO_TRY(rondo_program_add(program, family->gradient, inputs, 5, &operation->attributes, &input_gradients[VALUE]));
+  if (operation->inputs[SCALE] == RONDO_NO_VALUE && operation->inputs[SHIFT] == RONDO_NO_VALUE) return RONDO_OK;
+  uint32_t gradients[RONDO_MAX_RESULTS] = {0};
+  RONDO_TRY(rondo_program_add(program, family->parameters, inputs, 4, &operation->attributes, gradients));
+  for (uint32_t i = SCALE; i <= SHIFT; i++) {
+    if (operation->inputs[i] != RONDO_NO_VALUE) input_gradients[i] = gradients[i - SCALE];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
+  const norm_shape shape = shape_of(value, operation);
+  const float epsilon = operation->attributes.numbers[EPSILON];
+  const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
+  const void *scale = rondo_emit_address(emitter, operation->inputs[SCALE]);
+  const void *shift = rondo_emit_address(emitter, operation->inputs[SHIFT]);
+  void *y = rondo_emit_address(emitter, operation->results[RESULT]);
+  float *deviations = rondo_emit_address(emitter, operation->results[DEVIATION]);
+  float *means = rondo_emit_address(emitter, operation->results[MEAN]);
+  return rondo_emit_kernel(emitter, &layer_norm_code[value->type],
+                           rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+                           RONDO_ARGS(&shape, &epsilon, &x, &scale, &shift, &y, &deviations, &means));
+}
+
+/* Gradient of the value -------------------------------------------------------------------------------------------- */
+
+/* What the gradients' kernels read: the value, the result's gradient, and what the forward operator kept. */
+typedef struct norm_memory {
+  rondo_type type, of_parameters;
+  const void *x, *dy, *scale; /* scale: NULL for none */
+  const float *deviations, *means;
+} norm_memory;
+
+/* h and g of `length` elements. */
+static void load_chunk(const norm_memory *memory, size_t row, size_t columns, size_t at, size_t length, float *h,
+                       float *g) {
+  float room[RONDO_CHUNK];
+  const size_t first = row * columns + at;
+  const float mean = memory->means != NULL ? memory->means[row] : 0;
+  centre_chunk(rondo_load_chunk(memory->type, memory->x, first, length, room), mean, memory->deviations[row], h,
+               length);
+  memcpy(g, rondo_load_chunk(memory->type, memory->dy, first, length, room), length * sizeof *g);
+  if (memory->scale == NULL) return;
+  multiply_chunk(rondo_load_chunk(memory->of_parameters, memory->scale, at, length, room), g, length);
+}
+
+/* The means of g and of g h over a row. */
+static void row_means(const norm_memory *memory, size_t row, size_t columns, float *out_g, float *out_gh) {
+  float sums[2][RONDO_LANES] = {{0}}, h[RONDO_CHUNK], g[RONDO_CHUNK];
+  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, columns);
+    load_chunk(memory, row, columns, at, length, h, g);
+    RONDO_EACH_LANE(i, lane, length, sums[0][lane] += g[i]; sums[1][lane] += g[i] * h[i]);
+  }
+  *out_g = rondo_join_lanes(sums[0]) / (float)columns;
+  *out_gh = rondo_join_lanes(sums[1]) / (float)columns;
+}
+
+static void layer_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const norm_shape *shape = args[0];
+  const norm_memory memory = {type,
+                              parameter_type(shape, type),
+                              RONDO_ARG(const void *, 1),
+                              RONDO_ARG(const void *, 2),
+                              RONDO_ARG(const void *, 3),
+                              RONDO_ARG(const float *, 4),
+                              RONDO_ARG(const float *, 5)};
+  void *dx = RONDO_ARG(void *, 6);
+  float h[RONDO_CHUNK], g[RONDO_CHUNK], room[RONDO_CHUNK];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
+    for (size_t row = span.first; row < span.last; row++) {
+      float of_g, of_gh;
+      row_means(&memory, row, shape->columns, &of_g, &of_gh);
+      if (shape->is_centred == 0) of_g = 0;
+      for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
+        const size_t length = rondo_chunk_length(at, shape->columns);
+        float *to = rondo_chunk_of(type, dx, row * shape->columns + at, room);
+        load_chunk(&memory, row, shape->columns, at, length, h, g);
+        RONDO_EACH_LANE(i, lane, length, to[i] = memory.deviations[row] * (g[i] - of_g - h[i] * of_gh));
+        rondo_store_chunk(type, dx, row * shape->columns + at, length, to);
+      }
+    }
+  }
+}
+
+RONDO_TYPED_KERNEL(layer_norm_gradient, layer_norm, RONDO_SCALAR(norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_WRITES);
+
+static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  RONDO_TRY(require_value(program, operation));
+  RONDO_TRY(rondo_require_same_shape(program, operation, OF_VALUE, OF_RESULT));
+  results[0] = *rondo_operation_input(program, operation, OF_VALUE);
+  return RONDO_OK;
+}
+
+static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
+  const norm_shape shape = shape_of(value, operation);
+  const void *x = rondo_emit_address(emitter, operation->inputs[OF_VALUE]);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
+  const void *scale = rondo_emit_address(emitter, operation->inputs[OF_SCALE]);
+  const float *deviations = rondo_emit_address(emitter, operation->inputs[OF_DEVIATION]);
+  const float *means = rondo_emit_address(emitter, operation->inputs[OF_MEAN]);
+  void *dx = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_kernel(emitter, &layer_norm_gradient_code[value->type],
+                           rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+                           RONDO_ARGS(&shape, &x, &dy, &scale, &deviations, &means, &dx));
+}
+
+/* Gradients of scale and shift ------------------------------------------------------------------------------------- */
+
+/* Of each part a row of sums for scale, and behind those of all parts, unless it is rms_norm, one for shift. */
+static size_t sums_of(const norm_shape *shape) {
+  return (shape->is_centred != 0 ? 2 : 1) * shape->parts * shape->columns;
+}
+
+static rondo_span rows_of_part(const norm_shape *shape, size_t part) {
+  const size_t share = (shape->rows + shape->parts - 1) / shape->parts;
+  const size_t first = part * share < shape->rows ? part * share : shape->rows;
+  return (rondo_span){first, shape->rows - first > share ? first + share : shape->rows};
+}
+
+/* A chunk of the sums of a part. */
+static void add_part(const norm_memory *memory, const norm_shape *shape, size_t part, size_t at, float *sums) {
+  const size_t length = rondo_chunk_length(at, shape->columns);
+  const rondo_span rows = rows_of_part(shape, part);
+  float h[RONDO_CHUNK], g[RONDO_CHUNK], of_scale[RONDO_CHUNK] = {0}, of_shift[RONDO_CHUNK] = {0};
+  for (size_t row = rows.first; row < rows.last; row++) {
+    load_chunk(memory, row, shape->columns, at, length, h, g);
+    RONDO_EACH_LANE(i, lane, length, of_scale[i] += g[i] * h[i]; of_shift[i] += g[i]);
+  }
+  memcpy(sums + part * shape->columns + at, of_scale, length * sizeof *sums);
+  if (shape->is_centred == 0) return;
+  memcpy(sums + (shape->parts + part) * shape->columns + at, of_shift, length * sizeof *sums);
+}
+
+static void layer_norm_parts_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const norm_shape *shape = args[0];
+  const norm_memory memory = {.type = type,
+                              .x = RONDO_ARG(const void *, 1),
+                              .dy = RONDO_ARG(const void *, 2),
+                              .deviations = RONDO_ARG(const float *, 3),
+                              .means = RONDO_ARG(const float *, 4)};
+  float *sums = RONDO_ARG(float *, 5);
+  const size_t chunks = (shape->columns + RONDO_CHUNK - 1) / RONDO_CHUNK;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->parts * chunks, 1);
+    for (size_t i = span.first; i < span.last; i++)
+      add_part(&memory, shape, i / chunks, i % chunks * RONDO_CHUNK, sums);
+  }
+}
+
+RONDO_TYPED_KERNEL(layer_norm_parts, layer_norm, RONDO_SCALAR(norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_WRITES);
+
+/* One row of the sums of all parts, stored as the type has it. */
+static void join_parts(rondo_type type, const float *sums, const norm_shape *shape, rondo_span columns, void *to) {
+  float room[RONDO_CHUNK];
+  for (size_t at = columns.first; at < columns.last; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, columns.last);
+    float *chunk = rondo_chunk_of(type, to, at, room);
+    memcpy(chunk, sums + at, length * sizeof *chunk);
+    for (size_t part = 1; part < shape->parts; part++) add_chunk(sums + part * shape->columns + at, chunk, length);
+    rondo_store_chunk(type, to, at, length, chunk);
+  }
+}
+
+static void layer_norm_join_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const norm_shape *shape = args[0];
+  const float *sums = RONDO_ARG(const float *, 1);
+  void *of_scale = RONDO_ARG(void *, 2);
+  void *of_shift = RONDO_ARG(void *, 3);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, shape->columns, RONDO_LANES);
+    join_parts(type, sums, shape, span, of_scale);
+    if (of_shift != NULL) join_parts(type, sums + shape->parts * shape->columns, shape, span, of_shift);
+  }
+}
+
+RONDO_TYPED_KERNEL(layer_norm_join, layer_norm, RONDO_SCALAR(norm_shape), RONDO_READS, RONDO_WRITES, RONDO_WRITES);
+
+static rondo_status infer_parameters(const rondo_program *program, const rondo_operation *operation,
+                                     rondo_shape *results) {
+  rondo_shape like;
+  RONDO_TRY(infer_gradient(program, operation, &like));
+  const size_t dimensions = operation->attributes.sizes[DIMENSIONS];
+  rondo_shape shape = {.type = operation->attributes.flags[F32_PARAMETERS] ? RONDO_F32 : like.type,
+                       .rank = (uint32_t)dimensions};
+  memcpy(shape.dims, like.dims + (like.rank - dimensions), dimensions * sizeof shape.dims[0]);
+  for (uint32_t i = 0; i < operation->row->result_count; i++) results[i] = shape;
+  return RONDO_OK;
+}
+
+static rondo_status prepare_parameters(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                                       size_t *out_workspace_bytes) {
+  const rondo_operation *added = &program->operations.items[operation];
+  const norm_shape shape = shape_of(rondo_operation_input(program, added, OF_VALUE), added);
+  (void)resources;
+  *out_workspace_bytes = sums_of(&shape) * sizeof(float);
+  return RONDO_OK;
+}
+
+static rondo_status emit_parameters(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
+  const norm_shape shape = shape_of(value, operation);
+  const void *x = rondo_emit_address(emitter, operation->inputs[OF_VALUE]);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
+  const float *deviations = rondo_emit_address(emitter, operation->inputs[OF_DEVIATION]);
+  const float *means = rondo_emit_address(emitter, operation->inputs[OF_MEAN]);
+  float *sums = rondo_emit_workspace(emitter);
+  void *of_scale = rondo_emit_address(emitter, operation->results[0]);
+  void *of_shift = rondo_emit_address(emitter, operation->results[1]);
+  const size_t width = rondo_emit_is_cuda(emitter) ? COLUMNS_OF_BLOCK : RONDO_CHUNK;
+  const rondo_grid grid =
+      rondo_emit_grid(emitter, shape.parts * ((shape.columns + width - 1) / width), (rondo_grain){1, 1});
+  RONDO_TRY(rondo_emit_kernel(emitter, &layer_norm_parts_code[value->type], grid,
+                              RONDO_ARGS(&shape, &x, &dy, &deviations, &means, &sums)));
+  return rondo_emit_kernel(emitter, &layer_norm_join_code[parameter_type(&shape, value->type)],
+                           rondo_emit_grid(emitter, shape.columns, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&shape, &sums, &of_scale, &of_shift));
+}
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+static const norm_family layer_family = {true, &rondo_operator_layer_norm_gradient,
+                                         &rondo_operator_layer_norm_parameters};
+static const norm_family rms_family = {false, &rondo_operator_rms_norm_gradient, &rondo_operator_rms_norm_parameters};
+
+#define NORM_ROW .infer = infer_norm, .differentiate = differentiate_norm, .emit = emit_norm
+#define GRADIENT_ROW                                                                               \
+  .inputs = {"value", "gradient", "deviation", "mean", "scale"}, .required = 3, .result_count = 1, \
+  .infer = infer_gradient, .emit = emit_gradient
+#define PARAMETERS_ROW                                                                            \
+  .inputs = {"value", "gradient", "deviation", "mean"}, .required = 3, .infer = infer_parameters, \
+  .prepare = prepare_parameters, .emit = emit_parameters
+
+const rondo_operator rondo_operator_layer_norm = {.name = "layer_norm",
+                                                  .family = &layer_family,
+                                                  .inputs = {"value", "scale", "shift"},
+                                                  .required = 1,
+                                                  .result_count = 3,
+                                                  NORM_ROW};
+const rondo_operator rondo_operator_layer_norm_gradient = {
+    .name = "layer_norm_gradient", .family = &layer_family, GRADIENT_ROW};
+const rondo_operator rondo_operator_layer_norm_parameters = {
+    .name = "layer_norm_parameters", .family = &layer_family, .result_count = 2, PARAMETERS_ROW};
+const rondo_operator rondo_operator_rms_norm = {.name = "rms_norm",
+                                                .family = &rms_family,
+                                                .inputs = {"value", "scale"},
+                                                .required = 1,
+                                                .result_count = 2,
+                                                NORM_ROW};
+const rondo_operator rondo_operator_rms_norm_gradient = {
+    .name = "rms_norm_gradient", .family = &rms_family, GRADIENT_ROW};
+const rondo_operator rondo_operator_rms_norm_parameters = {
+    .name = "rms_norm_parameters", .family = &rms_family, .result_count = 1, PARAMETERS_ROW};
+
+/* Whether a parameter is F32 beside a value that is not; values that are none are left to the checks. */
+static bool is_wide(const rondo_program *program, rondo_value value, rondo_value parameter) {
+  rondo_type types[2];
+  size_t dims[RONDO_MAX_DIMENSIONS], rank;
+  if (parameter.id == 0) return false;
+  if (rondo_value_shape(program, value, &types[0], dims, &rank) != RONDO_OK) return false;
+  if (rondo_value_shape(program, parameter, &types[1], dims, &rank) != RONDO_OK) return false;
+  return types[1] == RONDO_F32 && types[0] != RONDO_F32;
+}
+
+static rondo_attributes attributes_of(const rondo_program *program, const rondo_value *inputs, uint32_t count,
+                                      size_t dimensions, float epsilon) {
+  rondo_attributes attributes = {.sizes = {dimensions}, .size_count = 1, .numbers = {epsilon}};
+  for (uint32_t i = SCALE; i < count && program != NULL; i++)
+    attributes.flags[F32_PARAMETERS] = attributes.flags[F32_PARAMETERS] || is_wide(program, inputs[VALUE], inputs[i]);
+  return attributes;
+}
+
+rondo_status rondo_op_layer_norm(rondo_program *program, rondo_value value, rondo_value scale, rondo_value shift,
+                                 size_t dimensions, float epsilon, rondo_value *out_value) {
+  const rondo_value inputs[] = {value, scale, shift};
+  const rondo_attributes attributes = attributes_of(program, inputs, 3, dimensions, epsilon);
+  return rondo_program_apply(program, &rondo_operator_layer_norm, inputs, 3, &attributes, out_value);
+}
+
+rondo_status rondo_op_rms_norm(rondo_program *program, rondo_value value, rondo_value scale, size_t dimensions,
+                               float epsilon, rondo_value *out_value) {
+  const rondo_value inputs[] = {value, scale};
+  const rondo_attributes attributes = attributes_of(program, inputs, 2, dimensions, epsilon);
+  return rondo_program_apply(program, &rondo_operator_rms_norm, inputs, 2, &attributes, out_value);
+}
