@@ -25,9 +25,10 @@
  * one call, with the exception that calls belong to one step while a backward is pending (rondo_function_kind).
  *
  * What must be the same for a recording to be replayed (TR-5): the path before it; each input's bytes, type and shape;
- * the address of static inputs; which output of the path an input is; and that each output of the path that nobody held
- * when it was recorded is not held now. Otherwise another recording is made, and the old one is used again when it fits
- * again. Whether a call was replayed, recorded or run as it is, and why, can be asked and is counted (TR-8).
+ * the address of static inputs; which output of the path an input is, unless that keeps changing (rondo_demotion); and
+ * that each output of the path that nobody held when it was recorded is not held now. Otherwise another recording is
+ * made, and the old one is used again when it fits again. Whether a call was replayed, recorded or run as it is, and
+ * why, can be asked and is counted (TR-8).
  *
  * A body must queue the same work whenever it is called with the same form of inputs: what it reads on the host, and
  * values that it passes to kernels, are those of the call that was recorded.
@@ -77,9 +78,10 @@ typedef enum rondo_skip {
   RONDO_SKIP_NESTED,               /* called from inside a body, of which it becomes a part */
   RONDO_SKIP_OTHER_WORK,           /* the work of the body cannot be recorded: the driver or verification says why */
   RONDO_SKIP_KEPT_MEMORY,          /* it allocated memory that it neither freed nor made an output */
-  RONDO_SKIP_CHANGED,  /* it did not do in the recording what it did before: outputs, host steps, inputs kept */
-  RONDO_SKIP_DEPARTED, /* it allocated otherwise than in its warm-up; it is recorded at the next call */
-  RONDO_SKIP_ROOM = 32 /* length of arrays of counters by reason */
+  RONDO_SKIP_CHANGED,       /* it did not do in the recording what it did before: outputs, host steps, inputs kept */
+  RONDO_SKIP_DEPARTED,      /* it allocated otherwise than in its warm-up; it is recorded at the next call */
+  RONDO_SKIP_MOVING_OUTPUT, /* an input was another output of the path too often (RONDO_DEMOTION_SKIP) */
+  RONDO_SKIP_ROOM = 32      /* length of arrays of counters by reason */
 } rondo_skip;
 
 /* "MUTATED_INPUT"; "UNKNOWN" for another number. Thread-safe. */
@@ -206,6 +208,7 @@ typedef struct rondo_tree_info {
   uint64_t planned_before, planned_after; /* bytes of the arena that the latest of these needed, and was planned with */
   uint64_t checked;    /* recordings whose found addresses were tried (rondo_function_options.find_inputs) */
   uint64_t mistrusted; /* ... or could not be, and whose inputs are copied for that; the log says why */
+  uint64_t demoted;    /* inputs that were (rondo_function_options.demotion), each in one place */
 } rondo_tree_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
@@ -224,7 +227,7 @@ typedef enum rondo_explain_format { RONDO_EXPLAIN_TEXT = 0, RONDO_EXPLAIN_JSON =
  *    "bounds":{"recordings":4096, "recordings_per_place":128, "arena_bytes":0, "exec_bytes":0},
  *    "calls":{"all":3, "replayed":1, "recorded":1, "as_they_are":1}, "steps":3, "prepared":0, "evicted":0,
  *    "rolled_back":0, "allocations":0, "reasons":[{"reason":"WARM_UP", "calls":1}],
- *    "inputs":{"patched":1, "copied":0, "copied_bytes":0, "clones":0, "cloned_bytes":0},
+ *    "inputs":{"patched":1, "copied":0, "copied_bytes":0, "clones":0, "cloned_bytes":0, "demoted":0},
  *    "bytes":{"arena_backed":2097152, "arena_used":4096, "arena_least":4096, "unrecorded":0, "exec_host":1432,
  *      "exec_device":0, "shared_execs":0, "exec_switches":0, "planned_paths":0, "planned_before":0,
  *      "planned_after":0},
@@ -233,7 +236,8 @@ typedef enum rondo_explain_format { RONDO_EXPLAIN_TEXT = 0, RONDO_EXPLAIN_JSON =
  *      "replayed":1, "recorded":1, "as_they_are":1, "bodies":2, "prepared":0,
  *      "reasons":[{"reason":"WARM_UP", "calls":1, "message":""}],
  *      "forms":[{"form":1, "state":"recorded", "warm_ups":0, "recordings":1, "reason":null, "message":"",
- *        "inputs":[INPUT, ...]}]}],
+ *        "inputs":[INPUT, ...]}],
+ *      "demoted":[{"behind":1, "input":0, "recordings":5, "way":"bound"}]}],
  *    "recordings":[{"number":1, "parent":null, "path":[1], "is_on_path":true, "function":"decode", "form":1,
  *      "replays":1, "nodes":2, "segments":1, "arena_bytes":4096, "arena_least":4096, "exec_host_bytes":1432,
  *      "exec_device_bytes":0, "inputs":[INPUT, ...],
@@ -243,10 +247,11 @@ typedef enum rondo_explain_format { RONDO_EXPLAIN_TEXT = 0, RONDO_EXPLAIN_JSON =
  * recorded), "recorded", or "as it is", with the reason. An INPUT has "kind" (moving, static, managed: an output of the
  * path, scalar, opaque) and then: a scalar "value"; memory "bytes", "type", "shape"; a recording's also "way" (patched,
  * copied, copied before: the launch), "nodes" (that have its address) when it moves, "address" (a text) when it is
- * static, "recording" and "output" when it is managed. An output's place is "arena", "empty", or "input" or "output"
- * with its number as "of". A finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter" and "input"
- * are null where there is none. What is not UTF-8 in a name is written as U+FFFD.
- * Errors: INVALID_ARGUMENT (NULL, another format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
+ * static, "recording" and "output" when it is managed. What is demoted of a function has the recording that it is
+ * behind, how many recordings it took, and the way (bound, as it is). An output's place is "arena", "empty", or "input"
+ * or "output" with its number as "of". A finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter"
+ * and "input" are null where there is none. What is not UTF-8 in a name is written as U+FFFD. Errors: INVALID_ARGUMENT
+ * (NULL, another format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format,
                                                          char **out_text);
 
@@ -285,6 +290,20 @@ typedef enum rondo_binding {
   RONDO_BINDING_PATCH = 2 /* copied where not all readers are known */
 } rondo_binding;
 
+/* What becomes of an input that is another output of the path each time, where its address makes a recording of each.
+ * It is *demoted* when it made `demote_after` recordings of one form of inputs necessary in one place, which is behind
+ * one recording, each of which it set apart from the one most like it. What stays where it is is never demoted, nor is
+ * an input that is declared static. A demoted input comes to the work as moving memory does, so that there is one
+ * recording wherever it is; what the body writes to it, declared or not, is there after the call. Where it has bytes in
+ * common with another input, and one of the function's inputs may be written, it stays an output of the path for that
+ * call. Its memory is not used again inside the call, though it be given. Recordings of the function in that place that
+ * no call can need any more go, with all behind them. It is demoted as long as there is the recording before it. */
+typedef enum rondo_demotion {
+  RONDO_DEMOTION_BIND = 0, /* it is copied or patched in that place (rondo_binding) */
+  RONDO_DEMOTION_SKIP = 1, /* the function runs as it is in that place (MOVING_OUTPUT) */
+  RONDO_DEMOTION_NEVER = 2 /* recordings are made up to rondo_tree_options.max_recordings_per_place */
+} rondo_demotion;
+
 /* What a function does. It may call Rondo with the call's stream, and streams that it forks off and joins; allocate
  * (rondo_malloc_async) what it frees again (rondo_free_async); give work to libraries (rondo_stream_native); and call
  * other functions of the tree, which become a part of it. Its failure is the call's. */
@@ -318,6 +337,8 @@ typedef struct rondo_function_options {
   size_t bucket_count;
   uint32_t padding; /* what the rows beyond are filled with, a word of 4 bytes; where they are no such words, its low
                        byte */
+  rondo_demotion demotion;
+  uint32_t demote_after; /* recordings, at most max_recordings_per_place; 0 = 5 */
 } rondo_function_options;
 #define RONDO_FUNCTION_OPTIONS_INIT .struct_size = sizeof(rondo_function_options)
 
@@ -344,6 +365,7 @@ typedef struct rondo_function_info {
   const char
       *last_message; /* what it was in words, with the remedy; "" when there was none; valid until the next call */
   uint64_t prepared; /* recordings made by rondo_function_prepare; not among `recorded` */
+  uint64_t demoted;  /* inputs, each in one place */
 } rondo_function_info;
 
 /* What came to a bucket of the function's. */

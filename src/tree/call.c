@@ -8,6 +8,7 @@
 
 #include "base/logging.h"
 #include "tree/call.h"
+#include "tree/demote.h"
 #include "tree/function.h"
 #include "tree/own.h"
 #include "tree/pad.h"
@@ -53,6 +54,7 @@ typedef struct rondo_asked {
   size_t output_count;
   size_t key_count;
   uint64_t hash;
+  bool is_demoted; /* this call demoted inputs of its */
 } rondo_asked;
 
 static void note_outcome(const rondo_function *function, rondo_call_outcome outcome, rondo_skip skip,
@@ -111,6 +113,12 @@ rondo_skip rondo_call_look_for_skip(const rondo_function *function, const char *
     *out_message = "a call before it in the step warmed up, so that addresses are not fixed";
     return RONDO_SKIP_BEHIND_WARM_UP;
   }
+  if (rondo_demoted_skips(function, tree->inputs)) {
+    *out_message =
+        "an input of it was another output of the path too often there (rondo_function_options.demote_after): give it "
+        "the same one each time, or let it be copied or patched (demotion)";
+    return RONDO_SKIP_MOVING_OUTPUT;
+  }
   if (count_siblings(function) >= tree->options.max_recordings_per_place) {
     *out_message =
         "it was recorded as often as it may be behind the same call "
@@ -160,7 +168,9 @@ static rondo_status record(const rondo_asked *asked, rondo_form *form) {
   return finish_recorded(asked, call, RONDO_CALL_RECORDED);
 }
 
-static rondo_status run_new(const rondo_asked *asked) {
+static rondo_status dispatch(rondo_asked *asked);
+
+static rondo_status run_new(rondo_asked *asked) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
   rondo_form *form;
@@ -170,6 +180,10 @@ static rondo_status run_new(const rondo_asked *asked) {
   RONDO_TRY(rondo_form_find(function, tree->inputs, &form));
   if (rondo_form_is_skipped(form, tree->inputs)) return run_plain(asked, form, form->skip, form->message);
   if (form->warm_ups > 0) return run_plain(asked, form, RONDO_SKIP_WARM_UP, "");
+  if (!tree->is_unrecorded && !asked->is_demoted) {
+    RONDO_TRY(rondo_demoted_look(function, form, tree->inputs, asked->key_count, &asked->is_demoted));
+    if (asked->is_demoted) return dispatch(asked); /* its key is another one now */
+  }
   const rondo_skip skip = rondo_call_look_for_skip(function, &message);
   if (skip != RONDO_SKIP_NONE) return run_plain(asked, form, skip, message);
   return record(asked, form);
@@ -196,6 +210,8 @@ static rondo_status dispatch(rondo_asked *asked) {
   rondo_tree *tree = function->tree;
   if (__builtin_expect(function->has_written, 0) && rondo_inputs_are_written_shared(function, tree->inputs))
     return run_plain(asked, NULL, RONDO_SKIP_MUTATED_INPUT, RONDO_INPUTS_ARE_SHARED);
+  if (__builtin_expect(tree->current != NULL && tree->current->demoted != NULL, 0))
+    rondo_demoted_apply(function, tree->inputs);
   asked->key_count = rondo_key_make(tree, function, tree->inputs, tree->words);
   rondo_recorded_call *call = NULL;
   if (!tree->is_unrecorded && !tree->is_off && !function->is_off) {

@@ -13,7 +13,7 @@ RONDO_MUST_USE rondo_status rondo_call_check(const char *call, const rondo_funct
 /* CAPTURE_REFUSED while the stream captures. */
 RONDO_MUST_USE rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream);
 
-/* Why a form that is warm is not recorded behind the path's end; NONE. */
+/* Why a form that is warm is not recorded behind the path's end, with inputs as tree->inputs; NONE. */
 rondo_skip rondo_call_look_for_skip(const rondo_function *function, const char **out_message);
 
 #define RONDO_INPUTS_ARE_SHARED                                                                \

@@ -98,6 +98,16 @@ const char *rondo_explain_state(const rondo_form *form) {
   return form->recordings > 0 ? "recorded" : "warm";
 }
 
+const rondo_demoted *rondo_explain_demoted(const rondo_recorded_call *behind, const rondo_function *function) {
+  const rondo_demoted *at = behind->demoted;
+  while (at != NULL && at->function != function) at = at->next;
+  return at;
+}
+
+const char *rondo_explain_demotion(const rondo_function *function) {
+  return function->options.demotion == RONDO_DEMOTION_SKIP ? "as it is" : "bound";
+}
+
 const char *rondo_explain_finding(rondo_patch_finding_kind kind) {
   if (kind == RONDO_PATCH_FROZEN) return "frozen";
   return kind == RONDO_PATCH_FIXED ? "fixed" : "suspected";

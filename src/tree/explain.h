@@ -9,7 +9,7 @@
 #define RONDO_TREE_EXPLAIN_H
 
 #include "base/text.h"
-#include "tree/tree_internal.h"
+#include "tree/demote.h"
 
 /* The one made after `last`; the first with NULL. NULL behind the last. */
 const rondo_function *rondo_explain_next_function(const rondo_tree *tree, const rondo_function *last);
@@ -33,6 +33,9 @@ const uint64_t *rondo_explain_input(const rondo_recorded_call *call, size_t inde
 const char *rondo_explain_way(rondo_input_way way);              /* "moving" */
 const char *rondo_explain_bound(const rondo_bound_input *bound); /* "patched" */
 const char *rondo_explain_state(const rondo_form *form);         /* "warming up" */
+/* What is demoted of the function behind the recording; NULL. And what that makes of it: "bound", "as it is". */
+const rondo_demoted *rondo_explain_demoted(const rondo_recorded_call *behind, const rondo_function *function);
+const char *rondo_explain_demotion(const rondo_function *function);
 const char *rondo_explain_finding(rondo_patch_finding_kind kind);
 
 bool rondo_explain_is_on_path(const rondo_tree *tree, const rondo_recorded_call *call);

@@ -95,6 +95,7 @@ static void put_bytes(const rondo_tree_info *info, rondo_text *out) {
   put_number(out, "copied_bytes", info->copied_bytes);
   put_number(out, "clones", info->clones);
   put_number(out, "cloned_bytes", info->cloned_bytes);
+  put_number(out, "demoted", info->demoted);
   rondo_json_object_end(out);
   begin_object(out, "bytes");
   put_number(out, "arena_backed", info->arena_bytes);
@@ -167,6 +168,26 @@ static void put_forms(const rondo_function *function, rondo_text *out) {
   rondo_json_array_end(out);
 }
 
+static void put_demoted_behind(const rondo_function *function, const rondo_recorded_call *behind, rondo_text *out) {
+  const rondo_demoted *demoted = rondo_explain_demoted(behind, function);
+  for (size_t i = 0; demoted != NULL && i < function->options.input_count; i++) {
+    if (demoted->inputs[i].after == 0) continue;
+    rondo_json_object_begin(out);
+    put_number(out, "behind", behind->number);
+    put_number(out, "input", i);
+    put_number(out, "recordings", demoted->inputs[i].after);
+    put_string(out, "way", rondo_explain_demotion(function));
+    rondo_json_object_end(out);
+  }
+}
+
+static void put_demoted(const rondo_function *function, rondo_text *out) {
+  begin_list(out, "demoted");
+  for (const rondo_recorded_call *behind = function->tree->first; behind != NULL; behind = behind->next)
+    put_demoted_behind(function, behind, out);
+  rondo_json_array_end(out);
+}
+
 static void put_function(const rondo_function *function, rondo_text *out) {
   static const char *const kinds[] = {"inference", "forward", "backward"};
   static const char *const bindings[] = {"automatic", "copy", "patch"};
@@ -183,6 +204,7 @@ static void put_function(const rondo_function *function, rondo_text *out) {
   put_number(out, "prepared", function->prepared);
   put_reasons(function->skipped, function->messages, out);
   put_forms(function, out);
+  put_demoted(function, out);
   rondo_json_object_end(out);
 }
 

@@ -95,7 +95,9 @@ static void put_inputs(const rondo_tree_info *info, rondo_text *out) {
   put_count(out, info->clones, "clone", "clones");
   rondo_text_add(out, " (");
   put_size(out, info->cloned_bytes);
-  rondo_text_add(out, ")\n");
+  rondo_text_add(out, ")");
+  if (info->demoted > 0) rondo_text_add(out, "; %" PRIu64 " demoted", info->demoted);
+  rondo_text_add(out, "\n");
 }
 
 static void put_path(const rondo_tree *tree, const rondo_tree_info *info, rondo_text *out) {
@@ -219,6 +221,18 @@ static void put_form(const rondo_function *function, const rondo_form *form, ron
   put_state(form, out);
 }
 
+static void put_demoted(const rondo_function *function, const rondo_recorded_call *behind, rondo_text *out) {
+  const rondo_demoted *demoted = rondo_explain_demoted(behind, function);
+  for (size_t i = 0; demoted != NULL && i < function->options.input_count; i++) {
+    if (demoted->inputs[i].after == 0) continue;
+    put_label(out, "demoted");
+    rondo_text_add(out, "input %zu behind %" PRIu32 " ", i, behind->number);
+    put_name(out, behind->function->origin->name);
+    rondo_text_add(out, ", another output of the path for %" PRIu32 " recordings: %s\n", demoted->inputs[i].after,
+                   rondo_explain_demotion(function));
+  }
+}
+
 static void put_function(const rondo_function *function, rondo_text *out) {
   const rondo_form *form = NULL;
   rondo_text_add(out, "\nfunction ");
@@ -232,6 +246,7 @@ static void put_function(const rondo_function *function, rondo_text *out) {
   rondo_text_add(out, "%s\n", function->is_off ? "; recording is off" : "");
   put_reasons(function->skipped, function->messages, out);
   while ((form = rondo_explain_next_form(function, form)) != NULL) put_form(function, form, out);
+  for (const rondo_recorded_call *at = function->tree->first; at != NULL; at = at->next) put_demoted(function, at, out);
 }
 
 /* Recordings ------------------------------------------------------------------------------------------------------- */

@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "base/versioned.h"
+#include "tree/demote.h"
 #include "tree/pad.h"
 #include "tree/path_plan.h"
 #include "tree/plain.h"
 
-enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64 };
+enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
 
 /* Forms ------------------------------------------------------------------------------------------------------------ */
 
@@ -24,7 +25,8 @@ void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message) {
 /* What is written may be an output of the path at another call. */
 bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *inputs) {
   if (form->skip != RONDO_SKIP_MUTATED_INPUT) return form->skip != RONDO_SKIP_NONE;
-  return inputs[form->written_input].way != RONDO_WAY_MANAGED;
+  const rondo_resolved_input *written = &inputs[form->written_input];
+  return written->way != RONDO_WAY_MANAGED && !written->is_mutated;
 }
 
 /* What is known before the first call of the form. */
@@ -131,6 +133,10 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
   if ((unsigned)out->kind > RONDO_FUNCTION_BACKWARD || (unsigned)out->binding > RONDO_BINDING_PATCH)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: '%s': no such kind or binding", call,
                       out->name);
+  if ((unsigned)out->demotion > RONDO_DEMOTION_NEVER)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: '%s': no demotion is %u", call, out->name,
+                      (unsigned)out->demotion);
+  if (out->demote_after == 0) out->demote_after = DEFAULT_DEMOTE_AFTER;
   if (out->warm_ups == 0) out->warm_ups = 1;
   if (out->max_shapes == 0) out->max_shapes = DEFAULT_SHAPES;
   RONDO_TRY(check_inputs(out));
@@ -142,17 +148,22 @@ static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count) {
   const rondo_allocator *allocator = &tree->allocator;
   const size_t words = rondo_key_room(input_count);
   if (input_count <= tree->input_room && tree->words != NULL) return RONDO_OK;
-  rondo_resolved_input *inputs;
-  uint64_t *key;
-  RONDO_TRY(rondo_allocate_items(allocator, input_count, sizeof *inputs, &inputs));
-  const rondo_status status = rondo_allocate_items(allocator, words, sizeof *key, &key);
+  rondo_resolved_input *inputs = NULL;
+  uint32_t *moves = NULL;
+  uint64_t *key = NULL;
+  rondo_status status = rondo_allocate_items(allocator, input_count, sizeof *inputs, &inputs);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, input_count, sizeof *moves, &moves);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, words, sizeof *key, &key);
   if (status != RONDO_OK) {
     rondo_release(allocator, inputs, input_count, sizeof *inputs);
+    rondo_release(allocator, moves, input_count, sizeof *moves);
     return status;
   }
   rondo_release(allocator, tree->inputs, tree->input_room, sizeof *tree->inputs);
+  rondo_release(allocator, tree->moves, tree->input_room, sizeof *tree->moves);
   rondo_release(allocator, tree->words, tree->word_room, sizeof *tree->words);
   tree->inputs = inputs;
+  tree->moves = moves;
   tree->input_room = input_count;
   tree->words = key;
   tree->word_room = words;
@@ -238,6 +249,7 @@ void rondo_function_forget_recordings(rondo_function *function) {
   rondo_tree *tree = function->tree;
   leave_path(tree, function);
   rondo_path_plan_forget(tree, function);
+  rondo_demoted_forget(tree, function);
   for (rondo_recorded_call *call = tree->first, *next; call != NULL; call = next) {
     next = call->next;
     if (call->function != function) continue;
@@ -285,7 +297,8 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
                               .bodies = function->bodies,
                               .last_skip = function->last_skip,
                               .last_message = function->message,
-                              .prepared = function->prepared};
+                              .prepared = function->prepared,
+                              .demoted = function->demoted};
   memcpy(info.skipped, function->skipped, sizeof info.skipped);
   rondo_tree_leave(function->tree);
   return rondo_versioned_write("rondo_function_info", &info, out_info, sizeof info);

@@ -101,7 +101,7 @@ void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_inpu
   }
 }
 
-static bool is_overlapping(const rondo_resolved_input *a, const rondo_resolved_input *b) {
+bool rondo_inputs_overlap(const rondo_resolved_input *a, const rondo_resolved_input *b) {
   return b->way <= RONDO_WAY_MANAGED && a->bytes > 0 && b->bytes > 0 && a->address < b->address + b->bytes &&
          b->address < a->address + a->bytes;
 }
@@ -111,7 +111,7 @@ bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo
   for (size_t i = 0; function->has_written && i < count; i++) {
     if (inputs[i].way != RONDO_WAY_MOVING) continue;
     for (size_t j = 0; j < count; j++)
-      if (j != i && (inputs[i].is_mutated || inputs[j].is_mutated) && is_overlapping(&inputs[i], &inputs[j]))
+      if (j != i && (inputs[i].is_mutated || inputs[j].is_mutated) && rondo_inputs_overlap(&inputs[i], &inputs[j]))
         return true;
   }
   return false;

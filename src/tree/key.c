@@ -43,7 +43,7 @@ size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, co
   *at++ = (uint64_t)function->number << 32 | (tree->current == NULL ? 0 : tree->current->number);
   for (size_t i = 0; i < function->options.input_count; i++) {
     const rondo_resolved_input *input = &inputs[i];
-    at = put_form(at, input, (uint64_t)input->way | (input->is_sole ? UINT64_C(1) << 8 : 0));
+    at = put_form(at, input, (uint64_t)input->way | (uint64_t)input->is_sole << 8 | (uint64_t)input->is_mutated << 9);
     if (input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED) *at++ = (uintptr_t)input->address;
   }
   return (size_t)(at - words);

@@ -5,6 +5,7 @@
 #include "base/logging.h"
 #include "exec/front.h"
 #include "tree/call.h"
+#include "tree/demote.h"
 #include "tree/function.h"
 #include "tree/pad.h"
 #include "tree/plain.h"
@@ -57,8 +58,6 @@ static rondo_status record_once(const rondo_preparation *p, size_t key_count, ro
                                 rondo_recorded_call **out) {
   rondo_tree *tree = p->function->tree;
   const uint64_t hash = rondo_key_hash(tree->words, key_count);
-  *out = rondo_recorded_find(tree, tree->words, key_count, hash);
-  if (*out != NULL) return RONDO_OK;
   tree->is_preparing = true;
   const rondo_status status =
       rondo_record_call(p->function, p->form, p->stream, tree->inputs, key_count, hash, out_result, out);
@@ -75,9 +74,7 @@ static rondo_status record_once(const rondo_preparation *p, size_t key_count, ro
 }
 
 /* What departs from its profile is taken again with what it did. */
-static rondo_status record(const rondo_preparation *p) {
-  rondo_tree *tree = p->function->tree;
-  const size_t key_count = rondo_key_make(tree, p->function, tree->inputs, tree->words);
+static rondo_status record(const rondo_preparation *p, size_t key_count) {
   rondo_record_result result;
   for (int i = 0; i < RONDO_MOST_FAILURES; i++) {
     rondo_recorded_call *call;
@@ -88,10 +85,31 @@ static rondo_status record(const rondo_preparation *p) {
   return refuse(p->function, result.skip, result.message);
 }
 
+/* Makes the call's key, with inputs as they are demoted. */
+static bool find_recorded(const rondo_preparation *p, size_t *out_key_count) {
+  rondo_tree *tree = p->function->tree;
+  if (tree->current != NULL && tree->current->demoted != NULL) rondo_demoted_apply(p->function, tree->inputs);
+  const size_t count = rondo_key_make(tree, p->function, tree->inputs, tree->words);
+  *out_key_count = count;
+  return rondo_recorded_find(tree, tree->words, count, rondo_key_hash(tree->words, count)) != NULL;
+}
+
+static rondo_status look(const rondo_preparation *p, size_t *out_key_count, bool *out_recorded) {
+  const rondo_tree *tree = p->function->tree;
+  bool is_demoted;
+  *out_recorded = find_recorded(p, out_key_count);
+  if (*out_recorded) return RONDO_OK;
+  RONDO_TRY(rondo_demoted_look(p->function, p->form, tree->inputs, *out_key_count, &is_demoted));
+  if (is_demoted) *out_recorded = find_recorded(p, out_key_count);
+  return RONDO_OK;
+}
+
 static rondo_status prepare_here(rondo_preparation *p) {
   rondo_function *function = p->function;
   const rondo_tree *tree = function->tree;
   const char *message;
+  size_t key_count = 0;
+  bool is_recorded = false;
   if (tree->is_off || function->is_off)
     return refuse(function, RONDO_SKIP_DISABLED, "recording is off (rondo_tree_set_recording)");
   if (rondo_inputs_are_written_shared(function, tree->inputs))
@@ -99,8 +117,10 @@ static rondo_status prepare_here(rondo_preparation *p) {
   RONDO_TRY(rondo_form_find(function, tree->inputs, &p->form));
   RONDO_TRY(warm_up(p));
   if (rondo_form_is_skipped(p->form, tree->inputs)) return refuse(function, p->form->skip, p->form->message);
+  if (!tree->is_unrecorded) RONDO_TRY(look(p, &key_count, &is_recorded));
+  if (is_recorded) return RONDO_OK;
   const rondo_skip skip = rondo_call_look_for_skip(function, &message);
-  return skip == RONDO_SKIP_NONE ? record(p) : refuse(function, skip, message);
+  return skip == RONDO_SKIP_NONE ? record(p, key_count) : refuse(function, skip, message);
 }
 
 static rondo_status prepare_padded(rondo_preparation *p) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "exec/capture_internal.h"
+#include "tree/demote.h"
 #include "tree/own.h"
 #include "tree/plain.h"
 #include "tree/separate.h"
@@ -430,6 +431,7 @@ static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   RONDO_TRY(rondo_allocate_items(allocator, key_count, sizeof *made->key, &made->key));
   made->key_count = key_count;
   memcpy(made->key, tree->words, key_count * sizeof *made->key);
+  RONDO_TRY(rondo_demoted_keep_moves(tree, made));
   const size_t words = ((size_t)made->first_bit + 63) / 64;
   RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *made->dead_before, &made->dead_before));
   for (size_t i = 0; i < words; i++) made->dead_before[i] = ~tree->live[i];

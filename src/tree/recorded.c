@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/logging.h"
+#include "tree/demote.h"
 #include "tree/separate.h"
 #include "tree/share.h"
 
@@ -105,6 +106,7 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   const rondo_allocator *allocator = &tree->allocator;
   free_segments(tree, call);
   rondo_separate_free(tree, call);
+  rondo_demoted_free_all(tree, call);
   rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
   rondo_release(allocator, call->dead_before, ((size_t)call->first_bit + 63) / 64, sizeof *call->dead_before);
   rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);

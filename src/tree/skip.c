@@ -30,6 +30,7 @@ static const char *const names[] = {
     [RONDO_SKIP_KEPT_MEMORY] = "KEPT_MEMORY",
     [RONDO_SKIP_CHANGED] = "CHANGED",
     [RONDO_SKIP_DEPARTED] = "DEPARTED",
+    [RONDO_SKIP_MOVING_OUTPUT] = "MOVING_OUTPUT",
 };
 _Static_assert(sizeof names / sizeof names[0] <= RONDO_SKIP_ROOM, "counters by reason have too little room");
 

@@ -85,6 +85,7 @@ static void free_tree(rondo_tree *tree) {
   rondo_release(&allocator, tree->live, tree->bit_room / 64, sizeof *tree->live);
   rondo_release(&allocator, tree->holders, tree->bit_room, sizeof(rondo_buffer *));
   rondo_release(&allocator, tree->inputs, tree->input_room, sizeof *tree->inputs);
+  rondo_release(&allocator, tree->moves, tree->input_room, sizeof *tree->moves);
   rondo_release(&allocator, tree->words, tree->word_room, sizeof *tree->words);
   rondo_release(&allocator, tree->handed, tree->handed_room, sizeof(rondo_buffer *));
   rondo_release_text(&allocator, (char *)(uintptr_t)tree->options.name);
@@ -323,7 +324,8 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .planned_before = tree->planned_before,
                            .planned_after = tree->planned_after,
                            .checked = tree->checked,
-                           .mistrusted = tree->mistrusted};
+                           .mistrusted = tree->mistrusted,
+                           .demoted = tree->demoted};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }
 

@@ -26,6 +26,7 @@ typedef struct rondo_recorded_call rondo_recorded_call;
 typedef struct rondo_runner rondo_runner;
 typedef struct rondo_path_plan rondo_path_plan; /* path_plan.h */
 typedef struct rondo_padding rondo_padding;
+typedef struct rondo_demoted rondo_demoted; /* demote.h */
 
 #define RONDO_TREE_MESSAGE 400
 
@@ -58,7 +59,7 @@ struct rondo_function {
   rondo_padding *padding;  /* NULL without buckets */
   rondo_form *forms;
   uint32_t form_count, recordings;
-  uint64_t calls, replayed, recorded, bodies, prepared;
+  uint64_t calls, replayed, recorded, bodies, prepared, demoted;
   uint64_t skipped[RONDO_SKIP_ROOM];
   rondo_skip last_skip;
   char message[RONDO_TREE_MESSAGE];
@@ -148,6 +149,8 @@ struct rondo_recorded_call {
   uint64_t plan; /* that it was recorded with; 0: with none of its path */
   uint32_t plan_part;
   bool is_planned;        /* ... or planning its path brings nothing */
+  uint32_t *moves;        /* of each input, when there were any; NULL */
+  rondo_demoted *demoted; /* of functions behind it */
   uint64_t exec_bytes[2]; /* of the execs that were made for it: host, device */
   uint64_t replays, used; /* used: when last, by the tree's tick */
 };
@@ -206,13 +209,15 @@ struct rondo_tree {
   rondo_call *active;                  /* the innermost one */
   struct rondo_resolved_input *inputs; /* scratch of a call */
   uint64_t *words;
+  uint32_t *moves;       /* as many as inputs */
   rondo_buffer **handed; /* outputs, more than are asked for */
   size_t input_room, word_room, handed_room;
   uint64_t tick;
 
   uint64_t calls, replayed, recorded, prepared, evicted, rolled_back, steps;
   uint64_t shared_execs, switches;
-  uint64_t checked, mistrusted;
+  uint64_t checked, mistrusted, demoted;
+  uint32_t demoted_places;
   uint64_t planned_paths, planned_before, planned_after;
   uint64_t copied_inputs, patched_inputs, copied_bytes, clones, cloned_bytes, allocations;
   uint64_t skipped[RONDO_SKIP_ROOM];
@@ -231,7 +236,7 @@ typedef enum rondo_input_way {
 
 typedef struct rondo_resolved_input {
   rondo_input_way way;
-  bool is_mutated;   /* declared */
+  bool is_mutated;   /* declared; or demoted, and it may be written */
   bool is_sole;      /* given, and no one else holds it */
   bool is_dropped;   /* ... and the body needs it no more */
   bool is_of_ending; /* in the arena, of the path that ends with this call */
@@ -254,6 +259,8 @@ RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_f
                                                  const rondo_input *given, rondo_resolved_input *out);
 /* Outputs of the path that ends are no longer of a path, nor where they were if they were cloned. */
 void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_input *inputs);
+/* Whether two have a byte in common, of which the second may be no memory. */
+bool rondo_inputs_overlap(const rondo_resolved_input *a, const rondo_resolved_input *b);
 /* Whether a moving input has a byte in common with another one, and the body writes to one of the two: copied or
  * patched, the other would or would not see what is written. */
 bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs);

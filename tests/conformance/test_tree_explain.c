@@ -120,7 +120,7 @@ static void check_tree(json_t *root) {
   assert_fields(calls, "all replayed recorded as_they_are");
   assert_int_equal(number(calls, "all"),
                    number(calls, "replayed") + number(calls, "recorded") + number(calls, "as_they_are"));
-  assert_fields(field(root, "inputs"), "patched copied copied_bytes clones cloned_bytes");
+  assert_fields(field(root, "inputs"), "patched copied copied_bytes clones cloned_bytes demoted");
   json_t *bytes = field(root, "bytes");
   assert_fields(bytes,
                 "arena_backed arena_used arena_least unrecorded exec_host exec_device shared_execs exec_switches "
@@ -136,7 +136,8 @@ static void check_tree(json_t *root) {
 static void check_functions(json_t *root) {
   assert_int_equal(json_array_size(field(root, "functions")), 3);
   json_t *first = item(root, "functions", 0);
-  assert_fields(first, "name kind binding recording calls replayed recorded as_they_are bodies prepared reasons forms");
+  assert_fields(
+      first, "name kind binding recording calls replayed recorded as_they_are bodies prepared reasons forms demoted");
   assert_string_equal(string(first, "name"), "odd \"name\" \xc3\xa4\xef\xbf\xbd");
   assert_string_equal(string(first, "kind"), "inference");
   assert_string_equal(string(first, "binding"), "automatic");

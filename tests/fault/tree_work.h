@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Work on a tree of which anything may fail: functions that are warmed up, recorded and replayed on two streams, with
- * scratch memory, a host step, an input that is written, outputs that are given, cloned and held over steps; a reset;
- * and a function that goes. A call that succeeds has the right result, whatever failed inside. After a failure the same
- * tree must do all of it.
+ * scratch memory, a host step, an input that is written, outputs that are given, cloned and held over steps; an input
+ * that moves and is demoted; a reset; and a function that goes. A call that succeeds has the right result, whatever
+ * failed inside. After a failure the same tree must do all of it.
  */
 #ifndef RONDO_TESTS_FAULT_TREE_WORK_H
 #define RONDO_TESTS_FAULT_TREE_WORK_H
@@ -27,7 +27,7 @@ typedef struct tree_work {
   rondo_kernel *affine;
   void *words; /* that count up from 1 */
   rondo_tree *tree;
-  rondo_function *triple, *hop, *gone;
+  rondo_function *triple, *hop, *gone, *pick;
   rondo_buffer *held[3];
   void *unfreed; /* by a body whose free failed */
   bool is_in_step;
@@ -101,8 +101,8 @@ static inline void tree_work_open(tree_work *w, const char *device) {
 static inline rondo_status tree_make(tree_work *w, const char *name, rondo_function_body body, uint32_t kind,
                                      rondo_binding binding, rondo_function **out) {
   const rondo_function_options options = {
-      RONDO_FUNCTION_OPTIONS_INIT, .name = name, .body = body, .user = w, .inputs = &kind, .input_count = 1,
-      .binding = binding};
+      RONDO_FUNCTION_OPTIONS_INIT, .name = name,     .body = body, .user = w, .inputs = &kind, .input_count = 1,
+      .binding = binding,          .demote_after = 1};
   return *out != NULL ? RONDO_OK : rondo_function_create(w->tree, &options, out);
 }
 
@@ -112,6 +112,7 @@ static inline rondo_status tree_make_all(tree_work *w) {
   TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_PATCH, &w->triple));
   TREE_TRY(
       tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_BINDING_AUTOMATIC, &w->hop));
+  TREE_TRY(tree_make(w, "pick", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_AUTOMATIC, &w->pick));
   return tree_make(w, "gone", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_COPY, &w->gone);
 }
 
@@ -159,10 +160,37 @@ static inline rondo_status tree_round(tree_work *w, rondo_stream *stream) {
   return rondo_tree_step_end(w->tree);
 }
 
+/* x -> triple: 3 i + 4 -> triple: 9 i + 13; one of the two -> pick. */
+static inline rondo_status tree_pick(tree_work *w, rondo_buffer *made[3], uint32_t which) {
+  const rondo_input x = {.address = w->words, .bytes = TREE_BYTES};
+  uint32_t words[TREE_WORDS];
+  TREE_TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &made[0], 1));
+  TREE_TRY(rondo_function_call(w->triple, w->streams[0], &(rondo_input){.buffer = made[0]}, 1, &made[1], 1));
+  TREE_TRY(rondo_function_call(w->pick, w->streams[0], &(rondo_input){.buffer = made[which]}, 1, &made[2], 1));
+  const rondo_status status = rondo_buffer_copy(made[2], w->streams[0], 0, words, sizeof words);
+  const rondo_status waited = rondo_stream_synchronize(w->streams[0]); /* before the words go */
+  TREE_TRY(status);
+  TREE_TRY(waited);
+  for (uint32_t i = 0; i < TREE_WORDS; i++) assert_int_equal(words[i], which == 0 ? 9 * i + 13 : 27 * i + 40);
+  return RONDO_OK;
+}
+
+static inline rondo_status tree_move(tree_work *w, uint32_t which) {
+  rondo_buffer *made[3] = {NULL, NULL, NULL};
+  TREE_TRY(rondo_tree_step_begin(w->tree));
+  w->is_in_step = true;
+  const rondo_status status = tree_pick(w, made, which);
+  for (int i = 0; i < 3; i++) rondo_buffer_release(made[i]);
+  TREE_TRY(status);
+  w->is_in_step = false;
+  return rondo_tree_step_end(w->tree);
+}
+
 static inline rondo_status tree_do_all(tree_work *w) {
   TREE_TRY(tree_make_all(w));
   for (int i = 0; i < TREE_ROUNDS; i++) TREE_TRY(tree_round(w, w->streams[i % 2]));
   TREE_TRY(tree_look(w, w->streams[(TREE_ROUNDS - 1) % 2]));
+  for (uint32_t i = 0; i < 6; i++) TREE_TRY(tree_move(w, i < 3 ? 0 : i % 2));
   TREE_TRY(rondo_tree_reset(w->tree));
   TREE_TRY(tree_round(w, w->streams[0]));
   rondo_function *gone = w->gone;
@@ -182,8 +210,11 @@ static inline void tree_assert_usable(tree_work *w) {
   }
   rondo_call_info info = {.struct_size = sizeof info};
   assert_ok(rondo_tree_get_last_call(w->tree, &info));
-  if (info.skip != RONDO_SKIP_OTHER_WORK) /* what the driver refused is not tried again */
-    assert_int_equal(info.outcome, RONDO_CALL_REPLAYED);
+  if (info.skip == RONDO_SKIP_OTHER_WORK) return; /* what the driver refused is not tried again */
+  rondo_tree_info tree = {.struct_size = sizeof tree};
+  assert_int_equal(info.outcome, RONDO_CALL_REPLAYED);
+  assert_ok(rondo_tree_get_info(w->tree, &tree));
+  assert_true(tree.demoted > 0 || tree.skipped[RONDO_SKIP_OTHER_WORK] > 0);
 }
 
 /* Half of what is held goes before the tree, half after it. The first error is given back. */

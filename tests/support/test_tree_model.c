@@ -14,7 +14,7 @@
 #include "support/test_kernels.h"
 
 enum { WORDS = 64, AREAS = 4, HANDLES = 16, BLOCKS = 128, STREAMS = 3, MOST_INPUTS = 2, MOST_OUTPUTS = 3 };
-enum { MOST_RECORDINGS = 512, MOST_CALLS = 400, MOST_LIVE = HANDLES, FORMS = 7, SCALARS = 4, MENU = 5 };
+enum { MOST_RECORDINGS = 512, MOST_CALLS = 400, MOST_LIVE = HANDLES, FORMS = 7, SCALARS = 4, MENU = 5, PLACES = 256 };
 
 typedef enum function_id {
   AFFINE,   /* a * 3 + 1 */
@@ -69,7 +69,15 @@ typedef struct recording {
   given inputs[MOST_INPUTS];
   uint32_t live[MOST_LIVE][2]; /* recording and output */
   int live_count;
+  uint32_t moves[MOST_INPUTS];
 } recording;
+
+/* What is demoted of a function behind a recording. */
+typedef struct place {
+  uint32_t behind;
+  function_id function;
+  bool is_demoted[MOST_INPUTS];
+} place;
 
 typedef struct run run;
 typedef struct function_user {
@@ -91,16 +99,21 @@ struct run {
   function_id menu[MENU]; /* few functions and sizes a run, so that much is replayed */
   uint8_t menu_sizes[2];
   bool is_exact, clones, is_marking, is_pending, is_off, is_function_off[FUNCTIONS];
-  uint32_t most_at_place;
+  uint32_t most_at_place, demote_after;
+  rondo_demotion demotion;
   /* The model. */
   block blocks[BLOCKS]; /* areas first */
   handle handles[HANDLES];
   recording recordings[MOST_RECORDINGS];
   int recording_count;
+  place places[PLACES];
+  int place_count;
+  uint32_t demoted;
+  int rounds; /* of call_moving */
   bool is_warm[FUNCTIONS][FORMS][SCALARS];
   uint64_t step, path_step;
   uint32_t current, depth, scopes;
-  bool is_unrecorded, has_called;
+  bool is_unrecorded;
   uint64_t late_bytes; /* released, and freed with the next call */
   uint32_t late_count, clone_count, refused;
   int stream; /* of the last call */
@@ -335,7 +348,6 @@ static void end_path(run *r) {
 /* Whether the path ends with the call that is made now. */
 static bool begin_call(run *r) {
   r->late_bytes = r->late_count = 0;
-  r->has_called = true;
   if (r->scopes == 0 && !r->is_marking && !r->is_pending) r->step++;
   const bool ends = r->step != r->path_step || is_path_dead(r);
   r->path_step = r->step;
@@ -394,7 +406,9 @@ static void require_figures(run *r) {
   REQUIRE(info.calls == info.replayed + info.recorded + skipped + r->refused);
   REQUIRE(info.path_length == r->depth && info.clones >= r->clone_count);
   REQUIRE(info.rolled_back == 0 && info.roots <= info.recordings);
-  if (r->is_exact) REQUIRE(info.recordings == (uint32_t)r->recording_count && info.evicted == 0);
+  if (!r->is_exact) return;
+  REQUIRE(info.recordings == (uint32_t)r->recording_count && info.evicted == 0);
+  REQUIRE(info.demoted == r->demoted);
 }
 
 /* Foretelling ------------------------------------------------------------------------------------------------------ */
@@ -459,6 +473,106 @@ static int count_siblings(const run *r, const recording *now) {
   return count;
 }
 
+/* Demoting --------------------------------------------------------------------------------------------------------- */
+
+static place *find_place(run *r, function_id function) {
+  for (int i = 0; i < r->place_count; i++)
+    if (r->places[i].behind == r->current && r->places[i].function == function) return &r->places[i];
+  return NULL;
+}
+
+static bool is_demoted(const place *at, const given *input, int index) {
+  return at != NULL && at->is_demoted[index] && input->way == 2;
+}
+
+/* Inputs that are demoted move. */
+static void apply_demotion(run *r, recording *now) {
+  const place *at = find_place(r, now->function);
+  for (int i = 0; i < MOST_INPUTS; i++)
+    if (r->demotion == RONDO_DEMOTION_BIND && is_demoted(at, &now->inputs[i], i)) now->inputs[i] = (given){.way = 0};
+}
+
+static bool is_skipped_there(run *r, const recording *now) {
+  const place *at = find_place(r, now->function);
+  for (int i = 0; i < MOST_INPUTS; i++)
+    if (r->demotion == RONDO_DEMOTION_SKIP && is_demoted(at, &now->inputs[i], i)) return true;
+  return false;
+}
+
+/* How many outputs of the path are elsewhere; -1 when something else differs. */
+static int count_moved(const recording *old, const recording *now) {
+  int moved = 0;
+  if (old->parent != now->parent || old->function != now->function || old->count != now->count ||
+      old->scalar != now->scalar)
+    return -1;
+  for (int i = 0; i < MOST_INPUTS; i++) {
+    const given *then = &old->inputs[i], *is = &now->inputs[i];
+    if (then->way != is->way || then->is_sole != is->is_sole) return -1;
+    if (then->address == is->address) continue;
+    if (is->way != 2) return -1;
+    moved++;
+  }
+  return moved;
+}
+
+static void count_moves(const run *r, recording *now) {
+  const recording *closest = NULL;
+  for (int i = r->recording_count - 1; i >= 0; i--) {
+    const recording *at = &r->recordings[i];
+    const int moved = count_moved(at, now);
+    if (moved < 0) continue;
+    for (int k = 0; k < MOST_INPUTS; k++)
+      if (at->moves[k] > now->moves[k]) now->moves[k] = at->moves[k];
+    if (closest == NULL || moved < count_moved(closest, now)) closest = at;
+  }
+  for (int k = 0; closest != NULL && k < MOST_INPUTS; k++)
+    now->moves[k] += closest->inputs[k].address != now->inputs[k].address;
+}
+
+static bool is_known(const run *r, uint32_t number) {
+  for (int i = 0; i < r->recording_count; i++)
+    if (r->recordings[i].number == number) return true;
+  return number == 0;
+}
+
+/* Recordings with a demoted input as an output of the path go, with all behind them, which came later. */
+static void remove_over(run *r, const place *at) {
+  int kept = 0;
+  const int count = r->recording_count;
+  for (int i = 0; i < count; i++) {
+    const recording *old = &r->recordings[i];
+    bool is_over = false;
+    for (int k = 0; k < MOST_INPUTS; k++)
+      is_over |= old->parent == r->current && old->function == at->function && is_demoted(at, &old->inputs[k], k);
+    r->recording_count = kept;
+    if (!is_over && is_known(r, old->parent)) r->recordings[kept++] = *old;
+  }
+  r->recording_count = kept;
+}
+
+static void demote(run *r, recording *now) {
+  const uint32_t most = r->most_at_place == 0 ? 128 : r->most_at_place;
+  place *at = find_place(r, now->function);
+  bool is_any = false;
+  if (r->current == 0 || r->demotion == RONDO_DEMOTION_NEVER) return;
+  count_moves(r, now);
+  for (int i = 0; i < MOST_INPUTS; i++) {
+    const bool is_static = now->function == WEIGHTED && i == 1;
+    if (now->inputs[i].way != 2 || is_static || is_demoted(at, &now->inputs[i], i) ||
+        now->moves[i] < (r->demote_after < most ? r->demote_after : most))
+      continue;
+    REQUIRE(at != NULL || r->place_count < PLACES);
+    if (at == NULL) {
+      at = &r->places[r->place_count++];
+      *at = (place){.behind = r->current, .function = now->function};
+    }
+    at->is_demoted[i] = is_any = true;
+    r->demoted++;
+  }
+  if (is_any) remove_over(r, at);
+  apply_demotion(r, now);
+}
+
 static recording describe(run *r, const asked *a, const given inputs[MOST_INPUTS]) {
   recording now = {
       .parent = r->current, .depth = r->depth + 1, .function = a->function, .count = a->count, .scalar = a->scalar};
@@ -469,6 +583,7 @@ static recording describe(run *r, const asked *a, const given inputs[MOST_INPUTS
     now.live[now.live_count][0] = at->recording;
     now.live[now.live_count++][1] = at->output;
   }
+  apply_demotion(r, &now);
   return now;
 }
 
@@ -485,7 +600,20 @@ static bool is_any_fitting(const run *r, const recording *now) {
   return false;
 }
 
-static void require_outcome(run *r, const asked *a, const recording *now, const rondo_call_info *info) {
+static rondo_skip foretell_new(run *r, recording *now, const rondo_call_info *info) {
+  demote(r, now);
+  if (is_any_fitting(r, now))
+    REQUIRE(info->outcome == RONDO_CALL_REPLAYED);
+  else if (is_skipped_there(r, now))
+    return RONDO_SKIP_MOVING_OUTPUT;
+  else if (r->most_at_place != 0 && count_siblings(r, now) >= (int)r->most_at_place)
+    return RONDO_SKIP_RECORDING_LIMIT;
+  else
+    REQUIRE(info->outcome == RONDO_CALL_RECORDED);
+  return RONDO_SKIP_NONE;
+}
+
+static void require_outcome(run *r, const asked *a, recording *now, const rondo_call_info *info) {
   const bool is_off = r->is_off || r->is_function_off[a->function];
   const bool is_warm = r->is_warm[a->function][form_of(a)][a->scalar];
   rondo_skip skip = RONDO_SKIP_NONE;
@@ -497,10 +625,8 @@ static void require_outcome(run *r, const asked *a, const recording *now, const 
     skip = RONDO_SKIP_BEHIND_WARM_UP;
   else if (is_any_fitting(r, now))
     REQUIRE(info->outcome == RONDO_CALL_REPLAYED);
-  else if (r->most_at_place != 0 && count_siblings(r, now) >= (int)r->most_at_place)
-    skip = RONDO_SKIP_RECORDING_LIMIT;
   else
-    REQUIRE(info->outcome == RONDO_CALL_RECORDED);
+    skip = foretell_new(r, now, info);
   REQUIRE(info->skip == skip);
   REQUIRE((skip != RONDO_SKIP_NONE) == (info->outcome == RONDO_CALL_UNRECORDED));
   if (info->outcome == RONDO_CALL_REPLAYED) require_replayed(r, now, info->recording);
@@ -680,11 +806,26 @@ static void call_stale(run *r, const asked *a) {
   forget_given(r, a);
 }
 
-static void call_function(run *r) {
-  asked a = {0};
+static void make_call(run *r, asked *a) {
   rondo_buffer *outs[MOST_OUTPUTS] = {NULL};
   rondo_call_info info = {.struct_size = sizeof info};
   given inputs[MOST_INPUTS] = {{0}};
+  read_inputs(r, a);
+  const bool ends = begin_call(r);
+  for (int i = 0; i < a->input_count; i++) inputs[i] = look_at_input(r, a, i, ends);
+  if (ends) end_path(r);
+  recording now = describe(r, a, inputs);
+  require_ok(rondo_function_call(r->functions[a->function], r->streams[r->stream], a->inputs, (size_t)a->input_count,
+                                 outs, (size_t)a->outputs));
+  require_ok(rondo_tree_get_last_call(r->tree, &info));
+  take_outcome(r, a, &now, &info);
+  write_input(r, a);
+  take_outputs(r, a, outs, &info);
+  forget_given(r, a);
+}
+
+static void call_function(run *r) {
+  asked a = {0};
   choose_call(r, &a);
   const int stream = take(r) % STREAMS;
   if (a.handles[1] != NULL && a.handles[1] == a.handles[0]) a.inputs[1].give = false; /* there is one reference */
@@ -693,18 +834,7 @@ static void call_function(run *r) {
     return;
   }
   r->stream = stream;
-  read_inputs(r, &a);
-  const bool ends = begin_call(r);
-  for (int i = 0; i < a.input_count; i++) inputs[i] = look_at_input(r, &a, i, ends);
-  if (ends) end_path(r);
-  recording now = describe(r, &a, inputs);
-  require_ok(rondo_function_call(r->functions[a.function], r->streams[r->stream], a.inputs, (size_t)a.input_count, outs,
-                                 (size_t)a.outputs));
-  require_ok(rondo_tree_get_last_call(r->tree, &info));
-  take_outcome(r, &a, &now, &info);
-  write_input(r, &a);
-  take_outputs(r, &a, outs, &info);
-  forget_given(r, &a);
+  make_call(r, &a);
 }
 
 static void call_look(run *r) {
@@ -796,13 +926,75 @@ static void call_switch(run *r) {
   }
 }
 
+/* Steps in which a function has another of their outputs each time. */
+enum { MADE = 4, MOST_ROUNDS = 20 };
+
+static handle *make_one(run *r, int area, uint32_t count) {
+  asked a = {.function = AFFINE, .count = count, .input_count = 1, .outputs = 1, .areas = {area}};
+  handle *made = free_handle(r);
+  a.inputs[0] = (rondo_input){.address = r->areas[area], .bytes = count * 4};
+  make_call(r, &a);
+  return made;
+}
+
+static void use_some(run *r, function_id function, handle *const made[MADE], uint32_t count) {
+  const uint8_t choice = take(r);
+  const bool has_two = function == COMBINE || function == WEIGHTED || function == BACKWARD;
+  asked a = {.function = function, .count = count, .input_count = has_two || function == SCALED ? 2 : 1};
+  for (int i = 0; i < (has_two ? 2 : 1); i++) {
+    a.handles[i] = made[choice / (i == 0 ? 1 : MADE) % MADE];
+    a.inputs[i] = (rondo_input){.buffer = a.handles[i]->buffer, .bytes = count * 4};
+  }
+  a.inputs[0].give = choice / 64 == 3 && a.handles[0] != a.handles[1];
+  if (function == SCALED) a.inputs[1] = (rondo_input){.scalar = a.scalar = 1};
+  make_call(r, &a);
+}
+
+static void drop_made(run *r, handle *const made[MADE]) {
+  for (int i = 0; i < MADE; i++) {
+    if (made[i]->buffer == NULL) continue; /* it was given */
+    rondo_buffer_release(made[i]->buffer);
+    forget_reference(r, made[i]);
+  }
+}
+
+static void begin_scope(run *r) {
+  require_ok(rondo_tree_step_begin(r->tree));
+  r->scopes++;
+  r->is_pending = false;
+  r->step++;
+}
+
+static void end_scope(run *r) {
+  require_ok(rondo_tree_step_end(r->tree));
+  r->scopes--;
+  r->is_pending = false;
+  r->step++;
+}
+
+static void call_moving(run *r, int rounds) {
+  const function_id function = r->menu[take(r) % MENU];
+  const uint32_t count = sizes[r->menu_sizes[0]];
+  if (r->scopes > 0 || count_free_handles(r) < MADE) return;
+  for (; rounds > 0 && r->rounds < MOST_ROUNDS; rounds--, r->rounds++) {
+    handle *made[MADE];
+    begin_scope(r);
+    for (int i = 0; i < MADE; i++) made[i] = make_one(r, i % AREAS, count);
+    use_some(r, function, made, count);
+    drop_made(r, made);
+    end_scope(r);
+  }
+}
+
 static void call_reset(run *r) {
-  if (take(r) % 16 != 0) return;
+  const uint8_t choice = take(r) % 16;
+  if (choice >= 8) call_moving(r, choice - 4);
+  if (choice != 0) return;
   require_ok(rondo_tree_reset(r->tree));
   r->is_pending = false;
-  if (r->has_called) r->late_bytes = r->late_count = 0;
+  r->late_bytes = r->late_count = 0;
   end_path(r);
-  r->recording_count = 0;
+  r->recording_count = r->place_count = 0;
   r->step++;
 }
 
@@ -844,6 +1036,8 @@ static void make_functions(run *r, uint8_t binding) {
                                             .inputs = inputs,
                                             .input_count = has_two ? 2 : 1,
                                             .binding = (rondo_binding)((binding + i) % 3),
+                                            .demotion = r->demotion,
+                                            .demote_after = r->demote_after,
                                             .kind = i == FORWARD    ? RONDO_FUNCTION_FORWARD
                                                     : i == BACKWARD ? RONDO_FUNCTION_BACKWARD
                                                                     : RONDO_FUNCTION_INFERENCE};
@@ -871,6 +1065,8 @@ static void set_up(run *r, const char *device) {
   r->clones = choice % 2 == 1;
   r->most_at_place = choice / 2 % 4 == 3 ? 2 : 0;
   r->is_exact = choice / 8 % 4 != 3;
+  r->demote_after = choice / 32 % 4 == 0 ? 5 : choice / 32 % 4;
+  r->demotion = (rondo_demotion)(binding < 128 ? RONDO_DEMOTION_BIND : binding / 64 - 1);
   const rondo_tree_options tree = {RONDO_TREE_OPTIONS_INIT,
                                    .outputs = r->clones ? RONDO_OUTPUTS_CLONE : RONDO_OUTPUTS_EXPIRE,
                                    .max_recordings_per_place = r->most_at_place, .max_recordings = r->is_exact ? 0 : 3,
