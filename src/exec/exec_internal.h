@@ -27,7 +27,7 @@ struct rondo_exec {
   bool relocates;                   /* the second clone has addresses of its own for graph memory */
   uint64_t launches, updates;
   rondo_exec_memory *memory;     /* NULL when the graph has none */
-  rondo_heap *heap;              /* a private one, for its memory on every stream; NULL: the launch stream's */
+  rondo_heap *heap;              /* its own, for its memory on every stream; NULL: the launch stream's */
   rondo_graph *graph;            /* the clone */
   rondo_graph *placed;           /* the second one; NULL when there is none */
   rondo_relocation *relocation;  /* of graph memory between the two; NULL when that stays where it is */
@@ -105,12 +105,15 @@ const rondo_node_params *rondo_exec_given_params(const rondo_exec *exec, size_t 
 
 void rondo_exec_note_extras(rondo_exec *exec);
 
-/* For an exec that was never launched or uploaded: its graph memory comes from this heap, whatever the stream. The heap
- * outlives it. */
-void rondo_exec_use_heap(rondo_exec *exec, rondo_heap *heap);
+/* For an exec that was never launched or uploaded: its graph memory, if it has any, comes from a heap of its own,
+ * whatever the stream, which goes with it; and the bytes there. */
+RONDO_MUST_USE rondo_status rondo_exec_own_heap(rondo_exec *exec);
+uint64_t rondo_exec_heap_bytes(const rondo_exec *exec);
 
-/* Frees what its launches left allocated and nobody has freed, at once: the caller has waited for other users. */
-void rondo_exec_free_live(rondo_exec *exec);
+/* Waits for its launches, on whatever streams, frees what they left allocated and nobody has freed, and destroys it. No
+ * capture forbids that or becomes invalid; what failed has ended too. The caller has waited for other users of what is
+ * allocated, and frees the graph before it. NULL is fine. */
+void rondo_exec_end(rondo_exec *exec);
 
 /* What a launch changes of where inputs are. */
 typedef struct rondo_moves {

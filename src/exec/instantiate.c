@@ -229,20 +229,31 @@ rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_optio
   return status;
 }
 
-void rondo_exec_use_heap(rondo_exec *exec, rondo_heap *heap) { exec->heap = heap; }
-
-void rondo_exec_free_live(rondo_exec *exec) {
-  if (exec->memory != NULL) rondo_exec_memory_free_live(exec->memory);
+rondo_status rondo_exec_own_heap(rondo_exec *exec) {
+  if (exec->memory == NULL) return RONDO_OK;
+  return rondo_heap_acquire_private(rondo_device_memory_made(exec->device), &exec->heap);
 }
+
+uint64_t rondo_exec_heap_bytes(const rondo_exec *exec) { return exec->heap == NULL ? 0 : rondo_heap_bytes(exec->heap); }
 
 void rondo_exec_destroy(rondo_exec *exec) {
   if (exec == NULL) return;
   rondo_device *device = exec->device;
   rondo_device_memory *memory = rondo_device_memory_made(device);
+  rondo_heap *heap = exec->heap;
   rondo_patch_leave(exec);
   free_exec(exec);
+  rondo_heap_give_up(heap);
   rondo_retired_sweep(memory, false);
   atomic_fetch_sub_explicit(&device->execs, 1, memory_order_relaxed);
+}
+
+void rondo_exec_end(rondo_exec *exec) {
+  if (exec == NULL) return;
+  rondo_status_ignore(exec->executable->ops->synchronize(exec->executable), "what failed has ended too");
+  if (exec->heap != NULL) rondo_status_ignore(rondo_heap_wait(exec->heap), "what failed has ended too");
+  if (exec->memory != NULL) rondo_exec_memory_free_live(exec->memory);
+  rondo_exec_destroy(exec);
 }
 
 /* Asking ---------------------------------------------------------------------------------------------------------- */

@@ -179,6 +179,21 @@ rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, 
   return queue_or_capture(stream, "rondo_copy_async", &work);
 }
 
+rondo_status rondo_stream_copy(rondo_stream *stream, void *dst, const void *src, size_t bytes) {
+  rondo_node_params work = {.kind = RONDO_NODE_COPY,
+                            .name = "",
+                            .as.copy = {.dst = dst,
+                                        .src = src,
+                                        .width = bytes,
+                                        .height = 1,
+                                        .depth = 1,
+                                        .dst_pitch = bytes,
+                                        .src_pitch = bytes,
+                                        .dst_slice_pitch = bytes,
+                                        .src_slice_pitch = bytes}};
+  return submit(stream, "rondo_copy_async", &work);
+}
+
 rondo_status rondo_copy_box_async(rondo_stream *stream, const rondo_copy *copy) {
   if (copy == NULL) return rondo_refuse_null("rondo_copy_box_async", "copy");
   rondo_node_params work = {.kind = RONDO_NODE_COPY, .as.copy = *copy};

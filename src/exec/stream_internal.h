@@ -70,6 +70,9 @@ static inline rondo_capture *rondo_stream_capture(const rondo_stream *stream) {
 RONDO_MUST_USE rondo_status rondo_stream_tie_make(rondo_stream *stream, rondo_stream_tie **out);
 void rondo_stream_tie_release(rondo_stream_tie *tie); /* NULL is fine */
 
+/* rondo_copy_async of memory that the caller knows, unchecked, on a stream that captures nothing. */
+RONDO_MUST_USE rondo_status rondo_stream_copy(rondo_stream *stream, void *dst, const void *src, size_t bytes);
+
 /* Waits, on a synchronous device, for what `call` has just queued. */
 RONDO_MUST_USE rondo_status rondo_stream_settle(rondo_stream *stream, const char *call);
 

@@ -82,19 +82,11 @@ static void forget_capture(rondo_recording *recording) {
 
 /* What it made of a capture. Nothing runs there when the memory goes. */
 static void discard(rondo_recording *recording) {
-  rondo_exec *exec = recording->exec;
-  if (exec != NULL) {
-    rondo_status_ignore(exec->executable->ops->synchronize(exec->executable), "what failed has ended too");
-    if (recording->heap != NULL) rondo_status_ignore(rondo_heap_wait(recording->heap), "what failed has ended too");
-    rondo_exec_free_live(exec);
-    rondo_exec_destroy(exec);
-  }
   rondo_host_watch_end(&recording->watch);
   if (recording->graph != NULL) rondo_graph_free(recording->graph);
-  rondo_heap_give_up(recording->heap);
+  rondo_exec_end(recording->exec);
   recording->exec = NULL;
   recording->graph = NULL;
-  recording->heap = NULL;
 }
 
 /* Another thread's capture cannot be ended from here. */
@@ -153,10 +145,7 @@ static rondo_status make_ready(rondo_recording *recording, const char *call, ron
   rondo_host_watch_begin(memory, &recording->watch);
   RONDO_TRY(rondo_recording_check(recording, call));
   RONDO_TRY(rondo_instantiate(recording->graph, &options, &recording->exec));
-  if (recording->exec->memory != NULL) {
-    RONDO_TRY(rondo_heap_acquire_private(memory, &recording->heap));
-    rondo_exec_use_heap(recording->exec, recording->heap);
-  }
+  RONDO_TRY(rondo_exec_own_heap(recording->exec));
   return rondo_exec_upload(recording->exec, stream);
 }
 
@@ -296,7 +285,7 @@ static rondo_status read_exec(const rondo_recording *recording, rondo_recording_
   RONDO_TRY(rondo_exec_get_info(recording->exec, &exec));
   info->state = RONDO_RECORDING_READY;
   info->node_count = exec.node_count;
-  info->pool_bytes = recording->heap == NULL ? 0 : rondo_heap_bytes(recording->heap);
+  info->pool_bytes = rondo_exec_heap_bytes(recording->exec);
   info->host_bytes = exec.host_bytes;
   info->device_bytes = exec.device_bytes;
   info->foreign_bytes = exec.foreign_bytes;

@@ -20,7 +20,6 @@ struct rondo_recording {
   rondo_exec *exec; /* NULL unless ready */
   rondo_host_watch watch;
   rondo_graph *graph;
-  rondo_heap *heap;       /* its pool; NULL when the work has no memory of its own */
   rondo_capture *capture; /* a reference; NULL when it does not capture */
   rondo_device *device;
   rondo_profile *profile; /* a reference; NULL when none */

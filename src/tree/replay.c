@@ -17,21 +17,6 @@ static bool is_in_slots(const rondo_recorded_call *call, const rondo_resolved_in
   return false;
 }
 
-static rondo_status queue_copy(rondo_stream *stream, void *dst, const void *src, size_t bytes) {
-  rondo_node_params work = {.kind = RONDO_NODE_COPY,
-                            .name = "",
-                            .as.copy = {.dst = dst,
-                                        .src = src,
-                                        .width = bytes,
-                                        .height = 1,
-                                        .depth = 1,
-                                        .dst_pitch = bytes,
-                                        .src_pitch = bytes,
-                                        .dst_slice_pitch = bytes,
-                                        .src_slice_pitch = bytes}};
-  return stream->queue->ops->submit(stream->queue, &work);
-}
-
 /* It lies where copies of inputs, its own or another's, are written. */
 static bool is_endangered(const rondo_recorded_call *call, const rondo_bound_input *bound,
                           const rondo_resolved_input *input) {
@@ -42,7 +27,7 @@ static rondo_status copy_in(rondo_tree *tree, rondo_stream *stream, const rondo_
                             const void *source) {
   tree->copied_inputs++;
   tree->copied_bytes += bound->bytes;
-  return source == bound->slot ? RONDO_OK : queue_copy(stream, bound->slot, source, bound->bytes);
+  return source == bound->slot ? RONDO_OK : rondo_stream_copy(stream, bound->slot, source, bound->bytes);
 }
 
 /* What the path that ended left must be copied before the launch where that may write it, and is not written back: its
@@ -90,7 +75,7 @@ static rondo_status save_inputs(rondo_tree *tree, const rondo_recorded_call *cal
     const rondo_resolved_input *input = &inputs[bound->input];
     if (!is_endangered(call, bound, input)) continue;
     RONDO_TRY(rondo_own_allocate(tree, stream, bound->bytes, "an input between two steps", &saved[i]));
-    RONDO_TRY(queue_copy(stream, saved[i], input->address, bound->bytes));
+    RONDO_TRY(rondo_stream_copy(stream, saved[i], input->address, bound->bytes));
     tree->clones++;
     tree->cloned_bytes += bound->bytes;
   }
@@ -140,7 +125,7 @@ rondo_status rondo_replay_write_back(const rondo_recorded_call *call, rondo_stre
     const rondo_bound_input *bound = &call->bound[i];
     const rondo_resolved_input *input = &inputs[bound->input];
     if (bound->is_mutated && !input->is_of_ending && call->addresses[i] == bound->slot && input->address != bound->slot)
-      RONDO_TRY(queue_copy(stream, input->address, bound->slot, bound->bytes));
+      RONDO_TRY(rondo_stream_copy(stream, input->address, bound->slot, bound->bytes));
   }
   return RONDO_OK;
 }
