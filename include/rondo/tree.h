@@ -348,7 +348,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_function_create(rondo_tree *tree, co
                                                             rondo_function **out_function);
 
 /* Forgets the function and its recordings, with all recordings behind them; its outputs stay valid for their step. A
- * tree that is destroyed does this for all its functions. NULL is fine. Errors: CONCURRENT_USE, IN_CALLBACK.
+ * tree that is destroyed does this for all its functions. NULL is fine. Errors: CONCURRENT_USE, IN_CALLBACK;
+ * CAPTURE_REFUSED (a separate tree, and the stream of its last call captures now: its work cannot be waited for).
  * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_function_destroy(rondo_function *function);
 

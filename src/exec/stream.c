@@ -82,6 +82,11 @@ static void cut_tie(rondo_stream *stream) {
 rondo_status rondo_stream_destroy(rondo_stream *stream) {
   if (stream == NULL) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_stream_destroy"));
+  if (stream->holds > 0)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                      "rondo_stream_destroy: %s is what a function of a tree is being called on: destroy it when that "
+                      "call has returned",
+                      stream->label);
   if (rondo_stream_find_capture(stream) != NULL) rondo_capture_forget_stream(stream);
   rondo_device *device = stream->device;
   const rondo_status status = stream->queue->ops->destroy(stream->queue);
@@ -220,13 +225,22 @@ static rondo_status ask_gates(rondo_stream *stream, const char *call) {
   return rondo_capture_refuse_unsafe(call);
 }
 
-rondo_status rondo_stream_synchronize(rondo_stream *stream) {
-  RONDO_TRY(ask_gates(stream, "rondo_stream_synchronize"));
+static rondo_status wait_for(rondo_stream *stream) {
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", "rondo_stream_synchronize");
   const rondo_status status = stream->queue->ops->synchronize(stream->queue);
   rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_stream_synchronize");
   rondo_pools_stream_waited(stream->device, &stream->order, true);
   return status;
+}
+
+rondo_status rondo_stream_synchronize(rondo_stream *stream) {
+  RONDO_TRY(ask_gates(stream, "rondo_stream_synchronize"));
+  return wait_for(stream);
+}
+
+rondo_status rondo_stream_drain(rondo_stream *stream, const char *call) {
+  if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
+  return wait_for(stream);
 }
 
 rondo_status rondo_stream_query(rondo_stream *stream) {
@@ -240,6 +254,7 @@ rondo_status rondo_device_synchronize(rondo_device *device) {
   const char *const call = "rondo_device_synchronize";
   RONDO_TRY(rondo_front(call, "the device", device));
   RONDO_TRY(rondo_capture_refuse_device(device, call));
+  RONDO_TRY(rondo_capture_refuse_unsafe(call));
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
   rondo_clock *before = rondo_pools_before_waiting(device);
   const rondo_status status = device->ops->synchronize(device);

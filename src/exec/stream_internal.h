@@ -33,6 +33,7 @@ struct rondo_stream {
   rondo_device *device;
   _Atomic(rondo_capture *) capture; /* that it is part of; NULL when none */
   bool synchronous;                 /* wait after each operation (GX-9) */
+  uint32_t holds;                   /* callbacks under way that work on it: it is not destroyed */
   rondo_heap *heap;                 /* for graph memory; NULL before the first launch that needs it */
   rondo_stream_order order;         /* which frees its next work comes after */
   rondo_frontier frontier;
@@ -69,6 +70,14 @@ static inline rondo_capture *rondo_stream_capture(const rondo_stream *stream) {
 /* The stream's tie, held once more. Threads: with the stream. */
 RONDO_MUST_USE rondo_status rondo_stream_tie_make(rondo_stream *stream, rondo_stream_tie **out);
 void rondo_stream_tie_release(rondo_stream_tie *tie); /* NULL is fine */
+
+/* Between the two somebody's callback works on the stream: destroying it is refused. Threads: with the stream. */
+static inline void rondo_stream_hold(rondo_stream *stream) { stream->holds++; }
+static inline void rondo_stream_let_go(rondo_stream *stream) { stream->holds--; }
+
+/* rondo_stream_synchronize where the library waits for ends of its own: captures that do not have the stream neither
+ * forbid it nor become invalid. `call` is what is refused when one has it. */
+RONDO_MUST_USE rondo_status rondo_stream_drain(rondo_stream *stream, const char *call);
 
 /* rondo_copy_async of memory that the caller knows, unchecked, on a stream that captures nothing. */
 RONDO_MUST_USE rondo_status rondo_stream_copy(rondo_stream *stream, void *dst, const void *src, size_t bytes);

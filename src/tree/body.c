@@ -28,7 +28,9 @@ rondo_status rondo_body_run(rondo_call *call) {
   call->outer = tree->active;
   tree->active = call;
   call->function->bodies++;
+  rondo_stream_hold(call->stream);
   const rondo_status status = call->function->options.body(call, call->function->options.user);
+  rondo_stream_let_go(call->stream);
   tree->active = call->outer;
   if (status != RONDO_OK) return status;
   if (call->failed_step != RONDO_OK)

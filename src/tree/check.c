@@ -87,7 +87,7 @@ static rondo_status list_left(rondo_check *check) {
 
 static rondo_status read_chunk(const rondo_check *check, int which, const void *from, size_t bytes) {
   RONDO_TRY(rondo_copy_async(check->take->stream, check->chunks + (size_t)which * CHUNK_BYTES, from, bytes));
-  return rondo_stream_synchronize(check->take->stream);
+  return rondo_stream_drain(check->take->stream, "rondo_function_call");
 }
 
 /* Two ranges of the device; the second NULL: zeros. */

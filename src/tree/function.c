@@ -12,6 +12,7 @@
 #include "tree/pad.h"
 #include "tree/path_plan.h"
 #include "tree/plain.h"
+#include "tree/separate.h"
 
 enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
 
@@ -258,12 +259,8 @@ void rondo_function_forget_recordings(rondo_function *function) {
   }
 }
 
-rondo_status rondo_function_destroy(rondo_function *function) {
-  const char *const call = "rondo_function_destroy";
-  if (function == NULL) return RONDO_OK;
-  RONDO_TRY(rondo_front(call, "the function", function));
+static void destroy(rondo_function *function) {
   rondo_tree *tree = function->tree;
-  RONDO_TRY(rondo_tree_enter(tree, call));
   rondo_function_forget_recordings(function);
   rondo_function **place = &tree->functions;
   while (*place != function) place = &(*place)->next;
@@ -271,8 +268,18 @@ rondo_status rondo_function_destroy(rondo_function *function) {
   tree->function_count--;
   if (tree->last_call.function == function->origin->name) tree->last_call = (rondo_call_info){.function = ""};
   rondo_function_free(function);
+}
+
+rondo_status rondo_function_destroy(rondo_function *function) {
+  const char *const call = "rondo_function_destroy";
+  if (function == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_front(call, "the function", function));
+  rondo_tree *tree = function->tree;
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const rondo_status status = rondo_separate_require_waitable(tree, call);
+  if (status == RONDO_OK) destroy(function);
   rondo_tree_leave(tree);
-  return RONDO_OK;
+  return status;
 }
 
 rondo_status rondo_function_set_recording(rondo_function *function, bool on) {

@@ -355,7 +355,7 @@ static rondo_status plan_calm(rondo_tree *tree, rondo_stream *stream, size_t inp
   bool is_planned;
   RONDO_TRY(plan_largest(tree, WORTH_CALM, &is_planned));
   if (!is_planned || is_arena_read(tree, input_count)) return RONDO_OK;
-  RONDO_TRY(rondo_stream_synchronize(stream));
+  RONDO_TRY(rondo_stream_drain(stream, "rondo_function_call"));
   return trim(tree);
 }
 

@@ -52,7 +52,7 @@ void rondo_form_forget_notes(const rondo_tree *tree, rondo_form *form) {
 rondo_status rondo_plain_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_call *whole = rondo_call_outermost(call);
   end_notes(whole);
-  RONDO_TRY(rondo_stream_synchronize(call->stream));
+  RONDO_TRY(rondo_stream_drain(call->stream, "rondo_call_host_step"));
   RONDO_TRY(rondo_body_take_step(call, step, user));
   begin_notes(whole);
   return RONDO_OK;

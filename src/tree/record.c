@@ -345,7 +345,7 @@ rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, vo
   RONDO_TRY(end_segment(take, call, false));
   RONDO_TRY(save_inputs(take));
   RONDO_TRY(run_segment(take, false));
-  RONDO_TRY(rondo_stream_synchronize(take->stream));
+  RONDO_TRY(rondo_stream_drain(take->stream, "rondo_call_host_step"));
   const rondo_status status = rondo_body_take_step(call, step, user);
   take->has_failed_step = status != RONDO_OK;
   if (status != RONDO_OK) return status;

@@ -130,13 +130,20 @@ rondo_status rondo_replay_write_back(const rondo_recorded_call *call, rondo_stre
   return RONDO_OK;
 }
 
+static rondo_status take_step(const rondo_segment *segment, rondo_stream *stream) {
+  rondo_stream_hold(stream);
+  const rondo_status status = segment->step(segment->user);
+  rondo_stream_let_go(stream);
+  return status;
+}
+
 static rondo_status launch_segments(const rondo_recorded_call *call, rondo_stream *stream) {
   for (size_t i = 0; i < call->segment_count; i++) {
     const rondo_segment *segment = &call->segments[i];
     RONDO_TRY(rondo_replay_segment(call, segment, stream));
     if (segment->step == NULL) continue;
-    RONDO_TRY(rondo_stream_synchronize(stream));
-    RONDO_TRY(segment->step(segment->user));
+    RONDO_TRY(rondo_stream_drain(stream, "a host step"));
+    RONDO_TRY(take_step(segment, stream));
   }
   return RONDO_OK;
 }

@@ -89,11 +89,22 @@ bool rondo_separate_is_held(const rondo_recorded_call *call) {
   return false;
 }
 
+rondo_status rondo_separate_require_waitable(const rondo_tree *tree, const char *call) {
+  rondo_stream *last = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
+  if (!tree->options.separate || last == NULL || rondo_stream_find_capture(last) == NULL) return RONDO_OK;
+  return rondo_fail(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
+      "%s: %s, on which the tree's last call ran, captures now, and its work is waited for before separate "
+      "recordings go: end the capture first",
+      call, last->label);
+}
+
 void rondo_separate_free(rondo_tree *tree, rondo_recorded_call *call) {
   if (call->arena == NULL) return;
   const rondo_stream_tie *tie = tree->last_stream;
   if (tie != NULL && tie->stream != NULL)
-    rondo_status_ignore(rondo_stream_synchronize(tie->stream), "a failure of the work is told where it is waited for");
+    rondo_status_ignore(rondo_stream_drain(tie->stream, "rondo_function_call"),
+                        "a failure of the work is told where it is waited for");
   for (uint32_t i = 0; call->holders != NULL && i < call->bit_count; i++)
     if (call->holders[i] != NULL) expire(call, NULL, call->holders[i], false);
   rondo_release(&tree->allocator, call->holders, call->bit_count, sizeof(rondo_buffer *));

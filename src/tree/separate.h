@@ -24,6 +24,10 @@ void rondo_separate_let_go(rondo_recorded_call *call, rondo_queue *queue, const 
 /* Whether somebody holds outputs of it: it is not evicted. False where there are paths. */
 bool rondo_separate_is_held(const rondo_recorded_call *call);
 
+/* CAPTURE_REFUSED for `call`, which would free recordings, when the work that uses them cannot be waited for, as the
+ * stream of the last call captures now. */
+RONDO_MUST_USE rondo_status rondo_separate_require_waitable(const rondo_tree *tree, const char *call);
+
 /* Its outputs and its arena go, with the tree's work done. */
 void rondo_separate_free(rondo_tree *tree, rondo_recorded_call *call);
 

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * Trees beside captures of somebody else's (GX-11, C9): what a tree waits for inside of calls, before host steps, when
+ * it tries what it found, plans its paths or gives recordings up, neither is refused nor makes a capture on another
+ * stream invalid, whatever its mode and whoever began it. And streams that a call works on are not destroyed in it.
+ */
+#include <string.h>
+
+#include "support/test_scene.h"
+
+/* Captures --------------------------------------------------------------------------------------------------------- */
+
+typedef struct capturing {
+  rondo_stream *stream;
+  rondo_capture_mode mode;
+  bool is_own; /* begun by the test's thread */
+  rondo_status status;
+} capturing;
+
+static void begin(void *user) {
+  capturing *self = user;
+  self->status = rondo_capture_begin(self->stream, self->mode);
+}
+
+static capturing begin_capture(const test_scene *s, rondo_capture_mode mode, bool is_own) {
+  capturing self = {.stream = test_stream(s->fixture, "captured"), .mode = mode, .is_own = is_own};
+  if (is_own)
+    begin(&self);
+  else
+    test_on_thread(begin, &self);
+  assert_ok(self.status);
+  return self;
+}
+
+static void assert_active(const capturing *self) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_capture_get_info(self->stream, &info));
+  assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
+}
+
+/* One that another thread began goes with its stream. */
+static void end_capture(const capturing *self) {
+  assert_active(self);
+  if (self->is_own) test_graph_destroy(test_capture_end(self->stream));
+  test_stream_destroy(self->stream);
+}
+
+/* Runs the work beside a capture of each mode and thread. */
+static void beside_captures(test_scene *s, void (*work)(test_scene *s, const capturing *beside)) {
+  static const rondo_capture_mode modes[] = {RONDO_CAPTURE_GLOBAL, RONDO_CAPTURE_THREAD_LOCAL, RONDO_CAPTURE_RELAXED};
+  for (size_t i = 0; i < 3; i++)
+    for (int is_own = 0; is_own < 2; is_own++) {
+      const capturing beside = begin_capture(s, modes[i], is_own == 1);
+      work(s, &beside);
+      end_capture(&beside);
+    }
+}
+
+/* Another tree for the scene. To destroy one is an act of the caller's, which captures may forbid. */
+static void use_tree(test_scene *s, rondo_tree_options options) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+  assert_ok(rondo_capture_exchange_thread_mode(&mode));
+  scene_use(s, options);
+  assert_ok(rondo_capture_exchange_thread_mode(&mode));
+}
+
+static void assert_calls(test_scene *s, const capturing *beside, rondo_function *f, const uint32_t *x,
+                         const char *seen) {
+  for (size_t i = 0; i < strlen(seen); i++) {
+    rondo_buffer_release(scene_call(s, f, scene_at(x)));
+    assert_active(beside);
+  }
+  assert_seen(s, seen);
+}
+
+/* Waits of a tree's ------------------------------------------------------------------------------------------------ */
+
+static rondo_status count_step(void *user) {
+  ++*(uint32_t *)user;
+  return RONDO_OK;
+}
+
+static rondo_status step_body(rondo_call *call, void *user) {
+  scene_change(call, scene_input(call, 0), 1, 1);
+  assert_ok(rondo_call_host_step(call, count_step, user));
+  scene_put(call, 0, scene_input(call, 0), 3, 1);
+  return RONDO_OK;
+}
+
+static void take_steps(test_scene *s, const capturing *beside) {
+  static uint32_t steps; /* outlives the function */
+  const uint32_t before = steps;
+  rondo_function *f =
+      SCENE_FUNCTION(s, "steps", step_body, &steps, RONDO_INPUTS(RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED));
+  uint32_t *x = s->places[0];
+  assert_calls(s, beside, f, x, "urpp");
+  assert_int_equal(steps - before, 4);
+}
+static void test_tr14_host_steps_beside_captures(void **state) {
+  test_scene *s = *state;
+  uint32_t *x = scene_words(s, 1);
+  beside_captures(s, take_steps);
+  scene_assert_words(s, x, 1 + 6 * 4, 1);
+}
+
+static rondo_status twice_read_body(rondo_call *call, void *user) {
+  (void)user;
+  scene_combine(call, 0, scene_input(call, 0), scene_input(call, 0));
+  return RONDO_OK;
+}
+static void find_inputs(test_scene *s, const capturing *beside) {
+  const uint64_t checked = scene_info(s).checked;
+  rondo_function *f =
+      SCENE_FUNCTION(s, "found", twice_read_body, s, .find_inputs = true, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  assert_calls(s, beside, f, s->places[0], "urpp");
+  assert_int_equal(scene_info(s).checked - checked, 1);
+  assert_int_equal(scene_info(s).mistrusted, 0);
+}
+static void test_tr6_inputs_are_found_beside_captures(void **state) {
+  test_scene *s = *state;
+  (void)scene_words(s, 1);
+  beside_captures(s, find_inputs);
+}
+
+/* Outputs of so many bytes. */
+static rondo_status wide_body(rondo_call *call, void *user) {
+  const size_t *bytes = user;
+  for (size_t i = 0; bytes[i] != 0; i++) {
+    void *out;
+    assert_ok(rondo_call_output(call, i, bytes[i], NULL, &out));
+    assert_ok(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), SCENE_BYTES));
+  }
+  return RONDO_OK;
+}
+
+/* The hole that the first output leaves is too small for what comes, unless the path is planned as a whole; the tree
+ * does that by itself, waits, and gives back what is too much. */
+static void plan_calm(test_scene *s, const capturing *beside) {
+  static size_t first[] = {32 << 10, 32 << 10, 0}, second[] = {64 << 10, 0};
+  use_tree(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .plan_after = 2, .plan_ms = 1000});
+  rondo_function *f = SCENE_FUNCTION(s, "first", wide_body, first, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *g = SCENE_FUNCTION(s, "second", wide_body, second, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const rondo_input x = scene_at(s->places[0]);
+  for (int i = 0; i < 8; i++) {
+    rondo_buffer *outs[2], *wide;
+    scene_begin(s);
+    SCENE_CALL(s, f, outs, 2, x);
+    rondo_buffer_release(outs[0]);
+    SCENE_CALL(s, g, &wide, 1, x);
+    rondo_buffer_release(outs[1]);
+    rondo_buffer_release(wide);
+    scene_end(s);
+    assert_active(beside);
+  }
+  assert_int_equal(scene_info(s).planned_paths, !test_is_guarded(s->fixture));
+  assert_seen(s, test_is_guarded(s->fixture) ? "uurrpppppppppppp" : "uurrpprrpppppppp");
+}
+static void test_tr3_paths_are_planned_beside_captures(void **state) {
+  test_scene *s = *state;
+  (void)scene_words(s, 1);
+  beside_captures(s, plan_calm);
+}
+
+/* One recording is the most, so that each gives up the one before. */
+static void give_up(test_scene *s, const capturing *beside) {
+  use_tree(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .separate = true, .max_recordings = 1});
+  rondo_function *functions[] = {scene_affine(s, "f", 3, 1), scene_affine(s, "g", 5, 1)};
+  for (int i = 0; i < 8; i++) {
+    rondo_buffer_release(scene_call(s, functions[i % 2], scene_at(s->places[0])));
+    assert_active(beside);
+  }
+  assert_seen(s, "uurrrrrr");
+  assert_int_equal(scene_info(s).evicted, 5);
+  for (int i = 0; i < 2; i++) assert_ok(rondo_function_destroy(functions[i]));
+}
+static void test_tr11_recordings_are_given_up_beside_captures(void **state) {
+  test_scene *s = *state;
+  (void)scene_words(s, 1);
+  beside_captures(s, give_up);
+}
+
+/* TR-11: what the work of the stream that captures may still use is not freed, and the capture goes on. */
+static void test_tr11_functions_stay_while_their_stream_captures(void **state) {
+  test_scene *s = *state;
+  SCENE_TREE(s, .separate = true);
+  rondo_function *f = scene_affine(s, "f", 3, 1);
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 3; i++) rondo_buffer_release(scene_call(s, f, scene_at(x)));
+  assert_ok(rondo_capture_begin(s->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_error(rondo_function_destroy(f), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+  test_graph_destroy(test_capture_end(s->stream));
+  assert_ok(rondo_function_destroy(f));
+}
+
+/* Streams that are worked on --------------------------------------------------------------------------------------- */
+
+static rondo_status destroy_step(void *user) {
+  assert_error(rondo_stream_destroy(((test_scene *)user)->stream), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("function of a tree");
+  return RONDO_OK;
+}
+
+static rondo_status destroying_body(rondo_call *call, void *user) {
+  assert_ok(destroy_step(user));
+  scene_put(call, 0, scene_input(call, 0), 3, 1);
+  return rondo_call_host_step(call, destroy_step, user);
+}
+
+/* Warmed up, recorded, replayed (where its step is still called), as it is, and in a capture. */
+static void test_a_body_does_not_destroy_its_stream(void **state) {
+  test_scene *s = *state;
+  rondo_function *f = SCENE_FUNCTION(s, "f", destroying_body, s, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  s->stream = test_stream(s->fixture, "held");
+  for (int i = 0; i < 5; i++) {
+    if (i == 4) assert_ok(rondo_tree_set_recording(s->tree, false));
+    rondo_buffer *out = scene_call(s, f, scene_at(x));
+    assert_counts(s, out, 4, 3);
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "urppu");
+  rondo_stream *held = s->stream;
+  s->stream = s->fixture->stream;
+  test_stream_destroy(held);
+  rondo_buffer_release(scene_call(s, f, scene_at(x)));
+}
+
+/* A side stream that was joined may go; what it captured then was for nothing, and the call runs as it is. */
+static rondo_status side_body(rondo_call *call, void *user) {
+  test_scene *s = user;
+  rondo_stream *side = test_stream(s->fixture, "side");
+  scene_put(call, 0, scene_input(call, 0), 3, 1);
+  test_order(s->fixture, rondo_call_stream(call), side);
+  test_order(s->fixture, side, rondo_call_stream(call));
+  return rondo_stream_destroy(side);
+}
+static void test_a_body_destroys_a_stream_of_its_own(void **state) {
+  test_scene *s = *state;
+  rondo_function *f = SCENE_FUNCTION(s, "f", side_body, s, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 4; i++) {
+    rondo_buffer *out = scene_call(s, f, scene_at(x));
+    assert_counts(s, out, 4, 3);
+    rondo_buffer_release(out);
+    if (i > 0) assert_skip(s->tree, HOST_WORK);
+    if (i > 0) assert_non_null(strstr(test_last_call(s->tree).message, "the destruction of stream 'side'"));
+  }
+  assert_seen(s, "uuuu");
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {
+      scene_case(test_tr14_host_steps_beside_captures),
+      scene_case(test_tr6_inputs_are_found_beside_captures),
+      scene_case(test_tr3_paths_are_planned_beside_captures),
+      scene_case(test_tr11_recordings_are_given_up_beside_captures),
+      scene_case(test_tr11_functions_stay_while_their_stream_captures),
+      scene_case(test_a_body_does_not_destroy_its_stream),
+      scene_case(test_a_body_destroys_a_stream_of_its_own),
+  };
+  return test_main(tests);
+}
