@@ -3,7 +3,8 @@
  * of a graph instead of running. Rules and their names (C1 to C16) follow the CUDA driver's stream capture.
  *
  * A capture is thread-bound: it ends on the thread that began it, unless its mode is RELAXED. Several captures at once,
- * on streams and threads of their own, do not disturb each other.
+ * on streams and threads of their own, do not disturb each other. What the thread gives to streams that capture nothing
+ * runs at once, beside the capture (C2); in the body of a tree's function that is refused (<rondo/tree.h>).
  *
  * Foreign work (GX-8). On a CUDA device the driver captures too: what a library (cuBLAS, cuDNN, NCCL) or the user gives
  * to the native handle of a capturing stream (rondo_stream_native), or to streams that it forks off and joins by events

@@ -2,8 +2,10 @@
  * Streams: queues of work that runs in order, asynchronously to the caller and to other streams; and events, by which
  * one stream waits for another.
  *
- * While a stream captures (<rondo/capture.h>) the same calls record nodes instead of queueing work. A stream is
- * thread-compatible: calls on one stream from several threads need a lock of the caller's.
+ * While a stream captures (<rondo/capture.h>) the same calls record nodes instead of queueing work. While this thread
+ * is in the body of a function that is being recorded (<rondo/tree.h>), all calls that queue fail with
+ * CAPTURE_REFUSED/STRAY_WORK on streams that capture nothing. A stream is thread-compatible: calls on one stream from
+ * several threads need a lock of the caller's.
  */
 #ifndef RONDO_STREAM_H
 #define RONDO_STREAM_H

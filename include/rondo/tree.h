@@ -76,7 +76,8 @@ typedef enum rondo_skip {
   RONDO_SKIP_CAPTURING,            /* the caller's stream captures: the body's work becomes part of that, and its
                                       outputs memory of that graph, which the caller frees there, or keeps */
   RONDO_SKIP_NESTED,               /* called from inside a body, of which it becomes a part */
-  RONDO_SKIP_OTHER_WORK,           /* the work of the body cannot be recorded: the driver or verification says why */
+  RONDO_SKIP_OTHER_WORK,           /* the work of the body cannot be recorded: the driver or verification says why; or
+                                      some of it is stray: on a stream of the device that it did not fork off */
   RONDO_SKIP_KEPT_MEMORY,          /* it allocated memory that it neither freed nor made an output */
   RONDO_SKIP_CHANGED,       /* it did not do in the recording what it did before: outputs, host steps, inputs kept */
   RONDO_SKIP_DEPARTED,      /* it allocated otherwise than in its warm-up; it is recorded at the next call */
@@ -306,7 +307,26 @@ typedef enum rondo_demotion {
 
 /* What a function does. It may call Rondo with the call's stream, and streams that it forks off and joins; allocate
  * (rondo_malloc_async) what it frees again (rondo_free_async); give work to libraries (rondo_stream_native); and call
- * other functions of the tree, which become a part of it. Its failure is the call's. */
+ * other functions of the tree, which become a part of it. Its failure is the call's.
+ *
+ * Stray work. What it gives to other streams runs at once. As long as it runs as it is, also to warm up, that is its
+ * own affair; recorded, such work would be missing from replays. So while its work is recorded, or captured by a
+ * caller, the calls of its thread do this, whether it looks at what they return or not; then it is run as it is, for
+ * the reason given: what queues: launches, copies, fills, host functions, collectives; rondo_malloc_async,
+ * rondo_free_async; rondo_event_record, rondo_stream_wait_event; rondo_exec_launch, rondo_exec_measure,
+ * rondo_patch_set_launch, rondo_recording_replay; rondo_generator_reserve, rondo_random_uniform; calls and preparations
+ * of functions and callables, rondo_buffer_copy, rondo_buffer_clone; a compiled program's run, write and read, on its
+ * own stream
+ *       - on the call's stream, or one that was forked off from it (C3): recorded
+ *       - on a stream of another capture, which the body began, say: captured there
+ *       - on another stream: CAPTURE_REFUSED/STRAY_WORK, naming call, stream and function (OTHER_WORK; SEVERAL_DEVICES
+ *         where the stream is another device's); and so is all that follows the end of a recording that was given up
+ *   what waits or asks, for any stream, event or device, and what acts at once (rondo_malloc, rondo_free, trims):
+ *     refused as captures refuse it, C6 and C9 (HOST_WORK)
+ *   what prepares: creating, destroying, graphs by hand, instantiating, uploading, updating: done now, in each run of
+ * the body alone; the call's own stream cannot be destroyed (INVALID_STATE/STILL_IN_USE) Not seen is what others do
+ * with native handles of other streams, and what other threads queue. A host step is none of the recorded work, and may
+ * use other streams in every run. */
 typedef rondo_status (*rondo_function_body)(rondo_call *call, void *user);
 
 typedef struct rondo_function_options {
@@ -499,10 +519,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_call_output_of_output(rondo_call *ca
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_drop_input(rondo_call *call, size_t index);
 
 /* A host step (TR-14): `step` is called on the caller's thread when all that the body queued so far is done, in every
- * run of the function, recorded or not; it may read results, must not queue work of the call, and its failure is the
- * call's; it calls no functions of the tree. A body with host steps is recorded in the segments between them. `user`
- * must stay valid as long as the function. Errors: INVALID_ARGUMENT, those of the step, of the work before it, and of
- * recording it. */
+ * run of the function, recorded or not; it may read results and use other streams, must not queue work of the call, and
+ * its failure is the call's; it calls no functions of the tree. A body with host steps is recorded in the segments
+ * between them. `user` must stay valid as long as the function. Errors: INVALID_ARGUMENT, those of the step, of the
+ * work before it, and of recording it. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_host_step(rondo_call *call, rondo_host_function step, void *user);
 
 /* This run, or what it is a part of, did not warm up all that there is to: the next call of this form of inputs is

@@ -14,6 +14,7 @@
 #include <rondo/capture.h>
 
 #include "exec/capture_import.h"
+#include "exec/capture_watch.h"
 #include "exec/stream_internal.h"
 
 #define RONDO_CAPTURE_OVER 3u /* beyond the states of rondo_capture_state */
@@ -39,15 +40,18 @@ struct rondo_capture {
   RONDO_ARRAY(struct rondo_generator *) generators; /* drawn from; references */
 };
 
-/* How many captures there are in the process: the gates below are one load when there is none. */
-extern atomic_uint rondo_capture_count;
-
 /* The capture that the stream is part of, also when a library made it join by events of its own; NULL. */
 rondo_capture *rondo_capture_adopt(rondo_stream *stream);
 static inline rondo_capture *rondo_stream_find_capture(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   if (capture != NULL || atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0) return capture;
   return rondo_capture_adopt(stream);
+}
+
+/* Whether what the stream is given runs at once: nothing captures it, and nothing refuses it as stray. */
+static inline bool rondo_stream_runs_at_once(rondo_stream *stream) {
+  if (rondo_stream_capture(stream) != NULL) return false;
+  return atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0 || rondo_capture_watch_allows(stream);
 }
 
 void rondo_capture_retain(rondo_capture *capture);

@@ -192,6 +192,7 @@ void rondo_event_note_recorded(rondo_event *event, const rondo_stream *stream) {
 rondo_status rondo_event_record(rondo_event *event, rondo_stream *stream) {
   RONDO_TRY(check_pair("rondo_event_record", event, stream));
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_record_event(stream, event);
+  RONDO_TRY(rondo_capture_refuse_stray(stream, "rondo_event_record"));
   RONDO_TRY(stream->queue->ops->record(stream->queue, event->driver));
   rondo_event_note_recorded(event, stream);
   return stream->synchronous ? rondo_stream_settle(stream, "rondo_event_record") : RONDO_OK;
@@ -201,6 +202,7 @@ rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event) {
   RONDO_TRY(check_pair("rondo_stream_wait_event", event, stream));
   if (rondo_stream_find_capture(stream) != NULL || event->capture != NULL)
     return rondo_capture_wait_event(stream, event);
+  RONDO_TRY(rondo_capture_refuse_stray(stream, "rondo_stream_wait_event"));
   if (!event->recorded) return RONDO_OK;
   RONDO_TRY(stream->queue->ops->wait(stream->queue, event->driver));
   rondo_order_wait(&stream->device->allocator, &stream->order, &event->order);

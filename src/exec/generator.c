@@ -235,6 +235,7 @@ rondo_status rondo_generator_reserve(rondo_generator *generator, rondo_stream *s
   RONDO_TRY(rondo_require_device(call, "the stream", generator->device, stream->device));
   rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture != NULL) return draw_captured(call, capture, generator, increment, out_random);
+  RONDO_TRY(rondo_capture_refuse_stray(stream, call));
   *out_random = (rondo_random){.seed = atomic_load_explicit(&generator->seed, memory_order_relaxed),
                                .offset = rondo_generator_take(generator, increment)};
   return RONDO_OK;

@@ -16,6 +16,7 @@ OUT_OF_LINE static rondo_status refuse(const char *call, const rondo_exec *exec,
 
 /* The exec becomes a child graph of what the stream captures (C16). */
 OUT_OF_LINE static rondo_status launch_into_capture(rondo_exec *exec, rondo_stream *stream) {
+  RONDO_TRY(rondo_capture_refuse_stray(stream, "rondo_exec_launch"));
   RONDO_TRY(rondo_capture_require_active(rondo_stream_capture(stream), "rondo_exec_launch"));
   if (exec->disabled_count > 0)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND,
@@ -109,7 +110,7 @@ rondo_status rondo_exec_launch_patched(rondo_exec *exec, rondo_stream *stream, r
 rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream) {
   const bool fine = exec != NULL && stream != NULL && exec->device == stream->device && !rondo_in_callback();
   if (__builtin_expect(!fine, 0)) return refuse("rondo_exec_launch", exec, stream);
-  if (__builtin_expect(rondo_stream_find_capture(stream) != NULL, 0)) return launch_into_capture(exec, stream);
+  if (__builtin_expect(!rondo_stream_runs_at_once(stream), 0)) return launch_into_capture(exec, stream);
   return launch(exec, stream, NULL);
 }
 

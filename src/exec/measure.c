@@ -25,7 +25,7 @@ static rondo_status check(const char *call, const rondo_exec *exec, rondo_stream
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: %u repeats were asked for: ask for 1 to %d", call, (unsigned)repeats, MOST_REPEATS);
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_refuse_stream(stream, call);
-  return RONDO_OK;
+  return rondo_capture_refuse_stray(stream, call);
 }
 
 static rondo_status launch_once(const measurement *m) {

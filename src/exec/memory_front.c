@@ -81,6 +81,7 @@ rondo_status rondo_malloc_async(rondo_stream *stream, size_t bytes, const rondo_
   RONDO_TRY(rondo_versioned_read("rondo_malloc_options", options, &known, sizeof known));
   RONDO_TRY(check_pool(call, stream->device, known.pool));
   if (rondo_stream_find_capture(stream) != NULL) return capture_malloc(stream, bytes, &known, out_address);
+  RONDO_TRY(rondo_capture_refuse_stray(stream, call));
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
   RONDO_TRY(rondo_device_memory_require_pools(memory, call));
   return rondo_memory_allocate(memory, &stream->order, known.pool, bytes, known.name, out_address);
@@ -94,6 +95,7 @@ rondo_status rondo_free_async(rondo_stream *stream, void *address) {
     rondo_node_params params = {.kind = RONDO_NODE_FREE, .as.free_address = address};
     return rondo_capture_add(stream, call, &params);
   }
+  RONDO_TRY(rondo_capture_refuse_stray(stream, call));
   rondo_device_memory *memory;
   RONDO_TRY(rondo_device_memory_of(stream->device, &memory));
   RONDO_TRY(rondo_device_memory_require_pools(memory, call));

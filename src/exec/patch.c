@@ -134,6 +134,7 @@ static rondo_status look_closer(rondo_patch_set *set, const rondo_stream *stream
 
 /* The child gets a copy of the clone as it is for this launch; the exec keeps what it holds. */
 static rondo_status launch_into_capture(rondo_patch_set *set, rondo_stream *stream, const void *const *addresses) {
+  RONDO_TRY(rondo_capture_refuse_stray(stream, "rondo_patch_set_launch"));
   rondo_patch_settle(set->exec);
   for (uint32_t i = 0; i < set->slot_count; i++)
     if (addresses[i] != NULL) write_slot(set, i, (uint64_t)(uintptr_t)addresses[i]);
@@ -168,8 +169,7 @@ rondo_status rondo_patch_launch(rondo_patch_set *set, rondo_stream *stream, cons
                     exec->device == stream->device && !rondo_in_callback();
   if (__builtin_expect(!fine, 0)) RONDO_TRY(look_closer(set, stream));
   exec = set->exec;
-  if (__builtin_expect(rondo_stream_find_capture(stream) != NULL, 0))
-    return launch_into_capture(set, stream, addresses);
+  if (__builtin_expect(!rondo_stream_runs_at_once(stream), 0)) return launch_into_capture(set, stream, addresses);
   rondo_moves moves = {.changes = set->changes, .count = collect_changes(set, addresses)};
   const rondo_status status = rondo_exec_launch_patched(exec, stream, moves.count > 0 ? &moves : NULL);
   if (moves.are_made) note_held(set, addresses, moves.count);

@@ -134,6 +134,7 @@ static inline rondo_status submit(rondo_stream *stream, const char *call, const 
 static rondo_status queue_or_capture(rondo_stream *stream, const char *call, rondo_node_params *work) {
   RONDO_TRY(rondo_front(call, "the stream", stream));
   if (rondo_stream_find_capture(stream) != NULL) return rondo_capture_add(stream, call, work);
+  RONDO_TRY(rondo_capture_refuse_stray(stream, call));
   RONDO_TRY(rondo_work_check_now(call, stream->device, work));
   rondo_node_params_resolve(work);
   if (work->name == NULL) work->name = work->kind == RONDO_NODE_KERNEL ? work->as.kernel.kernel->name : "";
@@ -158,7 +159,7 @@ rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid
   work.kind = RONDO_NODE_KERNEL;
   work.name = NULL;
   work.as.kernel = (rondo_kernel_node){.kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count};
-  const bool is_plain = is_launchable(stream, &work.as.kernel) && rondo_stream_find_capture(stream) == NULL;
+  const bool is_plain = is_launchable(stream, &work.as.kernel) && rondo_stream_runs_at_once(stream);
   if (__builtin_expect(!is_plain, 0)) return queue_or_capture(stream, "rondo_launch", &work);
   if (work.as.kernel.grid.y == 0) work.as.kernel.grid.y = 1;
   if (work.as.kernel.grid.z == 0) work.as.kernel.grid.z = 1;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/versioned.h"
+#include "exec/capture_watch.h"
 #include "tensor/shape.h"
 
 /* Running --------------------------------------------------------------------------------------------------------- */
@@ -30,6 +31,7 @@ rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *ste
 
 rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
   RONDO_TRY(rondo_require("rondo_compiled_run_unrecorded", "compiled", compiled));
+  RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_unrecorded"));
   for (size_t i = 0; i < compiled->steps.count; i++) {
     RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i]));
   }

@@ -39,8 +39,8 @@ static rondo_status take_runner(rondo_take *take, rondo_graph *graph, rondo_segm
   if (status == RONDO_OK && is_made)
     for (int i = 0; i < 2; i++) take->made->exec_bytes[i] += segment->runner->bytes[i];
   if (status == RONDO_OK || status == RONDO_DEVICE_LOST) return status;
-  const bool is_memory = status == RONDO_OUT_OF_MEMORY;
-  return rondo_take_give_up(take, is_memory ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK, !is_memory, NULL);
+  const rondo_skip skip = rondo_skip_of_error();
+  return rondo_take_give_up(take, skip, skip != RONDO_SKIP_MEMORY_LIMIT, NULL);
 }
 
 static const char *input_label(char buffer[64], const rondo_take *take, uint32_t input) {

@@ -274,11 +274,16 @@ static rondo_status call_nested(const rondo_asked *asked, const rondo_input *giv
   return call_inside(asked, given, RONDO_SKIP_NESTED);
 }
 
-/* What calls inside the body allocate, and it does not keep, is freed in the capture. */
+/* What calls inside the body allocate, and it does not keep, is freed in the capture. The capture is the caller's, or
+ * another tree's; a stream that none has is stray. */
 static rondo_status call_into_capture(const rondo_asked *asked, const rondo_input *given) {
   rondo_tree *tree = asked->function->tree;
+  rondo_capture_watch watch;
+  RONDO_TRY(rondo_capture_refuse_stray(asked->stream, "rondo_function_call"));
   rondo_commons_begin_take(tree->commons);
+  rondo_capture_watch_begin(&watch, asked->function->origin->name, asked->stream);
   const rondo_status status = call_inside(asked, given, RONDO_SKIP_CAPTURING);
+  rondo_capture_watch_end(&watch);
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);
   rondo_status_ignore(rondo_path_settle_nested(tree, asked->stream), "the capture is invalid, or keeps the memory");
@@ -292,7 +297,7 @@ static rondo_status call_entered(rondo_asked *asked, const rondo_input *given) {
   function->calls++;
   function->tree->calls++;
   if (__builtin_expect(function->tree->active != NULL, 0)) return call_nested(asked, given);
-  if (__builtin_expect(rondo_stream_find_capture(asked->stream) != NULL, 0)) return call_into_capture(asked, given);
+  if (__builtin_expect(!rondo_stream_runs_at_once(asked->stream), 0)) return call_into_capture(asked, given);
   return call_outermost(asked, given);
 }
 
@@ -310,7 +315,7 @@ rondo_status rondo_call_check(const char *call, const rondo_function *function, 
 }
 
 rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream) {
-  if (rondo_stream_find_capture(stream) == NULL) return RONDO_OK;
+  if (rondo_stream_find_capture(stream) == NULL) return rondo_capture_refuse_stray(stream, call);
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                     "%s: %s captures: call it before the capture begins or after its end", call, stream->label);
 }

@@ -44,20 +44,33 @@ static rondo_status give_up_without_words(rondo_take *take, rondo_status status)
   return rondo_take_give_up(take, is_memory ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK, false, message);
 }
 
-/* What an error of the body, or of the capture's end, says of it. */
+static rondo_status give_up_for_stray(rondo_take *take) {
+  const bool is_device = take->watch.stray == RONDO_STRAY_DEVICE;
+  return rondo_take_give_up(take, is_device ? RONDO_SKIP_SEVERAL_DEVICES : RONDO_SKIP_OTHER_WORK, true,
+                            take->watch.message);
+}
+
+rondo_skip rondo_skip_of_error(void) {
+  const rondo_error *error = rondo_last_error();
+  if (error->reason == RONDO_REASON_OTHER_DEVICE || error->reason == RONDO_REASON_NO_ACCESS)
+    return RONDO_SKIP_SEVERAL_DEVICES;
+  return error->status == RONDO_OUT_OF_MEMORY ? RONDO_SKIP_MEMORY_LIMIT : RONDO_SKIP_OTHER_WORK;
+}
+
+/* What an error of the body, or of the capture's end, says of it. Stray work comes first: it was refused whatever the
+ * body made of that. */
 static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, rondo_status status) {
   const rondo_error *error = rondo_last_error();
   if (take->skip != RONDO_SKIP_NONE || take->has_failed_step || status == RONDO_DEVICE_LOST) return status;
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
+  if (take->watch.stray != RONDO_STRAY_NONE) return give_up_for_stray(take);
   if (error->status != status) return give_up_without_words(take, status);
   if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
     const bool is_unjoined = error->reason == RONDO_REASON_UNJOINED;
     return rondo_take_give_up(take, is_unjoined ? RONDO_SKIP_OTHER_WORK : RONDO_SKIP_HOST_WORK, true, NULL);
   }
-  if (error->reason == RONDO_REASON_OTHER_DEVICE || error->reason == RONDO_REASON_NO_ACCESS)
-    return rondo_take_give_up(take, RONDO_SKIP_SEVERAL_DEVICES, true, NULL);
-  if (status == RONDO_OUT_OF_MEMORY) return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
-  return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, false, NULL);
+  const rondo_skip skip = rondo_skip_of_error();
+  return rondo_take_give_up(take, skip, skip == RONDO_SKIP_SEVERAL_DEVICES, NULL);
 }
 
 /* Beginning -------------------------------------------------------------------------------------------------------- */
@@ -330,6 +343,21 @@ rondo_status rondo_take_require_stream(rondo_take *take, const rondo_function *f
   return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, true, message);
 }
 
+static rondo_status step_between_segments(rondo_take *take, rondo_call *call, rondo_host_function step, void *user) {
+  RONDO_TRY(end_segment(take, call, false));
+  RONDO_TRY(save_inputs(take));
+  RONDO_TRY(run_segment(take, false));
+  RONDO_TRY(rondo_stream_drain(take->stream, "rondo_call_host_step"));
+  const rondo_status status = rondo_body_take_step(call, step, user);
+  take->has_failed_step = status != RONDO_OK;
+  if (status != RONDO_OK) return status;
+  rondo_segment *segment = &take->segments.items[take->segments.count - 1];
+  segment->step = step;
+  segment->user = user;
+  return begin_segment(take);
+}
+
+/* What runs between segments is the library's own work, and the step's. */
 rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_take *take = call->take;
   if (take->tree->options.no_host_steps)
@@ -342,17 +370,10 @@ rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, vo
     return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, false,
                               "what is before its host step must run, and may write what is held of the step that is "
                               "over: release that first");
-  RONDO_TRY(end_segment(take, call, false));
-  RONDO_TRY(save_inputs(take));
-  RONDO_TRY(run_segment(take, false));
-  RONDO_TRY(rondo_stream_drain(take->stream, "rondo_call_host_step"));
-  const rondo_status status = rondo_body_take_step(call, step, user);
-  take->has_failed_step = status != RONDO_OK;
-  if (status != RONDO_OK) return status;
-  rondo_segment *segment = &take->segments.items[take->segments.count - 1];
-  segment->step = step;
-  segment->user = user;
-  return begin_segment(take);
+  rondo_capture_watch *const paused = rondo_capture_watch_pause();
+  const rondo_status status = step_between_segments(take, call, step, user);
+  rondo_capture_watch_resume(paused);
+  return status;
 }
 
 /* What runs before a host step must leave all inputs to the body, which runs as it is when something fails later. */
@@ -445,8 +466,10 @@ static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   return RONDO_OK;
 }
 
-rondo_status rondo_take_run_body(const rondo_take *take, rondo_call *call) {
+rondo_status rondo_take_run_body(rondo_take *take, rondo_call *call) {
+  rondo_capture_watch_begin(&take->watch, take->function->origin->name, take->stream);
   const rondo_status status = rondo_body_run(call);
+  rondo_capture_watch_end(&take->watch);
   if (rondo_stream_find_capture(take->stream) == NULL) return status;
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);
@@ -515,7 +538,7 @@ static void abandon_capture(rondo_take *take) {
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
 }
 
-/* Outputs that the body made when nothing captured any more. */
+/* Outputs that were made when nothing captured: by a host step. */
 static void free_uncaptured(const rondo_take *take, const rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++) {
     const rondo_output *output = &call->outputs.items[i].output;

@@ -5,6 +5,7 @@
 #ifndef RONDO_TREE_RECORD_H
 #define RONDO_TREE_RECORD_H
 
+#include "exec/capture_watch.h"
 #include "tree/path_plan.h"
 #include "tree/save.h"
 
@@ -27,7 +28,8 @@ struct rondo_take {
   const void **elsewhere;            /* where, of the bound inputs; NULL with `moved` */
   size_t path_blocks; /* of the blocks, those of the path; behind them the slots and what segments left */
   bool is_capturing;
-  bool is_saved; /* a segment was about to run: `saved` is what it may have changed */
+  rondo_capture_watch watch; /* of the last run of the body */
+  bool is_saved;             /* a segment was about to run: `saved` is what it may have changed */
   rondo_saved saved;
   bool has_failed_step; /* which is the call's failure, and no reason to run the body again */
   rondo_skip skip;      /* why it is given up; NONE */
@@ -37,9 +39,11 @@ struct rondo_take {
 
 /* Gives the take up: the reason, from the thread's last error unless a message is given. Returns INVALID_STATE. */
 rondo_status rondo_take_give_up(rondo_take *take, rondo_skip skip, bool is_for_good, const char *message);
+/* Which reason the thread's last error is where it says nothing of the capture. */
+rondo_skip rondo_skip_of_error(void);
 
-/* Runs the body into the capture, with the frees of what calls inside it leave. */
-RONDO_MUST_USE rondo_status rondo_take_run_body(const rondo_take *take, rondo_call *call);
+/* Runs the body into the capture, watched for stray work, with the frees of what calls inside it leave. */
+RONDO_MUST_USE rondo_status rondo_take_run_body(rondo_take *take, rondo_call *call);
 
 /* find.c: records the body twice more, with `blocks` the blocks of the first recording. Where that fails, there is
  * nothing to compare with, and sites are what is declared. What was found is said in the log. */

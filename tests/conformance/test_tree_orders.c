@@ -407,10 +407,15 @@ static rondo_status failing_step(void *user) {
   return rondo_malloc_async(NULL, 1, NULL, &address);
 }
 
+/* Goes on after a step that failed; what was being recorded then takes nothing more. */
 static rondo_status deaf_step_body(rondo_call *call, void *user) {
   test_work *work = scene_enter(user);
   const rondo_status status = rondo_call_host_step(call, failing_step, work);
-  scene_put(call, 0, scene_input(call, 0), 3, 1);
+  void *probe;
+  const rondo_status goes_on = rondo_malloc_async(rondo_call_stream(call), 4, NULL, &probe);
+  if (goes_on == RONDO_OK) assert_ok(rondo_free_async(rondo_call_stream(call), probe));
+  if (goes_on == RONDO_OK) scene_put(call, 0, scene_input(call, 0), 3, 1);
+  if (goes_on != RONDO_OK) assert_int_equal(rondo_last_error()->reason, RONDO_REASON_STRAY_WORK);
   return work->factor == 0 ? RONDO_OK : status;
 }
 

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 
+#include "exec/capture_watch.h"
 #include "exec/collective/communicator.h"
 #include "exec/collective/reduce.h"
 
@@ -104,6 +105,7 @@ static rondo_status check(const char *call, const rondo_communicator *communicat
 static rondo_status run(rondo_communicator *communicator, rondo_stream *stream, rondo_collective work) {
   const char *const call = operations[work.operation].call;
   RONDO_TRY(check(call, communicator, stream, &work));
+  RONDO_TRY(rondo_capture_refuse_stray(stream, call));
   if (!sends(communicator, &work)) work.src = NULL;
   RONDO_TRY(communicator->link->transport->run(communicator->link, stream, call, &work));
   atomic_fetch_add_explicit(&communicator->collectives, 1, memory_order_relaxed);
