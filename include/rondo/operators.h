@@ -21,11 +21,39 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul(rondo_program *program, ro
 
 /* Element by element ------------------------------------------------------------------------------------------------
  *   cast: any type to `type`; a value of that type is given back itself. Of floats to integers towards zero; what the
- *         integer cannot hold becomes its nearest, not-a-number 0. I64 to I32 keeps the lower half. Integers become
- * F32, and only then F16 or BF16. The gradient is cast back; there is none through integers. tanh: any float. */
+ *         integer cannot hold becomes its nearest, not-a-number 0. I64 to I32 keeps the lower half. To F16 and
+ *         BF16 integers go by way of F32. The gradient is cast back; there is none through integers. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type,
                                                     rondo_value *out_value);
+
+/* Of any float, with a gradient:
+ *   scale: number · x; add_constant: x + number; neg: -x. The number is an F32.
+ *   abs: |x|, its gradient is 0 at 0; square: x^2; sqrt; rsqrt: 1 / sqrt(x); exp; log: the natural logarithm.
+ *   relu: max(0, x), its gradient is 0 at 0; sigmoid: 1 / (1 + exp(-x)); tanh; silu: x sigmoid(x).
+ *   gelu: x Phi(x), Phi the distribution function of the normal distribution (Hendrycks and Gimpel 2016, Gaussian Error
+ *         Linear Units), or by their approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, which PyTorch
+ *         calls gelu(approximate="tanh"). OUT_OF_RANGE for another form. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_scale(rondo_program *program, rondo_value value, float number,
+                                                     rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_add_constant(rondo_program *program, rondo_value value, float number,
+                                                            rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_neg(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_abs(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_square(rondo_program *program, rondo_value value,
+                                                      rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_sqrt(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_rsqrt(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_exp(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_log(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_relu(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_sigmoid(rondo_program *program, rondo_value value,
+                                                       rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_tanh(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_silu(rondo_program *program, rondo_value value, rondo_value *out_value);
+
+typedef enum rondo_gelu_form { RONDO_GELU_ERF = 0, RONDO_GELU_TANH = 1 } rondo_gelu_form;
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_gelu(rondo_program *program, rondo_value value, rondo_gelu_form form,
+                                                    rondo_value *out_value);
 
 /* Over dimensions --------------------------------------------------------------------------------------------------
  *   softmax: over the last dimension, F32. */

@@ -15,8 +15,33 @@
   ROW(matmul)                 \
   ROW(column_sum)             \
   ROW(cast)                   \
+  ROW(scale)                  \
+  ROW(add_constant)           \
+  ROW(neg)                    \
   ROW(tanh)                   \
   ROW(tanh_gradient)          \
+  ROW(relu)                   \
+  ROW(relu_gradient)          \
+  ROW(sigmoid)                \
+  ROW(sigmoid_gradient)       \
+  ROW(silu)                   \
+  ROW(silu_gradient)          \
+  ROW(exp)                    \
+  ROW(exp_gradient)           \
+  ROW(log)                    \
+  ROW(log_gradient)           \
+  ROW(sqrt)                   \
+  ROW(sqrt_gradient)          \
+  ROW(rsqrt)                  \
+  ROW(rsqrt_gradient)         \
+  ROW(square)                 \
+  ROW(square_gradient)        \
+  ROW(abs)                    \
+  ROW(abs_gradient)           \
+  ROW(gelu)                   \
+  ROW(gelu_gradient)          \
+  ROW(gelu_tanh)              \
+  ROW(gelu_tanh_gradient)     \
   ROW(softmax)                \
   ROW(softmax_gradient)       \
   ROW(layer_norm)             \

@@ -48,8 +48,7 @@ static void draw_rows(uint64_t *seed, test_call *call) {
   call->sizes[COLUMNS] = columns;
 }
 
-static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in,
-                                rondo_value *result) {
+static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *result) {
   const rondo_value none = {0};
   const rondo_value scale = call->sizes[HAS_SCALE] ? in[1] : none;
   const rondo_value shift = call->sizes[HAS_SHIFT] ? in[1 + call->sizes[HAS_SCALE]] : none;
@@ -72,10 +71,10 @@ static void reference(const test_call *call, double *const *in, double *y) {
   }
 }
 
-TEST_OPERATOR(test_layer_norm, .name = "layer_norm", .draw = draw_all, .build = build,
-              .reference = reference, .tolerance = 1e-5, .gradient_tolerance = 3e-4)
-TEST_OPERATOR(test_many_rows, .name = "layer_norm", .draw = draw_rows, .build = build,
-              .reference = reference, .tolerance = 1e-5, .gradient_tolerance = 3e-4)
+TEST_OPERATOR(test_layer_norm, .name = "layer_norm", .draw = draw_all, .build = build, .reference = reference,
+              .tolerance = 1e-5, .gradient_tolerance = 3e-4)
+TEST_OPERATOR(test_many_rows, .name = "layer_norm", .draw = draw_rows, .build = build, .reference = reference,
+              .tolerance = 1e-5, .gradient_tolerance = 3e-4)
 static void test_what_does_not_fit(void **state) {
   rondo_program *program = NULL;
   rondo_value x, scale, half, y;
@@ -102,6 +101,7 @@ static void test_what_does_not_fit(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_layer_norm), test_case(test_many_rows), test_case(test_what_does_not_fit)};
+  const struct CMUnitTest tests[] = {test_case(test_layer_norm), test_case(test_many_rows),
+                                     test_case(test_what_does_not_fit)};
   return test_main(tests);
 }

@@ -95,7 +95,7 @@ static rondo_status emit_cast(rondo_emitter *emitter, const rondo_operation *ope
   const uint32_t to = rondo_emit_shape(emitter, operation->results[0])->type;
   const void *x = rondo_emit_address(emitter, operation->inputs[0]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &cast_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+  return rondo_emit_kernel(emitter, &cast_code, rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
                            RONDO_ARGS(&x, &y, &from, &to, &count));
 }
 

@@ -19,7 +19,19 @@
   ROW(softmax)
 
 #define RONDO_CUDA_TYPED_SOURCES(ROW) \
+  ROW(abs)                            \
+  ROW(affine)                         \
+  ROW(exp)                            \
+  ROW(gelu)                           \
+  ROW(gelu_tanh)                      \
   ROW(layer_norm)                     \
+  ROW(log)                            \
+  ROW(relu)                           \
+  ROW(rsqrt)                          \
+  ROW(sigmoid)                        \
+  ROW(silu)                           \
+  ROW(sqrt)                           \
+  ROW(square)                         \
   ROW(tanh)
 
 #define RONDO_EACH_FLOAT_SOURCE(ROW, name) ROW(name##_f32) ROW(name##_f16) ROW(name##_bf16)

@@ -35,6 +35,8 @@
 
 /* Elements of cheap elementwise work. */
 #define RONDO_ELEMENTWISE_GRAIN ((rondo_grain){8192, RONDO_CUDA_THREADS})
+/* The same, whose CUDA kernels take four elements at once. */
+#define RONDO_PACKED_GRAIN ((rondo_grain){8192, 4 * RONDO_CUDA_THREADS})
 
 typedef struct rondo_span {
   size_t first, last; /* first <= i < last */

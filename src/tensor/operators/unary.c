@@ -65,8 +65,8 @@ rondo_status rondo_emit_unary(rondo_emitter *emitter, const rondo_operation *ope
   const size_t count = rondo_shape_elements(shape);
   const void *x = rondo_emit_address(emitter, operation->inputs[0]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &family->code[shape->type],
-                           rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN), RONDO_ARGS(&x, &y, &count));
+  return rondo_emit_kernel(emitter, &family->code[shape->type], rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
+                           RONDO_ARGS(&x, &y, &count));
 }
 
 rondo_status rondo_emit_slope(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -76,7 +76,6 @@ rondo_status rondo_emit_slope(rondo_emitter *emitter, const rondo_operation *ope
   const void *kept = rondo_emit_address(emitter, operation->inputs[0]);
   const void *dy = rondo_emit_address(emitter, operation->inputs[1]);
   void *dx = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &family->code[shape->type],
-                           rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+  return rondo_emit_kernel(emitter, &family->code[shape->type], rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
                            RONDO_ARGS(&kept, &dy, &dx, &count));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Every operator of the table against its plain C reference, and its gradient against finite differences of the
- * reference. A row of the table that no case here reaches, and that has no file in tests/operators, fails the last test.
+ * reference. A row of the table that no case here reaches, and that has no file in tests/operators, fails the last
+ * test.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -453,12 +454,40 @@ static void test_elementary_functions_are_close(void **state) {
     assert_within((double)rondo_tanh(x), tanh((double)x), 4e-7);
     assert_within((double)rondo_tanh(-x), tanh((double)-x), 4e-7);
     assert_within((double)rondo_exp_negative(-x), exp((double)-x), 4e-7);
+    assert_within((double)rondo_exp(-x), exp((double)-x), 4e-7);
+    assert_within((double)rondo_exp(x), exp((double)x), 4e-7);
+    assert_within((double)rondo_erf(x), erf((double)x), 4e-7);
+    assert_within((double)rondo_erf(-x), erf((double)-x), 4e-7);
+    assert_within((double)rondo_sigmoid(x), 1 / (1 + exp((double)-x)), 4e-7);
+    assert_within((double)rondo_sigmoid(-x), 1 / (1 + exp((double)x)), 4e-7);
   }
+  for (uint32_t bits = 1; bits < 0x7f800000u; bits += 997) {
+    assert_within((double)rondo_log(rondo_float_of(bits)), log((double)rondo_float_of(bits)), 4e-7);
+  }
+  for (uint32_t bits = 0x3f700000u; bits < 0x3f900000u; bits++) { /* where it is near 0 */
+    assert_within((double)rondo_log(rondo_float_of(bits)), log((double)rondo_float_of(bits)), 4e-7);
+  }
+}
+
+/* Zeros, infinities, what is too large or too small, and not a number. */
+static void test_elementary_functions_at_ends(void **state) {
+  (void)state;
   assert_true(rondo_tanh(0) == 0 && !signbit(rondo_tanh(0.0f)) && signbit(rondo_tanh(-0.0f)));
   assert_true(rondo_tanh(INFINITY) == 1 && rondo_tanh(-INFINITY) == -1 && rondo_tanh(1e30f) == 1);
   assert_true(isnan(rondo_tanh(NAN)) && isnan(rondo_exp_negative(NAN)));
   assert_true(rondo_exp_negative(0) == 1 && rondo_exp_negative(-0.0f) == 1);
   assert_true(rondo_exp_negative(-INFINITY) == 0 && rondo_exp_negative(-90) == 0);
+  assert_true(rondo_exp(0) == 1 && rondo_exp(-0.0f) == 1 && isnan(rondo_exp(NAN)));
+  assert_true(rondo_exp(INFINITY) == INFINITY && rondo_exp(88.8f) == INFINITY && rondo_exp(1e30f) == INFINITY);
+  assert_true(rondo_exp(-INFINITY) == 0 && rondo_exp(-104) == 0 && rondo_exp(-1e30f) == 0);
+  for (float x = -87.5f; x > -104; x -= 0.01f) /* subnormal results */
+    assert_true(fabs((double)rondo_exp(x) - exp((double)x)) < 0x1p-149 + 4e-7 * exp((double)x));
+  assert_true(rondo_log(0) == -INFINITY && rondo_log(-0.0f) == -INFINITY && rondo_log(1) == 0);
+  assert_true(rondo_log(INFINITY) == INFINITY && isnan(rondo_log(NAN)) && isnan(rondo_log(-NAN)));
+  assert_true(isnan(rondo_log(-1)) && isnan(rondo_log(-INFINITY)) && isnan(rondo_log(-1e-45f)));
+  assert_true(rondo_erf(0) == 0 && signbit(rondo_erf(-0.0f)) && isnan(rondo_erf(NAN)));
+  assert_true(rondo_erf(INFINITY) == 1 && rondo_erf(-INFINITY) == -1 && rondo_erf(1e30f) == 1);
+  assert_true(rondo_sigmoid(INFINITY) == 1 && rondo_sigmoid(-INFINITY) == 0 && isnan(rondo_sigmoid(NAN)));
 }
 
 /* Not a number shows in the results, it does not become one. */
@@ -544,6 +573,7 @@ int main(void) {
       test_case(test_products_of_many_tiles),
       test_case(test_cross_entropy_is_stable),
       cmocka_unit_test(test_elementary_functions_are_close),
+      cmocka_unit_test(test_elementary_functions_at_ends),
       test_case(test_nan_is_passed_on),
       test_case(test_optimizers_and_zeros),
       cmocka_unit_test(test_every_row_was_reached),
