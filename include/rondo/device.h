@@ -137,6 +137,7 @@ typedef struct rondo_device_statistics {
   uint64_t rebuilds;         /* CUDA: execs made anew by an update, because the driver changes no such thing in place */
   uint64_t kernels_compiled; /* CUDA: sources that NVRTC compiled */
   uint64_t kernels_cached;   /* CUDA: sources whose code was found on disk (RONDO_CUDA_CACHE) */
+  uint64_t cache_evictions;  /* CUDA: files there that went when more was kept than RONDO_CUDA_CACHE_BYTES */
 } rondo_device_statistics;
 
 /* The counters as they are now; those of work in flight may move between two of them. Thread-safe. Errors:

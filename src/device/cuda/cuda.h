@@ -62,7 +62,7 @@ typedef struct cuda_device {
   int processors;
   uint64_t memory_bytes;
   char description[96];
-  _Atomic uint64_t mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached;
+  _Atomic uint64_t mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached, cache_evictions;
   cuda_kernel *fill; /* behind fill nodes */
   cuda_hosts hosts;
 

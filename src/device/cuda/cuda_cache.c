@@ -162,20 +162,34 @@ static survey survey_folder(DIR *folder) {
   return all;
 }
 
-/* Takes the longest unused files away until the others keep to the bound. */
-static void keep_to_bound(const char *path) {
+/* What somebody else took away is gone as well, and not counted. False when a file cannot be taken away. */
+static bool evict(int folder, const char *name, size_t *evicted) {
+  const bool is_done = unlinkat(folder, name, 0) == 0;
+  *evicted += is_done;
+  return is_done || errno == ENOENT;
+}
+
+/* Takes the longest unused files away until the others keep to the bound; how many it took. */
+static size_t keep_to_bound(const char *path) {
   const uint64_t bound = rondo_option_number(RONDO_OPTION_CUDA_CACHE_BYTES);
+  size_t evicted = 0;
   DIR *folder = opendir(path);
-  if (folder == NULL) return;
+  if (folder == NULL) return 0;
   survey all = survey_folder(folder);
   while (all.bytes > bound && all.oldest[0] != '\0') {
-    if (unlinkat(dirfd(folder), all.oldest, 0) != 0 && errno != ENOENT) {
+    if (!evict(dirfd(folder), all.oldest, &evicted)) {
       complain("cannot be made smaller", path);
       break;
     }
     all = survey_folder(folder);
   }
   (void)closedir(folder);
+  if (evicted > 0)
+    rondo_log(RONDO_LOG_INFO, "cuda",
+              "the cache of compiled kernels: %zu files of %s went, more than RONDO_CUDA_CACHE_BYTES (%" PRIu64
+              ") were kept",
+              evicted, path, bound);
+  return evicted;
 }
 
 /* Writing --------------------------------------------------------------------------------------------------------- */
@@ -213,19 +227,20 @@ static bool write_file(const char *path, const cuda_cache_key *key, const cuda_c
   return close(file) == 0 && is_written;
 }
 
-void cuda_cache_put(const cuda_cache_key *key, const cuda_code *code) {
+size_t cuda_cache_put(const cuda_cache_key *key, const cuda_code *code) {
   static atomic_uint serial;
   char folder[PATH_MAX], path[PATH_MAX], temporary[PATH_MAX + 32];
-  if (code->count > MAX_CODE_BYTES || !find_folder(folder, sizeof folder) || !name_file(key, path, sizeof path)) return;
+  if (code->count > MAX_CODE_BYTES || !find_folder(folder, sizeof folder) || !name_file(key, path, sizeof path))
+    return 0;
   (void)snprintf(temporary, sizeof temporary, "%s.%ld-%u", path, (long)getpid(), atomic_fetch_add(&serial, 1));
   if (!make_folders(folder)) {
     complain("cannot be made", folder);
-    return;
+    return 0;
   }
   if (!write_file(temporary, key, code) || rename(temporary, path) != 0) {
     complain("cannot be written", path);
     (void)unlink(temporary); /* it may not be there */
-    return;
+    return 0;
   }
-  keep_to_bound(folder);
+  return keep_to_bound(folder);
 }

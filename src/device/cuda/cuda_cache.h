@@ -18,6 +18,7 @@ typedef struct cuda_cache_key {
 
 /* The code, from the allocator; false when there is none. */
 bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key, cuda_code *out);
-void cuda_cache_put(const cuda_cache_key *key, const cuda_code *code);
+/* Returns how many files went to keep to the bound, what was put there being one of them when it is too large. */
+size_t cuda_cache_put(const cuda_cache_key *key, const cuda_code *code);
 
 #endif

@@ -92,6 +92,7 @@ static void device_statistics(const rondo_device *base, rondo_device_statistics 
   out->rebuilds = atomic_load_explicit(&device->rebuilds, memory_order_relaxed);
   out->kernels_compiled = atomic_load_explicit(&device->kernels_compiled, memory_order_relaxed);
   out->kernels_cached = atomic_load_explicit(&device->kernels_cached, memory_order_relaxed);
+  out->cache_evictions = atomic_load_explicit(&device->cache_evictions, memory_order_relaxed);
 }
 
 static uint64_t device_peers(const rondo_device *device) { return ((const cuda_device *)device)->reachable_by; }

@@ -163,7 +163,7 @@ static rondo_status find_code(cuda_device *device, const rondo_kernel *kernel, c
   }
   RONDO_TRY(cuda_compile(allocator, kernel->name, kernel->cuda_source, device->major, device->minor, out));
   atomic_fetch_add_explicit(&device->kernels_compiled, 1, memory_order_relaxed);
-  cuda_cache_put(&key, out);
+  atomic_fetch_add_explicit(&device->cache_evictions, cuda_cache_put(&key, out), memory_order_relaxed);
   return RONDO_OK;
 }
 

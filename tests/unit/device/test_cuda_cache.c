@@ -76,10 +76,12 @@ static int tear_down(void **state) {
 
 static const cuda_cache_key first = {13000, 9, 0, "source of the first"};
 
-static void put(const cuda_cache_key *key, const char *text) {
-  cuda_code code = {(char *)(uintptr_t)text, strlen(text)};
-  cuda_cache_put(key, &code);
+static size_t put_counted(const cuda_cache_key *key, const char *text) {
+  const cuda_code code = {(char *)(uintptr_t)text, strlen(text)};
+  return cuda_cache_put(key, &code);
 }
+
+static void put(const cuda_cache_key *key, const char *text) { assert_int_equal(put_counted(key, text), 0); }
 
 /* NULL: it is not there. */
 static void assert_found(const cuda_cache_key *key, const char *text) {
@@ -156,13 +158,33 @@ static void the_longest_unused_goes(void **state) {
   }
   assert_found(&keys[0], code);
   usleep(20000);
-  put(&keys[3], code);
+  assert_int_equal(put_counted(&keys[3], code), 1);
   assert_int_equal(each_file(NULL), 3);
   assert_found(&keys[1], NULL);
   assert_found(&keys[0], code);
   set_bound("10");
-  put(&keys[4], code);
+  assert_int_equal(put_counted(&keys[4], code), 4);
   assert_int_equal(each_file(NULL), 0);
+}
+
+/* Nothing fits: what is put goes at once. */
+static void what_goes_is_counted_by_the_device(void **state) {
+  static const test_kernel_id kinds[] = {TEST_KERNEL_SET, TEST_KERNEL_EMPTY};
+  rondo_device *device = NULL;
+  (void)state;
+  set_bound("10");
+  assert_ok(rondo_device_open("cuda:0", NULL, &device));
+  for (uint64_t i = 0; i < 2; i++) {
+    rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+    rondo_kernel *kernel = NULL;
+    assert_ok(rondo_kernel_create(device, test_kernel_options(kinds[i]), &kernel));
+    assert_ok(rondo_device_get_statistics(device, &statistics));
+    assert_int_equal(statistics.kernels_compiled, i + 1);
+    assert_int_equal(statistics.cache_evictions, i + 1);
+    assert_int_equal(each_file(NULL), 0);
+    rondo_kernel_destroy(kernel);
+  }
+  assert_ok(rondo_device_close(device));
 }
 
 /* A folder that cannot be made means no cache, and no failure. */
@@ -200,6 +222,7 @@ int main(void) {
       cache_case(all_that_code_depends_on_counts),
       cache_case(broken_files_are_not_used),
       cache_case(the_longest_unused_goes),
+      cache_case(what_goes_is_counted_by_the_device),
       cache_case(without_a_folder_there_is_no_cache),
       cache_case(kernels_are_compiled_once),
   };
