@@ -77,22 +77,22 @@ rondo_graph_allocation *rondo_graph_allocation_find(const rondo_address_space *s
 
 /* Making and forgetting ------------------------------------------------------------------------------------------- */
 
+/* One block, with the name at its end. */
+static size_t record_bytes(const char *name) { return sizeof(rondo_graph_allocation) + strlen(name) + 1; }
+
 /* Not in any table yet, where there is room for it. */
 static rondo_status make_record(rondo_address_space *space, char *address, size_t bytes, const char *name,
                                 rondo_graph_allocation **out) {
   const rondo_allocator *allocator = &space->memory->allocator;
   void *state;
   RONDO_TRY(rondo_array_reserve(allocator, &space->allocations, space->allocations.count + 1));
-  RONDO_TRY(rondo_allocate(allocator, 1, sizeof(rondo_graph_allocation), &state));
+  RONDO_TRY(rondo_allocate(allocator, 1, record_bytes(name), &state));
   rondo_graph_allocation *record = state;
-  record->base = (rondo_allocation){.address = address, .bytes = bytes, .kind = RONDO_ALLOCATION_GRAPH};
+  record->base = (rondo_allocation){
+      .address = address, .bytes = bytes, .name = (char *)(record + 1), .kind = RONDO_ALLOCATION_GRAPH};
+  memcpy(record->base.name, name, strlen(name) + 1);
   record->space = space;
   record->free_slot = RONDO_NO_NODE;
-  const rondo_status status = rondo_allocate_text(allocator, name, &record->base.name);
-  if (status != RONDO_OK) {
-    rondo_release(allocator, record, 1, sizeof *record);
-    return status;
-  }
   *out = record;
   return RONDO_OK;
 }
@@ -153,8 +153,7 @@ rondo_status rondo_graph_allocation_of(rondo_address_space *space, const rondo_a
 void rondo_graph_allocation_destroy(rondo_graph_allocation *record) {
   const rondo_allocator *allocator = &record->space->memory->allocator;
   if (record->freed_event != NULL) record->freed_event->ops->destroy(record->freed_event);
-  rondo_release_text(allocator, record->base.name);
-  rondo_release(allocator, record, 1, sizeof *record);
+  rondo_release(allocator, record, 1, record_bytes(record->base.name));
 }
 
 /* A clone may hold a node that this record stands for, which is not counted: so records of spaces with clones stay. The

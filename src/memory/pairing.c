@@ -97,13 +97,13 @@ static rondo_status pair_alloc(pair_finder *finder, const rondo_memory_node *nod
   RONDO_TRY(refuse_early(finder, &new));
   const uint32_t index = (uint32_t)finder->instances.count;
   const rondo_stretches *stretches = &finder->stretches;
-  for (size_t i = rondo_stretches_find(stretches, new.begin);
-       i < stretches->count && stretches->items[i].begin < new.end; i++) {
+  const size_t first = rondo_stretches_find(stretches, new.begin);
+  for (size_t i = first; i < stretches->count && stretches->items[i].begin < new.end; i++) {
     const instance *at = &finder->instances.items[stretches->items[i].owner];
     if (!at->freed) return fail_overlap(at, &new);
   }
   RONDO_TRY(rondo_array_push(finder->allocator, &finder->instances, &new));
-  return rondo_stretches_cover(finder->allocator, &finder->stretches, new.begin, new.end, index);
+  return rondo_stretches_cover(finder->allocator, &finder->stretches, first, new.begin, new.end, index);
 }
 
 /* Free nodes ------------------------------------------------------------------------------------------------------ */
@@ -154,8 +154,9 @@ static rondo_status pair_outside_free(pair_finder *finder, const rondo_memory_no
     return fail_second_free(exec->frees.items[index].number, node);
   RONDO_TRY(hold_outside(exec, node, &allocation));
   if (is_own(finder, allocation->space)) RONDO_TRY(refuse_freed_instance(finder, node));
-  RONDO_TRY(
-      rondo_stretches_cover(finder->allocator, &finder->outside, address, address + 1, (uint32_t)exec->frees.count));
+  const size_t first = rondo_stretches_find(&finder->outside, address);
+  RONDO_TRY(rondo_stretches_cover(finder->allocator, &finder->outside, first, address, address + 1,
+                                  (uint32_t)exec->frees.count));
   const rondo_outside freed = {.allocation = allocation, .number = node->number};
   RONDO_TRY(rondo_array_push(finder->allocator, &exec->frees, &freed));
   return rondo_graph_allocation_prepare_free(allocation);

@@ -121,8 +121,8 @@ static rondo_status add_alloc(finder *self, const rondo_relocated_node *node) {
                      .freed_index = RONDO_NEVER_FREED,
                      .number = node->number};
   const size_t number = relocation->moved.count;
-  for (size_t i = rondo_stretches_find(&self->stretches, begin);
-       i < self->stretches.count && self->stretches.items[i].begin < new.end; i++) {
+  const size_t first = rondo_stretches_find(&self->stretches, begin);
+  for (size_t i = first; i < self->stretches.count && self->stretches.items[i].begin < new.end; i++) {
     const uint32_t owner = self->stretches.items[i].owner;
     const rondo_moved *earlier = &relocation->moved.items[owner];
     if (earlier->freed_index == RONDO_NEVER_FREED)
@@ -131,7 +131,7 @@ static rondo_status add_alloc(finder *self, const rondo_relocated_node *node) {
       RONDO_TRY(ask(self, ASK_REUSE, earlier->freed_index, new.index, number, owner));
   }
   RONDO_TRY(rondo_array_push(self->allocator, &relocation->moved, &new));
-  return rondo_stretches_cover(self->allocator, &self->stretches, new.begin, new.end, (uint32_t)number);
+  return rondo_stretches_cover(self->allocator, &self->stretches, first, new.begin, new.end, (uint32_t)number);
 }
 
 /* The last allocation at exactly this address that no node has freed so far. */

@@ -143,7 +143,8 @@ static rondo_status note_extent(removal_check *removal, rondo_stretches *stretch
   const rondo_allocator *allocator = &removal->graph->allocator;
   at.free_slot = RONDO_NO_NODE;
   at.end = at.begin + bytes;
-  RONDO_TRY(rondo_stretches_cover(allocator, stretches, at.begin, at.end, (uint32_t)removal->extents.count));
+  const size_t first = rondo_stretches_find(stretches, at.begin);
+  RONDO_TRY(rondo_stretches_cover(allocator, stretches, first, at.begin, at.end, (uint32_t)removal->extents.count));
   return rondo_array_push(allocator, &removal->extents, &at);
 }
 

@@ -26,9 +26,8 @@ bool rondo_stretches_owner(const rondo_stretches *stretches, const char *address
   return true;
 }
 
-rondo_status rondo_stretches_cover(const rondo_allocator *allocator, rondo_stretches *stretches, const char *begin,
-                                   const char *end, uint32_t owner) {
-  const size_t first = rondo_stretches_find(stretches, begin);
+rondo_status rondo_stretches_cover(const rondo_allocator *allocator, rondo_stretches *stretches, size_t first,
+                                   const char *begin, const char *end, uint32_t owner) {
   size_t past = first;
   while (past < stretches->count && stretches->items[past].begin < end) past++;
   rondo_stretch pieces[3];

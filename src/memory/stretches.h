@@ -23,8 +23,8 @@ size_t rondo_stretches_find(const rondo_stretches *stretches, const char *addres
 /* Whose bytes the address is among; false when nobody has covered it. */
 bool rondo_stretches_owner(const rondo_stretches *stretches, const char *address, uint32_t *out_owner);
 
-/* Errors: OUT_OF_MEMORY, and nothing is changed. */
+/* `first` is what rondo_stretches_find says for `begin`. Errors: OUT_OF_MEMORY, and nothing is changed. */
 RONDO_MUST_USE rondo_status rondo_stretches_cover(const rondo_allocator *allocator, rondo_stretches *stretches,
-                                                  const char *begin, const char *end, uint32_t owner);
+                                                  size_t first, const char *begin, const char *end, uint32_t owner);
 
 #endif
