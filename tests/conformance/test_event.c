@@ -14,6 +14,7 @@ static void test_an_event_never_recorded_is_complete(void **state) {
 }
 
 static void test_an_event_completes_with_the_work_before_it(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_event *before = test_event(t), *behind = test_event(t);
   uint32_t *word = test_words(t, 1);
@@ -37,6 +38,7 @@ static void test_an_event_completes_with_the_work_before_it(void **state) {
 }
 
 static void test_a_stream_waits_for_an_event_of_another(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "follower");
   rondo_event *event = test_event(t);
@@ -60,6 +62,7 @@ static void test_a_stream_waits_for_an_event_of_another(void **state) {
 
 /* Recording again starts anew; waits made before keep what they wait for. */
 static void test_recording_again_leaves_earlier_waits(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *follower = test_stream(t, "follower"), *blocked = test_stream(t, "blocked");
   rondo_event *event = test_event(t);
@@ -87,6 +90,7 @@ static void test_recording_again_leaves_earlier_waits(void **state) {
 
 /* Work that waits for an event still does after the event was destroyed, and reused by another. */
 static void test_destroying_an_event_leaves_its_waits(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *follower = test_stream(t, "follower");
   rondo_event *event = test_event(t);

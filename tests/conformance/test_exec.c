@@ -65,6 +65,7 @@ static void test_gx4_launched_on_any_stream(void **state) {
 
 /* L1: a launch runs after earlier launches of the same exec on any stream, and the work behind it too. */
 static void test_gx4_l1_launches_of_an_exec_run_one_after_another(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
   uint32_t *word = test_words(t, 1);
@@ -88,6 +89,7 @@ static void test_gx4_l1_launches_of_an_exec_run_one_after_another(void **state) 
 
 /* Different execs, also of the same graph, on different streams do not wait for each other. */
 static void test_gx4_execs_are_independent(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
   uint32_t *word = test_words(t, 1);
@@ -144,6 +146,7 @@ static void test_gx4_an_empty_graph_runs(void **state) {
 
 /* L2: destroying does not wait; the launches that are queued run to their end. */
 static void test_gx4_l2_destroyed_in_flight(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   uint32_t *word = test_words(t, 1);
   test_gate gate;

@@ -361,6 +361,7 @@ static void test_gm12_graphs_on_one_stream_share_memory(void **state) {
 /* GM-12: graphs that may run at once do not share: two execs of different graphs, each holding its own contents across
  * a host function at which the other writes. */
 static void test_gm12_graphs_that_may_run_at_once_do_not_share(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, 2 * WORDS);

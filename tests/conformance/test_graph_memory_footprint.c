@@ -133,6 +133,7 @@ static void test_gm12_m11_the_largest_counts_in_any_order(void **state) {
 
 /* All eight stand between writing and reading: none may have another's bytes. */
 static void test_gm12_m11_eight_streams_at_once_hold_eight_times(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   const size_t held = shared(t, SIZE);
   rondo_stream *streams[GRAPHS];
@@ -269,6 +270,7 @@ static void open_gate(void *user) {
 
 /* GM-15: a launch in flight keeps its memory until it is done; what comes later maps again. */
 static void test_gm15_trimming_beside_a_launch_in_flight(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS);
   test_gate gate;
@@ -320,6 +322,7 @@ static void test_gm15_m14_pools_are_trimmed_apart(void **state) {
 
 /* GM-9: a free on another stream, queued but not reached, is waited for by the launch that allocates again. */
 static void test_gm9_a_queued_free_elsewhere_is_waited_for(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, 2 * WORDS);

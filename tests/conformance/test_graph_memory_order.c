@@ -56,6 +56,7 @@ static rondo_exec *make_consumer(test_fixture *t, uint32_t *dptr, uint32_t *out,
 }
 
 static void test_gm8_ordered_by_one_stream(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   uint32_t *out = test_words(t, WORDS), *dptr = NULL;
   const producer made = make_producer(t, 2, NULL);
@@ -78,6 +79,7 @@ static void test_gm8_ordered_by_one_stream(void **state) {
 }
 
 static void test_gm8_ordered_by_events_between_streams(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
   rondo_event *allocated = test_event(t), *used = test_event(t), *freed = test_event(t);
@@ -112,6 +114,7 @@ static void test_gm8_ordered_by_events_between_streams(void **state) {
 }
 
 static void test_gm8_ordered_by_event_nodes_in_the_graphs(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *user = test_stream(t, "user"), *freeing = test_stream(t, "freeing");
   rondo_event *written = test_event(t), *used = test_event(t), *freed = test_event(t);

@@ -74,6 +74,7 @@ static void assert_two_are_held(test_fixture *t) {
 
 /* Two execs of one graph are in flight at once, each with contents of its own; each has what it needs and no more. */
 static void test_gm20_execs_of_one_graph_run_at_once(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *other = test_stream(t, "other");
   rondo_stream *const streams[2] = {t->stream, other};

@@ -170,6 +170,7 @@ static void launch_mixed(test_fixture *t, rondo_stream *stream, uint32_t *out) {
 
 /* Arguments of all sizes arrive, and are the launch's own copies: the caller's change right after the call. */
 static void test_arguments_are_copied_at_the_call(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   uint32_t *out = test_words(t, 8);
   test_gate gate;
@@ -198,6 +199,7 @@ static void test_a_graph_keeps_copies_of_arguments(void **state) {
 
 /* Queued work, graphs and execs keep what they need of a kernel. */
 static void test_a_kernel_may_be_destroyed_while_it_is_used(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_kernel *kernel = NULL;
   uint32_t *word = test_words(t, 1);

@@ -346,6 +346,7 @@ static void test_gx1_an_empty_child_carries_order(void **state) {
 
 /* An event-record node lets a stream outside go on as soon as its place in the graph is reached. */
 static void test_gx1_event_record_nodes(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *follower = test_stream(t, "follower");
   rondo_event *event = test_event(t);
@@ -375,6 +376,7 @@ static void test_gx1_event_record_nodes(void **state) {
 
 /* An event-wait node waits for the event as it is recorded when the graph is launched. */
 static void test_gx1_event_wait_nodes(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *leader = test_stream(t, "leader");
   rondo_event *event = test_event(t);

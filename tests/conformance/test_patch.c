@@ -162,9 +162,13 @@ static void keep_inputs_in_flight(test_fixture *t, rondo_event *event) {
   for (uint32_t i = 0; i < LAUNCHES; i++) test_words_free(t, out[i]);
 }
 
-static void test_tr6_launches_in_flight_keep_their_inputs(void **state) { keep_inputs_in_flight(*state, NULL); }
+static void test_tr6_launches_in_flight_keep_their_inputs(void **state) {
+  test_skip_if_serial();
+  keep_inputs_in_flight(*state, NULL);
+}
 
 static void test_tr6_launches_that_wait_inside_keep_their_inputs(void **state) {
+  test_skip_if_serial();
   rondo_event *event = test_event(*state);
   keep_inputs_in_flight(*state, event);
   rondo_event_destroy(event);

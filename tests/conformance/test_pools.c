@@ -221,6 +221,7 @@ static void test_gm19_p2_order_is_transitive(void **state) {
 
 /* An event node counts as recorded behind what its launch comes behind. */
 static void test_gm19_p2_events_that_a_launch_records(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_event *event = test_event(t);
   rondo_graph *graph = test_graph(t);

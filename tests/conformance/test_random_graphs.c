@@ -57,6 +57,7 @@ static void copy_floats(rondo_stream *stream, float *to, const float *from) {
 
 /* L1: launches of one exec on two streams, all queued while the first cannot begin: none finds another's cells. */
 static void test_tr13_one_exec_on_two_streams(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   enum { LAUNCHES = 40 };
   rondo_stream *const streams[2] = {t->stream, test_stream(t, "other")};
@@ -126,6 +127,7 @@ static void test_tr13_streams_change_without_waiting(void **state) {
 
 /* Two execs of one graph, and one of its clone, have cells of their own: held on one stream, the other goes on. */
 static void test_tr13_execs_of_one_graph_are_independent(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_stream *side = test_stream(t, "side");
   rondo_generator *generator = test_generator(t, "g", 9);
@@ -159,6 +161,7 @@ static void test_tr13_execs_of_one_graph_are_independent(void **state) {
 
 /* L2: an exec is destroyed while its launches wait; nothing is left of its cells once they are done. */
 static void test_tr13_execs_destroyed_in_flight(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_generator *generator = test_generator(t, "g", 9);
   draws d = make_draws(t, 6);

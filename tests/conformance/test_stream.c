@@ -65,8 +65,15 @@ static void streams_are_independent(test_fixture *t) {
   test_words_free(t, words);
 }
 
-static void test_streams_are_independent(void **state) { streams_are_independent(*state); }
-static void test_streams_are_independent_with_few_workers(void **state) { streams_are_independent(*state); }
+static void test_streams_are_independent(void **state) {
+  test_skip_if_serial();
+  streams_are_independent(*state);
+}
+
+static void test_streams_are_independent_with_few_workers(void **state) {
+  test_skip_if_serial();
+  streams_are_independent(*state);
+}
 
 static void test_many_streams_at_once(void **state) {
   test_fixture *t = *state;
@@ -139,6 +146,7 @@ static void hand_over_many(void *user) {
 
 /* A stream that stands still takes work until its queue is full; then the caller waits, and nothing is lost. */
 static void test_a_full_queue_makes_the_caller_wait(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   uint32_t *word = test_words(t, 1);
   test_kernel(t, TEST_KERNEL_AFFINE);

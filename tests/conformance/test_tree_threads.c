@@ -206,6 +206,7 @@ static void test_threads_release_when_the_tree_is_gone(void **state) {
 /* 105 test_single_stream_use: all recordings' memory is one arena, whichever streams they are called on; 59
  * test_warmup_stream_sync: each call is ordered on the caller's stream, before what the caller queues next. */
 static void test_streams_peer_59_105_one_memory(void **state) {
+  test_skip_if_serial();
   test_scene *s = *state;
   rondo_stream *streams[] = {s->fixture->stream, test_stream(s->fixture, "a"), test_stream(s->fixture, "b")};
   rondo_function *f = scene_affine(s, "f", 3, 1);

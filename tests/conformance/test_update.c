@@ -233,6 +233,7 @@ static void test_gx5_u3_children_are_updated_and_compared(void **state) {
 /* U1: each launch keeps the parameters it was queued with. Every launch but the last stands behind a gate while the
  * exec is updated under it. */
 static void test_gx5_u1_a_whole_update_leaves_queued_launches(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   enum { UPDATES = 40 };
   uint32_t *word = test_words(t, 1), expected = 0;
@@ -262,6 +263,7 @@ static void test_gx5_u1_a_whole_update_leaves_queued_launches(void **state) {
 }
 
 static void test_gx5_u1_setting_a_node_leaves_queued_launches(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   enum { UPDATES = 60 };
   uint32_t *words = test_words(t, 2), expected[2] = {0, 0};
@@ -290,6 +292,7 @@ static void test_gx5_u1_setting_a_node_leaves_queued_launches(void **state) {
 }
 
 static void test_gx5_u2_enabling_leaves_queued_launches(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   uint32_t *word = test_words(t, 1);
   rondo_graph *graph = test_graph(t);
@@ -348,6 +351,7 @@ static void test_gx5_u1_each_kind_is_set(void **state) {
 }
 
 static void test_gx5_u1_events_of_nodes_are_set(void **state) {
+  test_skip_if_serial();
   test_fixture *t = *state;
   rondo_event *events[2] = {test_event(t), test_event(t)};
   rondo_stream *leader = test_stream(t, "leader");

@@ -14,6 +14,7 @@ int fake_device_count;
 int fake_driver_version;
 bool fake_is_initialized;
 uint64_t fake_seed;
+bool fake_is_serial;
 
 typedef struct code_name {
   cu_result code;
@@ -82,6 +83,7 @@ __attribute__((constructor)) static void set_up(void) {
   fake_device_count = (int)environment_number("RONDO_TEST_FAKE_CUDA_DEVICES", 2, FAKE_MAX_DEVICES);
   fake_driver_version = (int)environment_number("RONDO_TEST_FAKE_CUDA_VERSION", 13000, INT_MAX);
   fake_seed = environment_number("RONDO_TEST_FAKE_CUDA_SEED", 0, UINT64_MAX);
+  fake_is_serial = environment_number("RONDO_TEST_FAKE_CUDA_SERIAL", 0, 1) == 1;
   const uint64_t memory = environment_number("RONDO_TEST_FAKE_CUDA_MEMORY", UINT64_C(8) << 30, INT64_MAX);
   for (int i = 0; i < fake_device_count; i++) {
     fake_devices[i].ordinal = i;

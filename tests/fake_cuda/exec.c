@@ -154,8 +154,10 @@ cu_result fake_exec_launch(cu_graph_exec exec_handle, cu_stream stream_handle) {
   fake_exec *exec;
   fake_stream *stream;
   if (code == CU_OK) code = find_both(exec_handle, stream_handle, &exec, &stream);
+  if (code == CU_OK) fake_stream_serialize(stream);
   if (code == CU_OK) code = stream->object.context->lost;
   if (code == CU_OK) code = fake_exec_submit(exec, stream);
+  if (code == CU_OK) fake_stream_serialize(stream);
   return fake_end(code);
 }
 

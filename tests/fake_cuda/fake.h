@@ -173,6 +173,7 @@ extern int fake_device_count;
 extern int fake_driver_version;
 extern bool fake_is_initialized;
 extern uint64_t fake_seed;
+extern bool fake_is_serial;
 fake_device *fake_device_at(int ordinal); /* NULL: none */
 /* Work that runs now is waited for; none begins after it. */
 void fake_context_lose(fake_context *context, cu_result code);
@@ -353,7 +354,9 @@ cu_result fake_stream_drain(fake_stream *stream);
 /* All that still have a thread, destroyed ones too. */
 fake_stream *fake_streams_first(void);
 void fake_streams_settle(void); /* until none has work */
-void fake_streams_leave(void);  /* until none is left */
+/* Where launches run alone (fake_is_serial): waits until no stream of the context has work. */
+void fake_stream_serialize(const fake_stream *stream);
+void fake_streams_leave(void); /* until none is left */
 fake_event *fake_event_need(cu_event handle);
 void fake_event_release(fake_event *event);
 void fake_event_end(fake_event *event);

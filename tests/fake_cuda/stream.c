@@ -138,6 +138,10 @@ void fake_streams_settle(void) {
   while (is_any_busy()) fake_wait();
 }
 
+void fake_stream_serialize(const fake_stream *stream) {
+  if (fake_is_serial) fake_context_drain(stream->object.context);
+}
+
 void fake_streams_leave(void) {
   while (streams != NULL) fake_wait();
 }

@@ -8,9 +8,15 @@
 static cu_result give(fake_stream *stream, fake_work *work) {
   if (stream->capture != NULL) return fake_capture_work(stream, work, work->type);
   cu_result code = fake_gate_legacy(stream);
+  const bool is_kernel = work->type == CU_NODE_KERNEL;
+  if (code == CU_OK && is_kernel) fake_stream_serialize(stream);
   if (code == CU_OK) code = stream->object.context->lost;
-  if (code == CU_OK) return fake_stream_submit(stream, (fake_task){.work = work});
-  fake_work_release(work);
+  if (code != CU_OK) {
+    fake_work_release(work);
+    return code;
+  }
+  code = fake_stream_submit(stream, (fake_task){.work = work});
+  if (is_kernel) fake_stream_serialize(stream);
   return code;
 }
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "support/test_effort.h"
+
 #define GATE_SECONDS 20
 #define SKIPPED 77
 
@@ -327,6 +329,10 @@ void test_gate_open(test_gate *gate) { assert_int_equal(sem_post(&gate->opened),
 void test_gate_destroy(test_gate *gate) {
   sem_destroy(&gate->entered);
   sem_destroy(&gate->opened);
+}
+
+void test_skip_if_serial(void) {
+  if (test_is_serial()) skip();
 }
 
 /* Threads --------------------------------------------------------------------------------------------------------- */

@@ -145,6 +145,10 @@ void test_gate_await(test_gate *gate);
 void test_gate_open(test_gate *gate);
 void test_gate_destroy(test_gate *gate);
 
+/* Leaves out a test that lets launches stand while the host goes on, where tools run each launch to its end before the
+ * next (RONDO_TEST_SERIAL=1: CUDA's sanitizers). To be called first. */
+void test_skip_if_serial(void);
+
 /* Threads --------------------------------------------------------------------------------------------------------- */
 
 /* Runs the function on a thread of its own and waits for it. */

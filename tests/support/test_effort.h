@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * How much a test tries of what one thread computes, or several do again and again: cases drawn at random, rounds,
  * steps of a budget. A sanitizer makes each many times as long, and what it looks for shows in the first ones. The
- * assertions are the same everywhere; what they say of all cases together is said of so many.
+ * assertions are the same everywhere; what they say of all cases together is said of so many. A GPU's sanitizers look
+ * at programs as they are built: RONDO_TEST_SERIAL=1 says that one does.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_EFFORT_H
 #define RONDO_TESTS_SUPPORT_TEST_EFFORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -24,10 +28,21 @@
 #define TEST_EFFORT_DIVISOR 1
 #endif
 
+/* Whether each launch runs to its end before the next, and takes long. */
+static inline bool test_is_serial(void) {
+  const char *value = getenv("RONDO_TEST_SERIAL");
+  return value != NULL && strcmp(value, "1") == 0;
+}
+
+static inline uint32_t test_effort_divisor(void) { return test_is_serial() ? 20 : TEST_EFFORT_DIVISOR; }
+
 /* So many without a sanitizer; at least one. */
-static inline uint32_t test_effort(uint32_t count) { return (count + TEST_EFFORT_DIVISOR - 1) / TEST_EFFORT_DIVISOR; }
+static inline uint32_t test_effort(uint32_t count) {
+  const uint32_t divisor = test_effort_divisor();
+  return (count + divisor - 1) / divisor;
+}
 
 /* Of failures that are tried one after another, the next one's distance: what they leave is no race. */
-static inline size_t test_failure_step(void) { return TEST_EFFORT_DIVISOR < 20 ? 1 : 7; }
+static inline size_t test_failure_step(void) { return test_effort_divisor() < 20 ? 1 : 7; }
 
 #endif
