@@ -19,9 +19,10 @@
  *   TRY(rondo_compiled_run(compiled));
  *   TRY(rondo_compiled_read(compiled, "loss", &value, sizeof value));
  *
- * A run computes in the order in which operators were added, but updates of states (optimizers) come last: all else
- * sees the states as they were before the run. Operators whose results neither an output nor an update needs do not
- * run.
+ * A run means: what operators compute, each from the states as they were before the run; then the updates of states
+ * (optimizers), in the order in which they were added. Operators whose results neither an output nor an update needs do
+ * not run; of operators that compute the same, one runs. Within this meaning the order is chosen so that little memory
+ * is live at once, and independent operators may run side by side.
  *
  * A program is thread-compatible and needs no device. A compiled program is thread-compatible; it owns a stream.
  */
@@ -120,9 +121,18 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_adam(rondo_program *program,
 
 /* Compiled programs ----------------------------------------------------------------------------------------------- */
 
+/* Whether independent operators become parallel branches of the recorded graph. Values that may be live together then
+ * share no memory, which can take more of it. */
+typedef enum rondo_branch_policy {
+  RONDO_BRANCHES_AUTO = 0, /* where they take at most a tenth more memory */
+  RONDO_BRANCHES_NEVER = 1,
+  RONDO_BRANCHES_ALWAYS = 2
+} rondo_branch_policy;
+
 typedef struct rondo_compile_options {
   uint32_t struct_size;
   bool unrecorded; /* do not record: runs go kernel by kernel */
+  rondo_branch_policy branches;
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 
@@ -176,13 +186,19 @@ RONDO_API rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled);
 
 typedef struct rondo_compiled_info {
   uint32_t struct_size;
-  uint32_t kernels;     /* kernels of one run; those of libraries when it was recorded */
-  uint64_t parameters;  /* elements of all states that an optimizer updates (or of all states when none does) */
-  uint64_t state_bytes; /* states, cells, constants and what checks need: live for ever */
-  uint64_t arena_bytes; /* planned: intermediate values (inputs, outputs, activations, gradients), each rounded up to
-                           256 bytes, here and below */
-  uint64_t lower_bound; /* most bytes of intermediate values live at once */
-  uint64_t sum_bytes;   /* what they would take without sharing */
+  uint32_t kernels;        /* kernels of one run; those of libraries when it was recorded */
+  uint64_t parameters;     /* elements of all states that an optimizer updates (or of all states when none does) */
+  uint64_t state_bytes;    /* states, cells, constants and what checks need: live for ever */
+  uint64_t arena_bytes;    /* planned: intermediate values (inputs, outputs, activations, gradients), each rounded up to
+                              256 bytes, here and below */
+  uint64_t lower_bound;    /* most bytes of intermediate values live at once, in the order, or with branches in any */
+  uint64_t sum_bytes;      /* what they would take without sharing */
+  uint64_t order_peak;     /* most bytes of results and workspaces live at once in the order that was chosen, */
+  uint64_t program_peak;   /* and in the order in which operators were added, updates last */
+  uint64_t straight_bytes; /* arena_bytes without branches */
+  uint32_t operators;      /* that run */
+  uint32_t dependencies;   /* between them, without those that others imply */
+  bool has_branches;       /* the recorded graph has those dependencies, and is not one line */
 } rondo_compiled_info;
 
 /* Its sizes, fixed when it was compiled. Thread-safe. Errors: INVALID_ARGUMENT. */

@@ -127,6 +127,12 @@ static void fill_info(const compiler *c) {
   info->arena_bytes = c->layout.arena_bytes;
   info->lower_bound = c->layout.arena_bound;
   info->sum_bytes = c->layout.arena_sum;
+  info->order_peak = c->layout.schedule.peak;
+  info->program_peak = c->layout.schedule.program_peak;
+  info->straight_bytes = c->layout.straight_bytes;
+  info->operators = c->layout.schedule.count;
+  info->dependencies = c->layout.schedule.before.start[c->layout.schedule.count];
+  info->has_branches = c->layout.has_branches;
 }
 
 static rondo_status look_at_device(rondo_compiled *compiled) {
@@ -136,11 +142,11 @@ static rondo_status look_at_device(rondo_compiled *compiled) {
   return RONDO_OK;
 }
 
-static rondo_status compile(compiler *c, bool unrecorded) {
+static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
   RONDO_TRY(look_at_device(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
-  RONDO_TRY(rondo_layout_make(c->program, &compiled->resources, &c->layout));
+  RONDO_TRY(rondo_layout_make(c->program, &compiled->resources, given->branches, &c->layout));
   fill_info(c);
   RONDO_TRY(allocate_memory(c));
   RONDO_TRY(name_values(c));
@@ -148,7 +154,7 @@ static rondo_status compile(compiler *c, bool unrecorded) {
   RONDO_TRY(rondo_held_list(c->program, &c->layout, compiled));
   RONDO_TRY(initialise(c));
   RONDO_TRY(rondo_warm_up(compiled));
-  if (!unrecorded) RONDO_TRY(rondo_record(compiled));
+  if (!given->unrecorded) RONDO_TRY(rondo_record(compiled, &c->layout));
   return initialise(c);
 }
 
@@ -176,7 +182,7 @@ rondo_status rondo_compile(rondo_program *program, rondo_device *device, const r
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
-    status = compile(&c, given.unrecorded);
+    status = compile(&c, &given);
     const rondo_status back = rondo_capture_exchange_thread_mode(&mode);
     if (status == RONDO_OK) status = back;
   }

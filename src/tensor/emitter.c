@@ -158,11 +158,10 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
 
 rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   rondo_emitter emitter = {.program = program, .layout = layout, .compiled = compiled};
-  for (size_t i = 0; i < layout->order_count; i++) {
-    emitter.operation = layout->order[i];
+  for (uint32_t i = 0; i < layout->schedule.count; i++) {
+    emitter.operation = layout->schedule.order[i];
     emitter.cell = NULL;
     const rondo_operation *operation = current(&emitter);
-    if (operation->row->is_view) continue;
     const rondo_status status = operation->row->emit(&emitter, operation);
     if (status != RONDO_OK) {
       return rondo_fail_context(status, "%s (operator %u of program '%s')", operation->row->name, emitter.operation,

@@ -31,7 +31,7 @@ static const char *name_of(const rondo_program *program, uint32_t value, char bu
 
 /* By operation, its position in the order. */
 static void find_positions(const rondo_layout *layout, uint32_t *positions) {
-  for (uint32_t i = 0; i < layout->order_count; i++) positions[layout->order[i]] = i;
+  for (uint32_t i = 0; i < layout->schedule.count; i++) positions[layout->schedule.order[i]] = i;
 }
 
 /* The first step of an operation at `position` or behind it. */
@@ -66,8 +66,8 @@ static rondo_status list_place(const rondo_place *place, const char *name, rondo
 static rondo_status list_values(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled,
                                 const uint32_t *positions) {
   char buffer[NAME_BYTES];
-  for (uint32_t i = 0; i < layout->values; i++) {
-    if (layout->places[i].block != RONDO_BLOCK_ARENA || program->values.items[i].view_of != RONDO_NO_VALUE) continue;
+  for (uint32_t i = 0; i < layout->schedule.values; i++) {
+    if (layout->places[i].block != RONDO_BLOCK_ARENA || layout->schedule.owners[i] != i) continue;
     RONDO_TRY(list_place(&layout->places[i], name_of(program, i, buffer), compiled, positions));
   }
   return RONDO_OK;
@@ -76,7 +76,7 @@ static rondo_status list_values(const rondo_program *program, const rondo_layout
 static rondo_status list_workspaces(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled,
                                     const uint32_t *positions) {
   char buffer[NAME_BYTES];
-  for (uint32_t i = 0; i < layout->operations; i++) {
+  for (uint32_t i = 0; i < layout->schedule.operations; i++) {
     if (layout->workspaces[i].block == RONDO_BLOCK_NONE) continue;
     (void)snprintf(buffer, sizeof buffer, "workspace of %s %u", program->operations.items[i].row->name, i);
     RONDO_TRY(list_place(&layout->workspaces[i], buffer, compiled, positions));
@@ -86,11 +86,11 @@ static rondo_status list_workspaces(const rondo_program *program, const rondo_la
 
 rondo_status rondo_held_list(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   uint32_t *positions;
-  RONDO_TRY(rondo_allocate_items(&compiled->allocator, layout->operations, sizeof *positions, &positions));
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, layout->schedule.operations, sizeof *positions, &positions));
   find_positions(layout, positions);
   rondo_status status = list_values(program, layout, compiled, positions);
   if (status == RONDO_OK) status = list_workspaces(program, layout, compiled, positions);
-  rondo_release(&compiled->allocator, positions, layout->operations, sizeof *positions);
+  rondo_release(&compiled->allocator, positions, layout->schedule.operations, sizeof *positions);
   return status;
 }
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Which operations of a program run, in which order, and where each value lies: the decisions of a compilation that
- * need no device. What nobody reads is dropped. States, cells and constants lie in the persistent block, for ever;
- * inputs and results lie in the arena, whose bytes are shared by values that are not live together. An input keeps its
- * place for the whole run, because the user writes it between runs; an output keeps its place to the end; an
- * operation's workspace is there while the operation runs.
+ * Where each value of a program lies, when it runs as scheduled: the decisions of a compilation that need no device.
+ * States, cells and constants lie in the persistent block, for ever; inputs and results lie in the arena, whose bytes
+ * are shared by values that are not live together. An input keeps its place for the whole run, because the user writes
+ * it between runs; an output keeps its place to the end; an operation's workspace is there while the operation runs.
+ *
+ * The arena is planned for the schedule's order, or, where that takes hardly more memory, for its dependencies alone:
+ * the recorded graph then has branches.
  */
 #ifndef RONDO_TENSOR_LAYOUT_H
 #define RONDO_TENSOR_LAYOUT_H
 
 #include <rondo/plan.h>
 
-#include "tensor/program_internal.h"
+#include "tensor/schedule.h"
 
 /* Of every value's address, and its bytes are rounded up to it: what vector units and copies of any device want. */
 #define RONDO_VALUE_ALIGNMENT 256
@@ -26,22 +28,22 @@ typedef struct rondo_place {
 } rondo_place;
 
 typedef struct rondo_layout {
-  uint32_t *order; /* operations that run, views among them: first those that compute, then those that update states */
-  size_t order_count;
-  rondo_place *places;       /* one a value; a view's is that of what it shows */
-  rondo_place *workspaces;   /* one an operation; NONE where it has none */
-  size_t operations, values; /* of the program: entries allocated */
-  size_t persistent_bytes;   /* with the cells of index checks at its end */
+  rondo_schedule schedule;
+  bool has_branches;       /* places hold in every order that keeps the schedule's dependencies, not in its own alone */
+  rondo_place *places;     /* one a value: that of its owner */
+  rondo_place *workspaces; /* one an operation; NONE where it has none */
+  size_t persistent_bytes; /* with the cells of index checks at its end */
   size_t check_offset;
   size_t check_count;
   size_t arena_bytes, arena_bound, arena_sum; /* planned; lower bound; without sharing */
+  size_t straight_bytes;                      /* planned for the order, whether that was taken or not */
 } rondo_layout;
 
 /* The operations that run are prepared into the resources, which may be NULL: they then have no workspaces. Errors:
  * INVALID_ARGUMENT (no output and no update), LIMIT_EXCEEDED, OUT_OF_MEMORY, and what preparing says. Freed by
  * rondo_layout_free, also after a failure. */
 RONDO_MUST_USE rondo_status rondo_layout_make(const rondo_program *program, rondo_resources *resources,
-                                              rondo_layout *out);
+                                              rondo_branch_policy branches, rondo_layout *out);
 void rondo_layout_free(const rondo_program *program, rondo_layout *layout);
 
 #endif

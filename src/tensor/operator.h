@@ -51,6 +51,7 @@ struct rondo_operator {
   uint32_t updates;    /* bit i: input i, a state, is changed in place. Such operators run behind all others */
   bool is_view;        /* the result shows the bytes of the first input; nothing runs */
   bool checks_indices; /* its emit calls rondo_emit_index_check, once */
+  bool is_random;      /* two of them with the same inputs give different results: neither stands for the other */
   const void *family;  /* what the functions below, when several rows share them, want to know of this one; or NULL */
 
   /* Checks types and shapes of the inputs and gives those of the results. Errors: rondo_fail_operation. */

@@ -98,20 +98,71 @@ static rondo_status capture_kernel(rondo_compiled *compiled, rondo_step *step) {
   return rondo_compiled_play(compiled, step);
 }
 
-static rondo_status capture_steps(rondo_compiled *compiled) {
-  for (size_t i = 0; i < compiled->steps.count; i++) {
-    rondo_step *step = &compiled->steps.items[i];
-    step->nodes_end = i == 0 ? 0 : compiled->steps.items[i - 1].nodes_end;
-    RONDO_TRY(step->kernel != NULL ? capture_kernel(compiled, step) : capture_call(compiled, step));
+/* Branches: what the operator before leaves at the frontier of the stream is not what the next one depends on. Of each
+ * position of the order, the nodes at the frontier when it had played are ends.items[first_end[p]] up to
+ * ends.items[first_end[p + 1]]. */
+typedef struct branching {
+  const rondo_schedule *schedule;
+  RONDO_ARRAY(rondo_node) ends;
+  uint32_t *first_end; /* NULL: no branches */
+  RONDO_ARRAY(rondo_node) frontier;
+} branching;
+
+static rondo_status begin_operation(rondo_compiled *compiled, branching *b, uint32_t position) {
+  const rondo_edges *edges = &b->schedule->before;
+  b->frontier.count = 0;
+  for (uint32_t e = edges->start[position]; e < edges->start[position + 1]; e++) {
+    const uint32_t before = edges->items[e];
+    for (uint32_t i = b->first_end[before]; i < b->first_end[before + 1]; i++)
+      RONDO_TRY(rondo_array_push(&compiled->allocator, &b->frontier, &b->ends.items[i]));
+  }
+  return rondo_capture_set_frontier(compiled->stream, b->frontier.items, b->frontier.count, true);
+}
+
+static rondo_status end_operation(rondo_compiled *compiled, branching *b, uint32_t position) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
+  for (size_t i = 0; i < info.frontier_count; i++)
+    RONDO_TRY(rondo_array_push(&compiled->allocator, &b->ends, &info.frontier[i]));
+  b->first_end[position + 1] = (uint32_t)b->ends.count;
+  return RONDO_OK;
+}
+
+static rondo_status capture_step(rondo_compiled *compiled, size_t index) {
+  rondo_step *step = &compiled->steps.items[index];
+  step->nodes_end = index == 0 ? 0 : compiled->steps.items[index - 1].nodes_end;
+  return step->kernel != NULL ? capture_kernel(compiled, step) : capture_call(compiled, step);
+}
+
+/* Steps stand in the schedule's order; an operation may have none. */
+static rondo_status capture_steps(rondo_compiled *compiled, branching *b) {
+  size_t next = 0;
+  for (uint32_t p = 0; p < b->schedule->count; p++) {
+    if (b->first_end != NULL) RONDO_TRY(begin_operation(compiled, b, p));
+    while (next < compiled->steps.count && compiled->steps.items[next].operation == b->schedule->order[p])
+      RONDO_TRY(capture_step(compiled, next++));
+    if (b->first_end != NULL) RONDO_TRY(end_operation(compiled, b, p));
   }
   return RONDO_OK;
 }
 
+static rondo_status capture_schedule(rondo_compiled *compiled, const rondo_layout *layout) {
+  const rondo_allocator *allocator = &compiled->allocator;
+  branching b = {.schedule = &layout->schedule};
+  const size_t entries = layout->has_branches ? (size_t)layout->schedule.count + 1 : 0;
+  rondo_status status = rondo_allocate_items(allocator, entries, sizeof *b.first_end, &b.first_end);
+  if (status == RONDO_OK) status = capture_steps(compiled, &b);
+  rondo_release(allocator, b.first_end, entries, sizeof *b.first_end);
+  rondo_array_free(allocator, &b.ends);
+  rondo_array_free(allocator, &b.frontier);
+  return status;
+}
+
 /* Ends the capture also when the steps failed, and tells their failure then. */
-static rondo_status capture(rondo_compiled *compiled) {
+static rondo_status capture(rondo_compiled *compiled, const rondo_layout *layout) {
   RONDO_TRY(rondo_capture_begin(compiled->stream, RONDO_CAPTURE_THREAD_LOCAL));
   compiled->resources.capturing = true;
-  const rondo_status status = capture_steps(compiled);
+  const rondo_status status = capture_schedule(compiled, layout);
   compiled->resources.capturing = false;
   rondo_saved_error error;
   rondo_error_save(&error);
@@ -119,10 +170,10 @@ static rondo_status capture(rondo_compiled *compiled) {
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
-rondo_status rondo_record(rondo_compiled *compiled) {
+rondo_status rondo_record(rondo_compiled *compiled, const rondo_layout *layout) {
   rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  const rondo_status status = capture(compiled);
+  const rondo_status status = capture(compiled, layout);
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   if (status != RONDO_OK) return status;
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = compiled->stream};

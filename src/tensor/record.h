@@ -5,6 +5,7 @@
 #define RONDO_TENSOR_RECORD_H
 
 #include "tensor/compiled.h"
+#include "tensor/layout.h"
 
 /* Runs all steps once and waits, so that all that is made ready at a first use is ready. Changes the program's memory.
  * Errors: UNSUPPORTED (an operator without code for the device, named), and what the steps return. */
@@ -12,6 +13,6 @@ RONDO_MUST_USE rondo_status rondo_warm_up(rondo_compiled *compiled);
 
 /* Captures all steps, instantiates and uploads. Errors: INVALID_STATE/UNPREPARED with the operator and what it did that
  * the warm-up should have done: something made ready, memory allocated, a call that a capture refuses. */
-RONDO_MUST_USE rondo_status rondo_record(rondo_compiled *compiled);
+RONDO_MUST_USE rondo_status rondo_record(rondo_compiled *compiled, const rondo_layout *layout);
 
 #endif

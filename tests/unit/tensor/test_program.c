@@ -328,13 +328,25 @@ static void test_wrong_optimizers_are_refused(void **state) {
 /* Layout ----------------------------------------------------------------------------------------------------------- */
 
 static bool runs(const rondo_layout *layout, const rondo_program *program, const char *name) {
-  for (size_t i = 0; i < layout->order_count; i++) {
-    if (strcmp(program->operations.items[layout->order[i]].row->name, name) == 0) return true;
+  for (size_t i = 0; i < layout->schedule.count; i++) {
+    if (strcmp(program->operations.items[layout->schedule.order[i]].row->name, name) == 0) return true;
   }
   return false;
 }
 
-/* Only what an output or an update needs is in the order; updates are at its end; nothing live shares bytes. */
+/* Whether whatever else reads the state that the operation at `position` updates comes before it. */
+static bool is_last_reader(const rondo_layout *layout, const rondo_program *program, uint32_t position) {
+  const uint32_t state = program->operations.items[layout->schedule.order[position]].inputs[0];
+  for (uint32_t p = position + 1; p < layout->schedule.count; p++) {
+    const rondo_operation *operation = &program->operations.items[layout->schedule.order[p]];
+    for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+      if (operation->inputs[k] == state) return false;
+    }
+  }
+  return true;
+}
+
+/* Only what an output or an update needs is in the order; what reads a state comes before its update. */
 static void test_layout_drops_and_orders(void **state) {
   (void)state;
   chain c = make_chain();
@@ -344,21 +356,22 @@ static void test_layout_drops_and_orders(void **state) {
   assert_ok(rondo_program_gradients(c.program, c.loss, both, 2, gradients));
   assert_ok(rondo_program_output(c.program, "loss", c.loss));
   rondo_layout layout;
-  assert_ok(rondo_layout_make(c.program, NULL, &layout));
-  assert_int_equal(layout.order_count, 4);
+  assert_ok(rondo_layout_make(c.program, NULL, RONDO_BRANCHES_AUTO, &layout));
+  assert_int_equal(layout.schedule.count, 3);
   assert_false(runs(&layout, c.program, "tanh_gradient"));
   rondo_layout_free(c.program, &layout);
   const rondo_sgd_options options = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
   assert_ok(rondo_program_sgd(c.program, c.loss, &options));
   assert_ok(rondo_op_softmax(c.program, c.product, &side));
   assert_ok(rondo_program_output(c.program, "side", side));
-  assert_ok(rondo_layout_make(c.program, NULL, &layout));
+  assert_ok(rondo_layout_make(c.program, NULL, RONDO_BRANCHES_AUTO, &layout));
   assert_true(runs(&layout, c.program, "tanh_gradient") && runs(&layout, c.program, "softmax"));
-  for (size_t i = 0; i < layout.order_count; i++) {
-    const rondo_operator *row = c.program->operations.items[layout.order[i]].row;
-    assert_int_equal(row->updates != 0, i + 2 >= layout.order_count);
+  for (uint32_t p = 0; p < layout.schedule.count; p++) {
+    const rondo_operator *row = c.program->operations.items[layout.schedule.order[p]].row;
+    if (row->updates != 0) assert_true(is_last_reader(&layout, c.program, p));
   }
-  for (size_t i = 0; i < layout.values; i++) assert_int_equal(layout.places[i].offset % RONDO_VALUE_ALIGNMENT, 0);
+  for (size_t i = 0; i < layout.schedule.values; i++)
+    assert_int_equal(layout.places[i].offset % RONDO_VALUE_ALIGNMENT, 0);
   assert_true(layout.arena_bound <= layout.arena_bytes && layout.arena_bytes <= layout.arena_sum);
   rondo_layout_free(c.program, &layout);
   rondo_program_destroy(c.program);
@@ -395,7 +408,7 @@ static void test_failing_allocators_leak_nothing(void **state) {
     rondo_layout layout = {0};
     status = build(&allocator.table, &program);
     if (status == RONDO_OK) {
-      status = rondo_layout_make(program, NULL, &layout);
+      status = rondo_layout_make(program, NULL, RONDO_BRANCHES_AUTO, &layout);
       rondo_layout_free(program, &layout);
     }
     rondo_program_destroy(program);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * Which operations of a program run, in which order, and what must come before what. What nobody reads is dropped; of
+ * operations that compute the same, one runs; views run nothing.
+ *
+ * A run means: all that computes sees the states as they were before the run; then those that update states, in the
+ * program's order. What must come before what are the data's dependencies under that meaning alone, so an update may
+ * run as soon as its gradient is there and nobody reads the old state any more. The order is one of those that keep
+ * them, chosen so that little memory is live at once.
+ */
+#ifndef RONDO_TENSOR_SCHEDULE_H
+#define RONDO_TENSOR_SCHEDULE_H
+
+#include "tensor/edges.h"
+#include "tensor/program_internal.h"
+
+typedef struct rondo_schedule {
+  uint32_t
+      *owners; /* one a value: the value whose bytes it has. A view's is what it shows, a repeated result's the first */
+  size_t values; /* of the program */
+  bool *runs;    /* one an operation */
+  size_t operations;
+  uint32_t *order; /* operations in the order in which they run, so many: */
+  uint32_t count;
+  rondo_edges before;  /* between positions of the order */
+  size_t program_peak; /* most bytes of results and workspaces live at once: in the program's order, */
+  size_t peak;         /* and in this one */
+} rondo_schedule;
+
+/* What the memory of running is judged by: the bytes of a value's result, and of an operation's workspace. */
+typedef struct rondo_schedule_sizes {
+  const size_t *workspaces; /* one an operation */
+  size_t alignment;         /* to which both are rounded up */
+} rondo_schedule_sizes;
+
+/* First the choice of what runs (owners, runs), by which the caller can make ready what runs and learn its workspaces;
+ * then the order. Errors: INVALID_ARGUMENT/NONE (no output and no update), OUT_OF_MEMORY. rondo_schedule_free is called
+ * also after a failure. */
+RONDO_MUST_USE rondo_status rondo_schedule_choose(const rondo_program *program, rondo_schedule *out);
+RONDO_MUST_USE rondo_status rondo_schedule_order(const rondo_program *program, const rondo_schedule_sizes *sizes,
+                                                 rondo_schedule *schedule);
+void rondo_schedule_free(const rondo_program *program, rondo_schedule *schedule);
+
+/* Whether the value's bytes lie in the arena, so that they count while they live. */
+bool rondo_value_is_transient(const rondo_program *program, uint32_t value);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ * Programs whose operators may run side by side: the recorded graph has the data's dependencies and no more, and every
+ * form of a program gives the same bits (FW-1, FW-4, FW-9). A checking device replays in other orders.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+
+#define EDGE 6
+#define CELLS (EDGE * EDGE)
+#define STATES 3
+#define STEPS 4
+
+static const rondo_value none;
+
+static rondo_value add_random_operators(rondo_program *program, uint64_t *seed, rondo_value *values, uint32_t count) {
+  const uint32_t operators = 4 + test_random_below(seed, 16);
+  for (uint32_t i = 0; i < operators; i++, count++) {
+    const rondo_value a = values[test_random_below(seed, count)], b = values[test_random_below(seed, count)];
+    const uint32_t kind = test_random_below(seed, 3);
+    if (kind == 0) assert_ok(rondo_op_tanh(program, a, &values[count]));
+    if (kind == 1) assert_ok(rondo_op_softmax(program, a, &values[count]));
+    if (kind == 2) assert_ok(rondo_op_matmul(program, a, b, none, &values[count]));
+  }
+  return values[count - 1];
+}
+
+static rondo_program *random_program(uint64_t *seed) {
+  const size_t shape[] = {EDGE, EDGE}, row[] = {1, CELLS}, column[] = {CELLS, 1};
+  static const char *const names[STATES] = {"w0", "w1", "w2"};
+  rondo_program *program = NULL;
+  rondo_value values[64], y, a, b, loss, rate;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &values[0]));
+  for (int i = 0; i < STATES; i++)
+    assert_ok(rondo_program_state(program, names[i], RONDO_F32, shape, 2, &values[i + 1]));
+  y = add_random_operators(program, seed, values, STATES + 1);
+  assert_ok(rondo_op_matmul(program, y, values[1], none, &y));
+  assert_ok(rondo_op_reshape(program, y, row, 2, &a));
+  assert_ok(rondo_op_reshape(program, y, column, 2, &b));
+  assert_ok(rondo_op_matmul(program, a, b, none, &loss));
+  assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_program_cell(program, "rate", 0.01f, &rate));
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
+  assert_ok(rondo_program_adam(program, loss, &adam));
+  return program;
+}
+
+/* All that a program leaves after some steps. */
+typedef struct outcome {
+  float loss[STEPS], y[CELLS], states[STATES][CELLS];
+} outcome;
+
+static void train(rondo_compiled *compiled, outcome *out) {
+  float numbers[CELLS];
+  char name[8];
+  for (int i = 0; i < CELLS; i++) numbers[i] = (float)(i % 7) / 7 - 0.4f;
+  assert_ok(rondo_compiled_write(compiled, "x", numbers, sizeof numbers));
+  for (int s = 0; s < STATES; s++) {
+    for (int i = 0; i < CELLS; i++) numbers[i] = (float)((i * (s + 3)) % 11) / 11 - 0.5f;
+    (void)snprintf(name, sizeof name, "w%d", s);
+    assert_ok(rondo_compiled_write(compiled, name, numbers, sizeof numbers));
+  }
+  for (int i = 0; i < STEPS; i++) {
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "loss", &out->loss[i], sizeof out->loss[i]));
+  }
+  assert_ok(rondo_compiled_read(compiled, "y", out->y, sizeof out->y));
+  for (int s = 0; s < STATES; s++) {
+    (void)snprintf(name, sizeof name, "w%d", s);
+    assert_ok(rondo_compiled_read(compiled, name, out->states[s], sizeof out->states[s]));
+  }
+}
+
+static bool run_form(test_fixture *t, rondo_program *program, const rondo_compile_options *options, outcome *out) {
+  rondo_compiled *compiled = NULL;
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  memset(out, 0, sizeof *out);
+  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  train(compiled, out);
+  assert_ok(rondo_compiled_destroy(compiled));
+  return info.has_branches;
+}
+
+static void test_every_form_gives_the_same_bits(void **state) {
+  test_fixture *t = *state;
+  uint32_t with_branches = 0;
+  for (uint64_t seed = 1; seed <= test_effort(16); seed++) {
+    uint64_t draws = seed;
+    outcome straight, other;
+    rondo_program *program = random_program(&draws);
+    rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_NEVER};
+    assert_false(run_form(t, program, &options, &straight));
+    options.branches = RONDO_BRANCHES_ALWAYS;
+    with_branches += run_form(t, program, &options, &other);
+    assert_memory_equal(&straight, &other, sizeof straight);
+    (void)run_form(t, program, NULL, &other);
+    assert_memory_equal(&straight, &other, sizeof straight);
+    options.unrecorded = true;
+    (void)run_form(t, program, &options, &other);
+    assert_memory_equal(&straight, &other, sizeof straight);
+    rondo_program_destroy(program);
+  }
+  assert_true(with_branches > 0);
+}
+
+/* Two halves that meet in the end: their nodes are ordered by nothing else. */
+static void test_independent_operators_become_branches(void **state) {
+  test_fixture *t = *state;
+  const size_t shape[] = {EDGE, EDGE};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value x, a, b;
+  size_t nodes = 0, edges = 0;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
+  assert_ok(rondo_op_tanh(program, x, &a));
+  assert_ok(rondo_op_tanh(program, a, &a));
+  assert_ok(rondo_op_softmax(program, x, &b));
+  assert_ok(rondo_op_softmax(program, b, &b));
+  assert_ok(rondo_op_matmul(program, a, b, none, &a));
+  assert_ok(rondo_program_output(program, "y", a));
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS};
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  assert_int_equal(info.operators, 5);
+  assert_int_equal(info.dependencies, 4);
+  assert_true(info.has_branches);
+  assert_ok(rondo_graph_nodes(rondo_compiled_graph(compiled), NULL, &nodes));
+  assert_ok(rondo_graph_edges(rondo_compiled_graph(compiled), NULL, NULL, &edges));
+  if (nodes == 5) assert_int_equal(edges, 4); /* a product can be more than one node */
+  assert_true(edges <= nodes - 1);
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_every_form_gives_the_same_bits),
+      test_case(test_independent_operators_become_branches),
+  };
+  return test_main(tests);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ * What runs, in which order, and where it lies: repetitions, dependencies, early updates, and that nothing that may be
+ * live together shares bytes; on random programs against brute force.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "tensor/layout.h"
+#include "tensor/operators.h"
+
+static const rondo_value none;
+
+/* Edges ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_edges random_edges(const rondo_allocator *allocator, uint64_t *seed, uint32_t count) {
+  rondo_edges edges;
+  uint32_t kept = 0;
+  assert_ok(rondo_edges_make(allocator, count, (size_t)count * count, &edges));
+  for (uint32_t q = 0; q < count; q++) {
+    edges.start[q] = kept;
+    for (uint32_t p = 0; p < q; p++) {
+      if (test_random_below(seed, 4) == 0) edges.items[kept++] = p;
+    }
+  }
+  edges.start[count] = kept;
+  return edges;
+}
+
+static bool has_edge(const rondo_edges *edges, uint32_t p, uint32_t q) {
+  for (uint32_t i = edges->start[q]; i < edges->start[q + 1]; i++) {
+    if (edges->items[i] == p) return true;
+  }
+  return false;
+}
+
+/* Without the edge itself when `past` is set. */
+static bool reaches(const rondo_edges *edges, uint32_t p, uint32_t q, bool past) {
+  for (uint32_t i = edges->start[q]; i < edges->start[q + 1]; i++) {
+    const uint32_t r = edges->items[i];
+    if ((r == p && !past) || (r > p && reaches(edges, p, r, false))) return true;
+  }
+  return false;
+}
+
+static void assert_reduced(const rondo_edges *reduced, const rondo_edges *edges) {
+  for (uint32_t q = 0; q < edges->count; q++) {
+    for (uint32_t p = 0; p < q; p++) {
+      assert_int_equal(reaches(reduced, p, q, false), reaches(edges, p, q, false));
+      assert_int_equal(has_edge(reduced, p, q), has_edge(edges, p, q) && !reaches(edges, p, q, true));
+    }
+  }
+}
+
+static void test_edges_that_others_imply_go(void **state) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  (void)state;
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    uint64_t draws = seed, again = seed;
+    const uint32_t count = 1 + test_random_below(&draws, 14);
+    again = draws;
+    rondo_edges edges = random_edges(&allocator, &draws, count), reduced = random_edges(&allocator, &again, count);
+    rondo_edges turned, narrow;
+    assert_ok(rondo_edges_reduce(&allocator, &reduced));
+    assert_reduced(&reduced, &edges);
+    assert_ok(rondo_edges_turn(&allocator, &reduced, &turned));
+    assert_ok(rondo_edges_narrow(&allocator, &reduced, 2, &narrow));
+    for (uint32_t q = 0; q < count; q++) {
+      for (uint32_t p = 0; p < q; p++) assert_int_equal(has_edge(&reduced, p, q), has_edge(&turned, q, p));
+      if (q >= 2) assert_true(reaches(&narrow, q - 2, q, false));
+    }
+    rondo_edges_free(&allocator, &edges);
+    rondo_edges_free(&allocator, &reduced);
+    rondo_edges_free(&allocator, &turned);
+    rondo_edges_free(&allocator, &narrow);
+  }
+}
+
+/* Programs --------------------------------------------------------------------------------------------------------- */
+
+#define EDGE 16
+
+static rondo_program *new_program(rondo_value *x) {
+  const size_t shape[] = {EDGE, EDGE};
+  rondo_program *program = NULL;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, x));
+  return program;
+}
+
+static rondo_value new_state(rondo_program *program, const char *name) {
+  const size_t shape[] = {EDGE, EDGE};
+  rondo_value state;
+  assert_ok(rondo_program_state(program, name, RONDO_F32, shape, 2, &state));
+  return state;
+}
+
+/* The sum of all elements' squares or so: any scalar. */
+static rondo_value add_loss(rondo_program *program, rondo_value y, size_t elements) {
+  const size_t row[] = {1, elements}, column[] = {elements, 1};
+  rondo_value a, b, loss;
+  assert_ok(rondo_op_reshape(program, y, row, 2, &a));
+  assert_ok(rondo_op_reshape(program, y, column, 2, &b));
+  assert_ok(rondo_op_matmul(program, a, b, none, &loss));
+  assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
+  return loss;
+}
+
+static void add_training(rondo_program *program, rondo_value loss, float rate) {
+  rondo_value cell;
+  assert_ok(rondo_program_cell(program, "rate", rate, &cell));
+  const rondo_sgd_options options = {RONDO_SGD_OPTIONS_INIT, .learning_rate = cell};
+  assert_ok(rondo_program_output(program, "loss", loss));
+  assert_ok(rondo_program_sgd(program, loss, &options));
+}
+
+static size_t count_runs(const rondo_layout *layout, const rondo_program *program, const char *name) {
+  size_t count = 0;
+  for (uint32_t p = 0; p < layout->schedule.count; p++)
+    count += strcmp(program->operations.items[layout->schedule.order[p]].row->name, name) == 0;
+  return count;
+}
+
+static void test_equal_operators_run_once(void **state) {
+  const size_t flat[] = {EDGE * EDGE};
+  rondo_value x, a, b, c, d, e;
+  rondo_layout layout;
+  (void)state;
+  rondo_program *program = new_program(&x);
+  assert_ok(rondo_op_tanh(program, x, &a));
+  assert_ok(rondo_op_tanh(program, x, &b));
+  assert_ok(rondo_op_softmax(program, a, &c));
+  assert_ok(rondo_op_softmax(program, b, &d));
+  assert_ok(rondo_op_reshape(program, a, flat, 1, &e));
+  assert_ok(rondo_op_softmax(program, e, &e)); /* the same bytes in another shape: not the same */
+  assert_ok(rondo_program_output(program, "c", c));
+  assert_ok(rondo_program_output(program, "d", d));
+  assert_ok(rondo_program_output(program, "e", e));
+  assert_ok(rondo_layout_make(program, NULL, RONDO_BRANCHES_AUTO, &layout));
+  assert_int_equal(count_runs(&layout, program, "tanh"), 1);
+  assert_int_equal(count_runs(&layout, program, "softmax"), 2);
+  assert_int_equal(layout.places[(uint32_t)c.id - 1].offset, layout.places[(uint32_t)d.id - 1].offset);
+  assert_int_not_equal(layout.places[(uint32_t)c.id - 1].offset, layout.places[(uint32_t)e.id - 1].offset);
+  rondo_layout_free(program, &layout);
+  rondo_program_destroy(program);
+}
+
+/* A gradient dies with its update, so that the gradients of a deep network are never all there. */
+static void test_updates_run_early(void **state) {
+  const size_t shape[] = {1, EDGE};
+  char name[8];
+  rondo_value x;
+  rondo_layout layout;
+  (void)state;
+  rondo_program *program = new_program(&x);
+  assert_ok(rondo_program_input(program, "row", RONDO_F32, shape, 2, &x)); /* small beside the weights */
+  for (int i = 0; i < 12; i++) {
+    (void)snprintf(name, sizeof name, "w%d", i);
+    assert_ok(rondo_op_matmul(program, x, new_state(program, name), none, &x));
+  }
+  add_training(program, add_loss(program, x, EDGE), 0.1f);
+  assert_ok(rondo_layout_make(program, NULL, RONDO_BRANCHES_NEVER, &layout));
+  assert_int_equal(count_runs(&layout, program, "sgd"), 12);
+  assert_true(layout.schedule.peak < layout.schedule.program_peak / 2);
+  assert_false(layout.has_branches);
+  assert_int_equal(layout.arena_bytes, layout.arena_bound);
+  rondo_layout_free(program, &layout);
+  rondo_program_destroy(program);
+}
+
+/* Random programs -------------------------------------------------------------------------------------------------- */
+
+static rondo_program *random_program(uint64_t *seed) {
+  rondo_value values[40], x;
+  rondo_program *program = new_program(&x);
+  uint32_t count = 0;
+  char name[16];
+  values[count++] = x;
+  for (int i = 0; i < 3; i++) {
+    (void)snprintf(name, sizeof name, "w%d", i);
+    values[count++] = new_state(program, name);
+  }
+  const uint32_t operators = 3 + test_random_below(seed, 25);
+  for (uint32_t i = 0; i < operators; i++) {
+    const rondo_value a = values[test_random_below(seed, count)], b = values[test_random_below(seed, count)];
+    const uint32_t kind = test_random_below(seed, 3);
+    if (kind == 0) assert_ok(rondo_op_tanh(program, a, &values[count]));
+    if (kind == 1) assert_ok(rondo_op_softmax(program, a, &values[count]));
+    if (kind == 2) assert_ok(rondo_op_matmul(program, a, b, none, &values[count]));
+    count++;
+  }
+  assert_ok(rondo_program_output(program, "some", values[test_random_below(seed, count)]));
+  assert_ok(rondo_op_matmul(program, values[count - 1], values[1], none, &x));
+  add_training(program, add_loss(program, x, EDGE * EDGE), 0.01f);
+  return program;
+}
+
+static bool touches(const rondo_layout *layout, const rondo_program *program, uint32_t position, uint32_t owner,
+                    bool results_only) {
+  const rondo_operation *operation = &program->operations.items[layout->schedule.order[position]];
+  for (uint32_t k = 0; !results_only && k < RONDO_MAX_OPERANDS; k++) {
+    if (operation->inputs[k] != RONDO_NO_VALUE && layout->schedule.owners[operation->inputs[k]] == owner) return true;
+  }
+  for (uint32_t r = 0; r < operation->row->result_count; r++) {
+    if (layout->schedule.owners[operation->results[r]] == owner) return true;
+  }
+  return false;
+}
+
+/* Whether every use of `a` is over before `b` is made: in the order, or by dependencies. */
+static bool dies_before(const rondo_layout *layout, const rondo_program *program, uint32_t a, uint32_t b) {
+  if (program->values.items[a].kind == RONDO_VALUE_INPUT || program->values.items[b].kind == RONDO_VALUE_INPUT)
+    return false;
+  for (size_t i = 0; i < program->outputs.count; i++) {
+    if (layout->schedule.owners[program->outputs.items[i].value] == a) return false;
+  }
+  for (uint32_t q = 0; q < layout->schedule.count; q++) {
+    for (uint32_t p = 0; touches(layout, program, q, b, true) && p < layout->schedule.count; p++) {
+      if (!touches(layout, program, p, a, false)) continue;
+      if (!(layout->has_branches ? p < q && reaches(&layout->schedule.before, p, q, false) : p < q)) return false;
+    }
+  }
+  return true;
+}
+
+static void assert_nothing_live_is_shared(const rondo_layout *layout, const rondo_program *program) {
+  for (uint32_t a = 0; a < layout->schedule.values; a++) {
+    for (uint32_t b = 0; b < a; b++) {
+      const rondo_place *x = &layout->places[a], *y = &layout->places[b];
+      if (layout->schedule.owners[a] != a || layout->schedule.owners[b] != b) continue;
+      if (x->block != RONDO_BLOCK_ARENA || y->block != RONDO_BLOCK_ARENA) continue;
+      if (x->offset + x->bytes <= y->offset || y->offset + y->bytes <= x->offset) continue;
+      assert_true(dies_before(layout, program, a, b) || dies_before(layout, program, b, a));
+    }
+  }
+}
+
+/* By the meaning of a run: positions of the program's order, updates last, that touch a common value, one of them
+ * writing it. */
+static void assert_dependencies_are_kept(const rondo_layout *layout, const rondo_program *program) {
+  const rondo_schedule *schedule = &layout->schedule;
+  for (uint32_t p = 0; p < schedule->count; p++) {
+    const rondo_operation *one = &program->operations.items[schedule->order[p]];
+    for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+      const uint32_t owner = one->inputs[k] == RONDO_NO_VALUE ? RONDO_NO_VALUE : schedule->owners[one->inputs[k]];
+      for (uint32_t q = 0; owner != RONDO_NO_VALUE && q < schedule->count; q++) {
+        const rondo_operation *other = &program->operations.items[schedule->order[q]];
+        const bool makes = touches(layout, program, q, owner, true);
+        const bool updates = other->row->updates != 0 && one->row->updates == 0 && other->inputs[0] == owner;
+        if (makes) assert_true(reaches(&schedule->before, q, p, false));
+        if (updates) assert_true(reaches(&schedule->before, p, q, false));
+      }
+    }
+  }
+}
+
+static void test_random_programs_keep_what_is_live(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 60; seed++) {
+    uint64_t draws = seed;
+    rondo_program *program = random_program(&draws);
+    for (int policy = RONDO_BRANCHES_AUTO; policy <= RONDO_BRANCHES_ALWAYS; policy++) {
+      rondo_layout layout;
+      assert_ok(rondo_layout_make(program, NULL, (rondo_branch_policy)policy, &layout));
+      assert_true(layout.schedule.peak <= layout.schedule.program_peak);
+      assert_true(layout.arena_bound <= layout.arena_bytes && layout.arena_bytes <= layout.arena_sum);
+      if (policy == RONDO_BRANCHES_NEVER) assert_false(layout.has_branches);
+      assert_nothing_live_is_shared(&layout, program);
+      assert_dependencies_are_kept(&layout, program);
+      rondo_layout_free(program, &layout);
+    }
+    rondo_program_destroy(program);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_edges_that_others_imply_go),
+      cmocka_unit_test(test_equal_operators_run_once),
+      cmocka_unit_test(test_updates_run_early),
+      cmocka_unit_test(test_random_programs_keep_what_is_live),
+  };
+  return cmocka_run_group_tests_name("tensor/schedule", tests, NULL, NULL);
+}
