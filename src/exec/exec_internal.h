@@ -26,20 +26,20 @@ struct rondo_exec {
   bool verify, auto_free, relocate; /* as asked for */
   bool relocates;                   /* the second clone has addresses of its own for graph memory */
   uint64_t launches, updates;
-  rondo_exec_memory *memory;     /* NULL when the graph has none */
-  rondo_heap *heap;              /* its own, for its memory on every stream; NULL: the launch stream's */
-  rondo_graph *graph;            /* the clone */
-  rondo_graph *placed;           /* the second one; NULL when there is none */
-  rondo_relocation *relocation;  /* of graph memory between the two; NULL when that stays where it is */
-  rondo_exec_random *random;     /* of cells between the two; NULL when it draws no random numbers */
+  struct rondo_patch_set *patched;    /* the current one, which knows what the clones do not (patch.h); or NULL */
+  struct rondo_patch_set *patch_sets; /* made for it, by next */
+  rondo_exec_memory *memory;          /* NULL when the graph has none */
+  rondo_heap *heap;                   /* its own, for its memory on every stream; NULL: the launch stream's */
+  rondo_graph *graph;                 /* the clone */
+  rondo_graph *placed;                /* the second one; NULL when there is none */
+  rondo_relocation *relocation;       /* of graph memory between the two; NULL when that stays where it is */
+  rondo_exec_random *random;          /* of cells between the two; NULL when it draws no random numbers */
   rondo_lowering lowering;       /* of the clone, or the second; places and tags are of the graph that was cloned */
   RONDO_ARRAY(uint32_t) records; /* places of the event-record nodes */
   rondo_plan_options plan;       /* for relocating, also at updates */
   bool *disabled;                /* by place */
   size_t disabled_count;
-  rondo_findings *findings;           /* warnings of the last verification; NULL when there were none */
-  struct rondo_patch_set *patch_sets; /* made for it, by next */
-  struct rondo_patch_set *patched;    /* the current one, which knows what the clones do not (patch.h); or NULL */
+  rondo_findings *findings; /* warnings of the last verification; NULL when there were none */
 };
 
 /* What can be made of a graph before an executable: what instantiating completes, and updating exchanges for what the

@@ -41,7 +41,7 @@ static void write_slot(const rondo_patch_set *set, uint32_t index, uint64_t addr
 void rondo_patch_settle(rondo_exec *exec) {
   rondo_patch_set *set = exec->patched;
   if (set == NULL || set->is_settled) return;
-  for (uint32_t i = 0; i < set->slot_count; i++) write_slot(set, i, set->slots[i].held);
+  for (uint32_t i = 0; i < set->slot_count; i++) write_slot(set, i, set->held[i]);
   set->is_settled = true;
 }
 
@@ -99,11 +99,11 @@ rondo_status rondo_patch_rebase(rondo_patch_set *set, const void *const *address
   RONDO_TRY(require_exec(call, set));
   rondo_patch_settle(set->exec);
   for (uint32_t i = 0; i < set->slot_count; i++) {
-    const uint64_t address = addresses[i] != NULL ? (uint64_t)(uintptr_t)addresses[i] : set->slots[i].held;
+    const uint64_t address = addresses[i] != NULL ? (uint64_t)(uintptr_t)addresses[i] : set->held[i];
     RONDO_TRY(require_slot(call, set, i, address));
   }
   for (uint32_t i = 0; i < set->slot_count; i++)
-    if (addresses[i] != NULL) set->slots[i].recorded = set->slots[i].held = (uint64_t)(uintptr_t)addresses[i];
+    if (addresses[i] != NULL) set->slots[i].recorded = set->held[i] = (uint64_t)(uintptr_t)addresses[i];
   set->exec->patched = set;
   set->is_settled = true;
   set->is_unsure = false;
@@ -127,7 +127,7 @@ static rondo_status look_closer(rondo_patch_set *set, const rondo_stream *stream
   RONDO_TRY(rondo_require_device(call, "the stream", set->exec->device, stream->device));
   if (set->exec->patched != set) return refuse_stale(call);
   rondo_patch_settle(set->exec);
-  for (uint32_t i = 0; i < set->slot_count; i++) RONDO_TRY(require_slot(call, set, i, set->slots[i].held));
+  for (uint32_t i = 0; i < set->slot_count; i++) RONDO_TRY(require_slot(call, set, i, set->held[i]));
   set->is_unsure = false;
   return RONDO_OK;
 }
@@ -140,25 +140,31 @@ static rondo_status launch_into_capture(rondo_patch_set *set, rondo_stream *stre
     if (addresses[i] != NULL) write_slot(set, i, (uint64_t)(uintptr_t)addresses[i]);
   const rondo_status status = rondo_exec_launch(set->exec, stream);
   for (uint32_t i = 0; i < set->slot_count; i++)
-    if (addresses[i] != NULL) write_slot(set, i, set->slots[i].held);
+    if (addresses[i] != NULL) write_slot(set, i, set->held[i]);
   return status;
 }
 
-/* Slots that are elsewhere than the exec has them. */
-static size_t collect_changes(rondo_patch_set *set, const void *const *addresses) {
+/* Slots that are elsewhere than the exec has them. Of one without sites the exec has nothing. */
+static inline size_t collect_changes(rondo_patch_set *set, const void *const *addresses) {
+  const uint32_t slots = set->slot_count;
+  uint64_t *held = set->held;
   size_t count = 0;
-  for (uint32_t i = 0; i < set->slot_count; i++) {
-    const rondo_patch_slot *slot = &set->slots[i];
+  for (uint32_t i = 0; i < slots; i++) {
     const uint64_t address = (uint64_t)(uintptr_t)addresses[i];
-    if (address == slot->held || address == 0 || slot->count == 0) continue;
-    set->changes[count++] = (rondo_patch_change){&set->sites[slot->first], slot->count, slot->held, address};
+    if (__builtin_expect(address == held[i] || address == 0, 1)) continue;
+    const rondo_patch_slot *slot = &set->slots[i];
+    if (slot->count == 0) {
+      held[i] = address;
+      continue;
+    }
+    set->moving[count] = i;
+    set->changes[count++] = (rondo_patch_change){&set->sites[slot->first], slot->count, held[i], address};
   }
   return count;
 }
 
-static void note_held(rondo_patch_set *set, const void *const *addresses, size_t count) {
-  for (uint32_t i = 0; i < set->slot_count; i++)
-    if (addresses[i] != NULL) set->slots[i].held = (uint64_t)(uintptr_t)addresses[i];
+static inline void note_held(rondo_patch_set *set, size_t count) {
+  for (size_t i = 0; i < count; i++) set->held[set->moving[i]] = set->changes[i].address;
   set->is_settled = false;
   set->patched += count;
 }
@@ -172,7 +178,7 @@ rondo_status rondo_patch_launch(rondo_patch_set *set, rondo_stream *stream, cons
   if (__builtin_expect(!rondo_stream_runs_at_once(stream), 0)) return launch_into_capture(set, stream, addresses);
   rondo_moves moves = {.changes = set->changes, .count = collect_changes(set, addresses)};
   const rondo_status status = rondo_exec_launch_patched(exec, stream, moves.count > 0 ? &moves : NULL);
-  if (moves.are_made) note_held(set, addresses, moves.count);
+  if (moves.are_made) note_held(set, moves.count);
   return status;
 }
 
@@ -218,7 +224,7 @@ static rondo_status check_memory(const char *call, const rondo_patch_set *set, u
 static rondo_status check_address(const char *call, const rondo_patch_set *set, uint32_t input, const void *address) {
   const rondo_patch_slot *slot = &set->slots[input];
   char label[RONDO_SLOT_LABEL];
-  if ((uint64_t)(uintptr_t)address == slot->held) return RONDO_OK;
+  if ((uint64_t)(uintptr_t)address == set->held[input]) return RONDO_OK;
   if (!slot->is_patchable) return refuse_unpatchable(call, set, input);
   if (!rondo_patch_fits((const void *)(uintptr_t)slot->recorded, address))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MISALIGNED,
@@ -283,10 +289,12 @@ static rondo_status make_slots(rondo_patch_set *set, const rondo_patch_input *in
   const rondo_allocator *allocator = &set->allocator;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->slots, &set->slots));
   set->slot_count = count;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->held, &set->held));
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->changes, &set->changes));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->moving, &set->moving));
   for (uint32_t i = 0; i < count; i++) {
     rondo_patch_slot *slot = &set->slots[i];
-    slot->recorded = slot->held = (uint64_t)(uintptr_t)inputs[i].address;
+    slot->recorded = set->held[i] = (uint64_t)(uintptr_t)inputs[i].address;
     slot->bytes = inputs[i].bytes;
     slot->is_patchable = true;
     RONDO_TRY(rondo_allocate_text(allocator, inputs[i].name, &slot->name));
@@ -302,6 +310,8 @@ static void free_set(rondo_patch_set *set) {
   rondo_array_free(&allocator, &set->findings);
   rondo_release(&allocator, set->sites, set->site_count, sizeof *set->sites);
   rondo_release(&allocator, set->changes, set->slot_count, sizeof *set->changes);
+  rondo_release(&allocator, set->moving, set->slot_count, sizeof *set->moving);
+  rondo_release(&allocator, set->held, set->slot_count, sizeof *set->held);
   rondo_release(&allocator, set->slots, set->slot_count, sizeof *set->slots);
   rondo_release(&allocator, set, 1, sizeof *set);
 }
@@ -392,8 +402,9 @@ rondo_status rondo_patch_set_rebase(rondo_patch_set *set, const void *const *add
 }
 
 static uint64_t host_bytes(const rondo_patch_set *set) {
-  uint64_t bytes = sizeof *set + set->slot_count * (sizeof *set->slots + sizeof *set->changes) +
-                   set->site_count * sizeof *set->sites + set->findings.capacity * sizeof *set->findings.items;
+  const uint64_t slot_bytes = sizeof *set->slots + sizeof *set->held + sizeof *set->changes + sizeof *set->moving;
+  uint64_t bytes = sizeof *set + set->slot_count * slot_bytes + set->site_count * sizeof *set->sites +
+                   set->findings.capacity * sizeof *set->findings.items;
   for (uint32_t i = 0; i < set->slot_count; i++) bytes += strlen(set->slots[i].name) + 1;
   for (size_t i = 0; i < set->findings.count; i++) bytes += strlen(set->findings.items[i].message) + 1;
   return bytes;
@@ -422,7 +433,7 @@ rondo_status rondo_patch_set_get_input(const rondo_patch_set *set, uint32_t inpu
   const rondo_patch_slot *slot = &set->slots[input];
   const rondo_patch_input_info info = {.struct_size = sizeof info,
                                        .name = slot->name,
-                                       .address = (const void *)(uintptr_t)slot->held,
+                                       .address = (const void *)(uintptr_t)set->held[input],
                                        .bytes = slot->bytes,
                                        .sites = slot->count,
                                        .nodes = slot->nodes,

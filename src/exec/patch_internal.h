@@ -11,7 +11,6 @@
 typedef struct rondo_patch_slot {
   char *name;        /* "" when it has none */
   uint64_t recorded; /* that the nodes were made for: new addresses keep its alignment */
-  uint64_t held;     /* that the exec has now */
   size_t bytes;
   uint32_t first, count; /* its sites */
   uint32_t nodes;        /* that these stand in */
@@ -19,18 +18,20 @@ typedef struct rondo_patch_slot {
 } rondo_patch_slot;
 
 struct rondo_patch_set {
-  rondo_patch_set *next; /* of the exec's */
-  rondo_exec *exec;      /* NULL when it is gone */
-  rondo_allocator allocator;
-  uint32_t slot_count, site_count;
+  rondo_exec *exec; /* NULL when it is gone; what a launch reads comes first, in one line of the processor's cache */
+  uint64_t *held;   /* by slot: the address that the exec has now */
   rondo_patch_slot *slots;
-  rondo_patch_site *sites;                   /* by slot, then node */
-  rondo_patch_change *changes;               /* working memory of a launch; one a slot */
-  bool is_settled;                           /* the exec's clones hold what the exec does */
-  bool is_unsure;                            /* nodes of the exec may have other parameters than the set knows */
+  rondo_patch_site *sites;     /* by slot, then node */
+  rondo_patch_change *changes; /* working memory of a launch, one a slot: those that move, */
+  uint32_t *moving;            /* ... and their numbers */
+  uint32_t slot_count, site_count;
+  uint64_t patched;
+  bool is_settled;       /* the exec's clones hold what the exec does */
+  bool is_unsure;        /* nodes of the exec may have other parameters than the set knows */
+  rondo_patch_set *next; /* of the exec's */
+  rondo_allocator allocator;
   RONDO_ARRAY(rondo_patch_finding) findings; /* kept; messages are the set's */
   uint32_t finding_count, noise;
-  uint64_t patched;
 };
 
 /* What messages call a slot, written into `buffer` and returned: "input 'x'", "input 3" when it has no name. */

@@ -148,7 +148,7 @@ static rondo_status add_site(finder *f, const word *at, uint32_t slot) {
                             .site = {.node = at->place,
                                      .parameter = (uint16_t)at->parameter,
                                      .offset = (uint16_t)at->offset,
-                                     .addend = at->values[NOW] - f->set->slots[slot].held}};
+                                     .addend = at->values[NOW] - f->set->held[slot]}};
   if (at->is_written) f->set->slots[slot].is_written = true;
   return rondo_array_push(&f->set->allocator, &f->found, &found);
 }
@@ -169,7 +169,7 @@ static uint32_t slot_around(const finder *f, uint64_t address) {
 }
 
 static uint64_t distance_of(const finder *f, uint32_t slot) {
-  return (uint64_t)(uintptr_t)f->inputs[slot].moved - f->set->slots[slot].held;
+  return (uint64_t)(uintptr_t)f->inputs[slot].moved - f->set->held[slot];
 }
 
 /* The slot that moved by as much as the word did: the one around it, if that is one. */
@@ -410,7 +410,7 @@ static rondo_status place_slots(finder *f) {
   char one[RONDO_SLOT_LABEL], other[RONDO_SLOT_LABEL];
   if (set->slot_count == 0) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(&set->allocator, set->slot_count, sizeof *f->by_address, &f->by_address));
-  for (uint32_t i = 0; i < set->slot_count; i++) f->by_address[i] = (placed_slot){set->slots[i].held, i};
+  for (uint32_t i = 0; i < set->slot_count; i++) f->by_address[i] = (placed_slot){set->held[i], i};
   qsort(f->by_address, set->slot_count, sizeof *f->by_address, compare_placed);
   for (uint32_t i = 1; i < set->slot_count; i++) {
     const placed_slot *before = &f->by_address[i - 1], *at = &f->by_address[i];

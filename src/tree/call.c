@@ -212,14 +212,13 @@ static rondo_status dispatch(rondo_asked *asked) {
     return run_plain(asked, NULL, RONDO_SKIP_MUTATED_INPUT, RONDO_INPUTS_ARE_SHARED);
   if (__builtin_expect(tree->current != NULL && tree->current->demoted != NULL, 0))
     rondo_demoted_apply(function, tree->inputs);
-  asked->key_count = rondo_key_make(tree, function, tree->inputs, tree->words);
   rondo_recorded_call *call = NULL;
-  if (!tree->is_unrecorded && !tree->is_off && !function->is_off) {
-    call = rondo_recorded_guess(tree, tree->words, asked->key_count);
-    if (call == NULL) {
-      asked->hash = rondo_key_hash(tree->words, asked->key_count);
-      call = rondo_recorded_find(tree, tree->words, asked->key_count, asked->hash);
-    }
+  const bool is_on = !tree->is_unrecorded && !tree->is_off && !function->is_off;
+  if (is_on) call = rondo_recorded_guess(tree, function, tree->inputs);
+  if (__builtin_expect(call == NULL, 0)) {
+    asked->key_count = rondo_key_make(tree, function, tree->inputs, tree->words);
+    asked->hash = rondo_key_hash(tree->words, asked->key_count);
+    if (is_on) call = rondo_recorded_find(tree, tree->words, asked->key_count, asked->hash);
   }
   return call != NULL ? replay(asked, call) : run_new(asked);
 }
@@ -238,10 +237,11 @@ static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given)
   rondo_path_settle(tree, asked->stream);
   begin_step(tree);
   RONDO_TRY(enter_path(function, asked->stream));
-  RONDO_TRY(rondo_padding_begin("rondo_function_call", function, asked->stream, true));
-  rondo_memory_protect_inputs(tree, asked->stream, function, true);
+  if (__builtin_expect(function->padding != NULL, 0))
+    RONDO_TRY(rondo_padding_begin("rondo_function_call", function, asked->stream, true));
+  if (__builtin_expect(tree->is_watched, 0)) rondo_memory_protect_inputs(tree, asked->stream, function, true);
   rondo_status status = dispatch(asked);
-  rondo_memory_protect_inputs(tree, asked->stream, function, false);
+  if (__builtin_expect(tree->is_watched, 0)) rondo_memory_protect_inputs(tree, asked->stream, function, false);
   if (__builtin_expect(function->padding != NULL, 0)) {
     const rondo_status ended = rondo_padding_end(function, asked->stream, status == RONDO_OK);
     if (status == RONDO_OK) status = ended;
@@ -303,15 +303,23 @@ static rondo_status call_entered(rondo_asked *asked, const rondo_input *given) {
 
 /* The front door --------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_call_check(const char *call, const rondo_function *function, const rondo_stream *stream,
-                              const rondo_input *inputs, size_t input_count) {
+static __attribute__((noinline)) rondo_status refuse(const char *call, const rondo_function *function,
+                                                     const rondo_stream *stream, const rondo_input *inputs,
+                                                     size_t input_count) {
   RONDO_TRY(rondo_front(call, "the function", function));
   RONDO_TRY(rondo_require(call, "the stream", stream));
   if (input_count > 0) RONDO_TRY(rondo_require(call, "inputs", inputs));
   RONDO_TRY(rondo_require_device(call, "the stream", function->tree->device, stream->device));
-  if (input_count == function->options.input_count) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT, "%s: '%s' has %zu inputs; %zu were given",
                     call, function->origin->name, function->options.input_count, input_count);
+}
+
+rondo_status rondo_call_check(const char *call, const rondo_function *function, const rondo_stream *stream,
+                              const rondo_input *inputs, size_t input_count) {
+  const bool fine = function != NULL && stream != NULL && (inputs != NULL || input_count == 0) &&
+                    function->tree->device == stream->device && input_count == function->options.input_count &&
+                    !rondo_in_callback();
+  return __builtin_expect(fine, 1) ? RONDO_OK : refuse(call, function, stream, inputs, input_count);
 }
 
 rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream) {

@@ -321,7 +321,7 @@ static bool is_of_path(const rondo_tree *tree, const rondo_resolved_input *input
 }
 
 void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const rondo_function *function, bool on) {
-  if (tree->device->ops->guard == NULL || rondo_inputs_are_written_shared(function, tree->inputs)) return;
+  if (!tree->is_watched || rondo_inputs_are_written_shared(function, tree->inputs)) return;
   for (size_t i = 0; i < function->options.input_count; i++) {
     const rondo_resolved_input *input = &tree->inputs[i];
     if (input->way == RONDO_WAY_MOVING && !input->is_mutated && input->bytes > 0 && !is_of_path(tree, input))

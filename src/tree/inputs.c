@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The inputs of a call, looked at once: where each is, and how it comes to the work. Nothing is allocated.
  */
+#include <assert.h>
+
 #include "tree/tree_internal.h"
 
 /* Looking ---------------------------------------------------------------------------------------------------------- */
@@ -53,6 +55,13 @@ static rondo_status resolve_memory(const char *call, const rondo_function *funct
   return RONDO_OK;
 }
 
+/* Of MOVING and STATIC inputs, which it is by its kind until it is known to be an output of the path. */
+static inline rondo_input_way way_of_memory(uint32_t kind) {
+  static_assert((int)RONDO_WAY_MOVING == RONDO_INPUT_MOVING && (int)RONDO_WAY_STATIC == RONDO_INPUT_STATIC,
+                "kinds of memory are ways");
+  return (rondo_input_way)(kind & 0xff);
+}
+
 /* Whether no other input is the same buffer. */
 static bool is_one_input(const rondo_input *given, size_t count, size_t index) {
   for (size_t i = 0; i < count; i++)
@@ -60,30 +69,51 @@ static bool is_one_input(const rondo_input *given, size_t count, size_t index) {
   return true;
 }
 
+static rondo_status resolve_input(const char *call, const rondo_function *function, size_t index,
+                                  const rondo_input *given, rondo_resolved_input *out) {
+  const size_t count = function->options.input_count;
+  const uint32_t kind = function->options.inputs[index];
+  const rondo_input *own = &given[index];
+  *out = (rondo_resolved_input){.is_mutated = (kind & RONDO_INPUT_MUTATED) != 0};
+  switch (kind & 0xff) {
+    case RONDO_INPUT_SCALAR:
+      out->way = RONDO_WAY_SCALAR;
+      out->bytes = own->scalar;
+      return RONDO_OK;
+    case RONDO_INPUT_OPAQUE:
+      out->way = RONDO_WAY_OPAQUE;
+      out->address = own->address;
+      return RONDO_OK;
+    default:
+      out->way = way_of_memory(kind);
+      RONDO_TRY(resolve_memory(call, function, index, own, out));
+      out->is_sole = out->is_sole && is_one_input(given, count, index);
+      return RONDO_OK;
+  }
+}
+
+/* The usual: an address, with nothing wrong about it. */
+static inline bool is_plain_memory(uint32_t kind, const rondo_input *given) {
+  const bool is_memory = (kind & 0xff) <= RONDO_INPUT_STATIC;
+  return is_memory && given->buffer == NULL && given->address != NULL && given->rank <= RONDO_TREE_MAX_RANK;
+}
+
 rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function, const rondo_input *given,
                                   rondo_resolved_input *out) {
-  for (size_t i = 0; i < function->options.input_count; i++) {
-    const uint32_t kind = function->options.inputs[i];
-    out[i].is_mutated = (kind & RONDO_INPUT_MUTATED) != 0;
-    out[i].is_sole = out[i].is_of_ending = out[i].is_dropped = false;
-    out[i].type = out[i].rank = 0;
-    out[i].buffer = NULL;
-    switch (kind & 0xff) {
-      case RONDO_INPUT_SCALAR:
-        out[i].way = RONDO_WAY_SCALAR;
-        out[i].address = NULL;
-        out[i].bytes = given[i].scalar;
-        break;
-      case RONDO_INPUT_OPAQUE:
-        out[i].way = RONDO_WAY_OPAQUE;
-        out[i].address = given[i].address;
-        out[i].bytes = 0;
-        break;
-      default:
-        out[i].way = (kind & 0xff) == RONDO_INPUT_STATIC ? RONDO_WAY_STATIC : RONDO_WAY_MOVING;
-        RONDO_TRY(resolve_memory(call, function, i, &given[i], &out[i]));
-        out[i].is_sole = out[i].is_sole && is_one_input(given, function->options.input_count, i);
+  const size_t count = function->options.input_count;
+  const uint32_t *kinds = function->options.inputs;
+  for (size_t i = 0; i < count; i++) {
+    if (__builtin_expect(!is_plain_memory(kinds[i], &given[i]), 0)) {
+      RONDO_TRY(resolve_input(call, function, i, given, &out[i]));
+      continue;
     }
+    out[i] = (rondo_resolved_input){.way = way_of_memory(kinds[i]),
+                                    .is_mutated = (kinds[i] & RONDO_INPUT_MUTATED) != 0,
+                                    .type = given[i].type,
+                                    .rank = given[i].rank,
+                                    .address = given[i].address,
+                                    .bytes = given[i].bytes,
+                                    .shape = given[i].shape};
   }
   return RONDO_OK;
 }

@@ -37,16 +37,51 @@ static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, ui
   return words;
 }
 
+/* An input's way with what else counts of it. */
+static inline uint32_t way_word(const rondo_resolved_input *input) {
+  return (uint32_t)input->way | (uint32_t)input->is_sole << 8 | (uint32_t)input->is_mutated << 9;
+}
+
+static inline uint64_t key_head(const rondo_tree *tree, const rondo_function *function) {
+  return (uint64_t)function->number << 32 | (tree->current == NULL ? 0 : tree->current->number);
+}
+
 size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
                       uint64_t *words) {
   uint64_t *at = words;
-  *at++ = (uint64_t)function->number << 32 | (tree->current == NULL ? 0 : tree->current->number);
+  *at++ = key_head(tree, function);
   for (size_t i = 0; i < function->options.input_count; i++) {
     const rondo_resolved_input *input = &inputs[i];
-    at = put_form(at, input, (uint64_t)input->way | (uint64_t)input->is_sole << 8 | (uint64_t)input->is_mutated << 9);
+    at = put_form(at, input, way_word(input));
     if (input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED) *at++ = (uintptr_t)input->address;
   }
   return (size_t)(at - words);
+}
+
+static const uint64_t *match_value(const uint64_t *key, const rondo_resolved_input *input) {
+  if (key[0] != way_word(input)) return NULL;
+  if (input->way == RONDO_WAY_OPAQUE) return key + 1;
+  return key[1] == input->bytes ? key + 2 : NULL;
+}
+
+/* Where the key goes on if the input is as it says there; else NULL. */
+static inline const uint64_t *match_input(const uint64_t *key, const rondo_resolved_input *input) {
+  if (__builtin_expect(input->way > RONDO_WAY_MANAGED, 0)) return match_value(key, input);
+  const uint32_t low = way_word(input) | input->rank << 16;
+  if (key[0] != (low | (uint64_t)input->type << 32) || key[1] != input->bytes) return NULL;
+  key += 2;
+  for (uint32_t i = 0; i < input->rank; i++)
+    if (*key++ != input->shape[i]) return NULL;
+  if (input->way == RONDO_WAY_MOVING) return key;
+  return *key == (uintptr_t)input->address ? key + 1 : NULL;
+}
+
+bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
+                       const uint64_t *key) {
+  const size_t count = function->options.input_count;
+  if (*key++ != key_head(tree, function)) return false;
+  for (size_t i = 0; i < count && key != NULL; i++) key = match_input(key, &inputs[i]);
+  return key != NULL;
 }
 
 size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words) {

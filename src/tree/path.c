@@ -171,7 +171,7 @@ static void end_lives(rondo_tree *tree, const rondo_stream *stream, size_t input
 
 rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
   if (tree->options.outputs == RONDO_OUTPUTS_CLONE && stream != NULL) RONDO_TRY(clone_held(tree, stream));
-  if (tree->device->ops->guard != NULL) end_lives(tree, stream, input_count);
+  if (tree->is_watched) end_lives(tree, stream, input_count);
   if (is_any_live(tree)) {
     memset(tree->live, 0, bit_words(tree) * sizeof *tree->live);
     memset(tree->holders, 0, tree->bit_room * sizeof(rondo_buffer *));

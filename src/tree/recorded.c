@@ -30,9 +30,10 @@ rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t 
   return NULL;
 }
 
-rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const uint64_t *key, size_t count) {
+rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_function *function,
+                                          const rondo_resolved_input *inputs) {
   rondo_recorded_call *guess = tree->current == NULL ? tree->guess : tree->current->guess;
-  if (guess == NULL || guess->key_count != count || memcmp(guess->key, key, count * sizeof *key) != 0) return NULL;
+  if (guess == NULL || !rondo_key_matches(tree, function, inputs, guess->key)) return NULL;
   return is_fitting(tree, guess) ? guess : NULL;
 }
 
@@ -81,7 +82,7 @@ void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
 /* Where lifetimes are watched, those of slots end with the recording: its launches are done by then. */
 static void wait_where_watched(const rondo_tree *tree) {
   const rondo_stream *stream = tree->last_stream == NULL ? NULL : tree->last_stream->stream;
-  if (tree->device->ops->guard != NULL && stream != NULL)
+  if (tree->is_watched && stream != NULL)
     rondo_status_ignore(stream->queue->ops->synchronize(stream->queue), "who waits for the stream hears of it");
 }
 

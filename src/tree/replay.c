@@ -37,13 +37,17 @@ static bool is_copied_before(const rondo_recorded_call *call, const rondo_bound_
   return input->is_of_ending && (bound->is_mutated || is_in_slots(call, input));
 }
 
+static inline bool is_patched_now(const rondo_bound_input *bound, const rondo_resolved_input *input) {
+  return bound->way == RONDO_BOUND_PATCHED && !input->is_of_ending && rondo_patch_fits(bound->recorded, input->address);
+}
+
 /* Where launches have the input now: its own place, or its slot, into which it is copied then, from where it was saved
  * if it was. */
 static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const rondo_recorded_call *call,
                                const rondo_bound_input *bound, const rondo_resolved_input *input, const void *saved,
                                const void **out_address) {
   *out_address = input->address;
-  if (bound->way == RONDO_BOUND_PATCHED && !input->is_of_ending && rondo_patch_fits(bound->recorded, input->address)) {
+  if (is_patched_now(bound, input)) {
     tree->patched_inputs++;
     return RONDO_OK;
   }
@@ -102,8 +106,23 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
   return status;
 }
 
+/* The usual: all inputs are patched. False when there is one that is not; nothing is done then. */
+static inline bool bind_patched(rondo_tree *tree, const rondo_recorded_call *call, const rondo_resolved_input *inputs) {
+  const size_t count = call->bound_count;
+  const rondo_bound_input *bound = call->bound;
+  const void **addresses = call->addresses;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_resolved_input *input = &inputs[bound[i].input];
+    if (!is_patched_now(&bound[i], input)) return false;
+    addresses[i] = input->address;
+  }
+  tree->patched_inputs += count;
+  return true;
+}
+
 rondo_status rondo_replay_bind(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                const rondo_resolved_input *inputs) {
+  if (__builtin_expect(bind_patched(tree, call, inputs), 1)) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
     if (__builtin_expect(is_endangered(call, bound, &inputs[bound->input]), 0))

@@ -18,10 +18,9 @@ enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PL
 /* One thread at a time ----------------------------------------------------------------------------------------------
  */
 
-bool rondo_tree_is_mine(const rondo_tree *tree) {
+bool rondo_tree_is_owner(const rondo_tree *tree) {
   /* `active` belongs to the owner: others must not look at it. */
-  const uint64_t owner = atomic_load_explicit(&tree->owner, memory_order_relaxed);
-  return owner != 0 && owner == rondo_thread_id() && tree->active != NULL;
+  return atomic_load_explicit(&tree->owner, memory_order_relaxed) == rondo_thread_id() && tree->active != NULL;
 }
 
 rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
@@ -35,8 +34,6 @@ rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
                                     "a host step not even those"
                                   : "another thread: give each thread a tree, or take turns");
 }
-
-void rondo_tree_leave(rondo_tree *tree) { atomic_store_explicit(&tree->owner, 0, memory_order_release); }
 
 /* Life ------------------------------------------------------------------------------------------------------------- */
 
@@ -96,6 +93,7 @@ static void free_tree(rondo_tree *tree) {
 static rondo_status fill(rondo_tree *tree, rondo_device *device, const rondo_tree_options *options) {
   char *name;
   tree->device = device;
+  tree->is_watched = device->ops->guard != NULL;
   tree->options = *options;
   tree->options.name = NULL;
   tree->last_call.function = "";

@@ -156,15 +156,40 @@ struct rondo_recorded_call {
 };
 
 struct rondo_tree {
+  /* What each replay reads or writes, close together. */
+  _Atomic uint64_t owner; /* thread of the call under way; 0 */
   rondo_tree_commons *commons;
   rondo_device *device;
+  rondo_call *active;                  /* the innermost one */
+  struct rondo_resolved_input *inputs; /* scratch of a call */
+  rondo_stream_tie *last_stream;       /* NULL before the first call */
+  rondo_recorded_call *current;        /* the path's end; NULL when it is empty */
+  rondo_recorded_call *guess;          /* the root that a path began with last */
+  uint64_t step, path_step;            /* path_step: of the path's calls */
+  uint64_t *live;                      /* by bit of the path */
+  rondo_buffer **holders;              /* by bit: the buffer that was handed out */
+  size_t path_bits;                    /* of the path: all bits at and above are clear */
+  size_t bit_room;                     /* of `live` and `holders`, a multiple of 64 */
+  uint32_t scopes;
+  uint32_t calm_paths; /* that began since a recording was made */
+  bool is_off;
+  bool is_watched;    /* the device watches lifetimes */
+  bool is_unrecorded; /* a call on the path warmed up: addresses behind it are not fixed */
+  bool is_marking;    /* rondo_tree_mark_step was called */
+  bool is_backward_pending;
+  bool is_preparing;                     /* what is recorded is not launched */
+  bool is_aside;                         /* ... and outputs live in the arena that the path does not know of */
+  rondo_buffer *step_buffers;            /* OWN ones of a step; of no step */
+  rondo_buffer *unfreed;                 /* settled; their memory is freed with the next call, by `next` */
+  RONDO_ARRAY(void *) unfreed_addresses; /* likewise, of no buffer */
+  rondo_recorded_call *replayed_call;    /* without paths: the last one */
+  uint64_t tick, calls, replayed, steps, patched_inputs, copied_inputs, copied_bytes, allocations;
+  rondo_call_info last_call;  /* `message` is below */
+  rondo_tree_options options; /* zeros replaced; `name` is the tree's own */
+
   rondo_device_memory *memory;
   rondo_allocator allocator;
-  rondo_tree_options options; /* zeros replaced; `name` is the tree's own */
-  bool is_off;
-  bool is_preparing; /* what is recorded is not launched */
-  bool is_aside;     /* ... and outputs live in the arena that the path does not know of */
-  rondo_pool *pool;  /* of what runs un-recorded, of clones and rondo_buffer_create */
+  rondo_pool *pool; /* of what runs un-recorded, of clones and rondo_buffer_create */
   rondo_arena *arena;
   uint64_t pool_bytes; /* in buffers */
 
@@ -172,56 +197,30 @@ struct rondo_tree {
   uint32_t function_count, functions_made;
   rondo_recorded_call *first, *last;
   rondo_recorded_call *roots;
-  rondo_recorded_call *guess; /* the root that a path began with last */
   uint32_t recording_count, recordings_made;
   rondo_recorded_call **table; /* by hash; `table_places` is a power of two */
   size_t table_places;
   rondo_path_plan *plans;
   uint64_t plans_made;
-  uint32_t calm_paths;    /* that began since a recording was made */
   uint64_t exec_bytes[2]; /* of all runners */
   rondo_runner *runners;
   uint64_t segments_made;
 
-  /* The path. */
-  rondo_recorded_call *current;       /* its end; NULL when it is empty */
-  rondo_recorded_call *replayed_call; /* without paths: the last one */
-  rondo_recorded_call *aside;         /* the end of the path that waits while another one is prepared; NULL */
-  bool is_unrecorded;                 /* a call on it warmed up: addresses behind it are not fixed */
-  size_t path_bits;                   /* of the path: all bits at and above are clear */
-  uint64_t *live;                     /* by bit */
-  rondo_buffer **holders;             /* by bit: the buffer that was handed out */
-  size_t bit_room;                    /* of both, a multiple of 64 */
-  rondo_buffer *step_buffers;         /* OWN ones of a step; of no step */
+  rondo_recorded_call *aside; /* the end of the path that waits while another one is prepared; NULL */
   rondo_buffer *kept_buffers;
-  rondo_buffer *unfreed;                 /* settled; their memory is freed with the next call, by `next` */
-  RONDO_ARRAY(void *) unfreed_addresses; /* likewise, of no buffer */
-
-  uint64_t step, path_step; /* path_step: of the path's calls */
-  uint32_t scopes;
-  bool is_marking; /* rondo_tree_mark_step was called */
-  bool is_backward_pending;
-
-  rondo_stream_tie *last_stream; /* NULL before the first call */
-  rondo_event *order;            /* between that and another */
-
-  _Atomic uint64_t owner;              /* thread of the call under way; 0 */
-  rondo_call *active;                  /* the innermost one */
-  struct rondo_resolved_input *inputs; /* scratch of a call */
-  uint64_t *words;
+  rondo_event *order;    /* between last_stream and another */
+  uint64_t *words;       /* scratch of a call */
   uint32_t *moves;       /* as many as inputs */
   rondo_buffer **handed; /* outputs, more than are asked for */
   size_t input_room, word_room, handed_room;
-  uint64_t tick;
 
-  uint64_t calls, replayed, recorded, prepared, evicted, rolled_back, steps;
+  uint64_t recorded, prepared, evicted, rolled_back;
   uint64_t shared_execs, switches;
   uint64_t checked, mistrusted, demoted;
   uint32_t demoted_places;
   uint64_t planned_paths, planned_before, planned_after;
-  uint64_t copied_inputs, patched_inputs, copied_bytes, clones, cloned_bytes, allocations;
+  uint64_t clones, cloned_bytes;
   uint64_t skipped[RONDO_SKIP_ROOM];
-  rondo_call_info last_call; /* `message` is below */
   char message[RONDO_TREE_MESSAGE];
 };
 
@@ -250,9 +249,13 @@ typedef struct rondo_resolved_input {
 
 /* The tree for one outermost use: CONCURRENT_USE, TREE_GONE never (the tree is the caller's). */
 RONDO_MUST_USE rondo_status rondo_tree_enter(rondo_tree *tree, const char *call);
-void rondo_tree_leave(rondo_tree *tree);
+static inline void rondo_tree_leave(rondo_tree *tree) { atomic_store_explicit(&tree->owner, 0, memory_order_release); }
+bool rondo_tree_is_owner(const rondo_tree *tree); /* of the call under way, which is in a body */
 /* Whether the calling thread is inside a call of the tree: in a body. */
-bool rondo_tree_is_mine(const rondo_tree *tree);
+static inline bool rondo_tree_is_mine(const rondo_tree *tree) {
+  return __builtin_expect(atomic_load_explicit(&tree->owner, memory_order_relaxed) != 0, 0) &&
+         rondo_tree_is_owner(tree);
+}
 
 /* inputs.c: what the given inputs are. Errors for `call`, as rondo_function_call. */
 RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function,
@@ -272,6 +275,10 @@ size_t rondo_key_room(size_t input_count);
 size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
                       uint64_t *words);
 uint64_t rondo_key_hash(const uint64_t *words, size_t count);
+/* Whether a recorded call's key is what rondo_key_make would make; keys of one function that are equal as far as they
+ * go have one length. */
+bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
+                       const uint64_t *key);
 size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words);
 
 /* What a key or a form says of an input. */
@@ -290,8 +297,9 @@ const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_
 /* recorded.c: the recorded call that fits; putting one in, which then is the tree's; taking it out with all behind it
  * and freeing them. A call of the path is never taken out but with the path. */
 rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash);
-/* The same for the one that the path went on with last time: without a look at the table. */
-rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const uint64_t *key, size_t count);
+/* The same for the one that the path went on with last time: without making a key, or a look at the table. */
+rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_function *function,
+                                          const rondo_resolved_input *inputs);
 RONDO_MUST_USE rondo_status rondo_recorded_reserve(rondo_tree *tree); /* room in the table for one more */
 void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call);

@@ -16,14 +16,19 @@
 #include "base/slab.h"
 #include "device/cuda/cuda.h"
 
-/* A node's parameters. */
+/* A node's parameters. What patching it reads comes first, close together. */
 typedef struct cuda_node {
   rondo_node_kind kind;
   uint32_t number;
+  void *storage;    /* a kernel's argument addresses and values; a captured copy's cu_copy, or NULL */
+  size_t first;     /* its nodes in the driver's graph are handles[first] and so on; NULL when it is left out */
+  uint64_t patched; /* by which run of patches it was set last (cuda_patch.c) */
+  bool is_foreign;  /* a library's kernel */
+  bool enabled;
+  bool owns_name; /* else it is the kernel's */
+  bool is_bound;  /* was captured and cannot be made anew */
   const char *name;
   rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
-  void *storage;        /* a kernel's argument addresses and values; a captured copy's cu_copy, or NULL */
-  size_t first;         /* its nodes in the driver's graph are handles[first] and so on; NULL when it is left out */
   union {
     cu_kernel_params kernel;
     rondo_copy copy;
@@ -31,13 +36,8 @@ typedef struct cuda_node {
     cuda_host_work *host;
     cu_event event;
   } as;
-  /* What an update of a kernel does not read. */
   size_t storage_bytes;
   uint64_t captured; /* what it was captured as, good while the executable is made; 0: not captured */
-  uint64_t patched;  /* by which run of patches it was set last (cuda_patch.c) */
-  bool enabled;
-  bool owns_name; /* else it is the kernel's */
-  bool is_bound;  /* was captured and cannot be made anew */
 } cuda_node;
 
 /* A driver's graph of an executable's nodes, and what was made of it. */

@@ -45,9 +45,10 @@ static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_
   out->kernel = node->kernel;
   rondo_kernel_retain(node->kernel);
   cuda_kernel_params(node, &out->as.kernel);
-  if (cuda_foreign_of(node->kernel) != NULL) executable->has_foreign = true;
+  out->is_foreign = cuda_foreign_of(node->kernel) != NULL;
+  if (out->is_foreign) executable->has_foreign = true;
   if (node->kernel->parameter_count == 0) return RONDO_OK;
-  if (cuda_foreign_of(node->kernel) != NULL) return copy_foreign_arguments(executable, node, out);
+  if (out->is_foreign) return copy_foreign_arguments(executable, node, out);
   RONDO_TRY(copy_arguments(executable, node, out));
   out->as.kernel.params = out->storage;
   return RONDO_OK;
@@ -275,7 +276,7 @@ cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *
 bool cuda_node_fits(const cuda_node *node, const rondo_lowered_node *lowered) {
   const rondo_node_params *params = lowered->params;
   return node->kind == RONDO_NODE_KERNEL && params->kind == RONDO_NODE_KERNEL &&
-         node->kernel == params->as.kernel.kernel && cuda_foreign_of(node->kernel) == NULL &&
+         node->kernel == params->as.kernel.kernel && !node->is_foreign &&
          (node->name == params->name || strcmp(node->name, params->name) == 0);
 }
 

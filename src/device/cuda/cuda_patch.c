@@ -8,14 +8,14 @@
 #include "device/cuda/cuda_foreign.h"
 
 /* Where the values of a library's kernel begin, behind the list that leads to them. */
-static unsigned char *foreign_values(const cuda_node *node, const cuda_foreign_kernel *foreign) {
+static unsigned char *foreign_values(const cuda_node *node) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
   const size_t listed = foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count;
   return (unsigned char *)node->storage + listed * sizeof(void *);
 }
 
-static void *site_in_kernel(const cuda_node *node, const rondo_patch_site *site) {
-  const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
-  if (foreign != NULL) return foreign_values(node, foreign) + site->offset;
+static inline void *site_in_kernel(const cuda_node *node, const rondo_patch_site *site) {
+  if (__builtin_expect(node->is_foreign, 0)) return foreign_values(node) + site->offset;
   return (unsigned char *)((void **)node->storage)[site->parameter] + site->offset;
 }
 
@@ -27,13 +27,14 @@ static void *site_in_copy(cuda_executable *executable, cuda_node *node, const ro
   return site->parameter == RONDO_SITE_DST ? (void *)&node->as.copy.dst : (void *)&node->as.copy.src;
 }
 
-static void *site_in(cuda_executable *executable, cuda_node *node, const rondo_patch_site *site) {
-  if (node->kind == RONDO_NODE_KERNEL) return site_in_kernel(node, site);
+static inline void *site_in(cuda_executable *executable, cuda_node *node, const rondo_patch_site *site) {
+  if (__builtin_expect(node->kind == RONDO_NODE_KERNEL, 1)) return site_in_kernel(node, site);
   return node->kind == RONDO_NODE_COPY ? site_in_copy(executable, node, site) : &node->as.fill.dst;
 }
 
 /* Writes the addresses into the nodes; `back`: those from before. True when there are copies among these. */
-static bool write_sites(cuda_executable *executable, const rondo_patch_change *changes, size_t count, bool back) {
+static inline bool write_sites(cuda_executable *executable, const rondo_patch_change *changes, size_t count,
+                               bool back) {
   bool has_copies = false;
   for (size_t i = 0; i < count; i++) {
     const rondo_patch_change *change = &changes[i];
@@ -49,15 +50,23 @@ static bool write_sites(cuda_executable *executable, const rondo_patch_change *c
   return has_copies;
 }
 
-static rondo_status set_node(cuda_executable *executable, const cuda_node *node) {
-  cu_result code = CU_OK;
-  if (node->kind != RONDO_NODE_COPY)
-    code = cuda_node_change(executable, &executable->built, node);
-  else
-    RONDO_TRY(cuda_executable_change(executable, node, &code));
-  if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+/* What is not a kernel of the executable's, and what the driver refused. */
+static __attribute__((noinline)) rondo_status set_otherwise(cuda_executable *executable, const cuda_node *node,
+                                                            cu_result code) {
+  if (node->kind == RONDO_NODE_FILL) code = cuda_node_change(executable, &executable->built, node);
+  if (node->kind == RONDO_NODE_COPY) RONDO_TRY(cuda_executable_change(executable, node, &code));
   return cuda_check_node(cuda_device_of(executable->base.device), code, node->number, "patching node '%s' (node %u)",
                          node->name, node->number);
+}
+
+static inline rondo_status set_node(cuda_executable *executable, const cuda_node *node) {
+  const cuda_api *api = cuda_device_of(executable->base.device)->api;
+  cu_result code = CU_OK;
+  if (__builtin_expect(node->kind == RONDO_NODE_KERNEL, 1)) {
+    code = api->exec_set_kernel(executable->built.exec, executable->handles[node->first], &node->as.kernel);
+    if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+  }
+  return set_otherwise(executable, node, code);
 }
 
 /* Gives the driver the nodes of the sites; of run `only`, unless that is 0. The first failure ends it. */

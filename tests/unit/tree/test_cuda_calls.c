@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ * What a replayed call of a function asks of the CUDA driver, by the fake driver's count of its calls (TR-1, TR-6): one
+ * launch, and one call for each node that an input which moved is patched in. Where the program has the device's
+ * context current, that it is asked for is all there is beside these.
+ */
+#include "device/cuda/cuda_library.h"
+#include "fake_cuda/fake_cuda.h"
+#include "support/test_tree.h"
+
+enum { INPUTS = 4, WORDS = 8, BYTES = WORDS * sizeof(uint32_t) };
+
+static const fake_cuda_control *fake;
+
+static int set_up(void **state) {
+  fake = fake_cuda_get();
+  assert_non_null(fake);
+  fake->reset();
+  return test_setup(state);
+}
+
+/* The function of a tree, and how many nodes read each of its inputs. */
+typedef struct reading {
+  test_fixture *fixture;
+  uint32_t readers[INPUTS];
+  uint32_t *places[INPUTS][2];
+  uint32_t moved; /* bit i: input i is at its second place */
+  rondo_tree *tree;
+  rondo_function *function;
+} reading;
+
+static const rondo_grid grid = {WORDS, 1, 1};
+
+/* Output 0 = ((0 * 31 + in) * 31 + in) ..., with each input as often as it is read. */
+static rondo_status combine(rondo_call *call, void *user) {
+  const reading *of = user;
+  rondo_stream *stream = rondo_call_stream(call);
+  rondo_kernel *set = test_kernel(of->fixture, TEST_KERNEL_SET);
+  rondo_kernel *add = test_kernel(of->fixture, TEST_KERNEL_COMBINE);
+  const uint32_t zero = 0;
+  void *out = NULL;
+  assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
+  assert_ok(rondo_launch(stream, set, grid, RONDO_ARGS(&zero, &out)));
+  for (size_t i = 0; i < INPUTS; i++) {
+    const void *in = rondo_call_input(call, i);
+    for (uint32_t k = 0; k < of->readers[i]; k++)
+      assert_ok(rondo_launch(stream, add, grid, RONDO_ARGS(&out, &in, &out)));
+  }
+  return RONDO_OK;
+}
+
+/* Word 0 of that; the word at place p of input i is 10 * i + p + 1. */
+static uint32_t expected_word(const reading *of) {
+  uint32_t value = 0;
+  for (uint32_t i = 0; i < INPUTS; i++)
+    for (uint32_t k = 0; k < of->readers[i]; k++) value = value * 31 + 10 * i + (of->moved >> i & 1) + 1;
+  return value;
+}
+
+static rondo_buffer *call(const reading *of) {
+  rondo_input inputs[INPUTS] = {{0}};
+  rondo_buffer *out = NULL;
+  for (size_t i = 0; i < INPUTS; i++)
+    inputs[i] = (rondo_input){.address = of->places[i][of->moved >> i & 1], .bytes = BYTES};
+  assert_ok(rondo_function_call(of->function, of->fixture->stream, inputs, INPUTS, &out, 1));
+  return out;
+}
+
+static void call_and_look(const reading *of) {
+  rondo_buffer *out = call(of);
+  uint32_t word = 0;
+  assert_ok(rondo_buffer_copy(out, of->fixture->stream, 0, &word, sizeof word));
+  assert_ok(rondo_stream_synchronize(of->fixture->stream));
+  assert_int_equal(word, expected_word(of));
+  rondo_buffer_release(out);
+}
+
+static void make(reading *of, rondo_binding binding) {
+  static const uint32_t kinds[INPUTS] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING, RONDO_INPUT_MOVING,
+                                         RONDO_INPUT_MOVING};
+  const rondo_function_options options = {
+      RONDO_FUNCTION_OPTIONS_INIT, .name = "combine", .body = combine, .user = of, .inputs = kinds,
+      .input_count = INPUTS,       .binding = binding};
+  for (uint32_t i = 0; i < INPUTS; i++)
+    for (uint32_t p = 0; p < 2; p++) {
+      uint32_t words[WORDS];
+      for (int w = 0; w < WORDS; w++) words[w] = 10 * i + p + 1;
+      of->places[i][p] = test_words(of->fixture, WORDS);
+      test_write(of->fixture, of->places[i][p], words, sizeof words);
+    }
+  of->tree = test_tree(of->fixture, NULL);
+  assert_ok(rondo_function_create(of->tree, &options, &of->function));
+  for (int i = 0; i < 3; i++) call_and_look(of);
+  assert_outcome(of->tree, RONDO_CALL_REPLAYED);
+}
+
+static void unmake(reading *of) {
+  test_tree_destroy(of->tree);
+  for (size_t i = 0; i < INPUTS; i++)
+    for (size_t p = 0; p < 2; p++) test_words_free(of->fixture, of->places[i][p]);
+}
+
+/* How often the driver was called by one call of the function, and for what. */
+typedef struct asked {
+  uint64_t launches, sets, current, copies, all;
+} asked;
+
+static asked count(void) {
+  return (asked){.launches = fake->calls("cuGraphLaunch"),
+                 .sets = fake->calls("cuGraphExecKernelNodeSetParams"),
+                 .current = fake->calls("cuCtxGetCurrent"),
+                 .copies = fake->calls("cuMemcpyAsync"),
+                 .all = fake->calls(NULL)};
+}
+
+static asked count_call(const reading *of) {
+  const asked before = count();
+  rondo_buffer *out = call(of);
+  const asked after = count();
+  rondo_buffer_release(out);
+  return (asked){.launches = after.launches - before.launches,
+                 .sets = after.sets - before.sets,
+                 .current = after.current - before.current,
+                 .copies = after.copies - before.copies,
+                 .all = after.all - before.all};
+}
+
+static uint32_t readers_of(const reading *of, uint32_t moves) {
+  uint32_t sum = 0;
+  for (size_t i = 0; i < INPUTS; i++)
+    if ((moves >> i & 1) != 0) sum += of->readers[i];
+  return sum;
+}
+
+/* The device's context is current, as it is where the program works with the driver itself. */
+static const cuda_api *enter(void) {
+  const cuda_api *api;
+  cu_context context;
+  assert_ok(cuda_library_get(&api));
+  assert_int_equal(api->primary_retain(&context, 0), CU_OK);
+  assert_int_equal(api->context_set_current(context), CU_OK);
+  return api;
+}
+
+static void leave(const cuda_api *api) {
+  assert_int_equal(api->context_set_current(NULL), CU_OK);
+  assert_int_equal(api->primary_release(0), CU_OK);
+}
+
+/* Whichever inputs move: nothing but the launch, the readers of those, and one look at the context. */
+static void patched_calls_ask_the_driver_for_nothing_else(void **state) {
+  reading of = {.fixture = *state, .readers = {1, 4, 2, 1}};
+  make(&of, RONDO_BINDING_PATCH);
+  const cuda_api *api = enter();
+  for (uint32_t moves = 0; moves < 1 << INPUTS; moves++) {
+    of.moved ^= moves;
+    const asked calls = count_call(&of);
+    assert_int_equal(calls.launches, 1);
+    assert_int_equal(calls.sets, readers_of(&of, moves));
+    assert_int_equal(calls.current, moves != 0);
+    assert_int_equal(calls.all, calls.launches + calls.sets + calls.current);
+    call_and_look(&of);
+  }
+  leave(api);
+  unmake(&of);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(patched_calls_ask_the_driver_for_nothing_else, set_up, test_tree_teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
