@@ -8,18 +8,25 @@
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
 
-/* Does the work once, with driver call `driver_at` or allocation `allocation_at` of it failing (0: none), and all later
- * ones too when `rest`. Returns its status and how many of each it made. */
-typedef rondo_status (*fault_run)(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls,
-                                  size_t *out_allocations);
+/* What fails of the work, and how many calls of the driver and allocations it made. */
+typedef struct fault_point {
+  size_t driver_at, allocation_at; /* 0: none */
+  bool rest;                       /* all later ones too */
+  size_t calls, allocations;       /* set by the run */
+} fault_point;
+
+/* Does the work once; returns its status. */
+typedef rondo_status (*fault_run)(fault_point *point);
 
 static inline void fault_sweep(fault_run run, bool of_driver, bool rest, size_t least_failures) {
-  size_t calls, allocations, failures = 0;
-  assert_int_equal(run(0, 0, false, &calls, &allocations), RONDO_OK);
-  const size_t count = of_driver ? calls : allocations;
+  fault_point none = {0};
+  size_t failures = 0;
+  assert_int_equal(run(&none), RONDO_OK);
+  const size_t count = of_driver ? none.calls : none.allocations;
   assert_true(count > 20);
   for (size_t at = 1; at <= count; at += test_failure_step()) {
-    const rondo_status status = run(of_driver ? at : 0, of_driver ? 0 : at, rest, &calls, &allocations);
+    fault_point point = {.driver_at = of_driver ? at : 0, .allocation_at = of_driver ? 0 : at, .rest = rest};
+    const rondo_status status = run(&point);
     failures += status != RONDO_OK;
     if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY) fail_msg("%zu: %s", at, rondo_status_name(status));
   }

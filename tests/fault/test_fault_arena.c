@@ -8,8 +8,7 @@
 
 #include "base/slab.h"
 #include "exec/arena_capture.h"
-#include "fault/fake_driver.h"
-#include "fault/fault_sweep.h"
+#include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 
 #define PAGE FAKE_PAGE
@@ -146,23 +145,15 @@ static void undo(rig *r) {
   r->arena = NULL;
 }
 
-static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+static rondo_status run(fault_point *point) {
   rig r = {.arena = NULL};
   test_allocator_init(&r.allocator);
   r.device = fake_open(&r.allocator.table);
   assert_ok(rondo_stream_create(r.device, NULL, &r.stream));
   fake_device *fake = fake_of(r.device);
-  const size_t calls = fake->calls, allocations = r.allocator.calls;
-  fake->fail_rest = rest;
-  r.allocator.fail_on = rest;
-  if (driver_at != 0) fake->fail_at = calls + driver_at;
-  if (allocation_at != 0) r.allocator.fail_at = allocations + allocation_at;
+  fault_fake_begin(point, fake, &r.allocator);
   const rondo_status status = work(&r);
-  if (status != RONDO_OK) assert_true(rondo_last_error()->message[0] != '\0');
-  *out_calls = fake->calls - calls;
-  *out_allocations = r.allocator.calls - allocations;
-  fake->fail_at = 0;
-  r.allocator.fail_at = 0;
+  fault_fake_end(point, fake, &r.allocator, status);
   undo(&r);
   assert_ok(work(&r));
   undo(&r);
@@ -170,9 +161,7 @@ static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_
   assert_ok(rondo_memory_get_statistics(r.device, &now));
   assert_int_equal(now.arena_backed + now.graph_reserved, 0);
   assert_ok(rondo_stream_destroy(r.stream));
-  assert_int_equal(fake_close(r.device), 0);
-  assert_int_equal(r.allocator.live, 0);
-  assert_int_equal(r.allocator.faults, 0);
+  fault_fake_close(r.device, &r.allocator);
   return status;
 }
 

@@ -78,16 +78,14 @@ static void take_down(work *w) {
   }
 }
 
-static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+static rondo_status run(fault_point *point) {
   static work w;
-  (void)driver_at;
   memset(&w, 0, sizeof w);
   test_allocator_init(&w.allocator);
-  atomic_store(&w.allocator.fail_at, allocation_at);
-  atomic_store(&w.allocator.fail_on, rest);
+  atomic_store(&w.allocator.fail_at, point->allocation_at);
+  atomic_store(&w.allocator.fail_on, point->rest);
   const rondo_status status = do_all(&w);
-  *out_calls = 0;
-  *out_allocations = atomic_load(&w.allocator.calls);
+  point->allocations = atomic_load(&w.allocator.calls);
   take_down(&w);
   assert_int_equal(atomic_load(&w.allocator.live), 0);
   assert_int_equal(atomic_load(&w.allocator.faults), 0);

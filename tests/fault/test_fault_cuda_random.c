@@ -4,14 +4,14 @@
  * error comes out or the numbers are right; a plain draw that fails takes nothing, and recording never does; nothing is
  * left in the driver or in host memory, and nothing is misused.
  */
-#include "fault/fault_cuda.h"
+#include "fault/fault_cuda_sweep.h"
 
 enum { FLOATS = 9, BUFFERS = 4 };
 
-static const fake_cuda_control *fake;
+static test_allocator allocator;
+static float right[BUFFERS * FLOATS];
 
-typedef struct work {
-  test_allocator allocator;
+static struct {
   rondo_device *device;
   rondo_stream *streams[2];
   rondo_event *event;
@@ -22,7 +22,7 @@ typedef struct work {
   float read[BUFFERS * FLOATS];
 } work;
 
-static float *buffer(const work *w, size_t i) { return (float *)w->memory + i * FLOATS; }
+static float *buffer(size_t i) { return (float *)work.memory + i * FLOATS; }
 
 static uint64_t offset_of(const rondo_generator *generator) {
   rondo_generator_state state = {RONDO_GENERATOR_STATE_INIT};
@@ -30,135 +30,102 @@ static uint64_t offset_of(const rondo_generator *generator) {
   return state.offset;
 }
 
-static rondo_status make(work *w, const char *device) {
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &w->allocator.table};
+static rondo_status make(const char *device) {
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &allocator.table};
   const rondo_generator_options seeded = {RONDO_GENERATOR_OPTIONS_INIT, .name = "g", .seed = 5};
-  TRY(rondo_device_open(device, &options, &w->device));
-  for (int i = 0; i < 2; i++) TRY(rondo_stream_create(w->device, NULL, &w->streams[i]));
-  TRY(rondo_event_create(w->device, NULL, &w->event));
-  TRY(rondo_malloc(w->device, sizeof w->read, NULL, &w->memory));
-  TRY(rondo_generator_create(w->device, &seeded, &w->generator));
-  return rondo_generator_create(w->device, NULL, &w->second);
+  TRY(rondo_device_open(device, &options, &work.device));
+  for (int i = 0; i < 2; i++) TRY(rondo_stream_create(work.device, NULL, &work.streams[i]));
+  TRY(rondo_event_create(work.device, NULL, &work.event));
+  TRY(rondo_malloc(work.device, sizeof work.read, NULL, &work.memory));
+  TRY(rondo_generator_create(work.device, &seeded, &work.generator));
+  return rondo_generator_create(work.device, NULL, &work.second);
 }
 
-static rondo_status fill_plainly(work *w, size_t i) {
-  const uint64_t before = offset_of(w->generator);
-  const rondo_status status = rondo_random_uniform(w->generator, w->streams[0], buffer(w, i), FLOATS, 0, 1);
-  assert_int_equal(offset_of(w->generator), status == RONDO_OK ? before + 4 : before);
+static rondo_status fill_plainly(size_t i) {
+  const uint64_t before = offset_of(work.generator);
+  const rondo_status status = rondo_random_uniform(work.generator, work.streams[0], buffer(i), FLOATS, 0, 1);
+  assert_int_equal(offset_of(work.generator), status == RONDO_OK ? before + 4 : before);
   return status;
 }
 
-static rondo_status draw_outer(work *w, bool wider) {
-  TRY(rondo_random_uniform(w->generator, w->streams[0], buffer(w, 1), FLOATS, 0, 1));
-  TRY(rondo_exec_launch(w->inner_exec, w->streams[0]));
-  return rondo_random_uniform(wider ? w->second : w->generator, w->streams[0], buffer(w, 2), FLOATS, 0, 1);
+static rondo_status draw_outer(bool wider) {
+  TRY(rondo_random_uniform(work.generator, work.streams[0], buffer(1), FLOATS, 0, 1));
+  TRY(rondo_exec_launch(work.inner_exec, work.streams[0]));
+  return rondo_random_uniform(wider ? work.second : work.generator, work.streams[0], buffer(2), FLOATS, 0, 1);
 }
 
-static rondo_status record(work *w, bool wider, rondo_graph **out) {
-  const uint64_t before = offset_of(w->generator);
-  TRY(rondo_capture_begin(w->streams[0], RONDO_CAPTURE_THREAD_LOCAL));
-  const rondo_status status = draw_outer(w, wider), ended = rondo_capture_end(w->streams[0], out);
-  assert_int_equal(offset_of(w->generator), before);
+static rondo_status record(bool wider, rondo_graph **out) {
+  const uint64_t before = offset_of(work.generator);
+  TRY(rondo_capture_begin(work.streams[0], RONDO_CAPTURE_THREAD_LOCAL));
+  const rondo_status status = draw_outer(wider), ended = rondo_capture_end(work.streams[0], out);
+  assert_int_equal(offset_of(work.generator), before);
   TRY(status);
   return ended;
 }
 
-static rondo_status record_all(work *w) {
+static rondo_status record_all(void) {
   rondo_random random;
-  TRY(rondo_capture_begin(w->streams[0], RONDO_CAPTURE_THREAD_LOCAL));
-  rondo_status status = rondo_random_uniform(w->generator, w->streams[0], buffer(w, 3), FLOATS, 0, 1);
-  if (status == RONDO_OK) status = rondo_generator_reserve(w->second, w->streams[0], 1, &random);
-  const rondo_status ended = rondo_capture_end(w->streams[0], &w->inner);
+  TRY(rondo_capture_begin(work.streams[0], RONDO_CAPTURE_THREAD_LOCAL));
+  rondo_status status = rondo_random_uniform(work.generator, work.streams[0], buffer(3), FLOATS, 0, 1);
+  if (status == RONDO_OK) status = rondo_generator_reserve(work.second, work.streams[0], 1, &random);
+  const rondo_status ended = rondo_capture_end(work.streams[0], &work.inner);
   TRY(status);
   TRY(ended);
-  TRY(rondo_instantiate(w->inner, NULL, &w->inner_exec));
-  TRY(record(w, false, &w->outer));
-  return record(w, true, &w->wider);
+  TRY(rondo_instantiate(work.inner, NULL, &work.inner_exec));
+  TRY(record(false, &work.outer));
+  return record(true, &work.wider);
 }
 
-static rondo_status launch_all(work *w) {
-  TRY(rondo_instantiate(w->outer, NULL, &w->exec));
-  for (int i = 0; i < 4; i++) TRY(rondo_exec_launch(w->exec, w->streams[i / 2]));
-  TRY(rondo_exec_update(w->exec, w->wider, NULL));
-  TRY(rondo_exec_launch(w->exec, w->streams[1]));
-  TRY(rondo_exec_update(w->exec, w->outer, NULL));
-  TRY(rondo_exec_launch(w->exec, w->streams[0]));
-  TRY(rondo_event_record(w->event, w->streams[1]));
-  return rondo_stream_wait_event(w->streams[0], w->event);
+static rondo_status launch_all(void) {
+  TRY(rondo_instantiate(work.outer, NULL, &work.exec));
+  for (int i = 0; i < 4; i++) TRY(rondo_exec_launch(work.exec, work.streams[i / 2]));
+  TRY(rondo_exec_update(work.exec, work.wider, NULL));
+  TRY(rondo_exec_launch(work.exec, work.streams[1]));
+  TRY(rondo_exec_update(work.exec, work.outer, NULL));
+  TRY(rondo_exec_launch(work.exec, work.streams[0]));
+  TRY(rondo_event_record(work.event, work.streams[1]));
+  return rondo_stream_wait_event(work.streams[0], work.event);
 }
 
-static rondo_status do_all(work *w, const char *device) {
-  TRY(make(w, device));
-  TRY(fill_plainly(w, 0));
-  TRY(record_all(w));
-  TRY(launch_all(w));
-  TRY(fill_plainly(w, 0));
-  TRY(rondo_copy_async(w->streams[0], w->read, w->memory, sizeof w->read));
-  return rondo_stream_synchronize(w->streams[0]);
+static rondo_status run(const char *device) {
+  memset(&work, 0, sizeof work);
+  TRY(make(device));
+  TRY(fill_plainly(0));
+  TRY(record_all());
+  TRY(launch_all());
+  TRY(fill_plainly(0));
+  TRY(rondo_copy_async(work.streams[0], work.read, work.memory, sizeof work.read));
+  return rondo_stream_synchronize(work.streams[0]);
 }
 
 /* Errors here are told as well; the device is gone all the same. */
-static void take_down(work *w) {
-  rondo_exec_destroy(w->exec);
-  rondo_exec_destroy(w->inner_exec);
-  rondo_status status = rondo_graph_destroy(w->wider);
-  status = rondo_graph_destroy(w->outer);
-  status = rondo_graph_destroy(w->inner);
-  rondo_generator_destroy(w->second);
-  rondo_generator_destroy(w->generator);
-  rondo_event_destroy(w->event);
-  for (int i = 0; i < 2; i++) status = rondo_stream_destroy(w->streams[i]);
-  status = rondo_free(w->device, w->memory);
-  status = rondo_device_close(w->device);
+static void take_down(void) {
+  rondo_exec_destroy(work.exec);
+  rondo_exec_destroy(work.inner_exec);
+  rondo_status status = rondo_graph_destroy(work.wider);
+  status = rondo_graph_destroy(work.outer);
+  status = rondo_graph_destroy(work.inner);
+  rondo_generator_destroy(work.second);
+  rondo_generator_destroy(work.generator);
+  rondo_event_destroy(work.event);
+  for (int i = 0; i < 2; i++) status = rondo_stream_destroy(work.streams[i]);
+  status = rondo_free(work.device, work.memory);
+  status = rondo_device_close(work.device);
   (void)status;
 }
 
-typedef struct failure {
-  const char *device;
-  uint64_t driver_at, allocation_at; /* 0: none */
-  unsigned code;
-  bool onward;
-} failure;
+static fault_work all;
 
-/* What the driver refused to take back, or all once every call is refused. */
-static bool may_be_left(const failure *of, const char *call) {
-  if (of->code == LAUNCH_FAILED || call == NULL) return false;
-  return of->onward || fault_cuda_gives_back(call);
+static void check(const fault_failure *of, rondo_status status) {
+  const char *call = all.fake->failed();
+  fault_cuda_assert_clean(all.fake, &allocator, fault_may_be_left(of, call) ? SIZE_MAX : 0,
+                          call == NULL ? "allocation" : call, (size_t)(of->driver_at + of->allocation_at));
+  if (all.fake->live(FAKE_CUDA_ANY) > 0) all.fake->reset();
+  if (status == RONDO_OK) assert_memory_equal(work.read, right, sizeof right);
 }
 
-static void assert_nothing_left(const work *w, const failure *of) {
-  const char *call = fake->failed();
-  fault_cuda_assert_clean(fake, &w->allocator, may_be_left(of, call) ? SIZE_MAX : 0, call == NULL ? "allocation" : call,
-                          (size_t)(of->driver_at + of->allocation_at));
-  if (fake->live(FAKE_CUDA_ANY) > 0) fake->reset();
-}
-
-static float right[BUFFERS * FLOATS];
-
-/* Whether the failure came. */
-static bool run(const failure *of) {
-  static work w;
-  memset(&w, 0, sizeof w);
-  test_allocator_init(&w.allocator);
-  atomic_store(&w.allocator.fail_at, of->allocation_at);
-  atomic_store(&w.allocator.fail_on, of->onward);
-  fake->forget();
-  fake->fail_call(NULL, of->driver_at, of->code, of->onward);
-  const rondo_status status = do_all(&w, of->device);
-  const bool came = of->driver_at > 0 ? fake->failed() != NULL : atomic_load(&w.allocator.calls) >= of->allocation_at;
-  take_down(&w);
-  assert_nothing_left(&w, of);
-  if (status == RONDO_OK) assert_memory_equal(w.read, right, sizeof right);
-  return came;
-}
-
-static void sweep(failure of, bool of_driver) {
-  uint64_t *at = of_driver ? &of.driver_at : &of.allocation_at;
-  size_t count = 0;
-  fake->reset();
-  for (*at = 1; run(&of); (*at)++) count++;
-  assert_true(count > 100);
-}
+static fault_work all = {
+    .run = run, .take_down = take_down, .check = check, .least = 100, .other = "cpu", .memory = &allocator};
 
 static float expected_float(uint64_t offset, size_t i) {
   return (float)(rondo_philox(5, i / 4, offset).x[i % 4] >> 8) * 0x1p-24f;
@@ -166,63 +133,16 @@ static float expected_float(uint64_t offset, size_t i) {
 
 /* Plain 0; four launches of 4 + 4 + 4, the wider one of 4 + 4, one more of the first form; plain again. */
 static int load_driver(void **state) {
-  static work w;
-  (void)state;
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  test_allocator_init(&w.allocator);
-  assert_ok(do_all(&w, "cuda:0")); /* what fails at the first loading of a library is kept for good */
+  *state = &all;
+  fault_work_begin(&all);
   const uint64_t last = 4 + 4 * 12 + 8;
   static const uint64_t offsets[BUFFERS] = {12, 0, 8, 4}; /* in the last launch, and behind it */
   for (size_t i = 0; i < BUFFERS * FLOATS; i++) {
     right[i] = expected_float(last + offsets[i / FLOATS], i % FLOATS);
-    assert_true(w.read[i] == right[i]);
+    assert_true(work.read[i] == right[i]);
   }
-  take_down(&w);
+  take_down();
   return 0;
 }
 
-static void each_call_is_refused(void **state) {
-  (void)state;
-  sweep((failure){.device = "cuda:0", .code = REFUSED}, true);
-}
-
-static void each_call_runs_out_of_memory(void **state) {
-  (void)state;
-  sweep((failure){.device = "cuda:0", .code = NO_MEMORY}, true);
-}
-
-static void each_call_and_all_after_it_are_refused(void **state) {
-  (void)state;
-  sweep((failure){.device = "cuda:0", .code = REFUSED, .onward = true}, true);
-}
-
-static void each_call_loses_the_device(void **state) {
-  (void)state;
-  sweep((failure){.device = "cuda:0", .code = LAUNCH_FAILED}, true);
-}
-
-static void each_allocation_fails(void **state) {
-  (void)state;
-  sweep((failure){.device = "cuda:0"}, false);
-  sweep((failure){.device = "cpu"}, false);
-}
-
-static void each_allocation_and_all_after_it_fail(void **state) {
-  (void)state;
-  sweep((failure){.device = "cuda:0", .onward = true}, false);
-  sweep((failure){.device = "cpu", .onward = true}, false);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_call_is_refused),
-      cmocka_unit_test(each_call_runs_out_of_memory),
-      cmocka_unit_test(each_call_and_all_after_it_are_refused),
-      cmocka_unit_test(each_call_loses_the_device),
-      cmocka_unit_test(each_allocation_fails),
-      cmocka_unit_test(each_allocation_and_all_after_it_fail),
-  };
-  return cmocka_run_group_tests_name("fault_cuda_random", tests, load_driver, NULL);
-}
+int main(void) { return fault_work_main("fault_cuda_random", load_driver); }

@@ -7,7 +7,7 @@
 #include <rondo/rondo.h>
 
 #include "base/slab.h"
-#include "fault/fake_driver.h"
+#include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 
 enum { PAGE = 4096 };
@@ -202,31 +202,19 @@ static void close_rig(rig *r) {
   rondo_event_destroy(r->event);
   rondo_kernel_release(r->kernel);
   assert_ok(rondo_stream_destroy(r->stream));
-  assert_int_equal(fake_close(r->device), 0);
-  assert_int_equal(r->allocator.live, 0);
-  assert_int_equal(r->allocator.faults, 0);
+  fault_fake_close(r->device, &r->allocator);
 }
 
 /* One run with a failure; returns its status. */
-static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+static rondo_status run(fault_point *point) {
   rig r;
   things t = {0};
   set_up(&r);
   fake_device *fake = fake_of(r.device);
-  const size_t calls = fake->calls, allocations = r.allocator.calls;
-  fake->fail_rest = rest;
-  r.allocator.fail_on = rest;
-  if (driver_at != 0) fake->fail_at = calls + driver_at;
-  if (allocation_at != 0) r.allocator.fail_at = allocations + allocation_at;
+  fault_fake_begin(point, fake, &r.allocator);
   const rondo_status status = do_all(&r, &t);
-  if (status != RONDO_OK) {
-    assert_int_equal(rondo_last_error()->status, status);
-    assert_true(rondo_last_error()->message[0] != '\0');
-  }
-  *out_calls = fake->calls - calls;
-  *out_allocations = r.allocator.calls - allocations;
-  fake->fail_at = 0;
-  r.allocator.fail_at = 0;
+  if (status != RONDO_OK) assert_int_equal(rondo_last_error()->status, status);
+  fault_fake_end(point, fake, &r.allocator, status);
   assert_old_works(&r);
   take_down(&r, &t);
   assert_old_works(&r);
@@ -235,12 +223,14 @@ static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_
 }
 
 static void sweep(bool of_driver, bool rest) {
-  size_t calls, allocations, failures = 0;
-  assert_int_equal(run(0, 0, false, &calls, &allocations), RONDO_OK);
-  const size_t count = of_driver ? calls : allocations;
+  fault_point none = {0};
+  size_t failures = 0;
+  assert_int_equal(run(&none), RONDO_OK);
+  const size_t count = of_driver ? none.calls : none.allocations;
   assert_true(count > 50);
   for (size_t at = 1; at <= count; at++) {
-    const rondo_status status = run(of_driver ? at : 0, of_driver ? 0 : at, rest, &calls, &allocations);
+    fault_point point = {.driver_at = of_driver ? at : 0, .allocation_at = of_driver ? 0 : at, .rest = rest};
+    const rondo_status status = run(&point);
     failures += status != RONDO_OK;
     if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY && status != RONDO_CAPTURE_REFUSED)
       fail_msg("failure at %zu came out as %s", at, rondo_status_name(status));

@@ -7,8 +7,7 @@
 #include <rondo/rondo.h>
 
 #include "base/slab.h"
-#include "fault/fake_driver.h"
-#include "fault/fault_sweep.h"
+#include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 
 enum { LIVE = 6, MIB = 1 << 20 };
@@ -120,27 +119,17 @@ static void take_down(rig *r) {
   assert_ok(rondo_memory_get_statistics(r->device, &now));
   assert_int_equal(now.live_allocations, 0);
   assert_int_equal(now.pool_used, 0);
-  assert_int_equal(fake_close(r->device), 0);
-  assert_int_equal(r->allocator.live, 0);
-  assert_int_equal(r->allocator.faults, 0);
+  fault_fake_close(r->device, &r->allocator);
 }
 
 /* One run with a failure; returns its status. */
-static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+static rondo_status run(fault_point *point) {
   rig r;
   set_up(&r);
   fake_device *fake = fake_of(r.device);
-  const size_t calls = fake->calls, allocations = r.allocator.calls;
-  fake->fail_rest = rest;
-  r.allocator.fail_on = rest;
-  if (driver_at != 0) fake->fail_at = calls + driver_at;
-  if (allocation_at != 0) r.allocator.fail_at = allocations + allocation_at;
+  fault_fake_begin(point, fake, &r.allocator);
   const rondo_status status = do_all(&r);
-  if (status != RONDO_OK) assert_true(rondo_last_error()->message[0] != '\0');
-  *out_calls = fake->calls - calls;
-  *out_allocations = r.allocator.calls - allocations;
-  fake->fail_at = 0;
-  r.allocator.fail_at = 0;
+  fault_fake_end(point, fake, &r.allocator, status);
   take_down(&r);
   return status;
 }

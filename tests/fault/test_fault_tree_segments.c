@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "base/slab.h"
-#include "fault/fake_driver.h"
-#include "fault/fault_sweep.h"
+#include "fault/fault_fake.h"
 #include "support/rondo_test.h"
 
 enum { WORDS = 32, BYTES = WORDS * sizeof(uint32_t), HELD = 16 };
@@ -230,20 +229,13 @@ static void take_down(rig *r) {
 }
 
 /* One run with a failure; returns its status. */
-static rondo_status run(size_t driver_at, size_t allocation_at, bool rest, size_t *out_calls, size_t *out_allocations) {
+static rondo_status run(fault_point *point) {
   rig r;
   assert_ok(set_up(&r));
-  const size_t calls = is_fake ? fake_of(r.device)->calls : 0, allocations = r.allocator.calls;
-  r.allocator.fail_on = rest;
-  if (allocation_at != 0) r.allocator.fail_at = allocations + allocation_at;
-  if (is_fake) fake_of(r.device)->fail_rest = rest;
-  if (driver_at != 0) fake_of(r.device)->fail_at = calls + driver_at;
+  fake_device *fake = is_fake ? fake_of(r.device) : NULL;
+  fault_fake_begin(point, fake, &r.allocator);
   const rondo_status status = do_all(&r);
-  if (status != RONDO_OK) assert_true(rondo_last_error()->message[0] != '\0');
-  *out_calls = is_fake ? fake_of(r.device)->calls - calls : 0;
-  *out_allocations = r.allocator.calls - allocations;
-  if (is_fake) fake_of(r.device)->fail_at = 0;
-  r.allocator.fail_at = 0;
+  fault_fake_end(point, fake, &r.allocator, status);
   take_down(&r);
   return status;
 }
