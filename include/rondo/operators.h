@@ -56,9 +56,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_gelu(rondo_program *program, rond
                                                     rondo_value *out_value);
 
 /* Over dimensions --------------------------------------------------------------------------------------------------
- *   softmax: over the last dimension, F32. */
+ *   softmax:     over the last dimension, any float.
+ *   log_softmax: its logarithm, as precise where the softmax is nearly 0. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_softmax(rondo_program *program, rondo_value value,
                                                        rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_log_softmax(rondo_program *program, rondo_value value,
+                                                           rondo_value *out_value);
 
 /* Normalisation ----------------------------------------------------------------------------------------------------
  *   layer_norm: over the last `dimensions` dimensions, any float: (x - mean) / sqrt(variance + epsilon) (Ba, Kiros,
@@ -78,10 +81,37 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program,
                                                          rondo_value *out_value);
 
 /* Losses -----------------------------------------------------------------------------------------------------------
- *   cross_entropy: logits [m, n] F32, labels [m] I32 -> scalar: the mean over m of -log softmax(logits)[label]; a label
- *                  outside 0 <= i < n fails the run, as an index of embedding. */
+ *   cross_entropy: logits [..., n] of any float, labels [...] I32 or I64 -> scalar F32: the mean over the labels of
+ *                  -log softmax(logits)[label]; a label outside 0 <= i < n fails the run, as an index of embedding. Its
+ *                  options: rows with a certain label count for nothing, also not in the mean, which is 0 of none; and
+ *                  label smoothing s (Szegedy et al. 2016), 0 .. 1: the label's share is 1 - s, and s is spread evenly.
+ *   mse:             value, target of one float type and shape -> scalar F32: the mean or sum of (value - target)^2.
+ *   bce_with_logits: logits, target likewise: of the binary cross entropy of sigmoid(logits) with target, 0 .. 1, in a
+ *                    form that does not overflow. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cross_entropy(rondo_program *program, rondo_value logits,
                                                              rondo_value labels, rondo_value *out_value);
+
+typedef struct rondo_cross_entropy_options {
+  uint32_t struct_size;
+  float label_smoothing;
+  int64_t ignored_label; /* any number */
+  bool ignores_label;    /* false: no row is ignored */
+} rondo_cross_entropy_options;
+#define RONDO_CROSS_ENTROPY_OPTIONS_INIT .struct_size = sizeof(rondo_cross_entropy_options)
+
+/* options may be NULL: none. OUT_OF_RANGE for a smoothing that is not 0 .. 1. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_cross_entropy_with(rondo_program *program, rondo_value logits,
+                                                                  rondo_value labels,
+                                                                  const rondo_cross_entropy_options *options,
+                                                                  rondo_value *out_value);
+
+typedef enum rondo_combine { RONDO_COMBINE_MEAN, RONDO_COMBINE_SUM } rondo_combine;
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_mse(rondo_program *program, rondo_value value, rondo_value target,
+                                                   rondo_combine combine, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *program, rondo_value logits,
+                                                               rondo_value target, rondo_combine combine,
+                                                               rondo_value *out_value);
 
 /* Shapes -----------------------------------------------------------------------------------------------------------
  *   reshape: the same elements in another shape, any type; no copy. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Emitting: operations become steps. A step's arguments are copied into one piece of memory: the list of addresses
  * first, then the bytes behind each, then the values, each at its alignment. What a kernel accesses is an input or a
- * result of its operation as a whole, or the cell of its index check, so the bytes are known by the address.
+ * result of its operation as a whole, its workspace, or the cell of its index check, so the bytes are known by the
+ * address.
  */
 #include "tensor/emitter.h"
 
@@ -87,6 +88,7 @@ static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const
 static size_t bytes_at(const rondo_emitter *emitter, const void *address) {
   const rondo_operation *operation = current(emitter);
   size_t bytes = address == emitter->cell ? sizeof(uint64_t) : 0;
+  if (address == rondo_emit_workspace(emitter)) bytes = emitter->layout->workspaces[emitter->operation].bytes;
   for (size_t i = 0; i < RONDO_MAX_OPERANDS && bytes == 0; i++)
     bytes = value_bytes_at(emitter, operation->inputs[i], address);
   for (size_t i = 0; i < operation->row->result_count && bytes == 0; i++)
@@ -150,7 +152,8 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
   const rondo_index_check check = {.operator_name = operation->row->name,
                                    .operation = emitter->operation,
                                    .input = operation->row->inputs[input],
-                                   .bound = bound};
+                                   .bound = bound,
+                                   .is_wide = rondo_emit_shape(emitter, operation->inputs[input])->type == RONDO_I64};
   RONDO_TRY(rondo_index_checks_add(&emitter->compiled->checks, &check, out_cell));
   emitter->cell = *out_cell;
   return RONDO_OK;

@@ -39,10 +39,12 @@ rondo_status rondo_index_checks_judge(rondo_index_checks *checks, rondo_stream *
     if (found == 0) continue;
     const rondo_index_check *check = &checks->items.items[i];
     RONDO_TRY(rondo_fill_async(stream, &clear));
+    const int32_t index = (int32_t)(uint32_t)found;
+    const char *nearest = !check->is_wide ? "" : index == INT32_MAX ? " or more" : index == INT32_MIN ? " or less" : "";
     return rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE,
-                      "%s (operator %u): %s has %d at position %u, which is not in 0 .. %zu; row 0 was used instead",
-                      check->operator_name, check->operation, check->input, (int32_t)(uint32_t)found,
-                      (uint32_t)(found >> 32) - 1, check->bound - 1);
+                      "%s (operator %u): %s has %d%s at position %u, which is not in 0 .. %zu; row 0 was used instead",
+                      check->operator_name, check->operation, check->input, index, nearest, (uint32_t)(found >> 32) - 1,
+                      check->bound - 1);
   }
   return RONDO_OK;
 }

@@ -19,6 +19,7 @@ typedef struct rondo_index_check {
   uint32_t operation;
   const char *input; /* what the operator calls its indices; static */
   size_t bound;      /* right: 0 <= index < bound */
+  bool is_wide;      /* indices of 64 bits, of which the cell holds the nearest of 32 */
 } rondo_index_check;
 
 typedef struct rondo_index_checks {

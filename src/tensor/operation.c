@@ -99,6 +99,13 @@ rondo_status rondo_require_float(const rondo_program *program, const rondo_opera
   return require_rank(program, operation, input, rank);
 }
 
+rondo_status rondo_require_indices(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                                   uint32_t rank) {
+  const rondo_type type = rondo_operation_input(program, operation, input)->type;
+  if (type != RONDO_I32 && type != RONDO_I64) return fail_type(program, operation, input, "i32 or i64");
+  return require_rank(program, operation, input, rank);
+}
+
 rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation, uint32_t a,
                                       uint32_t b) {
   const rondo_shape *x = rondo_operation_input(program, operation, a);

@@ -89,6 +89,9 @@ RONDO_MUST_USE rondo_status rondo_require_input(const rondo_program *program, co
 /* The same for any type of float: F32, F16 or BF16. */
 RONDO_MUST_USE rondo_status rondo_require_float(const rondo_program *program, const rondo_operation *operation,
                                                 uint32_t input, uint32_t rank);
+/* The same for indices: I32 or I64. */
+RONDO_MUST_USE rondo_status rondo_require_indices(const rondo_program *program, const rondo_operation *operation,
+                                                  uint32_t input, uint32_t rank);
 /* SHAPE unless both inputs have the same shape. */
 RONDO_MUST_USE rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation,
                                                      uint32_t a, uint32_t b);

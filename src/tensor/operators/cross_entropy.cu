@@ -1,55 +1,51 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA form of cross_entropy.c.
  */
-#include "tensor/operators/rows.cuh"
+#include "tensor/operators/cross_entropy.cuh"
+#include "tensor/operators/element.cuh"
 
-struct rows_shape {
-  size_t rows, columns;
-};
-
-extern "C" __global__ void cross_entropy_rows(rows_shape shape, const float *__restrict__ logits,
-                                              const int *__restrict__ labels, float *__restrict__ losses,
-                                              float *__restrict__ maxima, float *__restrict__ sums, u64 *cell) {
+extern "C" __global__ void cross_entropy_rows_TYPE(rows_shape shape, const element *__restrict__ logits,
+                                                   const void *__restrict__ labels, float *__restrict__ losses,
+                                                   float *__restrict__ maxima, float *__restrict__ sums, u64 *cell) {
   const row_team team = team_of(shape.columns);
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
-    const float *x = logits + row * shape.columns;
+    const element *x = logits + row * shape.columns;
     const float most = row_max(team, x, shape.columns);
     const float sum = row_exp_sum(team, x, most, shape.columns);
+    float below = 0;
+    if (shape.is_smoothed) {
+      for (size_t i = team.lane; i < shape.columns; i += team.lanes) below += to_float(x[i]) - most;
+      below = team_join<join_sum>(team, below);
+    }
     if (team.lane > 0) continue;
-    const int label = check_index(cell, row, labels[row], shape.columns) ? labels[row] : 0;
+    const long long given = index_at(labels, shape.wide_labels, row);
     maxima[row] = most;
     sums[row] = sum;
-    losses[row] = logf(sum) - (x[label] - most);
+    losses[row] = 0;
+    if (is_ignored(shape, given)) continue;
+    const size_t label = check_index(cell, row, given, shape.columns) ? (size_t)given : 0;
+    losses[row] = logf(sum) - shape.to_label * (to_float(x[label]) - most) - shape.to_each * below;
   }
 }
 
-/* One block: each thread adds every 256th loss, then the threads' sums are added pair by pair. */
-extern "C" __global__ void cross_entropy_mean(const float *__restrict__ losses, float *__restrict__ loss, size_t rows) {
-  __shared__ double sums[BLOCK_THREADS];
-  double sum = 0;
-  for (size_t row = threadIdx.x; row < rows; row += BLOCK_THREADS) sum += (double)losses[row];
-  sums[threadIdx.x] = sum;
-  for (unsigned half = BLOCK_THREADS / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-  }
-  if (threadIdx.x == 0) *loss = (float)(sums[0] / (double)rows);
-}
-
-/* dlogits = (softmax(logits) - onehot(label)) * dloss / rows. */
-extern "C" __global__ void cross_entropy_gradient(rows_shape shape, const float *__restrict__ logits,
-                                                  const int *__restrict__ labels, const float *__restrict__ maxima,
-                                                  const float *__restrict__ sums, const float *__restrict__ dloss,
-                                                  float *__restrict__ gradient) {
-  const float scale = *dloss / (float)shape.rows;
+/* dlogits = (softmax(logits) - (1 - s) onehot(label) - s / n) * dloss / count; 0 in rows that are ignored. */
+extern "C" __global__ void cross_entropy_gradient_TYPE(rows_shape shape, const element *__restrict__ logits,
+                                                       const void *__restrict__ labels,
+                                                       const float *__restrict__ maxima, const float *__restrict__ sums,
+                                                       const float *__restrict__ count, const float *__restrict__ dloss,
+                                                       element *__restrict__ gradient) {
+  const float scale = *dloss / *count, share = shape.to_each * scale;
   const row_team team = team_of(shape.columns);
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
-    const bool right = labels[row] >= 0 && (size_t)labels[row] < shape.columns;
-    const size_t label = right ? (size_t)labels[row] : 0;
+    const long long given = index_at(labels, shape.wide_labels, row);
+    const bool ignored = is_ignored(shape, given);
+    const size_t label = is_index(given, shape.columns) ? (size_t)given : 0;
     const float most = maxima[row], factor = scale / sums[row];
-    const float *x = logits + row * shape.columns;
-    float *to = gradient + row * shape.columns;
-    for (size_t i = team.lane; i < shape.columns; i += team.lanes)
-      to[i] = factor * expf(x[i] - most) - (i == label ? scale : 0.0f);
+    const element *x = logits + row * shape.columns;
+    element *to = gradient + row * shape.columns;
+    for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
+      const float of_label = i == label ? share + shape.to_label * scale : share;
+      to[i] = to_element(ignored ? 0.0f : factor * expf(to_float(x[i]) - most) - of_label);
+    }
   }
 }

@@ -11,25 +11,29 @@
   ROW(add)                      \
   ROW(cast)                     \
   ROW(column_sum)               \
-  ROW(cross_entropy)            \
+  ROW(cross_entropy_mean)       \
   ROW(embedding)                \
   ROW(matmul)                   \
   ROW(matmul_bias)              \
-  ROW(sgd)                      \
-  ROW(softmax)
+  ROW(pair_loss)                \
+  ROW(sgd)
 
 #define RONDO_CUDA_TYPED_SOURCES(ROW) \
   ROW(abs)                            \
   ROW(affine)                         \
+  ROW(bce_with_logits)                \
+  ROW(cross_entropy)                  \
   ROW(exp)                            \
   ROW(gelu)                           \
   ROW(gelu_tanh)                      \
   ROW(layer_norm)                     \
   ROW(log)                            \
+  ROW(mse)                            \
   ROW(relu)                           \
   ROW(rsqrt)                          \
   ROW(sigmoid)                        \
   ROW(silu)                           \
+  ROW(softmax)                        \
   ROW(sqrt)                           \
   ROW(square)                         \
   ROW(tanh)

@@ -17,11 +17,19 @@ typedef unsigned long long u64;
 __device__ inline size_t first_element() { return (size_t)blockIdx.x * BLOCK_THREADS + threadIdx.x; }
 __device__ inline size_t element_stride() { return (size_t)gridDim.x * BLOCK_THREADS; }
 
+/* Indices are I32, or I64 where `is_wide` is not 0. */
+__device__ inline long long index_at(const void *indices, unsigned is_wide, size_t i) {
+  return is_wide != 0 ? ((const long long *)indices)[i] : ((const int *)indices)[i];
+}
+
+__device__ inline bool is_index(long long index, size_t bound) { return index >= 0 && (u64)index < bound; }
+
 /* As rondo_check_index in kernel_support.h: the cell keeps the wrong index of the lowest position. */
-__device__ inline bool check_index(u64 *cell, size_t position, int index, size_t bound) {
-  if (index >= 0 && (size_t)index < bound) return true;
+__device__ inline bool check_index(u64 *cell, size_t position, long long index, size_t bound) {
+  if (is_index(index, bound)) return true;
+  const int told = index < -0x7fffffffll - 1 ? -0x7fffffff - 1 : index > 0x7fffffffll ? 0x7fffffff : (int)index;
   const u64 place = position < 0xfffffffeu ? position + 1 : 0xffffffffu;
-  const u64 mine = place << 32 | (unsigned)index;
+  const u64 mine = place << 32 | (unsigned)told;
   u64 held = *(volatile u64 *)cell;
   while (held == 0 || mine < held) {
     const u64 found = atomicCAS(cell, held, mine);

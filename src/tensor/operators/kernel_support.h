@@ -50,12 +50,19 @@ static inline rondo_span rondo_block_span(size_t block, rondo_blocks blocks, siz
   return (rondo_span){first, count - first > share ? first + share : count};
 }
 
+/* Indices are I32, or I64 where `is_wide` is not 0. */
+static inline int64_t rondo_index_at(const void *indices, uint32_t is_wide, size_t i) {
+  return is_wide != 0 ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
+}
+
 /* True when 0 <= index < bound. Otherwise the cell keeps the wrong index of the lowest position, whatever the order in
- * which blocks run: position plus one in the upper half, the index in the lower; 0 = none. */
-static inline bool rondo_check_index(_Atomic uint64_t *cell, size_t position, int32_t index, size_t bound) {
-  if (index >= 0 && (size_t)index < bound) return true;
+ * which blocks run: position plus one in the upper half, the index, or the nearest that an I32 holds, in the lower; 0 =
+ * none. */
+static inline bool rondo_check_index(_Atomic uint64_t *cell, size_t position, int64_t index, size_t bound) {
+  if (index >= 0 && (uint64_t)index < bound) return true;
+  const int32_t told = (int32_t)(index < INT32_MIN ? INT32_MIN : index > INT32_MAX ? INT32_MAX : index);
   const uint64_t place = position < UINT32_MAX - 1 ? position + 1 : UINT32_MAX;
-  const uint64_t mine = place << 32 | (uint32_t)index;
+  const uint64_t mine = place << 32 | (uint32_t)told;
   uint64_t held = atomic_load_explicit(cell, memory_order_relaxed);
   while ((held == 0 || mine < held) &&
          !atomic_compare_exchange_weak_explicit(cell, &held, mine, memory_order_relaxed, memory_order_relaxed)) {

@@ -3,7 +3,7 @@
  * the team takes every so-many-th element, so that neighbours read neighbours; the lanes' parts are joined by shuffles,
  * and those of warps through shared memory, each in a fixed order.
  */
-#include "tensor/operators/kernel_support.cuh"
+#include "tensor/operators/floats.cuh"
 
 #define NARROW_ROW 1024 /* RONDO_NARROW_ROW in rows.h cuts the grid */
 
@@ -53,27 +53,17 @@ __device__ inline float team_join(const row_team &team, float value) {
   return value;
 }
 
-__device__ inline float row_max(const row_team &team, const float *x, size_t columns) {
+template <class T>
+__device__ inline float row_max(const row_team &team, const T *x, size_t columns) {
   float most = __int_as_float(0xff800000); /* less than any number */
-  for (size_t i = team.lane; i < columns; i += team.lanes) most = fmaxf(most, x[i]);
+  for (size_t i = team.lane; i < columns; i += team.lanes) most = fmaxf(most, to_float(x[i]));
   return team_join<join_max>(team, most);
 }
 
 /* The sum of exp(x[i] - most), where most is the row's maximum. */
-__device__ inline float row_exp_sum(const row_team &team, const float *x, float most, size_t columns) {
+template <class T>
+__device__ inline float row_exp_sum(const row_team &team, const T *x, float most, size_t columns) {
   float sum = 0;
-  for (size_t i = team.lane; i < columns; i += team.lanes) sum += expf(x[i] - most);
-  return team_join<join_sum>(team, sum);
-}
-
-/* y[i] = scale * exp(x[i] - most). */
-__device__ inline void row_scaled_exp(const row_team &team, const float *x, float most, float scale, float *y,
-                                      size_t columns) {
-  for (size_t i = team.lane; i < columns; i += team.lanes) y[i] = scale * expf(x[i] - most);
-}
-
-__device__ inline float row_dot(const row_team &team, const float *x, const float *y, size_t columns) {
-  float sum = 0;
-  for (size_t i = team.lane; i < columns; i += team.lanes) sum += x[i] * y[i];
+  for (size_t i = team.lane; i < columns; i += team.lanes) sum += expf(to_float(x[i]) - most);
   return team_join<join_sum>(team, sum);
 }

@@ -5,7 +5,9 @@
 #ifndef RONDO_TENSOR_OPERATORS_ROWS_H
 #define RONDO_TENSOR_OPERATORS_ROWS_H
 
-#include "tensor/operators/elementary.h"
+#include <math.h>
+
+#include "tensor/operators/element.h"
 #include "tensor/operators/kernel_support.h"
 
 /* Of a CUDA block's threads a warp takes a row of at most so many columns, and all a wider one (rows.cuh). */
@@ -65,6 +67,27 @@ static inline float rondo_row_dot(const float *x, const float *y, size_t count) 
   }
   for (size_t lane = 0; i < count; i++, lane++) sums[lane] += x[i] * y[i];
   return rondo_join_lanes(sums);
+}
+
+/* Rows of a type of float that begin at element `first`: the same, chunk by chunk. */
+
+static inline float rondo_typed_row_max(rondo_type type, const void *x, size_t first, size_t columns) {
+  float most = -INFINITY, room[RONDO_CHUNK];
+  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, columns);
+    const float here = rondo_row_max(rondo_load_chunk(type, x, first + at, length, room), length);
+    if (here > most) most = here;
+  }
+  return most;
+}
+
+static inline float rondo_typed_row_exp_sum(rondo_type type, const void *x, size_t first, float most, size_t columns) {
+  float sum = 0, room[RONDO_CHUNK];
+  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, columns);
+    sum += rondo_row_exp_sum(rondo_load_chunk(type, x, first + at, length, room), most, length);
+  }
+  return sum;
 }
 
 #endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ * cross_entropy: labels of both types, rows that are ignored, label smoothing; wrong labels.
+ */
+#include <math.h>
+
+#include "support/test_operator.h"
+
+enum { IGNORES, IGNORED }; /* sizes */
+enum { SMOOTHING };        /* numbers */
+
+static void draw(uint64_t *seed, test_call *call) {
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  const size_t rank = test_draw_between(seed, 1, 3);
+  test_draw_shape(seed, rank, 7, shape);
+  if (test_random_below(seed, 4) == 0) shape[rank - 1] = test_draw_between(seed, 200, 1400);
+  const size_t columns = shape[rank - 1];
+  test_add_float(call, shape, rank, -4, 4);
+  test_tensor *labels = test_add_index(call, shape, rank - 1, columns);
+  if (test_random_below(seed, 2) == 0) labels->type = RONDO_I64;
+  call->numbers[SMOOTHING] = test_random_below(seed, 2) == 0 ? 0 : 0.25;
+  call->sizes[IGNORES] = test_random_below(seed, 2);
+  call->sizes[IGNORED] = columns - 1;
+}
+
+static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *result) {
+  const rondo_cross_entropy_options options = {
+      RONDO_CROSS_ENTROPY_OPTIONS_INIT, .label_smoothing = (float)call->numbers[SMOOTHING],
+      .ignores_label = call->sizes[IGNORES] == 1, .ignored_label = (int64_t)call->sizes[IGNORED]};
+  return rondo_op_cross_entropy_with(program, in[0], in[1], &options, result);
+}
+
+static double row_loss(const double *x, size_t columns, size_t label, double smoothing) {
+  double sum = 0, loss = 0;
+  for (size_t i = 0; i < columns; i++) sum += exp(x[i]);
+  for (size_t i = 0; i < columns; i++) {
+    const double share = (i == label ? 1 - smoothing : 0) + smoothing / (double)columns;
+    loss -= share * (x[i] - log(sum));
+  }
+  return loss;
+}
+
+static void reference(const test_call *call, double *const *in, double *y) {
+  const size_t columns = call->inputs[0].shape[call->inputs[0].rank - 1];
+  double total = 0, count = 0;
+  for (size_t row = 0; row < test_input_elements(call, 1); row++) {
+    const size_t label = (size_t)in[1][row];
+    if (call->sizes[IGNORES] == 1 && label == call->sizes[IGNORED]) continue;
+    total += row_loss(in[0] + row * columns, columns, label, call->numbers[SMOOTHING]);
+    count++;
+  }
+  y[0] = count > 0 ? total / count : 0;
+}
+
+TEST_OPERATOR(test_cross_entropy, .name = "cross_entropy", .draw = draw, .build = build, .reference = reference)
+
+/* A program of 4 rows of 3 columns, compiled. */
+static rondo_compiled *compile_labels(test_fixture *t, rondo_type type, const rondo_cross_entropy_options *options) {
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value logits, labels, loss;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "logits", RONDO_F32, (size_t[]){4, 3}, 2, &logits));
+  assert_ok(rondo_program_input(program, "labels", type, (size_t[]){4}, 1, &labels));
+  assert_ok(rondo_op_cross_entropy_with(program, logits, labels, options, &loss));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_program_destroy(program);
+  return compiled;
+}
+
+/* The first wrong label is told, with its place; what an I32 does not hold too. -100 is right where it is ignored. */
+static void test_wrong_labels(void **state) {
+  const struct {
+    int64_t labels[4];
+    const char *message;
+  } cases[] = {{{0, 2, 3, -1}, "labels has 3 at position 2, which is not in 0 .. 2"},
+               {{0, -100, 2, -1}, "labels has -1 at position 3, which is not in 0 .. 2"},
+               {{INT64_C(1) << 40, 3, 0, 0}, "labels has 2147483647 or more at position 0"},
+               {{0, 0, 0, INT64_MIN}, "labels has -2147483648 or less at position 3"}};
+  const rondo_cross_entropy_options options = {RONDO_CROSS_ENTROPY_OPTIONS_INIT, .ignores_label = true,
+                                               .ignored_label = -100};
+  float loss;
+  rondo_compiled *compiled = compile_labels(*state, RONDO_I64, &options);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_ok(rondo_compiled_write(compiled, "labels", cases[i].labels, sizeof cases[i].labels));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_error(rondo_compiled_read(compiled, "loss", &loss, sizeof loss), RONDO_EXECUTION_FAILED,
+                 RONDO_REASON_OUT_OF_RANGE);
+    assert_message("cross_entropy (operator 0)");
+    assert_message(cases[i].message);
+  }
+  const int64_t ignored[] = {-100, -100, -100, -100};
+  assert_ok(rondo_compiled_write(compiled, "labels", ignored, sizeof ignored));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "loss", &loss, sizeof loss));
+  assert_true(loss == 0);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+static void test_what_does_not_fit(void **state) {
+  rondo_program *program = NULL;
+  rondo_value logits, labels, loss;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "logits", RONDO_F32, (size_t[]){4, 3}, 2, &logits));
+  assert_ok(rondo_program_input(program, "labels", RONDO_I32, (size_t[]){3}, 1, &labels));
+  assert_error(rondo_op_cross_entropy(program, logits, labels, &loss), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("'labels' [3] i32");
+  assert_error(rondo_op_cross_entropy(program, labels, labels, &loss), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  assert_error(rondo_op_cross_entropy(program, logits, logits, &loss), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  assert_ok(rondo_program_input(program, "right", RONDO_I32, (size_t[]){4}, 1, &labels));
+  rondo_cross_entropy_options options = {RONDO_CROSS_ENTROPY_OPTIONS_INIT, .label_smoothing = 1.5f};
+  assert_error(rondo_op_cross_entropy_with(program, logits, labels, &options, &loss), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {test_case(test_cross_entropy), test_case(test_wrong_labels),
+                                     test_case(test_what_does_not_fit)};
+  return test_main(tests);
+}
