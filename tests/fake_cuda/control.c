@@ -134,8 +134,8 @@ static const fake_cuda_control control = {
     hide,  violations, list_violations, physical_bytes, mappings, set_memory, lose,
 };
 
-FAKE_EXPORT const fake_cuda_control *fake_control(void) __asm__(FAKE_CUDA_ENTRY);
-const fake_cuda_control *fake_control(void) { return &control; }
+FAKE_EXPORT const void *fake_control(void) __asm__(FAKE_CUDA_ENTRY);
+const void *fake_control(void) { return &control; }
 
 /* The exit status becomes 1 when something was misused or left. */
 __attribute__((destructor)) static void look_back(void) {

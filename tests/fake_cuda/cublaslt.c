@@ -5,13 +5,11 @@
  * adds. It works in the context that is current, and refuses what the real one does: a way that was not chosen for the
  * product, too small a workspace, other layouts than those of single precision. Threads: any.
  */
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/cuda_library.h"
 #include "fake_cuda/fake_cublaslt.h"
+#include "fake_cuda/foreign_library.h"
 #include "fake_cuda/image.h"
 #include "tensor/cublaslt_abi.h"
 
@@ -45,7 +43,6 @@ struct cublaslt_wishes {
 };
 
 /* Functions: fake_<member>, under the library's names. */
-#define EXPORT __attribute__((visibility("default")))
 #define ROW(result, member, symbol, arguments) EXPORT result fake_##member arguments __asm__(#symbol);
 CUBLASLT_FUNCTIONS(ROW)
 #undef ROW
@@ -53,57 +50,15 @@ CUBLASLT_FUNCTIONS(ROW)
 /* What tests ask ----------------------------------------------------------------------------------------------------
  */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t live;
 static uint64_t products, workspaces;
-static char failing[64];
-static int failure;
 
-static size_t count_live(void) {
-  pthread_mutex_lock(&lock);
-  const size_t count = live;
-  pthread_mutex_unlock(&lock);
-  return count;
-}
+static uint64_t count_products(void) { return read_count(&products); }
+static uint64_t count_workspaces(void) { return read_count(&workspaces); }
 
-static uint64_t count_products(void) {
-  pthread_mutex_lock(&lock);
-  const uint64_t count = products;
-  pthread_mutex_unlock(&lock);
-  return count;
-}
-
-static uint64_t count_workspaces(void) {
-  pthread_mutex_lock(&lock);
-  const uint64_t count = workspaces;
-  pthread_mutex_unlock(&lock);
-  return count;
-}
-
-static void set_failure(const char *symbol, int code) {
-  pthread_mutex_lock(&lock);
-  failing[0] = '\0';
-  if (symbol != NULL) strncat(failing, symbol, sizeof failing - 1);
-  failure = code;
-  pthread_mutex_unlock(&lock);
-}
-
-EXPORT const fake_cublaslt_control *fake_control(void) __asm__(FAKE_CUBLASLT_ENTRY);
-const fake_cublaslt_control *fake_control(void) {
+EXPORT const void *fake_control(void) __asm__(FAKE_CUBLASLT_ENTRY);
+const void *fake_control(void) {
   static const fake_cublaslt_control control = {count_live, count_products, count_workspaces, set_failure};
   return &control;
-}
-
-/* The code that this call is to fail with. */
-static int begin(const char *symbol) {
-  int code = CUBLASLT_OK;
-  pthread_mutex_lock(&lock);
-  if (strcmp(failing, symbol) == 0) {
-    code = failure;
-    failing[0] = '\0';
-  }
-  pthread_mutex_unlock(&lock);
-  return code;
 }
 
 static void note_live(size_t change) {
@@ -203,19 +158,9 @@ static void sum_cpu(rondo_blocks blocks, void *const *args) {
 /* The driver's functions that this library calls; NULL when there is no driver. */
 static const cuda_api *driver(void) {
   static cuda_api api;
-  typedef cu_result (*get_address_fn)(const char *symbol, void **out, int version, uint64_t flags, int *found);
-  const char *path = getenv("RONDO_CUDA_LIBRARY");
-  void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-  void *symbol = library != NULL ? dlsym(library, "cuGetProcAddress_v2") : NULL;
-  get_address_fn get_address;
-  if (symbol == NULL) return NULL;
-  memcpy(&get_address, &symbol, sizeof get_address);
-#define required(member, name, version, arguments) \
-  if (get_address(#name, &symbol, version, 0, NULL) == CU_OK) memcpy(&api.member, &symbol, sizeof symbol);
-#define optional required
-#include "device/cuda/cuda_symbols.h"
-#undef required
-#undef optional
+  const get_address_fn get_address = find_driver_entry();
+  if (get_address == NULL) return NULL;
+  fill_driver(get_address, &api);
   return &api;
 }
 

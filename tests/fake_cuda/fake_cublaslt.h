@@ -8,11 +8,10 @@
 #ifndef RONDO_TESTS_FAKE_CUBLASLT_H
 #define RONDO_TESTS_FAKE_CUBLASLT_H
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "fake_cuda/fake_entry.h"
 
 typedef struct fake_cublaslt_control {
   size_t (*live)(void);         /* objects that are alive */
@@ -23,17 +22,10 @@ typedef struct fake_cublaslt_control {
 } fake_cublaslt_control;
 
 #define FAKE_CUBLASLT_ENTRY "rondo_fake_cublaslt_control"
-typedef const fake_cublaslt_control *(*fake_cublaslt_entry)(void);
 
 /* NULL when RONDO_CUBLASLT_LIBRARY names no fake one. */
 static inline const fake_cublaslt_control *fake_cublaslt_get(void) {
-  const char *path = getenv("RONDO_CUBLASLT_LIBRARY");
-  void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-  void *symbol = library != NULL ? dlsym(library, FAKE_CUBLASLT_ENTRY) : NULL;
-  if (symbol == NULL) return NULL;
-  fake_cublaslt_entry entry;
-  memcpy(&entry, &symbol, sizeof entry);
-  return entry();
+  return fake_entry_call("RONDO_CUBLASLT_LIBRARY", FAKE_CUBLASLT_ENTRY);
 }
 
 #endif

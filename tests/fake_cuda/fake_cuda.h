@@ -19,12 +19,11 @@
 #ifndef RONDO_TESTS_FAKE_CUDA_H
 #define RONDO_TESTS_FAKE_CUDA_H
 
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "fake_cuda/fake_entry.h"
 
 /* What the ledger knows. Contexts are alive while retained; nodes go with their graph, functions with their module. */
 typedef enum fake_cuda_kind {
@@ -87,17 +86,10 @@ typedef struct fake_cuda_control {
 
 /* The library's only other export; see fake_cuda_get. */
 #define FAKE_CUDA_ENTRY "rondo_fake_cuda_control"
-typedef const fake_cuda_control *(*fake_cuda_entry)(void);
 
 /* The control of the fake driver that RONDO_CUDA_LIBRARY names; NULL when that is none. */
 static inline const fake_cuda_control *fake_cuda_get(void) {
-  const char *path = getenv("RONDO_CUDA_LIBRARY");
-  void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-  void *symbol = library != NULL ? dlsym(library, FAKE_CUDA_ENTRY) : NULL;
-  if (symbol == NULL) return NULL;
-  fake_cuda_entry entry;
-  memcpy(&entry, &symbol, sizeof entry);
-  return entry();
+  return fake_entry_call("RONDO_CUDA_LIBRARY", FAKE_CUDA_ENTRY);
 }
 
 #endif

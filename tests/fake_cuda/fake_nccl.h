@@ -8,11 +8,10 @@
 #ifndef RONDO_TESTS_FAKE_NCCL_H
 #define RONDO_TESTS_FAKE_NCCL_H
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "fake_cuda/fake_entry.h"
 
 typedef struct fake_nccl_control {
   size_t (*live)(void);    /* communicators that are alive */
@@ -23,17 +22,10 @@ typedef struct fake_nccl_control {
 } fake_nccl_control;
 
 #define FAKE_NCCL_ENTRY "rondo_fake_nccl_control"
-typedef const fake_nccl_control *(*fake_nccl_entry)(void);
 
 /* NULL when RONDO_NCCL_LIBRARY names no fake one. */
 static inline const fake_nccl_control *fake_nccl_get(void) {
-  const char *path = getenv("RONDO_NCCL_LIBRARY");
-  void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-  void *symbol = library != NULL ? dlsym(library, FAKE_NCCL_ENTRY) : NULL;
-  if (symbol == NULL) return NULL;
-  fake_nccl_entry entry;
-  memcpy(&entry, &symbol, sizeof entry);
-  return entry();
+  return fake_entry_call("RONDO_NCCL_LIBRARY", FAKE_NCCL_ENTRY);
 }
 
 #endif

@@ -7,16 +7,14 @@
  * end. Groups stay for good: the kernels of
  * an aborted one may come to it late. Threads: any; one lock guards all.
  */
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "device/cuda/cuda_library.h"
 #include "exec/collective/nccl_abi.h"
 #include "fake_cuda/fake_cuda.h"
 #include "fake_cuda/fake_nccl.h"
+#include "fake_cuda/foreign_library.h"
 #include "fake_cuda/image.h"
 
 enum { MOST_RANKS = 8, MOST_PENDING = 8, PATIENCE_SECONDS = 60 };
@@ -57,7 +55,6 @@ typedef struct call_arguments {
 } call_arguments;
 
 /* Functions: fake_<member>, under the library's names. */
-#define EXPORT __attribute__((visibility("default")))
 #define ROW(result, member, symbol, arguments) EXPORT result fake_##member arguments __asm__(#symbol);
 NCCL_FUNCTIONS(ROW)
 #undef ROW
@@ -65,35 +62,12 @@ NCCL_FUNCTIONS(ROW)
 /* What tests ask ----------------------------------------------------------------------------------------------------
  */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static group *groups;
-static size_t live;
 static uint64_t calls, ids;
-static char failing[64];
-static int failure, asynchronous;
+static int asynchronous;
 
-static size_t count_live(void) {
-  pthread_mutex_lock(&lock);
-  const size_t count = live;
-  pthread_mutex_unlock(&lock);
-  return count;
-}
-
-static uint64_t count_calls(void) {
-  pthread_mutex_lock(&lock);
-  const uint64_t count = calls;
-  pthread_mutex_unlock(&lock);
-  return count;
-}
-
-static void set_failure(const char *symbol, int code) {
-  pthread_mutex_lock(&lock);
-  failing[0] = '\0';
-  if (symbol != NULL) strncat(failing, symbol, sizeof failing - 1);
-  failure = code;
-  pthread_mutex_unlock(&lock);
-}
+static uint64_t count_calls(void) { return read_count(&calls); }
 
 static void set_async_error(int code) {
   pthread_mutex_lock(&lock);
@@ -101,22 +75,10 @@ static void set_async_error(int code) {
   pthread_mutex_unlock(&lock);
 }
 
-EXPORT const fake_nccl_control *fake_control(void) __asm__(FAKE_NCCL_ENTRY);
-const fake_nccl_control *fake_control(void) {
+EXPORT const void *fake_control(void) __asm__(FAKE_NCCL_ENTRY);
+const void *fake_control(void) {
   static const fake_nccl_control control = {count_live, count_calls, set_failure, set_async_error};
   return &control;
-}
-
-/* The code that this call is to fail with. */
-static int begin(const char *symbol) {
-  int code = NCCL_OK;
-  pthread_mutex_lock(&lock);
-  if (strcmp(failing, symbol) == 0) {
-    code = failure;
-    failing[0] = '\0';
-  }
-  pthread_mutex_unlock(&lock);
-  return code;
 }
 
 const char *fake_error_string(int result) {
@@ -229,19 +191,10 @@ static cu_result (*enable_peer)(cu_context peer, unsigned flags);
 static bool has_driver;
 
 static void find_driver(void) {
-  typedef cu_result (*get_address_fn)(const char *symbol, void **out, int version, uint64_t flags, int *found);
-  const char *path = getenv("RONDO_CUDA_LIBRARY");
-  void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-  void *symbol = library != NULL ? dlsym(library, "cuGetProcAddress_v2") : NULL;
-  get_address_fn get_address;
-  if (symbol == NULL) return;
-  memcpy(&get_address, &symbol, sizeof get_address);
-#define required(member, name, version, arguments) \
-  if (get_address(#name, &symbol, version, 0, NULL) == CU_OK) memcpy(&functions.member, &symbol, sizeof symbol);
-#define optional required
-#include "device/cuda/cuda_symbols.h"
-#undef required
-#undef optional
+  const get_address_fn get_address = find_driver_entry();
+  void *symbol;
+  if (get_address == NULL) return;
+  fill_driver(get_address, &functions);
   if (get_address("cuCtxEnablePeerAccess", &symbol, 4000, 0, NULL) != CU_OK) return;
   memcpy(&enable_peer, &symbol, sizeof symbol);
   has_driver = true;
