@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "bench_steps.h"
 #include "change_target.h"
 #include "commands.h"
 #include "json.h"
@@ -76,7 +77,8 @@ static int measure_round(change_bench *b) {
   return b->bare ? b->bare->round(b->bare, &b->bare_times) : TOOL_OK;
 }
 
-static int measure(change_bench *b) {
+static int measure(void *bench) {
+  change_bench *b = bench;
   const uint64_t end = clock_ns() + (uint64_t)(b->settings.seconds * 1e9);
   for (size_t round = 0; round < MOST_ROUNDS && (round < FEWEST_ROUNDS || clock_ns() < end); round++) {
     if (measure_round(b) != TOOL_OK) return TOOL_FAILURE;
@@ -93,7 +95,8 @@ static double ratio(const change_bench *b, size_t quantity) {
   return bare > 0 ? b->results[quantity].median / bare : 0;
 }
 
-static int show_json(const change_bench *b) {
+static int show_json(const void *bench) {
+  const change_bench *b = bench;
   json out;
   json_begin(&out);
   json_text(&out, "device", b->settings.device);
@@ -113,7 +116,8 @@ static void print_cell(summary value) {
   printf(" %10.2f (%9.2f to %9.2f)", value.median, value.minimum, value.maximum);
 }
 
-static int show_text(const change_bench *b) {
+static int show_text(const void *bench) {
+  const change_bench *b = bench;
   tool_print_device("device  ", b->settings.device, &b->info);
   printf("A line of %" PRIu64 " kernels; microseconds of the host, median (minimum to maximum)\n\n", b->settings.nodes);
   for (size_t i = 0; i < QUANTITIES; i++) {
@@ -150,7 +154,8 @@ void change_times_destroy(change_times *times) {
   samples_destroy(&times->launch);
 }
 
-static int prepare(change_bench *b) {
+static int prepare(void *bench) {
+  change_bench *b = bench;
   const uint32_t nodes = (uint32_t)b->settings.nodes;
   if (rondo_device_open(b->settings.device, NULL, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
@@ -160,7 +165,8 @@ static int prepare(change_bench *b) {
   return change_bare_create(b->settings.device, nodes, &b->bare);
 }
 
-static int take_down(change_bench *b) {
+static int take_down(void *bench) {
+  change_bench *b = bench;
   int result = change_target_destroy(b->bare);
   if (change_target_destroy(b->rondo) != TOOL_OK) result = TOOL_FAILURE;
   change_times_destroy(&b->rondo_times);
@@ -169,13 +175,12 @@ static int take_down(change_bench *b) {
   return result;
 }
 
+static const bench_steps steps = {
+    .prepare = prepare, .measure = measure, .show_json = show_json, .show_text = show_text, .take_down = take_down};
+
 int bench_change(int argc, char **argv) {
   change_bench b = {.settings = defaults};
   const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
-  int result = prepare(&b);
-  if (result == TOOL_OK) result = measure(&b);
-  if (result == TOOL_OK) result = b.settings.json ? show_json(&b) : show_text(&b);
-  const int taken_down = take_down(&b);
-  return result == TOOL_OK ? taken_down : result;
+  return bench_steps_run(&steps, &b, b.settings.json);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench_steps.h"
 #include "commands.h"
 #include "json.h"
 #include "launch_target.h"
@@ -247,7 +248,8 @@ static int measure_shape(launch_bench *b, size_t index, double seconds) {
   return result == TOOL_OK && b->bare ? measure_compared(b, index, seconds, &out->compared) : result;
 }
 
-static int measure(launch_bench *b) {
+static int measure(void *bench) {
+  launch_bench *b = bench;
   const double seconds = b->settings.seconds / (LAUNCH_SHAPES + THREAD_ROWS);
   for (size_t i = 0; i < LAUNCH_SHAPES; i++) {
     tool_show_progress("%s", launch_shapes[i].name);
@@ -347,7 +349,8 @@ static void write_launch_call(const launch_bench *b, size_t index, json *out) {
   json_end(out);
 }
 
-static int show_json(const launch_bench *b) {
+static int show_json(const void *bench) {
+  const launch_bench *b = bench;
   json out;
   json_begin(&out);
   json_text(&out, "device", b->settings.device);
@@ -428,7 +431,8 @@ static void print_calls(const launch_bench *b) {
   }
 }
 
-static int show_text(const launch_bench *b) {
+static int show_text(const void *bench) {
+  const launch_bench *b = bench;
   tool_print_device("device  ", b->settings.device, &b->info);
   puts("Empty kernels; microseconds, median (minimum to maximum); speedup: streams over graph\n");
   printf("%12s%-33s %-33s %s\n", "", "host hands over", "device", "total until synchronized");
@@ -440,7 +444,8 @@ static int show_text(const launch_bench *b) {
 
 /* Making ready ---------------------------------------------------------------------------------------------------- */
 
-static int prepare(launch_bench *b) {
+static int prepare(void *bench) {
+  launch_bench *b = bench;
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = (uint32_t)b->settings.workers};
   if (rondo_device_open(b->settings.device, &options, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
@@ -454,7 +459,8 @@ static int prepare(launch_bench *b) {
   return tool_fail("there is no memory for the times");
 }
 
-static int take_down(launch_bench *b) {
+static int take_down(void *bench) {
+  launch_bench *b = bench;
   int result = TOOL_OK;
   launch_times_destroy(&b->stream);
   launch_times_destroy(&b->graph);
@@ -467,13 +473,12 @@ static int take_down(launch_bench *b) {
   return result;
 }
 
+static const bench_steps steps = {
+    .prepare = prepare, .measure = measure, .show_json = show_json, .show_text = show_text, .take_down = take_down};
+
 int bench_launch(int argc, char **argv) {
   launch_bench b = {.settings = defaults};
   const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
-  int result = prepare(&b);
-  if (result == TOOL_OK) result = measure(&b);
-  if (result == TOOL_OK) result = b.settings.json ? show_json(&b) : show_text(&b);
-  const int taken_down = take_down(&b);
-  return result == TOOL_OK ? taken_down : result;
+  return bench_steps_run(&steps, &b, b.settings.json);
 }

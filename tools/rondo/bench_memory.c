@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "bare_driver.h"
+#include "bench_steps.h"
 #include "buffer_csv.h"
 #include "commands.h"
 #include "json.h"
@@ -88,7 +89,8 @@ static int measure_way(memory_bench *b, int way) {
   return result;
 }
 
-static int measure(memory_bench *b) {
+static int measure(void *bench) {
+  memory_bench *b = bench;
   const int count = bare_is_cuda(b->settings.device) ? WAYS : DRIVER;
   int result = TOOL_OK;
   for (int way = 0; way < count && result == TOOL_OK; way++) result = measure_way(b, way);
@@ -123,7 +125,8 @@ static void write_way(const memory_bench *b, int way, json *out) {
   json_end(out);
 }
 
-static int show_json(const memory_bench *b) {
+static int show_json(const void *bench) {
+  const memory_bench *b = bench;
   json out;
   json_begin(&out);
   json_text(&out, "device", b->settings.device);
@@ -140,7 +143,8 @@ static int show_json(const memory_bench *b) {
   return json_print(&out);
 }
 
-static int show_text(const memory_bench *b) {
+static int show_text(const void *bench) {
+  const memory_bench *b = bench;
   tool_print_device("device   ", b->settings.device, &b->info);
   printf("buffers  %zu of %s\n", b->list.count, file_display_name(b->path));
   printf("bound    %" PRIu64 " bytes live at once; %" PRIu64 " in whole pages\n\n", b->work.bound, page_bound(b));
@@ -158,26 +162,27 @@ static int show_text(const memory_bench *b) {
 
 /* Making ready ---------------------------------------------------------------------------------------------------- */
 
-static int prepare(memory_bench *b) {
+static int prepare(void *bench) {
+  memory_bench *b = bench;
   if (buffer_list_read(b->path, &b->list) != TOOL_OK) return TOOL_FAILURE;
   if (rondo_device_open(b->settings.device, NULL, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
   return memory_work_create(file_display_name(b->path), &b->list, &b->work);
 }
 
-static int take_down(memory_bench *b) {
+static int take_down(void *bench) {
+  memory_bench *b = bench;
   memory_work_destroy(&b->work);
   buffer_list_release(&b->list);
   return rondo_device_close(b->device) ? tool_fail_status("the device") : TOOL_OK;
 }
 
+static const bench_steps steps = {
+    .prepare = prepare, .measure = measure, .show_json = show_json, .show_text = show_text, .take_down = take_down};
+
 int bench_memory(int argc, char **argv) {
   memory_bench b = {.settings = defaults};
   const option_result parsed = options_parse(&table, argc, argv, &b.settings, &b.path);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
-  int result = prepare(&b);
-  if (result == TOOL_OK) result = measure(&b);
-  if (result == TOOL_OK) result = b.settings.json ? show_json(&b) : show_text(&b);
-  const int taken_down = take_down(&b);
-  return result == TOOL_OK ? taken_down : result;
+  return bench_steps_run(&steps, &b, b.settings.json);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "bench_steps.h"
 #include "commands.h"
 #include "json.h"
 #include "options.h"
@@ -52,14 +53,7 @@ static const option_table table = {
 #define FEWEST_ROUNDS 3
 #define WARM_UPS 3
 
-/* Of the calls, and until the work is done. */
-enum { HOST, TOTAL, TIMES };
-static const char *const time_names[TIMES] = {[HOST] = "host", [TOTAL] = "total"};
-
-typedef struct cost {
-  samples samples[TIMES];
-  summary result[TIMES];
-} cost;
+static const char *const time_names[COST_TIMES] = {[COST_HOST] = "host", [COST_TOTAL] = "total"};
 
 typedef struct patch_costs {
   cost launch[PATCH_COUNTS], patched[PATCH_COUNTS], copied[PATCH_SIZES];
@@ -80,9 +74,7 @@ typedef struct patch_bench {
 static int wait_and_note(patch_target *target, uint64_t begin, cost *to) {
   const uint64_t queued = clock_ns();
   if (target->wait(target) != TOOL_OK) return TOOL_FAILURE;
-  const uint64_t end = clock_ns();
-  samples_add(&to->samples[HOST], (double)(queued - begin) / 1e3);
-  samples_add(&to->samples[TOTAL], (double)(end - begin) / 1e3);
+  cost_note(to, begin, queued, clock_ns());
   return TOOL_OK;
 }
 
@@ -119,13 +111,8 @@ static int measure_round(patch_target *target, patch_costs *costs) {
   return TOOL_OK;
 }
 
-static void summarize(cost *costs, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    for (size_t t = 0; t < TIMES; t++) costs[i].result[t] = samples_summarize(&costs[i].samples[t]);
-  }
-}
-
-static int measure(patch_bench *b) {
+static int measure(void *bench) {
+  patch_bench *b = bench;
   const uint64_t end = clock_ns() + (uint64_t)(b->settings.seconds * 1e9);
   for (size_t round = 0; round < MOST_ROUNDS && (round < FEWEST_ROUNDS || clock_ns() < end); round++) {
     for (size_t i = 0; i < TARGETS && b->targets[i]; i++) {
@@ -133,9 +120,9 @@ static int measure(patch_bench *b) {
     }
   }
   for (size_t i = 0; i < TARGETS; i++) {
-    summarize(b->costs[i].launch, PATCH_COUNTS);
-    summarize(b->costs[i].patched, PATCH_COUNTS);
-    summarize(b->costs[i].copied, PATCH_SIZES);
+    costs_summarize(b->costs[i].launch, PATCH_COUNTS);
+    costs_summarize(b->costs[i].patched, PATCH_COUNTS);
+    costs_summarize(b->costs[i].copied, PATCH_SIZES);
   }
   return TOOL_OK;
 }
@@ -166,24 +153,23 @@ static double crossing(const patch_costs *costs, size_t size, size_t time) {
 
 static void show_cost(json *out, const char *name, const cost *of) {
   json_begin_object(out, name);
-  json_summary(out, "host_us", of->result[HOST]);
-  json_summary(out, "total_us", of->result[TOTAL]);
+  cost_to_json(out, of);
   json_end(out);
 }
 
 static void show_reader_row(json *out, const patch_costs *costs, size_t which) {
   show_cost(out, "launch", &costs->launch[which]);
   show_cost(out, "patched", &costs->patched[which]);
-  json_real(out, "added_host_us", added_by_patching(costs, which, HOST));
-  json_real(out, "added_total_us", added_by_patching(costs, which, TOTAL));
+  json_real(out, "added_host_us", added_by_patching(costs, which, COST_HOST));
+  json_real(out, "added_total_us", added_by_patching(costs, which, COST_TOTAL));
 }
 
 static void show_size_row(json *out, const patch_costs *costs, size_t size) {
   show_cost(out, "copied", &costs->copied[size]);
-  json_real(out, "added_host_us", added_by_copying(costs, size, HOST));
-  json_real(out, "added_total_us", added_by_copying(costs, size, TOTAL));
-  json_real(out, "crossing_host_readers", crossing(costs, size, HOST));
-  json_real(out, "crossing_total_readers", crossing(costs, size, TOTAL));
+  json_real(out, "added_host_us", added_by_copying(costs, size, COST_HOST));
+  json_real(out, "added_total_us", added_by_copying(costs, size, COST_TOTAL));
+  json_real(out, "crossing_host_readers", crossing(costs, size, COST_HOST));
+  json_real(out, "crossing_total_readers", crossing(costs, size, COST_TOTAL));
 }
 
 static void show_target(json *out, const patch_costs *costs) {
@@ -205,7 +191,8 @@ static void show_target(json *out, const patch_costs *costs) {
   json_end(out);
 }
 
-static int show_json(const patch_bench *b) {
+static int show_json(const void *bench) {
+  const patch_bench *b = bench;
   json out;
   json_begin(&out);
   json_text(&out, "device", b->settings.device);
@@ -223,7 +210,7 @@ static int show_json(const patch_bench *b) {
 }
 
 static void print_target(const char *name, const patch_costs *costs) {
-  for (size_t t = 0; t < TIMES; t++) {
+  for (size_t t = 0; t < COST_TIMES; t++) {
     printf("\n%s, %s:\n", name, time_names[t]);
     for (size_t i = 0; i < PATCH_COUNTS; i++) {
       printf("  %2" PRIu32 " readers   launch %8.3f   patched %8.3f   added %7.3f\n", patch_readers[i],
@@ -237,7 +224,8 @@ static void print_target(const char *name, const patch_costs *costs) {
   }
 }
 
-static int show_text(const patch_bench *b) {
+static int show_text(const void *bench) {
+  const patch_bench *b = bench;
   tool_print_device("device  ", b->settings.device, &b->info);
   printf("A line of %" PRIu64 " kernels that read %d inputs, one of which moves; microseconds, medians\n",
          b->settings.nodes, PATCH_INPUTS);
@@ -250,29 +238,16 @@ static int show_text(const patch_bench *b) {
 
 int patch_target_destroy(patch_target *target) { return target ? target->destroy(target) : TOOL_OK; }
 
-static bool create_samples(cost *costs, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    for (size_t t = 0; t < TIMES; t++) {
-      if (!samples_create(&costs[i].samples[t], MOST_ROUNDS)) return false;
-    }
-  }
-  return true;
-}
-
-static void destroy_samples(cost *costs, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    for (size_t t = 0; t < TIMES; t++) samples_destroy(&costs[i].samples[t]);
-  }
-}
-
-static int prepare(patch_bench *b) {
+static int prepare(void *bench) {
+  patch_bench *b = bench;
   const uint32_t nodes = (uint32_t)b->settings.nodes;
   if (rondo_device_open(b->settings.device, NULL, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
   for (size_t i = 0; i < TARGETS; i++) {
     patch_costs *costs = &b->costs[i];
-    if (!create_samples(costs->launch, PATCH_COUNTS) || !create_samples(costs->patched, PATCH_COUNTS) ||
-        !create_samples(costs->copied, PATCH_SIZES)) {
+    if (!costs_create(costs->launch, PATCH_COUNTS, MOST_ROUNDS) ||
+        !costs_create(costs->patched, PATCH_COUNTS, MOST_ROUNDS) ||
+        !costs_create(costs->copied, PATCH_SIZES, MOST_ROUNDS)) {
       return tool_fail("there is no memory for the times");
     }
   }
@@ -280,26 +255,26 @@ static int prepare(patch_bench *b) {
   return patch_bare_create(b->settings.device, nodes, &b->targets[BARE]);
 }
 
-static int take_down(patch_bench *b) {
+static int take_down(void *bench) {
+  patch_bench *b = bench;
   int result = TOOL_OK;
   for (size_t i = TARGETS; i-- > 0;) {
     if (patch_target_destroy(b->targets[i]) != TOOL_OK) result = TOOL_FAILURE;
-    destroy_samples(b->costs[i].launch, PATCH_COUNTS);
-    destroy_samples(b->costs[i].patched, PATCH_COUNTS);
-    destroy_samples(b->costs[i].copied, PATCH_SIZES);
+    costs_destroy(b->costs[i].launch, PATCH_COUNTS);
+    costs_destroy(b->costs[i].patched, PATCH_COUNTS);
+    costs_destroy(b->costs[i].copied, PATCH_SIZES);
   }
   if (rondo_device_close(b->device)) result = tool_fail_status("the device");
   return result;
 }
+
+static const bench_steps steps = {
+    .prepare = prepare, .measure = measure, .show_json = show_json, .show_text = show_text, .take_down = take_down};
 
 int bench_patch(int argc, char **argv) {
   static patch_bench b;
   b = (patch_bench){.settings = defaults};
   const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
-  int result = prepare(&b);
-  if (result == TOOL_OK) result = measure(&b);
-  if (result == TOOL_OK) result = b.settings.json ? show_json(&b) : show_text(&b);
-  const int taken_down = take_down(&b);
-  return result == TOOL_OK ? taken_down : result;
+  return bench_steps_run(&steps, &b, b.settings.json);
 }

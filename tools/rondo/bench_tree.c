@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench_steps.h"
 #include "buffer_csv.h"
 #include "commands.h"
 #include "json.h"
@@ -61,13 +62,6 @@ static const option_table table = {
 #define FEWEST_ROUNDS 3
 #define WARM_UPS 3
 
-enum { HOST, TOTAL, TIMES };
-
-typedef struct cost {
-  samples samples[TIMES];
-  summary result[TIMES];
-} cost;
-
 /* The launch without a tree, by Rondo and by the bare driver; then the cases. */
 enum { LAUNCH, BARE, CALLS, COSTS = CALLS + TREE_CASES };
 
@@ -102,11 +96,6 @@ static const rondo_allocator counting = {.allocate = allocate, .release = releas
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
-static void note(cost *to, uint64_t begin, uint64_t queued, uint64_t end) {
-  samples_add(&to->samples[HOST], (double)(queued - begin) / 1e3);
-  samples_add(&to->samples[TOTAL], (double)(end - begin) / 1e3);
-}
-
 static int time_launch(patch_target *target, cost *to) {
   if (!target) return TOOL_OK;
   for (int i = 0; i <= WARM_UPS; i++) {
@@ -114,7 +103,7 @@ static int time_launch(patch_target *target, cost *to) {
     if (target->launch(target, 0, false) != TOOL_OK) return TOOL_FAILURE;
     const uint64_t queued = clock_ns();
     if (target->wait(target) != TOOL_OK) return TOOL_FAILURE;
-    if (i == WARM_UPS) note(to, begin, queued, clock_ns());
+    if (i == WARM_UPS) cost_note(to, begin, queued, clock_ns());
   }
   return TOOL_OK;
 }
@@ -127,7 +116,7 @@ static int time_call(tree_bench *b, size_t which) {
     const uint64_t queued = clock_ns();
     if (tree_calls_wait(b->calls) != TOOL_OK) return TOOL_FAILURE;
     if (i < WARM_UPS) continue;
-    note(&b->costs[CALLS + which], begin, queued, clock_ns());
+    cost_note(&b->costs[CALLS + which], begin, queued, clock_ns());
     b->hit_allocations += atomic_load_explicit(&allocations, memory_order_relaxed) - before;
   }
   return TOOL_OK;
@@ -147,9 +136,7 @@ static int measure_calls(tree_bench *b) {
   for (size_t round = 0; round < MOST_ROUNDS && (round < FEWEST_ROUNDS || clock_ns() < end); round++) {
     if (measure_round(b) != TOOL_OK) return TOOL_FAILURE;
   }
-  for (size_t i = 0; i < COSTS; i++) {
-    for (size_t t = 0; t < TIMES; t++) b->costs[i].result[t] = samples_summarize(&b->costs[i].samples[t]);
-  }
+  costs_summarize(b->costs, COSTS);
   return tree_calls_check(b->calls);
 }
 
@@ -165,7 +152,8 @@ static int measure_path(tree_bench *b) {
   return result;
 }
 
-static int measure(tree_bench *b) {
+static int measure(void *bench) {
+  tree_bench *b = bench;
   tool_show_progress("calls");
   int result = measure_calls(b);
   tool_show_progress("memory");
@@ -183,11 +171,6 @@ static double added(const tree_bench *b, size_t of, size_t to, size_t time) {
 
 static double ratio(const tree_memory *of) { return of->least > 0 ? (double)of->used / (double)of->least : 0; }
 
-static void write_cost(json *out, const cost *of) {
-  json_summary(out, "host_us", of->result[HOST]);
-  json_summary(out, "total_us", of->result[TOTAL]);
-}
-
 static void write_call(const tree_bench *b, size_t which, json *out) {
   const tree_case *of = &tree_cases[which];
   json_begin_object(out, NULL);
@@ -195,11 +178,11 @@ static void write_call(const tree_bench *b, size_t which, json *out) {
   json_integer(out, "moving", of->moving);
   json_integer(out, "readers", of->readers);
   json_text(out, "binding", of->moving == 0 ? "none" : of->binding == RONDO_BINDING_COPY ? "copy" : "patch");
-  write_cost(out, &b->costs[CALLS + which]);
-  json_real(out, "added_host_us", added(b, CALLS + which, LAUNCH, HOST));
-  json_real(out, "added_total_us", added(b, CALLS + which, LAUNCH, TOTAL));
-  if (b->bare) json_real(out, "added_to_bare_host_us", added(b, CALLS + which, BARE, HOST));
-  if (b->bare) json_real(out, "added_to_bare_total_us", added(b, CALLS + which, BARE, TOTAL));
+  cost_to_json(out, &b->costs[CALLS + which]);
+  json_real(out, "added_host_us", added(b, CALLS + which, LAUNCH, COST_HOST));
+  json_real(out, "added_total_us", added(b, CALLS + which, LAUNCH, COST_TOTAL));
+  if (b->bare) json_real(out, "added_to_bare_host_us", added(b, CALLS + which, BARE, COST_HOST));
+  if (b->bare) json_real(out, "added_to_bare_total_us", added(b, CALLS + which, BARE, COST_TOTAL));
   json_end(out);
 }
 
@@ -215,7 +198,8 @@ static void write_memory(json *out, const char *name, const tree_memory *of) {
   json_end(out);
 }
 
-static int show_json(const tree_bench *b) {
+static int show_json(const void *bench) {
+  const tree_bench *b = bench;
   json out;
   json_begin(&out);
   json_text(&out, "device", b->settings.device);
@@ -223,11 +207,11 @@ static int show_json(const tree_bench *b) {
   json_integer(&out, "nodes", b->settings.nodes);
   json_integer(&out, "inputs", TREE_INPUTS);
   json_begin_object(&out, "launch");
-  write_cost(&out, &b->costs[LAUNCH]);
+  cost_to_json(&out, &b->costs[LAUNCH]);
   json_end(&out);
   if (b->bare) {
     json_begin_object(&out, "bare");
-    write_cost(&out, &b->costs[BARE]);
+    cost_to_json(&out, &b->costs[BARE]);
     json_end(&out);
   }
   json_begin_array(&out, "calls");
@@ -244,10 +228,10 @@ static void print_cell(summary value) { printf(" %8.3f (%7.3f to %8.3f)", value.
 
 static void print_row(const tree_bench *b, const char *name, size_t row) {
   printf("%-24s", name);
-  print_cell(b->costs[row].result[HOST]);
-  print_cell(b->costs[row].result[TOTAL]);
-  if (row >= CALLS) printf(" %8.3f %8.3f", added(b, row, LAUNCH, HOST), added(b, row, LAUNCH, TOTAL));
-  if (row >= CALLS && b->bare) printf(" %8.3f %8.3f", added(b, row, BARE, HOST), added(b, row, BARE, TOTAL));
+  print_cell(b->costs[row].result[COST_HOST]);
+  print_cell(b->costs[row].result[COST_TOTAL]);
+  if (row >= CALLS) printf(" %8.3f %8.3f", added(b, row, LAUNCH, COST_HOST), added(b, row, LAUNCH, COST_TOTAL));
+  if (row >= CALLS && b->bare) printf(" %8.3f %8.3f", added(b, row, BARE, COST_HOST), added(b, row, BARE, COST_TOTAL));
   putchar('\n');
 }
 
@@ -256,7 +240,8 @@ static void print_memory(const char *name, const tree_memory *of) {
          of->least, of->used, ratio(of), of->exec_host, of->exec_device);
 }
 
-static int show_text(const tree_bench *b) {
+static int show_text(const void *bench) {
+  const tree_bench *b = bench;
   tool_print_device("device  ", b->settings.device, &b->info);
   printf("A line of %" PRIu64 " kernels that read %d inputs; microseconds, median (minimum to maximum)\n\n",
          b->settings.nodes, TREE_INPUTS);
@@ -275,37 +260,35 @@ static int show_text(const tree_bench *b) {
 
 /* Making ready ---------------------------------------------------------------------------------------------------- */
 
-static int prepare(tree_bench *b) {
+static int prepare(void *bench) {
+  tree_bench *b = bench;
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &counting};
   const uint32_t nodes = (uint32_t)b->settings.nodes;
   if (rondo_device_open(b->settings.device, &options, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
-  for (size_t i = 0; i < COSTS * TIMES; i++) {
-    if (!samples_create(&b->costs[i / TIMES].samples[i % TIMES], MOST_ROUNDS))
-      return tool_fail("there is no memory for the times");
-  }
+  if (!costs_create(b->costs, COSTS, MOST_ROUNDS)) return tool_fail("there is no memory for the times");
   if (patch_rondo_create(b->device, nodes, &b->launch) != TOOL_OK) return TOOL_FAILURE;
   if (patch_bare_create(b->settings.device, nodes, &b->bare) != TOOL_OK) return TOOL_FAILURE;
   return tree_calls_create(b->device, nodes, &b->calls);
 }
 
-static int take_down(tree_bench *b) {
+static int take_down(void *bench) {
+  tree_bench *b = bench;
   int result = tree_calls_destroy(b->calls);
   if (patch_target_destroy(b->bare) != TOOL_OK) result = TOOL_FAILURE;
   if (patch_target_destroy(b->launch) != TOOL_OK) result = TOOL_FAILURE;
-  for (size_t i = 0; i < COSTS * TIMES; i++) samples_destroy(&b->costs[i / TIMES].samples[i % TIMES]);
+  costs_destroy(b->costs, COSTS);
   if (rondo_device_close(b->device)) result = tool_fail_status("the device");
   return result;
 }
+
+static const bench_steps steps = {
+    .prepare = prepare, .measure = measure, .show_json = show_json, .show_text = show_text, .take_down = take_down};
 
 int bench_tree(int argc, char **argv) {
   static tree_bench b;
   b = (tree_bench){.settings = defaults};
   const option_result parsed = options_parse(&table, argc, argv, &b.settings, NULL);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
-  int result = prepare(&b);
-  if (result == TOOL_OK) result = measure(&b);
-  if (result == TOOL_OK) result = b.settings.json ? show_json(&b) : show_text(&b);
-  const int taken_down = take_down(&b);
-  return result == TOOL_OK ? taken_down : result;
+  return bench_steps_run(&steps, &b, b.settings.json);
 }
