@@ -15,9 +15,32 @@
 RONDO_EXTERN_C_BEGIN
 
 /* Products ---------------------------------------------------------------------------------------------------------
- *   matmul: a [m, k] · b [k, n] (+ bias [n] unless it is no value) -> [m, n], F32. */
+ *   matmul: a [.., m, k] · b [.., k, n] (+ bias [n] unless it is no value) -> [.., m, n], floats of one type. The
+ *           leading dimensions are broadcast, as numpy.matmul does it.
+ *   matmul_with: the same with options: a is stored [.., k, m] or b [.., n, k], and an activation is applied to the
+ *           result: relu, gelu (GELU: of the form RONDO_GELU_ERF) or silu, as below. Gradients of gelu and silu keep
+ *           the result before the activation; relu's needs the result alone. options may be NULL. Errors: OUT_OF_RANGE
+ *           (the activation), BAD_OPTIONS. */
+typedef enum rondo_activation {
+  RONDO_ACTIVATION_NONE = 0,
+  RONDO_ACTIVATION_RELU = 1,
+  RONDO_ACTIVATION_GELU = 2,
+  RONDO_ACTIVATION_GELU_TANH = 3,
+  RONDO_ACTIVATION_SILU = 4
+} rondo_activation;
+
+typedef struct rondo_matmul_options {
+  uint32_t struct_size;
+  rondo_activation activation;
+  rondo_value bias;
+  bool transpose_a, transpose_b;
+} rondo_matmul_options;
+#define RONDO_MATMUL_OPTIONS_INIT .struct_size = sizeof(rondo_matmul_options)
+
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul(rondo_program *program, rondo_value a, rondo_value b,
                                                       rondo_value bias, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *program, rondo_value a, rondo_value b,
+                                                           const rondo_matmul_options *options, rondo_value *out_value);
 
 /* Element by element ------------------------------------------------------------------------------------------------
  *   cast: any type to `type`; a value of that type is given back itself. Of floats to integers towards zero; what the

@@ -60,7 +60,9 @@ static uint32_t list_touched(const arena *a, uint32_t position, uint32_t touched
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
     if (operation->inputs[k] != RONDO_NO_VALUE) touched[count++] = owners[operation->inputs[k]];
   }
-  for (uint32_t r = 0; r < operation->row->result_count; r++) touched[count++] = owners[operation->results[r]];
+  for (uint32_t r = 0; r < operation->row->result_count; r++) {
+    if (rondo_value_is_made(a->program, operation->results[r])) touched[count++] = owners[operation->results[r]];
+  }
   return count;
 }
 

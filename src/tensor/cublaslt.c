@@ -99,18 +99,64 @@ static rondo_status check(int code, const char *what) {
 #define MOST_WORKSPACE ((uint64_t)32 << 20)
 
 static uint64_t workspace_limit(const rondo_product_shape *shape) {
-  const double parts = (double)PARTS * sizeof(float) * (double)shape->m * (double)shape->n;
+  const double parts = (double)PARTS * sizeof(float) * (double)shape->batches * (double)shape->m * (double)shape->n;
   if (parts < (double)LEAST_WORKSPACE) return LEAST_WORKSPACE;
   return parts > (double)MOST_WORKSPACE ? MOST_WORKSPACE : (uint64_t)parts;
 }
 
-/* A matrix stored as `rows` rows of `columns`. */
-static int create_layout(size_t rows_stored, size_t columns, cublaslt_layout *out) {
-  return api.layout_create(out, CUBLASLT_F32, columns, rows_stored, (int64_t)columns);
+static int type_of(rondo_type type) {
+  return type == RONDO_F16 ? CUBLASLT_F16 : type == RONDO_BF16 ? CUBLASLT_BF16 : CUBLASLT_F32;
+}
+
+/* Matrices stored as `rows` rows of `columns`, `stride` elements from one to the next of the batch. */
+static int create_layout(const rondo_product_shape *s, size_t rows_stored, size_t columns, size_t stride,
+                         cublaslt_layout *out) {
+  const int32_t batches = (int32_t)s->batches;
+  const int64_t apart = (int64_t)stride;
+  int code = api.layout_create(out, type_of(s->type), columns, rows_stored, (int64_t)columns);
+  if (code != CUBLASLT_OK || batches == 1) return code;
+  code = api.layout_set(*out, CUBLASLT_LAYOUT_BATCHES, &batches, sizeof batches);
+  return code == CUBLASLT_OK ? api.layout_set(*out, CUBLASLT_LAYOUT_BATCH_STRIDE, &apart, sizeof apart) : code;
+}
+
+static int create_layouts(rondo_product *p) {
+  const rondo_product_shape *s = &p->shape;
+  int code = s->transpose_a ? create_layout(s, s->k, s->m, s->a_stride, &p->a)
+                            : create_layout(s, s->m, s->k, s->a_stride, &p->a);
+  if (code == CUBLASLT_OK)
+    code = s->transpose_b ? create_layout(s, s->n, s->k, s->b_stride, &p->b)
+                          : create_layout(s, s->k, s->n, s->b_stride, &p->b);
+  return code == CUBLASLT_OK ? create_layout(s, s->m, s->n, s->m * s->n, &p->c) : code;
 }
 
 static int set_number(cublaslt_product product, int attribute, uint32_t value) {
   return api.product_set(product, attribute, &value, sizeof value);
+}
+
+static int set_distance(cublaslt_product product, int attribute, size_t value) {
+  const int64_t distance = (int64_t)value;
+  return api.product_set(product, attribute, &distance, sizeof distance);
+}
+
+/* What is kept has as many elements in a row as the library wants, or a multiple of it. */
+#define KEPT_UNIT 8
+
+bool rondo_product_takes(rondo_activation activation, bool keeps_unactivated, size_t columns) {
+  if (keeps_unactivated) return activation == RONDO_ACTIVATION_GELU_TANH && columns % KEPT_UNIT == 0;
+  return activation == RONDO_ACTIVATION_NONE || activation == RONDO_ACTIVATION_RELU ||
+         activation == RONDO_ACTIVATION_GELU_TANH;
+}
+
+static int describe_end(const rondo_product *p) {
+  const rondo_product_shape *s = &p->shape;
+  uint32_t epilogue = s->has_bias ? CUBLASLT_EPILOGUE_ADD_BIAS : 0;
+  if (s->activation == RONDO_ACTIVATION_RELU) epilogue |= CUBLASLT_EPILOGUE_BE_RELU;
+  if (s->activation == RONDO_ACTIVATION_GELU_TANH) epilogue |= CUBLASLT_EPILOGUE_BE_GELU;
+  if (s->keeps_unactivated) epilogue |= CUBLASLT_EPILOGUE_KEEP;
+  int code = epilogue == 0 ? CUBLASLT_OK : set_number(p->product, CUBLASLT_PRODUCT_EPILOGUE, epilogue);
+  if (code != CUBLASLT_OK || !s->keeps_unactivated) return code;
+  code = set_distance(p->product, CUBLASLT_PRODUCT_KEPT_STRIDE, s->n);
+  return code == CUBLASLT_OK ? set_distance(p->product, CUBLASLT_PRODUCT_KEPT_BATCH, s->m * s->n) : code;
 }
 
 static int describe(rondo_product *p) {
@@ -122,11 +168,8 @@ static int describe(rondo_product *p) {
   if (code == CUBLASLT_OK)
     code =
         set_number(p->product, CUBLASLT_PRODUCT_TRANSPOSE_B, s->transpose_a ? CUBLASLT_TRANSPOSED : CUBLASLT_AS_IT_IS);
-  if (code == CUBLASLT_OK && s->has_bias)
-    code = set_number(p->product, CUBLASLT_PRODUCT_EPILOGUE, CUBLASLT_EPILOGUE_ADD_BIAS);
-  if (code == CUBLASLT_OK) code = s->transpose_a ? create_layout(s->k, s->m, &p->a) : create_layout(s->m, s->k, &p->a);
-  if (code == CUBLASLT_OK) code = s->transpose_b ? create_layout(s->n, s->k, &p->b) : create_layout(s->k, s->n, &p->b);
-  return code == CUBLASLT_OK ? create_layout(s->m, s->n, &p->c) : code;
+  if (code == CUBLASLT_OK) code = describe_end(p);
+  return code == CUBLASLT_OK ? create_layouts(p) : code;
 }
 
 static int wish(const rondo_product *p, cublaslt_wishes wishes) {
@@ -179,15 +222,17 @@ static rondo_status make_ready(void *user) {
 }
 
 static void log_no_way(const rondo_product_shape *shape) {
-  rondo_log(RONDO_LOG_DEBUG, "tensor", "cuBLASLt has no quick way of making a matrix product of %zu x %zu, %zu deep",
-            shape->m, shape->n, shape->k);
+  rondo_log(RONDO_LOG_DEBUG, "tensor",
+            "cuBLASLt has no quick way of making %zu matrix products of %zu x %zu, %zu deep, activation %d",
+            shape->batches, shape->m, shape->n, shape->k, (int)shape->activation);
 }
 
 /* Small products are made sooner by one kernel than by the library, which cuts them into parts: measured on an H200,
  * those of 17 million multiplications were, those of 34 million were not; thin ones of 8 million were not. */
 static bool is_worth_while(const rondo_product_shape *shape) {
   const double least = (double)rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST);
-  return (double)shape->m * (double)shape->n * (double)shape->k >= (is_thin(shape) ? least / THIN_SHARE : least);
+  const double products = (double)shape->batches * (double)shape->m * (double)shape->n * (double)shape->k;
+  return products >= (is_thin(shape) ? least / THIN_SHARE : least) && shape->batches <= INT32_MAX;
 }
 
 rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape, rondo_product **out) {
@@ -241,11 +286,21 @@ void rondo_product_maker_deinit(rondo_product_maker *maker) {
 
 size_t rondo_product_workspace(const rondo_product *product) { return product->workspace_bytes; }
 
+bool rondo_product_activates(const rondo_product *product) {
+  return product->shape.activation != RONDO_ACTIVATION_NONE;
+}
+
+static rondo_status name_memory(rondo_product *product, int attribute, const void *const *address, const char *what) {
+  return check(api.product_set(product->product, attribute, address, sizeof *address), what);
+}
+
 rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory) {
+  const void *kept = memory->unactivated;
   product->memory = *memory;
-  if (!product->shape.has_bias) return RONDO_OK;
-  return check(api.product_set(product->product, CUBLASLT_PRODUCT_BIAS, &memory->bias, sizeof memory->bias),
-               "naming the bias of a matrix product");
+  if (product->shape.has_bias)
+    RONDO_TRY(name_memory(product, CUBLASLT_PRODUCT_BIAS, &memory->bias, "naming the bias of a matrix product"));
+  if (!product->shape.keeps_unactivated) return RONDO_OK;
+  return name_memory(product, CUBLASLT_PRODUCT_KEPT, &kept, "naming what a matrix product keeps");
 }
 
 typedef struct product_run {

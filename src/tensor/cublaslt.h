@@ -9,16 +9,25 @@
 #ifndef RONDO_TENSOR_CUBLASLT_H
 #define RONDO_TENSOR_CUBLASLT_H
 
-#include <rondo/stream.h>
+#include <rondo/operators.h>
 
 #include "base/allocation.h"
 #include "tensor/cublaslt_abi.h"
 
-/* c [m, n] = a' b' (+ bias [n]) of matrices stored row by row, as in tensor/gemm.h. */
+/* c [m, n] = activation of a' b' (+ bias [n]) of matrices stored row by row, as in operators/gemm.h; `batches` of them,
+ * whose a and b lie so many elements apart, and c one behind another. All are of one type of float; sums are made in
+ * F32. */
 typedef struct rondo_product_shape {
+  rondo_type type;
   size_t m, n, k;
+  size_t batches, a_stride, b_stride;
   bool transpose_a, transpose_b, has_bias;
+  rondo_activation activation; /* see rondo_product_takes */
+  bool keeps_unactivated;      /* what gelu is applied to is written, too */
 } rondo_product_shape;
+
+/* Whether the library can apply this activation to a result of `columns`. Its gelu is the form by tanh. */
+bool rondo_product_takes(rondo_activation activation, bool keeps_unactivated, size_t columns);
 
 /* What products of a device are made with. */
 typedef struct rondo_product_maker {
@@ -31,8 +40,8 @@ typedef struct rondo_product rondo_product;
 
 /* Where a product's matrices lie, in memory of the device, aligned to 256. */
 typedef struct rondo_product_memory {
-  const float *a, *b, *bias;
-  float *c;
+  const void *a, *b, *bias;
+  void *c, *unactivated;
   void *workspace; /* rondo_product_workspace bytes */
 } rondo_product_memory;
 
@@ -46,6 +55,7 @@ RONDO_MUST_USE rondo_status rondo_product_create(rondo_product_maker *maker, con
 void rondo_product_destroy(rondo_product *product); /* NULL is fine */
 
 size_t rondo_product_workspace(const rondo_product *product);
+bool rondo_product_activates(const rondo_product *product); /* its shape has an activation */
 
 /* Fixes the memory, before the first run. Errors: EXECUTION_FAILED with the library's code. */
 RONDO_MUST_USE rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory);

@@ -15,15 +15,28 @@ enum {
   CUBLASLT_BAD_VALUE = 7,    /* CUBLAS_STATUS_INVALID_VALUE */
   CUBLASLT_NO_SUCH = 15,     /* CUBLAS_STATUS_NOT_SUPPORTED */
   CUBLASLT_F32 = 0,          /* CUDA_R_32F */
+  CUBLASLT_F16 = 2,          /* CUDA_R_16F */
+  CUBLASLT_BF16 = 14,        /* CUDA_R_16BF */
   CUBLASLT_COMPUTE_F32 = 68, /* CUBLAS_COMPUTE_32F: single precision throughout */
   CUBLASLT_AS_IT_IS = 0,     /* CUBLAS_OP_N */
   CUBLASLT_TRANSPOSED = 1,   /* CUBLAS_OP_T */
 
-  CUBLASLT_PRODUCT_TRANSPOSE_A = 3, /* CUBLASLT_MATMUL_DESC_TRANSA, int32_t */
-  CUBLASLT_PRODUCT_TRANSPOSE_B = 4, /* CUBLASLT_MATMUL_DESC_TRANSB, int32_t */
-  CUBLASLT_PRODUCT_EPILOGUE = 7,    /* CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t */
-  CUBLASLT_PRODUCT_BIAS = 8,        /* CUBLASLT_MATMUL_DESC_BIAS_POINTER */
-  CUBLASLT_EPILOGUE_ADD_BIAS = 4,   /* CUBLASLT_EPILOGUE_BIAS: one number a row */
+  CUBLASLT_PRODUCT_TRANSPOSE_A = 3,  /* CUBLASLT_MATMUL_DESC_TRANSA, int32_t */
+  CUBLASLT_PRODUCT_TRANSPOSE_B = 4,  /* CUBLASLT_MATMUL_DESC_TRANSB, int32_t */
+  CUBLASLT_PRODUCT_EPILOGUE = 7,     /* CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t */
+  CUBLASLT_PRODUCT_BIAS = 8,         /* CUBLASLT_MATMUL_DESC_BIAS_POINTER */
+  CUBLASLT_PRODUCT_KEPT = 11,        /* CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER */
+  CUBLASLT_PRODUCT_KEPT_STRIDE = 12, /* CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t */
+  CUBLASLT_PRODUCT_KEPT_BATCH = 13,  /* CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, int64_t */
+
+  /* What is done to a result, in this order; together where cublasLt.h has a name for it. */
+  CUBLASLT_EPILOGUE_ADD_BIAS = 4, /* CUBLASLT_EPILOGUE_BIAS: one number a row */
+  CUBLASLT_EPILOGUE_KEEP = 128,   /* as in CUBLASLT_EPILOGUE_GELU_AUX: what gelu is applied to is written, too */
+  CUBLASLT_EPILOGUE_BE_RELU = 2,  /* CUBLASLT_EPILOGUE_RELU */
+  CUBLASLT_EPILOGUE_BE_GELU = 32, /* CUBLASLT_EPILOGUE_GELU: the form by tanh */
+
+  CUBLASLT_LAYOUT_BATCHES = 5,      /* CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t */
+  CUBLASLT_LAYOUT_BATCH_STRIDE = 6, /* CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, int64_t */
 
   CUBLASLT_WISH_WORKSPACE = 1,      /* CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t */
   CUBLASLT_WISH_REDUCTIONS = 3,     /* CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t */
@@ -31,11 +44,12 @@ enum {
   CUBLASLT_REDUCE_OUTPUT_TYPE = 4   /* CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE */
 };
 
-typedef int cublaslt_status;    /* cublasStatus_t */
-typedef int cublaslt_compute;   /* cublasComputeType_t */
-typedef int cublaslt_type;      /* cudaDataType_t */
-typedef int cublaslt_attribute; /* cublasLtMatmulDescAttributes_t */
-typedef int cublaslt_wish;      /* cublasLtMatmulPreferenceAttributes_t */
+typedef int cublaslt_status;           /* cublasStatus_t */
+typedef int cublaslt_compute;          /* cublasComputeType_t */
+typedef int cublaslt_type;             /* cudaDataType_t */
+typedef int cublaslt_attribute;        /* cublasLtMatmulDescAttributes_t */
+typedef int cublaslt_layout_attribute; /* cublasLtMatrixLayoutAttribute_t */
+typedef int cublaslt_wish;             /* cublasLtMatmulPreferenceAttributes_t */
 
 typedef struct cublaslt_context *cublaslt_handle;  /* cublasLtHandle_t */
 typedef struct cublaslt_product *cublaslt_product; /* cublasLtMatmulDesc_t */
@@ -69,6 +83,8 @@ typedef struct cublaslt_choice {
   ROW(cublaslt_status, product_destroy, cublasLtMatmulDescDestroy, (cublaslt_product product))                       \
   ROW(cublaslt_status, layout_create, cublasLtMatrixLayoutCreate,                                                    \
       (cublaslt_layout * out, cublaslt_type type, uint64_t rows, uint64_t columns, int64_t stride))                  \
+  ROW(cublaslt_status, layout_set, cublasLtMatrixLayoutSetAttribute,                                                 \
+      (cublaslt_layout layout, cublaslt_layout_attribute attribute, const void *value, size_t bytes))                \
   ROW(cublaslt_status, layout_destroy, cublasLtMatrixLayoutDestroy, (cublaslt_layout layout))                        \
   ROW(cublaslt_status, wishes_create, cublasLtMatmulPreferenceCreate, (cublaslt_wishes * out))                       \
   ROW(cublaslt_status, wishes_set, cublasLtMatmulPreferenceSetAttribute,                                             \

@@ -70,6 +70,26 @@ rondo_status rondo_fail_operation(const rondo_program *program, const rondo_oper
   return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: %s", call, message);
 }
 
+bool rondo_program_reads(const rondo_program *program, uint32_t value) {
+  bool reads = false;
+  for (size_t i = 0; i < program->outputs.count; i++) reads = reads || program->outputs.items[i].value == value;
+  for (size_t i = 0; i < program->operations.count && !reads; i++) {
+    for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) reads = reads || program->operations.items[i].inputs[k] == value;
+  }
+  return reads;
+}
+
+bool rondo_value_is_made(const rondo_program *program, uint32_t value) {
+  const rondo_program_value *of = &program->values.items[value];
+  if (of->kind != RONDO_VALUE_RESULT) return true;
+  const rondo_operation *operation = &program->operations.items[of->operation];
+  for (uint32_t r = 0; r < operation->row->result_count; r++) {
+    const bool is_spare = (operation->row->spare_results >> r & 1u) != 0;
+    if (is_spare && operation->results[r] == value) return rondo_program_reads(program, value);
+  }
+  return true;
+}
+
 static rondo_status require_rank(const rondo_program *program, const rondo_operation *operation, uint32_t input,
                                  uint32_t rank) {
   const rondo_shape *shape = rondo_operation_input(program, operation, input);

@@ -48,11 +48,12 @@ struct rondo_operator {
   const char *inputs[RONDO_MAX_OPERANDS]; /* what messages call them, up to the first NULL */
   uint32_t required;                      /* so many of the inputs; the rest may be left out */
   uint32_t result_count;
-  uint32_t updates;    /* bit i: input i, a state, is changed in place. Such operators run behind all others */
-  bool is_view;        /* the result shows the bytes of the first input; nothing runs */
-  bool checks_indices; /* its emit calls rondo_emit_index_check, once */
-  bool is_random;      /* two of them with the same inputs give different results: neither stands for the other */
-  const void *family;  /* what the functions below, when several rows share them, want to know of this one; or NULL */
+  uint32_t spare_results; /* bit i: result i is computed where something reads it, and else has no address */
+  uint32_t updates;       /* bit i: input i, a state, is changed in place. Such operators run behind all others */
+  bool is_view;           /* the result shows the bytes of the first input; nothing runs */
+  bool checks_indices;    /* its emit calls rondo_emit_index_check, once */
+  bool is_random;         /* two of them with the same inputs give different results: neither stands for the other */
+  const void *family; /* what the functions below, when several rows share them, want to know of this one; or NULL */
 
   /* Checks types and shapes of the inputs and gives those of the results. Errors: rondo_fail_operation. */
   rondo_status (*infer)(const rondo_program *program, const rondo_operation *operation, rondo_shape *results);

@@ -13,6 +13,7 @@
   ROW(embedding_gradient)       \
   ROW(reshape)                  \
   ROW(matmul)                   \
+  ROW(matmul_activated)         \
   ROW(column_sum)               \
   ROW(cast)                     \
   ROW(scale)                    \

@@ -312,7 +312,8 @@ static size_t round_up(size_t bytes, size_t alignment) { return (bytes + alignme
 static void weigh(scheduler *s, const rondo_schedule_sizes *sizes) {
   uint32_t owners[MOST_OWNERS];
   for (uint32_t i = 0; i < s->schedule->values; i++) {
-    if (s->schedule->owners[i] == i && s->program->values.items[i].kind == RONDO_VALUE_RESULT)
+    const bool is_result = s->program->values.items[i].kind == RONDO_VALUE_RESULT;
+    if (s->schedule->owners[i] == i && is_result && rondo_value_is_made(s->program, i))
       s->bytes[i] = round_up(rondo_shape_bytes(rondo_program_shape(s->program, i)), sizes->alignment);
   }
   for (uint32_t p = 0; p < s->count; p++) {

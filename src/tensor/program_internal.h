@@ -78,6 +78,12 @@ RONDO_MUST_USE rondo_status rondo_program_apply(rondo_program *program, const ro
 rondo_status rondo_fail_operation(const rondo_program *program, const rondo_operation *operation, rondo_reason reason,
                                   const char *format, ...) RONDO_PRINTF(4, 5);
 
+/* Whether the value is an input of an operation, or an output. */
+bool rondo_program_reads(const rondo_program *program, uint32_t value);
+
+/* Whether there is memory for it: not for a spare result that nothing reads. */
+bool rondo_value_is_made(const rondo_program *program, uint32_t value);
+
 /* The shapes of an operation's inputs; NULL for one left out. */
 const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
                                          uint32_t input);

@@ -55,6 +55,9 @@ static bool same_input(const rondo_program *program, const uint32_t *owners, uin
 static bool same_operation(const rondo_program *program, const uint32_t *owners, const rondo_operation *a,
                            const rondo_operation *b) {
   if (a->row != b->row || !same_attributes(&a->attributes, &b->attributes)) return false;
+  for (uint32_t r = 0; r < a->row->result_count; r++) {
+    if (rondo_value_is_made(program, a->results[r]) != rondo_value_is_made(program, b->results[r])) return false;
+  }
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
     if (!same_input(program, owners, a->inputs[k], b->inputs[k])) return false;
   }

@@ -53,7 +53,7 @@ jq -e --argjson kernels "$kernels" '
   def names(area): [.[] | select(.cat == area and .ph == "B") | .name];
   names("node") as $nodes | [names("stream")[] | select(. != "copy" and . != "fill")] as $streams |
   ($nodes | length) == 5 * $kernels and ($streams | length) >= 5 * $kernels and
-  ($nodes | unique) == ($streams | unique) and ($nodes | index("matmul")) != null and
+  ($nodes | unique) == ($streams | unique) and ($nodes | index("matmul_f32")) != null and
   all(.[] | select(.ph == "B"); .tid > 0) and any(.[]; .name == "thread_name") and
   ([.[] | select(.ph == "B")] | length) == ([.[] | select(.ph == "E")] | length)' trace.json >/dev/null ||
   die "the trace lacks something"

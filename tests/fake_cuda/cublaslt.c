@@ -3,8 +3,9 @@
  * A product is a kernel launched on the caller's stream by the driver that RONDO_CUDA_LIBRARY names, with its arguments
  * in one buffer (`extra`), as cuBLAS does; a deep one is made in two parts, in the workspace, which a second kernel
  * adds. It works in the context that is current, and refuses what the real one does: a way that was not chosen for the
- * product, too small a workspace, other layouts than those of single precision. Threads: any.
+ * product, too small a workspace, types that differ, epilogues and strides that it has not. Threads: any.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "fake_cuda/foreign_library.h"
 #include "fake_cuda/image.h"
 #include "tensor/cublaslt_abi.h"
+#include "tensor/operators/element.h"
 
 /* One deeper is made in parts. */
 #define DEEP 64
@@ -30,11 +32,16 @@ struct cublaslt_context {
 struct cublaslt_product {
   int32_t transpose_a, transpose_b;
   uint32_t epilogue;
-  const float *bias;
+  const void *bias;
+  void *kept;
+  int64_t kept_stride, kept_batch_stride;
 };
 
 struct cublaslt_layout {
+  int type;
   size_t rows, columns, stride;
+  int32_t batches;
+  int64_t batch_stride;
 };
 
 struct cublaslt_wishes {
@@ -100,59 +107,85 @@ const char *fake_status_name(int status) {
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-/* d [rows, columns] of matrices stored column by column; what both kernels get. */
+/* d [rows, columns] of matrices stored column by column, `batches` of them; what both kernels get. */
 typedef struct product_arguments {
-  uint64_t rows, columns, depth, a_stride, b_stride, d_stride;
-  uint64_t transpose_a, transpose_b, parts;
-  const float *a, *b, *bias;
-  float *d, *workspace;
+  uint64_t rows, columns, depth, a_stride, b_stride, d_stride, kept_stride;
+  uint64_t batches, a_batch, b_batch, d_batch, kept_batch;
+  uint64_t transpose_a, transpose_b, parts, type, epilogue;
+  const void *a, *b, *bias;
+  void *d, *kept;
+  float *workspace;
 } product_arguments;
 
-static float b_at(const product_arguments *p, size_t depth, size_t column) {
-  return p->b[p->transpose_b ? depth * p->b_stride + column : column * p->b_stride + depth];
+static float load(const product_arguments *p, const void *memory, size_t at) {
+  float room;
+  return *rondo_load_chunk((rondo_type)p->type, memory, at, 1, &room);
+}
+
+static void store(const product_arguments *p, void *memory, size_t at, float x) {
+  *rondo_chunk_of((rondo_type)p->type, memory, at, &x) = x;
+  rondo_store_chunk((rondo_type)p->type, memory, at, 1, &x);
 }
 
 /* A column of the product's part from one depth to another; each sum in the order of the depth. */
-static void multiply(const product_arguments *p, size_t column, size_t from, size_t to, float *out) {
+static void multiply(const product_arguments *p, size_t batch, size_t column, size_t from, size_t to, float *out) {
+  const size_t a = batch * p->a_batch, b = batch * p->b_batch;
   for (size_t row = 0; row < p->rows; row++) out[row] = 0;
-  if (p->transpose_a) {
-    for (size_t row = 0; row < p->rows; row++)
-      for (size_t i = from; i < to; i++) out[row] += p->a[row * p->a_stride + i] * b_at(p, i, column);
-    return;
-  }
   for (size_t i = from; i < to; i++) {
-    const float *a = p->a + i * p->a_stride;
-    const float b = b_at(p, i, column);
-    for (size_t row = 0; row < p->rows; row++) out[row] += a[row] * b;
+    const float right = load(p, p->b, b + (p->transpose_b ? i * p->b_stride + column : column * p->b_stride + i));
+    for (size_t row = 0; row < p->rows; row++)
+      out[row] += load(p, p->a, a + (p->transpose_a ? row * p->a_stride + i : i * p->a_stride + row)) * right;
   }
 }
 
-static void add_bias(const product_arguments *p, float *column) {
-  for (size_t row = 0; p->bias != NULL && row < p->rows; row++) column[row] += p->bias[row];
+static float gelu(float x) { return 0.5f * x * (1 + tanhf(0.797884561f * (x + 0.044715f * x * x * x))); }
+
+/* Adds the bias and so on, and stores a column. */
+static void finish(const product_arguments *p, size_t batch, size_t column, const float *sums) {
+  for (size_t row = 0; row < p->rows; row++) {
+    float x = sums[row];
+    if ((p->epilogue & CUBLASLT_EPILOGUE_ADD_BIAS) != 0) x += load(p, p->bias, row);
+    if ((p->epilogue & CUBLASLT_EPILOGUE_KEEP) != 0)
+      store(p, p->kept, batch * p->kept_batch + column * p->kept_stride + row, x);
+    if ((p->epilogue & CUBLASLT_EPILOGUE_BE_RELU) != 0) x = x < 0 ? 0 : x;
+    if ((p->epilogue & CUBLASLT_EPILOGUE_BE_GELU) != 0) x = gelu(x);
+    store(p, p->d, batch * p->d_batch + column * p->d_stride + row, x);
+  }
 }
 
-/* A block is a column of a part. */
+static float *make_column(const product_arguments *p) {
+  float *column = malloc(p->rows * sizeof *column);
+  if (column == NULL) abort();
+  return column;
+}
+
+/* A block is a column of a part of one product. */
 static void part_cpu(rondo_blocks blocks, void *const *args) {
   const product_arguments *p = args[0];
+  float *const own = make_column(p);
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    const size_t part = block / p->columns, column = block % p->columns;
-    float *to = p->parts == 1 ? p->d + column * p->d_stride : p->workspace + block * p->rows;
-    multiply(p, column, p->depth * part / p->parts, p->depth * (part + 1) / p->parts, to);
-    if (p->parts == 1) add_bias(p, to);
+    const size_t part = block / p->columns % p->parts, column = block % p->columns;
+    const size_t batch = block / p->columns / p->parts;
+    float *to = p->parts == 1 ? own : p->workspace + block * p->rows;
+    multiply(p, batch, column, p->depth * part / p->parts, p->depth * (part + 1) / p->parts, to);
+    if (p->parts == 1) finish(p, batch, column, to);
   }
+  free(own);
 }
 
 static void sum_cpu(rondo_blocks blocks, void *const *args) {
   const product_arguments *p = args[0];
-  for (size_t column = blocks.first; column < blocks.last; column++) {
-    float *to = p->d + column * p->d_stride;
+  float *const own = make_column(p);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const size_t batch = block / p->columns, column = block % p->columns;
     for (size_t row = 0; row < p->rows; row++) {
-      to[row] = 0;
+      own[row] = 0;
       for (size_t part = 0; part < p->parts; part++)
-        to[row] += p->workspace[(part * p->columns + column) * p->rows + row];
+        own[row] += p->workspace[((batch * p->parts + part) * p->columns + column) * p->rows + row];
     }
-    add_bias(p, to);
+    finish(p, batch, column, own);
   }
+  free(own);
 }
 
 /* The driver's functions that this library calls; NULL when there is no driver. */
@@ -220,6 +253,12 @@ int fake_product_set(cublaslt_product product, int attribute, const void *value,
       return set(&product->epilogue, sizeof product->epilogue, value, bytes);
     case CUBLASLT_PRODUCT_BIAS:
       return set(&product->bias, sizeof product->bias, value, bytes);
+    case CUBLASLT_PRODUCT_KEPT:
+      return set(&product->kept, sizeof product->kept, value, bytes);
+    case CUBLASLT_PRODUCT_KEPT_STRIDE:
+      return set(&product->kept_stride, sizeof product->kept_stride, value, bytes);
+    case CUBLASLT_PRODUCT_KEPT_BATCH:
+      return set(&product->kept_batch_stride, sizeof product->kept_batch_stride, value, bytes);
     default:
       return CUBLASLT_NO_SUCH;
   }
@@ -230,10 +269,21 @@ int fake_product_destroy(cublaslt_product product) { return unmake(product); }
 int fake_layout_create(cublaslt_layout *out, int type, uint64_t rows, uint64_t columns, int64_t stride) {
   const int code = begin("cublasLtMatrixLayoutCreate");
   if (code != CUBLASLT_OK) return code;
-  if (type != CUBLASLT_F32 || stride < (int64_t)rows) return CUBLASLT_BAD_VALUE;
+  if ((type != CUBLASLT_F32 && type != CUBLASLT_F16 && type != CUBLASLT_BF16) || stride < (int64_t)rows)
+    return CUBLASLT_BAD_VALUE;
   *out = make(sizeof **out);
-  **out = (struct cublaslt_layout){rows, columns, (size_t)stride};
+  **out =
+      (struct cublaslt_layout){.type = type, .rows = rows, .columns = columns, .stride = (size_t)stride, .batches = 1};
   return CUBLASLT_OK;
+}
+
+int fake_layout_set(cublaslt_layout layout, int attribute, const void *value, size_t bytes) {
+  const int code = begin("cublasLtMatrixLayoutSetAttribute");
+  if (code != CUBLASLT_OK) return code;
+  if (attribute == CUBLASLT_LAYOUT_BATCHES) return set(&layout->batches, sizeof layout->batches, value, bytes);
+  if (attribute == CUBLASLT_LAYOUT_BATCH_STRIDE)
+    return set(&layout->batch_stride, sizeof layout->batch_stride, value, bytes);
+  return CUBLASLT_NO_SUCH;
 }
 
 int fake_layout_destroy(cublaslt_layout layout) { return unmake(layout); }
@@ -258,6 +308,15 @@ int fake_wishes_destroy(cublaslt_wishes wishes) { return unmake(wishes); }
 
 /* Products --------------------------------------------------------------------------------------------------------- */
 
+/* Those that cublasLt.h has a name for. */
+static bool has_epilogue(const struct cublaslt_product *product, size_t rows) {
+  const uint32_t without_bias = product->epilogue & ~(uint32_t)CUBLASLT_EPILOGUE_ADD_BIAS;
+  const bool keeps = without_bias == (CUBLASLT_EPILOGUE_BE_GELU | CUBLASLT_EPILOGUE_KEEP);
+  if (keeps && (product->kept_stride % 8 != 0 || product->kept_stride < (int64_t)rows)) return false;
+  return product->epilogue == 1 || keeps || without_bias == 0 || without_bias == CUBLASLT_EPILOGUE_BE_RELU ||
+         without_bias == CUBLASLT_EPILOGUE_BE_GELU;
+}
+
 /* A product of these matrices; false when they do not fit together. */
 static bool describe(cublaslt_product product, cublaslt_layout a, cublaslt_layout b, cublaslt_layout d,
                      product_arguments *out) {
@@ -269,20 +328,32 @@ static bool describe(cublaslt_product product, cublaslt_layout a, cublaslt_layou
                              .a_stride = a->stride,
                              .b_stride = b->stride,
                              .d_stride = d->stride,
+                             .kept_stride = (uint64_t)product->kept_stride,
+                             .batches = (uint64_t)d->batches,
+                             .a_batch = (uint64_t)a->batch_stride,
+                             .b_batch = (uint64_t)b->batch_stride,
+                             .d_batch = (uint64_t)d->batch_stride,
+                             .kept_batch = (uint64_t)product->kept_batch_stride,
                              .transpose_a = transpose_a,
-                             .transpose_b = transpose_b};
+                             .transpose_b = transpose_b,
+                             .type = d->type == CUBLASLT_F16    ? RONDO_F16
+                                     : d->type == CUBLASLT_BF16 ? RONDO_BF16
+                                                                : RONDO_F32,
+                             .epilogue = product->epilogue == 1 ? 0 : product->epilogue};
   return (transpose_a ? a->columns : a->rows) == out->rows && (transpose_b ? b->rows : b->columns) == out->columns &&
-         (transpose_b ? b->columns : b->rows) == out->depth;
+         (transpose_b ? b->columns : b->rows) == out->depth && a->type == d->type && b->type == d->type &&
+         a->batches == d->batches && b->batches == d->batches && has_epilogue(product, out->rows);
 }
 
 /* Written into the algorithm, by which a product is known again. */
 static uint64_t fingerprint(const product_arguments *p) {
-  return p->rows * 1000003 + p->columns * 1009 + p->depth + (p->transpose_a << 62) + (p->transpose_b << 63);
+  return p->rows * 1000003 + p->columns * 1009 + p->depth + p->batches * 100003 + (p->epilogue << 40) +
+         (p->type << 50) + (p->transpose_a << 62) + (p->transpose_b << 63);
 }
 
 /* How often the device is filled with tiles. */
 static float waves_of(const product_arguments *p, uint64_t parts) {
-  const uint64_t tiles = (p->rows + TILE - 1) / TILE * ((p->columns + TILE - 1) / TILE) * parts;
+  const uint64_t tiles = p->batches * ((p->rows + TILE - 1) / TILE) * ((p->columns + TILE - 1) / TILE) * parts;
   return (float)tiles / PROCESSORS;
 }
 
@@ -293,7 +364,7 @@ int fake_choose(cublaslt_handle handle, cublaslt_product product, cublaslt_layou
   const int code = begin("cublasLtMatmulAlgoGetHeuristic");
   if (code != CUBLASLT_OK) return code;
   if (handle == NULL || room < 1 || c != d || !describe(product, a, b, d, &described)) return CUBLASLT_BAD_VALUE;
-  const size_t needed = 2 * described.rows * described.columns * sizeof(float);
+  const size_t needed = 2 * described.batches * described.rows * described.columns * sizeof(float);
   const bool in_parts = described.depth > DEEP && needed <= wishes->workspace && wishes->reductions != 0;
   *choices = (cublaslt_choice){.algorithm = {{fingerprint(&described), in_parts ? 2 : 1}},
                                .workspace_bytes = in_parts ? needed : 0,
@@ -311,9 +382,9 @@ static int launch(cu_function function, uint64_t blocks, product_arguments *argu
 }
 
 static int run(cublaslt_handle handle, product_arguments *arguments, cublaslt_stream stream) {
-  const int code = launch(handle->part, arguments->columns * arguments->parts, arguments, stream);
+  const int code = launch(handle->part, arguments->batches * arguments->columns * arguments->parts, arguments, stream);
   if (code != CUBLASLT_OK || arguments->parts == 1) return code;
-  return launch(handle->sum, arguments->columns, arguments, stream);
+  return launch(handle->sum, arguments->batches * arguments->columns, arguments, stream);
 }
 
 static bool is_one_and_zero(const void *alpha, const void *beta) {
@@ -334,13 +405,15 @@ int fake_multiply(cublaslt_handle handle, cublaslt_product product, const void *
     return CUBLASLT_BAD_VALUE;
   arguments.parts = algorithm->data[1];
   if (arguments.parts > 1 &&
-      (workspace == NULL || workspace_bytes < arguments.parts * arguments.rows * arguments.columns * sizeof(float)))
+      (workspace == NULL ||
+       workspace_bytes < arguments.parts * arguments.batches * arguments.rows * arguments.columns * sizeof(float)))
     return CUBLASLT_BAD_VALUE;
   arguments.a = a;
   arguments.b = b;
   arguments.d = d;
   arguments.workspace = workspace;
-  arguments.bias = product->epilogue == CUBLASLT_EPILOGUE_ADD_BIAS ? product->bias : NULL;
+  arguments.bias = product->bias;
+  arguments.kept = product->kept;
   code = run(handle, &arguments, stream);
   pthread_mutex_lock(&lock);
   products += code == CUBLASLT_OK;

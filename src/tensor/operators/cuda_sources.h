@@ -10,11 +10,8 @@
   ROW(adam)                     \
   ROW(add)                      \
   ROW(cast)                     \
-  ROW(column_sum)               \
   ROW(cross_entropy_mean)       \
   ROW(embedding)                \
-  ROW(matmul)                   \
-  ROW(matmul_bias)              \
   ROW(pair_loss)                \
   ROW(sgd)
 
@@ -22,12 +19,14 @@
   ROW(abs)                            \
   ROW(affine)                         \
   ROW(bce_with_logits)                \
+  ROW(column_sum)                     \
   ROW(cross_entropy)                  \
   ROW(exp)                            \
   ROW(gelu)                           \
   ROW(gelu_tanh)                      \
   ROW(layer_norm)                     \
   ROW(log)                            \
+  ROW(matmul)                         \
   ROW(mse)                            \
   ROW(relu)                           \
   ROW(rsqrt)                          \

@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: MIT
- * The matrix product of one tile by one block: the CUDA form of what matmul.c does with gemm.h.
+ * Matrix products, a tile by one block: the CUDA form of matmul_tile.c.
  *
  * Method (Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008): panels of a and b go through
  * shared memory, the next ones being read into registers while a thread multiplies, from registers, a small block of
  * the result. Small tiles, of which there are few, also share out the depth: each slice of the block's threads takes
  * every SLICES-th step, and the slices' sums are added in their order. Products are summed in single precision.
  */
-#include "tensor/operators/kernel_support.cuh"
+#include "tensor/operators/activation.cuh"
+#include "tensor/operators/element.cuh"
 
+/* rondo_tiling and rondo_matmul_problem of matmul_problem.h. */
 struct matmul_tiling {
   size_t rows, columns; /* of a tile */
   size_t down, across;  /* tiles */
 };
 
-struct matmul_shape {
+#define BATCH_DIMENSIONS 4
+
+struct matmul_problem {
   size_t m, n, k;
   matmul_tiling tiles;
-  u64 transpose_a, transpose_b;
+  u64 transpose_a, transpose_b, activation;
+  size_t batches;
+  size_t batch[BATCH_DIMENSIONS], a_strides[BATCH_DIMENSIONS], b_strides[BATCH_DIMENSIONS];
+};
+
+struct matmul_memory {
+  const element *a, *b, *bias; /* bias may be NULL */
+  element *y, *unactivated;    /* the latter, what the activation was applied to, may be NULL */
 };
 
 #define SHARED_FLOATS 4608
@@ -43,7 +54,7 @@ struct tile {
 /* A thread's share of a matrix's panels: LOADS elements of each, evenly spaced, so that neighbouring threads read
  * neighbours. An element stands at `x`, along the result's edge, and `depth`. */
 struct panel_reader {
-  const float *at;             /* its first element of the next panel */
+  const element *at;           /* its first element of the next panel */
   size_t jump, advance;        /* from one element to the next; from one panel to the next */
   unsigned x_left, depth_jump; /* of the matrix behind its first x; per jump */
   unsigned depth, x_jump;      /* of its first element, in the panel */
@@ -52,7 +63,7 @@ struct panel_reader {
 
 /* `edge` is what is left of the matrix from the tile's corner on. */
 template <class T>
-__device__ inline panel_reader make_reader(const float *corner, size_t edge, size_t stride, bool along_depth) {
+__device__ inline panel_reader make_reader(const element *corner, size_t edge, size_t stride, bool along_depth) {
   const unsigned x = along_depth ? threadIdx.x / T::DEPTH : threadIdx.x % T::EDGE;
   const unsigned depth = along_depth ? threadIdx.x % T::DEPTH : threadIdx.x / T::EDGE;
   panel_reader reader;
@@ -74,7 +85,7 @@ __device__ inline void read_panel(panel_reader &reader, unsigned depth, float *o
 #pragma unroll
   for (unsigned i = 0; i < T::LOADS; i++) {
     const bool is_in = i * reader.x_jump < reader.x_left && reader.depth + i * reader.depth_jump < depth;
-    out[i] = is_in ? reader.at[i * reader.jump] : 0.0f;
+    out[i] = is_in ? to_float(reader.at[i * reader.jump]) : 0.0f;
   }
   reader.at += reader.advance;
 }
@@ -151,18 +162,22 @@ __device__ inline void multiply_all(panel_reader a, panel_reader b, size_t depth
 
 /* Where a tile's results go. */
 struct tile_result {
-  float *at;                    /* the tile's corner */
-  const float *bias;            /* of the tile's first column, or NULL */
+  element *at, *unactivated;    /* the tile's corner; the latter may be NULL */
+  const element *bias;          /* of the tile's first column, or NULL */
   size_t rows, columns, stride; /* in the matrix from the corner on */
+  unsigned activation;
 };
 
 /* Four results side by side; `column` is a multiple of 4. */
 __device__ inline void write_four(const tile_result &result, unsigned row, unsigned column, const float *sums) {
   if (row >= result.rows) return;
-  float *to = result.at + row * result.stride + column;
+  const size_t to = row * result.stride + column;
 #pragma unroll
   for (unsigned j = 0; j < 4; j++) {
-    if (column + j < result.columns) to[j] = result.bias != NULL ? sums[j] + result.bias[column + j] : sums[j];
+    if (column + j >= result.columns) continue;
+    const float sum = result.bias != NULL ? sums[j] + to_float(result.bias[column + j]) : sums[j];
+    if (result.unactivated != NULL) result.unactivated[to + j] = to_element(sum);
+    result.at[to + j] = to_element(activate(result.activation, sum));
   }
 }
 
@@ -201,35 +216,81 @@ __device__ inline void join_slices(const tile_result &result, tile_place place, 
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
+/* Where a tile's panels begin, and its results. */
+struct tile_corner {
+  matmul_memory memory; /* of the tile's product */
+  size_t row, column;
+};
+
 template <class T>
-__device__ inline void multiply_tile(const matmul_shape &shape, const float *a, const float *b, const float *bias,
-                                     float *c, float *memory) {
-  const size_t row = blockIdx.x / shape.tiles.across * T::EDGE, column = blockIdx.x % shape.tiles.across * T::EDGE;
-  const bool along_a = shape.transpose_a == 0, along_b = shape.transpose_b != 0;
-  const panel_reader left =
-      make_reader<T>(along_a ? a + row * shape.k : a + row, shape.m - row, along_a ? shape.k : shape.m, along_a);
-  const panel_reader right = make_reader<T>(along_b ? b + column * shape.k : b + column, shape.n - column,
-                                            along_b ? shape.k : shape.n, along_b);
-  const tile_result result = {c + row * shape.n + column, bias != NULL ? bias + column : NULL, shape.m - row,
-                              shape.n - column, shape.n};
+__device__ inline tile_corner corner_of(const matmul_problem &problem, matmul_memory memory, size_t tile) {
+  size_t product = tile / (problem.tiles.across * problem.tiles.down);
+  const size_t c = product * problem.m * problem.n;
+  tile_corner corner;
+  tile %= problem.tiles.across * problem.tiles.down;
+  corner.row = tile / problem.tiles.across * T::EDGE;
+  corner.column = tile % problem.tiles.across * T::EDGE;
+  for (int i = BATCH_DIMENSIONS - 1; i >= 0; i--) {
+    memory.a += product % problem.batch[i] * problem.a_strides[i];
+    memory.b += product % problem.batch[i] * problem.b_strides[i];
+    product /= problem.batch[i];
+  }
+  memory.y += c;
+  if (memory.unactivated != NULL) memory.unactivated += c;
+  corner.memory = memory;
+  return corner;
+}
+
+template <class T>
+__device__ inline tile_result result_of(const matmul_problem &problem, const tile_corner &corner) {
+  const size_t first = corner.row * problem.n + corner.column;
+  tile_result result;
+  result.at = corner.memory.y + first;
+  result.unactivated = corner.memory.unactivated != NULL ? corner.memory.unactivated + first : NULL;
+  result.bias = corner.memory.bias != NULL ? corner.memory.bias + corner.column : NULL;
+  result.rows = problem.m - corner.row;
+  result.columns = problem.n - corner.column;
+  result.stride = problem.n;
+  result.activation = (unsigned)problem.activation;
+  return result;
+}
+
+template <class T>
+__device__ inline void multiply_tile(const matmul_problem &problem, const matmul_memory &memory, size_t tile,
+                                     float *panels) {
+  const tile_corner corner = corner_of<T>(problem, memory, tile);
+  const bool along_a = problem.transpose_a == 0, along_b = problem.transpose_b != 0;
+  const element *a = corner.memory.a + (along_a ? corner.row * problem.k : corner.row);
+  const element *b = corner.memory.b + (along_b ? corner.column * problem.k : corner.column);
+  const panel_reader left = make_reader<T>(a, problem.m - corner.row, along_a ? problem.k : problem.m, along_a);
+  const panel_reader right = make_reader<T>(b, problem.n - corner.column, along_b ? problem.k : problem.n, along_b);
+  const tile_result result = result_of<T>(problem, corner);
   const unsigned thread = threadIdx.x % (T::SIDE * T::SIDE);
   const tile_place place = {threadIdx.x / (T::SIDE * T::SIDE), thread / T::SIDE, thread % T::SIDE};
   float sums[T::SUMS][T::SUMS] = {{0}};
-  multiply_all<T>(left, right, shape.k, place, memory, sums);
+  multiply_all<T>(left, right, problem.k, place, panels, sums);
   if (T::SLICES > 1)
-    join_slices<T>(result, place, sums, memory);
+    join_slices<T>(result, place, sums, panels);
   else
     write_sums<T>(result, place, sums);
 }
 
-/* One tile a block, of the size that cuda_tiling_of in matmul.c chose; bias may be NULL. */
-__device__ inline void multiply(const matmul_shape &shape, const float *a, const float *b, const float *bias,
-                                float *c) {
-  __shared__ __align__(16) float memory[SHARED_FLOATS];
-  if (shape.tiles.rows == 128)
-    multiply_tile<tile<128, 8, 1>>(shape, a, b, bias, c, memory);
-  else if (shape.tiles.rows == 64)
-    multiply_tile<tile<64, 16, 1>>(shape, a, b, bias, c, memory);
+template <class T>
+__device__ inline void multiply_tiles(const matmul_problem &problem, const matmul_memory &memory, float *panels) {
+  const size_t tiles = problem.batches * problem.tiles.down * problem.tiles.across;
+  for (size_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    multiply_tile<T>(problem, memory, tile, panels);
+    __syncthreads(); /* the panels, or parts, have been read */
+  }
+}
+
+/* Tiles of the size that rondo_matmul_cut chose. */
+__device__ inline void multiply(const matmul_problem &problem, const matmul_memory &memory) {
+  __shared__ __align__(16) float panels[SHARED_FLOATS];
+  if (problem.tiles.rows == 128)
+    multiply_tiles<tile<128, 8, 1>>(problem, memory, panels);
+  else if (problem.tiles.rows == 64)
+    multiply_tiles<tile<64, 16, 1>>(problem, memory, panels);
   else
-    multiply_tile<tile<32, 32, 4>>(shape, a, b, bias, c, memory);
+    multiply_tiles<tile<32, 32, 4>>(problem, memory, panels);
 }

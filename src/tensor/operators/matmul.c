@@ -1,148 +1,98 @@
 /* SPDX-License-Identifier: MIT
- * matmul: a' · b' (+ bias), where a' is a, or a transposed (flag 0), and b' likewise (flag 1); the public operator sets
- * neither, the gradients need both. And column_sum, the gradient of the bias.
+ * matmul: y = activation(a' · b' + bias), where a' is a, or a transposed, and b' likewise, for each pair of matrices of
+ * the leading dimensions. Two rows: one of activations whose slope is known from the result, and one of the others,
+ * with a second result, what the activation was applied to, that only their gradient reads.
  *
- * The result is cut into tiles by its shape alone, one block a tile, each computed by one thread (on CUDA, by the
- * threads of the block in a fixed order): that is what makes it independent of the number of workers.
+ * On CUDA products are a library's where it is quicker (cublaslt.h), else one kernel's. The gradients are products,
+ * too.
  */
+#include <assert.h>
 #include <string.h>
 
-#include "tensor/emit.h"
+#include "base/versioned.h"
 #include "tensor/operators.h"
+#include "tensor/operators/activation.h"
+#include "tensor/operators/column_sum.h"
 #include "tensor/operators/gemm.h"
-#include "tensor/operators/kernel_support.h"
-#include "tensor/program_internal.h"
-#include "tensor/shape.h"
+#include "tensor/operators/matmul_problem.h"
 
 enum { TRANSPOSE_A, TRANSPOSE_B }; /* flags */
+enum { ACTIVATION };               /* sizes */
+enum { A, B, BIAS };               /* inputs */
+enum { Y, UNACTIVATED };           /* results */
 
-/* Tiles ------------------------------------------------------------------------------------------------------------ */
+#define ROOM_ALIGNMENT 256 /* of what the library writes */
 
-/* A tile is big enough to use a worker's caches well. Where that leaves few of them, they are halved, until there are
- * enough for a usual number of workers or they are hardly worth a worker's while. */
-#define TILE_EDGE 128
-#define ENOUGH_TILES 8
-#define ENOUGH_PRODUCTS 1048576.0 /* multiplications in a tile: some 10 microseconds */
+static rondo_activation activation_of(const rondo_operation *operation) {
+  return (rondo_activation)operation->attributes.sizes[ACTIVATION];
+}
 
-typedef struct tiling {
-  size_t rows, columns; /* of a tile */
-  size_t down, across;  /* tiles */
-} tiling;
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-static size_t tiles_of(size_t edge, size_t tile) { return edge / tile + (edge % tile != 0); }
+static void matmul_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_matmul_cpu(type, blocks, args);
+}
 
-static tiling tiling_of(size_t m, size_t n, size_t k) {
-  tiling t = {.rows = m < TILE_EDGE ? m : TILE_EDGE, .columns = n < TILE_EDGE ? n : TILE_EDGE};
-  while (tiles_of(m, t.rows) * tiles_of(n, t.columns) < ENOUGH_TILES &&
-         (double)t.rows * (double)t.columns * (double)k > ENOUGH_PRODUCTS && (t.rows > 16 || t.columns > 16)) {
-    if (t.columns >= t.rows) {
-      t.columns = (t.columns + 1) / 2;
-    } else {
-      t.rows = (t.rows + 1) / 2;
+RONDO_TYPED_KERNEL(matmul, matmul, RONDO_SCALAR(rondo_matmul_problem), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_WRITES, RONDO_WRITES);
+
+/* Shapes ----------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_inputs(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *a = rondo_operation_input(program, operation, A);
+  const rondo_shape *b = rondo_operation_input(program, operation, B);
+  const rondo_shape *bias = rondo_operation_input(program, operation, BIAS);
+  RONDO_TRY(rondo_require_float(program, operation, A, RONDO_ANY_RANK));
+  RONDO_TRY(rondo_require_input(program, operation, B, a->type, RONDO_ANY_RANK));
+  if (a->rank < 2 || b->rank < 2) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "a and b must have at least 2 dimensions; reshape a vector to [1, k] or [k, 1]");
+  }
+  const bool *flags = operation->attributes.flags;
+  const size_t left = a->dims[a->rank - (flags[TRANSPOSE_A] ? 2 : 1)];
+  const size_t right = b->dims[b->rank - (flags[TRANSPOSE_B] ? 1 : 2)];
+  if (left != right) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the inner dimensions %zu and %zu differ", left,
+                                right);
+  }
+  if (bias == NULL) return RONDO_OK;
+  const size_t columns = b->dims[b->rank - (flags[TRANSPOSE_B] ? 2 : 1)];
+  RONDO_TRY(rondo_require_input(program, operation, BIAS, a->type, 1));
+  if (bias->dims[0] == columns) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the bias has %zu elements for %zu columns",
+                              bias->dims[0], columns);
+}
+
+/* The leading dimensions of the result: those of a and b, as far as they go, from the last on. */
+static rondo_status join_batch(const rondo_program *program, const rondo_operation *operation, rondo_shape *result) {
+  const rondo_shape *a = rondo_operation_input(program, operation, A);
+  const rondo_shape *b = rondo_operation_input(program, operation, B);
+  result->rank = a->rank > b->rank ? a->rank : b->rank;
+  for (uint32_t back = 3; back <= result->rank; back++) {
+    const size_t in_a = back <= a->rank ? a->dims[a->rank - back] : 1;
+    const size_t in_b = back <= b->rank ? b->dims[b->rank - back] : 1;
+    if (in_a != in_b && in_a != 1 && in_b != 1) {
+      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                  "the leading dimensions %zu and %zu are neither equal nor 1", in_a, in_b);
     }
+    result->dims[result->rank - back] = in_a > in_b ? in_a : in_b;
   }
-  t.down = tiles_of(m, t.rows);
-  t.across = tiles_of(n, t.columns);
-  return t;
-}
-
-/* Of the tiles that gemm.cuh knows the largest of which there are enough to keep a large GPU's multiprocessors busy. */
-#define ENOUGH_CUDA_TILES 128
-
-static tiling cuda_tiling_of(size_t m, size_t n) {
-  size_t edge = 128;
-  while (edge > 32 && (double)tiles_of(m, edge) * (double)tiles_of(n, edge) < ENOUGH_CUDA_TILES) edge /= 2;
-  return (tiling){edge, edge, tiles_of(m, edge), tiles_of(n, edge)};
-}
-
-/* Matrix product --------------------------------------------------------------------------------------------------- */
-
-/* What the kernel gets as one scalar; without padding, because arguments are compared as bytes. */
-typedef struct matmul_shape {
-  size_t m, n, k;
-  tiling tiles;
-  uint64_t transpose_a, transpose_b;
-} matmul_shape;
-
-static void multiply_tile(const matmul_shape *shape, size_t tile, const float *a, const float *b, const float *bias,
-                          float *c) {
-  const size_t row = tile / shape->tiles.across * shape->tiles.rows;
-  const size_t column = tile % shape->tiles.across * shape->tiles.columns;
-  const size_t rows = shape->m - row < shape->tiles.rows ? shape->m - row : shape->tiles.rows;
-  const size_t columns = shape->n - column < shape->tiles.columns ? shape->n - column : shape->tiles.columns;
-  float *corner = c + row * shape->n + column;
-  for (size_t i = 0; bias != NULL && i < rows; i++) {
-    memcpy(corner + i * shape->n, bias + column, columns * sizeof *bias);
-  }
-  const rondo_gemm gemm = {.transpose_a = shape->transpose_a != 0,
-                           .transpose_b = shape->transpose_b != 0,
-                           .accumulate = bias != NULL,
-                           .m = rows,
-                           .n = columns,
-                           .k = shape->k,
-                           .a = shape->transpose_a != 0 ? a + row : a + row * shape->k,
-                           .b = shape->transpose_b != 0 ? b + column * shape->k : b + column,
-                           .c = corner,
-                           .a_stride = shape->transpose_a != 0 ? shape->m : shape->k,
-                           .b_stride = shape->transpose_b != 0 ? shape->k : shape->n,
-                           .c_stride = shape->n};
-  rondo_gemm_run(&gemm);
-}
-
-static void matmul_cpu(rondo_blocks blocks, void *const *args) {
-  const matmul_shape *shape = args[0];
-  const float *a = RONDO_ARG(const float *, 1);
-  const float *b = RONDO_ARG(const float *, 2);
-  float *c = RONDO_ARG(float *, 3);
-  for (size_t tile = blocks.first; tile < blocks.last; tile++) multiply_tile(shape, tile, a, b, NULL, c);
-}
-
-static void matmul_bias_cpu(rondo_blocks blocks, void *const *args) {
-  const matmul_shape *shape = args[0];
-  const float *a = RONDO_ARG(const float *, 1);
-  const float *b = RONDO_ARG(const float *, 2);
-  const float *bias = RONDO_ARG(const float *, 3);
-  float *c = RONDO_ARG(float *, 4);
-  for (size_t tile = blocks.first; tile < blocks.last; tile++) multiply_tile(shape, tile, a, b, bias, c);
-}
-
-static const rondo_kernel_options matmul_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul", .cpu = matmul_cpu, RONDO_CUDA(matmul),
-    .params = {RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_READS, RONDO_WRITES}};
-
-static const rondo_kernel_options matmul_bias_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_bias", .cpu = matmul_bias_cpu, RONDO_CUDA(matmul_bias),
-    .params = {RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES}};
-
-static matmul_shape shape_of(const rondo_shape *a, const rondo_shape *b, const rondo_attributes *attributes) {
-  const bool transpose_a = attributes->flags[TRANSPOSE_A];
-  const bool transpose_b = attributes->flags[TRANSPOSE_B];
-  const size_t m = a->dims[transpose_a ? 1 : 0];
-  const size_t k = a->dims[transpose_a ? 0 : 1];
-  const size_t n = b->dims[transpose_b ? 0 : 1];
-  return (matmul_shape){.m = m, .n = n, .k = k, .transpose_a = transpose_a, .transpose_b = transpose_b};
+  return RONDO_OK;
 }
 
 static rondo_status infer_matmul(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
-  for (uint32_t i = 0; i < 2; i++) RONDO_TRY(rondo_require_input(program, operation, i, RONDO_F32, 2));
-  const rondo_shape *b = rondo_operation_input(program, operation, 1);
-  const rondo_shape *bias = rondo_operation_input(program, operation, 2);
-  const matmul_shape shape = shape_of(rondo_operation_input(program, operation, 0), b, &operation->attributes);
-  const size_t inner = b->dims[operation->attributes.flags[TRANSPOSE_B] ? 1 : 0];
-  if (shape.k != inner) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the inner dimensions %zu and %zu differ",
-                                shape.k, inner);
-  }
-  if (bias != NULL) {
-    RONDO_TRY(rondo_require_input(program, operation, 2, RONDO_F32, 1));
-    if (bias->dims[0] != shape.n) {
-      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the bias has %zu elements for %zu columns",
-                                  bias->dims[0], shape.n);
-    }
-  }
-  results[0] = rondo_shape_matrix(RONDO_F32, shape.m, shape.n);
+  RONDO_TRY(check_inputs(program, operation));
+  const rondo_shape *a = rondo_operation_input(program, operation, A);
+  const rondo_shape *b = rondo_operation_input(program, operation, B);
+  rondo_shape result = {.type = a->type};
+  RONDO_TRY(join_batch(program, operation, &result));
+  result.dims[result.rank - 2] = a->dims[a->rank - (operation->attributes.flags[TRANSPOSE_A] ? 1 : 2)];
+  result.dims[result.rank - 1] = b->dims[b->rank - (operation->attributes.flags[TRANSPOSE_B] ? 2 : 1)];
+  for (uint32_t i = 0; i < operation->row->result_count; i++) results[i] = result;
   return RONDO_OK;
 }
+
+/* Gradients -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status add_product(rondo_program *program, uint32_t a, uint32_t b, bool transpose_a, bool transpose_b,
                                 uint32_t *out_value) {
@@ -151,20 +101,125 @@ static rondo_status add_product(rondo_program *program, uint32_t a, uint32_t b, 
   return rondo_program_add(program, &rondo_operator_matmul, inputs, 2, &attributes, out_value);
 }
 
-/* With y = a' b': da' = dy b'ᵀ and db' = a'ᵀ dy, transposed once more where a or b is stored transposed. */
+static rondo_status add_shape(rondo_program *program, uint32_t value, const size_t *dims, uint32_t rank,
+                              uint32_t *out_value) {
+  rondo_attributes attributes = {.size_count = rank};
+  memcpy(attributes.sizes, dims, rank * sizeof *dims);
+  return rondo_program_add(program, &rondo_operator_reshape, &value, 1, &attributes, out_value);
+}
+
+/* As a matrix whose rows are the last dimension. */
+static rondo_status add_matrix(rondo_program *program, uint32_t value, uint32_t *out_value) {
+  const rondo_shape *shape = rondo_program_shape(program, value);
+  const size_t columns = rondo_shape_last(shape);
+  return add_shape(program, value, (const size_t[]){rondo_shape_elements(shape) / columns, columns}, 2, out_value);
+}
+
+static bool is_batch_of_one(const rondo_shape *shape) {
+  return rondo_shape_elements(shape) == shape->dims[shape->rank - 1] * shape->dims[shape->rank - 2];
+}
+
+/* With y = a' b': da' = dy b'ᵀ, transposed once more where a is stored transposed; summed over what a is repeated for.
+ */
+static rondo_status add_a_gradient(rondo_program *program, const rondo_operation *operation, uint32_t dy,
+                                   uint32_t *out_value) {
+  const uint32_t a = operation->inputs[A], b = operation->inputs[B];
+  const bool transpose_b = operation->attributes.flags[TRANSPOSE_B];
+  uint32_t full = 0;
+  RONDO_TRY(operation->attributes.flags[TRANSPOSE_A] ? add_product(program, b, dy, transpose_b, true, &full)
+                                                     : add_product(program, dy, b, false, !transpose_b, &full));
+  return rondo_program_add_sum_like(program, full, a, out_value);
+}
+
+/* db' = a'ᵀ dy, the same way. One b that meets many a is one product as deep as all their rows. */
+static rondo_status add_b_gradient(rondo_program *program, const rondo_operation *operation, uint32_t dy,
+                                   uint32_t *out_value) {
+  uint32_t a = operation->inputs[A], full = 0;
+  const uint32_t b = operation->inputs[B];
+  const bool transpose_a = operation->attributes.flags[TRANSPOSE_A];
+  if (!transpose_a && is_batch_of_one(rondo_program_shape(program, b))) {
+    RONDO_TRY(add_matrix(program, a, &a));
+    RONDO_TRY(add_matrix(program, dy, &dy));
+  }
+  RONDO_TRY(operation->attributes.flags[TRANSPOSE_B] ? add_product(program, dy, a, true, transpose_a, &full)
+                                                     : add_product(program, a, dy, !transpose_a, false, &full));
+  return rondo_program_add_sum_like(program, full, b, out_value);
+}
+
+static rondo_status add_slope(rondo_program *program, const rondo_operation *operation, uint32_t *dy) {
+  const rondo_unary *family = rondo_activation_family(activation_of(operation));
+  if (family == NULL) return RONDO_OK;
+  const uint32_t inputs[] = {operation->results[family->keeps_result ? Y : UNACTIVATED], *dy};
+  return rondo_program_add(program, family->gradient, inputs, 2, NULL, dy);
+}
+
 static rondo_status differentiate_matmul(rondo_program *program, const rondo_operation *operation,
                                          const uint32_t *result_gradients, uint32_t *input_gradients) {
-  const uint32_t a = operation->inputs[0];
-  const uint32_t b = operation->inputs[1];
-  const uint32_t dy = result_gradients[0];
-  const bool transpose_a = operation->attributes.flags[TRANSPOSE_A];
-  const bool transpose_b = operation->attributes.flags[TRANSPOSE_B];
-  RONDO_TRY(transpose_a ? add_product(program, b, dy, transpose_b, true, &input_gradients[0])
-                        : add_product(program, dy, b, false, !transpose_b, &input_gradients[0]));
-  RONDO_TRY(transpose_b ? add_product(program, dy, a, true, transpose_a, &input_gradients[1])
-                        : add_product(program, a, dy, !transpose_a, false, &input_gradients[1]));
-  if (operation->inputs[2] == RONDO_NO_VALUE) return RONDO_OK;
-  return rondo_program_add(program, &rondo_operator_column_sum, &dy, 1, NULL, &input_gradients[2]);
+  uint32_t dy = result_gradients[Y];
+  if (dy == RONDO_NO_VALUE) return RONDO_OK;
+  RONDO_TRY(add_slope(program, operation, &dy));
+  RONDO_TRY(add_a_gradient(program, operation, dy, &input_gradients[A]));
+  RONDO_TRY(add_b_gradient(program, operation, dy, &input_gradients[B]));
+  if (operation->inputs[BIAS] == RONDO_NO_VALUE) return RONDO_OK;
+  RONDO_TRY(add_matrix(program, dy, &dy));
+  return rondo_program_add_sum_like(program, dy, operation->inputs[BIAS], &input_gradients[BIAS]);
+}
+
+/* Products of a library -------------------------------------------------------------------------------------------- */
+
+static bool keeps_unactivated(const rondo_program *program, const rondo_operation *operation) {
+  return operation->row->result_count > UNACTIVATED && rondo_program_reads(program, operation->results[UNACTIVATED]);
+}
+
+static rondo_product_shape product_shape_of(const rondo_matmul_problem *problem, rondo_type type, bool has_bias) {
+  const size_t last = RONDO_BATCH_DIMENSIONS - 1;
+  return (rondo_product_shape){.type = type,
+                               .m = problem->m,
+                               .n = problem->n,
+                               .k = problem->k,
+                               .batches = problem->batches,
+                               .a_stride = problem->a_strides[last],
+                               .b_stride = problem->b_strides[last],
+                               .transpose_a = problem->transpose_a != 0,
+                               .transpose_b = problem->transpose_b != 0,
+                               .has_bias = has_bias};
+}
+
+/* Without the activation, which is then a step of its own; what it is applied to lies in the workspace, behind the
+ * product's own, where nothing else keeps it. */
+static rondo_status prepare_unactivated(rondo_resources *resources, uint32_t number, rondo_product_shape shape,
+                                        const rondo_shape *result, size_t *out_workspace_bytes) {
+  const bool wants_room = shape.activation != RONDO_ACTIVATION_NONE && !shape.keeps_unactivated;
+  shape.activation = RONDO_ACTIVATION_NONE;
+  shape.keeps_unactivated = false;
+  RONDO_TRY(rondo_resources_add_product(resources, number, &shape, out_workspace_bytes));
+  if (!wants_room || rondo_resources_product(resources, number) == NULL) return RONDO_OK;
+  if (rondo_checked_align(*out_workspace_bytes, ROOM_ALIGNMENT, out_workspace_bytes) &&
+      rondo_checked_add(*out_workspace_bytes, rondo_shape_bytes(result), out_workspace_bytes))
+    return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "the workspace has more bytes than fit in %zu bits",
+                    8 * sizeof(size_t));
+}
+
+/* With the activation where the library can apply it. */
+static rondo_status prepare_matmul(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                   size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const rondo_shape *a = rondo_operation_input(program, operation, A);
+  const bool *flags = operation->attributes.flags;
+  const rondo_matmul_problem problem =
+      rondo_matmul_problem_of(a, rondo_operation_input(program, operation, B), flags[TRANSPOSE_A], flags[TRANSPOSE_B]);
+  if (!rondo_matmul_is_strided(&problem)) return RONDO_OK;
+  rondo_product_shape shape = product_shape_of(&problem, a->type, operation->inputs[BIAS] != RONDO_NO_VALUE);
+  shape.keeps_unactivated = keeps_unactivated(program, operation);
+  shape.activation = activation_of(operation);
+  if (rondo_product_takes(shape.activation, shape.keeps_unactivated, shape.n)) {
+    RONDO_TRY(rondo_resources_add_product(resources, number, &shape, out_workspace_bytes));
+    if (shape.activation == RONDO_ACTIVATION_NONE || rondo_resources_product(resources, number) != NULL)
+      return RONDO_OK;
+  }
+  return prepare_unactivated(resources, number, shape, rondo_program_shape(program, operation->results[Y]),
+                             out_workspace_bytes);
 }
 
 /* rondo_step_call; user: a product. */
@@ -175,109 +230,83 @@ static rondo_status run_product(rondo_resources *resources, rondo_stream *stream
   return rondo_product_run(product, stream);
 }
 
-static rondo_status prepare_matmul(rondo_resources *resources, const rondo_program *program, uint32_t number,
-                                   size_t *out_workspace_bytes) {
-  const rondo_operation *operation = &program->operations.items[number];
-  const matmul_shape shape = shape_of(rondo_operation_input(program, operation, 0),
-                                      rondo_operation_input(program, operation, 1), &operation->attributes);
-  const rondo_product_shape product = {.m = shape.m,
-                                       .n = shape.n,
-                                       .k = shape.k,
-                                       .transpose_a = shape.transpose_a != 0,
-                                       .transpose_b = shape.transpose_b != 0,
-                                       .has_bias = operation->inputs[2] != RONDO_NO_VALUE};
-  return rondo_resources_add_product(resources, number, &product, out_workspace_bytes);
+/* Where the result goes before the activation is applied by a step of its own. */
+static void *room_of(rondo_emitter *emitter, const rondo_product *product, const rondo_operation *operation) {
+  void *unactivated = rondo_emit_address(emitter, operation->results[UNACTIVATED]);
+  size_t offset = 0;
+  if (unactivated != NULL) return unactivated;
+  const bool fits = rondo_checked_align(rondo_product_workspace(product), ROOM_ALIGNMENT, &offset);
+  assert(fits);
+  (void)fits;
+  return (char *)rondo_emit_workspace(emitter) + offset;
 }
 
 static rondo_status emit_product(rondo_emitter *emitter, rondo_product *product, const rondo_operation *operation) {
-  const rondo_product_memory memory = {.a = rondo_emit_address(emitter, operation->inputs[0]),
-                                       .b = rondo_emit_address(emitter, operation->inputs[1]),
-                                       .bias = rondo_emit_address(emitter, operation->inputs[2]),
-                                       .c = rondo_emit_address(emitter, operation->results[0]),
+  const rondo_activation activation = activation_of(operation);
+  const bool is_done = activation == RONDO_ACTIVATION_NONE || rondo_product_activates(product);
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->results[Y]);
+  void *y = rondo_emit_address(emitter, operation->results[Y]);
+  const rondo_product_memory memory = {.a = rondo_emit_address(emitter, operation->inputs[A]),
+                                       .b = rondo_emit_address(emitter, operation->inputs[B]),
+                                       .bias = rondo_emit_address(emitter, operation->inputs[BIAS]),
+                                       .c = is_done ? y : room_of(emitter, product, operation),
+                                       .unactivated = rondo_emit_address(emitter, operation->results[UNACTIVATED]),
                                        .workspace = rondo_emit_workspace(emitter)};
   RONDO_TRY(rondo_product_bind(product, &memory));
-  return rondo_emit_call(emitter, run_product, &product, sizeof product);
+  RONDO_TRY(rondo_emit_call(emitter, run_product, &product, sizeof product));
+  if (is_done) return RONDO_OK;
+  return rondo_emit_activation(emitter, activation, shape->type, memory.c, y, rondo_shape_elements(shape));
 }
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
 
 static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *operation) {
   rondo_product *product = rondo_emit_product(emitter);
   if (product != NULL) return emit_product(emitter, product, operation);
-  matmul_shape shape = shape_of(rondo_emit_shape(emitter, operation->inputs[0]),
-                                rondo_emit_shape(emitter, operation->inputs[1]), &operation->attributes);
-  shape.tiles = rondo_emit_is_cuda(emitter) ? cuda_tiling_of(shape.m, shape.n) : tiling_of(shape.m, shape.n, shape.k);
-  const rondo_grid grid = {.x = (uint32_t)(shape.tiles.across * shape.tiles.down)};
-  const float *a = rondo_emit_address(emitter, operation->inputs[0]);
-  const float *b = rondo_emit_address(emitter, operation->inputs[1]);
-  const float *bias = rondo_emit_address(emitter, operation->inputs[2]);
-  float *c = rondo_emit_address(emitter, operation->results[0]);
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[A]);
+  const bool *flags = operation->attributes.flags;
+  rondo_matmul_problem problem = rondo_matmul_problem_of(shape, rondo_emit_shape(emitter, operation->inputs[B]),
+                                                         flags[TRANSPOSE_A], flags[TRANSPOSE_B]);
+  problem.activation = activation_of(operation);
+  const rondo_grid grid = {.x = rondo_matmul_cut(&problem, rondo_emit_is_cuda(emitter))};
+  const void *a = rondo_emit_address(emitter, operation->inputs[A]);
+  const void *b = rondo_emit_address(emitter, operation->inputs[B]);
+  const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
+  void *y = rondo_emit_address(emitter, operation->results[Y]);
+  void *unactivated = rondo_emit_address(emitter, operation->results[UNACTIVATED]);
   rondo_gemm_prepare();
-  if (bias == NULL) return rondo_emit_kernel(emitter, &matmul_code, grid, RONDO_ARGS(&shape, &a, &b, &c));
-  return rondo_emit_kernel(emitter, &matmul_bias_code, grid, RONDO_ARGS(&shape, &a, &b, &bias, &c));
+  return rondo_emit_kernel(emitter, &matmul_code[shape->type], grid,
+                           RONDO_ARGS(&problem, &a, &b, &bias, &y, &unactivated));
 }
 
-const rondo_operator rondo_operator_matmul = {.name = "matmul",
-                                              .inputs = {"a", "b", "bias"},
-                                              .required = 2,
-                                              .result_count = 1,
-                                              .infer = infer_matmul,
-                                              .differentiate = differentiate_matmul,
-                                              .prepare = prepare_matmul,
-                                              .emit = emit_matmul};
+#define MATMUL_ROW                                                                                           \
+  .inputs = {"a", "b", "bias"}, .required = 2, .infer = infer_matmul, .differentiate = differentiate_matmul, \
+  .prepare = prepare_matmul, .emit = emit_matmul
+
+const rondo_operator rondo_operator_matmul = {.name = "matmul", .result_count = 1, MATMUL_ROW};
+const rondo_operator rondo_operator_matmul_activated = {
+    .name = "matmul_activated", .result_count = 2, .spare_results = 1u << UNACTIVATED, MATMUL_ROW};
+
+rondo_status rondo_op_matmul_with(rondo_program *program, rondo_value a, rondo_value b,
+                                  const rondo_matmul_options *options, rondo_value *out_value) {
+  rondo_matmul_options given;
+  if (out_value != NULL) *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_versioned_read("rondo_matmul_options", options, &given, sizeof given));
+  if ((unsigned)given.activation > RONDO_ACTIVATION_SILU) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "matmul: activation %d is none of them",
+                      (int)given.activation);
+  }
+  const rondo_unary *family = rondo_activation_family(given.activation);
+  const bool keeps = family != NULL && !family->keeps_result;
+  const rondo_attributes attributes = {
+      .sizes = {(size_t)given.activation}, .size_count = 1, .flags = {given.transpose_a, given.transpose_b}};
+  const rondo_value inputs[] = {a, b, given.bias};
+  return rondo_program_apply(program, keeps ? &rondo_operator_matmul_activated : &rondo_operator_matmul, inputs, 3,
+                             &attributes, out_value);
+}
 
 rondo_status rondo_op_matmul(rondo_program *program, rondo_value a, rondo_value b, rondo_value bias,
                              rondo_value *out_value) {
-  const rondo_value inputs[] = {a, b, bias};
-  return rondo_program_apply(program, &rondo_operator_matmul, inputs, 3, NULL, out_value);
+  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .bias = bias};
+  return rondo_op_matmul_with(program, a, b, &options, out_value);
 }
-
-/* Column sums ------------------------------------------------------------------------------------------------------ */
-
-#define COLUMN_GRAIN ((rondo_grain){64, 32})
-
-static void sum_columns(const float *restrict x, size_t m, size_t n, size_t columns, float *restrict y) {
-  memset(y, 0, columns * sizeof *y);
-  for (size_t row = 0; row < m; row++, x += n) {
-    size_t j = 0;
-    for (; j + RONDO_LANES <= columns; j += RONDO_LANES) {
-      for (size_t lane = j; lane < j + RONDO_LANES; lane++) y[lane] += x[lane];
-    }
-    for (; j < columns; j++) y[j] += x[j];
-  }
-}
-
-static void column_sum_cpu(rondo_blocks blocks, void *const *args) {
-  const float *x = RONDO_ARG(const float *, 0);
-  float *y = RONDO_ARG(float *, 1);
-  const size_t m = RONDO_ARG(size_t, 2);
-  const size_t n = RONDO_ARG(size_t, 3);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, n, RONDO_LANES);
-    sum_columns(x + span.first, m, n, span.last - span.first, y + span.first);
-  }
-}
-
-static const rondo_kernel_options column_sum_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "column_sum", .cpu = column_sum_cpu, RONDO_CUDA(column_sum),
-    .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t)}};
-
-static rondo_status infer_column_sum(const rondo_program *program, const rondo_operation *operation,
-                                     rondo_shape *results) {
-  RONDO_TRY(rondo_require_input(program, operation, 0, RONDO_F32, 2));
-  results[0] = rondo_shape_vector(RONDO_F32, rondo_operation_input(program, operation, 0)->dims[1]);
-  return RONDO_OK;
-}
-
-static rondo_status emit_column_sum(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
-  const float *x = rondo_emit_address(emitter, operation->inputs[0]);
-  float *y = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &column_sum_code, rondo_emit_grid(emitter, shape->dims[1], COLUMN_GRAIN),
-                           RONDO_ARGS(&x, &y, &shape->dims[0], &shape->dims[1]));
-}
-
-const rondo_operator rondo_operator_column_sum = {.name = "column_sum",
-                                                  .inputs = {"value"},
-                                                  .required = 1,
-                                                  .result_count = 1,
-                                                  .infer = infer_column_sum,
-                                                  .emit = emit_column_sum};

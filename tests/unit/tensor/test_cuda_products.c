@@ -160,6 +160,57 @@ static void test_ways_that_leave_the_device_idle_are_not_taken(void **state) {
   assert_int_equal(librarys_share(t, 16, 20, 1024, "1000000"), 0); /* small */
 }
 
+/* Kernels of a recorded run that makes a batch of products, three of them, with this activation; of `type`. All is the
+ * library's but for activations that it has not, which are one kernel more. */
+static uint32_t kernels_with(test_fixture *t, rondo_type type, size_t n, rondo_activation activation,
+                             bool with_gradient) {
+  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .activation = activation, .transpose_b = true};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  rondo_value left, right, result, loss, gradient;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){3, M, 20}, 3, &left));
+  assert_ok(rondo_program_input(program, "b", RONDO_F32, (const size_t[]){3, n, 20}, 3, &right));
+  if (type != RONDO_F32) assert_ok(rondo_op_cast(program, left, type, &left));
+  if (type != RONDO_F32) assert_ok(rondo_op_cast(program, right, type, &right));
+  assert_ok(rondo_op_matmul_with(program, left, right, &options, &result));
+  assert_ok(rondo_program_output(program, "c", result));
+  if (with_gradient) { /* so that what gelu is applied to is kept */
+    rondo_value row, column;
+    const size_t count = 3 * M * n;
+    assert_ok(rondo_op_reshape(program, result, (const size_t[]){1, count}, 2, &row));
+    assert_ok(rondo_op_reshape(program, result, (const size_t[]){count, 1}, 2, &column));
+    assert_ok(rondo_op_matmul(program, row, column, (rondo_value){0}, &loss));
+    assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
+    assert_ok(rondo_program_gradients(program, loss, &left, 1, &gradient));
+    assert_ok(rondo_program_output(program, "gradient", gradient));
+  }
+  const uint64_t before = library->products();
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_synchronize(compiled));
+  assert_true(library->products() > before);
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+  return info.kernels;
+}
+
+static void test_batches_and_activations_are_the_librarys(void **state) {
+  test_fixture *t = *state;
+  const uint32_t plain = kernels_with(t, RONDO_F32, 8, RONDO_ACTIVATION_NONE, false);
+  assert_int_equal(plain, 1);
+  assert_int_equal(kernels_with(t, RONDO_F32, 8, RONDO_ACTIVATION_RELU, false), 1);
+  assert_int_equal(kernels_with(t, RONDO_F32, 7, RONDO_ACTIVATION_GELU_TANH, false), 1);
+  assert_int_equal(kernels_with(t, RONDO_F32, 8, RONDO_ACTIVATION_GELU, false), 2);
+  assert_int_equal(kernels_with(t, RONDO_F32, 8, RONDO_ACTIVATION_SILU, false), 2);
+  assert_int_equal(kernels_with(t, RONDO_BF16, 8, RONDO_ACTIVATION_RELU, false), 3); /* two casts */
+  const uint32_t step = kernels_with(t, RONDO_F32, 8, RONDO_ACTIVATION_GELU_TANH, true);
+  assert_int_equal(kernels_with(t, RONDO_F32, 8, RONDO_ACTIVATION_SILU, true), step + 1);
+  assert_int_equal(kernels_with(t, RONDO_F32, 7, RONDO_ACTIVATION_GELU_TANH, true), step + 1); /* rows of 8, 16 .. */
+}
+
 /* The error has the operator, the library's code and the remedy. */
 static void test_refusals_while_compiling_are_told(void **state) {
   static const char *const calls[] = {"cublasLtCreate",
@@ -205,6 +256,7 @@ int main(void) {
       product_case(test_workspaces_are_in_the_memory_map),
       product_case(test_without_a_way_the_own_kernel_runs),
       product_case(test_ways_that_leave_the_device_idle_are_not_taken),
+      product_case(test_batches_and_activations_are_the_librarys),
       product_case(test_refusals_while_compiling_are_told),
       product_case(test_a_refusal_while_running_leaves_the_program_usable),
   };

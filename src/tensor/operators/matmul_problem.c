@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * The batch of a matmul and the tiles of its results. The cut depends on the shape alone: that is what makes results
+ * independent of the number of workers.
+ */
+#include "tensor/operators/matmul_problem.h"
+
+/* Batch ------------------------------------------------------------------------------------------------------------ */
+
+/* Puts a dimension before those that are there, into the slowest of them where both matrices go on as it does. */
+static void put_dimension(rondo_matmul_problem *p, size_t *used, size_t size, size_t a_stride, size_t b_stride) {
+  if (size == 1) return;
+  const size_t first = RONDO_BATCH_DIMENSIONS - *used;
+  if (*used > 0 && a_stride == p->batch[first] * p->a_strides[first] &&
+      b_stride == p->batch[first] * p->b_strides[first]) {
+    p->batch[first] *= size;
+    return;
+  }
+  p->batch[first - 1] = size;
+  p->a_strides[first - 1] = a_stride;
+  p->b_strides[first - 1] = b_stride;
+  (*used)++;
+}
+
+/* The dimension before the last two, and so on; 1 where the shape has none. */
+static size_t batch_dimension(const rondo_shape *shape, uint32_t back) {
+  return back + 2 < shape->rank ? shape->dims[shape->rank - 3 - back] : 1;
+}
+
+static void set_batch(rondo_matmul_problem *p, const rondo_shape *a, const rondo_shape *b) {
+  size_t used = 0, a_stride = p->m * p->k, b_stride = p->k * p->n;
+  p->batches = 1;
+  for (uint32_t i = 0; i < RONDO_BATCH_DIMENSIONS; i++) p->batch[i] = 1;
+  for (uint32_t back = 0; back < RONDO_BATCH_DIMENSIONS; back++) {
+    const size_t in_a = batch_dimension(a, back), in_b = batch_dimension(b, back);
+    const size_t size = in_a > in_b ? in_a : in_b;
+    put_dimension(p, &used, size, in_a == 1 ? 0 : a_stride, in_b == 1 ? 0 : b_stride);
+    p->batches *= size;
+    a_stride *= in_a;
+    b_stride *= in_b;
+  }
+}
+
+/* The rows of all matrices a, which lie one behind another, times one b. */
+static void fold_rows(rondo_matmul_problem *p) {
+  const size_t last = RONDO_BATCH_DIMENSIONS - 1;
+  if (p->transpose_a != 0 || !rondo_matmul_is_strided(p) || p->b_strides[last] != 0 || p->a_strides[last] == 0) return;
+  p->m *= p->batches;
+  p->batches = p->batch[last] = 1;
+  p->a_strides[last] = 0;
+}
+
+bool rondo_matmul_is_strided(const rondo_matmul_problem *problem) {
+  return problem->batch[RONDO_BATCH_DIMENSIONS - 1] == problem->batches;
+}
+
+rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_shape *b, bool transpose_a,
+                                             bool transpose_b) {
+  rondo_matmul_problem p = {.m = a->dims[a->rank - (transpose_a ? 1 : 2)],
+                            .n = b->dims[b->rank - (transpose_b ? 2 : 1)],
+                            .k = a->dims[a->rank - (transpose_a ? 2 : 1)],
+                            .transpose_a = transpose_a,
+                            .transpose_b = transpose_b};
+  set_batch(&p, a, b);
+  fold_rows(&p);
+  return p;
+}
+
+/* Tiles ------------------------------------------------------------------------------------------------------------ */
+
+/* A tile is big enough to use a worker's caches well. Where that leaves few of them, they are halved, until there are
+ * enough for a usual number of workers or they are hardly worth a worker's while. */
+#define TILE_EDGE 128
+#define ENOUGH_TILES 8
+#define ENOUGH_PRODUCTS 1048576.0 /* multiplications in a tile: some 10 microseconds */
+
+/* Of the tiles that gemm.cuh knows the largest of which there are enough to keep a large GPU's multiprocessors busy. */
+#define ENOUGH_CUDA_TILES 128
+
+/* More tiles than that share blocks. */
+#define MOST_BLOCKS ((size_t)1 << 30)
+
+static size_t tiles_of(size_t edge, size_t tile) { return edge / tile + (edge % tile != 0); }
+
+static size_t count_tiles(const rondo_matmul_problem *p, size_t rows, size_t columns) {
+  return p->batches * tiles_of(p->m, rows) * tiles_of(p->n, columns);
+}
+
+static void cut_for_cpu(const rondo_matmul_problem *p, rondo_tiling *t) {
+  t->rows = p->m < TILE_EDGE ? p->m : TILE_EDGE;
+  t->columns = p->n < TILE_EDGE ? p->n : TILE_EDGE;
+  while (count_tiles(p, t->rows, t->columns) < ENOUGH_TILES &&
+         (double)t->rows * (double)t->columns * (double)p->k > ENOUGH_PRODUCTS && (t->rows > 16 || t->columns > 16)) {
+    if (t->columns >= t->rows) {
+      t->columns = (t->columns + 1) / 2;
+    } else {
+      t->rows = (t->rows + 1) / 2;
+    }
+  }
+}
+
+static void cut_for_cuda(const rondo_matmul_problem *p, rondo_tiling *t) {
+  size_t edge = 128;
+  while (edge > 32 && count_tiles(p, edge, edge) < ENOUGH_CUDA_TILES) edge /= 2;
+  t->rows = t->columns = edge;
+}
+
+uint32_t rondo_matmul_cut(rondo_matmul_problem *problem, bool is_cuda) {
+  rondo_tiling *t = &problem->tiles;
+  if (is_cuda) {
+    cut_for_cuda(problem, t);
+  } else {
+    cut_for_cpu(problem, t);
+  }
+  t->down = tiles_of(problem->m, t->rows);
+  t->across = tiles_of(problem->n, t->columns);
+  const size_t tiles = problem->batches * t->down * t->across;
+  return (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ * matmul: batches that are broadcast, transposed matrices, biases, activations.
+ */
+#include <math.h>
+
+#include "support/test_operator.h"
+
+enum {
+  RANK,
+  TRANSPOSE_A,
+  TRANSPOSE_B,
+  HAS_BIAS,
+  ACTIVATION,
+  M,
+  N,
+  K,
+  BATCH
+}; /* sizes; batch dimensions from BATCH on */
+
+static void draw_matrix(uint64_t *seed, test_call *call, size_t rank, size_t rows, size_t columns) {
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  for (size_t i = 0; i + 2 < rank; i++) {
+    const size_t back = rank - 3 - i; /* of the batch, counted from the last */
+    shape[i] = test_draw_between(seed, 0, 3) == 0 ? 1 : call->sizes[BATCH + back];
+  }
+  shape[rank - 2] = rows;
+  shape[rank - 1] = columns;
+  test_add_float(call, shape, rank, -1, 1);
+}
+
+static void draw_of(uint64_t *seed, test_call *call, size_t most) {
+  size_t *s = call->sizes;
+  const size_t m = s[M] = test_draw_between(seed, 1, most), n = s[N] = test_draw_between(seed, 1, most);
+  const size_t k = s[K] = test_draw_between(seed, 1, most);
+  s[TRANSPOSE_A] = test_draw_between(seed, 0, 1);
+  s[TRANSPOSE_B] = test_draw_between(seed, 0, 1);
+  s[HAS_BIAS] = test_draw_between(seed, 0, 1);
+  s[ACTIVATION] = test_draw_between(seed, 0, 4);
+  for (size_t i = 0; i < RONDO_MAX_DIMENSIONS; i++) s[BATCH + i] = test_draw_between(seed, 1, 3);
+  draw_matrix(seed, call, test_draw_between(seed, 2, 5), s[TRANSPOSE_A] ? k : m, s[TRANSPOSE_A] ? m : k);
+  draw_matrix(seed, call, test_draw_between(seed, 2, 5), s[TRANSPOSE_B] ? n : k, s[TRANSPOSE_B] ? k : n);
+  if (s[HAS_BIAS]) test_add_float(call, &n, 1, -1, 1);
+}
+
+static void draw(uint64_t *seed, test_call *call) { draw_of(seed, call, 9); }
+
+/* So that results have several tiles, and products several panels. */
+static void draw_large(uint64_t *seed, test_call *call) {
+  size_t *s = call->sizes;
+  s[M] = test_draw_between(seed, 1, 200);
+  s[N] = test_draw_between(seed, 1, 200);
+  s[K] = test_draw_between(seed, 1, 200);
+  s[TRANSPOSE_A] = test_draw_between(seed, 0, 1);
+  s[TRANSPOSE_B] = test_draw_between(seed, 0, 1);
+  s[HAS_BIAS] = test_draw_between(seed, 0, 1);
+  s[ACTIVATION] = test_draw_between(seed, 0, 4);
+  s[BATCH] = test_draw_between(seed, 1, 2);
+  draw_matrix(seed, call, test_draw_between(seed, 2, 3), s[TRANSPOSE_A] ? s[K] : s[M], s[TRANSPOSE_A] ? s[M] : s[K]);
+  draw_matrix(seed, call, test_draw_between(seed, 2, 3), s[TRANSPOSE_B] ? s[N] : s[K], s[TRANSPOSE_B] ? s[K] : s[N]);
+  if (s[HAS_BIAS]) test_add_float(call, &s[N], 1, -1, 1);
+}
+
+static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                          rondo_value *result) {
+  const size_t *s = call->sizes;
+  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .activation = (rondo_activation)s[ACTIVATION],
+                                        .bias = s[HAS_BIAS] ? inputs[2] : (rondo_value){0},
+                                        .transpose_a = s[TRANSPOSE_A] != 0, .transpose_b = s[TRANSPOSE_B] != 0};
+  if (s[ACTIVATION] == 0 && !s[TRANSPOSE_A] && !s[TRANSPOSE_B])
+    return rondo_op_matmul(program, inputs[0], inputs[1], options.bias, result);
+  return rondo_op_matmul_with(program, inputs[0], inputs[1], &options, result);
+}
+
+static double activate(size_t activation, double x) {
+  switch (activation) {
+    case RONDO_ACTIVATION_RELU:
+      return fmax(x, 0);
+    case RONDO_ACTIVATION_GELU:
+      return x * 0.5 * erfc(-x / sqrt(2));
+    case RONDO_ACTIVATION_GELU_TANH:
+      return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    case RONDO_ACTIVATION_SILU:
+      return x / (1 + exp(-x));
+    default:
+      return x;
+  }
+}
+
+/* The size of dimension `back` of the batch, counted from the last; 1 where the input has none. */
+static size_t batch_size(const test_call *call, size_t input, size_t back) {
+  const test_tensor *tensor = &call->inputs[input];
+  return back + 2 < tensor->rank ? tensor->shape[tensor->rank - 3 - back] : 1;
+}
+
+/* The number of the input's matrix that meets result `product`. */
+static size_t matrix_of(const test_call *call, size_t input, size_t product) {
+  size_t matrix = 0, step = 1;
+  for (size_t back = 0; back + 2 < RONDO_MAX_DIMENSIONS; back++) {
+    const size_t own = batch_size(call, input, back), other = batch_size(call, 1 - input, back);
+    const size_t all = own > other ? own : other;
+    matrix += own == 1 ? 0 : product % all * step;
+    product /= all;
+    step *= own;
+  }
+  return matrix;
+}
+
+static size_t count_products(const test_call *call) {
+  size_t count = 1;
+  for (size_t back = 0; back + 2 < RONDO_MAX_DIMENSIONS; back++)
+    count *=
+        batch_size(call, 0, back) > batch_size(call, 1, back) ? batch_size(call, 0, back) : batch_size(call, 1, back);
+  return count;
+}
+
+static void reference(const test_call *call, double *const *inputs, double *result) {
+  const size_t *s = call->sizes, m = s[M], n = s[N], k = s[K];
+  for (size_t product = 0; product < count_products(call); product++) {
+    const double *a = inputs[0] + matrix_of(call, 0, product) * m * k;
+    const double *b = inputs[1] + matrix_of(call, 1, product) * k * n;
+    for (size_t i = 0; i < m; i++) {
+      for (size_t j = 0; j < n; j++) {
+        double sum = s[HAS_BIAS] ? inputs[2][j] : 0;
+        for (size_t p = 0; p < k; p++)
+          sum += a[s[TRANSPOSE_A] ? p * m + i : i * k + p] * b[s[TRANSPOSE_B] ? j * k + p : p * n + j];
+        *result++ = activate(s[ACTIVATION], sum);
+      }
+    }
+  }
+}
+
+TEST_OPERATOR(test_matmul, .name = "matmul", .draw = draw, .build = build, .reference = reference)
+/* Inputs of the case are F32, the product is made in another type, so that its gradients are looked at, too. */
+static rondo_status build_in(rondo_type type, const test_call *call, rondo_program *program, const rondo_value *inputs,
+                             rondo_value *result) {
+  rondo_value cast[3], product;
+  for (size_t i = 0; i < call->input_count; i++) assert_ok(rondo_op_cast(program, inputs[i], type, &cast[i]));
+  assert_ok(build(call, program, cast, &product));
+  return rondo_op_cast(program, product, RONDO_F32, result);
+}
+
+static rondo_status build_f16(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                              rondo_value *result) {
+  return build_in(RONDO_F16, call, program, inputs, result);
+}
+
+static rondo_status build_bf16(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                               rondo_value *result) {
+  return build_in(RONDO_BF16, call, program, inputs, result);
+}
+
+TEST_OPERATOR(test_matmul_in_f16, .name = "matmul in f16", .draw = draw, .build = build_f16, .reference = reference,
+              .tolerance = 0.01, .gradient_tolerance = 0.02, .only_f32 = true)
+TEST_OPERATOR(test_matmul_in_bf16, .name = "matmul in bf16", .draw = draw, .build = build_bf16, .reference = reference,
+              .tolerance = 0.06, .gradient_tolerance = 0.15, .only_f32 = true)
+TEST_OPERATOR(test_matmul_of_many_tiles, .name = "large matmul", .draw = draw_large, .build = build,
+              .reference = reference, .tolerance = 4e-5, .only_f32 = true, .has_no_gradient = true)
+/* Where the library of products applies no activation, its results are rounded twice. */
+TEST_OPERATOR(test_matmul_of_many_tiles_of_all, .name = "large matmul", .draw = draw_large, .build = build,
+              .reference = reference, .tolerance = 0.02, .has_no_gradient = true)
+
+/* A matrix and a program in which it is multiplied with another one. */
+static void refuse(rondo_type type, size_t rank, const size_t *shape, size_t bias, rondo_activation activation,
+                   const char *message) {
+  rondo_program *program = NULL;
+  rondo_value a, b, y;
+  rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .activation = activation};
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){2, 3, 4}, 3, &a));
+  assert_ok(rondo_program_input(program, "b", type, shape, rank, &b));
+  if (bias > 0) assert_ok(rondo_program_input(program, "bias", RONDO_F32, &bias, 1, &options.bias));
+  assert_fails(rondo_op_matmul_with(program, a, b, &options, &y), RONDO_INVALID_ARGUMENT);
+  assert_message(message);
+  assert_int_equal(y.id, 0);
+  rondo_program_destroy(program);
+}
+
+static void test_what_does_not_fit_is_refused(void **state) {
+  (void)state;
+  refuse(RONDO_F32, 1, (const size_t[]){4}, 0, RONDO_ACTIVATION_NONE, "at least 2 dimensions");
+  refuse(RONDO_F16, 2, (const size_t[]){4, 5}, 0, RONDO_ACTIVATION_NONE, "b must be f32, not f16");
+  refuse(RONDO_F32, 2, (const size_t[]){5, 4}, 0, RONDO_ACTIVATION_NONE, "inner dimensions 4 and 5 differ");
+  refuse(RONDO_F32, 3, (const size_t[]){3, 4, 5}, 0, RONDO_ACTIVATION_NONE, "leading dimensions 2 and 3");
+  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 4, RONDO_ACTIVATION_NONE, "the bias has 4 elements for 5 columns");
+  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 0, (rondo_activation)9, "activation 9 is none of them");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {test_case(test_matmul),
+                                     test_case(test_matmul_in_f16),
+                                     test_case(test_matmul_in_bf16),
+                                     test_case(test_matmul_of_many_tiles),
+                                     test_case(test_matmul_of_many_tiles_of_all),
+                                     cmocka_unit_test(test_what_does_not_fit_is_refused)};
+  return test_main(tests);
+}
