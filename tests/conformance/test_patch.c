@@ -18,10 +18,22 @@ static uint32_t *make_buffer(test_fixture *t, uint32_t number) {
   return words;
 }
 
+/* Two that are read, and what is written. */
+static void free_buffers(test_fixture *t, uint32_t *const in[2], uint32_t *out) {
+  for (int i = 0; i < 2; i++) test_words_free(t, in[i]);
+  test_words_free(t, out);
+}
+
 static rondo_patch_set *make_set(rondo_exec *exec, const rondo_patch_input *inputs, size_t count) {
   rondo_patch_set *set;
   assert_ok(rondo_patch_set_create(exec, inputs, count, NULL, &set));
   return set;
+}
+
+static void free_set(rondo_patch_set *set, rondo_exec *exec, rondo_graph *graph) {
+  rondo_patch_set_destroy(set);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
 }
 
 static rondo_patch_input input_of(const char *name, const uint32_t *words) {
@@ -154,9 +166,7 @@ static void keep_inputs_in_flight(test_fixture *t, rondo_event *event) {
     assert_words(t, out[i], expected, 8);
   }
   test_gate_destroy(&gate);
-  rondo_patch_set_destroy(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  free_set(set, exec, graph);
   test_stream_destroy(other);
   for (uint32_t i = 0; i < PLACES; i++) test_words_free(t, in[i]);
   for (uint32_t i = 0; i < LAUNCHES; i++) test_words_free(t, out[i]);
@@ -191,12 +201,8 @@ static void test_tr6_an_input_of_many_readers(void **state) {
     for (uint32_t i = 0; i < MANY; i++) expected[i] = (1000 * number + i % 4) * 31 + 1000 * number + 4;
     assert_words(t, out, expected, MANY);
   }
-  rondo_patch_set_destroy(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, in[0]);
-  test_words_free(t, in[1]);
-  test_words_free(t, out);
+  free_set(set, exec, graph);
+  free_buffers(t, in, out);
 }
 
 /* One node that has two inputs and an output, all of which move at once. */
@@ -214,9 +220,7 @@ static void test_tr6_a_node_of_several_inputs(void **state) {
   const uint32_t expected[] = {2000 * 31 + 1000, 2001 * 31 + 1001, 4002};
   assert_words(t, buffers[3], expected, 3);
   assert_int_equal(test_word(t, buffers[2]), 3000);
-  rondo_patch_set_destroy(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  free_set(set, exec, graph);
   for (uint32_t i = 0; i < 4; i++) test_words_free(t, buffers[i]);
 }
 
@@ -235,12 +239,8 @@ static void test_tr6_disabled_nodes_are_patched_too(void **state) {
   assert_ok(rondo_exec_set_enabled(exec, node, true));
   launch_at(t, set, in[1], NULL);
   assert_int_equal(test_word(t, out), 2000 * 32);
-  rondo_patch_set_destroy(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, in[0]);
-  test_words_free(t, in[1]);
-  test_words_free(t, out);
+  free_set(set, exec, graph);
+  free_buffers(t, in, out);
 }
 
 /* Graph memory, events, relocating, captures ----------------------------------------------------------------------- */
@@ -288,9 +288,7 @@ static void patch_memory_work(test_fixture *t, bool relocate) {
   rondo_patch_set_destroy(set); /* behind its exec */
   test_graph_destroy(graph);
   rondo_event_destroy(event);
-  test_words_free(t, in[0]);
-  test_words_free(t, in[1]);
-  test_words_free(t, out);
+  free_buffers(t, in, out);
 }
 
 static void test_tr6_gm_execs_with_graph_memory_and_events(void **state) { patch_memory_work(*state, false); }
@@ -321,9 +319,7 @@ static void test_tr6_c16_launches_into_captures(void **state) {
   assert_ok(rondo_exec_launch(exec, t->stream));
   assert_int_equal(test_word(t, out), 2000 * 32);
   for (int i = 0; i < 2; i++) test_graph_destroy(captured[i]);
-  rondo_patch_set_destroy(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
+  free_set(set, exec, graph);
   for (uint32_t i = 0; i < 3; i++) test_words_free(t, in[i]);
   test_words_free(t, out);
 }
@@ -350,11 +346,17 @@ static pair make_pair(test_fixture *t) {
 }
 
 static void free_pair(pair *p) {
-  rondo_patch_set_destroy(p->set);
-  rondo_exec_destroy(p->exec);
-  test_graph_destroy(p->graph);
+  free_set(p->set, p->exec, p->graph);
   for (uint32_t i = 0; i < 3; i++) test_words_free(p->t, p->in[i]);
   test_words_free(p->t, p->out);
+}
+
+/* The set is refused, in these words, and cannot be told where its inputs are. */
+static void assert_stale(const pair *p, const void *const *addresses, const char *words) {
+  assert_error(rondo_patch_set_launch(p->set, p->t->stream, addresses), RONDO_INVALID_STATE,
+               RONDO_REASON_STALE_PATCHES);
+  assert_message(words);
+  assert_error(rondo_patch_set_rebase(p->set, addresses), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
 }
 
 static void set_node(const pair *p, const uint32_t *a, const uint32_t *b) {
@@ -373,9 +375,7 @@ static void test_tr6_u1_parameters_that_change_beside_the_set(void **state) {
   assert_int_equal(test_word(p.t, p.out), 3000 * 31 + 3001);
   set_node(&p, p.in[2], p.in[0]); /* not the input any more */
   const void *const addresses[] = {p.in[1]};
-  assert_error(rondo_patch_set_launch(p.set, p.t->stream, addresses), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
-  assert_message("input 'in'");
-  assert_error(rondo_patch_set_rebase(p.set, addresses), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
+  assert_stale(&p, addresses, "input 'in'");
   assert_ok(rondo_exec_launch(p.exec, p.t->stream));
   assert_int_equal(test_word(p.t, p.out), 3000 * 31 + 1000);
   set_node(&p, p.in[0], p.in[0] + 1);
@@ -396,8 +396,7 @@ static void test_tr6_u1_kernels_that_change_beside_the_set(void **state) {
       .as.kernel = {.kernel = test_kernel(p.t, TEST_KERNEL_SET), .grid = {1, 1, 1}, .args = args, .arg_count = 2}};
   assert_ok(rondo_exec_set_params(p.exec, p.node, &params));
   const void *const stay[] = {NULL};
-  assert_error(rondo_patch_set_launch(p.set, p.t->stream, stay), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
-  assert_error(rondo_patch_set_rebase(p.set, stay), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
+  assert_stale(&p, stay, "");
   assert_ok(rondo_exec_launch(p.exec, p.t->stream));
   assert_int_equal(test_word(p.t, p.out), 6);
   free_pair(&p);
@@ -472,8 +471,7 @@ static void test_tr6_l2_an_exec_that_is_gone(void **state) {
   rondo_exec_destroy(p.exec);
   p.exec = NULL;
   const void *const addresses[] = {p.in[1]};
-  assert_error(rondo_patch_set_launch(p.set, p.t->stream, addresses), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
-  assert_error(rondo_patch_set_rebase(p.set, addresses), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
+  assert_stale(&p, addresses, "");
   assert_error(rondo_patch_set_check(p.set, 0, p.in[1]), RONDO_INVALID_STATE, RONDO_REASON_STALE_PATCHES);
   assert_int_equal(totals_of(p.set).inputs, 1);
   free_pair(&p);
@@ -584,12 +582,8 @@ static void test_tr6_suspected_addresses(void **state) {
   assert_message("test_mixed");
   assert_ok(rondo_patch_set_launch(set, t->stream, stays));
   assert_int_equal(test_word(t, out + 1), halves(in[0] + 1));
-  rondo_patch_set_destroy(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, in[0]);
-  test_words_free(t, in[1]);
-  test_words_free(t, out);
+  free_set(set, exec, graph);
+  free_buffers(t, in, out);
 }
 
 static rondo_status pass(void *user) {
@@ -617,12 +611,8 @@ static void test_tr6_addresses_that_cannot_change(void **state) {
   assert_error(rondo_patch_set_launch(set, t->stream, moved), RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE);
   launch_at(t, set, in[0], in[1]);
   assert_int_equal(test_word(t, out + 1), 1002);
-  rondo_patch_set_destroy(set);
-  rondo_exec_destroy(exec);
-  test_graph_destroy(graph);
-  test_words_free(t, in[0]);
-  test_words_free(t, in[1]);
-  test_words_free(t, out);
+  free_set(set, exec, graph);
+  free_buffers(t, in, out);
 }
 
 /* Comparing recordings --------------------------------------------------------------------------------------------- */
