@@ -74,7 +74,8 @@ typedef struct rondo_generator_state {
 
 /* Sets the seed, and the offset to 0, for what is drawn from now on; work and launches that are queued already keep
  * what they took. Refused while a capture goes on that has drawn from the generator, or that this thread began on the
- * generator's device and not RELAXED: a replay would not repeat it. That leaves the capture valid. Errors:
+ * generator's device and not RELAXED: a replay would not repeat it. That leaves the capture valid. In a body that is
+ * being recorded (<rondo/tree.h>) it is refused for all generators, and the recording is given up. Errors:
  * CAPTURE_REFUSED/UNSUPPORTED_CALL, INVALID_ARGUMENT, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_generator_seed(rondo_generator *generator, uint64_t seed);
 

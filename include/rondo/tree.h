@@ -309,24 +309,24 @@ typedef enum rondo_demotion {
  * (rondo_malloc_async) what it frees again (rondo_free_async); give work to libraries (rondo_stream_native); and call
  * other functions of the tree, which become a part of it. Its failure is the call's.
  *
- * Stray work. What it gives to other streams runs at once. As long as it runs as it is, also to warm up, that is its
- * own affair; recorded, such work would be missing from replays. So while its work is recorded, or captured by a
- * caller, the calls of its thread do this, whether it looks at what they return or not; then it is run as it is, for
- * the reason given: what queues: launches, copies, fills, host functions, collectives; rondo_malloc_async,
- * rondo_free_async; rondo_event_record, rondo_stream_wait_event; rondo_exec_launch, rondo_exec_measure,
- * rondo_patch_set_launch, rondo_recording_replay; rondo_generator_reserve, rondo_random_uniform; calls and preparations
- * of functions and callables, rondo_buffer_copy, rondo_buffer_clone; a compiled program's run, write and read, on its
- * own stream
- *       - on the call's stream, or one that was forked off from it (C3): recorded
- *       - on a stream of another capture, which the body began, say: captured there
- *       - on another stream: CAPTURE_REFUSED/STRAY_WORK, naming call, stream and function (OTHER_WORK; SEVERAL_DEVICES
- *         where the stream is another device's); and so is all that follows the end of a recording that was given up
- *   what waits or asks, for any stream, event or device, and what acts at once (rondo_malloc, rondo_free, trims):
- *     refused as captures refuse it, C6 and C9 (HOST_WORK)
- *   what prepares: creating, destroying, graphs by hand, instantiating, uploading, updating: done now, in each run of
- * the body alone; the call's own stream cannot be destroyed (INVALID_STATE/STILL_IN_USE) Not seen is what others do
- * with native handles of other streams, and what other threads queue. A host step is none of the recorded work, and may
- * use other streams in every run. */
+ * Stray work. What a body gives to other streams runs at once. As long as the body runs as it is, also to warm up, that
+ * is its own affair; recorded, such work would be missing from replays. So while its work is recorded, or captured by a
+ * caller, the calls of its thread do this, whatever it makes of what they return. A recording with refused calls is
+ * given up, and the body runs as it is, for the reason in brackets; a caller's capture becomes invalid.
+ * - What queues: launches, copies, fills, host functions, collectives; rondo_malloc_async, rondo_free_async;
+ *   rondo_event_record, rondo_stream_wait_event; rondo_exec_launch, rondo_exec_measure, rondo_patch_set_launch,
+ *   rondo_recording_replay; rondo_generator_reserve, rondo_random_uniform; calls and preparations of functions and
+ *   callables, rondo_buffer_copy, rondo_buffer_clone; on its own stream, a compiled program's run, write and read.
+ *   - On the call's stream, and on those that were forked off from it (C3): becomes part of the recording.
+ *   - On a stream of another capture, as of one that the body began: captured there.
+ *   - On another stream, or after the recording was given up: CAPTURE_REFUSED/STRAY_WORK in every mode of the thread,
+ *     naming call, stream and function (OTHER_WORK; SEVERAL_DEVICES where the stream is another device's).
+ * - What waits or asks, for any stream, event or device, and what acts at once (rondo_malloc, rondo_free, trims, states
+ *   of generators): refused as captures refuse it, C6 and C9 (HOST_WORK).
+ * - What prepares (creating, destroying, graphs by hand, instantiating, uploading, updating): is done now, and not
+ *   repeated by replays. The call's own stream cannot be destroyed (INVALID_STATE/STILL_IN_USE).
+ * What is given to native handles of other streams is not seen, nor is what other threads do. A host step is none of
+ * the recorded work, and may use other streams in every run. */
 typedef rondo_status (*rondo_function_body)(rondo_call *call, void *user);
 
 typedef struct rondo_function_options {

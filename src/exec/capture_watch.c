@@ -67,6 +67,14 @@ static void note(rondo_capture_watch *watch, const rondo_stream *stream, const c
   describe(watch->message, watch, stream, call);
 }
 
+bool rondo_capture_watch_spoil(const char *call) {
+  for (rondo_capture_watch *at = innermost; at != NULL; at = at->outer) {
+    rondo_capture *capture = rondo_stream_capture(at->stream);
+    if (capture != NULL) rondo_capture_invalidate(capture, "%s", call);
+  }
+  return innermost != NULL;
+}
+
 rondo_status rondo_capture_watch_refuse(rondo_stream *stream, const char *call) {
   const rondo_capture_watch *watch = innermost;
   if (watch == NULL || rondo_stream_find_capture(stream) != NULL) return RONDO_OK;

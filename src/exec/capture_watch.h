@@ -16,6 +16,7 @@
 
 #include <rondo/stream.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #define RONDO_STRAY_MESSAGE 640
 
@@ -42,6 +43,10 @@ void rondo_capture_watch_end(rondo_capture_watch *watch);
  * pause returned. */
 rondo_capture_watch *rondo_capture_watch_pause(void);
 void rondo_capture_watch_resume(rondo_capture_watch *paused);
+
+/* Whether the thread is watched: then what `call` changes at once, which replays would not, makes the watched captures
+ * invalid. The caller refuses it. */
+bool rondo_capture_watch_spoil(const char *call);
 
 /* How many captures there are in the process, and watches: all that captures forbid is one load when there is none. */
 extern atomic_uint rondo_capture_count;

@@ -136,11 +136,15 @@ void rondo_generator_destroy(rondo_generator *generator) {
 static rondo_status refuse_while_capturing(const char *call, const rondo_generator *generator) {
   char label[RONDO_GENERATOR_LABEL];
   const bool is_drawn = atomic_load_explicit(&generator->captures, memory_order_acquire) > 0;
-  if (!is_drawn && !rondo_capture_is_begun_here(generator->device)) return RONDO_OK;
+  const bool is_watched = rondo_capture_watch_spoil(call);
+  if (!is_drawn && !is_watched && !rondo_capture_is_begun_here(generator->device)) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                     "%s: %s, which a launch of what is being recorded would not repeat: call it before the capture "
                     "begins or after its end; each launch begins with the state that %s has then",
-                    call, is_drawn ? "a capture that goes on draws from it" : "this thread captures on its device",
+                    call,
+                    is_drawn     ? "a capture that goes on draws from it"
+                    : is_watched ? "this thread is in a body that is being recorded"
+                                 : "this thread captures on its device",
                     rondo_generator_label(label, generator));
 }
 

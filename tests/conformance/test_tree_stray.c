@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/foreign_library.h"
 #include "support/test_scene.h"
 
 enum { CALLS = 4 };
@@ -34,6 +35,7 @@ typedef struct stray {
   rondo_tree *tree; /* another one */
   rondo_function *function;
   rondo_buffer *buffer;
+  foreign_library *library; /* NULL where there are no native handles */
   rondo_status (*work)(struct stray *self);
   uint32_t host_calls, runs, refused;
   bool is_deaf; /* the body drops what the work returns */
@@ -56,6 +58,14 @@ static rondo_status body(rondo_call *call, void *user) {
 /* The works -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status by_launch(stray *self) { return add_one(self, self->stream); }
+/* No mode of the thread allows it. */
+static rondo_status by_relaxed_launch(stray *self) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+  assert_ok(rondo_capture_exchange_thread_mode(&mode));
+  const rondo_status status = by_launch(self);
+  assert_ok(rondo_capture_exchange_thread_mode(&mode));
+  return status;
+}
 static rondo_status by_launch_with(stray *self) {
   const uint32_t one = 1;
   const rondo_launch_options options = {RONDO_LAUNCH_OPTIONS_INIT, .name = "one more"};
@@ -140,6 +150,7 @@ typedef struct stray_case {
 } stray_case;
 static const stray_case works[] = {
     {"rondo_launch", by_launch},
+    {"rondo_launch", by_relaxed_launch},
     {"rondo_launch_with", by_launch_with},
     {"rondo_copy_async", by_copy},
     {"rondo_copy_box_async", by_copy_box},
@@ -593,6 +604,100 @@ static void test_tr1_what_is_not_stray_is_recorded(void **state) {
   close_stray(&self);
 }
 
+/* A library forks the stream off and joins it again, by events of its own (GX-8). */
+static rondo_status forked_by_a_library(stray *self) {
+  void *own = rondo_stream_native(self->scene->stream), *other = rondo_stream_native(self->stream);
+  assert_int_equal(foreign_order(self->library, own, other), 0);
+  for (int i = 0; i < 2; i++) assert_ok(by_launch(self));
+  assert_int_equal(foreign_order(self->library, other, own), 0);
+  return RONDO_OK;
+}
+static void test_gx8_what_a_library_forked_is_not_stray(void **state) {
+  test_scene *s = *state;
+  stray self;
+  if (rondo_stream_native(s->stream) == NULL) skip();
+  open_stray(&self, s, s->fixture->device);
+  self.library = foreign_open();
+  assert_non_null(self.library);
+  const uint32_t before = first_word(&self), *x = scene_words(s, 1);
+  rondo_function *f = make_function(&self, forked_by_a_library, false);
+  for (int k = 0; k < CALLS; k++) assert_call(s, f, x);
+  assert_seen(s, "urpp");
+  assert_ok(rondo_stream_synchronize(s->stream));
+  assert_int_equal(first_word(&self) - before, 2 * CALLS);
+  foreign_close(self.library);
+  close_stray(&self);
+}
+
+/* A thread whose bodies stray all the time, and one beside it that launches, allocates and captures by hand. */
+enum { ROUNDS = 20, BUSY = 100 };
+
+typedef struct straying {
+  stray *self;
+  const uint32_t *x;
+  rondo_status status;
+  uint64_t skipped;
+} straying;
+
+static rondo_status bare_body(rondo_call *call, void *user) {
+  void *out;
+  rondo_status status = rondo_call_output(call, 0, SCENE_BYTES, NULL, &out);
+  if (status == RONDO_OK)
+    status = rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), SCENE_BYTES);
+  return status == RONDO_OK ? by_launch(user) : status;
+}
+
+static rondo_status stray_once(straying *s) {
+  static const uint32_t moving = RONDO_INPUT_MOVING;
+  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "bare",
+                                          .body = bare_body,           .user = s->self,
+                                          .inputs = &moving,           .input_count = 1};
+  const rondo_input input = scene_at(s->x);
+  rondo_function_info info = {.struct_size = sizeof info};
+  rondo_function *f;
+  rondo_status status = rondo_function_create(s->self->scene->tree, &options, &f);
+  for (int i = 0; i < CALLS && status == RONDO_OK; i++)
+    status = rondo_function_call(f, s->self->scene->stream, &input, 1, NULL, 0);
+  if (status == RONDO_OK) status = rondo_function_get_info(f, &info);
+  s->skipped += info.skipped[RONDO_SKIP_OTHER_WORK];
+  return status == RONDO_OK ? rondo_function_destroy(f) : status;
+}
+
+static void stray_on(void *user) {
+  straying *s = user;
+  for (int i = 0; i < ROUNDS && s->status == RONDO_OK; i++) s->status = stray_once(s);
+}
+
+static void be_busy(void *user) {
+  stray *self = user;
+  rondo_graph *graph;
+  for (int i = 0; i < BUSY; i++) {
+    self->refused += by_launch(self) != RONDO_OK;
+    self->refused += by_malloc(self) != RONDO_OK;
+    self->refused += rondo_capture_begin(self->stream, RONDO_CAPTURE_THREAD_LOCAL) != RONDO_OK;
+    self->refused += by_launch(self) != RONDO_OK;
+    self->refused += rondo_capture_end(self->stream, &graph) != RONDO_OK;
+    self->refused += rondo_graph_destroy(graph) != RONDO_OK;
+  }
+}
+
+static void test_gx11_another_thread_goes_on(void **state) {
+  test_scene *s = *state;
+  stray self, busy;
+  open_stray(&self, s, s->fixture->device);
+  open_stray(&busy, s, s->fixture->device);
+  straying here = {.self = &self, .x = scene_words(s, 1)};
+  const uint32_t before = first_word(&self), before_busy = first_word(&busy);
+  test_on_threads((const test_thread[]){{stray_on, &here}, {be_busy, &busy}}, 2);
+  assert_ok(here.status);
+  assert_int_equal(here.skipped, ROUNDS * (CALLS - 1));
+  assert_int_equal(busy.refused, 0);
+  assert_int_equal(first_word(&self) - before, ROUNDS * CALLS);
+  assert_int_equal(first_word(&busy) - before_busy, BUSY);
+  close_stray(&busy);
+  close_stray(&self);
+}
+
 /* What waits, or asks, has a reason of its own. */
 static rondo_status by_synchronize(stray *self) { return rondo_stream_synchronize(self->stream); }
 static rondo_status by_query(stray *self) {
@@ -607,20 +712,24 @@ static rondo_status by_malloc_at_once(stray *self) {
   return status == RONDO_OK ? rondo_free(self->device, address) : status;
 }
 
+static rondo_status by_seed(stray *self) { return rondo_generator_seed(self->generator, 7); }
+
 static void assert_host_work(stray *self) {
   static const stray_case asking[] = {{"rondo_stream_synchronize", by_synchronize},
                                       {"rondo_stream_query", by_query},
                                       {"rondo_event_synchronize", by_event_synchronize},
                                       {"rondo_device_synchronize", by_device_synchronize},
-                                      {"rondo_malloc", by_malloc_at_once}};
+                                      {"rondo_malloc", by_malloc_at_once},
+                                      {"rondo_generator_seed", by_seed}};
   test_scene *s = self->scene;
   const uint32_t *x = scene_words(s, 1);
-  for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
-    rondo_function *f = make_function(self, asking[i].work, i % 2 == 0);
+  for (size_t i = 0; i < 2 * sizeof asking / sizeof asking[0]; i++) {
+    const stray_case *tried = &asking[i / 2];
+    rondo_function *f = make_function(self, tried->work, i % 2 == 0);
     for (int k = 0; k < CALLS; k++) {
       assert_call(s, f, x);
       if (k > 0) assert_skip(s->tree, HOST_WORK);
-      if (k > 0) assert_last_message(s, asking[i].name);
+      if (k > 0) assert_last_message(s, tried->name);
     }
     assert_seen(s, "uuuu");
   }
@@ -691,6 +800,8 @@ int main(void) {
       scene_case(test_tr15_stray_work_behind_a_host_step),
       scene_case(test_tr14_host_steps_may_use_other_streams),
       scene_case(test_tr1_what_is_not_stray_is_recorded),
+      scene_case(test_gx8_what_a_library_forked_is_not_stray),
+      scene_case_workers(test_gx11_another_thread_goes_on),
       scene_case(test_tr8_waiting_for_other_streams_is_host_work),
       scene_case(test_tr8_stray_work_in_a_capture_of_the_callers),
       scene_case(test_c2_work_beside_a_capture_by_hand),
