@@ -123,8 +123,9 @@ typedef struct rondo_tree_options {
   bool (*should_record)(void *user,
                         const rondo_recording_question *question); /* NULL = always; must not use the tree */
   void *user;
-  uint32_t plan_after; /* steps in a row without a new recording, after which the path that needs most is planned again
-                          (rondo_tree_plan_again) if it needs more than 1.05 of what lives at once; 0 = 16 */
+  uint32_t plan_after; /* paths begun in a row without a new recording, when the one that needs most is planned again
+                          (rondo_tree_plan_again) if it needs more than 1.05 of what lives at once; 0 = 2, so that one
+                          path was replayed, and twice as many after each such plan, up to 64 */
   uint32_t plan_ms;    /* of search for each such plan, at most; 0 = 5 */
   bool no_plan_again;  /* only on demand */
 } rondo_tree_options;
@@ -169,17 +170,20 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_set_recording(rondo_tree *tree,
  * (for clones): the recordings stay then. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_reset(rondo_tree *tree);
 
-/* Plans paths as a whole (TR-3): a recording is placed around what lives of the path when it is made, not knowing what
- * comes behind it, and a path of several may so need more than what lives on it at once. The paths that need most of
+/* Plans paths as a whole (TR-3). Calls that warm up one after another in one step are known when the first of them is
+ * recorded, and planned together then, as long as they go on as they did. Any other recording is placed around what
+ * lives of the path when it is made, not knowing what comes behind it, and a path of several may so need more than what
+ * lives on it at once. The paths that need most of
  * the arena, and more than 1.005 of the least, are planned anew from their first recording on, each with the lives that
  * its outputs had on it: until the recording before which they were dead, or where they were given and dropped
  * (rondo_call_drop_input). Where that saves 0.5 % or more, the recordings are taken out, with all behind them, and made
  * anew at their next calls, each of which runs the body once and does not warm up; what the arena then does not need
  * is given back. A call that finds another path than was planned is recorded by itself.
  * The tree does the same by itself for the one path that needs most, at the beginning of a step
- * (rondo_tree_options.plan_after), which then waits for the tree's work; recordings that were planned so stay as they
- * are. Paths with host steps are not planned, nor is anything where lifetimes are watched ("cpu:check") or the tree is
- * separate. The step is over. Waits for the tree's work. Errors as rondo_tree_reset; OUT_OF_MEMORY. */
+ * (rondo_tree_options.plan_after), where it saves 3 % or more, and a page; the step then waits for the tree's work.
+ * Recordings that were planned as part of their path stay as they are until this is called. Paths with host steps are
+ * not planned, nor is anything where lifetimes are watched ("cpu:check") or the tree is separate. The step is over.
+ * Waits for the tree's work. Errors as rondo_tree_reset; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_plan_again(rondo_tree *tree);
 
 /* How calls went, and what the tree holds, as it is now. */
@@ -207,9 +211,10 @@ typedef struct rondo_tree_info {
   uint64_t arena_least;   /* most bytes that live at once on any path: no arena can do with less than these */
   uint64_t planned_paths; /* times that a path was planned again */
   uint64_t planned_before, planned_after; /* bytes of the arena that the latest of these needed, and was planned with */
-  uint64_t checked;    /* recordings whose found addresses were tried (rondo_function_options.find_inputs) */
-  uint64_t mistrusted; /* ... or could not be, and whose inputs are copied for that; the log says why */
-  uint64_t demoted;    /* inputs that were (rondo_function_options.demotion), each in one place */
+  uint64_t checked;         /* recordings whose found addresses were tried (rondo_function_options.find_inputs) */
+  uint64_t mistrusted;      /* ... or could not be, and whose inputs are copied for that; the log says why */
+  uint64_t demoted;         /* inputs that were (rondo_function_options.demotion), each in one place */
+  uint64_t rehearsed_paths; /* times that a path was planned as its calls were warmed up, before it was recorded */
 } rondo_tree_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
@@ -231,7 +236,7 @@ typedef enum rondo_explain_format { RONDO_EXPLAIN_TEXT = 0, RONDO_EXPLAIN_JSON =
  *    "inputs":{"patched":1, "copied":0, "copied_bytes":0, "clones":0, "cloned_bytes":0, "demoted":0},
  *    "bytes":{"arena_backed":2097152, "arena_used":4096, "arena_least":4096, "unrecorded":0, "exec_host":1432,
  *      "exec_device":0, "shared_execs":0, "exec_switches":0, "planned_paths":0, "planned_before":0,
- *      "planned_after":0},
+ *      "planned_after":0, "rehearsed_paths":0},
  *    "path":{"step":3, "length":1, "recording":1, "live_outputs":1},
  *    "functions":[{"name":"decode", "kind":"inference", "binding":"automatic", "recording":true, "calls":3,
  *      "replayed":1, "recorded":1, "as_they_are":1, "bodies":2, "prepared":0,

@@ -124,6 +124,7 @@ rondo_status rondo_call_output(rondo_call *call, size_t index, size_t bytes, con
   if (bytes > 0) {
     const rondo_malloc_options memory = {RONDO_MALLOC_OPTIONS_INIT, .name = made->name, .pool = call->tree->pool};
     RONDO_TRY(rondo_malloc_async(call->stream, bytes, &memory, &made->output.address));
+    made->order = ++call->fresh_count;
   }
   made->output.place = bytes > 0 ? RONDO_OUTPUT_FRESH : RONDO_OUTPUT_EMPTY;
   made->is_made = true;
@@ -202,9 +203,9 @@ rondo_status rondo_call_drop_input(rondo_call *call, size_t index) {
   RONDO_TRY(check_input(name, call, index));
   rondo_resolved_input *input = &call->inputs[index];
   if (!input->is_sole || input->is_dropped || is_handed_out(call, index)) return RONDO_OK;
-  input->is_dropped = true;
+  input->is_dropped = input->way == RONDO_WAY_MANAGED;
   if (call->take != NULL) return rondo_take_drop_input(call, index);
-  rondo_profile_note_end(call->stream, index + 1);
+  if (call->outer == NULL) rondo_profile_note_end(call->stream, index + 1); /* keys are of the whole call's inputs */
   return RONDO_OK;
 }
 

@@ -69,10 +69,11 @@ struct rondo_buffer {
   size_t offset;        /* PART: in its base */
   rondo_buffer_layout extent;
   uint32_t output;                       /* of the function */
-  uint32_t bit;                          /* ARENA */
+  uint32_t bit;                          /* ARENA; OWN: where it is rehearsed */
   size_t room;                           /* ARENA: its bytes in the arena, of which the extent may be the first rows */
   struct rondo_recorded_call *recording; /* ARENA: without paths, of which it is an output */
   bool is_recorded;                      /* by a call that was recorded or replayed; a PART's is its base's */
+  bool is_rehearsed;                     /* OWN: an output of a call that a rehearsal has */
   rondo_buffer *base;                    /* PART; a reference; never a PART itself */
   rondo_buffer *next;                    /* released, or spare */
   rondo_buffer *before, *after;          /* OWN: in one of the tree's lists */
@@ -113,6 +114,13 @@ static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
          !atomic_load_explicit(&commons->is_gone, memory_order_relaxed);
 }
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer);
+
+/* Whether it is memory that the rehearsal of the tree's path under way has as an output, or a part of that. */
+static inline bool rondo_buffer_is_rehearsed(const rondo_buffer *buffer, const rondo_tree_commons *commons) {
+  const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
+  return memory->is_rehearsed && memory->kind == RONDO_BUFFER_OWN && memory->commons == commons &&
+         memory->era == commons->era;
+}
 
 /* Where it is, whether it may be read or not. */
 static inline char *rondo_buffer_memory(const rondo_buffer *buffer) {

@@ -14,6 +14,7 @@
 #include "tree/pad.h"
 #include "tree/path_plan.h"
 #include "tree/plain.h"
+#include "tree/rehearsal.h"
 #include "tree/separate.h"
 
 /* Given references go, whatever became of the call. */
@@ -37,7 +38,7 @@ static rondo_status enter_path(rondo_function *function, rondo_stream *stream) {
   if (!is_dead || tree->current != NULL || tree->is_unrecorded) {
     RONDO_TRY(rondo_path_finish(tree, stream, function->options.input_count));
     rondo_inputs_leave_path(function, tree->inputs);
-    if (__builtin_expect(++tree->calm_paths == tree->options.plan_after, 0) && !tree->options.no_plan_again)
+    if (__builtin_expect(++tree->calm_paths == tree->calm_after, 0) && !tree->options.no_plan_again)
       rondo_path_plan_when_calm(tree, stream, function->options.input_count);
   }
   tree->steps += is_new_step;
@@ -74,6 +75,13 @@ static void note_skip(const rondo_function *function, rondo_call_outcome outcome
   (void)snprintf(tree->message, sizeof tree->message, "%s", message);
 }
 
+/* The call ran as it is for once; so do those behind it. */
+static void begin_unrecorded(const rondo_asked *asked, rondo_form *form) {
+  rondo_tree *tree = asked->function->tree;
+  tree->is_unrecorded = !tree->options.separate;
+  rondo_rehearsal_add(asked->function, form, asked->outputs, asked->output_count);
+}
+
 static rondo_status run_plain(const rondo_asked *asked, rondo_form *form, rondo_skip skip, const char *message) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
@@ -84,7 +92,7 @@ static rondo_status run_plain(const rondo_asked *asked, rondo_form *form, rondo_
   const bool is_warm_up = skip == RONDO_SKIP_WARM_UP;
   RONDO_TRY(
       rondo_plain_run(function, form, asked->stream, tree->inputs, is_warm_up, asked->outputs, asked->output_count));
-  if (is_warm_up || skip == RONDO_SKIP_BEHIND_WARM_UP) tree->is_unrecorded = !tree->options.separate;
+  if (is_warm_up || skip == RONDO_SKIP_BEHIND_WARM_UP) begin_unrecorded(asked, form);
   return RONDO_OK;
 }
 
@@ -145,7 +153,11 @@ static rondo_status run_after_failure(const rondo_asked *asked, rondo_form *form
   tree->rolled_back++;
   if (++form->failures >= RONDO_MOST_FAILURES) rondo_form_skip(form, result->skip, result->message);
   const rondo_status status = run_plain(asked, form, result->skip, result->message);
-  if (result->skip == RONDO_SKIP_DEPARTED) tree->is_unrecorded = !tree->options.separate;
+  if (result->skip != RONDO_SKIP_DEPARTED) return status;
+  if (status == RONDO_OK)
+    begin_unrecorded(asked, form);
+  else
+    tree->is_unrecorded = !tree->options.separate;
   return status;
 }
 

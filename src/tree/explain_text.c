@@ -122,6 +122,10 @@ static void put_arena(const rondo_tree_info *info, rondo_text *out) {
   rondo_text_add(out, "; ");
   put_size(out, info->arena_bytes);
   rondo_text_add(out, " backed");
+  if (info->rehearsed_paths > 0) {
+    rondo_text_add(out, "; ");
+    put_count(out, info->rehearsed_paths, "path planned as it was warmed up", "paths planned as they were warmed up");
+  }
   if (info->planned_paths > 0) {
     rondo_text_add(out, "; ");
     put_count(out, info->planned_paths, "path planned again, from ", "paths planned again, the last from ");

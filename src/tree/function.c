@@ -12,6 +12,7 @@
 #include "tree/pad.h"
 #include "tree/path_plan.h"
 #include "tree/plain.h"
+#include "tree/rehearsal.h"
 #include "tree/separate.h"
 
 enum { MOST_INPUTS = 1024, DEFAULT_SHAPES = 64, DEFAULT_DEMOTE_AFTER = 5 };
@@ -99,6 +100,7 @@ static void free_forms(rondo_function *function) {
     rondo_form *form = function->forms;
     function->forms = form->next;
     rondo_form_forget_notes(function->tree, form);
+    rondo_form_forget_orders(function->tree, form);
     rondo_release(allocator, form->words, form->word_count, sizeof *form->words);
     rondo_release(allocator, form, 1, sizeof *form);
   }
@@ -251,6 +253,7 @@ void rondo_function_forget_recordings(rondo_function *function) {
   leave_path(tree, function);
   rondo_path_plan_forget(tree, function);
   rondo_demoted_forget(tree, function);
+  rondo_rehearsal_forget(tree, function);
   for (rondo_recorded_call *call = tree->first, *next; call != NULL; call = next) {
     next = call->next;
     if (call->function != function) continue;

@@ -35,8 +35,9 @@ static rondo_status resolve_buffer(const char *call, const rondo_function *funct
   const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
   if (base->kind == RONDO_BUFFER_ARENA && base->commons == function->tree->commons)
     out->way = function->tree->options.separate ? RONDO_WAY_MOVING : RONDO_WAY_MANAGED;
-  out->is_sole = given->give && out->way == RONDO_WAY_MANAGED && buffer->base == NULL && offset == 0 &&
-                 atomic_load_explicit(&buffer->references, memory_order_relaxed) == 1;
+  out->is_sole =
+      given->give && (out->way == RONDO_WAY_MANAGED || rondo_buffer_is_rehearsed(buffer, function->tree->commons)) &&
+      buffer->base == NULL && offset == 0 && atomic_load_explicit(&buffer->references, memory_order_relaxed) == 1;
   return RONDO_OK;
 }
 
@@ -121,11 +122,11 @@ rondo_status rondo_inputs_resolve(const char *call, const rondo_function *functi
 void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_input *inputs) {
   for (size_t i = 0; i < function->options.input_count; i++) {
     rondo_resolved_input *input = &inputs[i];
+    input->is_sole = false;
     if (input->way != RONDO_WAY_MANAGED) continue;
     const rondo_buffer *buffer = input->buffer;
     const rondo_buffer *base = buffer->base != NULL ? buffer->base : buffer;
     input->way = RONDO_WAY_MOVING;
-    input->is_sole = false;
     input->is_of_ending = base->kind == RONDO_BUFFER_ARENA;
     if (!input->is_of_ending) input->address = rondo_buffer_memory(buffer) + input->offset;
   }

@@ -8,6 +8,7 @@
 
 #include "base/logging.h"
 #include "tree/own.h"
+#include "tree/rehearsal.h"
 #include "tree/separate.h"
 
 /* Bits ------------------------------------------------------------------------------------------------------------- */
@@ -176,6 +177,7 @@ rondo_status rondo_path_finish(rondo_tree *tree, rondo_stream *stream, size_t in
     memset(tree->live, 0, bit_words(tree) * sizeof *tree->live);
     memset(tree->holders, 0, tree->bit_room * sizeof(rondo_buffer *));
   }
+  if (__builtin_expect(tree->rehearsing != NULL, 0)) rondo_rehearsal_end(tree);
   tree->commons->era++;
   tree->current = NULL;
   tree->path_bits = 0;

@@ -5,21 +5,33 @@
  */
 #include "tree/path_plan.h"
 
+#include <string.h>
+
 #include "base/logging.h"
 #include "memory/profile.h"
+#include "tree/rehearsal.h"
 
-/* How much more than what lives at once a path may need before it is planned by itself, and on demand. */
-#define WORTH_CALM 1.05
-#define WORTH_ASKED 1.005
-/* What a plan must save to be worth recording anew. */
-#define WORTH_RECORDING 0.995
+/* How much more than what lives at once a path may need before it is planned; and of what it needed, what its plan may
+ * take to be worth recording anew. By itself, and on demand. */
+typedef struct path_worth {
+  double planning, recording;
+  bool in_pages; /* it must save one at least */
+} path_worth;
+static const path_worth worth_calm = {.planning = 1.05, .recording = 0.97, .in_pages = true};
+static const path_worth worth_asked = {.planning = 1.005, .recording = 0.995};
 
-enum { MOST_PLANS = 16 };
+/* Paths that begin without a recording made before one is planned by itself: at first, and at most, when each such plan
+ * has doubled it. */
+enum { FEWEST_CALM = 2, MOST_CALM = 64, MOST_PLANS = 16 };
 
 typedef struct rondo_planned_part {
   const rondo_function *function;
   const rondo_form *form;
   size_t slot_count;
+  uint32_t first_bit;
+  uint64_t *dead_before;
+  rondo_given_up *given_up; /* that it relies on */
+  size_t given_up_count, given_up_room;
   rondo_profile *profile;
   bool is_recorded;
 } rondo_planned_part;
@@ -34,9 +46,14 @@ struct rondo_path_plan {
 
 /* Plans ------------------------------------------------------------------------------------------------------------ */
 
+static void free_part(const rondo_tree *tree, const rondo_planned_part *part) {
+  if (part->profile != NULL) rondo_profile_release(part->profile);
+  rondo_release(&tree->allocator, part->dead_before, ((size_t)part->first_bit + 63) / 64, sizeof *part->dead_before);
+  rondo_release(&tree->allocator, part->given_up, part->given_up_room, sizeof *part->given_up);
+}
+
 static void free_plan(const rondo_tree *tree, rondo_path_plan *plan) {
-  for (size_t i = 0; i < plan->count; i++)
-    if (plan->parts[i].profile != NULL) rondo_profile_release(plan->parts[i].profile);
+  for (size_t i = 0; i < plan->count; i++) free_part(tree, &plan->parts[i]);
   rondo_release(&tree->allocator, plan->parts, plan->count, sizeof *plan->parts);
   rondo_release(&tree->allocator, plan, 1, sizeof *plan);
 }
@@ -61,18 +78,40 @@ static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
   return current != NULL && current->plan == plan->number ? (size_t)current->plan_part + 1 : plan->count;
 }
 
-rondo_profile *rondo_path_plan_find(const rondo_tree *tree, const rondo_form *form, size_t slot_count,
-                                    rondo_plan_place *out) {
+/* What is given up there is given now. */
+static bool is_given(const rondo_planned_part *part, const rondo_resolved_input *inputs) {
+  for (size_t i = 0; i < part->given_up_count; i++) {
+    const rondo_resolved_input *input = &inputs[part->given_up[i].key - 1];
+    if (input->way != RONDO_WAY_MANAGED || !input->is_sole || input->buffer->bit != part->given_up[i].bit) return false;
+  }
+  return true;
+}
+
+static bool is_fitting(const rondo_tree *tree, const rondo_planned_part *part, const rondo_form *form,
+                       const rondo_resolved_input *inputs, size_t slot_count) {
+  return part->form == form && part->slot_count == slot_count && part->first_bit == tree->path_bits &&
+         rondo_recorded_fits(tree, part->dead_before, part->first_bit) && is_given(part, inputs);
+}
+
+static rondo_profile *find(const rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
+                           size_t slot_count, rondo_plan_place *out) {
   *out = (rondo_plan_place){0};
   for (const rondo_path_plan *plan = tree->plans; plan != NULL; plan = plan->next) {
     const size_t index = next_part(tree, plan);
     if (index >= plan->count) continue;
     const rondo_planned_part *part = &plan->parts[index];
-    if (part->form != form || part->slot_count != slot_count) continue;
+    if (!is_fitting(tree, part, form, inputs, slot_count)) continue;
     *out = (rondo_plan_place){.plan = plan->number, .part = (uint32_t)index};
     return part->profile;
   }
   return NULL;
+}
+
+rondo_profile *rondo_path_plan_find(rondo_tree *tree, const rondo_form *form, const rondo_resolved_input *inputs,
+                                    size_t slot_count, rondo_plan_place *out) {
+  rondo_profile *profile = find(tree, form, inputs, slot_count, out);
+  if (profile != NULL || !rondo_rehearsal_plan(tree, form)) return profile;
+  return find(tree, form, inputs, slot_count, out);
 }
 
 static bool is_recorded(const rondo_path_plan *plan) {
@@ -259,16 +298,24 @@ static void free_path(const planned_path *path) {
 
 /* Planning --------------------------------------------------------------------------------------------------------- */
 
-/* The path's profiles become a plan of the tree. */
-static rondo_status make_plan(planned_path *path) {
+/* What must be so for the plan to fit. */
+static rondo_status fill_premises(const rondo_allocator *allocator, const rondo_recorded_call *call,
+                                  rondo_planned_part *out) {
+  const size_t words = ((size_t)call->first_bit + 63) / 64;
+  RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *out->dead_before, &out->dead_before));
+  out->first_bit = call->first_bit;
+  if (words > 0) memcpy(out->dead_before, call->dead_before, words * sizeof *out->dead_before);
+  RONDO_TRY(rondo_allocate_items(allocator, call->given_up_count, sizeof *out->given_up, &out->given_up));
+  out->given_up_room = call->given_up_count;
+  for (size_t i = 0; i < call->given_up_count; i++)
+    if (rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
+      out->given_up[out->given_up_count++] = call->given_up[i];
+  return RONDO_OK;
+}
+
+static rondo_status fill_plan(planned_path *path, rondo_path_plan *plan) {
   const rondo_allocator *allocator = &path->tree->allocator;
-  rondo_path_plan *plan;
-  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *plan, &plan));
-  const rondo_status status = rondo_allocate_items(allocator, path->count, sizeof *plan->parts, &plan->parts);
-  if (status != RONDO_OK) {
-    rondo_release(allocator, plan, 1, sizeof *plan);
-    return status;
-  }
+  RONDO_TRY(rondo_allocate_items(allocator, path->count, sizeof *plan->parts, &plan->parts));
   plan->count = path->count;
   plan->behind = path->calls[0]->parent == NULL ? 0 : path->calls[0]->parent->number;
   for (size_t i = 0; i < path->count; i++) {
@@ -278,9 +325,27 @@ static rondo_status make_plan(planned_path *path) {
                                           .slot_count = call->bound_count,
                                           .profile = path->parts[i].profile};
     path->parts[i].profile = NULL;
+    RONDO_TRY(fill_premises(allocator, call, &plan->parts[i]));
   }
-  keep_plan(path->tree, plan);
   return RONDO_OK;
+}
+
+/* The path's profiles become a plan of the tree. */
+static rondo_status make_plan(planned_path *path) {
+  rondo_path_plan *plan;
+  RONDO_TRY(rondo_allocate_items(&path->tree->allocator, 1, sizeof *plan, &plan));
+  const rondo_status status = fill_plan(path, plan);
+  if (status == RONDO_OK)
+    keep_plan(path->tree, plan);
+  else
+    free_plan(path->tree, plan);
+  return status;
+}
+
+static bool is_worth_recording(const planned_path *path, size_t peak, const path_worth *worth) {
+  const size_t page = path->tree->memory->page_bytes;
+  if ((double)peak > (double)path->need * worth->recording) return false;
+  return !worth->in_pages || (peak + page - 1) / page < (path->need + page - 1) / page;
 }
 
 /* Recordings for which there is a better plan go, with all behind them. */
@@ -304,32 +369,57 @@ static void leave_as_it_is(const planned_path *path) {
   for (size_t i = 0; i < path->count; i++) path->calls[i]->is_planned = true;
 }
 
-static rondo_status plan_path(planned_path *path, rondo_recorded_call *largest, bool *out_planned) {
+/* Of the calls that are listed. */
+static rondo_status plan_parts(planned_path *path, rondo_plan_info *out_info) {
   const rondo_tree *tree = path->tree;
   const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .gap = 1.005, .budget_ms = tree->options.plan_ms};
+  RONDO_TRY(fill_parts(path));
+  RONDO_TRY(fill_blocks(path));
+  return rondo_arena_plan_path(tree->arena, path->blocks, path->block_count, path->parts, path->count, &options,
+                               out_info);
+}
+
+static rondo_status plan_path(planned_path *path, rondo_recorded_call *largest, const path_worth *worth,
+                              bool *out_planned) {
   rondo_plan_info info = {.struct_size = sizeof info};
   RONDO_TRY(list_calls(path, largest));
   if (path->count == 0) return RONDO_OK;
-  RONDO_TRY(fill_parts(path));
-  RONDO_TRY(fill_blocks(path));
-  RONDO_TRY(
-      rondo_arena_plan_path(tree->arena, path->blocks, path->block_count, path->parts, path->count, &options, &info));
-  *out_planned = (double)info.peak <= (double)path->need * WORTH_RECORDING;
+  RONDO_TRY(plan_parts(path, &info));
+  *out_planned = is_worth_recording(path, info.peak, worth);
   if (*out_planned) return use_plan(path, &info);
   leave_as_it_is(path);
   return RONDO_OK;
 }
 
+rondo_status rondo_path_plan_rehearsed(rondo_tree *tree, rondo_recorded_call *const *calls, size_t count) {
+  planned_path path = {.tree = tree};
+  rondo_plan_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof(rondo_recorded_call *), &path.calls));
+  path.count = count;
+  memcpy(path.calls, calls, count * sizeof(rondo_recorded_call *));
+  rondo_status status = plan_parts(&path, &info);
+  if (status == RONDO_OK) status = make_plan(&path);
+  if (status == RONDO_OK) {
+    tree->rehearsed_paths++;
+    rondo_log(RONDO_LOG_INFO, "tree",
+              "the path from '%s' on is planned as it was warmed up: %zu recordings, %zu bytes "
+              "of the arena; %zu are the least",
+              calls[0]->function->origin->name, count, info.peak, info.lower_bound);
+  }
+  free_path(&path);
+  return status;
+}
+
 /* Plans the path of the recording that needs most of the arena, if that is more than it is worth. No path is under way.
  */
-static rondo_status plan_largest(rondo_tree *tree, double worth, bool *out_planned) {
+static rondo_status plan_largest(rondo_tree *tree, const path_worth *worth, bool *out_planned) {
   rondo_recorded_call *largest = find_largest(tree);
   *out_planned = false;
   if (largest == NULL || largest->is_planned || tree->device->ops->guard != NULL || tree->options.separate)
     return RONDO_OK;
-  if ((double)largest->arena_end <= (double)find_least(tree) * worth) return RONDO_OK;
+  if ((double)largest->arena_end <= (double)find_least(tree) * worth->planning) return RONDO_OK;
   planned_path path = {.tree = tree};
-  const rondo_status status = plan_path(&path, largest, out_planned);
+  const rondo_status status = plan_path(&path, largest, worth, out_planned);
   free_path(&path);
   return status;
 }
@@ -353,10 +443,15 @@ static bool is_arena_read(const rondo_tree *tree, size_t input_count) {
 
 static rondo_status plan_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
   bool is_planned;
-  RONDO_TRY(plan_largest(tree, WORTH_CALM, &is_planned));
+  RONDO_TRY(plan_largest(tree, &worth_calm, &is_planned));
+  if (is_planned && tree->options.plan_after == 0 && tree->calm_after < MOST_CALM) tree->calm_after *= 2;
   if (!is_planned || is_arena_read(tree, input_count)) return RONDO_OK;
   RONDO_TRY(rondo_stream_drain(stream, "rondo_function_call"));
   return trim(tree);
+}
+
+void rondo_path_plan_begin_waiting(rondo_tree *tree) {
+  tree->calm_after = tree->options.plan_after == 0 ? FEWEST_CALM : tree->options.plan_after;
 }
 
 void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
@@ -369,6 +464,6 @@ void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t in
 rondo_status rondo_path_plan_all(rondo_tree *tree) {
   bool is_planned = true;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next) call->is_planned = false;
-  for (int i = 0; i < MOST_PLANS && is_planned; i++) RONDO_TRY(plan_largest(tree, WORTH_ASKED, &is_planned));
+  for (int i = 0; i < MOST_PLANS && is_planned; i++) RONDO_TRY(plan_largest(tree, &worth_asked, &is_planned));
   return trim(tree);
 }

@@ -90,6 +90,30 @@ static rondo_status hand_out(rondo_call *call, rondo_buffer **outputs, size_t co
   return status;
 }
 
+/* For rehearsals, which do without where there is no memory for it. */
+static void learn_orders(rondo_form *form, const rondo_call *call) {
+  const rondo_allocator *allocator = &call->tree->allocator;
+  const size_t count = call->outputs.count;
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  if (form->order_room != count) {
+    rondo_form_forget_orders(call->tree, form);
+    form->has_orders =
+        rondo_allocate_items(allocator, count, sizeof *form->output_orders, &form->output_orders) == RONDO_OK;
+    form->order_room = form->has_orders ? count : 0;
+  }
+  form->has_orders = form->order_room == count;
+  for (size_t i = 0; i < form->order_room; i++) form->output_orders[i] = call->outputs.items[i].order;
+  rondo_error_restore(&before);
+}
+
+void rondo_form_forget_orders(const rondo_tree *tree, rondo_form *form) {
+  rondo_release(&tree->allocator, form->output_orders, form->order_room, sizeof *form->output_orders);
+  form->output_orders = NULL;
+  form->order_room = 0;
+  form->has_orders = false;
+}
+
 /* What the run taught about the form. */
 static void learn(rondo_form *form, rondo_call *call) {
   if (call->refused != RONDO_SKIP_NONE) rondo_form_skip(form, call->refused, call->message);
@@ -98,6 +122,7 @@ static void learn(rondo_form *form, rondo_call *call) {
                     "its body takes host steps, and the tree records none (rondo_tree_options.no_host_steps)");
   form->output_count = call->outputs.count;
   form->host_steps = call->host_steps;
+  learn_orders(form, call);
   if (!call->is_warm_up || call->wants_warm_up) return;
   if (form->warm_ups > 0) form->warm_ups--;
   keep_notes(form, call);

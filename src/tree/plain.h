@@ -13,6 +13,7 @@ RONDO_MUST_USE rondo_status rondo_plain_run(rondo_function *function, rondo_form
 RONDO_MUST_USE rondo_status rondo_plain_host_step(rondo_call *call, rondo_host_function step, void *user);
 
 void rondo_form_forget_notes(const rondo_tree *tree, rondo_form *form);
+void rondo_form_forget_orders(const rondo_tree *tree, rondo_form *form);
 
 /* What fresh memory is. */
 typedef enum rondo_output_source {

@@ -204,21 +204,26 @@ static rondo_status take_over_blocks(rondo_take *take, const rondo_arena_recordi
   return RONDO_OK;
 }
 
+/* What the form is known to allocate from now on. */
+static rondo_status note_form(rondo_form *form, size_t segment, const rondo_graph *graph) {
+  if (segment >= form->noted_count) return RONDO_OK;
+  rondo_noted_lifetimes *noted;
+  RONDO_TRY(rondo_noted_lifetimes_of_graph(graph, &noted));
+  rondo_noted_lifetimes_release(form->noted[segment]);
+  form->noted[segment] = noted;
+  return RONDO_OK;
+}
+
 /* It did not allocate as it did before: what it does now is what the next recording is planned from. */
 static rondo_status note_departure(rondo_take *take, const rondo_graph *graph) {
-  const size_t index = take->segments.count;
-  rondo_noted_lifetimes *noted;
-  if (take->profile != NULL) {
-    rondo_path_plan_depart(take->tree, take->place);
-    return rondo_take_give_up(take, RONDO_SKIP_DEPARTED, false,
-                              "what lives or what it allocates is not what its path was planned with; it is recorded "
-                              "by itself at the next call");
-  }
-  RONDO_TRY(rondo_noted_lifetimes_of_graph(graph, &noted));
-  rondo_noted_lifetimes_release(take->form->noted[index]);
-  take->form->noted[index] = noted;
+  if (take->profile != NULL) rondo_path_plan_depart(take->tree, take->place);
+  RONDO_TRY(note_form(take->form, take->segments.count, graph));
   return rondo_take_give_up(take, RONDO_SKIP_DEPARTED, false,
-                            "it allocates otherwise than in the run before; it is recorded again at the next call");
+                            take->profile != NULL
+                                ? "what lives or what it allocates is not what its path was planned with; it is "
+                                  "recorded by itself at the next call"
+                                : "it allocates otherwise than in the run before; it is recorded again at the next "
+                                  "call");
 }
 
 /* For a plan of the whole path. Where lifetimes are watched nothing is planned. */
@@ -462,7 +467,7 @@ static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   if (count > 0) memcpy(take->inputs, take->given, count * sizeof *take->inputs);
   RONDO_TRY(list_blocks(take));
   RONDO_TRY(list_slots(take));
-  take->profile = rondo_path_plan_find(tree, take->form, take->slots.count, &take->place);
+  take->profile = rondo_path_plan_find(tree, take->form, take->given, take->slots.count, &take->place);
   return RONDO_OK;
 }
 

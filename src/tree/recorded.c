@@ -12,12 +12,8 @@
 
 /* Finding ---------------------------------------------------------------------------------------------------------- */
 
-/* Nothing that was dead when it was made is live. */
 static bool is_fitting(const rondo_tree *tree, const rondo_recorded_call *call) {
-  const size_t words = ((size_t)call->first_bit + 63) / 64;
-  for (size_t i = 0; i < words; i++)
-    if ((tree->live[i] & call->dead_before[i]) != 0) return false;
-  return true;
+  return rondo_recorded_fits(tree, call->dead_before, call->first_bit);
 }
 
 rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t *key, size_t count, uint64_t hash) {

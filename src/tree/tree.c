@@ -11,9 +11,10 @@
 #include "tree/own.h"
 #include "tree/path_plan.h"
 #include "tree/plain.h"
+#include "tree/rehearsal.h"
 #include "tree/separate.h"
 
-enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_AFTER = 16, DEFAULT_PLAN_MS = 5 };
+enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
 
 /* One thread at a time ----------------------------------------------------------------------------------------------
  */
@@ -44,7 +45,6 @@ static rondo_status read_options(const rondo_tree_options *given, rondo_tree_opt
                       (unsigned)out->outputs);
   if (out->max_recordings == 0) out->max_recordings = DEFAULT_RECORDINGS;
   if (out->max_recordings_per_place == 0) out->max_recordings_per_place = DEFAULT_RECORDINGS_PER_PLACE;
-  if (out->plan_after == 0) out->plan_after = DEFAULT_PLAN_AFTER;
   if (out->plan_ms == 0) out->plan_ms = DEFAULT_PLAN_MS;
   return RONDO_OK;
 }
@@ -74,6 +74,7 @@ static void seal(rondo_tree *tree) {
 static void free_tree(rondo_tree *tree) {
   const rondo_allocator allocator = tree->allocator;
   if (tree->commons != NULL) seal(tree);
+  rondo_rehearsal_forget_all(tree);
   rondo_arena_destroy(tree->arena);
   if (tree->pool != NULL) rondo_status_ignore(rondo_pool_destroy(tree->pool), "it is the tree's own and empty");
   rondo_event_destroy(tree->order);
@@ -96,6 +97,7 @@ static rondo_status fill(rondo_tree *tree, rondo_device *device, const rondo_tre
   tree->is_watched = device->ops->guard != NULL;
   tree->options = *options;
   tree->options.name = NULL;
+  rondo_path_plan_begin_waiting(tree);
   tree->last_call.function = "";
   RONDO_TRY(rondo_allocate_text(&tree->allocator, options->name, &name));
   tree->options.name = name;
@@ -323,7 +325,8 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .planned_after = tree->planned_after,
                            .checked = tree->checked,
                            .mistrusted = tree->mistrusted,
-                           .demoted = tree->demoted};
+                           .demoted = tree->demoted,
+                           .rehearsed_paths = tree->rehearsed_paths};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }
 

@@ -25,6 +25,7 @@
 typedef struct rondo_recorded_call rondo_recorded_call;
 typedef struct rondo_runner rondo_runner;
 typedef struct rondo_path_plan rondo_path_plan; /* path_plan.h */
+typedef struct rondo_rehearsal rondo_rehearsal; /* rehearsal.h */
 typedef struct rondo_padding rondo_padding;
 typedef struct rondo_demoted rondo_demoted; /* demote.h */
 
@@ -42,8 +43,11 @@ typedef struct rondo_form {
   uint32_t written_input;        /* of MUTATED_INPUT, which holds only while this one is none of the path's outputs */
   rondo_noted_lifetimes **noted; /* what a warm-up allocated, from one host step to the next; NULL: not known */
   size_t noted_count, noted_room;
-  uint32_t failures;                /* recordings in a row that were taken back, for no reason that is there for good */
-  size_t output_count, host_steps;  /* of the last run */
+  uint32_t failures;               /* recordings in a row that were taken back, for no reason that is there for good */
+  size_t output_count, host_steps; /* of the last run */
+  uint32_t *output_orders;         /* ... and when each output was made among the fresh ones, from 1; 0: it is none */
+  size_t order_room;
+  bool has_orders;                  /* they are known */
   char message[RONDO_TREE_MESSAGE]; /* why `skip` */
 } rondo_form;
 
@@ -171,7 +175,9 @@ struct rondo_tree {
   size_t path_bits;                    /* of the path: all bits at and above are clear */
   size_t bit_room;                     /* of `live` and `holders`, a multiple of 64 */
   uint32_t scopes;
-  uint32_t calm_paths; /* that began since a recording was made */
+  uint32_t calm_paths;         /* that began since a recording was made */
+  uint32_t calm_after;         /* that many, and the path that needs most may be planned again */
+  rondo_rehearsal *rehearsing; /* of the path under way; NULL */
   bool is_off;
   bool is_watched;    /* the device watches lifetimes */
   bool is_unrecorded; /* a call on the path warmed up: addresses behind it are not fixed */
@@ -202,7 +208,8 @@ struct rondo_tree {
   size_t table_places;
   rondo_path_plan *plans;
   uint64_t plans_made;
-  uint64_t exec_bytes[2]; /* of all runners */
+  rondo_rehearsal *rehearsals; /* of paths that were not recorded yet */
+  uint64_t exec_bytes[2];      /* of all runners */
   rondo_runner *runners;
   uint64_t segments_made;
 
@@ -218,7 +225,7 @@ struct rondo_tree {
   uint64_t shared_execs, switches;
   uint64_t checked, mistrusted, demoted;
   uint32_t demoted_places;
-  uint64_t planned_paths, planned_before, planned_after;
+  uint64_t planned_paths, planned_before, planned_after, rehearsed_paths;
   uint64_t clones, cloned_bytes;
   uint64_t skipped[RONDO_SKIP_ROOM];
   char message[RONDO_TREE_MESSAGE];
@@ -236,7 +243,7 @@ typedef enum rondo_input_way {
 typedef struct rondo_resolved_input {
   rondo_input_way way;
   bool is_mutated;   /* declared; or demoted, and it may be written */
-  bool is_sole;      /* given, and no one else holds it */
+  bool is_sole;      /* an output of the path, or one that is rehearsed: given, and no one else holds it */
   bool is_dropped;   /* ... and the body needs it no more */
   bool is_of_ending; /* in the arena, of the path that ends with this call */
   uint32_t type, rank;
@@ -309,6 +316,14 @@ void rondo_segment_free(rondo_tree *tree, rondo_segment *segment);     /* what i
 bool rondo_recorded_evict(rondo_tree *tree);
 void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t most); /* until the execs have fewer bytes than that */
 
+/* Nothing that was dead when it was made is live. */
+static inline bool rondo_recorded_fits(const rondo_tree *tree, const uint64_t *dead_before, uint32_t first_bit) {
+  const size_t words = ((size_t)first_bit + 63) / 64;
+  for (size_t i = 0; i < words; i++)
+    if ((tree->live[i] & dead_before[i]) != 0) return false;
+  return true;
+}
+
 /* path.c: the path takes a recorded call that was launched. Its buffers, as far as asked for, are handed out. */
 RONDO_MUST_USE rondo_status rondo_path_reserve(rondo_tree *tree, size_t bits);
 void rondo_path_advance(rondo_tree *tree, rondo_recorded_call *call);
@@ -337,6 +352,7 @@ rondo_status rondo_skip_refuse(const rondo_function *function, rondo_skip skip, 
 /* body.c: running a body. */
 typedef struct rondo_made_output {
   bool is_made;
+  uint32_t order; /* when it was made among the fresh ones, from 1; 0: it is none */
   rondo_output output;
   char name[64];
 } rondo_made_output;
@@ -354,6 +370,7 @@ struct rondo_call {
   RONDO_ARRAY(rondo_noted_lifetimes *) notes; /* of a warm-up: from one host step to the next */
   rondo_resolved_input *inputs;
   RONDO_ARRAY(rondo_made_output) outputs;
+  uint32_t fresh_count;
   size_t host_steps;
   rondo_status failed_step; /* what a host step returned that failed; OK */
   rondo_skip refused;       /* by the body */

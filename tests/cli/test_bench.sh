@@ -69,7 +69,8 @@ json_holds '.device == "cpu"' '.nodes == 32' '.inputs == 8' '.launch.host_us > 0
   'all(.calls[]; .host_us > 0 and .host_us_min <= .host_us and .host_us <= .host_us_max and .total_us >= .host_us)' \
   '.hit_allocations == 0' '.shapes.recordings == 20 and .shapes.ratio >= 1 and .shapes.exec_host_bytes > 0' \
   '.path.recordings == 3' '.path.bound == 10000128' '.path.ratio >= 1' '.path.arena_used <= .path.arena_backed' \
-  '.path_planned_again.recordings == 3' '.path_planned_again.ratio <= .path.ratio'
+  '.path.record_us > 0 and .path.replay_us > 0' '.path_recorded_singly.recordings == 3' \
+  '.path_planned_again.recordings == 3' '.path_planned_again.ratio <= .path_recorded_singly.ratio'
 succeeds bench tree --seconds 0.1 --shapes 2
 grep -q '^four patched, 4 readers ' out || die "no row of a case: $(cat out)"
 ! grep -q '^path ' out || die "a path without buffers: $(cat out)"

@@ -51,8 +51,9 @@ static const option_table table = {
         "same work is launched without a tree and, on a CUDA device, by the driver without Rondo, in turns. Times are\n"
         "microseconds, medians with minimum and maximum; 'added' is what comes on top of the launch.\n\n"
         "Then the memory of trees: of one function that is recorded for many shapes of its input, and of a path of\n"
-        "functions that allocate as a list of buffers does, also when it was planned again. The bound is the most "
-        "bytes that live at once.",
+        "functions that allocate as a list of buffers does: as first recorded, planned from its warm-up; with each\n"
+        "function recorded by itself, as behind a reset; and planned again. The bound is the most bytes that live at\n"
+        "once.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
@@ -73,7 +74,8 @@ typedef struct tree_bench {
   tree_calls *calls;
   cost costs[COSTS];
   uint64_t hit_allocations; /* by calls that were measured */
-  tree_memory shapes, path, planned;
+  tree_memory shapes;
+  tree_path_memory path;
 } tree_bench;
 
 /* Counting allocations -------------------------------------------------------------------------------------------- */
@@ -145,8 +147,7 @@ static int measure_path(tree_bench *b) {
   memory_work work = {0};
   int result = buffer_list_read(b->settings.buffers, &list);
   if (result == TOOL_OK) result = memory_work_create(file_display_name(b->settings.buffers), &list, &work);
-  if (result == TOOL_OK)
-    result = tree_memory_of_path(b->device, &work, (size_t)b->settings.parts, &b->path, &b->planned);
+  if (result == TOOL_OK) result = tree_memory_of_path(b->device, &work, (size_t)b->settings.parts, &b->path);
   memory_work_destroy(&work);
   buffer_list_release(&list);
   return result;
@@ -186,8 +187,7 @@ static void write_call(const tree_bench *b, size_t which, json *out) {
   json_end(out);
 }
 
-static void write_memory(json *out, const char *name, const tree_memory *of) {
-  json_begin_object(out, name);
+static void write_memory_fields(json *out, const tree_memory *of) {
   json_integer(out, "recordings", of->recordings);
   json_integer(out, "arena_used", of->used);
   json_integer(out, "arena_backed", of->backed);
@@ -195,6 +195,19 @@ static void write_memory(json *out, const char *name, const tree_memory *of) {
   json_real(out, "ratio", ratio(of));
   json_integer(out, "exec_host_bytes", of->exec_host);
   json_integer(out, "exec_device_bytes", of->exec_device);
+}
+
+static void write_memory(json *out, const char *name, const tree_memory *of) {
+  json_begin_object(out, name);
+  write_memory_fields(out, of);
+  json_end(out);
+}
+
+static void write_path(json *out, const char *name, const tree_memory *of) {
+  json_begin_object(out, name);
+  write_memory_fields(out, of);
+  json_real(out, "record_us", of->record_us);
+  json_real(out, "replay_us", of->replay_us);
   json_end(out);
 }
 
@@ -219,8 +232,11 @@ static int show_json(const void *bench) {
   json_end(&out);
   json_integer(&out, "hit_allocations", b->hit_allocations);
   write_memory(&out, "shapes", &b->shapes);
-  if (b->settings.buffers[0] != '\0') write_memory(&out, "path", &b->path);
-  if (b->settings.buffers[0] != '\0') write_memory(&out, "path_planned_again", &b->planned);
+  if (b->settings.buffers[0] != '\0') {
+    write_path(&out, "path", &b->path.first);
+    write_path(&out, "path_recorded_singly", &b->path.singly);
+    write_path(&out, "path_planned_again", &b->path.planned);
+  }
   return json_print(&out);
 }
 
@@ -240,6 +256,13 @@ static void print_memory(const char *name, const tree_memory *of) {
          of->least, of->used, ratio(of), of->exec_host, of->exec_device);
 }
 
+static void print_times(const tree_path_memory *path) {
+  printf("\n%-24s %10s %10s\n", "microseconds a step", "record", "replay");
+  printf("%-24s %10.1f %10.1f\n", "path", path->first.record_us, path->first.replay_us);
+  printf("%-24s %10.1f %10.1f\n", "path, recorded singly", path->singly.record_us, path->singly.replay_us);
+  printf("%-24s %10.1f %10.1f\n", "path, planned again", path->planned.record_us, path->planned.replay_us);
+}
+
 static int show_text(const void *bench) {
   const tree_bench *b = bench;
   tool_print_device("device  ", b->settings.device, &b->info);
@@ -253,8 +276,12 @@ static int show_text(const void *bench) {
   printf("%-24s %10s %14s %14s %8s %14s %14s\n", "bytes", "recordings", "bound", "arena", "ratio", "execs, host",
          "device");
   print_memory("shapes", &b->shapes);
-  if (b->settings.buffers[0] != '\0') print_memory("path", &b->path);
-  if (b->settings.buffers[0] != '\0') print_memory("path, planned again", &b->planned);
+  if (b->settings.buffers[0] != '\0') {
+    print_memory("path", &b->path.first);
+    print_memory("path, recorded singly", &b->path.singly);
+    print_memory("path, planned again", &b->path.planned);
+    print_times(&b->path);
+  }
   return TOOL_OK;
 }
 

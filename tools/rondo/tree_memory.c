@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "timing.h"
 #include "tool.h"
 
 static void touch_cpu(rondo_blocks blocks, void *const *args) {
@@ -20,7 +21,7 @@ static const rondo_kernel_options touch = {RONDO_KERNEL_OPTIONS_INIT,
                                            .cuda_source = "extern \"C\" __global__ void touch(char *at) { *at = 1; }",
                                            .params = {RONDO_WRITES}};
 
-/* Step after step: the first warms up, the second is recorded, the third is replayed. */
+/* Calls of one shape: the first warms up, the second is recorded, the third is replayed. */
 enum { STEPS = 3 };
 
 typedef struct scene {
@@ -31,7 +32,8 @@ typedef struct scene {
 } scene;
 
 static rondo_status set_up(rondo_device *device, uint32_t per_place, scene *out) {
-  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .max_recordings_per_place = per_place};
+  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .max_recordings_per_place = per_place,
+                                      .no_plan_again = true};
   *out = (scene){.device = device};
   TOOL_TRY(rondo_kernel_create(device, &touch, &out->kernel));
   TOOL_TRY(rondo_stream_create(device, NULL, &out->stream));
@@ -130,12 +132,12 @@ static rondo_status call_part(const part *p) {
   return RONDO_OK;
 }
 
-static rondo_status run_steps(const path *of) {
-  for (int step = 0; step < STEPS; step++) {
-    TOOL_TRY(rondo_tree_mark_step(of->scene.tree));
-    for (size_t i = 0; i < of->part_count; i++) TOOL_TRY(call_part(&of->parts[i]));
-    TOOL_TRY(rondo_stream_synchronize(of->scene.stream));
-  }
+static rondo_status run_step(const path *of, double *out_us) {
+  const uint64_t begin = clock_ns();
+  TOOL_TRY(rondo_tree_mark_step(of->scene.tree));
+  for (size_t i = 0; i < of->part_count; i++) TOOL_TRY(call_part(&of->parts[i]));
+  TOOL_TRY(rondo_stream_synchronize(of->scene.stream));
+  *out_us = (double)(clock_ns() - begin) / 1e3;
   return RONDO_OK;
 }
 
@@ -207,21 +209,33 @@ static void free_path(const path *of) {
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
 }
 
-static int measure_path(path *of, tree_memory *out, tree_memory *out_planned) {
+/* All functions are warm. */
+static int measure_recorded(const path *of, tree_memory *out) {
   const uint32_t parts = (uint32_t)of->part_count;
-  if (run_steps(of)) return tool_fail_status("%s", of->work->name);
+  double record_us, replay_us;
+  if (run_step(of, &record_us) || run_step(of, &replay_us)) return tool_fail_status("%s", of->work->name);
   if (read_memory(&of->scene, parts, parts, out) != TOOL_OK) return TOOL_FAILURE;
-  if (rondo_tree_plan_again(of->scene.tree) || run_steps(of)) return tool_fail_status("%s", of->work->name);
-  return read_memory(&of->scene, parts, 2 * parts, out_planned);
+  out->record_us = record_us;
+  out->replay_us = replay_us;
+  return TOOL_OK;
 }
 
-int tree_memory_of_path(rondo_device *device, const memory_work *work, size_t parts, tree_memory *out,
-                        tree_memory *out_planned) {
+static int measure_path(const path *of, tree_path_memory *out) {
+  double warm_up_us;
+  if (run_step(of, &warm_up_us)) return tool_fail_status("%s", of->work->name);
+  if (measure_recorded(of, &out->first) != TOOL_OK) return TOOL_FAILURE;
+  if (rondo_tree_reset(of->scene.tree)) return tool_fail_status("%s", of->work->name);
+  if (measure_recorded(of, &out->singly) != TOOL_OK) return TOOL_FAILURE;
+  if (rondo_tree_plan_again(of->scene.tree)) return tool_fail_status("%s", of->work->name);
+  return measure_recorded(of, &out->planned);
+}
+
+int tree_memory_of_path(rondo_device *device, const memory_work *work, size_t parts, tree_path_memory *out) {
   path of = {.work = work, .part_count = parts};
   int result = allocate(&of) ? TOOL_OK : tool_fail("there is no memory for %zu buffers", work->list->count);
   if (result == TOOL_OK && (set_up(device, 0, &of.scene) || make_parts(&of)))
     result = tool_fail_status("%s", work->name);
-  if (result == TOOL_OK) result = measure_path(&of, out, out_planned);
+  if (result == TOOL_OK) result = measure_path(&of, out);
   free_path(&of);
   const int taken_down = take_down(&of.scene);
   return result == TOOL_OK ? taken_down : result;

@@ -11,13 +11,18 @@ typedef struct tree_memory {
   uint64_t used, backed; /* of the arena: what recordings need, and what has memory */
   uint64_t least;        /* the most bytes that live at once in any recording: no arena can do with less */
   uint64_t exec_host, exec_device;
+  double record_us, replay_us; /* of a path: the steps that recorded it, and replayed it, until they are done */
 } tree_memory;
 
+/* A path: as it was first recorded, planned from its warm-up; with each part recorded by itself, as behind a reset; and
+ * when it was planned again after that. */
+typedef struct tree_path_memory {
+  tree_memory first, singly, planned;
+} tree_path_memory;
+
 /* A path of `parts` functions that together allocate and free in the order of the work. What outlives a part is an
- * output of it, held until the part that frees it gets it as an input and gives it up. As recorded one after another,
- * and when the path was planned again as a whole. */
-int tree_memory_of_path(rondo_device *device, const memory_work *work, size_t parts, tree_memory *out,
-                        tree_memory *out_planned);
+ * output of it, held until the part that frees it gets it as an input and gives it up. */
+int tree_memory_of_path(rondo_device *device, const memory_work *work, size_t parts, tree_path_memory *out);
 
 /* One function, recorded for so many shapes of its input, of which the largest has TREE_LARGEST_SHAPE bytes. */
 enum { TREE_LARGEST_SHAPE = 4 << 20, TREE_SHAPE_LAYERS = 8 };
