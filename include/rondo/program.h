@@ -91,11 +91,34 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *pro
                                                               const rondo_value *values, size_t count,
                                                               rondo_value *out_gradients);
 
+/* What happens to gradients before an optimizer gets them, on the device, without touching the graph. Zero: nothing.
+ *   accumulate:  so many runs make one update, with the mean of their gradients, which are summed in states
+ *                "<name>.accumulated"; 0 is 1. "gradient.counters" [2] I32 counts the runs of the round.
+ *   max_norm:    all gradients are multiplied by max_norm / (norm + 1e-6) where the norm of all of them together is
+ *                larger (Pascanu, Mikolov and Bengio 2013). 0: not.
+ *   scale_loss:  for losses computed with F16: gradients are those of the loss times the state "gradient.scale" F32,
+ * and divided by it again in the optimizer. Where they are not all finite, the update is left out and the scale halved;
+ * after growth_interval (0: 2000) updates it is doubled. It starts as initial_scale (0: 65536). Micikevicius et al.
+ * 2018, with the numbers of PyTorch's GradScaler. norm_output: the name of an output that is the norm of all gradients
+ * together, before clipping; NULL: none. With any of max_norm, scale_loss and norm_output, an update whose gradients
+ * are not all finite is left out. */
+typedef struct rondo_gradient_options {
+  uint32_t struct_size;
+  uint32_t accumulate;
+  float max_norm;
+  bool scale_loss;
+  float initial_scale;
+  uint32_t growth_interval;
+  const char *norm_output; /* copied */
+} rondo_gradient_options;
+#define RONDO_GRADIENT_OPTIONS_INIT .struct_size = sizeof(rondo_gradient_options)
+
 typedef struct rondo_sgd_options {
   uint32_t struct_size;
-  uint32_t reserved;
-  rondo_value learning_rate; /* a cell; required */
-  rondo_value momentum;      /* a cell, or no value for none */
+  float weight_decay;                      /* times the parameter, added to its gradient */
+  rondo_value learning_rate;               /* a cell; required */
+  rondo_value momentum;                    /* a cell, or no value for none */
+  const rondo_gradient_options *gradients; /* may be NULL */
 } rondo_sgd_options;
 #define RONDO_SGD_OPTIONS_INIT .struct_size = sizeof(rondo_sgd_options)
 
@@ -103,6 +126,9 @@ typedef struct rondo_adam_options {
   uint32_t struct_size;
   float beta1, beta2, epsilon; /* 0 = 0.9, 0.999, 1e-8 */
   rondo_value learning_rate;   /* a cell; required */
+  float weight_decay; /* a parameter loses the rate times this of itself (AdamW: Loshchilov and Hutter 2019); 0: none */
+  uint32_t reserved;
+  const rondo_gradient_options *gradients; /* may be NULL */
 } rondo_adam_options;
 #define RONDO_ADAM_OPTIONS_INIT .struct_size = sizeof(rondo_adam_options)
 

@@ -67,7 +67,7 @@ static rondo_status initialise(const compiler *c) {
   RONDO_TRY(fill(c, c->compiled->arena, c->layout.arena_bytes, 0));
   for (uint32_t i = 0; i < c->program->values.count; i++) {
     const rondo_program_value *value = &c->program->values.items[i];
-    if (value->kind != RONDO_VALUE_CELL && value->kind != RONDO_VALUE_CONSTANT) continue;
+    if (rondo_value_is_transient(c->program, i) || value->initial == 0) continue; /* all is zero so far */
     uint32_t bits = 0;
     memcpy(&bits, &value->initial, sizeof bits);
     RONDO_TRY(fill(c, rondo_layout_address(&c->layout, c->compiled, i), sizeof bits, bits));

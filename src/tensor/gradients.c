@@ -76,11 +76,13 @@ static rondo_status add_zeros(rondo_program *program, uint32_t like, uint32_t *o
   return rondo_program_add(program, &rondo_operator_zeros, NULL, 0, &attributes, out_value);
 }
 
-static rondo_status walk_back(walk *w, uint32_t loss, const uint32_t *values, size_t count, uint32_t *gradients) {
+static rondo_status walk_back(walk *w, uint32_t loss, uint32_t seed, const uint32_t *values, size_t count,
+                              uint32_t *gradients) {
   const size_t operations = w->program->operations.count;
   memset(w->gradients, 0xff, w->count * sizeof *w->gradients); /* RONDO_NO_VALUE */
   mark_dependents(w, values, count);
-  RONDO_TRY(rondo_program_constant(w->program, 1.0f, &w->gradients[loss]));
+  w->gradients[loss] = seed;
+  if (seed == RONDO_NO_VALUE) RONDO_TRY(rondo_program_constant(w->program, 1.0f, &w->gradients[loss]));
   for (size_t i = operations; i > 0; i--) RONDO_TRY(walk_operation(w, (uint32_t)i - 1));
   for (size_t i = 0; i < count; i++) {
     gradients[i] = w->gradients[values[i]];
@@ -89,8 +91,8 @@ static rondo_status walk_back(walk *w, uint32_t loss, const uint32_t *values, si
   return RONDO_OK;
 }
 
-rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, const uint32_t *values, size_t count,
-                                         uint32_t *gradients) {
+rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, uint32_t seed, const uint32_t *values,
+                                         size_t count, uint32_t *gradients) {
   const rondo_shape *shape = rondo_program_shape(program, loss);
   if (shape->type != RONDO_F32 || shape->rank != 0) {
     char text[RONDO_SHAPE_TEXT];
@@ -104,7 +106,7 @@ rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, 
   if (status == RONDO_OK) {
     status = rondo_allocate_items(allocator, w.count, sizeof *w.gradients, &w.gradients);
   }
-  if (status == RONDO_OK) status = walk_back(&w, loss, values, count, gradients);
+  if (status == RONDO_OK) status = walk_back(&w, loss, seed, values, count, gradients);
   rondo_release(allocator, w.depends, w.count, sizeof *w.depends);
   rondo_release(allocator, w.gradients, w.count, sizeof *w.gradients);
   return status;
@@ -142,7 +144,7 @@ static rondo_status add_gradients(rondo_program *program, uint32_t loss, const r
   uint32_t *gradients = count == 0 ? NULL : asked + count;
   RONDO_TRY(resolve_asked(program, values, count, asked));
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = rondo_program_differentiate(program, loss, asked, count, gradients);
+  const rondo_status status = rondo_program_differentiate(program, loss, RONDO_NO_VALUE, asked, count, gradients);
   if (status != RONDO_OK) {
     rondo_program_roll_back(program, mark);
     return status;

@@ -52,6 +52,7 @@ struct rondo_operator {
   uint32_t updates;       /* bit i: input i, a state, is changed in place. Such operators run behind all others */
   bool is_view;           /* the result shows the bytes of the first input; nothing runs */
   bool checks_indices;    /* its emit calls rondo_emit_index_check, once */
+  bool is_late;           /* one of the updates, though it changes no state: sees states as earlier updates left them */
   bool is_random;         /* two of them with the same inputs give different results: neither stands for the other */
   const void *family; /* what the functions below, when several rows share them, want to know of this one; or NULL */
 
@@ -74,6 +75,9 @@ struct rondo_operator {
 
 /* The table; *out_count rows. */
 const rondo_operator *const *rondo_operator_table(size_t *out_count);
+
+/* Whether it belongs to the updates, which come behind all that computes. */
+static inline bool rondo_operator_is_update(const rondo_operator *row) { return row->updates != 0 || row->is_late; }
 
 /* Inputs of a row, required and optional. */
 uint32_t rondo_operator_input_count(const rondo_operator *row);

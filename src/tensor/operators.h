@@ -61,6 +61,9 @@
   ROW(bce_with_logits_gradient) \
   ROW(add)                      \
   ROW(zeros)                    \
+  ROW(accumulate)               \
+  ROW(gradient_squares)         \
+  ROW(gradient_control)         \
   ROW(sgd)                      \
   ROW(sgd_momentum)             \
   ROW(adam_step)                \

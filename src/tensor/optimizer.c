@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/versioned.h"
+#include "tensor/norm_parts.h"
 #include "tensor/operators.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
@@ -21,8 +22,24 @@ typedef struct trainees {
   size_t room;
 } trainees;
 
-/* Adds the update of one state. */
-typedef rondo_status (*add_update)(const trainees *t, uint32_t state, uint32_t gradient, const void *user);
+/* What is added to gradients before the updates: values of the program, RONDO_NO_VALUE where there is none. */
+typedef struct gradient_setup {
+  rondo_gradient_options given;
+  uint32_t counters, scale, control;
+} gradient_setup;
+
+/* Adds the update of one state; `control` may be RONDO_NO_VALUE. */
+typedef rondo_status (*add_update)(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control,
+                                   const void *user);
+
+/* Adds what all updates share, which may need the control. NULL: nothing. */
+typedef rondo_status (*add_shared)(rondo_program *program, uint32_t control, void *user);
+
+typedef struct optimizer {
+  add_update add;
+  add_shared prepare;
+  void *user;
+} optimizer;
 
 /* Collecting ------------------------------------------------------------------------------------------------------- */
 
@@ -49,23 +66,7 @@ static rondo_status collect(trainees *t, uint32_t loss) {
   return status;
 }
 
-static rondo_status add_updates(trainees *t, uint32_t loss, add_update add, const void *user) {
-  RONDO_TRY(collect(t, loss));
-  RONDO_TRY(rondo_program_differentiate(t->program, loss, t->states, t->count, t->gradients));
-  for (size_t i = 0; i < t->count; i++) RONDO_TRY(add(t, t->states[i], t->gradients[i], user));
-  for (size_t i = 0; i < t->count; i++) t->program->values.items[t->states[i]].trained = true;
-  t->program->has_optimizer = true;
-  return RONDO_OK;
-}
-
-/* `mark` is from before anything was added. */
-static rondo_status train(trainees *t, uint32_t loss, add_update add, const void *user, rondo_program_mark mark) {
-  const rondo_status status = add_updates(t, loss, add, user);
-  rondo_release(&t->program->allocator, t->states, t->room, sizeof *t->states);
-  rondo_release(&t->program->allocator, t->gradients, t->room, sizeof *t->gradients);
-  if (status != RONDO_OK) rondo_program_roll_back(t->program, mark);
-  return status;
-}
+/* Names ------------------------------------------------------------------------------------------------------------ */
 
 /* A state beside the one called `name`: "<name><suffix>" of the same shape. */
 static rondo_status declare_beside(rondo_program *program, uint32_t state, const char *suffix, uint32_t *out_index) {
@@ -77,6 +78,102 @@ static rondo_status declare_beside(rondo_program *program, uint32_t state, const
   (void)snprintf(name, bytes, "%s%s", base, suffix);
   const rondo_status status = rondo_program_declare(program, RONDO_VALUE_STATE, name, &shape, 0, out_index);
   rondo_release(&program->allocator, name, bytes, 1);
+  return status;
+}
+
+/* Gradients -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status read_gradient_options(const rondo_gradient_options *options, const char *call,
+                                          rondo_gradient_options *out) {
+  RONDO_TRY(rondo_versioned_read("rondo_gradient_options", options, out, sizeof *out));
+  if (out->accumulate == 0) out->accumulate = 1;
+  if (out->initial_scale == 0) out->initial_scale = 65536.0f;
+  if (out->growth_interval == 0) out->growth_interval = 2000;
+  if (out->max_norm >= 0 && out->initial_scale > 0 && out->initial_scale <= 0x1p126f && out->accumulate <= INT32_MAX &&
+      out->growth_interval <= INT32_MAX)
+    return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: gradients: max_norm %g must be at least 0, initial_scale %g above 0, accumulate %u and "
+                    "growth_interval %u at most %d",
+                    call, (double)out->max_norm, (double)out->initial_scale, out->accumulate, out->growth_interval,
+                    INT32_MAX);
+}
+
+static bool is_controlled(const rondo_gradient_options *given) {
+  return given->accumulate > 1 || given->max_norm > 0 || given->scale_loss || given->norm_output != NULL;
+}
+
+/* The states that must be there before the loss is differentiated. */
+static rondo_status declare_setup(rondo_program *program, gradient_setup *setup) {
+  const rondo_shape pair = rondo_shape_vector(RONDO_I32, 2), scalar = rondo_shape_scalar(RONDO_F32);
+  setup->counters = setup->scale = setup->control = RONDO_NO_VALUE;
+  if (!is_controlled(&setup->given)) return RONDO_OK;
+  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "gradient.counters", &pair, 0, &setup->counters));
+  if (!setup->given.scale_loss) return RONDO_OK;
+  return rondo_program_declare(program, RONDO_VALUE_STATE, "gradient.scale", &scalar, setup->given.initial_scale,
+                               &setup->scale);
+}
+
+/* Sums beside the states take the gradients' places. */
+static rondo_status accumulate(trainees *t, const gradient_setup *setup) {
+  for (size_t i = 0; i < t->count && setup->given.accumulate > 1; i++) {
+    uint32_t inputs[] = {0, t->gradients[i], setup->counters};
+    RONDO_TRY(declare_beside(t->program, t->states[i], ".accumulated", &inputs[0]));
+    RONDO_TRY(rondo_program_add(t->program, &rondo_operator_accumulate, inputs, 3, NULL, NULL));
+    t->gradients[i] = inputs[0];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status add_squares(const trainees *t, uint32_t *out_parts) {
+  *out_parts = RONDO_NO_VALUE;
+  for (size_t i = 0; i < t->count; i += RONDO_SQUARED_GRADIENTS) {
+    uint32_t inputs[1 + RONDO_SQUARED_GRADIENTS] = {*out_parts}, count = 1;
+    for (size_t k = i; k < t->count && k < i + RONDO_SQUARED_GRADIENTS; k++) inputs[count++] = t->gradients[k];
+    RONDO_TRY(rondo_program_add(t->program, &rondo_operator_gradient_squares, inputs, count, NULL, out_parts));
+  }
+  return RONDO_OK;
+}
+
+/* A norm that nobody looks at is not computed, but where the loss is scaled: it says whether all is finite. */
+static rondo_status add_control(trainees *t, gradient_setup *setup) {
+  const rondo_gradient_options *given = &setup->given;
+  const rondo_attributes attributes = {
+      .sizes = {given->accumulate, given->growth_interval}, .size_count = 2, .numbers = {given->max_norm}};
+  uint32_t inputs[] = {setup->counters, RONDO_NO_VALUE, setup->scale}, results[RONDO_MAX_RESULTS];
+  if (!is_controlled(given)) return RONDO_OK;
+  RONDO_TRY(accumulate(t, setup));
+  if (given->max_norm > 0 || given->scale_loss || given->norm_output != NULL) RONDO_TRY(add_squares(t, &inputs[1]));
+  RONDO_TRY(rondo_program_add(t->program, &rondo_operator_gradient_control, inputs, 3, &attributes, results));
+  setup->control = results[0];
+  if (given->norm_output == NULL) return RONDO_OK;
+  return rondo_program_output(t->program, given->norm_output, rondo_program_tag(t->program, results[1]));
+}
+
+/* Updates ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status add_updates(trainees *t, uint32_t loss, gradient_setup *setup, const optimizer *by) {
+  RONDO_TRY(declare_setup(t->program, setup));
+  RONDO_TRY(collect(t, loss));
+  RONDO_TRY(rondo_program_differentiate(t->program, loss, setup->scale, t->states, t->count, t->gradients));
+  RONDO_TRY(add_control(t, setup));
+  if (by->prepare != NULL) RONDO_TRY(by->prepare(t->program, setup->control, by->user));
+  for (size_t i = 0; i < t->count; i++) RONDO_TRY(by->add(t, t->states[i], t->gradients[i], setup->control, by->user));
+  for (size_t i = 0; i < t->count; i++) t->program->values.items[t->states[i]].trained = true;
+  t->program->has_optimizer = true;
+  return RONDO_OK;
+}
+
+static rondo_status train(rondo_program *program, const char *call, uint32_t loss,
+                          const rondo_gradient_options *gradients, const optimizer *by) {
+  gradient_setup setup;
+  trainees t = {.program = program, .call = call};
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  RONDO_TRY(read_gradient_options(gradients, call, &setup.given));
+  const rondo_status status = add_updates(&t, loss, &setup, by);
+  rondo_release(&program->allocator, t.states, t.room, sizeof *t.states);
+  rondo_release(&program->allocator, t.gradients, t.room, sizeof *t.gradients);
+  if (status != RONDO_OK) rondo_program_roll_back(program, mark);
   return status;
 }
 
@@ -102,18 +199,24 @@ static rondo_status check_call(const rondo_program *program, const void *options
 
 /* SGD -------------------------------------------------------------------------------------------------------------- */
 
-typedef struct sgd_cells {
+typedef struct sgd_setup {
   uint32_t rate, momentum; /* momentum: RONDO_NO_VALUE for none */
-} sgd_cells;
+  rondo_attributes attributes;
+} sgd_setup;
 
-static rondo_status add_sgd(const trainees *t, uint32_t state, uint32_t gradient, const void *user) {
-  const sgd_cells *cells = user;
-  uint32_t inputs[] = {state, gradient, cells->rate, RONDO_NO_VALUE, cells->momentum};
-  if (cells->momentum == RONDO_NO_VALUE) {
-    return rondo_program_add(t->program, &rondo_operator_sgd, inputs, 3, NULL, NULL);
-  }
-  RONDO_TRY(declare_beside(t->program, state, ".momentum", &inputs[3]));
-  return rondo_program_add(t->program, &rondo_operator_sgd_momentum, inputs, 5, NULL, NULL);
+static rondo_status add_sgd(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control, const void *user) {
+  const sgd_setup *setup = user;
+  uint32_t inputs[] = {state, gradient, setup->rate, control, RONDO_NO_VALUE, setup->momentum};
+  if (setup->momentum == RONDO_NO_VALUE)
+    return rondo_program_add(t->program, &rondo_operator_sgd, inputs, 4, &setup->attributes, NULL);
+  RONDO_TRY(declare_beside(t->program, state, ".momentum", &inputs[4]));
+  return rondo_program_add(t->program, &rondo_operator_sgd_momentum, inputs, 6, &setup->attributes, NULL);
+}
+
+static rondo_status check_decay(float decay, const char *call) {
+  if (decay >= 0 && decay < 1) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: weight_decay %g is not in 0 <= decay < 1",
+                    call, (double)decay);
 }
 
 rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss, const rondo_sgd_options *options) {
@@ -122,26 +225,27 @@ rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss, const r
   RONDO_TRY(check_call(program, options, loss, call, &index));
   rondo_sgd_options given;
   RONDO_TRY(rondo_versioned_read("rondo_sgd_options", options, &given, sizeof given));
-  sgd_cells cells = {.momentum = RONDO_NO_VALUE};
-  RONDO_TRY(resolve_cell(program, given.learning_rate, call, "learning_rate", &cells.rate));
-  if (given.momentum.id != 0) RONDO_TRY(resolve_cell(program, given.momentum, call, "momentum", &cells.momentum));
-  trainees t = {.program = program, .call = call};
-  return train(&t, index, add_sgd, &cells, rondo_program_get_mark(program));
+  sgd_setup setup = {.momentum = RONDO_NO_VALUE, .attributes = {.numbers = {given.weight_decay}}};
+  RONDO_TRY(resolve_cell(program, given.learning_rate, call, "learning_rate", &setup.rate));
+  if (given.momentum.id != 0) RONDO_TRY(resolve_cell(program, given.momentum, call, "momentum", &setup.momentum));
+  RONDO_TRY(check_decay(given.weight_decay, call));
+  const optimizer by = {.add = add_sgd, .user = &setup};
+  return train(program, call, index, given.gradients, &by);
 }
 
 /* Adam ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct adam_setup {
   uint32_t rate, factors;
-  rondo_attributes attributes; /* numbers: beta1, beta2, epsilon */
+  rondo_attributes attributes; /* numbers: beta1, beta2, epsilon, decay */
 } adam_setup;
 
-static rondo_status add_adam(const trainees *t, uint32_t state, uint32_t gradient, const void *user) {
+static rondo_status add_adam(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control, const void *user) {
   const adam_setup *setup = user;
-  uint32_t inputs[] = {state, 0, 0, gradient, setup->rate, setup->factors};
+  uint32_t inputs[] = {state, 0, 0, gradient, setup->rate, setup->factors, control};
   RONDO_TRY(declare_beside(t->program, state, ".m", &inputs[1]));
   RONDO_TRY(declare_beside(t->program, state, ".v", &inputs[2]));
-  return rondo_program_add(t->program, &rondo_operator_adam, inputs, 6, &setup->attributes, NULL);
+  return rondo_program_add(t->program, &rondo_operator_adam, inputs, 7, &setup->attributes, NULL);
 }
 
 static rondo_status check_numbers(const rondo_adam_options *given, rondo_attributes *out) {
@@ -153,15 +257,16 @@ static rondo_status check_numbers(const rondo_adam_options *given, rondo_attribu
                       "rondo_program_adam: beta1 %g and beta2 %g must lie between 0 and 1, epsilon %g above 0",
                       (double)beta1, (double)beta2, (double)epsilon);
   }
-  *out = (rondo_attributes){.numbers = {beta1, beta2, epsilon}};
-  return RONDO_OK;
+  *out = (rondo_attributes){.numbers = {beta1, beta2, epsilon, given->weight_decay}};
+  return check_decay(given->weight_decay, "rondo_program_adam");
 }
 
-static rondo_status add_step(rondo_program *program, adam_setup *setup) {
+static rondo_status add_step(rondo_program *program, uint32_t control, void *user) {
+  adam_setup *setup = user;
   const rondo_shape scalar = rondo_shape_scalar(RONDO_I32);
-  uint32_t step = 0;
-  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "adam.step", &scalar, 0, &step));
-  return rondo_program_add(program, &rondo_operator_adam_step, &step, 1, &setup->attributes, &setup->factors);
+  uint32_t inputs[] = {0, control};
+  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "adam.step", &scalar, 0, &inputs[0]));
+  return rondo_program_add(program, &rondo_operator_adam_step, inputs, 2, &setup->attributes, &setup->factors);
 }
 
 rondo_status rondo_program_adam(rondo_program *program, rondo_value loss, const rondo_adam_options *options) {
@@ -173,12 +278,6 @@ rondo_status rondo_program_adam(rondo_program *program, rondo_value loss, const 
   RONDO_TRY(rondo_versioned_read("rondo_adam_options", options, &given, sizeof given));
   RONDO_TRY(resolve_cell(program, given.learning_rate, call, "learning_rate", &setup.rate));
   RONDO_TRY(check_numbers(&given, &setup.attributes));
-  const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = add_step(program, &setup);
-  if (status != RONDO_OK) {
-    rondo_program_roll_back(program, mark);
-    return status;
-  }
-  trainees t = {.program = program, .call = call};
-  return train(&t, index, add_adam, &setup, mark);
+  const optimizer by = {.add = add_adam, .prepare = add_step, .user = &setup};
+  return train(program, call, index, given.gradients, &by);
 }

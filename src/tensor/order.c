@@ -106,7 +106,7 @@ static void note_inputs(const scheduler *s, accesses *a, uint32_t position, rond
     note_read(a, owner, position);
   }
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
-    if ((operation->row->updates >> k & 1u) == 0) continue;
+    if ((operation->row->updates >> k & 1u) == 0 || operation->inputs[k] == RONDO_NO_VALUE) continue;
     const uint32_t owner = s->schedule->owners[operation->inputs[k]];
     depend_on_readers(a, owner, position, edges, first, count);
     note_write(a, owner, position);
@@ -208,7 +208,7 @@ static int64_t growth_backwards(const scheduler *s, uint32_t position) {
 
 /* Updates first, for they free a gradient and need nothing; then as in the program. */
 static int64_t growth_early_updates(const scheduler *s, uint32_t position) {
-  return operation_at(s, position)->row->updates != 0 ? 0 : 1;
+  return rondo_operator_is_update(operation_at(s, position)->row) ? 0 : 1;
 }
 
 typedef int64_t (*growth_function)(const scheduler *s, uint32_t position);
@@ -301,8 +301,8 @@ static rondo_status hand_out(scheduler *s) {
 static void list_base(scheduler *s) {
   for (int updates = 0; updates < 2; updates++) {
     for (uint32_t i = 0; i < s->schedule->operations; i++) {
-      if (s->schedule->runs[i] && (s->program->operations.items[i].row->updates != 0) == (updates == 1))
-        s->base[s->count++] = i;
+      const bool is_update = rondo_operator_is_update(s->program->operations.items[i].row);
+      if (s->schedule->runs[i] && is_update == (updates == 1)) s->base[s->count++] = i;
     }
   }
 }

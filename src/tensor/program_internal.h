@@ -25,7 +25,7 @@ typedef struct rondo_program_value {
   rondo_value_kind kind;
   rondo_shape shape;
   char *name;         /* inputs, states and cells; else NULL */
-  float initial;      /* cells and constants */
+  float initial;      /* of cells, constants and states that are one F32; else 0 */
   bool trained;       /* a state that an optimizer updates */
   uint32_t operation; /* results: the one that computes it */
   uint32_t view_of;   /* the value whose bytes it shows; RONDO_NO_VALUE: its own */
@@ -113,9 +113,10 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark);
 
 /* Differentiation -------------------------------------------------------------------------------------------------- */
 
-/* As rondo_program_gradients, on indices: gradients[i] becomes the gradient of values[i]. Does not roll back. */
-RONDO_MUST_USE rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, const uint32_t *values,
-                                                        size_t count, uint32_t *gradients);
+/* As rondo_program_gradients, on indices: gradients[i] becomes the gradient of values[i], times the scalar `seed`, or 1
+ * for RONDO_NO_VALUE. Does not roll back. */
+RONDO_MUST_USE rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, uint32_t seed,
+                                                        const uint32_t *values, size_t count, uint32_t *gradients);
 
 /* Sets needed[v] for every value that `value` is computed from, itself among them. One entry a value, zeroed. */
 void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bool *needed);

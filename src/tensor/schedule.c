@@ -93,7 +93,9 @@ static uint32_t look_up(const rondo_program *program, const uint32_t *owners, kn
   return number;
 }
 
-static bool may_be_shared(const rondo_operator *row) { return row->updates == 0 && !row->is_view && !row->is_random; }
+static bool may_be_shared(const rondo_operator *row) {
+  return !rondo_operator_is_update(row) && !row->is_view && !row->is_random;
+}
 
 /* Constants of one number are one value. */
 static uint32_t constant_owner(const rondo_program *program, uint32_t value) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Adam (Kingma and Ba 2015, algorithm 1). adam_step counts the step, a state on the device, and gives the two factors
- * 1 / (1 - beta^t) that undo the moments' start at zero; adam updates one parameter with its moments. The decays and
- * epsilon are attributes (numbers), the rate is a cell (FW-5).
+ * Adam (Kingma and Ba 2015, algorithm 1), with decoupled weight decay when asked (Loshchilov and Hutter 2019).
+ * adam_step counts the step, a state on the device, and gives the two factors 1 / (1 - beta^t) that undo the moments'
+ * start at zero; adam updates one parameter with its moments. The decays and epsilon are attributes (numbers), the rate
+ * is a cell (FW-5).
  */
 #include <math.h>
 
@@ -11,67 +12,83 @@
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
-/* What the kernels get as one scalar; without padding. The attributes' numbers. */
+/* What the kernels get as one scalar; without padding. The attributes' numbers, and whether there is a control. */
 typedef struct adam_numbers {
-  float beta1, beta2, epsilon;
+  float beta1, beta2, epsilon, decay;
+  uint32_t is_controlled;
 } adam_numbers;
 
-static adam_numbers numbers_of(const rondo_operation *operation) {
+static adam_numbers numbers_of(const rondo_operation *operation, uint32_t control) {
   const float *numbers = operation->attributes.numbers;
-  return (adam_numbers){numbers[0], numbers[1], numbers[2]};
+  return (adam_numbers){numbers[0], numbers[1], numbers[2], numbers[3], control != RONDO_NO_VALUE};
 }
 
+/* An input called control, which may be left out, is [factor, apply] of gradient_control.c: gradients are multiplied by
+ * the factor, and with an apply of 0 nothing changes. */
+
 /* Step ------------------------------------------------------------------------------------------------------------- */
+
+enum { STEP, STEP_CONTROL }; /* inputs */
 
 static void adam_step_cpu(rondo_blocks blocks, void *const *args) {
   const adam_numbers *numbers = args[0];
   int32_t *step = RONDO_ARG(int32_t *, 1);
   float *factors = RONDO_ARG(float *, 2);
+  const float *control = RONDO_ARG(const float *, 3);
+  const bool is_counted = numbers->is_controlled == 0 || control[1] != 0;
   (void)blocks; /* one */
-  if (*step < INT32_MAX) *step += 1;
+  if (is_counted && *step < INT32_MAX) *step += 1;
   factors[0] = (float)(1.0 / (1.0 - pow((double)numbers->beta1, *step)));
   factors[1] = (float)(1.0 / (1.0 - pow((double)numbers->beta2, *step)));
 }
 
 static const rondo_kernel_options adam_step_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "adam_step", .cpu = adam_step_cpu, RONDO_CUDA(adam),
-    .params = {RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_WRITES}};
+    .params = {RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_WRITES, RONDO_READS}};
 
 static rondo_status infer_adam_step(const rondo_program *program, const rondo_operation *operation,
                                     rondo_shape *results) {
-  RONDO_TRY(rondo_require_input(program, operation, 0, RONDO_I32, 0));
+  RONDO_TRY(rondo_require_input(program, operation, STEP, RONDO_I32, 0));
+  if (operation->inputs[STEP_CONTROL] != RONDO_NO_VALUE)
+    RONDO_TRY(rondo_require_input(program, operation, STEP_CONTROL, RONDO_F32, 1));
   results[0] = rondo_shape_vector(RONDO_F32, 2);
   return RONDO_OK;
 }
 
 static rondo_status emit_adam_step(rondo_emitter *emitter, const rondo_operation *operation) {
-  const adam_numbers numbers = numbers_of(operation);
-  int32_t *step = rondo_emit_address(emitter, operation->inputs[0]);
+  const adam_numbers numbers = numbers_of(operation, operation->inputs[STEP_CONTROL]);
+  int32_t *step = rondo_emit_address(emitter, operation->inputs[STEP]);
   float *factors = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &adam_step_code, (rondo_grid){.x = 1}, RONDO_ARGS(&numbers, &step, &factors));
+  const void *control =
+      numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[STEP_CONTROL]) : step;
+  return rondo_emit_kernel(emitter, &adam_step_code, (rondo_grid){.x = 1},
+                           RONDO_ARGS(&numbers, &step, &factors, &control));
 }
 
 const rondo_operator rondo_operator_adam_step = {.name = "adam_step",
-                                                 .inputs = {"step"},
+                                                 .inputs = {"step", "control"},
                                                  .required = 1,
                                                  .result_count = 1,
-                                                 .updates = 1u << 0,
+                                                 .updates = 1u << STEP,
                                                  .infer = infer_adam_step,
                                                  .emit = emit_adam_step};
 
 /* Update ----------------------------------------------------------------------------------------------------------- */
 
-enum { PARAMETER, FIRST, SECOND, GRADIENT, RATE, FACTORS }; /* inputs */
+enum { PARAMETER, FIRST, SECOND, GRADIENT, RATE, FACTORS, CONTROL }; /* inputs */
 
 typedef struct adam_rates {
   float rate;   /* with the first factor in it */
   float second; /* the second factor */
+  float keep;   /* what decay leaves of a parameter: 1 - rate decay (Loshchilov and Hutter 2019) */
+  float scale;  /* of gradients */
 } adam_rates;
 
-static inline void adam_one(float *p, float *m, float *v, float g, const adam_numbers *n, adam_rates rates) {
+static inline void adam_one(float *p, float *m, float *v, float raw, const adam_numbers *n, adam_rates rates) {
+  const float g = raw * rates.scale;
   *m = n->beta1 * *m + (1.0f - n->beta1) * g;
   *v = n->beta2 * *v + (1.0f - n->beta2) * (g * g);
-  *p -= rates.rate * *m / (sqrtf(*v * rates.second) + n->epsilon);
+  *p = *p * rates.keep - rates.rate * *m / (sqrtf(*v * rates.second) + n->epsilon);
 }
 
 static void adam_span(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t count,
@@ -92,8 +109,12 @@ static void adam_cpu(rondo_blocks blocks, void *const *args) {
   float *v = RONDO_ARG(float *, 3);
   const float *g = RONDO_ARG(const float *, 4);
   const float *factors = RONDO_ARG(const float *, 6);
-  const adam_rates rates = {*RONDO_ARG(const float *, 5) * factors[0], factors[1]};
-  const size_t count = RONDO_ARG(size_t, 7);
+  const float *control = RONDO_ARG(const float *, 7);
+  const size_t count = RONDO_ARG(size_t, 8);
+  const float rate = *RONDO_ARG(const float *, 5);
+  const adam_rates rates = {rate * factors[0], factors[1], 1.0f - rate * numbers->decay,
+                            numbers->is_controlled != 0 ? control[0] : 1.0f};
+  if (numbers->is_controlled != 0 && control[1] == 0) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
     adam_span(p + span.first, m + span.first, v + span.first, g + span.first, span.last - span.first, *numbers, rates);
@@ -103,32 +124,35 @@ static void adam_cpu(rondo_blocks blocks, void *const *args) {
 static const rondo_kernel_options adam_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu, RONDO_CUDA(adam),
     .params = {RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS, RONDO_READS,
-               RONDO_READS, RONDO_SCALAR(size_t)}};
+               RONDO_READS, RONDO_READS, RONDO_SCALAR(size_t)}};
 
 static rondo_status infer_adam(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
   RONDO_TRY(rondo_require_input(program, operation, PARAMETER, RONDO_F32, RONDO_ANY_RANK));
   for (uint32_t i = FIRST; i <= GRADIENT; i++) RONDO_TRY(rondo_require_same_shape(program, operation, PARAMETER, i));
   RONDO_TRY(rondo_require_input(program, operation, RATE, RONDO_F32, 0));
+  if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
+    RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   return rondo_require_input(program, operation, FACTORS, RONDO_F32, 1);
 }
 
 static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *operation) {
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[PARAMETER]));
-  const adam_numbers numbers = numbers_of(operation);
+  const adam_numbers numbers = numbers_of(operation, operation->inputs[CONTROL]);
   float *p = rondo_emit_address(emitter, operation->inputs[PARAMETER]);
   float *m = rondo_emit_address(emitter, operation->inputs[FIRST]);
   float *v = rondo_emit_address(emitter, operation->inputs[SECOND]);
   const float *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
   const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
   const float *factors = rondo_emit_address(emitter, operation->inputs[FACTORS]);
+  const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[CONTROL]) : factors;
   return rondo_emit_kernel(emitter, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&numbers, &p, &m, &v, &g, &rate, &factors, &count));
+                           RONDO_ARGS(&numbers, &p, &m, &v, &g, &rate, &factors, &control, &count));
 }
 
 const rondo_operator rondo_operator_adam = {
     .name = "adam",
-    .inputs = {"parameter", "first moment", "second moment", "gradient", "rate", "factors"},
+    .inputs = {"parameter", "first moment", "second moment", "gradient", "rate", "factors", "control"},
     .required = 6,
     .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND,
     .infer = infer_adam,

@@ -12,6 +12,7 @@
   ROW(cast)                     \
   ROW(cross_entropy_mean)       \
   ROW(embedding)                \
+  ROW(gradient_control)         \
   ROW(pair_loss)                \
   ROW(sgd)
 

@@ -512,7 +512,7 @@ static void test_nan_is_passed_on(void **state) {
 /* The optimizers' numbers are checked in the conformance suite; here their rows are reached. */
 static void test_optimizers_and_zeros(void **state) {
   test_fixture *t = *state;
-  for (int kind = 0; kind < 3; kind++) {
+  for (int kind = 0; kind < 4; kind++) {
     const size_t shape[] = {1, 1};
     rondo_program *program = NULL;
     rondo_compiled *compiled = NULL;
@@ -526,9 +526,11 @@ static void test_optimizers_and_zeros(void **state) {
     assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
     assert_ok(rondo_program_gradients(program, loss, &idle, 1, &zeros));
     assert_ok(rondo_program_output(program, "zeros", zeros));
-    const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
+    const rondo_gradient_options two_runs = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .norm_output = "norm"};
+    const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate,
+                                     .gradients = kind == 3 ? &two_runs : NULL};
     const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = kind == 1 ? rate : none};
-    assert_ok(kind == 2 ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
+    assert_ok(kind >= 2 ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
     note_rows(program);
     assert_ok(rondo_compile(program, t->device, NULL, &compiled));
     assert_ok(rondo_compiled_write(compiled, "w", &value, sizeof value));
@@ -542,6 +544,7 @@ static void test_optimizers_and_zeros(void **state) {
     const float wanted[] = {0, -0.5f}; /* 1 - 0.5 · 2; then 0, or with momentum - 0.5 · (0.5 · 2) */
     if (kind < 2) assert_true(value == wanted[kind]);
     if (kind == 2) assert_near(&value, &(float){0.033908f}, 1, 1e-5f); /* 1 - 0.5, then - 0.5 · 1.4737 / 1.5809 */
+    if (kind == 3) assert_near(&value, &(float){0.5f}, 1, 1e-5f);      /* one step of two runs */
     assert_ok(rondo_compiled_destroy(compiled));
     rondo_program_destroy(program);
   }

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ * What happens to gradients between their making and the optimizer, all of it on the device:
+ *   accumulate:        adds a gradient to a sum, which begins anew in the first run of a round;
+ *   gradient_squares:  sums of squares of up to seven gradients, in parts, on top of those of others;
+ *   gradient_control:  from the parts, the loss scale and the counters what optimizers do: [factor, apply], the norm.
+ *
+ * Clipping by the global norm (Pascanu, Mikolov and Bengio 2013); dynamic loss scaling (Micikevicius et al. 2018), with
+ * the rules of PyTorch's GradScaler: half on overflow, twice after so many good steps.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tensor/emit.h"
+#include "tensor/norm_parts.h"
+#include "tensor/operators.h"
+#include "tensor/operators/kernel_support.h"
+#include "tensor/program_internal.h"
+#include "tensor/shape.h"
+
+#define PARTS RONDO_NORM_PARTS
+
+/* Accumulate ------------------------------------------------------------------------------------------------------- */
+
+enum { SUM, ADDED, COUNTERS }; /* inputs */
+
+static void add_span(float *restrict sum, const float *restrict g, size_t count, bool is_first) {
+  if (is_first) memcpy(sum, g, count * sizeof *sum);
+  size_t i = is_first ? count : 0;
+  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
+    for (size_t lane = i; lane < i + RONDO_LANES; lane++) sum[lane] += g[lane];
+  }
+  for (; i < count; i++) sum[i] += g[i];
+}
+
+static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
+  float *sum = RONDO_ARG(float *, 0);
+  const float *g = RONDO_ARG(const float *, 1);
+  const int32_t *counters = RONDO_ARG(const int32_t *, 2);
+  const size_t count = RONDO_ARG(size_t, 3);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
+    add_span(sum + span.first, g + span.first, span.last - span.first, counters[0] == 0);
+  }
+}
+
+static const rondo_kernel_options accumulate_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate", .cpu = accumulate_cpu, RONDO_CUDA(gradient_control),
+    .params = {RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_SCALAR(size_t)}};
+
+static rondo_status infer_accumulate(const rondo_program *program, const rondo_operation *operation,
+                                     rondo_shape *results) {
+  (void)results;
+  RONDO_TRY(rondo_require_input(program, operation, SUM, RONDO_F32, RONDO_ANY_RANK));
+  RONDO_TRY(rondo_require_same_shape(program, operation, SUM, ADDED));
+  return rondo_require_input(program, operation, COUNTERS, RONDO_I32, 1);
+}
+
+static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *operation) {
+  const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[SUM]));
+  float *sum = rondo_emit_address(emitter, operation->inputs[SUM]);
+  const float *g = rondo_emit_address(emitter, operation->inputs[ADDED]);
+  const int32_t *counters = rondo_emit_address(emitter, operation->inputs[COUNTERS]);
+  return rondo_emit_kernel(emitter, &accumulate_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&sum, &g, &counters, &count));
+}
+
+const rondo_operator rondo_operator_accumulate = {.name = "accumulate",
+                                                  .inputs = {"sum", "gradient", "counters"},
+                                                  .required = 3,
+                                                  .updates = 1u << SUM,
+                                                  .infer = infer_accumulate,
+                                                  .emit = emit_accumulate};
+
+/* Squares ---------------------------------------------------------------------------------------------------------- */
+
+enum { FIRST_GRADIENT = 1 }; /* input 0: the parts so far; left out, with a gradient in its place, for none */
+
+typedef struct squared_counts {
+  size_t elements[RONDO_SQUARED_GRADIENTS];
+  uint64_t is_first; /* no parts so far */
+} squared_counts;
+
+static float squares_of(const float *x, size_t count) {
+  float sums[RONDO_LANES] = {0};
+  size_t i = 0;
+  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
+    for (size_t lane = 0; lane < RONDO_LANES; lane++) sums[lane] += x[i + lane] * x[i + lane];
+  }
+  for (size_t lane = 0; i < count; i++, lane++) sums[lane] += x[i] * x[i];
+  for (size_t lane = 1; lane < RONDO_LANES; lane++) sums[0] += sums[lane];
+  return sums[0];
+}
+
+static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
+  const squared_counts *counts = args[0];
+  const float *before = RONDO_ARG(const float *, 1);
+  float *parts = RONDO_ARG(float *, 2);
+  for (size_t part = blocks.first; part < blocks.last; part++) {
+    float sum = counts->is_first != 0 ? 0.0f : before[part];
+    for (size_t g = 0; g < RONDO_SQUARED_GRADIENTS; g++) {
+      const rondo_span span = rondo_block_span(part, blocks, counts->elements[g], RONDO_LANES);
+      sum += squares_of(RONDO_ARG(const float *, 3 + g) + span.first, span.last - span.first);
+    }
+    parts[part] = sum;
+  }
+}
+
+static const rondo_kernel_options gradient_squares_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_squares", .cpu = gradient_squares_cpu, RONDO_CUDA(gradient_control),
+    .params = {RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES, RONDO_READS, RONDO_READS, RONDO_READS,
+               RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS}};
+
+static rondo_status infer_squares(const rondo_program *program, const rondo_operation *operation,
+                                  rondo_shape *results) {
+  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
+    if (operation->inputs[i] != RONDO_NO_VALUE)
+      RONDO_TRY(rondo_require_input(program, operation, i, RONDO_F32, RONDO_ANY_RANK));
+  }
+  results[0] = rondo_shape_vector(RONDO_F32, PARTS);
+  return RONDO_OK;
+}
+
+/* A gradient that is left out has no elements, and the address of one that is there. */
+static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *operation) {
+  const float *x[RONDO_SQUARED_GRADIENTS];
+  const float *some = rondo_emit_address(emitter, operation->inputs[FIRST_GRADIENT]);
+  const float *before = rondo_emit_address(emitter, operation->inputs[0]);
+  float *parts = rondo_emit_address(emitter, operation->results[0]);
+  squared_counts counts = {.is_first = before == NULL};
+  if (before == NULL) before = some;
+  for (uint32_t g = 0; g < RONDO_SQUARED_GRADIENTS; g++) {
+    const uint32_t value = operation->inputs[FIRST_GRADIENT + g];
+    x[g] = value == RONDO_NO_VALUE ? some : rondo_emit_address(emitter, value);
+    if (value != RONDO_NO_VALUE) counts.elements[g] = rondo_shape_elements(rondo_emit_shape(emitter, value));
+  }
+  return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS},
+                           RONDO_ARGS(&counts, &before, &parts, &x[0], &x[1], &x[2], &x[3], &x[4], &x[5], &x[6]));
+}
+
+const rondo_operator rondo_operator_gradient_squares = {
+    .name = "gradient_squares",
+    .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
+    .required = 0,
+    .result_count = 1,
+    .is_late = true,
+    .infer = infer_squares,
+    .emit = emit_squares};
+
+/* Control ---------------------------------------------------------------------------------------------------------- */
+
+enum { CONTROL_COUNTERS, SQUARES, SCALE }; /* inputs; squares and scale may be left out */
+enum { CONTROL, NORM };                    /* results */
+enum { MAX_NORM };                         /* numbers */
+enum { ROUND, GROWTH_INTERVAL };           /* sizes */
+
+typedef struct control_numbers {
+  float max_norm;
+  int32_t round, growth_interval;
+  uint32_t has_squares, has_scale;
+} control_numbers;
+
+/* counters: runs of this round so far, good steps since the scale changed. */
+static void keep_scale(const control_numbers *n, bool is_finite, float *scale, int32_t *counters) {
+  counters[1] = is_finite ? counters[1] + 1 : 0;
+  if (!is_finite) *scale *= 0.5f;
+  if (counters[1] < n->growth_interval) return;
+  counters[1] = 0;
+  if (*scale < 0x1p126f) *scale *= 2.0f;
+}
+
+static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
+  const control_numbers *n = args[0];
+  int32_t *counters = RONDO_ARG(int32_t *, 1);
+  const float *parts = RONDO_ARG(const float *, 2);
+  float *scale = RONDO_ARG(float *, 3);
+  float *control = RONDO_ARG(float *, 4);
+  float *norm = RONDO_ARG(float *, 5);
+  float squares = 0;
+  (void)blocks; /* one */
+  for (size_t i = 0; n->has_squares != 0 && i < PARTS; i++) squares += parts[i];
+  const bool is_finite = isfinite(squares), is_last = counters[0] + 1 >= n->round;
+  float factor = 1.0f / (float)n->round;
+  if (n->has_scale != 0) factor /= *scale;
+  *norm = sqrtf(squares) * factor;
+  if (n->max_norm > 0 && *norm > n->max_norm) factor *= n->max_norm / (*norm + 1e-6f);
+  control[0] = factor;
+  control[1] = is_last && is_finite ? 1.0f : 0.0f;
+  if (is_last && n->has_scale != 0) keep_scale(n, is_finite, scale, counters);
+  counters[0] = is_last ? 0 : counters[0] + 1;
+}
+
+static const rondo_kernel_options gradient_control_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_control", .cpu = gradient_control_cpu, RONDO_CUDA(gradient_control),
+    .params = {RONDO_SCALAR(control_numbers), RONDO_UPDATES, RONDO_READS, RONDO_UPDATES, RONDO_WRITES, RONDO_WRITES}};
+
+static rondo_status infer_control(const rondo_program *program, const rondo_operation *operation,
+                                  rondo_shape *results) {
+  RONDO_TRY(rondo_require_input(program, operation, CONTROL_COUNTERS, RONDO_I32, 1));
+  if (operation->inputs[SQUARES] != RONDO_NO_VALUE)
+    RONDO_TRY(rondo_require_input(program, operation, SQUARES, RONDO_F32, 1));
+  if (operation->inputs[SCALE] != RONDO_NO_VALUE)
+    RONDO_TRY(rondo_require_input(program, operation, SCALE, RONDO_F32, 0));
+  results[CONTROL] = rondo_shape_vector(RONDO_F32, 2);
+  results[NORM] = rondo_shape_scalar(RONDO_F32);
+  return RONDO_OK;
+}
+
+/* What is left out is not looked at, and has the address of something else. */
+static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *operation) {
+  const control_numbers numbers = {.max_norm = operation->attributes.numbers[MAX_NORM],
+                                   .round = (int32_t)operation->attributes.sizes[ROUND],
+                                   .growth_interval = (int32_t)operation->attributes.sizes[GROWTH_INTERVAL],
+                                   .has_squares = operation->inputs[SQUARES] != RONDO_NO_VALUE,
+                                   .has_scale = operation->inputs[SCALE] != RONDO_NO_VALUE};
+  int32_t *counters = rondo_emit_address(emitter, operation->inputs[CONTROL_COUNTERS]);
+  void *control = rondo_emit_address(emitter, operation->results[CONTROL]);
+  void *norm = rondo_emit_address(emitter, operation->results[NORM]);
+  const void *parts = numbers.has_squares != 0 ? rondo_emit_address(emitter, operation->inputs[SQUARES]) : counters;
+  void *scale = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[SCALE]) : counters;
+  return rondo_emit_kernel(emitter, &gradient_control_code, (rondo_grid){.x = 1},
+                           RONDO_ARGS(&numbers, &counters, &parts, &scale, &control, &norm));
+}
+
+const rondo_operator rondo_operator_gradient_control = {.name = "gradient_control",
+                                                        .inputs = {"counters", "squares", "scale"},
+                                                        .required = 1,
+                                                        .result_count = 2,
+                                                        .updates = 1u << CONTROL_COUNTERS | 1u << SCALE,
+                                                        .infer = infer_control,
+                                                        .emit = emit_control};

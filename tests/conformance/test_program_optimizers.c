@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT
+ * Optimizers against plain C: weight decay, clipping, gradients accumulated over runs, a scaled loss with an overflow
+ * (FW-4, FW-5, RC-6); recorded and un-recorded the same bits.
+ *
+ * The loss is x·w (a row times a column), so the gradient of w is x, whatever w is: the test chooses the gradients.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+#define COUNT 5
+#define MOST_RUNS 12
+
+static const rondo_value none;
+
+typedef enum method { SGD, MOMENTUM, ADAM } method;
+
+/* What is asked of an optimizer. */
+typedef struct setting {
+  method by;
+  float decay;
+  rondo_gradient_options gradients;
+} setting;
+
+static const float rate_of_all = 0.1f, momentum_of_all = 0.5f;
+
+/* Programs --------------------------------------------------------------------------------------------------------- */
+
+static void add_optimizer(rondo_program *program, rondo_value loss, const setting *s) {
+  rondo_value rate, momentum = none;
+  assert_ok(rondo_program_cell(program, "rate", rate_of_all, &rate));
+  if (s->by == MOMENTUM) assert_ok(rondo_program_cell(program, "momentum", momentum_of_all, &momentum));
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .weight_decay = s->decay,
+                                   .gradients = &s->gradients};
+  const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum,
+                                 .weight_decay = s->decay, .gradients = &s->gradients};
+  assert_ok(s->by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
+}
+
+static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool unrecorded) {
+  const size_t row[] = {1, COUNT}, column[] = {COUNT, 1};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value x, w, loss;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, row, 2, &x));
+  assert_ok(rondo_program_state(program, "w", RONDO_F32, column, 2, &w));
+  assert_ok(rondo_op_matmul(program, x, w, none, &loss));
+  assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  add_optimizer(program, loss, s);
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = unrecorded};
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_program_destroy(program);
+  return compiled;
+}
+
+/* The gradient of run i. */
+static void gradient_of(int run, float *g) {
+  for (int k = 0; k < COUNT; k++) g[k] = (float)((run * 5 + k * 3) % 7 - 3) / 4;
+}
+
+static void start(float *w) {
+  for (int k = 0; k < COUNT; k++) w[k] = 0.5f - 0.25f * (float)k;
+}
+
+static void run_setting(test_fixture *t, const setting *s, int runs, bool unrecorded, float *w) {
+  float g[COUNT];
+  rondo_compiled *compiled = compile_setting(t, s, unrecorded);
+  start(w);
+  assert_ok(rondo_compiled_write(compiled, "w", w, COUNT * sizeof *w));
+  for (int i = 0; i < runs; i++) {
+    gradient_of(i, g);
+    assert_ok(rondo_compiled_write(compiled, "x", g, sizeof g));
+    assert_ok(rondo_compiled_run(compiled));
+  }
+  assert_ok(rondo_compiled_read(compiled, "w", w, COUNT * sizeof *w));
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+/* Reference -------------------------------------------------------------------------------------------------------- */
+
+typedef struct reference {
+  double w[COUNT], first[COUNT], second[COUNT];
+  int steps;
+} reference;
+
+static void clip(double *g, double most) {
+  double squares = 0;
+  for (int k = 0; k < COUNT; k++) squares += g[k] * g[k];
+  const double norm = sqrt(squares);
+  for (int k = 0; k < COUNT && most > 0 && norm > most; k++) g[k] *= most / (norm + 1e-6);
+}
+
+static void update(reference *r, const setting *s, const double *g) {
+  const double rate = (double)rate_of_all, decay = (double)s->decay, beta1 = 0.9, beta2 = 0.999;
+  r->steps++;
+  for (int k = 0; k < COUNT; k++) {
+    if (s->by == ADAM) {
+      r->first[k] = beta1 * r->first[k] + (1 - beta1) * g[k];
+      r->second[k] = beta2 * r->second[k] + (1 - beta2) * g[k] * g[k];
+      const double mean = r->first[k] / (1 - pow(beta1, r->steps)), square = r->second[k] / (1 - pow(beta2, r->steps));
+      r->w[k] = r->w[k] * (1 - rate * decay) - rate * mean / (sqrt(square) + 1e-8);
+    } else {
+      const double momentum = s->by == MOMENTUM ? (double)momentum_of_all : 0;
+      r->first[k] = momentum * r->first[k] + g[k] + decay * r->w[k];
+      r->w[k] -= rate * r->first[k];
+    }
+  }
+}
+
+static void run_reference(const setting *s, int runs, float *w) {
+  const int round = s->gradients.accumulate == 0 ? 1 : (int)s->gradients.accumulate;
+  reference r = {.steps = 0};
+  double sum[COUNT] = {0};
+  float g[COUNT];
+  start(g);
+  for (int k = 0; k < COUNT; k++) r.w[k] = (double)g[k];
+  for (int i = 0; i < runs; i++) {
+    gradient_of(i, g);
+    for (int k = 0; k < COUNT; k++) sum[k] += (double)g[k] / round;
+    if ((i + 1) % round != 0) continue;
+    clip(sum, (double)s->gradients.max_norm);
+    update(&r, s, sum);
+    memset(sum, 0, sizeof sum);
+  }
+  for (int k = 0; k < COUNT; k++) w[k] = (float)r.w[k];
+}
+
+/* Tests ------------------------------------------------------------------------------------------------------------ */
+
+static void test_fw4_optimizers_agree_with_plain_c(void **state) {
+  const rondo_gradient_options forms[] = {
+      {RONDO_GRADIENT_OPTIONS_INIT},
+      {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.7f},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 3},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 4, .max_norm = 0.4f, .norm_output = "norm"},
+      {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true},
+      {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .growth_interval = 2, .accumulate = 2, .max_norm = 0.5f},
+  };
+  test_fixture *t = *state;
+  for (int by = SGD; by <= ADAM; by++) {
+    for (size_t f = 0; f < 2 * sizeof forms / sizeof forms[0]; f++) {
+      const setting s = {(method)by, f % 2 == 0 ? 0 : 0.1f, forms[f / 2]};
+      float got[COUNT], again[COUNT], wanted[COUNT];
+      run_setting(t, &s, MOST_RUNS, false, got);
+      run_setting(t, &s, MOST_RUNS, true, again);
+      run_reference(&s, MOST_RUNS, wanted);
+      assert_memory_equal(got, again, sizeof got);
+      assert_near(got, wanted, COUNT, 2e-6f);
+    }
+  }
+}
+
+static float read_number(rondo_compiled *compiled, const char *name) {
+  float number = 0;
+  assert_ok(rondo_compiled_read(compiled, name, &number, sizeof number));
+  return number;
+}
+
+/* Gradients that are not finite change nothing but the scale, which then recovers. */
+static void test_overflow_leaves_the_update_out(void **state) {
+  test_fixture *t = *state;
+  const setting s = {ADAM,
+                     0.1f,
+                     {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 1024, .growth_interval = 2,
+                      .norm_output = "norm"}};
+  rondo_compiled *compiled = compile_setting(t, &s, false);
+  float w[COUNT], before[COUNT], g[COUNT];
+  int32_t steps;
+  assert_true(read_number(compiled, "gradient.scale") == 1024);
+  for (int i = 0; i < 5; i++) {
+    static const float scales[] = {1024, 512, 512, 1024, 1024};
+    gradient_of(i, g);
+    if (i == 1) g[2] = INFINITY;
+    assert_ok(rondo_compiled_read(compiled, "w", before, sizeof before));
+    assert_ok(rondo_compiled_write(compiled, "x", g, sizeof g));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "w", w, sizeof w));
+    assert_true((memcmp(w, before, sizeof w) == 0) == (i == 1));
+    assert_true(read_number(compiled, "gradient.scale") == scales[i]);
+    assert_true(isfinite(read_number(compiled, "norm")) == (i != 1));
+  }
+  assert_ok(rondo_compiled_read(compiled, "adam.step", &steps, sizeof steps));
+  assert_int_equal(steps, 4);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+/* RC-6: a cell that changes between runs changes the step, not the graph. */
+static void test_rc6_the_rate_changes_between_runs(void **state) {
+  test_fixture *t = *state;
+  const setting s = {SGD, 0, {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 100}};
+  rondo_compiled *compiled = compile_setting(t, &s, false);
+  const float g[COUNT] = {1, 1, 1, 1, 1}, rates[] = {0.5f, 0.25f, 0};
+  float wanted = 0;
+  assert_ok(rondo_compiled_write(compiled, "x", g, sizeof g));
+  for (int i = 0; i < 3; i++) {
+    float w[COUNT];
+    assert_ok(rondo_compiled_write(compiled, "rate", &rates[i], sizeof rates[i]));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "w", w, sizeof w));
+    wanted -= rates[i];
+    assert_true(w[0] == wanted && w[COUNT - 1] == wanted);
+  }
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+static void test_wrong_gradient_options_are_refused(void **state) {
+  const rondo_gradient_options wrong[] = {
+      {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = -1},
+      {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = NAN},
+      {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = -2},
+      {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = INFINITY},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = UINT32_MAX},
+  };
+  const size_t row[] = {1, COUNT}, column[] = {COUNT, 1};
+  rondo_program *program = NULL;
+  rondo_value x, w, loss, rate;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, row, 2, &x));
+  assert_ok(rondo_program_state(program, "w", RONDO_F32, column, 2, &w));
+  assert_ok(rondo_program_cell(program, "rate", 1, &rate));
+  assert_ok(rondo_op_matmul(program, x, w, none, &loss));
+  assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
+  rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    sgd.gradients = &wrong[i];
+    assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  }
+  sgd.gradients = NULL;
+  sgd.weight_decay = -0.5f;
+  assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  const rondo_gradient_options taken = {RONDO_GRADIENT_OPTIONS_INIT, .norm_output = "rate"};
+  sgd.weight_decay = 0;
+  sgd.gradients = &taken;
+  assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  sgd.gradients = NULL; /* as before: an optimizer can be added */
+  assert_ok(rondo_program_sgd(program, loss, &sgd));
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_fw4_optimizers_agree_with_plain_c),
+      test_case(test_overflow_leaves_the_update_out),
+      test_case(test_rc6_the_rate_changes_between_runs),
+      test_case(test_wrong_gradient_options_are_refused),
+  };
+  return test_main(tests);
+}
