@@ -137,9 +137,40 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *pr
                                                                rondo_value *out_value);
 
 /* Shapes -----------------------------------------------------------------------------------------------------------
- *   reshape: the same elements in another shape, any type; no copy. */
+ * Of any type; integers have no gradient. Dimensions are counted from 0.
+ *   reshape:   the same elements in another shape; no copy.
+ *   permute:   dimensions in another order: dimension i of the result is dimension order[i] of the value. No copy where
+ *              only dimensions of size 1 move.
+ *   transpose: dimensions a and b exchanged.
+ *   slice:     of each dimension i length[i] elements, from start[i] on, every step[i]-th (step NULL: each). No copy of
+ *              all.
+ *   concat:    2 to 8 values put together along a dimension; their other sizes are the same.
+ *   stack:     2 to 8 values of one shape as slices of a new dimension.
+ *   split:     into 2 to 8 values along a dimension, of the lengths given, which add up to its size. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape,
                                                        size_t rank, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_permute(rondo_program *program, rondo_value value, const size_t *order,
+                                                       rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_transpose(rondo_program *program, rondo_value value, size_t a, size_t b,
+                                                         rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_slice(rondo_program *program, rondo_value value, const size_t *start,
+                                                     const size_t *length, const size_t *step, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_concat(rondo_program *program, const rondo_value *values, size_t count,
+                                                      size_t dimension, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_stack(rondo_program *program, const rondo_value *values, size_t count,
+                                                     size_t dimension, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_split(rondo_program *program, rondo_value value, size_t dimension,
+                                                     const size_t *lengths, size_t count, rondo_value *out_values);
+
+/* Constants --------------------------------------------------------------------------------------------------------
+ * Made anew in each run, in memory that is shared as that of all results is. Of any type, rounded to the nearest.
+ *   full:   every element is `number`; zeros, ones.
+ *   arange: [count]: first, first + step, ...
+ * OUT_OF_RANGE: a number that an integer type does not hold; those of I64 go up to 2^53. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_full(rondo_program *program, rondo_type type, const size_t *shape,
+                                                    size_t rank, double number, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_arange(rondo_program *program, rondo_type type, size_t count,
+                                                      double first, double step, rondo_value *out_value);
 
 RONDO_EXTERN_C_END
 

@@ -69,13 +69,6 @@ static rondo_status walk_operation(walk *w, uint32_t index) {
   return RONDO_OK;
 }
 
-static rondo_status add_zeros(rondo_program *program, uint32_t like, uint32_t *out_value) {
-  const rondo_shape *shape = rondo_program_shape(program, like);
-  rondo_attributes attributes = {.size_count = shape->rank};
-  memcpy(attributes.sizes, shape->dims, sizeof attributes.sizes);
-  return rondo_program_add(program, &rondo_operator_zeros, NULL, 0, &attributes, out_value);
-}
-
 static rondo_status walk_back(walk *w, uint32_t loss, uint32_t seed, const uint32_t *values, size_t count,
                               uint32_t *gradients) {
   const size_t operations = w->program->operations.count;
@@ -86,7 +79,8 @@ static rondo_status walk_back(walk *w, uint32_t loss, uint32_t seed, const uint3
   for (size_t i = operations; i > 0; i--) RONDO_TRY(walk_operation(w, (uint32_t)i - 1));
   for (size_t i = 0; i < count; i++) {
     gradients[i] = w->gradients[values[i]];
-    if (gradients[i] == RONDO_NO_VALUE) RONDO_TRY(add_zeros(w->program, values[i], &gradients[i]));
+    const rondo_shape shape = *rondo_program_shape(w->program, values[i]);
+    if (gradients[i] == RONDO_NO_VALUE) RONDO_TRY(rondo_program_add_zeros(w->program, &shape, &gradients[i]));
   }
   return RONDO_OK;
 }

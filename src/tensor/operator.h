@@ -12,8 +12,8 @@
 #include <rondo/program.h>
 
 #define RONDO_MAX_OPERANDS 8
-#define RONDO_MAX_RESULTS 4
-#define RONDO_MAX_SIZES 16
+#define RONDO_MAX_RESULTS 8
+#define RONDO_MAX_SIZES 18
 #define RONDO_NO_VALUE UINT32_MAX
 
 typedef struct rondo_operator rondo_operator;

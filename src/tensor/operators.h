@@ -12,6 +12,17 @@
   ROW(embedding)                \
   ROW(embedding_gradient)       \
   ROW(reshape)                  \
+  ROW(permute)                  \
+  ROW(slice)                    \
+  ROW(slice_gradient)           \
+  ROW(concat)                   \
+  ROW(split_2)                  \
+  ROW(split_3)                  \
+  ROW(split_4)                  \
+  ROW(split_5)                  \
+  ROW(split_6)                  \
+  ROW(split_7)                  \
+  ROW(split_8)                  \
   ROW(matmul)                   \
   ROW(matmul_activated)         \
   ROW(column_sum)               \
@@ -61,6 +72,8 @@
   ROW(bce_with_logits_gradient) \
   ROW(add)                      \
   ROW(zeros)                    \
+  ROW(full)                     \
+  ROW(arange)                   \
   ROW(accumulate)               \
   ROW(gradient_squares)         \
   ROW(gradient_control)         \

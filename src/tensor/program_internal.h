@@ -57,6 +57,10 @@ const rondo_shape *rondo_program_shape(const rondo_program *program, uint32_t in
 /* A scalar constant, F32. */
 RONDO_MUST_USE rondo_status rondo_program_constant(rondo_program *program, float number, uint32_t *out_index);
 
+/* Zeros of this type and shape: a result, made anew in each run. */
+RONDO_MUST_USE rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *shape,
+                                                    uint32_t *out_value);
+
 /* A state, cell or input without the front's checks of the out-parameter; names and shapes are checked here. */
 RONDO_MUST_USE rondo_status rondo_program_declare(rondo_program *program, rondo_value_kind kind, const char *name,
                                                   const rondo_shape *shape, float initial, uint32_t *out_index);

@@ -10,11 +10,15 @@
   ROW(adam)                     \
   ROW(add)                      \
   ROW(cast)                     \
+  ROW(concat)                   \
   ROW(cross_entropy_mean)       \
   ROW(embedding)                \
   ROW(gradient_control)         \
   ROW(pair_loss)                \
-  ROW(sgd)
+  ROW(sgd)                      \
+  ROW(slice)                    \
+  ROW(strided)                  \
+  ROW(zeros)
 
 #define RONDO_CUDA_TYPED_SOURCES(ROW) \
   ROW(abs)                            \
