@@ -2,7 +2,8 @@
 # Writes CUDA sources as C strings, each with the files that it includes in it, because NVRTC is handed one text:
 # cmake -DROOT=<the folder of includes> -DSOURCES=<files> -DHEADER=<what declares them> -DOUTPUT=<file> -P EmbedCuda.cmake
 # x/add.cu becomes `const char rondo_cuda_add[]`. A source with kernels called <name>_TYPE is a template: it becomes three
-# texts, rondo_cuda_add_f32, _f16 and _bf16, with kernels of these names and ELEMENT_IS_F32, _F16 or _BF16 defined.
+# texts, rondo_cuda_add_f32, _f16 and _bf16, with kernels of these names and ELEMENT_IS_F32, _F16 or _BF16 defined; one
+# with kernels called <name>_NUMBER becomes two more, _i32 and _i64.
 cmake_minimum_required(VERSION 3.25)
 
 # Puts included files in their place; the second time one is included, nothing.
@@ -35,13 +36,18 @@ foreach(source IN LISTS SOURCES)
   set_property(GLOBAL PROPERTY included_files "")
   expand("${source}" text)
   cmake_path(GET source STEM name)
+  set(types "")
   if(text MATCHES "_TYPE\\(")
-    foreach(type IN ITEMS f32 f16 bf16)
-      string(TOUPPER "${type}" upper)
-      string(REPLACE "_TYPE(" "_${type}(" typed "${text}")
-      add_text("${name}_${type}" "#define ELEMENT_IS_${upper}\n${typed}")
-    endforeach()
-  else()
+    set(types f32 f16 bf16)
+  elseif(text MATCHES "_NUMBER\\(")
+    set(types f32 f16 bf16 i32 i64)
+  endif()
+  foreach(type IN LISTS types)
+    string(TOUPPER "${type}" upper)
+    string(REGEX REPLACE "_(TYPE|NUMBER)\\(" "_${type}(" typed "${text}")
+    add_text("${name}_${type}" "#define ELEMENT_IS_${upper}\n${typed}")
+  endforeach()
+  if(NOT types)
     add_text("${name}" "${text}")
   endif()
 endforeach()

@@ -49,6 +49,43 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type,
                                                     rondo_value *out_value);
 
+/* Of two values of one type, whose shapes are broadcast as NumPy does it: aligned at the last dimension, where they
+ * must be the same, or one of them 1 or not there, which is repeated. A gradient is summed over what was repeated. add:
+ * a + b; sub: a - b; mul: a b; maximum, minimum: the larger, smaller one. Any type; integers wrap around, and have no
+ * gradient. Where one is not-a-number so is the larger and the smaller; where both are equal each gets half of the
+ * gradient. div: a / b, any float. less, less_equal, greater, greater_equal, equal, not_equal: any type; I32, 1 where
+ * it is so, else 0. No gradient flows through them. select: a where the condition, I32, is not 0, else b; all three are
+ * broadcast. Any type; the condition has no gradient. expand: repeated into a shape, whose dimensions are the value's
+ * or stand where the value has 1 or none; any type. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_add(rondo_program *program, rondo_value a, rondo_value b,
+                                                   rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_sub(rondo_program *program, rondo_value a, rondo_value b,
+                                                   rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_mul(rondo_program *program, rondo_value a, rondo_value b,
+                                                   rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_maximum(rondo_program *program, rondo_value a, rondo_value b,
+                                                       rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_minimum(rondo_program *program, rondo_value a, rondo_value b,
+                                                       rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_div(rondo_program *program, rondo_value a, rondo_value b,
+                                                   rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_less(rondo_program *program, rondo_value a, rondo_value b,
+                                                    rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_less_equal(rondo_program *program, rondo_value a, rondo_value b,
+                                                          rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_greater(rondo_program *program, rondo_value a, rondo_value b,
+                                                       rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_greater_equal(rondo_program *program, rondo_value a, rondo_value b,
+                                                             rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_equal(rondo_program *program, rondo_value a, rondo_value b,
+                                                     rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_not_equal(rondo_program *program, rondo_value a, rondo_value b,
+                                                         rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_select(rondo_program *program, rondo_value condition, rondo_value a,
+                                                      rondo_value b, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_expand(rondo_program *program, rondo_value value, const size_t *shape,
+                                                      size_t rank, rondo_value *out_value);
+
 /* Of any float, with a gradient:
  *   scale: number · x; add_constant: x + number; neg: -x. The number is an F32.
  *   abs: |x|, its gradient is 0 at 0; square: x^2; sqrt; rsqrt: 1 / sqrt(x); exp; log: the natural logarithm.
@@ -79,7 +116,17 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_gelu(rondo_program *program, rond
                                                     rondo_value *out_value);
 
 /* Over dimensions --------------------------------------------------------------------------------------------------
- *   softmax:     over the last dimension, any float.
+ *   sum, mean, max: over the `dim_count` dimensions in `dims`, counted from 0, in any order; dims NULL: over all. What
+ *         is reduced is left out of the shape, or stays as 1 when `keeps`. Any float. Elements that are all the
+ *         largest share the gradient of max in equal parts, as in PyTorch's amax; not-a-number is larger than all. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_sum(rondo_program *program, rondo_value value, const size_t *dims,
+                                                   size_t dim_count, bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_mean(rondo_program *program, rondo_value value, const size_t *dims,
+                                                    size_t dim_count, bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_max(rondo_program *program, rondo_value value, const size_t *dims,
+                                                   size_t dim_count, bool keeps, rondo_value *out_value);
+
+/*   softmax:     over the last dimension, any float.
  *   log_softmax: its logarithm, as precise where the softmax is nearly 0. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_softmax(rondo_program *program, rondo_value value,
                                                        rondo_value *out_value);

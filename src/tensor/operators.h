@@ -27,6 +27,27 @@
   ROW(matmul_activated)         \
   ROW(column_sum)               \
   ROW(cast)                     \
+  ROW(add)                      \
+  ROW(sub)                      \
+  ROW(mul)                      \
+  ROW(div)                      \
+  ROW(div_gradient)             \
+  ROW(maximum)                  \
+  ROW(maximum_gradient)         \
+  ROW(minimum)                  \
+  ROW(expand)                   \
+  ROW(less)                     \
+  ROW(less_equal)               \
+  ROW(greater)                  \
+  ROW(greater_equal)            \
+  ROW(equal)                    \
+  ROW(not_equal)                \
+  ROW(select)                   \
+  ROW(select_gradient_a)        \
+  ROW(select_gradient_b)        \
+  ROW(sum)                      \
+  ROW(mean)                     \
+  ROW(max)                      \
   ROW(scale)                    \
   ROW(add_constant)             \
   ROW(neg)                      \
@@ -70,7 +91,6 @@
   ROW(mse_gradient)             \
   ROW(bce_with_logits)          \
   ROW(bce_with_logits_gradient) \
-  ROW(add)                      \
   ROW(zeros)                    \
   ROW(full)                     \
   ROW(arange)                   \

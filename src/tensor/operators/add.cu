@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of add.c. y may be a or b.
+ * The CUDA form of add.c.
  */
-#include "tensor/operators/kernel_support.cuh"
+#include "tensor/operators/broadcast.cuh"
 
-extern "C" __global__ void add(const float *a, const float *b, float *y, size_t count) {
-  for (size_t i = first_element(); i < count; i += element_stride()) y[i] = a[i] + b[i];
+/* Integers wrap around. */
+__device__ inline float plus(float a, float b) { return a + b; }
+__device__ inline i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+
+extern "C" __global__ void add_NUMBER(broadcast shape, const element *a, const element *b, element *y) {
+  broadcast_2(shape, a, b, y, [](element p, element q) { return to_element(plus(to_number(p), to_number(q))); });
 }

@@ -6,6 +6,10 @@
 
 enum { SLOPE, OFFSET }; /* numbers */
 
+rondo_attributes rondo_scale_attributes(float number) {
+  return (rondo_attributes){.numbers = {[SLOPE] = number, [OFFSET] = -0.0f}}; /* which changes no 0 */
+}
+
 /* Kernel ----------------------------------------------------------------------------------------------------------- */
 
 static void affine_chunk(const float *restrict x, float slope, float offset, float *restrict y, size_t count) {
@@ -34,7 +38,7 @@ RONDO_TYPED_KERNEL(affine, affine, RONDO_UNARY_PARAMETERS, RONDO_SCALAR(float), 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
 static rondo_status add_scale(rondo_program *program, uint32_t value, float number, uint32_t *out_value) {
-  const rondo_attributes attributes = {.numbers = {[SLOPE] = number, [OFFSET] = -0.0f}};
+  const rondo_attributes attributes = rondo_scale_attributes(number);
   return rondo_program_add(program, &rondo_operator_scale, &value, 1, &attributes, out_value);
 }
 
@@ -64,7 +68,7 @@ const rondo_operator rondo_operator_add_constant = {.name = "add_constant", AFFI
 const rondo_operator rondo_operator_neg = {.name = "neg", AFFINE_ROW};
 
 rondo_status rondo_op_scale(rondo_program *program, rondo_value value, float number, rondo_value *out_value) {
-  const rondo_attributes attributes = {.numbers = {[SLOPE] = number, [OFFSET] = -0.0f}};
+  const rondo_attributes attributes = rondo_scale_attributes(number);
   return rondo_program_apply(program, &rondo_operator_scale, &value, 1, &attributes, out_value);
 }
 
@@ -74,6 +78,6 @@ rondo_status rondo_op_add_constant(rondo_program *program, rondo_value value, fl
 }
 
 rondo_status rondo_op_neg(rondo_program *program, rondo_value value, rondo_value *out_value) {
-  const rondo_attributes attributes = {.numbers = {[SLOPE] = -1, [OFFSET] = -0.0f}};
+  const rondo_attributes attributes = rondo_scale_attributes(-1);
   return rondo_program_apply(program, &rondo_operator_neg, &value, 1, &attributes, out_value);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA sources of the operators, <name>.cu beside <name>.c, as texts for rondo_kernel_options.cuda_source. The
  * build makes them from the files, with what they include in them (cmake/EmbedCuda.cmake). Those of the second list
- * have kernels for each type of float, and are one text a type. Constant.
+ * have kernels for each type of float, and are one text a type; those of the third for I32 and I64 too. Constant.
  */
 #ifndef RONDO_TENSOR_OPERATORS_CUDA_SOURCES_H
 #define RONDO_TENSOR_OPERATORS_CUDA_SOURCES_H
 
 #define RONDO_CUDA_SOURCES(ROW) \
   ROW(adam)                     \
-  ROW(add)                      \
   ROW(cast)                     \
   ROW(concat)                   \
   ROW(cross_entropy_mean)       \
@@ -26,27 +25,46 @@
   ROW(bce_with_logits)                \
   ROW(column_sum)                     \
   ROW(cross_entropy)                  \
+  ROW(div)                            \
   ROW(exp)                            \
   ROW(gelu)                           \
   ROW(gelu_tanh)                      \
   ROW(layer_norm)                     \
   ROW(log)                            \
   ROW(matmul)                         \
+  ROW(max)                            \
+  ROW(maximum_gradient)               \
   ROW(mse)                            \
   ROW(relu)                           \
   ROW(rsqrt)                          \
+  ROW(select_gradient)                \
   ROW(sigmoid)                        \
   ROW(silu)                           \
   ROW(softmax)                        \
   ROW(sqrt)                           \
   ROW(square)                         \
+  ROW(sum)                            \
   ROW(tanh)
 
+#define RONDO_CUDA_NUMBER_SOURCES(ROW) \
+  ROW(add)                             \
+  ROW(compare)                         \
+  ROW(expand)                          \
+  ROW(maximum)                         \
+  ROW(minimum)                         \
+  ROW(mul)                             \
+  ROW(select)                          \
+  ROW(sub)
+
+#define RONDO_EACH_NUMBER_SOURCE(ROW, name) RONDO_EACH_FLOAT_SOURCE(ROW, name) ROW(name##_i32) ROW(name##_i64)
 #define RONDO_EACH_FLOAT_SOURCE(ROW, name) ROW(name##_f32) ROW(name##_f16) ROW(name##_bf16)
 #define RONDO_DECLARE_CUDA_SOURCE(name) extern const char rondo_cuda_##name[];
+#define RONDO_DECLARE_NUMBER_SOURCE(name) RONDO_EACH_NUMBER_SOURCE(RONDO_DECLARE_CUDA_SOURCE, name)
 #define RONDO_DECLARE_TYPED_SOURCE(name) RONDO_EACH_FLOAT_SOURCE(RONDO_DECLARE_CUDA_SOURCE, name)
 RONDO_CUDA_SOURCES(RONDO_DECLARE_CUDA_SOURCE)
 RONDO_CUDA_TYPED_SOURCES(RONDO_DECLARE_TYPED_SOURCE)
+RONDO_CUDA_NUMBER_SOURCES(RONDO_DECLARE_NUMBER_SOURCE)
+#undef RONDO_DECLARE_NUMBER_SOURCE
 #undef RONDO_DECLARE_TYPED_SOURCE
 #undef RONDO_DECLARE_CUDA_SOURCE
 

@@ -3,7 +3,7 @@
  * over its elements in chunks: those of an F32 are read and written where they lie, others are converted through a
  * little room on the stack. Rounding is to the nearest, ties to even.
  *
- * And kernels in three forms, one a type: RONDO_TYPED_KERNEL.
+ * And kernels in three forms, one a type, or five: RONDO_TYPED_KERNEL, RONDO_NUMBER_KERNEL.
  */
 #ifndef RONDO_TENSOR_OPERATORS_ELEMENT_H
 #define RONDO_TENSOR_OPERATORS_ELEMENT_H
@@ -96,6 +96,20 @@ static inline void rondo_store_integers(rondo_type type, void *memory, size_t fi
       [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__),                                    \
       [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__),                                    \
       [RONDO_BF16] = RONDO_TYPED_CODE(kernel##_bf16, file##_bf16, __VA_ARGS__)}
+/* The same in five forms, with I32 and I64; the functions of its CUDA source are called `kernel`_NUMBER. */
+#define RONDO_NUMBER_KERNEL(kernel, file, ...)                                                                  \
+  static void kernel##_f32(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F32, blocks, args); }   \
+  static void kernel##_f16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F16, blocks, args); }   \
+  static void kernel##_bf16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_BF16, blocks, args); } \
+  static void kernel##_i32(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_I32, blocks, args); }   \
+  static void kernel##_i64(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_I64, blocks, args); }   \
+  static const rondo_kernel_options kernel##_code[] = {                                                         \
+      [RONDO_F32] = RONDO_TYPED_CODE(kernel##_f32, file##_f32, __VA_ARGS__),                                    \
+      [RONDO_F16] = RONDO_TYPED_CODE(kernel##_f16, file##_f16, __VA_ARGS__),                                    \
+      [RONDO_BF16] = RONDO_TYPED_CODE(kernel##_bf16, file##_bf16, __VA_ARGS__),                                 \
+      [RONDO_I32] = RONDO_TYPED_CODE(kernel##_i32, file##_i32, __VA_ARGS__),                                    \
+      [RONDO_I64] = RONDO_TYPED_CODE(kernel##_i64, file##_i64, __VA_ARGS__)}
+
 #define RONDO_TYPED_CODE(function, source, ...)                                                                  \
   {                                                                                                              \
     RONDO_KERNEL_OPTIONS_INIT, .name = #function, .cpu = function, RONDO_CUDA(source), .params = { __VA_ARGS__ } \

@@ -58,6 +58,9 @@ rondo_status rondo_differentiate_unary(rondo_program *program, const rondo_opera
 rondo_status rondo_emit_unary(rondo_emitter *emitter, const rondo_operation *operation);
 rondo_status rondo_emit_slope(rondo_emitter *emitter, const rondo_operation *operation);
 
+/* What an operation of rondo_operator_scale, or of rondo_operator_neg with -1, has. */
+rondo_attributes rondo_scale_attributes(float number);
+
 /* Members of rondo_operator. */
 #define RONDO_UNARY_ROW                                                              \
   .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary, \

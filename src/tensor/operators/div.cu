@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA form of div.c.
+ */
+#include "tensor/operators/broadcast.cuh"
+
+extern "C" __global__ void div_TYPE(broadcast shape, const element *a, const element *b, element *y) {
+  broadcast_2(shape, a, b, y, [](element p, element q) { return to_element(to_float(p) / to_float(q)); });
+}
+
+extern "C" __global__ void div_gradient_TYPE(broadcast shape, const element *dy, const element *y, const element *b,
+                                             element *db) {
+  broadcast_3(shape, dy, y, b, db,
+              [](element d, element p, element q) { return to_element(-to_float(d) * to_float(p) / to_float(q)); });
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA form of maximum.c.
+ */
+#include "tensor/operators/broadcast.cuh"
+
+__device__ inline float larger(float a, float b) { return a > b || a != a ? a : b; }
+__device__ inline i64 larger(i64 a, i64 b) { return a > b ? a : b; }
+
+extern "C" __global__ void maximum_NUMBER(broadcast shape, const element *a, const element *b, element *y) {
+  broadcast_2(shape, a, b, y, [](element p, element q) { return to_element(larger(to_number(p), to_number(q))); });
+}
