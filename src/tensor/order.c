@@ -289,7 +289,7 @@ static rondo_status hand_out(scheduler *s) {
     edges->start[i] = kept;
     for (uint32_t e = s->before.start[p]; e < s->before.start[p + 1]; e++)
       edges->items[kept++] = place[s->before.items[e]];
-    sort_rising(edges->items + edges->start[i], kept - edges->start[i]);
+    if (kept > edges->start[i]) sort_rising(edges->items + edges->start[i], kept - edges->start[i]);
   }
   edges->start[s->count] = kept;
   for (uint32_t i = 0; i < s->count; i++) schedule->order[i] = s->base[schedule->order[i]];
