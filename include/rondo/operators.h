@@ -145,10 +145,22 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rms_norm(rondo_program *program, 
                                                         size_t dimensions, float epsilon, rondo_value *out_value);
 
 /* Indices ----------------------------------------------------------------------------------------------------------
- *   embedding: table [n, d] F32, indices [...] I32 -> [..., d]; an index outside 0 <= i < n fails the run (see
- *              rondo_compiled_read) and reads row 0. */
+ *   embedding:     table [n, d] of any float, indices [...] I32 or I64 -> [..., d]; an index outside 0 <= i < n fails
+ *                  the run (see rondo_compiled_read) and reads row 0.
+ *   embedding_bag: of the rows of each bag of indices the sum or mean -> [bags, d]. Without offsets the last dimension
+ *                  of indices is a bag: [..., b] -> [..., d]. With offsets [bags] I32 or I64, indices are [m] and bag i
+ *                  has those from offsets[i] to the next one's begin, or to the end; none: zeros. They ascend from 0,
+ *                  or fail the run. weights, of the table's type and the indices' shape, or no value: each row is
+ *                  multiplied by its own; a mean is still divided by the number of indices. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
                                                          rondo_value *out_value);
+
+typedef enum rondo_combine { RONDO_COMBINE_MEAN, RONDO_COMBINE_SUM } rondo_combine;
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table,
+                                                             rondo_value indices, rondo_value offsets,
+                                                             rondo_value weights, rondo_combine combine,
+                                                             rondo_value *out_value);
 
 /* Losses -----------------------------------------------------------------------------------------------------------
  *   cross_entropy: logits [..., n] of any float, labels [...] I32 or I64 -> scalar F32: the mean over the labels of
@@ -174,8 +186,6 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_cross_entropy_with(rondo_program 
                                                                   rondo_value labels,
                                                                   const rondo_cross_entropy_options *options,
                                                                   rondo_value *out_value);
-
-typedef enum rondo_combine { RONDO_COMBINE_MEAN, RONDO_COMBINE_SUM } rondo_combine;
 
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_mse(rondo_program *program, rondo_value value, rondo_value target,
                                                    rondo_combine combine, rondo_value *out_value);

@@ -148,10 +148,12 @@ rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const
 
 rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound, void **out_cell) {
   const rondo_operation *operation = current(emitter);
+  const char *rule = operation->row->index_rule;
   assert(operation->row->checks_indices);
   const rondo_index_check check = {.operator_name = operation->row->name,
                                    .operation = emitter->operation,
                                    .input = operation->row->inputs[input],
+                                   .rule = rule == NULL ? "row 0 was used instead" : rule,
                                    .bound = bound,
                                    .is_wide = rondo_emit_shape(emitter, operation->inputs[input])->type == RONDO_I64};
   RONDO_TRY(rondo_index_checks_add(&emitter->compiled->checks, &check, out_cell));

@@ -42,9 +42,9 @@ rondo_status rondo_index_checks_judge(rondo_index_checks *checks, rondo_stream *
     const int32_t index = (int32_t)(uint32_t)found;
     const char *nearest = !check->is_wide ? "" : index == INT32_MAX ? " or more" : index == INT32_MIN ? " or less" : "";
     return rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE,
-                      "%s (operator %u): %s has %d%s at position %u, which is not in 0 .. %zu; row 0 was used instead",
+                      "%s (operator %u): %s has %d%s at position %u, which is not in 0 .. %zu; %s",
                       check->operator_name, check->operation, check->input, index, nearest, (uint32_t)(found >> 32) - 1,
-                      check->bound - 1);
+                      check->bound - 1, check->rule);
   }
   return RONDO_OK;
 }

@@ -18,6 +18,7 @@ typedef struct rondo_index_check {
   const char *operator_name; /* static */
   uint32_t operation;
   const char *input; /* what the operator calls its indices; static */
+  const char *rule;  /* what is told beside its range; static */
   size_t bound;      /* right: 0 <= index < bound */
   bool is_wide;      /* indices of 64 bits, of which the cell holds the nearest of 32 */
 } rondo_index_check;

@@ -52,6 +52,7 @@ struct rondo_operator {
   uint32_t updates;       /* bit i: input i, a state, is changed in place. Such operators run behind all others */
   bool is_view;           /* the result shows the bytes of the first input; nothing runs */
   bool checks_indices;    /* its emit calls rondo_emit_index_check, once */
+  const char *index_rule; /* what is told of a wrong index beside its range; NULL: that row 0 was used instead */
   bool is_late;           /* one of the updates, though it changes no state: sees states as earlier updates left them */
   bool is_random;         /* two of them with the same inputs give different results: neither stands for the other */
   const void *family; /* what the functions below, when several rows share them, want to know of this one; or NULL */

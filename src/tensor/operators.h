@@ -11,6 +11,9 @@
 #define RONDO_OPERATORS(ROW)    \
   ROW(embedding)                \
   ROW(embedding_gradient)       \
+  ROW(embedding_bag)            \
+  ROW(embedding_bag_weights)    \
+  ROW(bag_offsets)              \
   ROW(reshape)                  \
   ROW(permute)                  \
   ROW(slice)                    \

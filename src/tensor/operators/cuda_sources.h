@@ -8,10 +8,10 @@
 
 #define RONDO_CUDA_SOURCES(ROW) \
   ROW(adam)                     \
+  ROW(bag_offsets)              \
   ROW(cast)                     \
   ROW(concat)                   \
   ROW(cross_entropy_mean)       \
-  ROW(embedding)                \
   ROW(gradient_control)         \
   ROW(pair_loss)                \
   ROW(sgd)                      \
@@ -26,6 +26,7 @@
   ROW(column_sum)                     \
   ROW(cross_entropy)                  \
   ROW(div)                            \
+  ROW(embedding)                      \
   ROW(exp)                            \
   ROW(gelu)                           \
   ROW(gelu_tanh)                      \

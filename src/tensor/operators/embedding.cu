@@ -3,22 +3,99 @@
  * table, or 128 columns of one; each warp picks its rows of dy from its part of the list of indices, which the block
  * reads together, and adds them in the order of the indices; then the warps' sums are added in the warps' order.
  */
+#include "tensor/operators/element.cuh"
 #include "tensor/operators/rows.cuh"
 
 struct gather_shape {
-  size_t rows, columns; /* of the table */
-  size_t count;         /* indices */
+  size_t rows, columns, count, bags, bag_size;
+  unsigned wide_indices, is_mean;
 };
 
-extern "C" __global__ void embedding(gather_shape shape, const float *__restrict__ table,
-                                     const int *__restrict__ indices, float *__restrict__ y, u64 *cell) {
+__device__ inline size_t row_at(const gather_shape &shape, const void *indices, size_t i) {
+  const long long index = index_at(indices, shape.wide_indices, i);
+  return is_index(index, shape.rows) ? (size_t)index : 0;
+}
+
+__device__ inline size_t clamp_offset(int offset, size_t count) {
+  return offset < 0 ? 0 : (size_t)offset < count ? (size_t)offset : count;
+}
+
+struct bag_span {
+  size_t first, last;
+};
+
+/* The indices of a bag. */
+__device__ inline bag_span span_of(const gather_shape &shape, const int *offsets, size_t bag) {
+  if (offsets == 0) return {bag * shape.bag_size, (bag + 1) * shape.bag_size};
+  const size_t first = clamp_offset(offsets[bag], shape.count);
+  const size_t last = bag + 1 < shape.bags ? clamp_offset(offsets[bag + 1], shape.count) : shape.count;
+  return {first, last < first ? first : last};
+}
+
+/* The last bag that begins at index i or before: by bisection. */
+__device__ inline size_t bag_of(const gather_shape &shape, const int *offsets, size_t i) {
+  if (offsets == 0) return shape.bag_size == 1 ? i : i / shape.bag_size;
+  size_t low = 0, high = shape.bags;
+  while (high - low > 1) {
+    const size_t middle = low + (high - low) / 2;
+    if (clamp_offset(offsets[middle], shape.count) <= i)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* By which a bag's rows are multiplied beside their weights. */
+__device__ inline float bag_factor(const gather_shape &shape, const int *offsets, size_t bag) {
+  if (shape.is_mean == 0) return 1.0f;
+  const bag_span span = span_of(shape, offsets, bag);
+  return span.last > span.first ? 1.0f / (float)(span.last - span.first) : 0.0f;
+}
+
+extern "C" __global__ void embedding_TYPE(gather_shape shape, const element *__restrict__ table,
+                                          const void *__restrict__ indices, element *__restrict__ y, u64 *cell) {
   const row_team team = team_of(shape.columns);
   for (size_t i = team.first; i < shape.count; i += team.stride) {
-    const int index = indices[i];
-    bool right = index >= 0 && (size_t)index < shape.rows;
-    if (team.lane == 0) right = check_index(cell, i, index, shape.rows);
-    const float *from = table + (right ? (size_t)index : 0) * shape.columns;
+    if (team.lane == 0) check_index(cell, i, index_at(indices, shape.wide_indices, i), shape.rows);
+    const element *from = table + row_at(shape, indices, i) * shape.columns;
     for (size_t k = team.lane; k < shape.columns; k += team.lanes) y[i * shape.columns + k] = from[k];
+  }
+}
+
+/* A team has a bag. */
+extern "C" __global__ void embedding_bag_TYPE(gather_shape shape, const element *__restrict__ table,
+                                              const void *__restrict__ indices, const int *__restrict__ offsets,
+                                              const element *__restrict__ weights, element *__restrict__ y, u64 *cell) {
+  const row_team team = team_of(shape.columns);
+  for (size_t bag = team.first; bag < shape.bags; bag += team.stride) {
+    const bag_span span = span_of(shape, offsets, bag);
+    const float factor = bag_factor(shape, offsets, bag);
+    for (size_t i = span.first + team.lane; i < span.last; i += team.lanes)
+      check_index(cell, i, index_at(indices, shape.wide_indices, i), shape.rows);
+    for (size_t k = team.lane; k < shape.columns; k += team.lanes) {
+      float sum = 0;
+      for (size_t i = span.first; i < span.last; i++) {
+        const float value = to_float(table[row_at(shape, indices, i) * shape.columns + k]);
+        sum += (weights != 0 ? to_float(weights[i]) : 1.0f) * value;
+      }
+      y[bag * shape.columns + k] = to_element(sum * factor);
+    }
+  }
+}
+
+/* A team has an index: its row · the row of dy. */
+extern "C" __global__ void embedding_bag_weights_TYPE(gather_shape shape, const element *__restrict__ table,
+                                                      const void *__restrict__ indices, const element *__restrict__ dy,
+                                                      const int *__restrict__ offsets, element *__restrict__ gradient) {
+  const row_team team = team_of(shape.columns);
+  for (size_t i = team.first; i < shape.count; i += team.stride) {
+    const size_t bag = bag_of(shape, offsets, i);
+    const element *x = table + row_at(shape, indices, i) * shape.columns, *of_bag = dy + bag * shape.columns;
+    float sum = 0;
+    for (size_t k = team.lane; k < shape.columns; k += team.lanes) sum += to_float(x[k]) * to_float(of_bag[k]);
+    sum = team_join<join_sum>(team, sum);
+    if (team.lane == 0) gradient[i] = to_element(sum * bag_factor(shape, offsets, bag));
   }
 }
 
@@ -42,7 +119,7 @@ __device__ inline table_piece piece_of(const gather_shape &shape, size_t number)
 
 /* Puts the places, of `count` indices in `read`, of those that are `row` into `found`, in their order; returns how many
  * there are. By one warp. */
-__device__ inline unsigned find_row(const int *read, unsigned count, size_t row, unsigned short *found) {
+__device__ inline unsigned find_row(const unsigned *read, unsigned count, size_t row, unsigned short *found) {
   const unsigned lane = threadIdx.x % WARP;
   unsigned matches = 0;
   for (unsigned i = 0; i < count; i += WARP) {
@@ -58,20 +135,30 @@ __device__ inline unsigned find_row(const int *read, unsigned count, size_t row,
 /* The rows of dy that are read before the first is added: so many reads are under way at once. */
 #define BATCH 8
 
-/* Adds the piece's columns of the rows of dy that were found, in their order. */
-__device__ inline void add_rows(const table_piece &piece, const unsigned short *found, unsigned count,
-                                const float *__restrict__ dy, size_t columns, float *sums) {
+/* What the gradient is made of. */
+struct gather_memory {
+  const element *dy, *weights;
+  const int *offsets;
+};
+
+/* Adds the piece's columns of the rows of dy that belong to the indices from `first` on that were found, in their
+ * order, each times its factor. */
+__device__ inline void add_rows(const gather_shape &shape, const gather_memory &memory, const table_piece &piece,
+                                size_t first, const unsigned short *found, unsigned count, float *sums) {
   const unsigned lane = threadIdx.x % WARP;
-  const float *from = dy + piece.column + lane;
-  for (unsigned first = 0; first < count; first += BATCH) {
+  const element *from = memory.dy + piece.column + lane;
+  for (unsigned done = 0; done < count; done += BATCH) {
     float values[BATCH][PIECE_LANES];
 #pragma unroll
     for (unsigned i = 0; i < BATCH; i++) {
-      const bool is_there = first + i < count;
-      const float *row = from + (is_there ? found[first + i] : 0) * columns;
+      const bool is_there = done + i < count;
+      const size_t index = first + (is_there ? found[done + i] : 0), bag = bag_of(shape, memory.offsets, index);
+      const float weight = memory.weights != 0 ? to_float(memory.weights[index]) : 1.0f;
+      const float factor = bag_factor(shape, memory.offsets, bag) * weight;
+      const element *row = from + bag * shape.columns;
 #pragma unroll
       for (unsigned k = 0; k < PIECE_LANES; k++)
-        values[i][k] = is_there && k * WARP + lane < piece.columns ? row[k * WARP] : 0.0f;
+        values[i][k] = is_there && k * WARP + lane < piece.columns ? to_float(row[k * WARP]) * factor : 0.0f;
     }
 #pragma unroll
     for (unsigned i = 0; i < BATCH; i++) {
@@ -84,10 +171,13 @@ __device__ inline void add_rows(const table_piece &piece, const unsigned short *
 /* Where there are so many pieces each is a warp's; else the warps of a block share one. */
 #define MANY_PIECES 4096
 
-/* A wrong index went to row 0 in the forward operator, and comes back there. */
-extern "C" __global__ void embedding_gradient(gather_shape shape, const int *__restrict__ indices,
-                                              const float *__restrict__ dy, float *__restrict__ table) {
-  __shared__ int read[READ];
+/* A wrong index went to row 0 in the forward operator, and comes back there. The last is for CPUs. */
+extern "C" __global__ void embedding_gradient_TYPE(gather_shape shape, const void *__restrict__ indices,
+                                                   const element *__restrict__ dy, const int *__restrict__ offsets,
+                                                   const element *__restrict__ weights, element *__restrict__ table,
+                                                   float *) {
+  const gather_memory memory = {dy, weights, offsets};
+  __shared__ unsigned read[READ]; /* rows, of which there are less than 2^32 (embedding.c) */
   __shared__ unsigned short found[WARPS][READ];
   __shared__ float parts[WARPS][PIECE];
   const size_t pieces = shape.rows * ((shape.columns + PIECE - 1) / PIECE);
@@ -101,14 +191,13 @@ extern "C" __global__ void embedding_gradient(gather_shape shape, const int *__r
       const unsigned count = shape.count - first < READ ? (unsigned)(shape.count - first) : READ;
       __syncthreads(); /* what was read before has been used */
       for (unsigned i = threadIdx.x; i < count; i += BLOCK_THREADS) {
-        const int index = indices[first + i];
-        read[i] = index >= 0 && (size_t)index < shape.rows ? index : 0;
+        read[i] = (unsigned)row_at(shape, indices, first + i);
       }
       __syncthreads();
       const unsigned begin = member * share < count ? member * share : count;
       const unsigned left = count - begin < share ? count - begin : share;
       const unsigned matches = find_row(read + begin, left, piece.row, found[warp]);
-      add_rows(piece, found[warp], matches, dy + (first + begin) * shape.columns, shape.columns, sums);
+      add_rows(shape, memory, piece, first + begin, found[warp], matches, sums);
       __syncwarp();
     }
 #pragma unroll
@@ -117,7 +206,7 @@ extern "C" __global__ void embedding_gradient(gather_shape shape, const int *__r
     for (unsigned column = lane; member == 0 && column < piece.columns; column += WARP) {
       float sum = parts[warp][column];
       for (unsigned other = 1; other < team; other++) sum += parts[warp + other][column];
-      table[piece.row * shape.columns + piece.column + column] = sum;
+      table[piece.row * shape.columns + piece.column + column] = to_element(sum);
     }
   }
 }
