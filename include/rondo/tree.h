@@ -446,11 +446,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_function_call(rondo_function *functi
  * it was before: inputs that are declared RONDO_INPUT_MUTATED, of every kind, have their bytes, saved and restored in
  * the stream's order; generators that the calling thread drew from are where they were (<rondo/random.h>); outputs are
  * released; the path, its step and what can be read of it stay; `give` gives nothing, and only says what the call will
- * do. Host steps are taken, which nobody can take back, and what a body does to other memory stays.
+ * do. Warm-ups take host steps, which nobody can take back, and what a body does to other memory stays.
  * Nothing is done when it is recorded already. Errors, with nothing left behind but warm-ups that were done:
  *   UNSUPPORTED/NOT_RECORDED with the reason (rondo_skip) in the message: a call would run as it is; BEHIND_WARM_UP
- *     when one on the path did, so that the step has to be run once more before; HOST_WORK too when a body with host
- *     steps is prepared for a new step while outputs of the one before are held, whose memory it might write;
+ *     when one on the path did, so that the step has to be run once more before;
  *   CAPTURE_REFUSED (the stream captures); CONCURRENT_USE (inside a body); those of rondo_function_call. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_function_prepare(rondo_function *function, rondo_stream *stream,
                                                              const rondo_input *inputs, size_t input_count);
@@ -523,11 +522,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_call_output_of_output(rondo_call *ca
  * stream. Nothing happens for others. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE; CAPTURE_INVALID. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_drop_input(rondo_call *call, size_t index);
 
-/* A host step (TR-14): `step` is called on the caller's thread when all that the body queued so far is done, in every
- * run of the function, recorded or not; it may read results and use other streams, must not queue work of the call, and
- * its failure is the call's; it calls no functions of the tree. A body with host steps is recorded in the segments
- * between them. `user` must stay valid as long as the function. Errors: INVALID_ARGUMENT, those of the step, of the
- * work before it, and of recording it. */
+/* A host step (TR-14): `step` is called on the caller's thread when all that the body queued so far is done, once in
+ * every call of the function, recorded or not; it may read results and use other streams, must not queue work of the
+ * call, and its failure is the call's; it calls no functions of the tree. A body with host steps is recorded in the
+ * segments between them. While it is recorded, this returns at once: its work runs and its steps are taken when the
+ * body is done and the recording stands, so that a recording which is given up has taken none. So a body must not look
+ * at what its steps leave; work that is queued behind them may, as copies from the host. `user` must stay valid as long
+ * as the function. Errors: INVALID_ARGUMENT, those of the step, of the work before it, and of recording it. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_host_step(rondo_call *call, rondo_host_function step, void *user);
 
 /* This run, or what it is a part of, did not warm up all that there is to: the next call of this form of inputs is

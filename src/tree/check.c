@@ -12,6 +12,7 @@
 #include "base/logging.h"
 #include "tree/own.h"
 #include "tree/record.h"
+#include "tree/save.h"
 
 enum { CHUNK_BYTES = 65536 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Recording a call: the body runs while the stream captures into the arena, where what lives of the path is left alone
- * and the moving inputs have slots. A body with host steps is recorded in segments, each of which is launched at once,
- * since the steps want its results; what a segment leaves to the next is a block of that.
+ * and the moving inputs have slots. A body with host steps is recorded in segments; what a segment leaves to the next
+ * is a block of that. Nothing runs, and no step is taken, before the body is done and all of it is known to stand: so a
+ * recording that is given up has done nothing, and the body can run as it is.
  */
 #include "tree/record.h"
 
@@ -61,7 +62,7 @@ rondo_skip rondo_skip_of_error(void) {
  * body made of that. */
 static rondo_status give_up_by_error(rondo_take *take, const rondo_call *call, rondo_status status) {
   const rondo_error *error = rondo_last_error();
-  if (take->skip != RONDO_SKIP_NONE || take->has_failed_step || status == RONDO_DEVICE_LOST) return status;
+  if (take->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
   if (call->refused != RONDO_SKIP_NONE) return rondo_take_give_up(take, call->refused, true, call->message);
   if (take->watch.stray != RONDO_STRAY_NONE) return give_up_for_stray(take);
   if (error->status != status) return give_up_without_words(take, status);
@@ -299,32 +300,6 @@ static rondo_status end_segment(rondo_take *take, const rondo_call *call, bool i
 
 /* In the body ------------------------------------------------------------------------------------------------------ */
 
-/* Before the first segment runs, while another may fail. */
-static rondo_status save_inputs(rondo_take *take) {
-  if (take->is_saved) return RONDO_OK;
-  RONDO_TRY(rondo_save(take->tree, take->stream, take->function, take->given, &take->saved));
-  take->is_saved = true;
-  return RONDO_OK;
-}
-
-/* What segments wrote counts when the recording stands, or when it is the call's failure. */
-static rondo_status end_saved(rondo_take *take, bool stands) {
-  if (!take->is_saved) return RONDO_OK;
-  const bool is_kept = (stands || take->has_failed_step) && !take->tree->is_preparing;
-  take->is_saved = false;
-  return rondo_save_end(take->tree, take->stream, &take->saved, is_kept);
-}
-
-/* Launches the newest segment, with all before it launched: inputs come to the first, and what was written goes back
- * behind the last. */
-static rondo_status run_segment(rondo_take *take, bool is_last) {
-  rondo_recorded_call *made = take->made;
-  const size_t index = take->segments.count - 1;
-  if (index == 0) RONDO_TRY(rondo_replay_bind(take->tree, made, take->stream, take->given));
-  RONDO_TRY(rondo_replay_segment(made, &take->segments.items[index], take->stream));
-  return is_last ? rondo_replay_write_back(made, take->stream, take->given) : RONDO_OK;
-}
-
 /* What it does must depend on the form of its inputs alone. */
 static rondo_status give_up_as_changed(rondo_take *take, const rondo_call *call) {
   const rondo_form *form = take->form;
@@ -348,21 +323,15 @@ rondo_status rondo_take_require_stream(rondo_take *take, const rondo_function *f
   return rondo_take_give_up(take, RONDO_SKIP_OTHER_WORK, true, message);
 }
 
-static rondo_status step_between_segments(rondo_take *take, rondo_call *call, rondo_host_function step, void *user) {
+static rondo_status begin_next_segment(rondo_take *take, const rondo_call *call, rondo_host_function step, void *user) {
   RONDO_TRY(end_segment(take, call, false));
-  RONDO_TRY(save_inputs(take));
-  RONDO_TRY(run_segment(take, false));
-  RONDO_TRY(rondo_stream_drain(take->stream, "rondo_call_host_step"));
-  const rondo_status status = rondo_body_take_step(call, step, user);
-  take->has_failed_step = status != RONDO_OK;
-  if (status != RONDO_OK) return status;
   rondo_segment *segment = &take->segments.items[take->segments.count - 1];
   segment->step = step;
   segment->user = user;
   return begin_segment(take);
 }
 
-/* What runs between segments is the library's own work, and the step's. */
+/* What is between segments is the library's own work. */
 rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_take *take = call->take;
   if (take->tree->options.no_host_steps)
@@ -371,17 +340,13 @@ rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, vo
                               "(rondo_tree_options.no_host_steps)");
   const rondo_call *whole = rondo_call_outermost(call);
   if (whole->host_steps > take->form->host_steps) return give_up_as_changed(take, whole);
-  if (take->tree->is_aside)
-    return rondo_take_give_up(take, RONDO_SKIP_HOST_WORK, false,
-                              "what is before its host step must run, and may write what is held of the step that is "
-                              "over: release that first");
   rondo_capture_watch *const paused = rondo_capture_watch_pause();
-  const rondo_status status = step_between_segments(take, call, step, user);
+  const rondo_status status = begin_next_segment(take, call, step, user);
   rondo_capture_watch_resume(paused);
   return status;
 }
 
-/* What runs before a host step must leave all inputs to the body, which runs as it is when something fails later. */
+/* Segments before the last are planned with all inputs. */
 rondo_status rondo_take_drop_input(rondo_call *call, size_t index) {
   const rondo_resolved_input *input = &call->inputs[index];
   if (call->take->segments.count < call->take->form->host_steps) return RONDO_OK;
@@ -497,25 +462,25 @@ static rondo_status run(rondo_take *take, rondo_call *call) {
   return keep_outputs(take, call);
 }
 
-/* The last segment runs, and the recorded call becomes the tree's with all segments. */
+static rondo_status keep_segments(rondo_take *take) {
+  rondo_recorded_call *made = take->made;
+  const size_t count = take->segments.count;
+  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof *made->segments, &made->segments));
+  memcpy(made->segments, take->segments.items, count * sizeof *made->segments);
+  made->segment_count = count;
+  take->segments.count = 0;
+  return RONDO_OK;
+}
+
+/* It runs as it will from now on, with its host steps, and becomes the tree's. */
 static rondo_status stand(rondo_take *take) {
   rondo_tree *tree = take->tree;
   rondo_recorded_call *made = take->made;
-  const size_t count = take->segments.count;
-  rondo_segment *segments;
   RONDO_TRY(rondo_recorded_reserve(tree));
-  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *segments, &segments));
-  rondo_status status = take->moved != NULL ? rondo_take_check(take) : RONDO_OK;
-  if (status == RONDO_OK && !tree->is_preparing) status = run_segment(take, true);
-  if (status != RONDO_OK) {
-    rondo_release(&tree->allocator, segments, count, sizeof *segments);
-    return status;
-  }
+  if (take->moved != NULL) RONDO_TRY(rondo_take_check(take));
+  RONDO_TRY(keep_segments(take));
+  if (!tree->is_preparing) RONDO_TRY(rondo_replay(tree, made, take->stream, take->given));
   rondo_recorded_add(tree, made);
-  memcpy(segments, take->segments.items, count * sizeof *segments);
-  made->segments = segments;
-  made->segment_count = count;
-  take->segments.count = 0;
   take->made = NULL;
   rondo_path_plan_note(tree, made, take->place);
   return RONDO_OK;
@@ -552,38 +517,20 @@ static void free_uncaptured(const rondo_take *take, const rondo_call *call) {
   }
 }
 
-/* What a recording that does not stand has done is taken back; `status` says why, and the thread's last error, if a
- * call of the library's failed. */
-static rondo_status take_back(rondo_take *take, const rondo_call *call, rondo_status status) {
+/* A recording that does not stand leaves nothing; the thread's last error says why, if a call of the library's failed.
+ */
+static void take_back(rondo_take *take) {
   rondo_saved_error error;
   rondo_error_save(&error);
   abandon_capture(take);
-  free_uncaptured(take, call);
-  const rondo_status ended = end_saved(take, false);
-  if (ended == RONDO_OK || take->skip == RONDO_SKIP_NONE) {
-    rondo_error_restore(&error);
-    return status;
-  }
-  take->skip = RONDO_SKIP_NONE; /* the body must not run on what segments left */
-  return ended;
-}
-
-/* The outputs that earlier segments made in a recording that is not launched do not live. */
-static void end_lives(const rondo_take *take, const rondo_recorded_call *made) {
-  if (!take->tree->is_preparing || made->segment_count < 2) return;
-  for (size_t i = 0; i < made->output_count; i++)
-    if (made->outputs[i].place == RONDO_OUTPUT_FRESH)
-      rondo_arena_end_life(take->arena, take->stream->queue, made->outputs[i].address);
+  rondo_error_restore(&error);
 }
 
 static rondo_status record(rondo_take *take, rondo_call *call, size_t key_count, uint64_t hash) {
   RONDO_TRY(start(take, key_count, hash));
   call->inputs = take->inputs;
-  const rondo_recorded_call *made = take->made;
   RONDO_TRY(run(take, call));
-  RONDO_TRY(stand(take));
-  end_lives(take, made);
-  return end_saved(take, true);
+  return stand(take);
 }
 
 rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
@@ -594,12 +541,13 @@ rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo
   rondo_call call = {.tree = tree, .function = function, .stream = stream, .take = &take};
   *out = NULL;
   rondo_commons_begin_take(tree->commons);
-  rondo_status status = record(&take, &call, key_count, hash);
+  const rondo_status status = record(&take, &call, key_count, hash);
   rondo_commons_end_take(tree->commons);
   if (status == RONDO_OK)
     *out = tree->last;
   else
-    status = take_back(&take, &call, status);
+    take_back(&take);
+  free_uncaptured(&take, &call);
   rondo_body_free(&call);
   out_result->skip = take.skip;
   memcpy(out_result->message, take.message, sizeof take.message);

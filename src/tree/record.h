@@ -7,7 +7,6 @@
 
 #include "exec/capture_watch.h"
 #include "tree/path_plan.h"
-#include "tree/save.h"
 
 struct rondo_take {
   rondo_tree *tree;
@@ -29,11 +28,8 @@ struct rondo_take {
   size_t path_blocks; /* of the blocks, those of the path; behind them the slots and what segments left */
   bool is_capturing;
   rondo_capture_watch watch; /* of the last run of the body */
-  bool is_saved;             /* a segment was about to run: `saved` is what it may have changed */
-  rondo_saved saved;
-  bool has_failed_step; /* which is the call's failure, and no reason to run the body again */
-  rondo_skip skip;      /* why it is given up; NONE */
-  bool is_for_good;     /* ... by the form, from now on */
+  rondo_skip skip;           /* why it is given up; NONE */
+  bool is_for_good;          /* ... by the form, from now on */
   char message[RONDO_TREE_MESSAGE];
 };
 

@@ -120,8 +120,8 @@ static inline bool bind_patched(rondo_tree *tree, const rondo_recorded_call *cal
   return true;
 }
 
-rondo_status rondo_replay_bind(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
-                               const rondo_resolved_input *inputs) {
+static rondo_status bind_all(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
+                             const rondo_resolved_input *inputs) {
   if (__builtin_expect(bind_patched(tree, call, inputs), 1)) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
@@ -138,8 +138,8 @@ rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_s
                                   : rondo_exec_launch(segment->exec, stream);
 }
 
-rondo_status rondo_replay_write_back(const rondo_recorded_call *call, rondo_stream *stream,
-                                     const rondo_resolved_input *inputs) {
+static rondo_status write_back(const rondo_recorded_call *call, rondo_stream *stream,
+                               const rondo_resolved_input *inputs) {
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
     const rondo_resolved_input *input = &inputs[bound->input];
@@ -169,7 +169,7 @@ static rondo_status launch_segments(const rondo_recorded_call *call, rondo_strea
 
 rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                           const rondo_resolved_input *inputs) {
-  RONDO_TRY(rondo_replay_bind(tree, call, stream, inputs));
+  RONDO_TRY(bind_all(tree, call, stream, inputs));
   RONDO_TRY(launch_segments(call, stream));
-  return call->function->has_written_moving ? rondo_replay_write_back(call, stream, inputs) : RONDO_OK;
+  return call->function->has_written_moving ? write_back(call, stream, inputs) : RONDO_OK;
 }

@@ -401,17 +401,12 @@ RONDO_MUST_USE rondo_status rondo_take_require_stream(rondo_take *take, const ro
 RONDO_MUST_USE rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user);
 RONDO_MUST_USE rondo_status rondo_take_drop_input(rondo_call *call, size_t index);
 
-/* replay.c: launches a recorded call with the inputs where they are. */
+/* replay.c: launches a recorded call with the inputs where they are, and takes its host steps; and a segment of it by
+ * itself, with inputs where call->addresses says. */
 RONDO_MUST_USE rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                          const rondo_resolved_input *inputs);
-/* Its parts, between which a recording takes host steps: the inputs come to their places; a segment is launched; what
- * was copied in before the launch, and written, goes back. */
-RONDO_MUST_USE rondo_status rondo_replay_bind(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
-                                              const rondo_resolved_input *inputs);
 RONDO_MUST_USE rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment,
                                                  rondo_stream *stream);
-RONDO_MUST_USE rondo_status rondo_replay_write_back(const rondo_recorded_call *call, rondo_stream *stream,
-                                                    const rondo_resolved_input *inputs);
 
 /* The form is not recorded, for good; and whether calls of it may be. */
 void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message);

@@ -277,6 +277,35 @@ static void test_tr14_peer_42_host_steps_change(void **state) {
   assert_int_equal(scene_info(s).rolled_back, 1);
 }
 
+/* TR-15: a recording that is given up behind its host steps has taken none of them, nor run what is before them: each
+ * is taken once a call, also one that changes in place what it reads. */
+static rondo_status refusing_body(rondo_call *call, void *user) {
+  const host_work *host = user;
+  const rondo_status status = mutate_body(call, user);
+  if (status != RONDO_OK || host->runs != host->step_limit) return status;
+  return rondo_call_refuse(call, RONDO_SKIP_UNSAFE, "the end");
+}
+static void test_tr15_steps_are_taken_once_a_call(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s, .step_limit = 2};
+  rondo_function *f = SCENE_FUNCTION(s, "f", refusing_body, &host,
+                                     RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED));
+  uint32_t *cell = scene_words(s, 0), first = 0, step = 1;
+  for (uint32_t i = 0; i < 4; i++) {
+    rondo_buffer *out;
+    SCENE_CALL(s, f, &out, 1, scene_at(scene_words(s, i)), scene_at(cell));
+    first = first * 2 + 1003;
+    step *= 2;
+    scene_assert_words(s, cell, first, step);
+    assert_counts(s, out, 31 * i + first, 31 + step);
+    assert_int_equal(host.steps, 2 * (i + 1));
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "uuuu");
+  assert_int_equal(scene_info(s).rolled_back, 1);
+  assert_int_equal(host.runs, 5);
+}
+
 /* A step that fails is the call's failure, in each state; the next call is right. */
 static rondo_status fail_step(void *user) {
   host_work *host = user;
@@ -330,6 +359,7 @@ int main(void) {
       scene_case(test_tr14_peer_184_nothing_but_the_host),
       scene_case(test_tr14_peer_45_191_212_memory_of_segments),
       scene_case(test_tr14_peer_42_host_steps_change),
+      scene_case(test_tr15_steps_are_taken_once_a_call),
       scene_case(test_tr14_steps_that_fail),
   };
   return test_main(tests);
