@@ -225,12 +225,27 @@ static void forget_all(rondo_tree *tree) {
     rondo_function_forget_recordings(function);
 }
 
+/* Clones are made on a stream of their own where there is none any more. */
+static rondo_status finish_path(rondo_tree *tree) {
+  rondo_stream *stream = last_stream(tree);
+  if (stream != NULL || tree->options.outputs != RONDO_OUTPUTS_CLONE || rondo_path_is_dead(tree))
+    return rondo_path_finish(tree, stream, 0);
+  RONDO_TRY(rondo_stream_create(tree->device, NULL, &stream));
+  const rondo_status status = rondo_path_finish(tree, stream, 0);
+  rondo_saved_error error;
+  if (status != RONDO_OK) rondo_error_save(&error);
+  const rondo_status copied = rondo_stream_synchronize(stream);
+  const rondo_status ended = rondo_stream_destroy(stream);
+  if (status != RONDO_OK) return rondo_error_raise(&error);
+  return copied == RONDO_OK ? ended : copied;
+}
+
 /* Buffers of the arena are of the path, which is over then: nothing of the arena is needed, and nothing runs. */
 static rondo_status end_path(const char *call, rondo_tree *tree) {
   RONDO_TRY(wait_for_work(call, tree));
   rondo_path_settle(tree, last_stream(tree));
   if (last_stream(tree) == NULL) rondo_own_free_late(tree, NULL);
-  RONDO_TRY(rondo_path_finish(tree, last_stream(tree), 0));
+  RONDO_TRY(finish_path(tree));
   tree->step++;
   tree->is_backward_pending = false;
   RONDO_TRY(wait_for_work(call, tree));

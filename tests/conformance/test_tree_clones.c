@@ -252,6 +252,41 @@ static void test_tr9_clones_of_the_callers(void **state) {
   assert_int_equal(scene_info(s).unrecorded_bytes, 0);
 }
 
+/* A reset ends a step as a call does, and so does planning, also when the stream of the last call is gone: what is held
+ * is cloned, parts with their whole. */
+static void test_tr9_cloned_without_a_stream(void **state) {
+  test_scene *s = *state;
+  for (int plans = 0; plans < 2; plans++) {
+    clone_outputs(s);
+    rondo_function *f = make_parts(s);
+    const uint32_t *x = scene_words(s, 3);
+    rondo_stream *own, *const before = s->stream;
+    rondo_buffer *outs[2];
+    assert_ok(rondo_stream_create(s->fixture->device, NULL, &own));
+    s->stream = own;
+    for (int i = 0; i < 3; i++) {
+      SCENE_CALL(s, f, outs, 2, scene_at(x));
+      if (i < 2)
+        for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
+    }
+    s->stream = before;
+    test_stream_destroy(own);
+    assert_ok(plans != 0 ? rondo_tree_plan_again(s->tree) : rondo_tree_reset(s->tree));
+    assert_int_equal(scene_info(s).clones, 1);
+    assert_int_equal(scene_info(s).live_outputs, 0);
+    assert_counts(s, outs[0], 6, 2);
+    test_assert_buffer(s->fixture, outs[1], 14, 2);
+    rondo_buffer *again[2];
+    SCENE_CALL(s, f, again, 2, scene_at(x));
+    assert_counts(s, again[0], 6, 2);
+    assert_counts(s, outs[0], 6, 2);
+    for (int k = 0; k < 2; k++) {
+      rondo_buffer_release(outs[k]);
+      rondo_buffer_release(again[k]);
+    }
+  }
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
       scene_case(test_tr9_peer_91_what_is_held_is_cloned),
@@ -262,6 +297,7 @@ int main(void) {
       scene_case(test_tr9_peer_98_99_100_saved_for_a_backward),
       scene_case(test_tr9_peer_64_101_gradients_of_no_step),
       scene_case(test_tr9_clones_of_the_callers),
+      scene_case(test_tr9_cloned_without_a_stream),
   };
   return test_main(tests);
 }
