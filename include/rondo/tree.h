@@ -113,7 +113,9 @@ typedef struct rondo_tree_options {
   uint32_t max_recordings;           /* of the tree: the least recently used end with all behind them; 0 = 4096 */
   uint32_t max_recordings_per_place; /* of one function behind one recording; 0 = 128 */
   uint64_t max_exec_bytes; /* host and device memory of all execs: beyond it, recordings of the same work share
-                              an exec, or else the least recently used end; 0 = no limit */
+                              an exec, or else the least recently used end. No call is refused for it: where the
+                              recordings that are left belong to the path, or are held, execs are made beyond it
+                              (exec_overruns). 0 = no limit */
   bool strict;             /* a call that cannot be recorded is an error instead of being run as it is */
   bool separate;           /* no paths: each recording has an arena of its own, see below (TR-11) */
   bool deterministic;      /* what is unsafe only when determinism is asked is not recorded */
@@ -215,6 +217,7 @@ typedef struct rondo_tree_info {
   uint64_t mistrusted;      /* ... or could not be, and whose inputs are copied for that; the log says why */
   uint64_t demoted;         /* inputs that were (rondo_function_options.demotion), each in one place */
   uint64_t rehearsed_paths; /* times that a path was planned as its calls were warmed up, before it was recorded */
+  uint64_t exec_overruns;   /* execs made beyond max_exec_bytes, as no recording could end for them */
 } rondo_tree_info;
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
@@ -236,7 +239,8 @@ typedef enum rondo_explain_format { RONDO_EXPLAIN_TEXT = 0, RONDO_EXPLAIN_JSON =
  *    "inputs":{"patched":1, "copied":0, "copied_bytes":0, "clones":0, "cloned_bytes":0, "demoted":0},
  *    "bytes":{"arena_backed":2097152, "arena_used":4096, "arena_least":4096, "unrecorded":0, "exec_host":1432,
  *      "exec_device":0, "shared_execs":0, "exec_switches":0, "planned_paths":0, "planned_before":0,
- *      "planned_after":0, "rehearsed_paths":0},
+ *      "planned_after":0, "rehearsed_paths":0,
+ *      "exec_overruns":0},
  *    "path":{"step":3, "length":1, "recording":1, "live_outputs":1},
  *    "functions":[{"name":"decode", "kind":"inference", "binding":"automatic", "recording":true, "calls":3,
  *      "replayed":1, "recorded":1, "as_they_are":1, "bodies":2, "prepared":0,

@@ -110,6 +110,7 @@ static void put_bytes(const rondo_tree_info *info, rondo_text *out) {
   put_number(out, "planned_before", info->planned_before);
   put_number(out, "planned_after", info->planned_after);
   put_number(out, "rehearsed_paths", info->rehearsed_paths);
+  put_number(out, "exec_overruns", info->exec_overruns);
   rondo_json_object_end(out);
 }
 

@@ -164,6 +164,7 @@ static void put_bounds(const rondo_tree *tree, rondo_text *out) {
   rondo_text_add(out, " recordings, %" PRIu32 " of a function in one place", tree->options.max_recordings_per_place);
   put_bound("arena", tree->options.max_bytes, out);
   put_bound("execs", tree->options.max_exec_bytes, out);
+  if (tree->exec_overruns > 0) rondo_text_add(out, " (%" PRIu64 " made beyond it)", tree->exec_overruns);
   rondo_text_add(out, "; given up %" PRIu64 ", taken back %" PRIu64 "\n", tree->evicted, tree->rolled_back);
 }
 

@@ -75,6 +75,10 @@ rondo_status rondo_runner_take(rondo_tree *tree, rondo_graph *graph, rondo_segme
   if (rondo_tree_shares(tree) && (tree->options.share_execs || is_short) && share(tree, graph, fingerprint, segment))
     return RONDO_OK;
   if (is_short) rondo_recorded_evict_bytes(tree, most);
+  if (is_short && exec_bytes(tree) >= most) {
+    tree->exec_overruns++;
+    rondo_log(RONDO_LOG_INFO, "tree", "an exec is made beyond max_exec_bytes: all recordings are needed");
+  }
   *out_made = true;
   return make(tree, graph, fingerprint, segment);
 }

@@ -341,7 +341,8 @@ void rondo_tree_read_info(rondo_tree *tree, rondo_tree_info *out) {
                            .checked = tree->checked,
                            .mistrusted = tree->mistrusted,
                            .demoted = tree->demoted,
-                           .rehearsed_paths = tree->rehearsed_paths};
+                           .rehearsed_paths = tree->rehearsed_paths,
+                           .exec_overruns = tree->exec_overruns};
   memcpy(out->skipped, tree->skipped, sizeof out->skipped);
 }
 

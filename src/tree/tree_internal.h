@@ -222,7 +222,7 @@ struct rondo_tree {
   size_t input_room, word_room, handed_room;
 
   uint64_t recorded, prepared, evicted, rolled_back;
-  uint64_t shared_execs, switches;
+  uint64_t shared_execs, switches, exec_overruns;
   uint64_t checked, mistrusted, demoted;
   uint32_t demoted_places;
   uint64_t planned_paths, planned_before, planned_after, rehearsed_paths;

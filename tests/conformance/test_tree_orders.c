@@ -704,6 +704,37 @@ static void test_tr7_prepared_beside_a_path(void **state) {
   assert_seen(s, "urpp");
 }
 
+static rondo_status changing_body(rondo_call *call, void *user) {
+  const test_work *work = scene_enter(user);
+  uint32_t *out = scene_put(call, 0, scene_input(call, 0), 3, 1);
+  for (uint32_t i = 0; i < work->factor; i++) scene_change(call, out, 1, 1);
+  return RONDO_OK;
+}
+
+/* A path's recordings are needed, whatever their execs take, which are of different work: what was made beyond the
+ * bound is counted. */
+static void test_tr8_execs_beyond_their_bound(void **state) {
+  test_scene *s = *state;
+  SCENE_TREE(s, .max_exec_bytes = 1);
+  rondo_function *f[3];
+  for (uint32_t k = 0; k < 3; k++)
+    f[k] = SCENE_FUNCTION(s, "f", changing_body, scene_work(s, k, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 3; i++) {
+    rondo_buffer *outs[3];
+    scene_begin(s);
+    for (int k = 0; k < 3; k++) outs[k] = scene_call(s, f[k], k == 0 ? scene_at(x) : scene_of(outs[k - 1]));
+    for (int k = 0; k < 3; k++) rondo_buffer_release(outs[k]);
+    scene_end(s);
+    assert_int_equal(scene_info(s).exec_overruns, i == 0 ? 0 : 2);
+  }
+  char *text;
+  assert_ok(rondo_tree_explain(s->tree, RONDO_EXPLAIN_TEXT, &text));
+  assert_non_null(strstr(text, "(2 made beyond it)"));
+  rondo_text_free(text);
+  assert_int_equal(scene_info(s).recordings, 3);
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
       scene_case(test_tr9_a_place_in_what_was_cloned),
@@ -731,6 +762,7 @@ int main(void) {
       scene_case(test_calls_inside_calls_inside_a_capture),
       scene_case(test_tr7_a_path_as_long_as_the_bound),
       scene_case(test_tr7_prepared_beside_a_path),
+      scene_case(test_tr8_execs_beyond_their_bound),
   };
   return test_main(tests);
 }
