@@ -252,7 +252,8 @@ typedef enum rondo_explain_format { RONDO_EXPLAIN_TEXT = 0, RONDO_EXPLAIN_JSON =
  *      "replays":1, "nodes":2, "segments":1, "arena_bytes":4096, "arena_least":4096, "exec_host_bytes":1432,
  *      "exec_device_bytes":0, "inputs":[INPUT, ...],
  *      "outputs":[{"place":"arena", "bytes":4096, "offset":0, "is_live":true}],
- *      "findings":[{"segment":0, "kind":"frozen", "node":0, "parameter":1, "input":null, "message":"..."}]}]}
+ *      "findings":[{"segment":0, "kind":"frozen", "node":0, "parameter":1, "input":null, "message":"..."}],
+ *      "slot_bytes":4096, "idle_slot_bytes":4096}]}
  * Bounds of 0 are none. A form's state is "warming up" (warm_ups: how often yet), "warm" (it was warmed up and is not
  * recorded), "recorded", or "as it is", with the reason. An INPUT has "kind" (moving, static, managed: an output of the
  * path, scalar, opaque) and then: a scalar "value"; memory "bytes", "type", "shape"; a recording's also "way" (patched,
@@ -260,8 +261,9 @@ typedef enum rondo_explain_format { RONDO_EXPLAIN_TEXT = 0, RONDO_EXPLAIN_JSON =
  * static, "recording" and "output" when it is managed. What is demoted of a function has the recording that it is
  * behind, how many recordings it took, and the way (bound, as it is). An output's place is "arena", "empty", or "input"
  * or "output" with its number as "of". A finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter"
- * and "input" are null where there is none. What is not UTF-8 in a name is written as U+FFFD. Errors: INVALID_ARGUMENT
- * (NULL, another format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
+ * and "input" are null where there is none. Slots are what a recording has of the arena for moving inputs; those of
+ * patched ones are idle but in calls that must copy. What is not UTF-8 in a name is written as U+FFFD. Errors:
+ * INVALID_ARGUMENT (NULL, another format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format,
                                                          char **out_text);
 
@@ -293,7 +295,8 @@ typedef enum rondo_function_kind {
 
 /* How moving inputs come to the recorded work. A patched input costs host time for each node that reads it, a copied
  * one device time for its bytes. A patched address must keep the alignment that it was recorded with modulo
- * RONDO_PATCH_ALIGNMENT (<rondo/patch.h>), else the input is copied for that call. */
+ * RONDO_PATCH_ALIGNMENT (<rondo/patch.h>), else the input is copied for that call: so each moving input has a slot of
+ * its bytes in the arena, patched or not, which rondo_tree_explain shows. */
 typedef enum rondo_binding {
   RONDO_BINDING_AUTOMATIC = 0, /* patched where all readers are known and that costs less, else copied */
   RONDO_BINDING_COPY = 1,

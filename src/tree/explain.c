@@ -148,6 +148,13 @@ uint64_t rondo_explain_skipped(const uint64_t skipped[RONDO_SKIP_ROOM]) {
   return all;
 }
 
+uint64_t rondo_explain_slots(const rondo_recorded_call *call, bool is_patched) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < call->bound_count; i++)
+    if (!is_patched || call->bound[i].way == RONDO_BOUND_PATCHED) bytes += call->bound[i].bytes;
+  return bytes;
+}
+
 uint32_t rondo_explain_finding_count(const rondo_segment *segment) {
   rondo_patch_info info = {.struct_size = sizeof info};
   return segment->patches != NULL && rondo_patch_set_get_info(segment->patches, &info) == RONDO_OK ? info.findings : 0;

@@ -46,6 +46,9 @@ size_t rondo_explain_offset(const rondo_tree *tree, const rondo_recorded_call *c
 uint64_t rondo_explain_nodes(const rondo_recorded_call *call);
 uint64_t rondo_explain_skipped(const uint64_t skipped[RONDO_SKIP_ROOM]); /* all of them */
 
+/* Bytes of slots of moving inputs; of patched ones alone. */
+uint64_t rondo_explain_slots(const rondo_recorded_call *call, bool is_patched);
+
 /* The findings of a segment; one of them. */
 uint32_t rondo_explain_finding_count(const rondo_segment *segment);
 void rondo_explain_read_finding(const rondo_segment *segment, uint32_t index, rondo_patch_finding *out);

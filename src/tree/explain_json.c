@@ -318,6 +318,8 @@ static void put_recording(const rondo_tree *tree, const rondo_recorded_call *cal
   begin_list(out, "findings");
   for (size_t i = 0; i < call->segment_count; i++) put_findings_of(call, i, out);
   rondo_json_array_end(out);
+  put_number(out, "slot_bytes", rondo_explain_slots(call, false));
+  put_number(out, "idle_slot_bytes", rondo_explain_slots(call, true));
   rondo_json_object_end(out);
 }
 

@@ -323,6 +323,13 @@ static void put_output(const rondo_tree *tree, const rondo_recorded_call *call, 
   rondo_text_add(out, "\n");
 }
 
+static void put_slots(const rondo_recorded_call *call, rondo_text *out) {
+  put_size(out, rondo_explain_slots(call, false));
+  rondo_text_add(out, " in slots, ");
+  put_size(out, rondo_explain_slots(call, true));
+  rondo_text_add(out, " of them idle; ");
+}
+
 static void put_work(const rondo_recorded_call *call, rondo_text *out) {
   begin_line(call, out);
   put_count(out, rondo_explain_nodes(call), "node", "nodes");
@@ -332,7 +339,9 @@ static void put_work(const rondo_recorded_call *call, rondo_text *out) {
   put_size(out, call->arena_end);
   rondo_text_add(out, ", ");
   put_size(out, call->arena_least);
-  rondo_text_add(out, " live at once; execs ");
+  rondo_text_add(out, " live at once; ");
+  if (call->bound_count > 0) put_slots(call, out);
+  rondo_text_add(out, "execs ");
   put_size(out, call->exec_bytes[0]);
   rondo_text_add(out, " of the host, ");
   put_size(out, call->exec_bytes[1]);

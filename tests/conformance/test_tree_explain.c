@@ -171,7 +171,11 @@ static void check_recordings(json_t *root) {
   json_t *first = item(root, "recordings", 0), *second = item(root, "recordings", 1);
   assert_fields(first,
                 "number parent path is_on_path function form replays nodes segments arena_bytes arena_least "
-                "exec_host_bytes exec_device_bytes inputs outputs findings");
+                "exec_host_bytes exec_device_bytes inputs outputs findings slot_bytes idle_slot_bytes");
+  assert_int_equal(number(first, "slot_bytes"), BYTES);
+  assert_int_equal(number(first, "idle_slot_bytes"),
+                   strcmp(string(item(first, "inputs", 0), "way"), "patched") == 0 ? BYTES : 0);
+  assert_int_equal(number(second, "slot_bytes"), 0);
   assert_true(json_is_null(field(first, "parent")));
   assert_int_equal(number(second, "parent"), number(first, "number"));
   assert_int_equal(json_array_size(field(second, "path")), 2);
