@@ -333,6 +333,7 @@ typedef enum rondo_demotion {
  *   - On a stream of another capture, as of one that the body began: captured there.
  *   - On another stream, or after the recording was given up: CAPTURE_REFUSED/STRAY_WORK in every mode of the thread,
  *     naming call, stream and function (OTHER_WORK; SEVERAL_DEVICES where the stream is another device's).
+ *   - Waiting for an event that was recorded outside of the recording: refused by C7 (OTHER_WORK).
  * - What waits or asks, for any stream, event or device, and what acts at once (rondo_malloc, rondo_free, trims, states
  *   of generators): refused as captures refuse it, C6 and C9 (HOST_WORK).
  * - What prepares (creating, destroying, graphs by hand, instantiating, uploading, updating): is done now, and not

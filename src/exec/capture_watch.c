@@ -67,6 +67,14 @@ static void note(rondo_capture_watch *watch, const rondo_stream *stream, const c
   describe(watch->message, watch, stream, call);
 }
 
+void rondo_capture_watch_keep_error(const rondo_capture *capture) {
+  for (rondo_capture_watch *at = innermost; at != NULL; at = at->outer) {
+    if (at->stray != RONDO_STRAY_NONE || rondo_stream_capture(at->stream) != capture) continue;
+    at->stray = RONDO_STRAY_STREAM;
+    (void)snprintf(at->message, sizeof at->message, "%s", rondo_last_error()->message);
+  }
+}
+
 bool rondo_capture_watch_spoil(const char *call) {
   for (rondo_capture_watch *at = innermost; at != NULL; at = at->outer) {
     rondo_capture *capture = rondo_stream_capture(at->stream);

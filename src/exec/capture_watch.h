@@ -20,6 +20,8 @@
 
 #define RONDO_STRAY_MESSAGE 640
 
+typedef struct rondo_capture rondo_capture;
+
 /* What the first stray work was given to. */
 typedef enum rondo_stray {
   RONDO_STRAY_NONE = 0,
@@ -43,6 +45,10 @@ void rondo_capture_watch_end(rondo_capture_watch *watch);
  * pause returned. */
 rondo_capture_watch *rondo_capture_watch_pause(void);
 void rondo_capture_watch_resume(rondo_capture_watch *paused);
+
+/* The wait that was refused just now, the thread's last error, made the capture invalid: order behind what is outside
+ * of it, which its launches would not have, is stray in watches of its streams. */
+void rondo_capture_watch_keep_error(const rondo_capture *capture);
 
 /* Whether the thread is watched: then what `call` changes at once, which replays would not, makes the watched captures
  * invalid. The caller refuses it. */

@@ -698,6 +698,41 @@ static void test_gx11_another_thread_goes_on(void **state) {
   close_stray(&self);
 }
 
+/* Order behind what is outside of the recording is missing from replays as work is: an event that was recorded there,
+ * and one of another capture. */
+static rondo_status behind_another_stream(stray *self) {
+  return rondo_stream_wait_event(self->scene->stream, self->event);
+}
+static rondo_status behind_another_capture(stray *self) {
+  rondo_graph *graph = NULL;
+  rondo_capture_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_capture_get_info(self->scene->stream, &info));
+  if (info.state != RONDO_CAPTURE_ACTIVE) return RONDO_OK;
+  rondo_event *event = test_event(self->scene->fixture);
+  assert_ok(rondo_capture_begin(self->stream, RONDO_CAPTURE_RELAXED));
+  assert_ok(rondo_event_record(event, self->stream));
+  const rondo_status status = rondo_stream_wait_event(self->scene->stream, event);
+  rondo_event_destroy(event);
+  return rondo_capture_end(self->stream, &graph) == RONDO_OK ? rondo_graph_destroy(graph) : status;
+}
+static void test_tr8_order_behind_what_is_outside(void **state) {
+  static rondo_status (*const waits[])(stray *) = {behind_another_stream, behind_another_capture};
+  test_scene *s = *state;
+  stray self;
+  open_stray(&self, s, s->fixture->device);
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 4; i++) {
+    rondo_function *f = make_function(&self, waits[i / 2], i % 2 == 0);
+    for (int k = 0; k < CALLS; k++) {
+      assert_call(s, f, x);
+      if (k > 0) assert_skip(s->tree, OTHER_WORK);
+      if (k > 0) assert_last_message(s, "rondo_stream_wait_event");
+    }
+    assert_int_equal(self.refused, 1);
+  }
+  close_stray(&self);
+}
+
 /* What waits, or asks, has a reason of its own. */
 static rondo_status by_synchronize(stray *self) { return rondo_stream_synchronize(self->stream); }
 static rondo_status by_query(stray *self) {
@@ -802,6 +837,7 @@ int main(void) {
       scene_case(test_tr1_what_is_not_stray_is_recorded),
       scene_case(test_gx8_what_a_library_forked_is_not_stray),
       scene_case_workers(test_gx11_another_thread_goes_on),
+      scene_case(test_tr8_order_behind_what_is_outside),
       scene_case(test_tr8_waiting_for_other_streams_is_host_work),
       scene_case(test_tr8_stray_work_in_a_capture_of_the_callers),
       scene_case(test_c2_work_beside_a_capture_by_hand),
