@@ -26,8 +26,9 @@ static void take_down(tree_work *w, bool is_lost, size_t at) {
     fail_msg("taking down, failure %zu: %s", at, rondo_last_error()->message);
 }
 
-static void assert_nothing_left(const tree_work *w, const char *call, bool is_lost, size_t at) {
-  const bool is_kept = call != NULL && !is_lost && fault_cuda_gives_back(call);
+/* What the driver refused to take back is left, or may be once every call is refused. */
+static void assert_nothing_left(const tree_work *w, const char *call, bool is_lost, bool all, size_t at) {
+  const bool is_kept = call != NULL && !is_lost && (all || fault_cuda_gives_back(call));
   fault_cuda_assert_clean(fake, &w->allocator, is_kept ? SIZE_MAX : 0, call == NULL ? "no call" : call, at);
   if (is_kept) fake->reset();
 }
@@ -49,15 +50,15 @@ static bool run(const char *name, size_t at, unsigned code, bool onward) {
   else if (!is_lost)
     tree_assert_usable(&w);
   take_down(&w, is_lost, at);
-  assert_nothing_left(&w, call, is_lost, at);
+  assert_nothing_left(&w, call, is_lost, onward && name == NULL, at);
   return call != NULL;
 }
 
-static void sweep(unsigned code, size_t step, size_t least_heard) {
+static void sweep(unsigned code, bool onward, size_t step, size_t least_heard) {
   size_t at = 1, count = 0;
   heard = 0;
   fake->reset();
-  for (; run(NULL, at, code, false); at += step) count++;
+  for (; run(NULL, at, code, onward); at += step) count++;
   assert_true(count > 500 / step);
   assert_true(heard > least_heard / step);
 }
@@ -70,18 +71,24 @@ static int load_driver(void **state) {
 
 static void test_tr15_each_call_is_refused(void **state) {
   (void)state;
-  sweep(REFUSED, test_failure_step(), 50);
+  sweep(REFUSED, false, test_failure_step(), 50);
+}
+
+/* Until the work has ended: what could not be unmapped then is not mapped again before it was. */
+static void test_tr15_each_call_and_all_after_it_are_refused(void **state) {
+  (void)state;
+  sweep(REFUSED, true, 2 * test_failure_step(), 100);
 }
 
 /* Every second one: what is not memory fails as if refused. */
 static void test_tr15_each_call_runs_out_of_memory(void **state) {
   (void)state;
-  sweep(NO_MEMORY, 2 * test_failure_step(), 40);
+  sweep(NO_MEMORY, false, 2 * test_failure_step(), 40);
 }
 
 static void test_tr15_each_call_loses_the_device(void **state) {
   (void)state;
-  sweep(LAUNCH_FAILED, test_failure_step(), 500);
+  sweep(LAUNCH_FAILED, false, test_failure_step(), 500);
 }
 
 /* Without events nothing is freed in the order of a stream. */
@@ -134,7 +141,7 @@ static void run_refused_free(bool has_next_call) {
     assert_int_equal(live_allocations(&w), before);
   }
   tree_work_close(&w, 0);
-  assert_nothing_left(&w, NULL, false, 0);
+  assert_nothing_left(&w, NULL, false, false, 0);
 }
 
 static void test_tr15_what_is_not_taken_back_is_freed_later(void **state) {
@@ -146,6 +153,7 @@ static void test_tr15_what_is_not_taken_back_is_freed_later(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_tr15_each_call_is_refused),
+      cmocka_unit_test(test_tr15_each_call_and_all_after_it_are_refused),
       cmocka_unit_test(test_tr15_each_call_runs_out_of_memory),
       cmocka_unit_test(test_tr15_each_call_loses_the_device),
       cmocka_unit_test(test_tr15_each_event_and_all_after_it_are_refused),

@@ -227,8 +227,13 @@ RONDO_MUST_USE rondo_status cuda_stand_ins_add_copy(cuda_stand_ins *self, const 
  * Nothing stays when it fails. */
 RONDO_MUST_USE rondo_status cuda_stand_ins_keep(cuda_stand_ins *self, cuda_ranges *kept);
 void cuda_stand_ins_drop(cuda_device *device, cuda_ranges *kept);
-/* With the mapping lock: something is about to be mapped there, or the addresses are given back. */
-void cuda_stand_ins_yield(cuda_device *device, cuda_range at);
+/* With the mapping lock: something is about to be mapped there, or the addresses are given back. Fails where the driver
+ * refuses to unmap what is there. */
+RONDO_MUST_USE rondo_status cuda_stand_ins_yield(cuda_device *device, cuda_range at);
+/* With the mapping lock: room to note one mapping, and noting it: it was made in vain and could not be taken back. It
+ * is unmapped later, and until then nothing else is mapped there. */
+RONDO_MUST_USE rondo_status cuda_stand_ins_reserve_left(cuda_device *device);
+void cuda_stand_ins_take_back(cuda_device *device, cuda_range at);
 void cuda_stand_ins_end(cuda_stand_ins *self);
 void cuda_stand_in_free(cuda_device *device);
 /* Lets the device, and those that it has admitted, access what is mapped there. */

@@ -59,12 +59,14 @@ rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   cuda_scope scope;
   cuda_enter_to_free(device, &scope);
   pthread_mutex_lock(&device->mapping);
-  cuda_stand_ins_yield(device, (cuda_range){cuda_address(address), bytes, NULL});
+  rondo_status status = cuda_stand_ins_yield(device, (cuda_range){cuda_address(address), bytes, NULL});
   pthread_mutex_unlock(&device->mapping);
-  const cu_result code = device->api->mem_unreserve(cuda_address(address), bytes);
+  if (status == RONDO_OK)
+    status =
+        check_freeing(device, device->api->mem_unreserve(cuda_address(address), bytes), "giving back", bytes, address);
   cuda_leave(&scope);
   forget(device, &device->reservations, cuda_address(address), bytes);
-  return check_freeing(device, code, "giving back", bytes, address);
+  return status;
 }
 
 /* How much is left is a figure alone: 0 when it cannot be had. */
@@ -175,6 +177,22 @@ rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
   return status;
 }
 
+/* With the mapping lock. A mapping that nobody may access is taken back; the first error is the one to tell. */
+static rondo_status map(cuda_device *device, cuda_range at, cu_physical physical) {
+  RONDO_TRY(cuda_stand_ins_yield(device, at));
+  RONDO_TRY(cuda_stand_ins_reserve_left(device));
+  cu_result code = device->api->mem_map(at.address, at.bytes, 0, physical, 0);
+  const bool is_mapped = code == CU_OK;
+  if (is_mapped) code = cuda_set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE);
+  const rondo_status status = cuda_check(device, code, "mapping %zu bytes at %p of device '%s'", at.bytes,
+                                         (void *)(uintptr_t)at.address, device->base.name);
+  if (status == RONDO_OK || !is_mapped) return status;
+  rondo_saved_error why;
+  rondo_error_save(&why);
+  cuda_stand_ins_take_back(device, at);
+  return rondo_error_raise(&why);
+}
+
 rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physical) {
   cuda_device *device = cuda_device_of(base);
   const cu_address at = cuda_address(address);
@@ -183,14 +201,8 @@ rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physica
   rondo_status status = cuda_enter(device, &scope);
   if (status == RONDO_OK) {
     pthread_mutex_lock(&device->mapping);
-    cuda_stand_ins_yield(device, (cuda_range){at, physical->bytes, NULL});
-    cu_result code = device->api->mem_map(at, physical->bytes, 0, ((cuda_physical *)physical)->handle, 0);
-    if (code == CU_OK) {
-      code = cuda_set_access(device, at, physical->bytes, CU_ACCESS_READ_WRITE);
-      if (code != CU_OK) (void)device->api->mem_unmap(at, physical->bytes); /* the first error is the one to tell */
-    }
+    status = map(device, (cuda_range){at, physical->bytes, NULL}, ((cuda_physical *)physical)->handle);
     pthread_mutex_unlock(&device->mapping);
-    status = cuda_check(device, code, "mapping %zu bytes at %p of device '%s'", physical->bytes, address, base->name);
     cuda_leave(&scope);
   }
   if (status != RONDO_OK) {

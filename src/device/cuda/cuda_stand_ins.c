@@ -4,6 +4,8 @@
  * reaches them, since what is made meanwhile runs when others are there.
  *
  * Invariant: all is done under the device's mapping lock; pages that are mapped for good go before those that stand in.
+ * What the driver refuses to unmap, of these or of a mapping that failed half-way, is noted and tried again before
+ * anything is mapped; nothing is mapped over it.
  */
 #include "base/error.h"
 #include "device/cuda/cuda.h"
@@ -140,12 +142,33 @@ static void take_back(cuda_device *device, cuda_range at) {
   }
 }
 
-void cuda_stand_ins_yield(cuda_device *device, cuda_range at) {
+/* Unmaps what was left there, or says why the driver does not. */
+static rondo_status clear_left(cuda_device *device, cuda_range at) {
+  for (size_t i = device->left.count; i-- > 0;) {
+    const cuda_range left = device->left.items[i];
+    if (!do_overlap(left, at)) continue;
+    if (!unmap(device, left))
+      return rondo_fail_context(rondo_last_error()->status, "%zu bytes at %p are mapped to what was there before",
+                                at.bytes, (void *)(uintptr_t)at.address);
+    device->left.items[i] = device->left.items[--device->left.count];
+  }
+  return RONDO_OK;
+}
+
+rondo_status cuda_stand_ins_yield(cuda_device *device, cuda_range at) {
   for (size_t i = device->left.count; i-- > 0;) {
     if (unmap(device, device->left.items[i])) device->left.items[i] = device->left.items[--device->left.count];
   }
   take_back(device, at);
+  return clear_left(device, at);
 }
+
+rondo_status cuda_stand_ins_reserve_left(cuda_device *device) {
+  const size_t most_left = device->left.count + device->shown.count + 1;
+  return rondo_array_reserve(&device->base.allocator, &device->left, most_left);
+}
+
+void cuda_stand_ins_take_back(cuda_device *device, cuda_range at) { unmap_or_note(device, at); }
 
 void cuda_stand_ins_end(cuda_stand_ins *self) {
   for (size_t i = 0; i < self->ranges.count; i++) unmap_or_note(self->device, self->ranges.items[i]);
