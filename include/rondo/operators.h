@@ -162,6 +162,17 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding_bag(rondo_program *prog
                                                              rondo_value weights, rondo_combine combine,
                                                              rondo_value *out_value);
 
+/* Chance -----------------------------------------------------------------------------------------------------------
+ *   dropout: any float: each element is 0 with the probability that `probability`, a scalar F32, holds when the program
+ *            runs, else divided by 1 - probability (Srivastava et al. 2014). A cell does for it: 0 turns dropout off,
+ *            as inference wants it, and makes the result the value itself; 1 drops all. It has no gradient. The numbers
+ *            are those of rondo_philox (<rondo/random.h>) with the seed and offset that the I64 state "random", [2],
+ *            holds: write {seed, 0} to it to begin a series, and save it with the weights to go on as if not stopped.
+ *            Each run draws others, the same recorded and not, on each device. The gradient draws them again: no mask
+ *            takes memory. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_dropout(rondo_program *program, rondo_value value,
+                                                       rondo_value probability, rondo_value *out_value);
+
 /* Losses -----------------------------------------------------------------------------------------------------------
  *   cross_entropy: logits [..., n] of any float, labels [...] I32 or I64 -> scalar F32: the mean over the labels of
  *                  -log softmax(logits)[label]; a label outside 0 <= i < n fails the run, as an index of embedding. Its

@@ -94,6 +94,9 @@
   ROW(mse_gradient)             \
   ROW(bce_with_logits)          \
   ROW(bce_with_logits_gradient) \
+  ROW(dropout)                  \
+  ROW(dropout_gradient)         \
+  ROW(dropout_advance)          \
   ROW(zeros)                    \
   ROW(full)                     \
   ROW(arange)                   \

@@ -14,6 +14,7 @@
   ROW(cross_entropy_mean)       \
   ROW(gradient_control)         \
   ROW(pair_loss)                \
+  ROW(dropout_advance)          \
   ROW(sgd)                      \
   ROW(slice)                    \
   ROW(strided)                  \
@@ -26,6 +27,7 @@
   ROW(column_sum)                     \
   ROW(cross_entropy)                  \
   ROW(div)                            \
+  ROW(dropout)                        \
   ROW(embedding)                      \
   ROW(exp)                            \
   ROW(gelu)                           \
