@@ -36,6 +36,12 @@ succeeds bench patch --device cuda:0 --seconds 0.1 --json
 json_holds 'all(.rondo, .bare; (.readers | length) == 5 and all(.readers[]; .patched.host_us > 0) and
     all(.sizes[]; .copied.host_us > 0))'
 
+succeeds bench copies --device cuda:0 --seconds 0.1 --most 16384 --json
+json_holds '(.cases | length) == 15' '(.crossings | length) == 5' \
+  'all(.cases[]; .launch.host_us > 0 and .queued.host_us > 0 and .kernel_list.host_us > 0 and .kernel_buffer.host_us > 0)'
+succeeds bench copies --device cuda:0 --seconds 0.1 --most 1024 --unaligned 3
+fails 1 'no CUDA device' bench copies --device cpu
+
 # Calls of trees, beside the driver's launch in turns.
 succeeds bench tree --device cuda:0 --seconds 0.1 --shapes 5 --buffers buffers.csv --json
 json_holds '.device == "cuda:0"' '.bare.host_us > 0' 'all(.calls[]; .added_to_bare_host_us != null)' \
