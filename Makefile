@@ -4,10 +4,11 @@
 #   make demo    trains a small language model un-recorded and recorded, then generates text with it
 #   make test    builds everything with warnings as errors and runs the tests
 #   make bench   measures Rondo beside the engines that this machine has
-#   make check   format, layers, headers, exported symbols, sanitizers
+#   make check   format, layers, headers, exported symbols, the thread sanitizer
+#   make fuzz    all tests and each fuzz target with clang's address and undefined-behaviour sanitizers
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #
-# Further: build, fuzz, coverage, tidy, format, setup (installs the packages of every target), clean.
+# Further: build, asan (gcc's), coverage, tidy, format, setup (installs the packages of every target), clean.
 # Variables: TEXT (what `make demo` learns), JOBS, SETUP (SETUP=true installs no package).
 
 SETUP ?= scripts/setup
@@ -44,7 +45,7 @@ bench:
 install: build
 	cmake --install build/release --prefix "$(PREFIX)"
 
-check: check-source asan tsan
+check: check-source tsan
 
 check-source: build
 	@$(SETUP) check
