@@ -137,8 +137,8 @@ typedef struct rondo_tree_options {
  * a recording, so that there is one for each form of inputs and address of static ones. Outputs of a recorded call
  * belong to no step: they are valid until that recording is replayed, and expire or are cloned then; those of calls
  * that run as they are, until they are released. An output is an input as other moving memory is, also where an input
- * is declared static; one of the same recording is copied before it is written. max_bytes is each recording's; execs
- * are not shared. */
+ * is declared static; one of the same recording is copied before it is written. max_bytes is each recording's, and
+ * so many addresses are reserved for it; 0 = several times what its warm-up allocated. Execs are not shared. */
 
 /* An empty tree. options may be NULL. The caller destroys it before the device is closed. Errors: INVALID_ARGUMENT
  * (NULL, BAD_OPTIONS), UNSUPPORTED (a device without pools or graph memory), OUT_OF_MEMORY, IN_CALLBACK. Thread-safe.

@@ -408,6 +408,16 @@ static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
 
 /* The take --------------------------------------------------------------------------------------------------------- */
 
+/* Without one the call runs as it is. */
+static rondo_status have_arena(rondo_take *take) {
+  const rondo_status status = rondo_separate_arena(take->tree, take->made, &take->arena);
+  if (status != RONDO_OUT_OF_MEMORY) return status;
+  (void)rondo_fail_context(status,
+                           "an arena of its own, of which fewer separate recordings need less "
+                           "(rondo_tree_options.max_recordings)");
+  return rondo_take_give_up(take, RONDO_SKIP_MEMORY_LIMIT, false, NULL);
+}
+
 static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   rondo_tree *tree = take->tree;
   const rondo_allocator *allocator = &tree->allocator;
@@ -417,7 +427,7 @@ static rondo_status start(rondo_take *take, size_t key_count, uint64_t hash) {
   made->form = take->form;
   made->parent = tree->current;
   made->hash = hash;
-  RONDO_TRY(rondo_separate_arena(tree, made, &take->arena));
+  RONDO_TRY(have_arena(take));
   if (made->parent != NULL) made->first_bit = made->parent->first_bit + made->parent->bit_count;
   RONDO_TRY(rondo_allocate_items(allocator, key_count, sizeof *made->key, &made->key));
   made->key_count = key_count;

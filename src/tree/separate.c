@@ -6,10 +6,38 @@
 
 #include "tree/own.h"
 
+/* Of what its work is known to need, were nothing shared, so many times are reserved, and no less than that. */
+enum { ADDRESS_TIMES = 4 };
+#define LEAST_ADDRESSES ((size_t)1 << 30)
+
+/* What the work allocated, and its slots, side by side; false where it is not known, or is too much. */
+static bool find_sum(const rondo_tree *tree, const rondo_recorded_call *made, size_t *out) {
+  const rondo_form *form = made->form;
+  *out = 0;
+  for (size_t i = 0; i < form->noted_count; i++)
+    for (size_t k = 0; k < form->noted[i]->lifetimes.count; k++)
+      if (!rondo_checked_add(*out, form->noted[i]->lifetimes.items[k].bytes, out)) return false;
+  for (size_t i = 0; i < made->function->options.input_count; i++) {
+    const rondo_resolved_input *input = &tree->inputs[i];
+    if (input->way == RONDO_WAY_MOVING && !rondo_checked_add(*out, input->bytes, out)) return false;
+  }
+  return form->noted_count > 0 && rondo_checked_multiply(*out, ADDRESS_TIMES, out);
+}
+
+/* A whole device's for each would use up all addresses with some hundred recordings. 0: the device's, as where nothing
+ * is known, or was tried in vain, or no address is given out twice. */
+static size_t find_reserve(const rondo_tree *tree, const rondo_recorded_call *made) {
+  size_t bytes;
+  if (tree->options.max_bytes != 0) return (size_t)tree->options.max_bytes;
+  if (tree->is_watched || made->form->failures > 0 || !find_sum(tree, made, &bytes)) return 0;
+  if (bytes >= rondo_graph_addresses_wanted(tree->memory)) return 0;
+  return bytes > LEAST_ADDRESSES ? bytes : LEAST_ADDRESSES;
+}
+
 rondo_status rondo_separate_arena(rondo_tree *tree, rondo_recorded_call *made, rondo_arena **out) {
   *out = tree->arena;
   if (!tree->options.separate) return RONDO_OK;
-  const rondo_arena_options options = {.reserve = tree->options.max_bytes, .name = made->function->origin->name};
+  const rondo_arena_options options = {.reserve = find_reserve(tree, made), .name = made->function->origin->name};
   RONDO_TRY(rondo_arena_create(tree->memory, &options, &made->arena));
   *out = made->arena;
   return RONDO_OK;

@@ -56,6 +56,23 @@ static void test_tr11_memory_is_the_sum(void **state) {
   assert_true(separate >= 2 * arena_used(s, false) - 65536);
 }
 
+/* More recordings than address space would have for as many devices. */
+static void test_tr11_thousands_of_recordings(void **state) {
+  enum { RECORDINGS = 2200 };
+  test_scene *s = *state;
+  if (test_is_guarded(s->fixture)) return;
+  SCENE_TREE(s, .separate = true, .max_recordings_per_place = RECORDINGS);
+  rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_MOVING),
+                                     .max_shapes = RECORDINGS);
+  uint32_t *words = test_words(s->fixture, RECORDINGS);
+  for (size_t i = 1; i <= RECORDINGS; i++)
+    for (int k = 0; k < 2; k++) rondo_buffer_release(test_call_words(s->fixture, f, words, i));
+  assert_int_equal(scene_info(s).recordings, RECORDINGS);
+  assert_int_equal(scene_info(s).skipped[RONDO_SKIP_MEMORY_LIMIT], 0);
+  assert_ok(rondo_stream_synchronize(s->stream));
+  test_words_free(s->fixture, words);
+}
+
 /* An output that is the next call's input, of the same recording, by hand to hand; also when it is changed in place. */
 static void test_tr11_outputs_feed_their_own_recording(void **state) {
   test_scene *s = *state;
@@ -144,11 +161,9 @@ static void test_tr11_recordings_that_go(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      scene_case(test_tr11_recordings_stand_alone),
-      scene_case(test_tr11_memory_is_the_sum),
-      scene_case(test_tr11_outputs_feed_their_own_recording),
-      scene_case(test_tr11_outputs_are_written_in_place),
-      scene_case(test_tr11_recordings_that_go),
+      scene_case(test_tr11_recordings_stand_alone),       scene_case(test_tr11_memory_is_the_sum),
+      scene_case(test_tr11_thousands_of_recordings),      scene_case(test_tr11_outputs_feed_their_own_recording),
+      scene_case(test_tr11_outputs_are_written_in_place), scene_case(test_tr11_recordings_that_go),
   };
   return test_main(tests);
 }
