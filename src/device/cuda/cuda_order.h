@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What stands behind what in the driver's graph of an executable. Nodes that are order alone (empty ones, allocs and
- * frees) are each a call of the driver and one more node to instantiate. So they are left out where edges between what is
- * in front of them and what is behind them can stand for them without becoming more. The order of all other nodes is the
- * same.
+ * frees) are each a call of the driver and one more node to instantiate. So they are left out where edges between what
+ * is in front of them and what is behind them can stand for them without becoming more. The order of all other nodes is
+ * the same.
  *
  * Threads: the executable's owner, while it is built.
  */
