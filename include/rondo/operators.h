@@ -42,6 +42,32 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul(rondo_program *program, ro
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *program, rondo_value a, rondo_value b,
                                                            const rondo_matmul_options *options, rondo_value *out_value);
 
+/* Attention --------------------------------------------------------------------------------------------------------
+ *   attention: q [b, h, t, d], k and v [b, g, s, d], floats of one type, h a multiple of g (each h / g heads have k and
+ *           v in common), d at most 128 -> [b, h, t, d]: softmax(scale q kᵀ) v (Vaswani et al. 2017), without ever
+ *           having t x s scores in memory (Dao 2023, FlashAttention-2). causal: the last row of q sees all rows of k,
+ *           the one before all but the last, and so on; t is then at most s. options may be NULL.
+ *   attention_decode: the same for one row at a time, as in generating: q [b, h, 1, d], k and v [b, g, 1, d], caches
+ *           [b, g, s, d], which are states, and length, a scalar I32: the row sees the first `length` rows of the
+ *           caches and its own k and v, which the run then writes into the caches at `length`, for later runs. A length
+ *           outside 0 <= length < s fails the run, as an index of embedding. No gradient; causal means nothing.
+ *   Errors: OUT_OF_RANGE (the scale), BAD_OPTIONS; TYPE (a cache is no state). */
+typedef struct rondo_attention_options {
+  uint32_t struct_size;
+  bool causal;
+  float scale; /* 0: 1 / sqrt(d) */
+} rondo_attention_options;
+#define RONDO_ATTENTION_OPTIONS_INIT .struct_size = sizeof(rondo_attention_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention(rondo_program *program, rondo_value q, rondo_value k,
+                                                         rondo_value v, const rondo_attention_options *options,
+                                                         rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_decode(rondo_program *program, rondo_value q, rondo_value k,
+                                                                rondo_value v, rondo_value k_cache, rondo_value v_cache,
+                                                                rondo_value length,
+                                                                const rondo_attention_options *options,
+                                                                rondo_value *out_value);
+
 /* Element by element ------------------------------------------------------------------------------------------------
  *   cast: any type to `type`; a value of that type is given back itself. Of floats to integers towards zero; what the
  *         integer cannot hold becomes its nearest, not-a-number 0. I64 to I32 keeps the lower half. To F16 and

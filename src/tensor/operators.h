@@ -28,6 +28,12 @@
   ROW(split_8)                  \
   ROW(matmul)                   \
   ROW(matmul_activated)         \
+  ROW(attention)                \
+  ROW(attention_share)          \
+  ROW(attention_q_gradient)     \
+  ROW(attention_k_gradient)     \
+  ROW(attention_decode)         \
+  ROW(attention_append)         \
   ROW(column_sum)               \
   ROW(cast)                     \
   ROW(add)                      \

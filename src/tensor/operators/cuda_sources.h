@@ -8,6 +8,7 @@
 
 #define RONDO_CUDA_SOURCES(ROW) \
   ROW(adam)                     \
+  ROW(attention_append)         \
   ROW(bag_offsets)              \
   ROW(cast)                     \
   ROW(concat)                   \
@@ -23,6 +24,8 @@
 #define RONDO_CUDA_TYPED_SOURCES(ROW) \
   ROW(abs)                            \
   ROW(affine)                         \
+  ROW(attention)                      \
+  ROW(attention_decode)               \
   ROW(bce_with_logits)                \
   ROW(column_sum)                     \
   ROW(cross_entropy)                  \

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ * attention: groups of heads, causal or not, tiles at the edge; and token by token with a cache.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/test_operator.h"
+
+enum { BATCHES, HEADS, GROUPS, ROWS, COLUMNS, SIZE, CAUSAL }; /* sizes */
+enum { SCALE };                                               /* numbers */
+
+static void draw_of(uint64_t *seed, test_call *call, size_t heads, size_t rows, size_t size) {
+  size_t *s = call->sizes;
+  s[BATCHES] = test_draw_between(seed, 1, heads);
+  s[GROUPS] = test_draw_between(seed, 1, heads);
+  s[HEADS] = s[GROUPS] * test_draw_between(seed, 1, heads);
+  s[ROWS] = test_draw_between(seed, 1, rows);
+  s[COLUMNS] = test_draw_between(seed, 1, rows);
+  s[SIZE] = test_draw_between(seed, 1, size);
+  s[CAUSAL] = test_draw_between(seed, 0, 1);
+  if (s[CAUSAL] && s[ROWS] > s[COLUMNS]) s[ROWS] = s[COLUMNS];
+  call->numbers[SCALE] = test_draw_between(seed, 0, 1) ? 0.3 : 1 / sqrt((double)s[SIZE]);
+  test_add_float(call, (const size_t[]){s[BATCHES], s[HEADS], s[ROWS], s[SIZE]}, 4, -2, 2);
+  test_add_float(call, (const size_t[]){s[BATCHES], s[GROUPS], s[COLUMNS], s[SIZE]}, 4, -2, 2);
+  test_add_float(call, (const size_t[]){s[BATCHES], s[GROUPS], s[COLUMNS], s[SIZE]}, 4, -1, 1);
+}
+
+static void draw(uint64_t *seed, test_call *call) { draw_of(seed, call, 2, 9, 12); }
+
+/* Several tiles on each device. */
+static void draw_long(uint64_t *seed, test_call *call) { draw_of(seed, call, 1, 90, 20); }
+static void draw_wide(uint64_t *seed, test_call *call) { draw_of(seed, call, 1, 20, 128); }
+
+static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                          rondo_value *result) {
+  const bool is_usual = call->numbers[SCALE] != 0.3;
+  const rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = call->sizes[CAUSAL] != 0,
+                                           .scale = is_usual ? 0 : 0.3f};
+  return rondo_op_attention(program, inputs[0], inputs[1], inputs[2], is_usual && !options.causal ? NULL : &options,
+                            result);
+}
+
+/* One row of a head: k and v have `columns` rows. */
+static void attend(const double *q, const double *k, const double *v, size_t columns, size_t size, double scale,
+                   double *y) {
+  double most = -INFINITY, sum = 0;
+  double *scores = calloc(columns, sizeof *scores);
+  assert_non_null(scores);
+  for (size_t j = 0; j < columns; j++) {
+    for (size_t d = 0; d < size; d++) scores[j] += scale * q[d] * k[j * size + d];
+    most = fmax(most, scores[j]);
+  }
+  for (size_t d = 0; d < size; d++) y[d] = 0;
+  for (size_t j = 0; j < columns; j++) {
+    const double weight = exp(scores[j] - most);
+    sum += weight;
+    for (size_t d = 0; d < size; d++) y[d] += weight * v[j * size + d];
+  }
+  for (size_t d = 0; d < size; d++) y[d] /= sum;
+  free(scores);
+}
+
+static void reference(const test_call *call, double *const *inputs, double *result) {
+  const size_t *s = call->sizes, of_group = s[HEADS] / s[GROUPS], each = s[COLUMNS] * s[SIZE];
+  for (size_t head = 0; head < s[BATCHES] * s[HEADS]; head++) {
+    const size_t group = head / s[HEADS] * s[GROUPS] + head % s[HEADS] / of_group;
+    for (size_t i = 0; i < s[ROWS]; i++) {
+      const size_t row = (head * s[ROWS] + i) * s[SIZE];
+      attend(inputs[0] + row, inputs[1] + group * each, inputs[2] + group * each,
+             s[CAUSAL] ? s[COLUMNS] - s[ROWS] + i + 1 : s[COLUMNS], s[SIZE], call->numbers[SCALE], result + row);
+    }
+  }
+}
+
+TEST_OPERATOR(test_attention, .name = "attention", .draw = draw, .build = build, .reference = reference,
+              .gradient_tolerance = 4e-4)
+TEST_OPERATOR(test_attention_of_many_rows, .name = "long attention", .draw = draw_long, .build = build,
+              .reference = reference, .gradient_tolerance = 4e-3, .tolerance = 2e-5)
+TEST_OPERATOR(test_attention_of_wide_heads, .name = "wide attention", .draw = draw_wide, .build = build,
+              .reference = reference, .gradient_tolerance = 4e-3, .tolerance = 2e-5)
+
+/* Gradients in the types of half the size, of inputs and results that are cast. */
+static rondo_status build_in(rondo_type type, const test_call *call, rondo_program *program, const rondo_value *inputs,
+                             rondo_value *result) {
+  rondo_value cast[3], y;
+  for (size_t i = 0; i < 3; i++) assert_ok(rondo_op_cast(program, inputs[i], type, &cast[i]));
+  assert_ok(build(call, program, cast, &y));
+  return rondo_op_cast(program, y, RONDO_F32, result);
+}
+
+static rondo_status build_f16(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                              rondo_value *result) {
+  return build_in(RONDO_F16, call, program, inputs, result);
+}
+
+static rondo_status build_bf16(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                               rondo_value *result) {
+  return build_in(RONDO_BF16, call, program, inputs, result);
+}
+
+TEST_OPERATOR(test_attention_in_f16, .name = "attention in f16", .draw = draw, .build = build_f16,
+              .reference = reference, .tolerance = 0.02, .gradient_tolerance = 0.04, .only_f32 = true)
+TEST_OPERATOR(test_attention_in_bf16, .name = "attention in bf16", .draw = draw, .build = build_bf16,
+              .reference = reference, .tolerance = 0.15, .gradient_tolerance = 0.3, .only_f32 = true)
+
+/* Decoding --------------------------------------------------------------------------------------------------------- */
+
+enum { B = 2, H = 4, G = 2, S = 19, D = 20 };
+
+static rondo_program *make_decoder(void) {
+  const rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .scale = 0.5f};
+  rondo_program *program = NULL;
+  rondo_value q, k, v, k_cache, v_cache, length, y;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "q", RONDO_F32, (const size_t[]){B, H, 1, D}, 4, &q));
+  assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &k));
+  assert_ok(rondo_program_input(program, "v", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &v));
+  assert_ok(rondo_program_state(program, "k cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &k_cache));
+  assert_ok(rondo_program_state(program, "v cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &v_cache));
+  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
+  assert_ok(rondo_op_attention_decode(program, q, k, v, k_cache, v_cache, length, &options, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  return program;
+}
+
+static void draw_row(uint64_t *seed, rondo_compiled *compiled, const char *name, size_t count, double *exact) {
+  float row[B * H * D];
+  for (size_t i = 0; i < count; i++) exact[i] = (double)(row[i] = (float)test_random_below(seed, 201) / 100 - 1);
+  assert_ok(rondo_compiled_write(compiled, name, row, count * sizeof *row));
+}
+
+/* Row `at` of what the references' caches hold. */
+static void keep_row(const double *row, size_t at, double (*cache)[S][D]) {
+  for (size_t i = 0; i < B * G; i++) memcpy(cache[i][at], row + i * D, D * sizeof *row);
+}
+
+static void test_tokens_see_those_before_them(void **state) {
+  static double k_cache[B * G][S][D], v_cache[B * G][S][D];
+  test_fixture *t = *state;
+  rondo_program *program = make_decoder();
+  rondo_compiled *compiled = NULL;
+  uint64_t seed = 5;
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  for (int32_t at = 0; at < S; at++) {
+    double q[B * H * D], row[B * G * D], wanted[D];
+    float y[B * H * D];
+    draw_row(&seed, compiled, "q", B * H * D, q);
+    draw_row(&seed, compiled, "k", B * G * D, row);
+    keep_row(row, (size_t)at, k_cache);
+    draw_row(&seed, compiled, "v", B * G * D, row);
+    keep_row(row, (size_t)at, v_cache);
+    assert_ok(rondo_compiled_write(compiled, "length", &at, sizeof at));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
+    for (size_t head = 0; head < B * H; head++) {
+      const size_t group = head / (H / G);
+      attend(q + head * D, k_cache[group][0], v_cache[group][0], (size_t)at + 1, D, 0.5, wanted);
+      for (size_t i = 0; i < D; i++) assert_true(fabs((double)y[head * D + i] - wanted[i]) < 1e-5);
+    }
+  }
+  const int32_t full = S;
+  assert_ok(rondo_compiled_write(compiled, "length", &full, sizeof full));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_fails(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED);
+  assert_message("attention_append");
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
+static void test_what_does_not_fit_is_refused(void **state) {
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
+  rondo_program *program = NULL;
+  rondo_value q, k, long_q, length, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "q", RONDO_F32, (const size_t[]){2, 4, 1, 8}, 4, &q));
+  assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){2, 3, 1, 8}, 4, &k));
+  assert_ok(rondo_program_input(program, "long", RONDO_F32, (const size_t[]){2, 3, 2, 8}, 4, &long_q));
+  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
+  assert_fails(rondo_op_attention(program, q, k, k, NULL, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("with h a multiple of g");
+  assert_fails(rondo_op_attention(program, long_q, k, k, &options, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("the first rows would see nothing");
+  assert_fails(rondo_op_attention(program, q, k, q, NULL, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("k and v must have one type and shape");
+  options.scale = -1;
+  assert_fails(rondo_op_attention(program, q, q, q, &options, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("scale -1 is not above 0");
+  assert_fails(rondo_op_attention_decode(program, q, q, q, q, q, length, NULL, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("the cache must be a state");
+  assert_int_equal(y.id, 0);
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {test_case(test_attention),
+                                     test_case(test_attention_of_many_rows),
+                                     test_case(test_attention_of_wide_heads),
+                                     test_case(test_attention_in_f16),
+                                     test_case(test_attention_in_bf16),
+                                     test_case(test_tokens_see_those_before_them),
+                                     cmocka_unit_test(test_what_does_not_fit_is_refused)};
+  return test_main(tests);
+}
