@@ -68,6 +68,38 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_decode(rondo_program *p
                                                                 const rondo_attention_options *options,
                                                                 rondo_value *out_value);
 
+/* Images -----------------------------------------------------------------------------------------------------------
+ * of n images of c channels, any float; heights stand before widths.
+ *   conv2d: x [n, c, h, w], weight [o, c / groups, kh, kw] (+ bias [o]) -> [n, o, h', w'] with h' = (h + 2 padding -
+ *           dilation (kh - 1) - 1) / stride + 1, rounded down, and w' likewise: cross-correlation, zeros in the
+ *           padding; c and o are multiples of groups. options may be NULL.
+ *   max_pool2d: x [n, c, h, w] -> [n, c, h', w']: the largest of each window, not-a-number if one is in it; of equals
+ *           the first one has the gradient.
+ *   avg_pool2d: the same for the mean. */
+typedef struct rondo_conv2d_options {
+  uint32_t struct_size;
+  uint32_t groups;                           /* 0: 1 */
+  size_t stride[2], padding[2], dilation[2]; /* of stride and dilation 0: 1 */
+  rondo_value bias;                          /* or no value */
+} rondo_conv2d_options;
+#define RONDO_CONV2D_OPTIONS_INIT .struct_size = sizeof(rondo_conv2d_options)
+
+typedef struct rondo_pool2d_options {
+  uint32_t struct_size;
+  bool counts_padding; /* avg_pool2d divides by the window's size; else by what of it is in the image */
+  size_t kernel[2];    /* required */
+  size_t stride[2];    /* 0: the kernel's size */
+  size_t padding[2];   /* less than the kernel */
+} rondo_pool2d_options;
+#define RONDO_POOL2D_OPTIONS_INIT .struct_size = sizeof(rondo_pool2d_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value weight,
+                                                      const rondo_conv2d_options *options, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_max_pool2d(rondo_program *program, rondo_value x,
+                                                          const rondo_pool2d_options *options, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_avg_pool2d(rondo_program *program, rondo_value x,
+                                                          const rondo_pool2d_options *options, rondo_value *out_value);
+
 /* Element by element ------------------------------------------------------------------------------------------------
  *   cast: any type to `type`; a value of that type is given back itself. Of floats to integers towards zero; what the
  *         integer cannot hold becomes its nearest, not-a-number 0. I64 to I32 keeps the lower half. To F16 and

@@ -34,6 +34,13 @@
   ROW(attention_k_gradient)     \
   ROW(attention_decode)         \
   ROW(attention_append)         \
+  ROW(conv2d)                   \
+  ROW(conv2d_input_gradient)    \
+  ROW(conv2d_weight_gradient)   \
+  ROW(max_pool2d)               \
+  ROW(max_pool2d_gradient)      \
+  ROW(avg_pool2d)               \
+  ROW(avg_pool2d_gradient)      \
   ROW(column_sum)               \
   ROW(cast)                     \
   ROW(add)                      \

@@ -28,6 +28,7 @@
   ROW(attention_decode)               \
   ROW(bce_with_logits)                \
   ROW(column_sum)                     \
+  ROW(conv2d)                         \
   ROW(cross_entropy)                  \
   ROW(div)                            \
   ROW(dropout)                        \
@@ -41,6 +42,7 @@
   ROW(max)                            \
   ROW(maximum_gradient)               \
   ROW(mse)                            \
+  ROW(pool2d)                         \
   ROW(relu)                           \
   ROW(rsqrt)                          \
   ROW(select_gradient)                \

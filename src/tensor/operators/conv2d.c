@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ * conv2d: cross-correlation of images [n, c, h, w] with weights [o, c / groups, kh, kw], as matrix products whose one
+ * factor, the windows of an image, is gathered as it is wanted (Chellapilla et al., "High Performance Convolutional
+ * Neural Networks", 2006). The gradients are such products, too: nothing is scattered.
+ */
+#include "tensor/operators/conv2d.h"
+
+#include "base/versioned.h"
+#include "tensor/operators.h"
+#include "tensor/operators/column_sum.h"
+#include "tensor/operators/gemm.h"
+#include "tensor/shape.h"
+
+enum { X, WEIGHT, BIAS };                                   /* inputs */
+enum { GROUPS = RONDO_WINDOW_SIZES, HEIGHT, WIDTH, SIZES }; /* sizes, behind the window's; of x */
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static void conv2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_conv2d_cpu(type, blocks, args);
+}
+static void conv2d_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_conv2d_input_gradient_cpu(type, blocks, args);
+}
+static void conv2d_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_conv2d_weight_gradient_cpu(type, blocks, args);
+}
+
+RONDO_TYPED_KERNEL(conv2d, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_WRITES);
+RONDO_TYPED_KERNEL(conv2d_input_gradient, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS,
+                   RONDO_WRITES);
+RONDO_TYPED_KERNEL(conv2d_weight_gradient, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS,
+                   RONDO_WRITES);
+
+#define CUDA_EDGE 64 /* of a tile: conv2d.cu */
+#define ENOUGH_TILES 8
+#define MOST_BLOCKS ((size_t)1 << 30)
+
+/* A tile is as large as leaves enough of them for a usual number of workers; by the shape alone. */
+static rondo_grid cut(const rondo_emitter *emitter, rondo_conv2d_shape *shape, rondo_conv2d_product product) {
+  shape->edge = rondo_emit_is_cuda(emitter) ? CUDA_EDGE : RONDO_CONV2D_EDGE;
+  while (!rondo_emit_is_cuda(emitter) && shape->edge > 32 && rondo_conv2d_tiles(shape, product) < ENOUGH_TILES)
+    shape->edge /= 2;
+  const size_t tiles = rondo_conv2d_tiles(shape, product);
+  return (rondo_grid){.x = (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS)};
+}
+
+/* Of an x, a weight and the attributes. */
+static rondo_conv2d_shape shape_of(const rondo_shape *x, const rondo_shape *weight,
+                                   const rondo_attributes *attributes) {
+  const size_t groups = attributes->sizes[GROUPS];
+  return (rondo_conv2d_shape){.window = rondo_window_of(x, attributes),
+                              .images = x->dims[0],
+                              .groups = groups,
+                              .in_channels = weight->dims[1],
+                              .out_channels = weight->dims[0] / groups};
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_bias(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *weight = rondo_operation_input(program, operation, WEIGHT);
+  const rondo_shape *bias = rondo_operation_input(program, operation, BIAS);
+  if (bias == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_require_input(program, operation, BIAS, weight->type, 1));
+  if (bias->dims[0] == weight->dims[0]) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the bias has %zu elements for %zu channels",
+                              bias->dims[0], weight->dims[0]);
+}
+
+static rondo_status infer_conv2d(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *x = rondo_operation_input(program, operation, X);
+  const rondo_shape *weight = rondo_operation_input(program, operation, WEIGHT);
+  const size_t groups = operation->attributes.sizes[GROUPS];
+  rondo_window w;
+  RONDO_TRY(rondo_require_float(program, operation, X, 4));
+  RONDO_TRY(rondo_require_input(program, operation, WEIGHT, x->type, 4));
+  RONDO_TRY(rondo_window_make(program, operation, x, &w));
+  RONDO_TRY(check_bias(program, operation));
+  if (weight->dims[0] % groups != 0 || x->dims[1] % groups != 0 || weight->dims[1] != x->dims[1] / groups) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "x must be [n, c, h, w], weight [o, c / groups, kh, kw], with c and o multiples of the "
+                                "%zu groups",
+                                groups);
+  }
+  results[0] = (rondo_shape){
+      .type = x->type, .rank = 4, .dims = {x->dims[0], weight->dims[0], w.out[RONDO_HEIGHT], w.out[RONDO_WIDTH]}};
+  return RONDO_OK;
+}
+
+/* dy [n, o, h, w] summed over all but o. */
+static rondo_status add_bias_gradient(rondo_program *program, uint32_t dy, uint32_t bias, uint32_t *out_value) {
+  const rondo_shape shape = *rondo_program_shape(program, dy);
+  const size_t places = shape.dims[2] * shape.dims[3], channels = shape.dims[1];
+  const rondo_attributes over_places = {.sizes = {shape.dims[0] * channels, places, 1}, .size_count = 3};
+  const rondo_attributes over_images = {.sizes = {1, shape.dims[0], channels}, .size_count = 3};
+  uint32_t sums = 0;
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_column_sum, &dy, 1, &over_places, &sums));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_column_sum, &sums, 1, &over_images, &sums));
+  return rondo_program_add_sum_like(program, sums, bias, out_value);
+}
+
+static rondo_status differentiate_conv2d(rondo_program *program, const rondo_operation *operation,
+                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_shape *x = rondo_operation_input(program, operation, X);
+  const uint32_t dy = result_gradients[0];
+  const uint32_t for_x[] = {operation->inputs[WEIGHT], dy}, for_weight[] = {operation->inputs[X], dy};
+  rondo_attributes attributes = operation->attributes;
+  attributes.sizes[HEIGHT] = x->dims[2];
+  attributes.sizes[WIDTH] = x->dims[3];
+  attributes.size_count = SIZES;
+  RONDO_TRY(
+      rondo_program_add(program, &rondo_operator_conv2d_input_gradient, for_x, 2, &attributes, &input_gradients[X]));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_conv2d_weight_gradient, for_weight, 2, &attributes,
+                              &input_gradients[WEIGHT]));
+  if (operation->inputs[BIAS] == RONDO_NO_VALUE) return RONDO_OK;
+  return add_bias_gradient(program, dy, operation->inputs[BIAS], &input_gradients[BIAS]);
+}
+
+static rondo_status emit_conv2d(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[X]);
+  rondo_conv2d_shape shape =
+      shape_of(of_x, rondo_emit_shape(emitter, operation->inputs[WEIGHT]), &operation->attributes);
+  const rondo_grid grid = cut(emitter, &shape, rondo_conv2d_forward(&shape));
+  const void *x = rondo_emit_address(emitter, operation->inputs[X]);
+  const void *weight = rondo_emit_address(emitter, operation->inputs[WEIGHT]);
+  const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  rondo_gemm_prepare();
+  return rondo_emit_kernel(emitter, &conv2d_code[of_x->type], grid, RONDO_ARGS(&shape, &x, &weight, &bias, &y));
+}
+
+const rondo_operator rondo_operator_conv2d = {.name = "conv2d",
+                                              .inputs = {"x", "weight", "bias"},
+                                              .required = 2,
+                                              .result_count = 1,
+                                              .infer = infer_conv2d,
+                                              .differentiate = differentiate_conv2d,
+                                              .emit = emit_conv2d};
+
+rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value weight,
+                             const rondo_conv2d_options *options, rondo_value *out_value) {
+  rondo_conv2d_options given;
+  rondo_attributes attributes = {0};
+  uint32_t index = 0;
+  RONDO_TRY(rondo_require("conv2d", "out_value", out_value));
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require("conv2d", "program", program));
+  RONDO_TRY(rondo_versioned_read("rondo_conv2d_options", options, &given, sizeof given));
+  RONDO_TRY(rondo_program_resolve(program, weight, "conv2d", "weight", &index));
+  rondo_window_attributes(&rondo_program_shape(program, index)->dims[2], given.stride, given.padding, given.dilation,
+                          &attributes);
+  attributes.sizes[GROUPS] = given.groups == 0 ? 1 : given.groups;
+  attributes.size_count = SIZES;
+  const rondo_value inputs[] = {x, weight, given.bias};
+  return rondo_program_apply(program, &rondo_operator_conv2d, inputs, 3, &attributes, out_value);
+}
+
+/* Gradients: inputs are one of x and weight, and dy. ----------------------------------------------------------------
+ */
+
+static rondo_shape x_of(const rondo_shape *weight, const rondo_shape *dy, const rondo_attributes *attributes) {
+  const size_t *sizes = attributes->sizes;
+  return (rondo_shape){
+      .type = dy->type, .rank = 4, .dims = {dy->dims[0], weight->dims[1] * sizes[GROUPS], sizes[HEIGHT], sizes[WIDTH]}};
+}
+
+static rondo_shape weight_of(const rondo_shape *x, const rondo_shape *dy, const rondo_attributes *attributes) {
+  const size_t *sizes = attributes->sizes;
+  return (rondo_shape){
+      .type = x->type,
+      .rank = 4,
+      .dims = {dy->dims[1], x->dims[1] / sizes[GROUPS], sizes[RONDO_WINDOW_KERNEL], sizes[RONDO_WINDOW_KERNEL + 1]}};
+}
+
+static rondo_status infer_input_gradient(const rondo_program *program, const rondo_operation *operation,
+                                         rondo_shape *results) {
+  const rondo_shape *weight = rondo_operation_input(program, operation, 0);
+  RONDO_TRY(rondo_require_float(program, operation, 0, 4));
+  RONDO_TRY(rondo_require_input(program, operation, 1, weight->type, 4));
+  results[0] = x_of(weight, rondo_operation_input(program, operation, 1), &operation->attributes);
+  return RONDO_OK;
+}
+
+static rondo_status infer_weight_gradient(const rondo_program *program, const rondo_operation *operation,
+                                          rondo_shape *results) {
+  const rondo_shape *x = rondo_operation_input(program, operation, 0);
+  RONDO_TRY(rondo_require_float(program, operation, 0, 4));
+  RONDO_TRY(rondo_require_input(program, operation, 1, x->type, 4));
+  results[0] = weight_of(x, rondo_operation_input(program, operation, 1), &operation->attributes);
+  return RONDO_OK;
+}
+
+static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation, rondo_conv2d_shape *shape,
+                                  rondo_conv2d_product product, const rondo_kernel_options *code) {
+  const rondo_grid grid = cut(emitter, shape, product);
+  const void *other = rondo_emit_address(emitter, operation->inputs[0]);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[1]);
+  void *gradient = rondo_emit_address(emitter, operation->results[0]);
+  rondo_gemm_prepare();
+  return rondo_emit_kernel(emitter, code, grid, RONDO_ARGS(shape, &other, &dy, &gradient));
+}
+
+static rondo_status emit_input_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *weight = rondo_emit_shape(emitter, operation->inputs[0]);
+  rondo_conv2d_shape shape = shape_of(rondo_emit_shape(emitter, operation->results[0]), weight, &operation->attributes);
+  return emit_gradient(emitter, operation, &shape, rondo_conv2d_input_gradient(&shape),
+                       &conv2d_input_gradient_code[weight->type]);
+}
+
+static rondo_status emit_weight_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *x = rondo_emit_shape(emitter, operation->inputs[0]);
+  rondo_conv2d_shape shape = shape_of(x, rondo_emit_shape(emitter, operation->results[0]), &operation->attributes);
+  return emit_gradient(emitter, operation, &shape, rondo_conv2d_weight_gradient(&shape),
+                       &conv2d_weight_gradient_code[x->type]);
+}
+
+const rondo_operator rondo_operator_conv2d_input_gradient = {.name = "conv2d_input_gradient",
+                                                             .inputs = {"weight", "gradient"},
+                                                             .required = 2,
+                                                             .result_count = 1,
+                                                             .infer = infer_input_gradient,
+                                                             .emit = emit_input_gradient};
+const rondo_operator rondo_operator_conv2d_weight_gradient = {.name = "conv2d_weight_gradient",
+                                                              .inputs = {"x", "gradient"},
+                                                              .required = 2,
+                                                              .result_count = 1,
+                                                              .infer = infer_weight_gradient,
+                                                              .emit = emit_weight_gradient};

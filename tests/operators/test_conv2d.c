@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * conv2d: stride, padding, dilation, groups, bias.
+ */
+#include "support/test_operator.h"
+
+enum { IMAGES, GROUPS, IN, OUT, HAS_BIAS, H, W, KH, KW, SH, SW, PH, PW, DH, DW }; /* sizes; in and out of a group */
+
+static void draw_axis(uint64_t *seed, size_t *s, size_t axis, size_t most) {
+  s[KH + axis] = test_draw_between(seed, 1, 3);
+  s[SH + axis] = test_draw_between(seed, 1, 3);
+  s[PH + axis] = test_draw_between(seed, 0, 3);
+  s[DH + axis] = test_draw_between(seed, 1, 2);
+  const size_t extent = s[DH + axis] * (s[KH + axis] - 1) + 1;
+  const size_t least = extent > 2 * s[PH + axis] ? extent - 2 * s[PH + axis] : 1;
+  s[H + axis] = test_draw_between(seed, least, least + most);
+}
+
+static void draw_of(uint64_t *seed, test_call *call, size_t channels, size_t most) {
+  size_t *s = call->sizes;
+  s[IMAGES] = test_draw_between(seed, 1, 3);
+  s[GROUPS] = test_draw_between(seed, 1, 3);
+  s[IN] = test_draw_between(seed, 1, channels);
+  s[OUT] = test_draw_between(seed, 1, channels);
+  s[HAS_BIAS] = test_draw_between(seed, 0, 1);
+  for (size_t axis = 0; axis < 2; axis++) draw_axis(seed, s, axis, most);
+  const size_t out = s[GROUPS] * s[OUT];
+  test_add_float(call, (const size_t[]){s[IMAGES], s[GROUPS] * s[IN], s[H], s[W]}, 4, -1, 1);
+  test_add_float(call, (const size_t[]){out, s[IN], s[KH], s[KW]}, 4, -1, 1);
+  if (s[HAS_BIAS]) test_add_float(call, &out, 1, -1, 1);
+}
+
+static void draw(uint64_t *seed, test_call *call) { draw_of(seed, call, 3, 5); }
+
+/* Several tiles, and panels. */
+static void draw_large(uint64_t *seed, test_call *call) { draw_of(seed, call, 40, 14); }
+
+static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                          rondo_value *result) {
+  const size_t *s = call->sizes;
+  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT,
+                                        .groups = s[GROUPS] == 1 ? 0 : (uint32_t)s[GROUPS],
+                                        .stride = {s[SH] == 1 ? 0 : s[SH], s[SW]},
+                                        .padding = {s[PH], s[PW]},
+                                        .dilation = {s[DH], s[DW] == 1 ? 0 : s[DW]},
+                                        .bias = s[HAS_BIAS] ? inputs[2] : (rondo_value){0}};
+  return rondo_op_conv2d(program, inputs[0], inputs[1], &options, result);
+}
+
+/* Result y, x of an output channel of an image. */
+static double convolve(const size_t *s, const double *image, const double *weight, size_t y, size_t x) {
+  double sum = 0;
+  for (size_t c = 0; c < s[IN]; c++) {
+    for (size_t i = 0; i < s[KH]; i++) {
+      for (size_t j = 0; j < s[KW]; j++) {
+        const size_t at_y = y * s[SH] + i * s[DH] - s[PH], at_x = x * s[SW] + j * s[DW] - s[PW];
+        if (at_y >= s[H] || at_x >= s[W]) continue; /* below 0 it is very large */
+        sum += image[(c * s[H] + at_y) * s[W] + at_x] * weight[(c * s[KH] + i) * s[KW] + j];
+      }
+    }
+  }
+  return sum;
+}
+
+static void reference(const test_call *call, double *const *inputs, double *result) {
+  const size_t *s = call->sizes, out = s[GROUPS] * s[OUT];
+  const size_t height = (s[H] + 2 * s[PH] - s[DH] * (s[KH] - 1) - 1) / s[SH] + 1;
+  const size_t width = (s[W] + 2 * s[PW] - s[DW] * (s[KW] - 1) - 1) / s[SW] + 1;
+  for (size_t i = 0; i < s[IMAGES] * out; i++) {
+    const size_t o = i % out, first = i / out * s[GROUPS] * s[IN] + o / s[OUT] * s[IN];
+    for (size_t y = 0; y < height; y++) {
+      for (size_t x = 0; x < width; x++)
+        *result++ = (s[HAS_BIAS] ? inputs[2][o] : 0) +
+                    convolve(s, inputs[0] + first * s[H] * s[W], inputs[1] + o * s[IN] * s[KH] * s[KW], y, x);
+    }
+  }
+}
+
+TEST_OPERATOR(test_conv2d, .name = "conv2d", .draw = draw, .build = build, .reference = reference,
+              .gradient_tolerance = 2e-4)
+TEST_OPERATOR(test_conv2d_of_many_tiles, .name = "large conv2d", .draw = draw_large, .build = build,
+              .reference = reference, .tolerance = 4e-5, .has_no_gradient = true)
+
+/* Gradients in a type of half the size, of inputs and results that are cast. */
+static rondo_status build_f16(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                              rondo_value *result) {
+  rondo_value cast[3], y;
+  for (size_t i = 0; i < call->input_count; i++) assert_ok(rondo_op_cast(program, inputs[i], RONDO_F16, &cast[i]));
+  assert_ok(build(call, program, cast, &y));
+  return rondo_op_cast(program, y, RONDO_F32, result);
+}
+
+TEST_OPERATOR(test_conv2d_in_f16, .name = "conv2d in f16", .draw = draw, .build = build_f16, .reference = reference,
+              .tolerance = 0.02, .gradient_tolerance = 0.05, .only_f32 = true)
+
+static void draw_middle(uint64_t *seed, test_call *call) { draw_of(seed, call, 20, 12); }
+
+TEST_OPERATOR(test_gradients_of_many_tiles, .name = "middle conv2d", .draw = draw_middle, .build = build,
+              .reference = reference, .tolerance = 4e-5, .gradient_tolerance = 2e-3, .only_f32 = true)
+
+static void test_what_does_not_fit_is_refused(void **state) {
+  rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = 2};
+  rondo_program *program = NULL;
+  rondo_value x, weight, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){1, 3, 4, 4}, 4, &x));
+  assert_ok(rondo_program_input(program, "w", RONDO_F32, (const size_t[]){2, 3, 5, 3}, 4, &weight));
+  assert_fails(rondo_op_conv2d(program, x, weight, NULL, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("a window of 5 does not fit into 4 with 0 of padding");
+  options.padding[0] = 1;
+  assert_fails(rondo_op_conv2d(program, x, weight, &options, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("multiples of the 2 groups");
+  assert_int_equal(y.id, 0);
+  options.padding[0] = SIZE_MAX;
+  assert_fails(rondo_op_conv2d(program, x, weight, &options, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("a size is larger than");
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {test_case(test_conv2d), test_case(test_conv2d_of_many_tiles),
+                                     test_case(test_conv2d_in_f16), test_case(test_gradients_of_many_tiles),
+                                     cmocka_unit_test(test_what_does_not_fit_is_refused)};
+  return test_main(tests);
+}
