@@ -298,6 +298,21 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_full(rondo_program *program, rond
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_arange(rondo_program *program, rondo_type type, size_t count,
                                                       double first, double step, rondo_value *out_value);
 
+/* The list ----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct rondo_operator_info {
+  uint32_t struct_size; /* RONDO_OPERATOR_INFO_INIT sets it; 0 means the library's own */
+  uint32_t types;       /* bit 1 << t is set when it takes values of type t; of those without inputs, gives them */
+  const char *name;     /* as messages call it; static */
+  bool has_gradient;
+} rondo_operator_info;
+#define RONDO_OPERATOR_INFO_INIT .struct_size = sizeof(rondo_operator_info)
+
+/* What operators there are, one call each index; all run on every kind of device. Past the last: NOT_FOUND. Some
+ * functions here choose among several. Thread-safe. Errors: INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_operator_enumerate(size_t index, rondo_operator_info *out_info);
+
 RONDO_EXTERN_C_END
 
 #endif

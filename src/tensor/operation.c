@@ -137,8 +137,26 @@ rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
+/* What the row says of types; the rest is for its infer. */
+static rondo_status check_type(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_operator *row = operation->row;
+  const rondo_shape *shape = rondo_operation_input(program, operation, row->typed_input);
+  char wanted[64] = "";
+  if (row->types == 0 || shape == NULL || (row->types & RONDO_TYPE_BIT(shape->type)) != 0) return RONDO_OK;
+  uint32_t left = row->types;
+  for (uint32_t type = 0; left != 0; type++) {
+    if ((left & RONDO_TYPE_BIT(type)) == 0) continue;
+    left &= ~RONDO_TYPE_BIT(type);
+    const char *before = wanted[0] == '\0' ? "" : left == 0 ? " or " : ", ";
+    const size_t used = strlen(wanted);
+    (void)snprintf(wanted + used, sizeof wanted - used, "%s%s", before, rondo_type_name((rondo_type)type));
+  }
+  return fail_type(program, operation, row->typed_input, wanted);
+}
+
 static rondo_status infer(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   memset(results, 0, RONDO_MAX_RESULTS * sizeof *results);
+  RONDO_TRY(check_type(program, operation));
   RONDO_TRY(operation->row->infer(program, operation, results));
   for (uint32_t i = 0; i < operation->row->result_count; i++) {
     const rondo_shape made = results[i];

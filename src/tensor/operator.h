@@ -16,6 +16,10 @@
 #define RONDO_MAX_SIZES 18
 #define RONDO_NO_VALUE UINT32_MAX
 
+#define RONDO_TYPE_BIT(type) (1u << (type))
+#define RONDO_FLOATS (RONDO_TYPE_BIT(RONDO_F32) | RONDO_TYPE_BIT(RONDO_F16) | RONDO_TYPE_BIT(RONDO_BF16))
+#define RONDO_NUMBERS (RONDO_FLOATS | RONDO_TYPE_BIT(RONDO_I32) | RONDO_TYPE_BIT(RONDO_I64))
+
 typedef struct rondo_operator rondo_operator;
 typedef struct rondo_emitter rondo_emitter;
 typedef struct rondo_resources rondo_resources;
@@ -55,6 +59,8 @@ struct rondo_operator {
   const char *index_rule; /* what is told of a wrong index beside its range; NULL: that row 0 was used instead */
   bool is_late;           /* one of the updates, though it changes no state: sees states as earlier updates left them */
   bool is_random;         /* two of them with the same inputs give different results: neither stands for the other */
+  uint32_t types;         /* RONDO_TYPE_BITs of input `typed_input` of a public operator; 0: only others add it */
+  uint32_t typed_input;   /* where there is no input, types of the result */
   const void *family; /* what the functions below, when several rows share them, want to know of this one; or NULL */
 
   /* Checks types and shapes of the inputs and gives those of the results. Errors: rondo_fail_operation. */

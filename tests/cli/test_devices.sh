@@ -12,4 +12,15 @@ json_holds '.version | test("^[0-9]+[.][0-9]+[.][0-9]+$")' \
   '.devices[0] | .name == "cpu" and .available and .workers >= 1 and .processors >= 1 and .memory_bytes > 0 and
     .page_bytes >= 4096 and (.description | length > 0)' \
   'all(.devices[] | select(.available | not); .reason | length > 0 and (contains("\n") | not))'
+succeeds devices --operators
+grep -Eq '^operator +f32 +f16 +bf16 +i32 +i64 +gradient$' out || die "no header: $(cat out)"
+grep -Eq '^add +cpu, cuda +cpu, cuda +cpu, cuda +cpu, cuda +cpu, cuda +yes$' out || die "no add: $(cat out)"
+grep -Eq '^exp +cpu, cuda +cpu, cuda +cpu, cuda +- +- +yes$' out || die "no exp: $(cat out)"
+grep -q '_gradient' out && die "a gradient is listed: $(cat out)"
+succeeds devices --operators --json
+json_holds '.operators | map(select(.name == "less"))[0] | .types == ["f32", "f16", "bf16", "i32", "i64"] and
+    .devices == ["cpu", "cuda"] and (.gradient | not)' \
+  '.operators | map(.name) | length > 30 and length == (unique | length)'
+
+succeeds devices --json
 [ "$(jq '.devices | map(.name) | length == (unique | length)' out)" = true ] || die "a device is listed twice"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * rondo devices: what can be opened here, and what cannot and why.
+ * rondo devices: what can be opened here, and what cannot and why; and the operators that programs on them have.
  */
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "commands.h"
@@ -11,12 +12,14 @@
 #include "tool.h"
 
 typedef struct devices_settings {
-  bool json;
+  bool json, operators;
 } devices_settings;
 
 static const devices_settings defaults = {0};
 
 static const option_row rows[] = {
+    {"operators", NULL, OPTION_FLAG, offsetof(devices_settings, operators), 0, 0,
+     "list the operators of programs instead, with their types"},
     OPTION_ROW_JSON(devices_settings),
 };
 
@@ -102,12 +105,58 @@ static int show_all(json *out) {
   return status == RONDO_NOT_FOUND ? TOOL_OK : tool_fail_status("the devices could not be listed");
 }
 
-static int show_json(void) {
+/* Operators ------------------------------------------------------------------------------------------------------- */
+
+static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
+#define TYPE_COUNT (sizeof types / sizeof types[0])
+
+static bool takes(const rondo_operator_info *info, size_t type) { return (info->types & 1u << types[type]) != 0; }
+
+/* Every operator runs on both kinds of devices. */
+static void write_operator(const rondo_operator_info *info, json *out) {
+  json_begin_object(out, NULL);
+  json_text(out, "name", info->name);
+  json_begin_array(out, "types");
+  for (size_t t = 0; t < TYPE_COUNT; t++) {
+    if (takes(info, t)) json_text(out, NULL, rondo_type_name(types[t]));
+  }
+  json_end(out);
+  json_begin_array(out, "devices");
+  json_text(out, NULL, "cpu");
+  json_text(out, NULL, "cuda");
+  json_end(out);
+  json_boolean(out, "gradient", info->has_gradient);
+  json_end(out);
+}
+
+static void print_operator(const rondo_operator_info *info) {
+  printf("%-18s", info->name);
+  for (size_t t = 0; t < TYPE_COUNT; t++) printf(" %-10s", takes(info, t) ? "cpu, cuda" : "-");
+  printf(" %s\n", info->has_gradient ? "yes" : "no");
+}
+
+static int show_operators(json *out) {
+  rondo_status status = RONDO_OK;
+  if (!out) {
+    printf("%-18s", "operator");
+    for (size_t t = 0; t < TYPE_COUNT; t++) printf(" %-10s", rondo_type_name(types[t]));
+    printf(" gradient\n");
+  }
+  for (size_t i = 0; !status; i++) {
+    rondo_operator_info info = {RONDO_OPERATOR_INFO_INIT};
+    status = rondo_operator_enumerate(i, &info);
+    if (!status && out) write_operator(&info, out);
+    if (!status && !out) print_operator(&info);
+  }
+  return status == RONDO_NOT_FOUND ? TOOL_OK : tool_fail_status("the operators could not be listed");
+}
+
+static int show_json(const devices_settings *settings) {
   json out;
   json_begin(&out);
   json_text(&out, "version", rondo_version());
-  json_begin_array(&out, "devices");
-  const int result = show_all(&out);
+  json_begin_array(&out, settings->operators ? "operators" : "devices");
+  const int result = settings->operators ? show_operators(&out) : show_all(&out);
   json_end(&out);
   if (result == TOOL_OK) return json_print(&out);
   json_discard(&out);
@@ -118,5 +167,6 @@ int command_devices(int argc, char **argv) {
   devices_settings settings = defaults;
   const option_result parsed = options_parse(&table, argc, argv, &settings, NULL);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
-  return settings.json ? show_json() : show_all(NULL);
+  if (settings.json) return show_json(&settings);
+  return settings.operators ? show_operators(NULL) : show_all(NULL);
 }

@@ -24,6 +24,7 @@ static rondo_status differentiate_add(rondo_program *program, const rondo_operat
 static const rondo_broadcast_row add_family = {.code = add_code, .of_integers = true};
 
 const rondo_operator rondo_operator_add = {.name = "add",
+                                           .types = RONDO_NUMBERS,
                                            .inputs = {"a", "b"},
                                            .required = 2,
                                            .result_count = 1,

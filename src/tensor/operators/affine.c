@@ -59,8 +59,8 @@ static rondo_status emit_affine(rondo_emitter *emitter, const rondo_operation *o
                            RONDO_ARGS(&x, &y, &count, &numbers[SLOPE], &numbers[OFFSET]));
 }
 
-#define AFFINE_ROW                                                                   \
-  .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary, \
+#define AFFINE_ROW                                                                                          \
+  .types = RONDO_FLOATS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary, \
   .differentiate = differentiate_affine, .emit = emit_affine
 
 const rondo_operator rondo_operator_scale = {.name = "scale", AFFINE_ROW};

@@ -140,6 +140,7 @@ static rondo_status emit_attention(rondo_emitter *emitter, const rondo_operation
 }
 
 const rondo_operator rondo_operator_attention = {.name = "attention",
+                                                 .types = RONDO_FLOATS,
                                                  .inputs = {"q", "k", "v"},
                                                  .required = 3,
                                                  .result_count = 2,

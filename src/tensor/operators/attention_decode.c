@@ -49,6 +49,7 @@ static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *o
 }
 
 const rondo_operator rondo_operator_attention_decode = {.name = "attention_decode",
+                                                        .types = RONDO_FLOATS,
                                                         .inputs = {"q", "k", "v", "k_cache", "v_cache", "length"},
                                                         .required = 6,
                                                         .result_count = 1,

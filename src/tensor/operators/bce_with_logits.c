@@ -39,8 +39,11 @@ RONDO_TYPED_KERNEL(bce_with_logits_gradient, bce_with_logits, RONDO_PAIR_SLOPE_P
 static const rondo_pair_loss loss_family = {bce_with_logits_parts_code, &rondo_operator_bce_with_logits_gradient};
 static const rondo_pair_loss slope_family = {.code = bce_with_logits_gradient_code};
 
-const rondo_operator rondo_operator_bce_with_logits = {
-    .name = "bce_with_logits", .inputs = {"logits", "target"}, .family = &loss_family, RONDO_PAIR_LOSS_ROW};
+const rondo_operator rondo_operator_bce_with_logits = {.name = "bce_with_logits",
+                                                       .types = RONDO_FLOATS,
+                                                       .inputs = {"logits", "target"},
+                                                       .family = &loss_family,
+                                                       RONDO_PAIR_LOSS_ROW};
 const rondo_operator rondo_operator_bce_with_logits_gradient = {.name = "bce_with_logits_gradient",
                                                                 .inputs = {"logits", "target", "gradient"},
                                                                 .family = &slope_family,

@@ -100,6 +100,7 @@ static rondo_status emit_cast(rondo_emitter *emitter, const rondo_operation *ope
 }
 
 const rondo_operator rondo_operator_cast = {.name = "cast",
+                                            .types = RONDO_NUMBERS,
                                             .inputs = {"value"},
                                             .required = 1,
                                             .result_count = 1,

@@ -4,15 +4,6 @@
  */
 #include "tensor/operators/broadcast.h"
 
-static rondo_status differentiate_comparison(rondo_program *program, const rondo_operation *operation,
-                                             const uint32_t *result_gradients, uint32_t *input_gradients) {
-  (void)program;
-  (void)operation;
-  (void)result_gradients;
-  (void)input_gradients;
-  return RONDO_OK;
-}
-
 /* What one comparison is made of. */
 #define COMPARISON(compared, sign)                                                                                 \
   RONDO_TERM_CHUNK(compared##_floats, float, int64_t, a sign b)                                                    \
@@ -27,12 +18,12 @@ static rondo_status differentiate_comparison(rondo_program *program, const rondo
   static const rondo_broadcast_row compared##_family = {                                                           \
       .code = compared##_code, .of_integers = true, .gives_flags = true};                                          \
   const rondo_operator rondo_operator_##compared = {.name = #compared,                                             \
+                                                    .types = RONDO_NUMBERS,                                        \
                                                     .inputs = {"a", "b"},                                          \
                                                     .required = 2,                                                 \
                                                     .result_count = 1,                                             \
                                                     .family = &compared##_family,                                  \
                                                     .infer = rondo_infer_broadcast,                                \
-                                                    .differentiate = differentiate_comparison,                     \
                                                     .emit = rondo_emit_broadcast};                                 \
   rondo_status rondo_op_##compared(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value) { \
     return rondo_program_apply(program, &rondo_operator_##compared, (rondo_value[]){a, b}, 2, NULL, out_value);    \

@@ -152,6 +152,7 @@ static rondo_status emit_concat(rondo_emitter *emitter, const rondo_operation *o
 }
 
 const rondo_operator rondo_operator_concat = {.name = "concat",
+                                              .types = RONDO_NUMBERS,
                                               .inputs = {"a", "b", "c", "d", "e", "f", "g", "h"},
                                               .required = 2,
                                               .result_count = 1,
@@ -256,6 +257,7 @@ static rondo_status emit_split(rondo_emitter *emitter, const rondo_operation *op
 
 #define SPLIT_ROW(count)                                                                     \
   const rondo_operator rondo_operator_split_##count = {.name = "split_" #count,              \
+                                                       .types = RONDO_NUMBERS,               \
                                                        .inputs = {"value"},                  \
                                                        .required = 1,                        \
                                                        .result_count = (count),              \

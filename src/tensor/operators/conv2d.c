@@ -132,6 +132,7 @@ static rondo_status emit_conv2d(rondo_emitter *emitter, const rondo_operation *o
 }
 
 const rondo_operator rondo_operator_conv2d = {.name = "conv2d",
+                                              .types = RONDO_FLOATS,
                                               .inputs = {"x", "weight", "bias"},
                                               .required = 2,
                                               .result_count = 1,

@@ -189,6 +189,7 @@ static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_opera
 }
 
 const rondo_operator rondo_operator_cross_entropy = {.name = "cross_entropy",
+                                                     .types = RONDO_FLOATS,
                                                      .inputs = {"logits", "labels"},
                                                      .required = 2,
                                                      .result_count = 4,

@@ -35,6 +35,7 @@ static rondo_status differentiate_div(rondo_program *program, const rondo_operat
 static const rondo_broadcast_row div_family = {.code = div_code};
 
 const rondo_operator rondo_operator_div = {.name = "div",
+                                           .types = RONDO_FLOATS,
                                            .inputs = {"a", "b"},
                                            .required = 2,
                                            .result_count = 1,

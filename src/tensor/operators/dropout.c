@@ -91,7 +91,8 @@ static rondo_status emit_dropout(rondo_emitter *emitter, const rondo_operation *
   .inputs = {"value", "probability", "state"}, .required = 3, .result_count = 1, .infer = infer_dropout, \
   .emit = emit_dropout
 
-const rondo_operator rondo_operator_dropout = {.name = "dropout", .differentiate = differentiate_dropout, DROPOUT_ROW};
+const rondo_operator rondo_operator_dropout = {
+    .name = "dropout", .types = RONDO_FLOATS, .differentiate = differentiate_dropout, DROPOUT_ROW};
 const rondo_operator rondo_operator_dropout_gradient = {.name = "dropout_gradient", DROPOUT_ROW};
 
 /* Moving on -------------------------------------------------------------------------------------------------------- */

@@ -173,6 +173,7 @@ static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation
 }
 
 const rondo_operator rondo_operator_embedding = {.name = "embedding",
+                                                 .types = RONDO_FLOATS,
                                                  .inputs = {"table", "indices"},
                                                  .required = 2,
                                                  .result_count = 1,
@@ -304,6 +305,7 @@ static rondo_status emit_bag(rondo_emitter *emitter, const rondo_operation *oper
 }
 
 const rondo_operator rondo_operator_embedding_bag = {.name = "embedding_bag",
+                                                     .types = RONDO_FLOATS,
                                                      .inputs = {"table", "indices", "offsets", "weights"},
                                                      .required = 2,
                                                      .result_count = 1,

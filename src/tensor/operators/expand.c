@@ -39,6 +39,7 @@ static rondo_status differentiate_expand(rondo_program *program, const rondo_ope
 static const rondo_broadcast_row expand_family = {.code = expand_code, .of_integers = true};
 
 const rondo_operator rondo_operator_expand = {.name = "expand",
+                                              .types = RONDO_NUMBERS,
                                               .inputs = {"value"},
                                               .required = 1,
                                               .result_count = 1,

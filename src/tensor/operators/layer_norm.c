@@ -421,6 +421,7 @@ static const norm_family rms_family = {false, &rondo_operator_rms_norm_gradient,
   .prepare = prepare_parameters, .emit = emit_parameters
 
 const rondo_operator rondo_operator_layer_norm = {.name = "layer_norm",
+                                                  .types = RONDO_FLOATS,
                                                   .family = &layer_family,
                                                   .inputs = {"value", "scale", "shift"},
                                                   .required = 1,
@@ -431,6 +432,7 @@ const rondo_operator rondo_operator_layer_norm_gradient = {
 const rondo_operator rondo_operator_layer_norm_parameters = {
     .name = "layer_norm_parameters", .family = &layer_family, .result_count = 2, PARAMETERS_ROW};
 const rondo_operator rondo_operator_rms_norm = {.name = "rms_norm",
+                                                .types = RONDO_FLOATS,
                                                 .family = &rms_family,
                                                 .inputs = {"value", "scale"},
                                                 .required = 1,

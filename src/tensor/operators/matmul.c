@@ -279,9 +279,9 @@ static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *o
                            RONDO_ARGS(&problem, &a, &b, &bias, &y, &unactivated));
 }
 
-#define MATMUL_ROW                                                                                           \
-  .inputs = {"a", "b", "bias"}, .required = 2, .infer = infer_matmul, .differentiate = differentiate_matmul, \
-  .prepare = prepare_matmul, .emit = emit_matmul
+#define MATMUL_ROW                                                                           \
+  .types = RONDO_FLOATS, .inputs = {"a", "b", "bias"}, .required = 2, .infer = infer_matmul, \
+  .differentiate = differentiate_matmul, .prepare = prepare_matmul, .emit = emit_matmul
 
 const rondo_operator rondo_operator_matmul = {.name = "matmul", .result_count = 1, MATMUL_ROW};
 const rondo_operator rondo_operator_matmul_activated = {

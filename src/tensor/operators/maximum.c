@@ -39,6 +39,7 @@ static rondo_status differentiate_maximum(rondo_program *program, const rondo_op
 static const rondo_broadcast_row maximum_family = {.code = maximum_code, .of_integers = true};
 
 const rondo_operator rondo_operator_maximum = {.name = "maximum",
+                                               .types = RONDO_NUMBERS,
                                                .inputs = {"a", "b"},
                                                .required = 2,
                                                .result_count = 1,

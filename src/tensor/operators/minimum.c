@@ -29,6 +29,7 @@ static rondo_status differentiate_minimum(rondo_program *program, const rondo_op
 static const rondo_broadcast_row minimum_family = {.code = minimum_code, .of_integers = true};
 
 const rondo_operator rondo_operator_minimum = {.name = "minimum",
+                                               .types = RONDO_NUMBERS,
                                                .inputs = {"a", "b"},
                                                .required = 2,
                                                .result_count = 1,

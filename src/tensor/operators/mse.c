@@ -25,7 +25,7 @@ static const rondo_pair_loss loss_family = {mse_parts_code, &rondo_operator_mse_
 static const rondo_pair_loss slope_family = {.code = mse_gradient_code};
 
 const rondo_operator rondo_operator_mse = {
-    .name = "mse", .inputs = {"value", "target"}, .family = &loss_family, RONDO_PAIR_LOSS_ROW};
+    .name = "mse", .types = RONDO_FLOATS, .inputs = {"value", "target"}, .family = &loss_family, RONDO_PAIR_LOSS_ROW};
 const rondo_operator rondo_operator_mse_gradient = {
     .name = "mse_gradient", .inputs = {"value", "target", "gradient"}, .family = &slope_family, RONDO_PAIR_SLOPE_ROW};
 

@@ -28,6 +28,7 @@ static rondo_status differentiate_mul(rondo_program *program, const rondo_operat
 static const rondo_broadcast_row mul_family = {.code = mul_code, .of_integers = true};
 
 const rondo_operator rondo_operator_mul = {.name = "mul",
+                                           .types = RONDO_NUMBERS,
                                            .inputs = {"a", "b"},
                                            .required = 2,
                                            .result_count = 1,

@@ -50,6 +50,7 @@ static rondo_status emit_permute(rondo_emitter *emitter, const rondo_operation *
 }
 
 const rondo_operator rondo_operator_permute = {.name = "permute",
+                                               .types = RONDO_NUMBERS,
                                                .inputs = {"value"},
                                                .required = 1,
                                                .result_count = 1,

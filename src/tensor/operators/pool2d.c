@@ -281,6 +281,7 @@ static rondo_status emit_avg_gradient(rondo_emitter *emitter, const rondo_operat
 }
 
 const rondo_operator rondo_operator_max_pool2d = {.name = "max_pool2d",
+                                                  .types = RONDO_FLOATS,
                                                   .inputs = {"x"},
                                                   .required = 1,
                                                   .result_count = 2,
@@ -289,6 +290,7 @@ const rondo_operator rondo_operator_max_pool2d = {.name = "max_pool2d",
                                                   .differentiate = differentiate_max,
                                                   .emit = emit_max};
 const rondo_operator rondo_operator_avg_pool2d = {.name = "avg_pool2d",
+                                                  .types = RONDO_FLOATS,
                                                   .inputs = {"x"},
                                                   .required = 1,
                                                   .result_count = 1,

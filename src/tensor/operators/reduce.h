@@ -69,8 +69,8 @@ RONDO_MUST_USE rondo_status rondo_apply_reduction(rondo_program *program, const 
 #define RONDO_REDUCTION_PARAMETERS RONDO_SCALAR(rondo_reduction), RONDO_READS, RONDO_WRITES, RONDO_SCALAR(float)
 
 /* Members of rondo_operator. */
-#define RONDO_REDUCTION_ROW                                                              \
-  .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_reduction, \
+#define RONDO_REDUCTION_ROW                                                                                     \
+  .types = RONDO_FLOATS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_reduction, \
   .prepare = rondo_prepare_reduction, .emit = rondo_emit_reduction
 
 #endif

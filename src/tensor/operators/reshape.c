@@ -34,6 +34,7 @@ static rondo_status differentiate_reshape(rondo_program *program, const rondo_op
 }
 
 const rondo_operator rondo_operator_reshape = {.name = "reshape",
+                                               .types = RONDO_NUMBERS,
                                                .inputs = {"value"},
                                                .required = 1,
                                                .result_count = 1,

@@ -42,6 +42,8 @@ static rondo_status differentiate_select(rondo_program *program, const rondo_ope
 static const rondo_broadcast_row select_family = {.code = select_code, .of_integers = true, .has_condition = true};
 
 const rondo_operator rondo_operator_select = {.name = "select",
+                                              .types = RONDO_NUMBERS,
+                                              .typed_input = 1,
                                               .inputs = {"condition", "a", "b"},
                                               .required = 3,
                                               .result_count = 1,

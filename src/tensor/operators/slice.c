@@ -61,6 +61,7 @@ static rondo_status emit_slice(rondo_emitter *emitter, const rondo_operation *op
 }
 
 const rondo_operator rondo_operator_slice = {.name = "slice",
+                                             .types = RONDO_NUMBERS,
                                              .inputs = {"value"},
                                              .required = 1,
                                              .result_count = 1,

@@ -171,10 +171,12 @@ static const softmax_family log_softmax_rows = {true, &rondo_operator_log_softma
   .inputs = {"result", "gradient"}, .required = 2, .result_count = 1, .infer = infer_softmax_gradient, \
   .emit = emit_softmax_gradient
 
-const rondo_operator rondo_operator_softmax = {.name = "softmax", .family = &softmax_rows, FORWARD_ROW};
+const rondo_operator rondo_operator_softmax = {
+    .name = "softmax", .types = RONDO_FLOATS, .family = &softmax_rows, FORWARD_ROW};
 const rondo_operator rondo_operator_softmax_gradient = {
     .name = "softmax_gradient", .family = &softmax_rows, GRADIENT_ROW};
-const rondo_operator rondo_operator_log_softmax = {.name = "log_softmax", .family = &log_softmax_rows, FORWARD_ROW};
+const rondo_operator rondo_operator_log_softmax = {
+    .name = "log_softmax", .types = RONDO_FLOATS, .family = &log_softmax_rows, FORWARD_ROW};
 const rondo_operator rondo_operator_log_softmax_gradient = {
     .name = "log_softmax_gradient", .family = &log_softmax_rows, GRADIENT_ROW};
 

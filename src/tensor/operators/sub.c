@@ -27,6 +27,7 @@ static rondo_status differentiate_sub(rondo_program *program, const rondo_operat
 static const rondo_broadcast_row sub_family = {.code = sub_code, .of_integers = true};
 
 const rondo_operator rondo_operator_sub = {.name = "sub",
+                                           .types = RONDO_NUMBERS,
                                            .inputs = {"a", "b"},
                                            .required = 2,
                                            .result_count = 1,

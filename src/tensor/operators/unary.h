@@ -62,8 +62,8 @@ rondo_status rondo_emit_slope(rondo_emitter *emitter, const rondo_operation *ope
 rondo_attributes rondo_scale_attributes(float number);
 
 /* Members of rondo_operator. */
-#define RONDO_UNARY_ROW                                                              \
-  .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary, \
+#define RONDO_UNARY_ROW                                                                                     \
+  .types = RONDO_FLOATS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary, \
   .differentiate = rondo_differentiate_unary, .emit = rondo_emit_unary
 #define RONDO_SLOPE_ROW \
   .inputs = {"kept", "gradient"}, .required = 2, .result_count = 1, .infer = rondo_infer_slope, .emit = rondo_emit_slope

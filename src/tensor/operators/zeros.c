@@ -118,11 +118,13 @@ const rondo_operator rondo_operator_zeros = {.name = "zeros",
                                              .differentiate = differentiate_series,
                                              .emit = emit_zeros};
 const rondo_operator rondo_operator_full = {.name = "full",
+                                            .types = RONDO_NUMBERS,
                                             .result_count = 1,
                                             .infer = infer_series,
                                             .differentiate = differentiate_series,
                                             .emit = emit_series};
 const rondo_operator rondo_operator_arange = {.name = "arange",
+                                              .types = RONDO_NUMBERS,
                                               .result_count = 1,
                                               .infer = infer_series,
                                               .differentiate = differentiate_series,

@@ -566,6 +566,8 @@ static void test_every_row_was_reached(void **state) {
   const rondo_operator *const *table = rondo_operator_table(&rows);
   for (size_t i = 0; i < rows; i++) {
     if (!reached[i] && !has_own_file(table[i]->name)) fail_msg("operator %s has no case", table[i]->name);
+    if (table[i]->differentiate != NULL && table[i]->required > 0 && table[i]->types == 0)
+      fail_msg("operator %s does not say its types, so it is not listed", table[i]->name);
     for (size_t k = 0; k < i; k++) assert_string_not_equal(table[i]->name, table[k]->name);
   }
 }
