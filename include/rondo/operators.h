@@ -209,7 +209,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rms_norm(rondo_program *program, 
  *                  of indices is a bag: [..., b] -> [..., d]. With offsets [bags] I32 or I64, indices are [m] and bag i
  *                  has those from offsets[i] to the next one's begin, or to the end; none: zeros. They ascend from 0,
  *                  or fail the run. weights, of the table's type and the indices' shape, or no value: each row is
- *                  multiplied by its own; a mean is still divided by the number of indices. */
+ *                  multiplied by its own; a mean is still divided by the number of indices.
+ *   gather:        along a dimension: value of any type, indices I32 or I64 of the same sizes but along that dimension
+ *                  -> the indices' shape: of a matrix and dimension 1, y[i, j] = x[i, indices[i, j]]; a wrong index
+ *                  fails the run and picks element 0. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
                                                          rondo_value *out_value);
 
@@ -219,6 +222,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding_bag(rondo_program *prog
                                                              rondo_value indices, rondo_value offsets,
                                                              rondo_value weights, rondo_combine combine,
                                                              rondo_value *out_value);
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_value indices,
+                                                      size_t dimension, rondo_value *out_value);
 
 /* Chance -----------------------------------------------------------------------------------------------------------
  *   dropout: any float: each element is 0 with the probability that `probability`, a scalar F32, holds when the program

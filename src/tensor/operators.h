@@ -14,6 +14,8 @@
   ROW(embedding_bag)            \
   ROW(embedding_bag_weights)    \
   ROW(bag_offsets)              \
+  ROW(gather)                   \
+  ROW(gather_gradient)          \
   ROW(reshape)                  \
   ROW(permute)                  \
   ROW(slice)                    \

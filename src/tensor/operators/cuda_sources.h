@@ -13,6 +13,7 @@
   ROW(cast)                     \
   ROW(concat)                   \
   ROW(cross_entropy_mean)       \
+  ROW(gather)                   \
   ROW(gradient_control)         \
   ROW(pair_loss)                \
   ROW(dropout_advance)          \
@@ -34,6 +35,7 @@
   ROW(dropout)                        \
   ROW(embedding)                      \
   ROW(exp)                            \
+  ROW(gather_gradient)                \
   ROW(gelu)                           \
   ROW(gelu_tanh)                      \
   ROW(layer_norm)                     \
