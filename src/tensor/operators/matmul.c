@@ -268,7 +268,7 @@ static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *o
   rondo_matmul_problem problem = rondo_matmul_problem_of(shape, rondo_emit_shape(emitter, operation->inputs[B]),
                                                          flags[TRANSPOSE_A], flags[TRANSPOSE_B]);
   problem.activation = activation_of(operation);
-  const rondo_grid grid = {.x = rondo_matmul_cut(&problem, rondo_emit_is_cuda(emitter))};
+  const rondo_grid grid = {.x = rondo_matmul_cut(&problem, shape->type, rondo_emit_is_cuda(emitter))};
   const void *a = rondo_emit_address(emitter, operation->inputs[A]);
   const void *b = rondo_emit_address(emitter, operation->inputs[B]);
   const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);

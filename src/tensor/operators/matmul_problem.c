@@ -67,11 +67,11 @@ rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_s
 
 /* Tiles ------------------------------------------------------------------------------------------------------------ */
 
-/* A tile is big enough to use a worker's caches well. Where that leaves few of them, they are halved, until there are
- * enough for a usual number of workers or they are hardly worth a worker's while. */
-#define TILE_EDGE 128
+/* The larger a tile, the less often the library arranges the same panels anew: tiles of 128 took up to a third longer
+ * than one call for all. Where large ones are few they are halved, until there are enough for a usual number of workers
+ * or they are hardly worth a worker's while. */
 #define ENOUGH_TILES 8
-#define ENOUGH_PRODUCTS 1048576.0 /* multiplications in a tile: some 10 microseconds */
+#define ENOUGH_PRODUCTS 4194304.0 /* multiplications in a tile: some 50 microseconds */
 
 /* Of the tiles that gemm.cuh knows the largest of which there are enough to keep a large GPU's multiprocessors busy. */
 #define ENOUGH_CUDA_TILES 128
@@ -85,9 +85,9 @@ static size_t count_tiles(const rondo_matmul_problem *p, size_t rows, size_t col
   return p->batches * tiles_of(p->m, rows) * tiles_of(p->n, columns);
 }
 
-static void cut_for_cpu(const rondo_matmul_problem *p, rondo_tiling *t) {
-  t->rows = p->m < TILE_EDGE ? p->m : TILE_EDGE;
-  t->columns = p->n < TILE_EDGE ? p->n : TILE_EDGE;
+static void cut_for_cpu(const rondo_matmul_problem *p, size_t most, rondo_tiling *t) {
+  t->rows = p->m < most ? p->m : most;
+  t->columns = p->n < most ? p->n : most;
   while (count_tiles(p, t->rows, t->columns) < ENOUGH_TILES &&
          (double)t->rows * (double)t->columns * (double)p->k > ENOUGH_PRODUCTS && (t->rows > 16 || t->columns > 16)) {
     if (t->columns >= t->rows) {
@@ -104,12 +104,12 @@ static void cut_for_cuda(const rondo_matmul_problem *p, rondo_tiling *t) {
   t->rows = t->columns = edge;
 }
 
-uint32_t rondo_matmul_cut(rondo_matmul_problem *problem, bool is_cuda) {
+uint32_t rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type type, bool is_cuda) {
   rondo_tiling *t = &problem->tiles;
   if (is_cuda) {
     cut_for_cuda(problem, t);
   } else {
-    cut_for_cpu(problem, t);
+    cut_for_cpu(problem, type == RONDO_F32 ? RONDO_MATMUL_EDGE : RONDO_MATMUL_CONVERTED_EDGE, t);
   }
   t->down = tiles_of(problem->m, t->rows);
   t->across = tiles_of(problem->n, t->columns);

@@ -29,8 +29,12 @@ typedef struct rondo_matmul_problem {
 rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_shape *b, bool transpose_a,
                                              bool transpose_b);
 
-/* By the problem's shape alone; the number of blocks. */
-uint32_t rondo_matmul_cut(rondo_matmul_problem *problem, bool is_cuda);
+/* Rows and columns of a tile on a CPU at most: of F32, and of types that are converted first. */
+#define RONDO_MATMUL_EDGE 1024
+#define RONDO_MATMUL_CONVERTED_EDGE 128
+
+/* By the problem's shape and type alone; the number of blocks. */
+uint32_t rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type type, bool is_cuda);
 
 /* A strided batch of products, as libraries take it, is all but the last dimension 1. */
 bool rondo_matmul_is_strided(const rondo_matmul_problem *problem);

@@ -8,7 +8,7 @@
 #include "tensor/operators/gemm.h"
 #include "tensor/operators/matmul_problem.h"
 
-#define EDGE 128  /* of a tile at most */
+#define EDGE RONDO_MATMUL_CONVERTED_EDGE
 #define DEPTH 128 /* of a panel */
 
 typedef struct tile {
@@ -62,7 +62,7 @@ static void multiply(const tile *t, const float *a, const float *b, const float 
 static void multiply_singles(const tile *t, const float *a, const float *b, const float *bias, float *y,
                              float *unactivated) {
   const size_t n = t->problem->n, first = t->c + t->row * n + t->column;
-  float room[EDGE];
+  float room[RONDO_MATMUL_EDGE];
   multiply(t, a, b, bias, y + first);
   for (size_t i = 0; t->problem->activation != RONDO_ACTIVATION_NONE && i < t->rows; i++) {
     float *kept = unactivated == NULL ? room : unactivated + first + i * n;
