@@ -195,12 +195,31 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_log_softmax(rondo_program *progra
  *   layer_norm: over the last `dimensions` dimensions, any float: (x - mean) / sqrt(variance + epsilon) (Ba, Kiros,
  *               Hinton 2016), times scale, plus shift, each of the sizes of these dimensions, or no value for none, and
  *               F32 or of the value's type. variance: the mean of (x - mean)^2. epsilon: above 0.
- *   rms_norm:   the same without mean and shift: x / sqrt(mean of x^2 + epsilon) (Zhang, Sennrich 2019). */
+ *   rms_norm:   the same without mean and shift: x / sqrt(mean of x^2 + epsilon) (Zhang, Sennrich 2019).
+ *   batch_norm: of [n, c, ...], any float: (x - mean) / sqrt(variance + epsilon), times scale, plus shift, each [c]
+ * F32, or no value for none (Ioffe, Szegedy 2015). Mean and variance are the batch's, over all dimensions but the
+ * second; then the running ones, F32 states [c], move towards them by `momentum` at the end of the run, the variance
+ * times m / (m - 1) for m elements, as PyTorch has it. For inference they are the running ones, and nothing moves. It
+ * is made of other operators, in F32. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_layer_norm(rondo_program *program, rondo_value value, rondo_value scale,
                                                           rondo_value shift, size_t dimensions, float epsilon,
                                                           rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_rms_norm(rondo_program *program, rondo_value value, rondo_value scale,
                                                         size_t dimensions, float epsilon, rondo_value *out_value);
+
+typedef struct rondo_batch_norm_options {
+  uint32_t struct_size;
+  float momentum;                             /* 0 .. 1; PyTorch has 0.1 */
+  float epsilon;                              /* 0 = 1e-5 */
+  bool inference;                             /* by the running statistics */
+  rondo_value scale, shift;                   /* or no value */
+  rondo_value running_mean, running_variance; /* both, or, when training, no value */
+} rondo_batch_norm_options;
+#define RONDO_BATCH_NORM_OPTIONS_INIT .struct_size = sizeof(rondo_batch_norm_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_batch_norm(rondo_program *program, rondo_value value,
+                                                          const rondo_batch_norm_options *options,
+                                                          rondo_value *out_value);
 
 /* Indices ----------------------------------------------------------------------------------------------------------
  *   embedding:     table [n, d] of any float, indices [...] I32 or I64 -> [..., d]; an index outside 0 <= i < n fails

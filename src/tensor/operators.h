@@ -109,6 +109,7 @@
   ROW(mse_gradient)             \
   ROW(bce_with_logits)          \
   ROW(bce_with_logits_gradient) \
+  ROW(batch_norm_update)        \
   ROW(dropout)                  \
   ROW(dropout_gradient)         \
   ROW(dropout_advance)          \

@@ -10,6 +10,7 @@
   ROW(adam)                     \
   ROW(attention_append)         \
   ROW(bag_offsets)              \
+  ROW(batch_norm_update)        \
   ROW(cast)                     \
   ROW(concat)                   \
   ROW(cross_entropy_mean)       \

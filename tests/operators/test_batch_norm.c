@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * batch_norm: by the batch's statistics, with running ones that move; by the running ones.
+ */
+#include <math.h>
+
+#include "support/test_operator.h"
+
+#define EPSILON 0.1
+
+static void draw(uint64_t *seed, test_call *call) {
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  const size_t rank = test_draw_between(seed, 2, 4);
+  test_draw_shape(seed, rank, 6, shape);
+  test_add_float(call, shape, rank, -2, 3);
+  test_add_float(call, &shape[1], 1, 0.5, 2)->type = RONDO_F32;
+  test_add_float(call, &shape[1], 1, -1, 1)->type = RONDO_F32;
+}
+
+static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *result) {
+  rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .epsilon = (float)EPSILON, .scale = in[1],
+                                      .shift = in[2]};
+  (void)call;
+  return rondo_op_batch_norm(program, in[0], &options, result);
+}
+
+static void reference(const test_call *call, double *const *in, double *y) {
+  const test_tensor *value = &call->inputs[0];
+  const size_t channels = value->shape[1], inner = test_elements(value->shape + 2, value->rank - 2);
+  const size_t count = test_input_elements(call, 0), of_channel = count / channels;
+  for (size_t c = 0; c < channels; c++) {
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < count; i++) mean += i / inner % channels == c ? in[0][i] / (double)of_channel : 0;
+    for (size_t i = 0; i < count; i++) {
+      if (i / inner % channels == c) variance += (in[0][i] - mean) * (in[0][i] - mean) / (double)of_channel;
+    }
+    for (size_t i = 0; i < count; i++) {
+      if (i / inner % channels != c) continue;
+      y[i] = (in[0][i] - mean) / sqrt(variance + (double)(float)EPSILON) * in[1][c] + in[2][c];
+    }
+  }
+}
+
+TEST_OPERATOR(test_batch_norm, .name = "batch_norm", .draw = draw, .build = build, .reference = reference,
+              .tolerance = 1e-5, .gradient_tolerance = 3e-4)
+
+/* Two channels of three elements each: means 2 and 20, variances 2/3 and 200/3. */
+static void test_running_statistics(void **state) {
+  test_fixture *t = *state;
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value x, y, inferred;
+  rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .momentum = 0.5f};
+  const float data[3][2] = {{1, 10}, {2, 20}, {3, 30}};
+  float means[2], variances[2], result[3][2];
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){3, 2}, 2, &x));
+  assert_ok(rondo_program_state(program, "mean", RONDO_F32, (size_t[]){2}, 1, &options.running_mean));
+  assert_ok(rondo_program_state(program, "variance", RONDO_F32, (size_t[]){2}, 1, &options.running_variance));
+  assert_ok(rondo_op_batch_norm(program, x, &options, &y));
+  options.inference = true;
+  assert_ok(rondo_op_batch_norm(program, x, &options, &inferred));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_program_output(program, "inferred", inferred));
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  assert_ok(rondo_compiled_write(compiled, "x", data, sizeof data));
+  for (int run = 0; run < 2; run++)
+    assert_ok(run == 0 ? rondo_compiled_run(compiled) : rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_read(compiled, "mean", means, sizeof means));
+  assert_ok(rondo_compiled_read(compiled, "variance", variances, sizeof variances));
+  assert_near(means, ((float[]){1.5f, 15}), 2, 1e-6f);
+  assert_near(variances, ((float[]){0.75f, 75}), 2, 1e-6f);
+  /* The second run inferred by what the first one left: means 1 and 10, variances 1/2 and 50. */
+  assert_ok(rondo_compiled_read(compiled, "inferred", result, sizeof result));
+  assert_near(&result[2][0], &(float){2.8284f}, 1, 1e-3f);
+  assert_near(&result[2][1], &(float){2.8284f}, 1, 1e-3f);
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
+static void test_what_does_not_fit(void **state) {
+  rondo_program *program = NULL;
+  rondo_value x, three, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){3, 2}, 2, &x));
+  assert_ok(rondo_program_state(program, "three", RONDO_F32, (size_t[]){3}, 1, &three));
+  rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .scale = three};
+  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  options = (rondo_batch_norm_options){RONDO_BATCH_NORM_OPTIONS_INIT, .running_mean = three};
+  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  options.running_variance = three;
+  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  options.momentum = 2;
+  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  options = (rondo_batch_norm_options){RONDO_BATCH_NORM_OPTIONS_INIT, .inference = true};
+  assert_error(rondo_op_batch_norm(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_op_batch_norm(program, three, &(rondo_batch_norm_options){RONDO_BATCH_NORM_OPTIONS_INIT}, &y),
+               RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_true(y.id == 0);
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {test_case(test_batch_norm), test_case(test_running_statistics),
+                                     test_case(test_what_does_not_fit)};
+  return test_main(tests);
+}
