@@ -57,7 +57,7 @@ typedef struct outcome {
 
 static void train(rondo_compiled *compiled, outcome *out) {
   float numbers[CELLS];
-  char name[8];
+  char name[16];
   for (int i = 0; i < CELLS; i++) numbers[i] = (float)(i % 7) / 7 - 0.4f;
   assert_ok(rondo_compiled_write(compiled, "x", numbers, sizeof numbers));
   for (int s = 0; s < STATES; s++) {

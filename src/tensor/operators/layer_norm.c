@@ -221,8 +221,7 @@ static void load_chunk(const norm_memory *memory, size_t row, size_t columns, si
   float room[RONDO_CHUNK];
   const size_t first = row * columns + at;
   const float mean = memory->means != NULL ? memory->means[row] : 0;
-  centre_chunk(rondo_load_chunk(memory->type, memory->x, first, length, room), mean, memory->deviations[row], h,
-               length);
+  centre_chunk(rondo_load_chunk(memory->type, memory->x, first, length, g), mean, memory->deviations[row], h, length);
   memcpy(g, rondo_load_chunk(memory->type, memory->dy, first, length, room), length * sizeof *g);
   if (memory->scale == NULL) return;
   multiply_chunk(rondo_load_chunk(memory->of_parameters, memory->scale, at, length, room), g, length);

@@ -148,7 +148,7 @@ static void test_equal_operators_run_once(void **state) {
 /* A gradient dies with its update, so that the gradients of a deep network are never all there. */
 static void test_updates_run_early(void **state) {
   const size_t shape[] = {1, EDGE};
-  char name[8];
+  char name[16];
   rondo_value x;
   rondo_layout layout;
   (void)state;
