@@ -54,6 +54,7 @@ rondo_status cuda_reserve(rondo_device *base, size_t bytes, size_t alignment, vo
   return status;
 }
 
+/* Once they are given back another thread may have the same addresses, so they are forgotten before. */
 rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   cuda_device *device = cuda_device_of(base);
   cuda_scope scope;
@@ -61,11 +62,11 @@ rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
   pthread_mutex_lock(&device->mapping);
   rondo_status status = cuda_stand_ins_yield(device, (cuda_range){cuda_address(address), bytes, NULL});
   pthread_mutex_unlock(&device->mapping);
+  forget(device, &device->reservations, cuda_address(address), bytes);
   if (status == RONDO_OK)
     status =
         check_freeing(device, device->api->mem_unreserve(cuda_address(address), bytes), "giving back", bytes, address);
   cuda_leave(&scope);
-  forget(device, &device->reservations, cuda_address(address), bytes);
   return status;
 }
 
@@ -193,23 +194,25 @@ static rondo_status map(cuda_device *device, cuda_range at, cu_physical physical
   return rondo_error_raise(&why);
 }
 
+/* What is noted as mapped is mapped, to all that hold the mapping lock. */
+static rondo_status map_and_note(cuda_device *device, cuda_range at, cu_physical physical) {
+  RONDO_TRY(note(device, &device->mappings, at.address, at.bytes));
+  const rondo_status status = map(device, at, physical);
+  if (status != RONDO_OK) forget(device, &device->mappings, at.address, at.bytes);
+  return status;
+}
+
 rondo_status cuda_map(rondo_device *base, void *address, rondo_physical *physical) {
   cuda_device *device = cuda_device_of(base);
-  const cu_address at = cuda_address(address);
+  const cuda_range at = {cuda_address(address), physical->bytes, NULL};
   cuda_scope scope;
-  RONDO_TRY(note(device, &device->mappings, at, physical->bytes));
-  rondo_status status = cuda_enter(device, &scope);
-  if (status == RONDO_OK) {
-    pthread_mutex_lock(&device->mapping);
-    status = map(device, (cuda_range){at, physical->bytes, NULL}, ((cuda_physical *)physical)->handle);
-    pthread_mutex_unlock(&device->mapping);
-    cuda_leave(&scope);
-  }
-  if (status != RONDO_OK) {
-    forget(device, &device->mappings, at, physical->bytes);
-    return status;
-  }
-  atomic_fetch_add_explicit(&device->mapped_bytes, physical->bytes, memory_order_relaxed);
+  RONDO_TRY(cuda_enter(device, &scope));
+  pthread_mutex_lock(&device->mapping);
+  const rondo_status status = map_and_note(device, at, ((cuda_physical *)physical)->handle);
+  pthread_mutex_unlock(&device->mapping);
+  cuda_leave(&scope);
+  if (status != RONDO_OK) return status;
+  atomic_fetch_add_explicit(&device->mapped_bytes, at.bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&device->maps, 1, memory_order_relaxed);
   return RONDO_OK;
 }
@@ -220,13 +223,12 @@ rondo_status cuda_unmap(rondo_device *base, void *address, size_t bytes) {
   cuda_enter_to_free(device, &scope);
   pthread_mutex_lock(&device->mapping);
   const cu_result code = device->api->mem_unmap(cuda_address(address), bytes);
+  const rondo_status status = check_freeing(device, code, "unmapping", bytes, address);
+  if (status == RONDO_OK) forget(device, &device->mappings, cuda_address(address), bytes);
   pthread_mutex_unlock(&device->mapping);
   cuda_leave(&scope);
-  const rondo_status status = check_freeing(device, code, "unmapping", bytes, address);
-  if (status != RONDO_OK) return status;
-  forget(device, &device->mappings, cuda_address(address), bytes);
-  atomic_fetch_sub_explicit(&device->mapped_bytes, bytes, memory_order_relaxed);
-  return RONDO_OK;
+  if (status == RONDO_OK) atomic_fetch_sub_explicit(&device->mapped_bytes, bytes, memory_order_relaxed);
+  return status;
 }
 
 rondo_status cuda_protect(rondo_device *base, void *address, size_t bytes, rondo_protection protection) {
