@@ -19,7 +19,6 @@
 
 typedef struct arena_item {
   rondo_place *place;
-  uint32_t owner;      /* RONDO_NO_VALUE: a workspace */
   uint32_t first_user; /* users[first_user] up to users[end_user]: positions, rising */
   uint32_t end_user;
   size_t bytes;
@@ -52,7 +51,7 @@ static rondo_status add_item(arena *a, const arena_item *item, size_t bytes) {
                     8 * sizeof(size_t));
 }
 
-/* Calls for each value that an operation touches, inputs and results; the same one perhaps twice. */
+/* The owners of what an operation reads and makes; the same one perhaps twice. */
 static uint32_t list_touched(const arena *a, uint32_t position, uint32_t touched[]) {
   const rondo_operation *operation = operation_at(a, position);
   const uint32_t *owners = a->layout->schedule.owners;
@@ -68,12 +67,12 @@ static uint32_t list_touched(const arena *a, uint32_t position, uint32_t touched
 
 #define MOST_TOUCHED (RONDO_MAX_OPERANDS + RONDO_MAX_RESULTS)
 
-/* Counts uses into end_user of each value's item. */
+/* An item for each value that was marked, and each input. */
 static rondo_status list_values(arena *a) {
   for (uint32_t i = 0; i < a->layout->schedule.values; i++) {
     const bool is_input = a->program->values.items[i].kind == RONDO_VALUE_INPUT;
     if (a->item_of[i] == 0 && !is_input) continue; /* no operation that runs touches it */
-    const arena_item item = {.place = &a->layout->places[i], .owner = i, .from_start = is_input, .for_ever = is_input};
+    const arena_item item = {.place = &a->layout->places[i], .from_start = is_input, .for_ever = is_input};
     a->item_of[i] = (uint32_t)a->count + 1;
     RONDO_TRY(add_item(a, &item, rondo_shape_bytes(rondo_program_shape(a->program, i))));
   }
@@ -84,6 +83,7 @@ static rondo_status list_values(arena *a) {
   return RONDO_OK;
 }
 
+/* Into item_of, of what lies in the arena. */
 static void mark_touched(arena *a) {
   uint32_t touched[MOST_TOUCHED];
   for (uint32_t p = 0; p < a->layout->schedule.count; p++) {
@@ -125,8 +125,7 @@ static rondo_status list_workspaces(arena *a, const size_t *workspaces) {
     const uint32_t number = a->layout->schedule.order[p];
     if (workspaces[number] == 0) continue;
     a->users[at] = p;
-    const arena_item item = {
-        .place = &a->layout->workspaces[number], .owner = RONDO_NO_VALUE, .first_user = at, .end_user = at + 1};
+    const arena_item item = {.place = &a->layout->workspaces[number], .first_user = at, .end_user = at + 1};
     RONDO_TRY(add_item(a, &item, workspaces[number]));
   }
   return RONDO_OK;

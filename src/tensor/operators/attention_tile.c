@@ -225,15 +225,20 @@ static void make_q_gradient(const attention_data *data, size_t head, size_t firs
   store_rows(data, dq, q_row(shape, head) + first, q.count, rows);
 }
 
+/* The arguments that the gradients' kernels begin with. */
+static attention_data gradient_data(rondo_type type, void *const *args) {
+  return (attention_data){.shape = args[0],
+                          .type = type,
+                          .q = RONDO_ARG(const void *, 1),
+                          .k = RONDO_ARG(const void *, 2),
+                          .v = RONDO_ARG(const void *, 3),
+                          .dy = RONDO_ARG(const void *, 4),
+                          .sums = RONDO_ARG(const float *, 5),
+                          .shares = RONDO_ARG(const float *, 6)};
+}
+
 void rondo_attention_q_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const attention_data data = {.shape = args[0],
-                               .type = type,
-                               .q = RONDO_ARG(const void *, 1),
-                               .k = RONDO_ARG(const void *, 2),
-                               .v = RONDO_ARG(const void *, 3),
-                               .dy = RONDO_ARG(const void *, 4),
-                               .sums = RONDO_ARG(const float *, 5),
-                               .shares = RONDO_ARG(const float *, 6)};
+  const attention_data data = gradient_data(type, args);
   const size_t each = rondo_attention_tiles(data.shape->rows), tiles = data.shape->batches * data.shape->heads * each;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     for (size_t tile = block; tile < tiles; tile += blocks.grid.x)
@@ -272,14 +277,7 @@ static void make_k_gradient(const attention_data *data, size_t group, size_t fir
 }
 
 void rondo_attention_k_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const attention_data data = {.shape = args[0],
-                               .type = type,
-                               .q = RONDO_ARG(const void *, 1),
-                               .k = RONDO_ARG(const void *, 2),
-                               .v = RONDO_ARG(const void *, 3),
-                               .dy = RONDO_ARG(const void *, 4),
-                               .sums = RONDO_ARG(const float *, 5),
-                               .shares = RONDO_ARG(const float *, 6)};
+  const attention_data data = gradient_data(type, args);
   const size_t each = rondo_attention_tiles(data.shape->columns);
   const size_t tiles = data.shape->batches * data.shape->groups * each;
   for (size_t block = blocks.first; block < blocks.last; block++) {

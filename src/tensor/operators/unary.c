@@ -13,7 +13,7 @@ void rondo_unary_cpu(rondo_type type, rondo_unary_chunk chunk, rondo_blocks bloc
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
     for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
-      const size_t length = span.last - at < RONDO_CHUNK ? span.last - at : RONDO_CHUNK;
+      const size_t length = rondo_chunk_length(at, span.last);
       float *to = rondo_chunk_of(type, y, at, rooms[1]);
       chunk(rondo_load_chunk(type, x, at, length, rooms[0]), to, length);
       rondo_store_chunk(type, y, at, length, to);
@@ -30,7 +30,7 @@ void rondo_slope_cpu(rondo_type type, rondo_slope_chunk chunk, rondo_blocks bloc
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
     for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
-      const size_t length = span.last - at < RONDO_CHUNK ? span.last - at : RONDO_CHUNK;
+      const size_t length = rondo_chunk_length(at, span.last);
       float *to = rondo_chunk_of(type, dx, at, rooms[2]);
       chunk(rondo_load_chunk(type, kept, at, length, rooms[0]), rondo_load_chunk(type, dy, at, length, rooms[1]), to,
             length);
