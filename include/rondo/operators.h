@@ -231,7 +231,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_batch_norm(rondo_program *program
  *                  multiplied by its own; a mean is still divided by the number of indices.
  *   gather:        along a dimension: value of any type, indices I32 or I64 of the same sizes but along that dimension
  *                  -> the indices' shape: of a matrix and dimension 1, y[i, j] = x[i, indices[i, j]]; a wrong index
- *                  fails the run and picks element 0. */
+ *                  fails the run and picks element 0.
+ *   index_select:  the same by indices [k], which serve all: -> the value's shape, with k along the dimension: of a
+ *                  matrix and dimension 1, y[i, j] = x[i, indices[j]]. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
                                                          rondo_value *out_value);
 
@@ -244,6 +246,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding_bag(rondo_program *prog
 
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_value indices,
                                                       size_t dimension, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_index_select(rondo_program *program, rondo_value value,
+                                                            rondo_value indices, size_t dimension,
+                                                            rondo_value *out_value);
 
 /* Chance -----------------------------------------------------------------------------------------------------------
  *   dropout: any float: each element is 0 with the probability that `probability`, a scalar F32, holds when the program

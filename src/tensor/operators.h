@@ -15,6 +15,7 @@
   ROW(embedding_bag_weights)    \
   ROW(bag_offsets)              \
   ROW(gather)                   \
+  ROW(index_select)             \
   ROW(gather_gradient)          \
   ROW(reshape)                  \
   ROW(permute)                  \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * gather: elements picked along a dimension by indices of the result's shape. Its gradient adds up, for each element of
- * the value, those of dy that were picked from it, in their order along the dimension and in F32: one thread an
- * element, so that nothing is added at once by two. A wrong index picks element 0, and comes back there.
+ * gather and index_select: elements picked along a dimension, by indices of the result's shape or by one list that all
+ * share. The gradient adds up, for each element of the value, those of dy that were picked from it, in their order
+ * along the dimension and in F32: one thread an element, so that nothing is added at once by two. A wrong index picks
+ * element 0, and comes back there.
  */
 #include <string.h>
 
@@ -13,27 +14,46 @@
 
 enum { VALUE, INDICES };  /* inputs */
 enum { DIMENSION, SIZE }; /* sizes; SIZE: of the value along the dimension, for the gradient */
+enum { SHARES };          /* flags: one list of indices, [picked] */
 
 /* What the kernels get as one scalar; without padding. The value is [outer, size, inner], the result [outer, picked,
  * inner]. */
 typedef struct pick_shape {
-  size_t outer, size, picked, inner;
-  uint32_t wide_indices, unit_bytes;
+  size_t outer, size, picked, inner, unit_bytes;
+  uint32_t wide_indices, shares;
 } pick_shape;
 
-static pick_shape shape_of(const rondo_shape *indices, size_t dimension, size_t size, rondo_type type) {
+static pick_shape shape_of(const rondo_shape *result, const rondo_shape *indices, const rondo_attributes *attributes,
+                           size_t size) {
+  const size_t dimension = attributes->sizes[DIMENSION];
   pick_shape shape = {.outer = 1,
                       .size = size,
-                      .picked = indices->dims[dimension],
+                      .picked = result->dims[dimension],
                       .inner = 1,
+                      .unit_bytes = rondo_type_bytes(result->type),
                       .wide_indices = indices->type == RONDO_I64,
-                      .unit_bytes = (uint32_t)rondo_type_bytes(type)};
-  for (size_t i = 0; i < dimension; i++) shape.outer *= indices->dims[i];
-  for (size_t i = dimension + 1; i < indices->rank; i++) shape.inner *= indices->dims[i];
+                      .shares = attributes->flags[SHARES]};
+  for (size_t i = 0; i < dimension; i++) shape.outer *= result->dims[i];
+  for (size_t i = dimension + 1; i < result->rank; i++) shape.inner *= result->dims[i];
   return shape;
 }
 
+/* Where the index stands that picks element `inside` of row `row`, of outer x picked. */
+static size_t index_place(const pick_shape *shape, size_t row, size_t inside) {
+  return shape->shares != 0 ? row % shape->picked : row * shape->inner + inside;
+}
+
 /* Forward ---------------------------------------------------------------------------------------------------------- */
+
+/* Elements of a row, of outer x picked, that one index picks. */
+static void pick(const pick_shape *shape, const char *x, const void *indices, size_t row, size_t inside, size_t count,
+                 char *y, _Atomic uint64_t *cell) {
+  const size_t place = index_place(shape, row, inside), bytes = shape->unit_bytes;
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
+  const size_t at = rondo_check_index(cell, place, index, shape->size) ? (size_t)index : 0;
+  const size_t from = (row / shape->picked * shape->size + at) * shape->inner + inside;
+  memcpy(y + (row * shape->inner + inside) * bytes, x + from * bytes, count * bytes);
+}
 
 static void gather_cpu(rondo_blocks blocks, void *const *args) {
   const pick_shape *shape = args[0];
@@ -41,13 +61,11 @@ static void gather_cpu(rondo_blocks blocks, void *const *args) {
   const void *indices = RONDO_ARG(const void *, 2);
   char *y = RONDO_ARG(char *, 3);
   _Atomic uint64_t *cell = RONDO_ARG(_Atomic uint64_t *, 4);
-  const size_t bytes = shape->unit_bytes, run = shape->picked * shape->inner;
+  const size_t together = shape->shares != 0 ? shape->inner : 1;
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->outer * run, RONDO_LANES);
-    for (size_t i = span.first; i < span.last; i++) {
-      const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
-      const size_t at = rondo_check_index(cell, i, index, shape->size) ? (size_t)index : 0;
-      memcpy(y + i * bytes, x + ((i / run * shape->size + at) * shape->inner + i % shape->inner) * bytes, bytes);
+    const rondo_span span = rondo_block_span(block, blocks, shape->outer * shape->picked, 1);
+    for (size_t row = span.first; row < span.last; row++) {
+      for (size_t i = 0; i < shape->inner; i += together) pick(shape, x, indices, row, i, together, y, cell);
     }
   }
 }
@@ -62,24 +80,40 @@ static bool fits(const rondo_shape *value, const rondo_shape *indices, size_t di
   return is_fit;
 }
 
+static rondo_status require_pickable(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
+  const size_t dimension = operation->attributes.sizes[DIMENSION];
+  if (dimension >= value->rank) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "dimension %zu of a value that has %u",
+                                dimension, value->rank);
+  }
+  if (rondo_operation_input(program, operation, INDICES)->type == RONDO_I64 || value->dims[dimension] <= INT32_MAX) {
+    return RONDO_OK;
+  }
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more elements than i32 can count");
+}
+
 static rondo_status infer_gather(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
   const rondo_shape *indices = rondo_operation_input(program, operation, INDICES);
   const size_t dimension = operation->attributes.sizes[DIMENSION];
   RONDO_TRY(rondo_require_indices(program, operation, INDICES, RONDO_ANY_RANK));
-  if (dimension >= value->rank) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "dimension %zu of a value that has %u",
-                                dimension, value->rank);
-  }
+  RONDO_TRY(require_pickable(program, operation));
   if (!fits(value, indices, dimension)) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                                 "indices must have the value's sizes but along dimension %zu", dimension);
   }
-  if (indices->type == RONDO_I32 && value->dims[dimension] > INT32_MAX) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more elements than i32 can count");
-  }
   results[0] = *indices;
   results[0].type = value->type;
+  return RONDO_OK;
+}
+
+static rondo_status infer_index_select(const rondo_program *program, const rondo_operation *operation,
+                                       rondo_shape *results) {
+  RONDO_TRY(rondo_require_indices(program, operation, INDICES, 1));
+  RONDO_TRY(require_pickable(program, operation));
+  results[0] = *rondo_operation_input(program, operation, VALUE);
+  results[0].dims[operation->attributes.sizes[DIMENSION]] = rondo_operation_input(program, operation, INDICES)->dims[0];
   return RONDO_OK;
 }
 
@@ -94,30 +128,28 @@ static rondo_status differentiate_gather(rondo_program *program, const rondo_ope
 
 static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
-  const rondo_shape *of_indices = rondo_emit_shape(emitter, operation->inputs[INDICES]);
-  const size_t dimension = operation->attributes.sizes[DIMENSION];
-  const pick_shape shape = shape_of(of_indices, dimension, value->dims[dimension], value->type);
+  const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
+  const rondo_attributes *attributes = &operation->attributes;
+  const pick_shape shape = shape_of(result, rondo_emit_shape(emitter, operation->inputs[INDICES]), attributes,
+                                    value->dims[attributes->sizes[DIMENSION]]);
   const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
   const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
   void *cell = NULL;
+  const bool by_row = !rondo_emit_is_cuda(emitter);
   RONDO_TRY(rondo_emit_index_check(emitter, INDICES, shape.size, &cell));
-  return rondo_emit_kernel(
-      emitter, &gather_code,
-      rondo_emit_grid(emitter, rondo_shape_elements(of_indices), (rondo_grain){2048, RONDO_CUDA_THREADS}),
-      RONDO_ARGS(&shape, &x, &indices, &y, &cell));
+  return rondo_emit_kernel(emitter, &gather_code,
+                           rondo_emit_grid(emitter, rondo_shape_elements(result) / (by_row ? shape.inner : 1),
+                                           (rondo_grain){2048 / shape.inner + 1, RONDO_CUDA_THREADS}),
+                           RONDO_ARGS(&shape, &x, &indices, &y, &cell));
 }
 
-const rondo_operator rondo_operator_gather = {.name = "gather",
-                                              .inputs = {"value", "indices"},
-                                              .required = 2,
-                                              .result_count = 1,
-                                              .checks_indices = true,
-                                              .types = RONDO_NUMBERS,
-                                              .index_rule = "element 0 was used instead",
-                                              .infer = infer_gather,
-                                              .differentiate = differentiate_gather,
-                                              .emit = emit_gather};
+#define GATHER_ROW                                                                                                  \
+  .inputs = {"value", "indices"}, .required = 2, .result_count = 1, .checks_indices = true, .types = RONDO_NUMBERS, \
+  .index_rule = "element 0 was used instead", .differentiate = differentiate_gather, .emit = emit_gather
+
+const rondo_operator rondo_operator_gather = {.name = "gather", .infer = infer_gather, GATHER_ROW};
+const rondo_operator rondo_operator_index_select = {.name = "index_select", .infer = infer_index_select, GATHER_ROW};
 
 rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
                              rondo_value *out_value) {
@@ -126,19 +158,54 @@ rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_va
   return rondo_program_apply(program, &rondo_operator_gather, inputs, 2, &attributes, out_value);
 }
 
+rondo_status rondo_op_index_select(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
+                                   rondo_value *out_value) {
+  const rondo_value inputs[] = {value, indices};
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[SHARES] = true}};
+  return rondo_program_apply(program, &rondo_operator_index_select, inputs, 2, &attributes, out_value);
+}
+
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
-static float picked_sum(rondo_type type, const pick_shape *shape, const void *dy, const void *indices, size_t i) {
-  const size_t run = shape->size * shape->inner, inside = i % shape->inner;
-  const int64_t mine = (int64_t)(i / shape->inner % shape->size);
-  float sum = 0, room[1];
+/* Part of a gradient: of one of `outer`, some of `size` and of `inner`, at most RONDO_CHUNK elements. Some of `size`
+ * only where all of `inner` fit in. */
+typedef struct pick_tile {
+  size_t outer, first, last, inside, width;
+} pick_tile;
+
+static size_t tile_width(const pick_shape *shape) { return shape->inner < RONDO_CHUNK ? shape->inner : RONDO_CHUNK; }
+static size_t parts_of(size_t count, size_t part) { return count / part + (count % part != 0); }
+
+/* Tiles of one of `outer`. */
+static size_t tile_count(const pick_shape *shape) {
+  const size_t width = tile_width(shape);
+  return parts_of(shape->size, RONDO_CHUNK / width) * parts_of(shape->inner, width);
+}
+
+static pick_tile tile_at(const pick_shape *shape, size_t number) {
+  const size_t width = tile_width(shape), depth = RONDO_CHUNK / width, across = parts_of(shape->inner, width);
+  const size_t rest = number % tile_count(shape), first = rest / across * depth, inside = rest % across * width;
+  return (pick_tile){.outer = number / tile_count(shape),
+                     .first = first,
+                     .last = shape->size - first < depth ? shape->size : first + depth,
+                     .inside = inside,
+                     .width = shape->inner - inside < width ? shape->inner - inside : width};
+}
+
+/* Adds what was picked from the tile, in its order. */
+static void add_picked(rondo_type type, const pick_shape *shape, const pick_tile *t, const void *dy,
+                       const void *indices, float *sums) {
+  float room[RONDO_CHUNK];
+  memset(sums, 0, (t->last - t->first) * t->width * sizeof *sums);
   for (size_t k = 0; k < shape->picked; k++) {
-    const size_t from = (i / run * shape->picked + k) * shape->inner + inside;
-    const int64_t index = rondo_index_at(indices, shape->wide_indices, from);
-    const bool is_right = index >= 0 && (uint64_t)index < shape->size;
-    if ((is_right ? index : 0) == mine) sum += *rondo_load_chunk(type, dy, from, 1, room);
+    const size_t row = t->outer * shape->picked + k;
+    const float *from = rondo_load_chunk(type, dy, row * shape->inner + t->inside, t->width, room);
+    for (size_t i = 0; i < t->width; i++) {
+      const int64_t index = rondo_index_at(indices, shape->wide_indices, index_place(shape, row, t->inside + i));
+      const size_t at = index >= 0 && (uint64_t)index < shape->size ? (size_t)index : 0;
+      if (at >= t->first && at < t->last) sums[(at - t->first) * t->width + i] += from[i];
+    }
   }
-  return sum;
 }
 
 static void gather_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -146,13 +213,18 @@ static void gather_gradient_cpu(rondo_type type, rondo_blocks blocks, void *cons
   const void *dy = RONDO_ARG(const void *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
   void *dx = RONDO_ARG(void *, 3);
-  float room[1];
+  float sums[RONDO_CHUNK];
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->outer * shape->size * shape->inner, RONDO_LANES);
-    for (size_t i = span.first; i < span.last; i++) {
-      float *to = rondo_chunk_of(type, dx, i, room);
-      *to = picked_sum(type, shape, dy, indices, i);
-      rondo_store_chunk(type, dx, i, 1, to);
+    const rondo_span span = rondo_block_span(block, blocks, shape->outer * tile_count(shape), 1);
+    for (size_t number = span.first; number < span.last; number++) {
+      const pick_tile t = tile_at(shape, number);
+      add_picked(type, shape, &t, dy, indices, sums);
+      for (size_t at = t.first; at < t.last; at++) {
+        const size_t first = (t.outer * shape->size + at) * shape->inner + t.inside;
+        float *row = sums + (at - t.first) * t.width, *to = rondo_chunk_of(type, dx, first, row);
+        if (to != row) memcpy(to, row, t.width * sizeof *row);
+        rondo_store_chunk(type, dx, first, t.width, to);
+      }
     }
   }
 }
@@ -168,17 +240,19 @@ static rondo_status infer_gather_gradient(const rondo_program *program, const ro
 }
 
 static rondo_status emit_gather_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
-  const size_t *sizes = operation->attributes.sizes;
-  const pick_shape shape =
-      shape_of(rondo_emit_shape(emitter, operation->inputs[INDICES]), sizes[DIMENSION], sizes[SIZE], result->type);
+  const rondo_shape *of_dy = rondo_emit_shape(emitter, operation->inputs[0]);
+  const pick_shape shape = shape_of(of_dy, rondo_emit_shape(emitter, operation->inputs[INDICES]),
+                                    &operation->attributes, operation->attributes.sizes[SIZE]);
   const void *dy = rondo_emit_address(emitter, operation->inputs[0]);
   const void *indices = rondo_emit_address(emitter, operation->inputs[INDICES]);
   void *dx = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &gather_gradient_code[result->type],
-                           rondo_emit_grid(emitter, rondo_shape_elements(result),
-                                           (rondo_grain){2048 / shape.picked + 1, RONDO_CUDA_THREADS}),
-                           RONDO_ARGS(&shape, &dy, &indices, &dx));
+  const size_t count =
+      rondo_emit_is_cuda(emitter) ? shape.outer * shape.size * shape.inner : shape.outer * tile_count(&shape);
+  return rondo_emit_kernel(
+      emitter, &gather_gradient_code[of_dy->type],
+      rondo_emit_grid(emitter, count,
+                      (rondo_grain){4096 / (shape.picked * tile_width(&shape) + RONDO_CHUNK) + 1, RONDO_CUDA_THREADS}),
+      RONDO_ARGS(&shape, &dy, &indices, &dx));
 }
 
 const rondo_operator rondo_operator_gather_gradient = {.name = "gather_gradient",

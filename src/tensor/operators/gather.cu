@@ -4,8 +4,8 @@
 #include "tensor/operators/units.cuh"
 
 struct pick_shape {
-  size_t outer, size, picked, inner;
-  unsigned wide_indices, unit_bytes;
+  size_t outer, size, picked, inner, unit_bytes;
+  unsigned wide_indices, shares;
 };
 
 struct pick_all {
@@ -18,8 +18,9 @@ struct pick_all {
   __device__ void run() const {
     const size_t along = shape.picked * shape.inner;
     for (size_t i = first_element(); i < shape.outer * along; i += element_stride()) {
-      const long long index = index_at(indices, shape.wide_indices, i);
-      const size_t at = check_index(cell, i, index, shape.size) ? (size_t)index : 0;
+      const size_t place = shape.shares ? i / shape.inner % shape.picked : i;
+      const long long index = index_at(indices, shape.wide_indices, place);
+      const size_t at = check_index(cell, place, index, shape.size) ? (size_t)index : 0;
       ((unit *)y)[i] = ((const unit *)x)[(i / along * shape.size + at) * shape.inner + i % shape.inner];
     }
   }
@@ -28,5 +29,5 @@ struct pick_all {
 extern "C" __global__ void gather(pick_shape shape, const void *__restrict__ x, const void *__restrict__ indices,
                                   void *__restrict__ y, u64 *cell) {
   const pick_all work = {shape, x, indices, y, cell};
-  run_by_unit(shape.unit_bytes, work);
+  run_by_unit((unsigned)shape.unit_bytes, work);
 }

@@ -4,8 +4,8 @@
 #include "tensor/operators/element.cuh"
 
 struct pick_shape {
-  size_t outer, size, picked, inner;
-  unsigned wide_indices, unit_bytes;
+  size_t outer, size, picked, inner, unit_bytes;
+  unsigned wide_indices, shares;
 };
 
 extern "C" __global__ void gather_gradient_TYPE(pick_shape shape, const element *__restrict__ dy,
@@ -16,7 +16,7 @@ extern "C" __global__ void gather_gradient_TYPE(pick_shape shape, const element 
     float sum = 0;
     for (size_t k = 0; k < shape.picked; k++) {
       const size_t from = first + k * shape.inner;
-      const long long index = index_at(indices, shape.wide_indices, from);
+      const long long index = index_at(indices, shape.wide_indices, shape.shares ? k : from);
       if ((is_index(index, shape.size) ? (size_t)index : 0) == mine) sum += to_float(dy[from]);
     }
     dx[i] = to_element(sum);
