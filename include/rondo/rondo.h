@@ -17,6 +17,7 @@
 #define RONDO_H
 
 #include <rondo/allocator.h>
+#include <rondo/audit.h>
 #include <rondo/callables.h>
 #include <rondo/capture.h>
 #include <rondo/collective.h>

@@ -117,7 +117,7 @@ typedef enum rondo_reason {
   RONDO_REASON_MISMATCH,   /* ranks differ in what they say of the group or of a collective */
   RONDO_REASON_TIMED_OUT,  /* a rank did not come */
   RONDO_REASON_PEER_LOST,  /* a rank has ended, left or failed */
-  RONDO_REASON_OVERLAP,    /* two collectives of one communicator at once */
+  RONDO_REASON_OVERLAP,    /* two collectives of one communicator at once; ranges that must be apart */
   RONDO_REASON_ABORTED,
   /* trees */
   RONDO_REASON_STALE_BUFFER,   /* of a step that is over */

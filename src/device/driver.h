@@ -257,9 +257,9 @@ typedef struct rondo_device_ops {
   rondo_status (*host_allocate)(rondo_device *device, size_t bytes, void **out_address);
   void (*host_release)(rondo_device *device, void *address, size_t bytes);
 
-  /* Whether the driver has an address, whoever made what is there: memory of a device, or page-locked memory of the
-   * host. May be NULL: it has none but the device's own. any */
-  bool (*knows_address)(rondo_device *device, const void *address);
+  /* Whether the driver has an address, whoever made what is there: memory of a device (*out_is_device), or page-locked
+   * memory of the host. May be NULL: it has none but the device's own. any */
+  bool (*knows_address)(rondo_device *device, const void *address, bool *out_is_device);
 
   const rondo_capture_ops *capture; /* NULL: captured work does not reach the driver */
 

@@ -60,7 +60,8 @@ rondo_status rondo_host_watch_look(rondo_host_watch *watch, const void *address,
   pthread_mutex_unlock(&memory->lock);
   rondo_device *device = memory->device;
   const bool is_unknown = status == RONDO_OK && (*out == RONDO_ADDRESS_FREED || *out == RONDO_ADDRESS_FOREIGN);
-  if (is_unknown && device->ops->knows_address != NULL && device->ops->knows_address(device, address))
+  bool is_device;
+  if (is_unknown && device->ops->knows_address != NULL && device->ops->knows_address(device, address, &is_device))
     *out = RONDO_ADDRESS_DEVICE;
   return status;
 }

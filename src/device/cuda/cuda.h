@@ -248,7 +248,7 @@ void cuda_copy_extents(const rondo_copy *copy, size_t *out_src, size_t *out_dst)
 RONDO_MUST_USE rondo_status cuda_admit(rondo_device *device, uint64_t peers);
 RONDO_MUST_USE rondo_status cuda_host_allocate(rondo_device *device, size_t bytes, void **out_address);
 void cuda_host_release(rondo_device *device, void *address, size_t bytes);
-bool cuda_knows_address(rondo_device *device, const void *address);
+bool cuda_knows_address(rondo_device *device, const void *address, bool *out_is_device);
 
 /* Queues (cuda_queue.c) -------------------------------------------------------------------------------------------- */
 

@@ -268,7 +268,7 @@ void cuda_host_release(rondo_device *base, void *address, size_t bytes) {
   cuda_leave(&scope);
 }
 
-bool cuda_knows_address(rondo_device *base, const void *address) {
+bool cuda_knows_address(rondo_device *base, const void *address, bool *out_is_device) {
   cuda_device *device = cuda_device_of(base);
   cuda_scope scope;
   unsigned type = 0;
@@ -276,5 +276,6 @@ bool cuda_knows_address(rondo_device *base, const void *address) {
   const cu_result code =
       device->api->pointer_get_attribute(&type, CU_POINTER_MEMORY_TYPE, (cu_address)(uintptr_t)address);
   cuda_leave(&scope);
+  *out_is_device = code == CU_OK && type == CU_MEMORY_DEVICE;
   return code == CU_OK && (type == CU_MEMORY_HOST || type == CU_MEMORY_DEVICE);
 }

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ * The copy audit of captured graphs: what is refused (SE-4), what is taken out and told, and the order that is left
+ * (SE-5). The graphs are captured, or built where their form matters.
+ */
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+enum { WORDS = 8, BYTES = WORDS * sizeof(uint32_t) };
+
+typedef struct audited {
+  test_fixture *t;
+  uint32_t *x, *y, *sum; /* device memory */
+  uint32_t input[WORDS], constant[WORDS], output[WORDS];
+  rondo_host_range input_range, constant_range, output_range;
+  rondo_audit_options options;
+} audited;
+
+static void open_audited(audited *a, test_fixture *t) {
+  memset(a, 0, sizeof *a);
+  a->t = t;
+  a->x = test_words(t, WORDS);
+  a->y = test_words(t, WORDS);
+  a->sum = test_words(t, WORDS);
+  for (uint32_t i = 0; i < WORDS; i++) a->input[i] = i, a->constant[i] = 100 * i;
+  a->input_range = (rondo_host_range){a->input, BYTES, "input"};
+  a->constant_range = (rondo_host_range){a->constant, BYTES, "constant"};
+  a->output_range = (rondo_host_range){a->output, BYTES, "output"};
+  a->options = (rondo_audit_options){
+      RONDO_AUDIT_OPTIONS_INIT, .inputs = &a->input_range,   .input_count = 1, .constants = &a->constant_range,
+      .constant_count = 1,      .outputs = &a->output_range, .output_count = 1};
+}
+
+static void close_audited(audited *a) {
+  test_words_free(a->t, a->x);
+  test_words_free(a->t, a->y);
+  test_words_free(a->t, a->sum);
+}
+
+static void combine(audited *a) {
+  const rondo_grid grid = {WORDS, 1, 1};
+  assert_ok(
+      rondo_launch(a->t->stream, test_kernel(a->t, TEST_KERNEL_COMBINE), grid, RONDO_ARGS(&a->x, &a->y, &a->sum)));
+}
+
+/* sum = 31 x + y, of an input and a constant, fetched: one line of copies and a kernel. */
+static rondo_graph *capture_line(audited *a) {
+  assert_ok(rondo_capture_begin(a->t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_copy_async(a->t->stream, a->y, a->constant, BYTES));
+  assert_ok(rondo_copy_async(a->t->stream, a->x, a->input, BYTES));
+  combine(a);
+  assert_ok(rondo_copy_async(a->t->stream, a->output, a->sum, BYTES));
+  return test_capture_end(a->t->stream);
+}
+
+static size_t count_nodes(const rondo_graph *graph) {
+  size_t count = 0;
+  assert_ok(rondo_graph_nodes(graph, NULL, &count));
+  return count;
+}
+
+static size_t count_edges(const rondo_graph *graph) {
+  size_t count = 0;
+  assert_ok(rondo_graph_edges(graph, NULL, NULL, &count));
+  return count;
+}
+
+static void test_se5_input_copies_are_taken_out_and_told(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  rondo_graph *graph = capture_line(&a);
+  rondo_input_copy copies[4];
+  size_t count = 4;
+  rondo_audit_info info = {.struct_size = sizeof info};
+  assert_int_equal(count_nodes(graph), 4);
+  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, &info));
+  assert_int_equal(count, 1);
+  assert_int_equal(copies[0].input, 0);
+  assert_int_equal(copies[0].offset, 0);
+  assert_ptr_equal(copies[0].copy.dst, a.x);
+  assert_ptr_equal(copies[0].copy.src, a.input);
+  assert_int_equal(copies[0].copy.width, BYTES);
+  assert_int_equal(info.inputs, 1);
+  assert_int_equal(info.constants, 1);
+  assert_int_equal(info.outputs, 1);
+  assert_int_equal(info.edges, 1);
+  assert_int_equal(info.input_bytes, BYTES);
+  assert_int_equal(count_nodes(graph), 3);
+  assert_int_equal(count_edges(graph), 2);
+
+  /* The next input stands elsewhere. */
+  uint32_t other[WORDS], wanted[WORDS];
+  for (uint32_t i = 0; i < WORDS; i++) other[i] = 7 + i, wanted[i] = other[i] * 31 + a.constant[i];
+  assert_ok(rondo_copy_async(a.t->stream, copies[0].copy.dst, other, BYTES));
+  test_run_once(a.t, graph);
+  assert_memory_equal(a.output, wanted, BYTES);
+  test_graph_destroy(graph);
+  close_audited(&a);
+}
+
+static void test_se5_pieces_of_an_input_have_their_offset(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_copy_async(a.t->stream, a.x, a.input, BYTES / 2));
+  assert_ok(rondo_copy_async(a.t->stream, a.x + WORDS / 2, a.input + WORDS / 2, BYTES / 2));
+  rondo_graph *graph = test_capture_end(a.t->stream);
+  rondo_input_copy copies[2];
+  size_t count = 2;
+  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL));
+  assert_int_equal(count, 2);
+  assert_int_equal(copies[0].offset, 0);
+  assert_int_equal(copies[1].offset, BYTES / 2);
+  assert_ptr_equal(copies[1].copy.dst, a.x + WORDS / 2);
+  assert_int_equal(count_nodes(graph), 0);
+  test_graph_destroy(graph);
+  close_audited(&a);
+}
+
+static void test_se4_unknown_host_memory_is_refused_by_node(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  rondo_graph *graph = capture_line(&a);
+  rondo_input_copy copies[4];
+  size_t count = 4;
+  a.options.constant_count = 0;
+  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
+               RONDO_REASON_WRONG_MEMORY);
+  assert_int_equal(rondo_last_error()->node, 0);
+  a.options.constant_count = 1;
+  a.options.output_count = 0;
+  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
+               RONDO_REASON_WRONG_MEMORY);
+  assert_int_equal(rondo_last_error()->node, 3);
+  a.options.output_count = 1;
+  a.input_range.bytes = BYTES - 1; /* not as a whole */
+  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
+               RONDO_REASON_WRONG_MEMORY);
+  assert_int_equal(rondo_last_error()->node, 1);
+  assert_int_equal(count_nodes(graph), 4);
+  assert_int_equal(count_edges(graph), 3);
+  test_graph_destroy(graph);
+  close_audited(&a);
+}
+
+/* Pinned memory is the host's too, whoever made it. */
+static void test_se4_pinned_memory_needs_a_name_as_well(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  void *pinned = NULL;
+  assert_ok(rondo_host_malloc(a.t->device, BYTES, &pinned));
+  assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_copy_async(a.t->stream, a.x, pinned, BYTES));
+  rondo_graph *graph = test_capture_end(a.t->stream);
+  rondo_input_copy copies[2];
+  size_t count = 2;
+  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
+               RONDO_REASON_WRONG_MEMORY);
+  a.constant_range.address = pinned;
+  rondo_audit_info info = {.struct_size = sizeof info};
+  count = 2;
+  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, &info));
+  assert_int_equal(count, 0);
+  assert_int_equal(info.constants, 1);
+  assert_int_equal(count_nodes(graph), 1);
+  test_graph_destroy(graph);
+  assert_ok(rondo_host_free(a.t->device, pinned));
+  close_audited(&a);
+}
+
+static void test_se4_fills_of_the_host_are_outputs(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  const rondo_fill fill = {.dst = a.input, .value = 1, .element_bytes = 4, .width = WORDS};
+  rondo_graph *graph = test_graph(a.t);
+  rondo_node node;
+  size_t count = 0;
+  assert_ok(rondo_graph_add_fill(graph, NULL, 0, &fill, &node));
+  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_CAPTURE_REFUSED,
+               RONDO_REASON_WRONG_MEMORY);
+  test_graph_destroy(graph);
+  close_audited(&a);
+}
+
+static rondo_node add_input_copy(audited *a, rondo_graph *graph, const rondo_node *behind, size_t count, uint32_t *to) {
+  const rondo_copy copy = {.dst = to, .src = a->input, .width = BYTES};
+  rondo_node node;
+  assert_ok(rondo_graph_add_copy(graph, behind, count, &copy, &node));
+  return node;
+}
+
+/* before -> x -> y -> after1, after2: the order goes on without the copies. */
+static void test_se5_order_by_way_of_copies_stays(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  rondo_graph *graph = test_graph(a.t);
+  const rondo_node before = test_add_affine(a.t, graph, NULL, 0, a.sum, 1, 1);
+  const rondo_node x = add_input_copy(&a, graph, &before, 1, a.x);
+  const rondo_node y = add_input_copy(&a, graph, &x, 1, a.y);
+  const rondo_node after[2] = {test_add_affine(a.t, graph, &y, 1, a.sum, 2, 0),
+                               test_add_affine(a.t, graph, &y, 1, a.sum + 1, 2, 0)};
+  rondo_input_copy copies[2];
+  size_t count = 2;
+  rondo_audit_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, &info));
+  assert_int_equal(count, 2);
+  assert_int_equal(info.edges, 2);
+  assert_int_equal(count_nodes(graph), 3);
+  rondo_node from[4], to[4];
+  size_t edges = 4;
+  assert_ok(rondo_graph_edges(graph, from, to, &edges));
+  assert_int_equal(edges, 2);
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(from[i].id, before.id);
+    assert_int_equal(to[i].id, after[i].id);
+  }
+  test_graph_destroy(graph);
+  close_audited(&a);
+}
+
+static void test_se5_what_uses_the_memory_before_holds_a_copy_back(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  rondo_graph *graph = test_graph(a.t);
+  const rondo_node before = test_add_affine(a.t, graph, NULL, 0, a.x + 3, 1, 1);
+  const rondo_node copy = add_input_copy(&a, graph, &before, 1, a.x);
+  rondo_input_copy copies[2];
+  size_t count = 2;
+  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_INVALID_GRAPH,
+               RONDO_REASON_RACE);
+  assert_int_equal(rondo_last_error()->node, rondo_node_number(copy));
+  assert_int_equal(count_nodes(graph), 2);
+  a.options.keep_inputs = true;
+  count = 2;
+  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL));
+  assert_int_equal(count, 1);
+  assert_int_equal(count_nodes(graph), 2);
+  test_graph_destroy(graph);
+  close_audited(&a);
+}
+
+/* A second copy to the same place would come first, or last, as it happens. */
+static void test_se5_two_inputs_for_one_place_are_refused(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  rondo_graph *graph = test_graph(a.t);
+  const rondo_node first = add_input_copy(&a, graph, NULL, 0, a.x);
+  add_input_copy(&a, graph, &first, 1, a.x);
+  rondo_input_copy copies[2];
+  size_t count = 2;
+  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_INVALID_GRAPH,
+               RONDO_REASON_RACE);
+  assert_int_equal(count_nodes(graph), 2);
+  test_graph_destroy(graph);
+  close_audited(&a);
+}
+
+static void test_se5_memory_of_the_graph_does_not_live_before_it(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  rondo_device_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_get_info(a.t->device, &info));
+  if (info.graph_memory) {
+    void *scratch = NULL;
+    assert_ok(rondo_capture_begin(a.t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+    assert_ok(rondo_malloc_async(a.t->stream, BYTES, NULL, &scratch));
+    assert_ok(rondo_copy_async(a.t->stream, scratch, a.input, BYTES));
+    assert_ok(rondo_free_async(a.t->stream, scratch));
+    rondo_graph *graph = test_capture_end(a.t->stream);
+    rondo_input_copy copies[2];
+    size_t count = 2;
+    assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_INVALID_LIFETIME,
+                 RONDO_REASON_NOT_ALLOCATED);
+    assert_int_equal(count_nodes(graph), 3);
+    test_graph_destroy(graph);
+  }
+  close_audited(&a);
+}
+
+static void test_se5_a_short_array_changes_nothing(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  rondo_graph *graph = capture_line(&a);
+  size_t count = 0;
+  assert_ok(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL));
+  assert_int_equal(count, 1);
+  assert_int_equal(count_nodes(graph), 4);
+  test_graph_destroy(graph);
+  close_audited(&a);
+}
+
+static void test_se4_child_graphs_are_looked_into(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  rondo_graph *child = test_graph(a.t), *graph = test_graph(a.t);
+  rondo_node node;
+  rondo_input_copy copies[2];
+  size_t count = 2;
+  add_input_copy(&a, child, NULL, 0, a.x);
+  assert_ok(rondo_graph_add_child(graph, NULL, 0, child, &node));
+  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_UNSUPPORTED,
+               RONDO_REASON_NODE_KIND);
+  a.options.input_count = 0;
+  assert_error(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL), RONDO_CAPTURE_REFUSED,
+               RONDO_REASON_WRONG_MEMORY);
+  a.options.input_count = 1;
+  a.options.keep_inputs = true;
+  assert_ok(rondo_graph_audit_copies(graph, &a.options, copies, &count, NULL));
+  assert_int_equal(count, 1);
+  test_graph_destroy(graph);
+  test_graph_destroy(child);
+  close_audited(&a);
+}
+
+static void test_se4_wrong_arguments(void **state) {
+  audited a;
+  open_audited(&a, *state);
+  rondo_graph *graph = test_graph(a.t);
+  size_t count = 0;
+  assert_error(rondo_graph_audit_copies(NULL, &a.options, NULL, &count, NULL), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, NULL, NULL), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  assert_ok(rondo_graph_audit_copies(graph, NULL, NULL, &count, NULL));
+  a.options.inputs = NULL;
+  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  a.options.inputs = &a.input_range;
+  a.input_range.bytes = 0;
+  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_SIZE);
+  a.input_range = (rondo_host_range){a.output + 1, 4, NULL};
+  assert_error(rondo_graph_audit_copies(graph, &a.options, NULL, &count, NULL), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OVERLAP);
+  test_graph_destroy(graph);
+  close_audited(&a);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_se5_input_copies_are_taken_out_and_told),
+      test_case(test_se5_pieces_of_an_input_have_their_offset),
+      test_case(test_se4_unknown_host_memory_is_refused_by_node),
+      test_case(test_se4_pinned_memory_needs_a_name_as_well),
+      test_case(test_se4_fills_of_the_host_are_outputs),
+      test_case(test_se5_order_by_way_of_copies_stays),
+      test_case(test_se5_what_uses_the_memory_before_holds_a_copy_back),
+      test_case(test_se5_two_inputs_for_one_place_are_refused),
+      test_case(test_se5_memory_of_the_graph_does_not_live_before_it),
+      test_case(test_se5_a_short_array_changes_nothing),
+      test_case(test_se4_child_graphs_are_looked_into),
+      test_case(test_se4_wrong_arguments),
+  };
+  return test_main(tests);
+}
