@@ -1,37 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA form of cast.c.
  */
-#include "tensor/operators/floats.cuh"
+#include "tensor/operators/numbers.cuh"
 
-typedef long long i64;
+/* The number itself: what makes another element of it is its rounding. */
+template <class N>
+__device__ inline N cast_of(N x) {
+  return x;
+}
 
 /* As rondo_type. */
 enum { F32 = 1, I32 = 2, I64 = 4, F16 = 5, BF16 = 6 };
-
-__device__ inline float to_number(float x) { return x; }
-__device__ inline float to_number(f16 x) { return to_float(x); }
-__device__ inline float to_number(bf16 x) { return to_float(x); }
-__device__ inline i64 to_number(int x) { return x; }
-__device__ inline i64 to_number(i64 x) { return x; }
-
-/* Floats towards zero, to the nearest there is; not a number becomes 0. */
-template <class T>
-struct rounded {
-  static __device__ T of(float x) { return from_float<T>(x); }
-  static __device__ T of(i64 x) { return from_float<T>((float)x); }
-};
-
-template <>
-struct rounded<int> {
-  static __device__ int of(float x) { return x == x ? __float2int_rz(x) : 0; }
-  static __device__ int of(i64 x) { return (int)x; }
-};
-
-template <>
-struct rounded<i64> {
-  static __device__ i64 of(float x) { return x == x ? __float2ll_rz(x) : 0; }
-  static __device__ i64 of(i64 x) { return x; }
-};
 
 template <class T, class U>
 __device__ inline void cast_all(const T *__restrict__ x, U *__restrict__ y, size_t count) {
@@ -40,11 +19,11 @@ __device__ inline void cast_all(const T *__restrict__ x, U *__restrict__ y, size
     const pack<T> in = ((const pack<T> *)x)[i];
     pack<U> out;
 #pragma unroll
-    for (unsigned k = 0; k < PACK; k++) out.at[k] = rounded<U>::of(to_number(in.at[k]));
+    for (unsigned k = 0; k < PACK; k++) out.at[k] = rounded<U>::of(cast_of(to_number(in.at[k])));
     ((pack<U> *)y)[i] = out;
   }
   for (size_t i = packs * PACK + first_element(); i < count; i += element_stride())
-    y[i] = rounded<U>::of(to_number(x[i]));
+    y[i] = rounded<U>::of(cast_of(to_number(x[i])));
 }
 
 template <class T>

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Elements of a type, for kernels called <name>_TYPE, whose source is compiled once a type of float, or <name>_NUMBER,
- * once for I32 and I64 too: memory holds `element`s, arithmetic is done with `number`s: floats, or 64 bits where they
- * are integers.
+ * once for I32 and I64 too: memory holds `element`s, arithmetic is done with `number`s.
  */
-#include "tensor/operators/floats.cuh"
-
-typedef long long i64;
+#include "tensor/operators/numbers.cuh"
 
 #if defined(ELEMENT_IS_F32)
 typedef float element;
@@ -21,12 +18,8 @@ typedef i64 element;
 
 #if defined(ELEMENT_IS_I32) || defined(ELEMENT_IS_I64)
 typedef i64 number;
-
-__device__ inline number to_number(element x) { return x; }
-__device__ inline element to_element(number x) { return (element)x; }
 #else
 typedef float number;
-
-__device__ inline number to_number(element x) { return to_float(x); }
-__device__ inline element to_element(number x) { return from_float<element>(x); }
 #endif
+
+__device__ inline element to_element(number x) { return rounded<element>::of(x); }
