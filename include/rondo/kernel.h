@@ -64,8 +64,9 @@ typedef struct rondo_parameter {
 #define RONDO_WRITES RONDO_PARAMETER(RONDO_ACCESS_WRITE, sizeof(void *), RONDO_ALIGNOF(void *))
 #define RONDO_UPDATES RONDO_PARAMETER(RONDO_ACCESS_READ_WRITE, sizeof(void *), RONDO_ALIGNOF(void *))
 
-#define RONDO_MAX_PARAMETERS 24
-#define RONDO_MAX_PARAMETER_BYTES 1024 /* all arguments of a kernel together, with their alignment */
+#define RONDO_MAX_INLINE_PARAMETERS 24
+#define RONDO_MAX_PARAMETERS 128
+#define RONDO_MAX_PARAMETER_BYTES 4096 /* all arguments of a kernel together, with their alignment */
 
 typedef struct rondo_kernel_options {
   uint32_t struct_size;    /* RONDO_KERNEL_OPTIONS_INIT sets it; 0 means the library's own */
@@ -73,11 +74,16 @@ typedef struct rondo_kernel_options {
   const char *name;        /* required; copied */
   rondo_cpu_function cpu;  /* code for CPU devices, or NULL */
   const char *cuda_source; /* code for CUDA devices: CUDA C with an extern "C" __global__ `name`; copied; or NULL */
-  rondo_parameter params[RONDO_MAX_PARAMETERS]; /* up to the first whose bytes are 0; all after it must be 0 too */
+  rondo_parameter
+      params[RONDO_MAX_INLINE_PARAMETERS]; /* up to the first whose bytes are 0; all after it must be 0 too */
   const void *cuda_image; /* code for CUDA devices instead of a source: PTX (text up to its zero), a cubin or a fatbin
                              with a function `name`; read during the call; or NULL */
   void *cuda_function;    /* the same, loaded already: a CUfunction of the GPU's primary context, which must stay loaded
                              as long as the kernel and what uses it; or NULL */
+  const rondo_parameter *param_list; /* instead of params, for more than fit there: param_count of them, at most
+                                        RONDO_MAX_PARAMETERS; copied; or NULL */
+  uint32_t param_count;
+  uint32_t reserved;
 } rondo_kernel_options;
 #define RONDO_KERNEL_OPTIONS_INIT .struct_size = sizeof(rondo_kernel_options)
 
@@ -86,10 +92,10 @@ typedef struct rondo_kernel_options {
  * refused by name when launched or instantiated. On CUDA the driver loads the code, which waits for all that the device
  * runs: make kernels before work that waits for the caller.
  * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
- * bad size, alignment or access, too many bytes, a block of too many threads; two forms of CUDA code; on CUDA,
- * parameters that the code does not have so), OUT_OF_MEMORY; on CUDA INVALID_DATA (the source does not compile, with
- * the compiler's log; the code does not load, or has no such function), UNAVAILABLE (there is no NVRTC, or it is too
- * old for the GPU). */
+ * bad size, alignment or access, too many parameters or bytes, parameters both in params and in a list, a block of too
+ * many threads; two forms of CUDA code; on CUDA, parameters that the code does not have so), OUT_OF_MEMORY; on CUDA
+ * INVALID_DATA (the source does not compile, with the compiler's log; the code does not load, or has no such function),
+ * UNAVAILABLE (there is no NVRTC, or it is too old for the GPU). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options,
                                                           rondo_kernel **out_kernel);
 

@@ -165,7 +165,7 @@ static rondo_status read_parameter(json_t *object, rondo_parameter *out) {
   return out->bytes > 0 ? RONDO_OK : fail_field("bytes", "is 0");
 }
 
-static rondo_status read_kernel_options(json_t *object, rondo_kernel_options *out) {
+static rondo_status read_kernel_options(json_t *object, rondo_parameter *list, rondo_kernel_options *out) {
   static const char *const keys[] = {"name", "block_threads", "parameters", NULL};
   json_t *parameters;
   RONDO_TRY(check_keys(object, NULL, keys));
@@ -177,9 +177,11 @@ static rondo_status read_kernel_options(json_t *object, rondo_kernel_options *ou
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
                       "field 'parameters' has %zu entries, a kernel has at most %d", count, RONDO_MAX_PARAMETERS);
   for (size_t i = 0; i < count; i++) {
-    const rondo_status status = read_parameter(json_array_get(parameters, i), &out->params[i]);
+    const rondo_status status = read_parameter(json_array_get(parameters, i), &list[i]);
     if (status != RONDO_OK) return rondo_fail_context(status, "parameters[%zu]", i);
   }
+  out->param_list = list;
+  out->param_count = (uint32_t)count;
   return RONDO_OK;
 }
 
@@ -194,8 +196,9 @@ static rondo_status as_invalid_data(rondo_status status) {
 
 static rondo_status read_kernel(json_reader *reader, json_t *object) {
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT};
+  rondo_parameter list[RONDO_MAX_PARAMETERS];
   rondo_kernel *kernel;
-  RONDO_TRY(read_kernel_options(object, &options));
+  RONDO_TRY(read_kernel_options(object, list, &options));
   RONDO_TRY(as_invalid_data(rondo_kernel_make(NULL, &reader->allocator, &options, &kernel)));
   const rondo_status status = rondo_array_push(&reader->allocator, &reader->kernels, &kernel);
   if (status != RONDO_OK) rondo_kernel_release(kernel);

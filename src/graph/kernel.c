@@ -34,6 +34,9 @@ static rondo_status check_parameter(const char *name, uint32_t most, size_t inde
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': parameter %zu has the alignment %" PRIu32 ": it must be a power of two, at most %d",
                       name, index, parameter->alignment, MAX_ALIGNMENT);
+  if (parameter->bytes == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "kernel '%s': parameter %zu has 0 bytes", name,
+                      index);
   if (parameter->bytes > most)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': parameter %zu has %" PRIu32 " bytes, at most %" PRIu32 " fit: pass a pointer to it",
@@ -45,32 +48,53 @@ static rondo_status check_parameter(const char *name, uint32_t most, size_t inde
   return RONDO_OK;
 }
 
-static rondo_status lay_out(const char *name, const rondo_parameter *params, rondo_kernel *kernel) {
+/* How many of params there are: they end at the first whose bytes are 0. */
+static rondo_status count_inline(const char *name, const rondo_parameter *params, uint32_t *out_count) {
+  uint32_t count = 0;
+  while (count < RONDO_MAX_INLINE_PARAMETERS && params[count].bytes != 0) count++;
+  *out_count = count;
+  for (size_t i = count; i < RONDO_MAX_INLINE_PARAMETERS; i++)
+    if (params[i].bytes != 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                        "kernel '%s': parameter %" PRIu32 " has 0 bytes but parameter %zu has %" PRIu32
+                        ": leave no gap",
+                        name, count, i, params[i].bytes);
+  return RONDO_OK;
+}
+
+static rondo_status count_parameters(const rondo_kernel_options *options, uint32_t *out_count) {
+  RONDO_TRY(count_inline(options->name, options->params, out_count));
+  if (options->param_list == NULL && options->param_count == 0) return RONDO_OK;
+  if (*out_count > 0 || options->param_list == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "kernel '%s': %s: give params, or param_list with param_count", options->name,
+                      *out_count > 0 ? "it has parameters both in params and in a list" : "param_list is NULL");
+  *out_count = options->param_count;
+  if (options->param_count <= RONDO_MAX_PARAMETERS) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': %" PRIu32 " parameters, at most %d are possible: pass a pointer to some of them",
+                    options->name, options->param_count, RONDO_MAX_PARAMETERS);
+}
+
+static rondo_status lay_out(const char *name, const rondo_parameter *params, uint32_t count, rondo_kernel *kernel) {
   const uint32_t most = most_bytes(kernel);
   size_t end = 0;
-  uint32_t count = 0;
   kernel->argument_alignment = LEAST_ALIGNMENT;
-  for (; count < RONDO_MAX_PARAMETERS && params[count].bytes != 0; count++) {
-    RONDO_TRY(check_parameter(name, most, count, &params[count]));
-    const size_t alignment = params[count].alignment;
+  for (uint32_t i = 0; i < count; i++) {
+    RONDO_TRY(check_parameter(name, most, i, &params[i]));
+    const size_t alignment = params[i].alignment;
     const size_t offset = (end + alignment - 1) & ~(alignment - 1);
-    end = offset + params[count].bytes;
+    end = offset + params[i].bytes;
     if (alignment > kernel->argument_alignment) kernel->argument_alignment = (uint32_t)alignment;
     if (end > most)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                         "kernel '%s': its first %" PRIu32 " parameters take %zu bytes, at most %" PRIu32
                         " fit: pass a pointer "
                         "to some of them",
-                        name, count + 1, end, most);
-    kernel->parameters[count] = params[count];
-    kernel->offsets[count] = (uint32_t)offset;
+                        name, i + 1, end, most);
+    kernel->parameters[i] = params[i];
+    kernel->offsets[i] = (uint32_t)offset;
   }
-  for (size_t i = count; i < RONDO_MAX_PARAMETERS; i++)
-    if (params[i].bytes != 0)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                        "kernel '%s': parameter %" PRIu32 " has 0 bytes but parameter %zu has %" PRIu32
-                        ": leave no gap",
-                        name, count, i, params[i].bytes);
   kernel->parameter_count = count;
   kernel->argument_bytes = (uint32_t)end;
   return RONDO_OK;
@@ -96,7 +120,10 @@ static rondo_status read_options(const rondo_kernel_options *given, rondo_kernel
 }
 
 static rondo_status fill_in(rondo_kernel *kernel, const rondo_kernel_options *options) {
-  RONDO_TRY(lay_out(options->name, options->params, kernel));
+  const rondo_parameter *params = options->param_list != NULL ? options->param_list : options->params;
+  uint32_t count;
+  RONDO_TRY(count_parameters(options, &count));
+  RONDO_TRY(lay_out(options->name, params, count, kernel));
   RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->name, &kernel->name));
   RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->cuda_source, &kernel->cuda_source));
   kernel->cpu = options->cpu;

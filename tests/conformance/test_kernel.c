@@ -4,6 +4,7 @@
  */
 #include "support/rondo_test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,11 +47,15 @@ static void test_bad_options_are_refused(void **state) {
 static void test_too_many_bytes_together_are_refused(void **state) {
   test_fixture *t = *state;
   rondo_kernel_options options = {.name = "wide", .cpu = do_nothing};
-  for (int i = 0; i < 17; i++) {
-    options.params[i] = (rondo_parameter){.access = RONDO_ACCESS_SCALAR, .bytes = 64, .alignment = 64};
+  rondo_parameter list[RONDO_MAX_PARAMETER_BYTES / 64 + 1];
+  const uint32_t fitting = RONDO_MAX_PARAMETER_BYTES / 64;
+  for (uint32_t i = 0; i <= fitting; i++) {
+    list[i] = (rondo_parameter){.access = RONDO_ACCESS_SCALAR, .bytes = 64, .alignment = 64};
   }
+  options.param_list = list;
+  options.param_count = fitting + 1;
   refuse(t, &options, "wide");
-  memset(&options.params[16], 0, sizeof options.params[16]);
+  options.param_count = fitting;
   rondo_kernel *kernel = NULL;
   assert_ok(rondo_kernel_create(t->device, &options, &kernel));
   rondo_kernel_destroy(kernel);
@@ -60,7 +65,7 @@ static void test_a_kernel_keeps_its_own_copies(void **state) {
   test_fixture *t = *state;
   char name[] = "copied";
   rondo_kernel_options options = {.name = name, .cpu = do_nothing};
-  for (int i = 0; i < RONDO_MAX_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_SCALAR(uint32_t);
+  for (int i = 0; i < RONDO_MAX_INLINE_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_SCALAR(uint32_t);
   rondo_kernel *kernel = NULL;
   assert_ok(rondo_kernel_create(t->device, &options, &kernel));
   memset(name, '-', sizeof name - 1);
@@ -68,13 +73,68 @@ static void test_a_kernel_keeps_its_own_copies(void **state) {
   assert_string_equal(rondo_kernel_name(kernel), "copied");
   size_t count = 0;
   const rondo_parameter *parameters = rondo_kernel_parameters(kernel, &count);
-  assert_int_equal(count, RONDO_MAX_PARAMETERS);
+  assert_int_equal(count, RONDO_MAX_INLINE_PARAMETERS);
   for (size_t i = 0; i < count; i++) {
     assert_int_equal(parameters[i].access, RONDO_ACCESS_SCALAR);
     assert_int_equal(parameters[i].bytes, 4);
     assert_int_equal(parameters[i].alignment, 4);
   }
   rondo_kernel_destroy(kernel);
+}
+
+static void add_listed(rondo_blocks blocks, void *const *args) {
+  uint32_t *sum = *(uint32_t *const *)args[0];
+  (void)blocks;
+  for (int i = 1; i < RONDO_MAX_PARAMETERS; i++) *sum += *(const uint32_t *)args[i];
+}
+
+/* The same as CUDA source. */
+static void write_listed(char *text, size_t bytes) {
+  size_t used = (size_t)snprintf(text, bytes, "extern \"C\" __global__ void listed(unsigned *sum");
+  for (int i = 1; i < RONDO_MAX_PARAMETERS; i++)
+    used += (size_t)snprintf(text + used, bytes - used, ", unsigned n%d", i);
+  used += (size_t)snprintf(text + used, bytes - used, ") { if (threadIdx.x == 0) *sum += 0");
+  for (int i = 1; i < RONDO_MAX_PARAMETERS; i++) used += (size_t)snprintf(text + used, bytes - used, " + n%d", i);
+  used += (size_t)snprintf(text + used, bytes - used, "; }");
+  assert_true(used < bytes);
+}
+
+/* Updates of a network's parameters are joined into kernels of many (FW-4). */
+static void test_a_list_has_more_parameters(void **state) {
+  test_fixture *t = *state;
+  rondo_parameter list[RONDO_MAX_PARAMETERS + 1] = {RONDO_UPDATES};
+  const void *args[RONDO_MAX_PARAMETERS];
+  char source[1 << 12];
+  uint32_t numbers[RONDO_MAX_PARAMETERS], *word = test_words(t, 1), wanted = 0;
+  for (uint32_t i = 1; i <= RONDO_MAX_PARAMETERS; i++) list[i] = (rondo_parameter)RONDO_SCALAR(uint32_t);
+  for (uint32_t i = 0; i < RONDO_MAX_PARAMETERS; i++) args[i] = &numbers[i];
+  for (uint32_t i = 1; i < RONDO_MAX_PARAMETERS; i++) wanted += numbers[i] = i * i;
+  args[0] = &word;
+  write_listed(source, sizeof source);
+  rondo_kernel_options options = {.name = "listed",
+                                  .cpu = add_listed,
+                                  .cuda_source = source,
+                                  .param_list = list,
+                                  .param_count = RONDO_MAX_PARAMETERS};
+  rondo_kernel *kernel = NULL;
+  size_t count = 0;
+  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  assert_non_null(rondo_kernel_parameters(kernel, &count));
+  assert_int_equal(count, RONDO_MAX_PARAMETERS);
+  assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 0, 0}, args, RONDO_MAX_PARAMETERS));
+  assert_int_equal(test_word(t, word), wanted);
+  rondo_kernel_destroy(kernel);
+  options.param_count++;
+  refuse(t, &options, "listed");
+  list[1].bytes = 0;
+  options.param_count = 2;
+  refuse(t, &options, "listed");
+  list[1].bytes = sizeof(uint32_t);
+  options.params[0] = (rondo_parameter)RONDO_UPDATES;
+  refuse(t, &options, "listed");
+  options = (rondo_kernel_options){.name = "listed", .cpu = add_listed, .param_count = 1};
+  refuse(t, &options, "listed");
+  test_words_free(t, word);
 }
 
 static void test_bad_launches_are_refused(void **state) {
@@ -251,6 +311,7 @@ int main(void) {
       test_case(test_bad_options_are_refused),
       test_case(test_too_many_bytes_together_are_refused),
       test_case(test_a_kernel_keeps_its_own_copies),
+      test_case(test_a_list_has_more_parameters),
       test_case(test_bad_launches_are_refused),
       test_case(test_a_kernel_without_code_is_refused_by_name),
       test_case(test_every_block_runs_once_in_its_place),

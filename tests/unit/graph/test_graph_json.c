@@ -154,6 +154,9 @@ typedef struct bad_text {
   const char *message; /* part of it */
 } bad_text;
 
+#define TEN "0,0,0,0,0,0,0,0,0,0,"
+#define FORTY TEN TEN TEN TEN
+
 static const bad_text bad_documents[] = {
     {"", "line 1, column 0"},
     {"nonsense", "line 1"},
@@ -191,8 +194,8 @@ static const bad_text bad_documents[] = {
     {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[{\"access\":\"scalar\",\"bytes\":4,\"alignment\":3}]"
              "}"),
      "alignment 3"},
-    {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"),
-     "has 25 entries"},
+    {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[" FORTY FORTY FORTY "0,0,0,0,0,0,0,0,0]}"),
+     "has 129 entries"},
 };
 
 static const bad_text bad_nodes[] = {

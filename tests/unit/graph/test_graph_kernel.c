@@ -43,10 +43,11 @@ static void test_bad_parameters(void **state) {
   expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_READ, 4, 4}), bad, RONDO_REASON_BAD_SIZE);
   expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, UINT32_MAX, 4}), bad,
                RONDO_REASON_BAD_SIZE);
-  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 1017, 1}), bad, RONDO_REASON_BAD_SIZE);
+  expect_error(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, RONDO_MAX_PARAMETER_BYTES - 7, 1}), bad,
+               RONDO_REASON_BAD_SIZE);
   expect_message("kernel 'bad'");
-  expect_message("1025 bytes");
-  expect_ok(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, 1016, 1}));
+  expect_message("4097 bytes");
+  expect_ok(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, RONDO_MAX_PARAMETER_BYTES - 8, 1}));
   const rondo_kernel_options gap = {RONDO_KERNEL_OPTIONS_INIT, .name = "gap",
                                     .params = {RONDO_READS, {0}, RONDO_READS}};
   expect_error(try_options(fixture, &gap), bad, RONDO_REASON_BAD_SIZE);
@@ -76,12 +77,12 @@ static void test_layout(void **state) {
 static void test_the_most_parameters(void **state) {
   graph_fixture *fixture = *state;
   rondo_kernel_options options = {.name = "many"};
-  for (size_t i = 0; i < RONDO_MAX_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_UPDATES;
+  for (size_t i = 0; i < RONDO_MAX_INLINE_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_UPDATES;
   rondo_kernel *kernel;
   expect_ok(rondo_kernel_make(NULL, &fixture->allocator.table, &options, &kernel));
   size_t count;
   rondo_kernel_parameters(kernel, &count);
-  assert_int_equal(count, RONDO_MAX_PARAMETERS);
+  assert_int_equal(count, RONDO_MAX_INLINE_PARAMETERS);
   rondo_kernel_release(kernel);
 }
 
