@@ -20,6 +20,7 @@
 #include <rondo/audit.h>
 #include <rondo/callables.h>
 #include <rondo/capture.h>
+#include <rondo/checkpoint.h>
 #include <rondo/collective.h>
 #include <rondo/device.h>
 #include <rondo/exec.h>

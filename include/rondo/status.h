@@ -127,7 +127,9 @@ typedef enum rondo_reason {
   RONDO_REASON_NOT_RECORDED,   /* a call that cannot be recorded; see rondo_skip */
   RONDO_REASON_NO_OUTPUT,      /* a body left one out */
   RONDO_REASON_CALL_ORDER,     /* another call is due */
-  RONDO_REASON_STRAY_WORK      /* work of a body that is recorded, on a stream that is no part of the recording */
+  RONDO_REASON_STRAY_WORK,     /* work of a body that is recorded, on a stream that is no part of the recording */
+  /* checkpoints */
+  RONDO_REASON_CHECKSUM /* data that do not have the checksum which was kept of them */
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Writing safetensors: the tensors in order of their names, the header padded with spaces so that the data begin at a
- * multiple of 8. The file is written beside its place and renamed into it once it is on the disk, so that at any time
- * the place holds the old file or the new one, whole.
+ * multiple of 8.
  */
-#define _POSIX_C_SOURCE 200809L
-#include <errno.h>
-#include <fcntl.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
+#include "tensor/file_replacement.h"
 #include "tensor/weights_internal.h"
 
 #define LENGTH_BYTES 8
@@ -59,54 +53,23 @@ static void write_header(const rondo_weights *weights, rondo_text *text) {
 
 /* File ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status write_bytes(int file, const void *bytes, size_t count) {
-  for (size_t done = 0; done < count;) {
-    const ssize_t wrote = write(file, (const unsigned char *)bytes + done, count - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return rondo_fail_errno(RONDO_IO_ERROR, errno, "%zu bytes cannot be written", count - done);
-    done += (size_t)wrote;
-  }
-  return RONDO_OK;
-}
-
-static rondo_status write_file(int file, const rondo_weights *weights, const char *header) {
+static rondo_status write_file(const rondo_file_replacement *file, const rondo_weights *weights, const char *header) {
   const size_t header_bytes = strlen(header);
   unsigned char length[LENGTH_BYTES];
   for (size_t i = 0; i < LENGTH_BYTES; i++) length[i] = (unsigned char)((uint64_t)header_bytes >> (8 * i));
-  RONDO_TRY(write_bytes(file, length, sizeof length));
-  RONDO_TRY(write_bytes(file, header, header_bytes));
+  RONDO_TRY(rondo_file_replacement_write(file, length, sizeof length));
+  RONDO_TRY(rondo_file_replacement_write(file, header, header_bytes));
   for (size_t i = 0; i < weights->entries.count; i++) {
     const rondo_weights_entry *entry = &weights->entries.items[i];
-    RONDO_TRY(write_bytes(file, entry->data, rondo_shape_bytes(&entry->shape)));
+    RONDO_TRY(rondo_file_replacement_write(file, entry->data, rondo_shape_bytes(&entry->shape)));
   }
-  if (fsync(file) != 0) return rondo_fail_errno(RONDO_IO_ERROR, errno, "it cannot be brought to the disk");
   return RONDO_OK;
 }
 
-/* A name beside `path` that no other thread or process uses. */
-static rondo_status make_temporary_name(const rondo_allocator *allocator, const char *path, char **out) {
-  static atomic_uint serial;
-  rondo_text text;
-  rondo_text_init(&text, allocator);
-  rondo_text_add(&text, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
-  const rondo_status status = rondo_text_take(&text, out);
-  rondo_text_deinit(&text);
-  return status;
-}
-
-static rondo_status write_and_rename(const rondo_weights *weights, const char *header, const char *temporary,
-                                     const char *path) {
-  const int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) return rondo_fail_errno(RONDO_IO_ERROR, errno, "%s cannot be made", temporary);
-  rondo_status status = write_file(file, weights, header);
-  if (close(file) != 0 && status == RONDO_OK) {
-    status = rondo_fail_errno(RONDO_IO_ERROR, errno, "%s cannot be closed", temporary);
-  }
-  if (status == RONDO_OK && rename(temporary, path) != 0) {
-    status = rondo_fail_errno(RONDO_IO_ERROR, errno, "%s cannot be renamed", temporary);
-  }
-  if (status != RONDO_OK) unlink(temporary);
-  return status;
+static rondo_status replace_file(const rondo_weights *weights, const char *header, const char *path) {
+  rondo_file_replacement file;
+  RONDO_TRY(rondo_file_replacement_begin(&weights->allocator, path, &file));
+  return rondo_file_replacement_end(&file, write_file(&file, weights, header));
 }
 
 static rondo_status make_header(const rondo_weights *weights, char **out) {
@@ -122,11 +85,8 @@ rondo_status rondo_weights_save(const rondo_weights *weights, const char *path) 
   RONDO_TRY(rondo_require("rondo_weights_save", "weights", weights));
   RONDO_TRY(rondo_require("rondo_weights_save", "path", path));
   char *header = NULL;
-  char *temporary = NULL;
   RONDO_TRY(make_header(weights, &header));
-  rondo_status status = make_temporary_name(&weights->allocator, path, &temporary);
-  if (status == RONDO_OK) status = write_and_rename(weights, header, temporary, path);
+  const rondo_status status = replace_file(weights, header, path);
   rondo_release_text(&weights->allocator, header);
-  rondo_release_text(&weights->allocator, temporary);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s cannot be saved", path);
 }

@@ -1,70 +1,91 @@
 /* SPDX-License-Identifier: MIT
- * States of compiled programs into sets of weights, and back.
+ * States and cells of compiled programs into sets of weights, and back.
  */
-#include <rondo/weights.h>
+#include "tensor/weights_program.h"
 
-#include "tensor/compiled.h"
-#include "tensor/weights_internal.h"
-
-typedef bool (*name_filter)(const char *name);
-
-/* States come first among a compiled program's values. */
-static const rondo_named_value *state_at(const rondo_compiled *compiled, size_t index) {
-  if (index >= compiled->values.count || compiled->values.items[index].kind != 's') return NULL;
-  return &compiled->values.items[index];
+/* States come first among a compiled program's values, then cells. */
+static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t index, const rondo_kept_values *kept) {
+  if (index >= compiled->values.count) return NULL;
+  const rondo_named_value *value = &compiled->values.items[index];
+  return value->kind == 's' || (value->kind == 'c' && kept->cells) ? value : NULL;
 }
 
-static bool accepted(const rondo_named_value *state, name_filter only) { return only == NULL || only(state->name); }
+static bool accepted(const rondo_named_value *value, const rondo_kept_values *kept) {
+  return kept->only == NULL || kept->only(value->name);
+}
 
-static rondo_status read_states(rondo_weights *into, rondo_compiled *compiled, name_filter only) {
-  const rondo_named_value *state = NULL;
-  for (size_t i = 0; (state = state_at(compiled, i)) != NULL; i++) {
-    if (!accepted(state, only)) continue;
+/* Gathering -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status read_values(rondo_weights *into, rondo_compiled *compiled, const rondo_kept_values *kept) {
+  const rondo_named_value *value = NULL;
+  for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
+    if (!accepted(value, kept)) continue;
     void *data = NULL;
-    RONDO_TRY(rondo_weights_append(into, state->name, &state->shape, &data));
-    RONDO_TRY(rondo_compiled_read(compiled, state->name, data, rondo_shape_bytes(&state->shape)));
+    RONDO_TRY(rondo_weights_append(into, value->name, &value->shape, &data));
+    RONDO_TRY(rondo_compiled_read(compiled, value->name, data, rondo_shape_bytes(&value->shape)));
   }
   return RONDO_OK;
 }
 
-rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled, bool (*only)(const char *name)) {
-  RONDO_TRY(rondo_require("rondo_weights_gather", "weights", weights));
-  RONDO_TRY(rondo_require("rondo_weights_gather", "compiled", compiled));
+rondo_status rondo_weights_gather_kept(rondo_weights *weights, rondo_compiled *compiled,
+                                       const rondo_kept_values *kept) {
   rondo_weights *gathered = NULL;
   RONDO_TRY(rondo_weights_create(&weights->allocator, &gathered));
-  rondo_status status = read_states(gathered, compiled, only);
+  rondo_status status = read_values(gathered, compiled, kept);
   if (status == RONDO_OK) status = rondo_weights_move(weights, gathered);
   rondo_weights_destroy(gathered);
   return status;
 }
 
-static rondo_status check_state(const rondo_weights *weights, const rondo_named_value *state) {
-  const rondo_weights_entry *entry = rondo_weights_look_up(weights, state->name);
+rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled, bool (*only)(const char *name)) {
+  RONDO_TRY(rondo_require("rondo_weights_gather", "weights", weights));
+  RONDO_TRY(rondo_require("rondo_weights_gather", "compiled", compiled));
+  return rondo_weights_gather_kept(weights, compiled, &(rondo_kept_values){.only = only});
+}
+
+/* Applying --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_value(const rondo_weights *weights, const rondo_named_value *value) {
+  const char *kind = value->kind == 'c' ? "cell" : "state";
+  const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
   if (entry == NULL) {
-    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor for the state '%s'",
-                      state->name);
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor for the %s '%s'", kind,
+                      value->name);
   }
-  if (rondo_shape_same(&entry->shape, &state->shape)) return RONDO_OK;
-  const bool same_type = entry->shape.type == state->shape.type;
+  if (rondo_shape_same(&entry->shape, &value->shape)) return RONDO_OK;
+  const bool same_type = entry->shape.type == value->shape.type;
   char have[RONDO_SHAPE_TEXT];
   char want[RONDO_SHAPE_TEXT];
   return rondo_fail(RONDO_INVALID_DATA, same_type ? RONDO_REASON_SHAPE : RONDO_REASON_TYPE,
-                    "the weights have '%s' as %s, the program's state is %s", state->name,
-                    rondo_shape_text(have, &entry->shape), rondo_shape_text(want, &state->shape));
+                    "the weights have '%s' as %s, the program's %s is %s", value->name,
+                    rondo_shape_text(have, &entry->shape), kind, rondo_shape_text(want, &value->shape));
+}
+
+rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_compiled *compiled,
+                                      const rondo_kept_values *kept) {
+  const rondo_named_value *value = NULL;
+  for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
+    if (accepted(value, kept)) RONDO_TRY(check_value(weights, value));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compiled *compiled,
+                                      const rondo_kept_values *kept) {
+  const rondo_named_value *value = NULL;
+  for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
+    if (!accepted(value, kept)) continue;
+    const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
+    RONDO_TRY(rondo_compiled_write(compiled, value->name, entry->data, rondo_shape_bytes(&value->shape)));
+  }
+  return RONDO_OK;
 }
 
 rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,
                                  bool (*only)(const char *name)) {
+  const rondo_kept_values kept = {.only = only};
   RONDO_TRY(rondo_require("rondo_weights_apply", "weights", weights));
   RONDO_TRY(rondo_require("rondo_weights_apply", "compiled", compiled));
-  const rondo_named_value *state = NULL;
-  for (size_t i = 0; (state = state_at(compiled, i)) != NULL; i++) {
-    if (accepted(state, only)) RONDO_TRY(check_state(weights, state));
-  }
-  for (size_t i = 0; (state = state_at(compiled, i)) != NULL; i++) {
-    if (!accepted(state, only)) continue;
-    const rondo_weights_entry *entry = rondo_weights_look_up(weights, state->name);
-    RONDO_TRY(rondo_compiled_write(compiled, state->name, entry->data, rondo_shape_bytes(&state->shape)));
-  }
-  return RONDO_OK;
+  RONDO_TRY(rondo_weights_check_kept(weights, compiled, &kept));
+  return rondo_weights_apply_kept(weights, compiled, &kept);
 }

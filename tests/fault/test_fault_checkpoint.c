@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT
+ * Saving when the system does not go along, and when the process ends in the middle of it: what stands at the path is
+ * always the old checkpoint or the new one, whole. The calls of the system that saving makes are taken at link time.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+
+/* Calls of the system ---------------------------------------------------------------------------------------------- */
+
+enum { MOST_CALLS = 64, DIED = 42 };
+
+/* Counts calls from 1 on while a save is watched. */
+static struct {
+  bool watches;
+  size_t fail_at, die_at; /* 0: none */
+  int error;              /* that it fails with */
+  size_t most_bytes;      /* of one write; 0: any */
+  size_t count;
+  char log[MOST_CALLS + 1]; /* a letter a call */
+} calls;
+
+/* Whether the call is to fail; the process may end here. */
+static bool count_call(char letter) {
+  if (!calls.watches) return false;
+  if (calls.count < MOST_CALLS) calls.log[calls.count] = letter;
+  calls.count++;
+  if (calls.count == calls.die_at) _exit(DIED);
+  if (calls.count != calls.fail_at) return false;
+  errno = calls.error;
+  return true;
+}
+
+int __real_open(const char *path, int flags, mode_t mode);
+int __wrap_open(const char *path, int flags, mode_t mode);
+int __wrap_open(const char *path, int flags, mode_t mode) {
+  return count_call(flags & O_DIRECTORY ? 'D' : 'O') ? -1 : __real_open(path, flags, mode);
+}
+
+/* What was written before the process ends is there. */
+ssize_t __real_write(int file, const void *bytes, size_t count);
+ssize_t __wrap_write(int file, const void *bytes, size_t count);
+ssize_t __wrap_write(int file, const void *bytes, size_t count) {
+  if (calls.watches && calls.count + 1 == calls.die_at && __real_write(file, bytes, count / 2) < 0) return -1;
+  if (count_call('w')) return -1;
+  return __real_write(file, bytes, calls.most_bytes > 0 && count > calls.most_bytes ? calls.most_bytes : count);
+}
+
+int __real_fsync(int file);
+int __wrap_fsync(int file);
+int __wrap_fsync(int file) { return count_call('s') ? -1 : __real_fsync(file); }
+
+/* A file is closed also when that is said to fail. */
+int __real_close(int file);
+int __wrap_close(int file);
+int __wrap_close(int file) {
+  const bool fails = count_call('c');
+  const int error = errno, result = __real_close(file);
+  errno = error;
+  return fails ? -1 : result;
+}
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to) { return count_call('r') ? -1 : __real_rename(from, to); }
+
+/* Checkpoints ------------------------------------------------------------------------------------------------------ */
+
+enum { OLD = 1, NEW = 2 };
+
+static char folder[] = "/tmp/rondo-fault-checkpoint-XXXXXX";
+static char path[sizeof folder + 16];
+
+/* A set that says in its metadata and in each of `count` numbers which one it is. */
+static rondo_weights *make_set(uint32_t serial, size_t count) {
+  rondo_weights *set = NULL;
+  char text[16];
+  float *numbers = malloc(count * sizeof *numbers);
+  assert_non_null(numbers);
+  for (size_t i = 0; i < count; i++) numbers[i] = (float)serial;
+  const rondo_weight weight = {.name = "numbers",
+                               .type = RONDO_F32,
+                               .rank = 1,
+                               .shape = {count},
+                               .data = numbers,
+                               .bytes = count * sizeof *numbers};
+  (void)snprintf(text, sizeof text, "%u", serial);
+  assert_ok(rondo_weights_create(NULL, &set));
+  assert_ok(rondo_weights_add(set, &weight));
+  assert_ok(rondo_weights_set_metadata(set, "serial", text));
+  free(numbers);
+  return set;
+}
+
+static rondo_status save(uint32_t serial, size_t count) {
+  rondo_weights *set = make_set(serial, count);
+  calls.count = 0;
+  memset(calls.log, 0, sizeof calls.log);
+  calls.watches = true;
+  const rondo_status status = rondo_checkpoint_save(set, path);
+  calls.watches = false;
+  rondo_weights_destroy(set);
+  return status;
+}
+
+/* Files in the folder beside the checkpoint; takes them away. */
+static size_t remove_others(void) {
+  DIR *opened = opendir(folder);
+  size_t count = 0;
+  assert_non_null(opened);
+  for (struct dirent *entry = readdir(opened); entry != NULL; entry = readdir(opened)) {
+    char other[512];
+    if (entry->d_name[0] == '.' || strcmp(entry->d_name, "checkpoint") == 0) continue;
+    (void)snprintf(other, sizeof other, "%s/%s", folder, entry->d_name);
+    assert_int_equal(unlink(other), 0);
+    count++;
+  }
+  closedir(opened);
+  return count;
+}
+
+static int set_up(void **state) {
+  (void)state;
+  memset(&calls, 0, sizeof calls);
+  return save(OLD, 100) == RONDO_OK ? 0 : -1;
+}
+
+static int make_folder(void **state) {
+  (void)state;
+  if (mkdtemp(folder) == NULL) return -1;
+  (void)snprintf(path, sizeof path, "%s/checkpoint", folder);
+  return 0;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  (void)remove_others();
+  unlink(path);
+  return rmdir(folder);
+}
+
+/* Tests ------------------------------------------------------------------------------------------------------------ */
+
+#ifdef RONDO_HAVE_JANSSON
+
+/* Which one stands at the path; it is whole. */
+static uint32_t read_serial(void) {
+  rondo_weights *set = NULL;
+  rondo_weight weight;
+  assert_ok(rondo_checkpoint_load(path, NULL, &set));
+  const uint32_t serial = (uint32_t)strtoul(rondo_weights_get_metadata(set, "serial"), NULL, 10);
+  assert_ok(rondo_weights_find(set, "numbers", &weight));
+  for (size_t i = 0; i < weight.shape[0]; i++) assert_true(((const float *)weight.data)[i] == (float)serial);
+  rondo_weights_destroy(set);
+  return serial;
+}
+
+/* The bytes are on the disk before the name is given, and the name after. */
+static void test_the_order_of_a_save(void **state) {
+  (void)state;
+  assert_ok(save(NEW, 100));
+  assert_string_equal(calls.log, "OwwwscDrsc");
+  assert_int_equal(read_serial(), NEW);
+  calls.most_bytes = 100;
+  assert_ok(save(OLD, 1000));
+  assert_true(calls.count > 40);
+  assert_int_equal(read_serial(), OLD);
+}
+
+static void test_a_call_that_fails_leaves_the_old_one(void **state) {
+  (void)state;
+  static const int errors[] = {ENOSPC, EIO, EDQUOT, EROFS};
+  assert_ok(save(OLD, 100));
+  const size_t count = calls.count;
+  for (size_t at = 1; at <= count; at++) {
+    calls.error = errors[at % 4];
+    calls.fail_at = at;
+    const rondo_status status = save(NEW, 100);
+    calls.fail_at = 0;
+    if (at == count) { /* closing the folder tells nothing */
+      assert_int_equal(status, RONDO_OK);
+      continue;
+    }
+    assert_int_equal(status, RONDO_IO_ERROR);
+    assert_int_equal(rondo_last_error()->driver_code, calls.error);
+    assert_message(path);
+    assert_int_equal(read_serial(), at == count - 1 ? NEW : OLD); /* the new one has its name, for now */
+    assert_int_equal(remove_others(), 0);
+    assert_ok(save(OLD, 100));
+  }
+}
+
+static void test_folders_that_cannot_be_synchronized_are_no_failure(void **state) {
+  (void)state;
+  calls.fail_at = 7;
+  calls.error = EACCES; /* opening it */
+  assert_ok(save(NEW, 100));
+  assert_string_equal(calls.log, "OwwwscDr");
+  assert_int_equal(read_serial(), NEW);
+  calls.fail_at = 9;
+  calls.error = EINVAL; /* synchronizing it */
+  assert_ok(save(OLD, 100));
+  assert_int_equal(read_serial(), OLD);
+}
+
+static void test_a_process_that_ends_at_any_call_leaves_one_that_is_whole(void **state) {
+  (void)state;
+  for (size_t at = 1; at <= 10; at++) {
+    assert_ok(save(OLD, 100));
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+      calls.die_at = at;
+      _exit(save(NEW, 100) == RONDO_OK ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == DIED);
+    assert_int_equal(read_serial(), at <= 8 ? OLD : NEW); /* the eighth is the rename */
+    assert_int_equal(remove_others(), at >= 2 && at <= 8 ? 1 : 0);
+  }
+}
+
+/* Saves one after the other, larger than what one call takes, until it is killed. */
+static void save_for_ever(void) {
+  for (uint32_t serial = 1;; serial++) {
+    if (save(serial, 300000) != RONDO_OK) _exit(1);
+  }
+}
+
+static void test_a_process_that_is_killed_at_any_moment_leaves_one_that_is_whole(void **state) {
+  (void)state;
+  uint64_t seed = 5;
+  uint32_t kept = 0;
+  for (uint32_t round = 0; round < test_effort(40) + 4; round++) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) save_for_ever();
+    const struct timespec pause = {.tv_nsec = (long)(test_random(&seed) % 20000000)};
+    nanosleep(&pause, NULL);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    kept += read_serial();
+    assert_true(remove_others() <= 1);
+  }
+  assert_true(kept > 0);
+}
+
+/* A limit on the size of files stands for a disk that is full in the middle of the data. */
+static void test_a_full_disk_leaves_the_old_one(void **state) {
+  (void)state;
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    const struct rlimit limit = {4096, 4096};
+    if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR || setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
+    const rondo_status saved = save(NEW, 100000);
+    _exit(saved == RONDO_IO_ERROR && rondo_last_error()->driver_code == EFBIG ? DIED : 2);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == DIED);
+  assert_int_equal(read_serial(), OLD);
+  assert_int_equal(remove_others(), 0);
+}
+
+static rondo_status save_and_load(const rondo_allocator *allocator) {
+  rondo_weights *set = NULL, *back = NULL;
+  const float one = 1;
+  const rondo_weight weight = {.name = "one", .type = RONDO_F32, .data = &one, .bytes = sizeof one};
+  rondo_status status = rondo_weights_create(allocator, &set);
+  if (status == RONDO_OK) status = rondo_weights_add(set, &weight);
+  if (status == RONDO_OK) status = rondo_checkpoint_save(set, path);
+  if (status == RONDO_OK) status = rondo_checkpoint_load(path, allocator, &back);
+  rondo_weights_destroy(back);
+  rondo_weights_destroy(set);
+  return status;
+}
+
+static void test_failing_allocators_leak_nothing(void **state) {
+  (void)state;
+  size_t failures = 0;
+  rondo_status status = RONDO_OUT_OF_MEMORY;
+  for (size_t at = 1; status != RONDO_OK; at++) {
+    test_allocator allocator;
+    test_allocator_init(&allocator);
+    atomic_store(&allocator.fail_at, at);
+    status = save_and_load(&allocator.table);
+    failures += status != RONDO_OK;
+    assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
+    assert_int_equal(atomic_load(&allocator.live), 0);
+    assert_int_equal(atomic_load(&allocator.faults), 0);
+    assert_int_equal(remove_others(), 0);
+  }
+  assert_true(failures > 10);
+}
+
+#endif
+
+static void test_there_is_no_folder(void **state) {
+  (void)state;
+  rondo_weights *set = make_set(NEW, 10);
+  char nowhere[sizeof path + 16];
+  (void)snprintf(nowhere, sizeof nowhere, "%s/nowhere/checkpoint", folder);
+  assert_fails(rondo_checkpoint_save(set, nowhere), RONDO_IO_ERROR);
+  assert_int_equal(rondo_last_error()->driver_code, ENOENT);
+  rondo_weights_destroy(set);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(test_there_is_no_folder, set_up),
+#ifdef RONDO_HAVE_JANSSON
+      cmocka_unit_test_setup(test_the_order_of_a_save, set_up),
+      cmocka_unit_test_setup(test_a_call_that_fails_leaves_the_old_one, set_up),
+      cmocka_unit_test_setup(test_folders_that_cannot_be_synchronized_are_no_failure, set_up),
+      cmocka_unit_test_setup(test_a_process_that_ends_at_any_call_leaves_one_that_is_whole, set_up),
+      cmocka_unit_test_setup(test_a_process_that_is_killed_at_any_moment_leaves_one_that_is_whole, set_up),
+      cmocka_unit_test_setup(test_a_full_disk_leaves_the_old_one, set_up),
+      cmocka_unit_test_setup(test_failing_allocators_leak_nothing, set_up),
+#endif
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
