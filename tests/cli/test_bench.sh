@@ -3,7 +3,7 @@
 # rondo bench launch (GX-6, GX-10): every row is there and makes sense, with the table of "CUDA Graph in TensorFlow" beside
 # it. rondo bench memory (GM-9): every way is there. rondo bench change (GX-5): every row is there.
 # rondo bench patch (TR-6): the same. rondo bench tree (TR-1, TR-4, TR-6): the same; hits allocate nothing, and what the
-# library decides can be read with RONDO_LOG=tree (TR-8).
+# library decides can be read with RONDO_LOG=tree (TR-8). rondo bench gpt (FW-4, FW-9): both ways give the same losses.
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds bench launch --seconds 0.3 --json
@@ -80,3 +80,18 @@ for text in "tree: 'layers' runs as it is: WARM_UP" "tree: 'layers' is recorded:
 done
 fails 1 'nothing.csv' bench tree --seconds 0.01 --shapes 1 --buffers nothing.csv
 fails 2 'nodes' bench tree --nodes 31
+
+# A training step.
+step=(--context 16 --layers 2 --width 16 --heads 2 --batch 2 --vocabulary 20 --seconds 0.1)
+for type in f32 bf16; do
+  succeeds bench gpt "${step[@]}" --type $type --json
+  json_holds '.device == "cpu"' ".type == \"$type\"" '.identical' '([.kernel_names[]] | add) == .kernels' \
+    ".kernel_names.matmul_$type > 0" '.parameters == 20 * 16 + 16 * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16 + 16 * 20' \
+    'all(.recorded, .unrecorded; .host_us > 0 and .host_us_min <= .host_us and .step_us >= .host_us)' \
+    '.memory.planned >= .memory.lower_bound'
+done
+succeeds bench gpt "${step[@]}"
+grep -Eq '^kernels [0-9]+ a step: ' out || die "no kernels: $(cat out)"
+fails 2 "--type takes f32, bf16 or f16, not 'i32'" bench gpt --type i32
+fails 2 'the width is not a multiple of the heads' bench gpt --width 30
+fails 1 'nonsense' bench gpt --device nonsense

@@ -54,7 +54,7 @@ lie '"hidden":"1"' '"hidden":"2"' "tensor '(hidden.weight|hidden.bias|output.wei
 lie '"context":"1"' '"context":"0"' "the context in its metadata is '0', not a number from 1"
 lie '"context":"1"' '"cantext":"1"' "is no model of rondo train: its metadata have no 'context'"
 lie '"version":"1"' '"version":"2"' "its format is of version '2'"
-lie 'rondo-byte-model' 'rando-byte-model' "its format is 'rando-byte-model'"
+lie 'rondo-byte-model' 'rando-byte-model' "its format is 'rando-byte-model', which is none"
 lie '"vocabulary":"20' '"vocabulary":"zz' 'the vocabulary in its metadata'
 lie '"vocabulary":"2061' '"vocabulary":"6120' 'the vocabulary in its metadata'
 lie '"opening":"..' '"opening":"00' 'the opening in its metadata'
@@ -66,3 +66,17 @@ printf '\x02\0\0\0\0\0\0\0{}' >foreign
 fails 1 "foreign: is no model of rondo train: its metadata have no 'format'" generate foreign
 { head -c -8 tiny; printf '\xff\xff\xff\xff\xff\xff\xff\xff'; } >nan
 fails 1 'nan: its weights are such that its results are no numbers' generate nan
+
+# A gpt.
+succeeds train text --model gpt --context 16 --layers 1 --width 8 --heads 2 --batch 2 --steps 2 --save tiny
+succeeds generate tiny --length 40 --json
+json_holds '.identical' '.length == 40' '.kernels > 10'
+lie '"heads":"2"' '"heads":"3"' 'of the sizes in its metadata the width is not a multiple of the heads'
+lie '"layers":"1"' '"layers":"2"' "there is no tensor 'block1.norm1.scale'"
+lie '"width":"8"' '"width":"4"' "tensor 'tokens.embedding' has the shape"
+lie '"layers":"1"' '"lajers":"1"' "is no model of rondo train: its metadata have no 'layers'"
+size=$(stat -c %s tiny)
+for ((count = 1; count < size; count += 997)); do
+  head -c "$count" tiny >shortened
+  fails 1 'shortened' generate shortened
+done

@@ -36,6 +36,21 @@ else
   fails 1 "$licence: No such file or directory; name another TEXT" train
 fi
 
+# A gpt learns from all bytes of its context.
+tiny=(--model gpt --context 16 --layers 2 --width 16 --heads 2 --batch 4)
+succeeds train text "${tiny[@]}" --steps 40 --learning-rate 0.01 --json --save gpt
+json_holds '.model == "gpt"' '.identical' '.layers == 2' '.heads == 2' '.embedding == null' \
+  '.loss_first > 3 and .loss_first < 3.6' '.loss_last < .loss_first - 0.3' \
+  '.parameters == 27 * 16 + 16 * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16 + 16 * 27'
+succeeds train text "${tiny[@]}" --steps 2
+grep -q '^model    gpt, [0-9]* parameters: context 16, layers 2, width 16, heads 2$' out || die "no sizes: $(cat out)"
+fails 2 'the width is not a multiple of the heads' train text --model gpt --width 30 --heads 4
+fails 2 'a head is wider than 128' train text --model gpt --width 512 --heads 2
+fails 2 '--hidden is no size of the model gpt' train text --model gpt --hidden 8
+fails 2 '--layers is no size of the model character' train text --layers 2
+fails 2 "--model takes character or gpt, not 'rnn'" train text --model rnn
+fails 1 'takes about [0-9.]+ GiB' train text --model gpt --batch 1000000 --context 1024 --width 4096 --heads 64
+
 # For people, and from standard input.
 succeeds train - "${small[@]}" <text
 grep -q 'identical: both runs' out || die "no word on the losses: $(cat out)"

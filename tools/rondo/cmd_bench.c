@@ -22,6 +22,7 @@ static const benchmark benchmarks[] = {
     {"copies", "rondo bench copies", bench_copies, "copying inputs in front of a graph: queued, or by a kernel in it"},
     {"tree", "rondo bench tree", bench_tree,
      "calls of recorded functions beside bare launches, and the memory of trees"},
+    {"gpt", "rondo bench gpt", bench_gpt, "a training step of a transformer, recorded and kernel by kernel"},
     {"memory", "rondo bench memory", bench_memory, "memory inside a graph: the bytes it holds, what launches cost"},
 };
 

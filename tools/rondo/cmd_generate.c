@@ -98,12 +98,20 @@ static int create_buffers(generation *g) {
   return result == TOOL_OK ? run_times_create(&g->unrecorded, length) : result;
 }
 
+/* Of a model that has scores behind each byte, those behind the last one. */
+static rondo_status add_last_scores(const language_model *model, rondo_program *program, rondo_value logits) {
+  const size_t labels = model_labels(model), count = model->vocabulary.count;
+  if (labels > 1)
+    TOOL_TRY(rondo_op_slice(program, logits, (size_t[]){0, labels - 1, 0}, (size_t[]){1, 1, count}, NULL, &logits));
+  return rondo_program_output(program, "logits", logits);
+}
+
 static rondo_status compile_model(generation *g) {
   rondo_program *program = NULL;
   rondo_value logits;
   TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "generate"}, &program));
   rondo_status status = model_build(&g->model, program, 1, &logits);
-  if (!status) status = rondo_program_output(program, "logits", logits);
+  if (!status) status = add_last_scores(&g->model, program, logits);
   if (!status) status = rondo_compile(program, g->device, NULL, &g->compiled);
   rondo_program_destroy(program);
   return status ? status : rondo_compiled_get_info(g->compiled, &g->info);
@@ -155,7 +163,7 @@ static uint32_t draw_token(const float *logits, uint32_t count, double temperatu
 static void begin_window(const generation *g, int32_t *window) {
   const language_model *model = &g->model;
   const char *prompt = g->settings->prompt;
-  const size_t length = strlen(prompt), context = model->context;
+  const size_t length = strlen(prompt), context = model->sizes[MODEL_CONTEXT];
   const size_t taken = length < context ? length : context;
   for (size_t i = 0; i < context; i++) {
     const size_t from_end = context - i;
@@ -167,7 +175,7 @@ static void begin_window(const generation *g, int32_t *window) {
 /* One byte behind the window, which moves on. */
 static int write_byte(generation *g, int32_t *window, draw_source *source, run_function run, run_times *times,
                       unsigned char *out) {
-  const uint32_t context = g->model.context, count = g->model.vocabulary.count;
+  const uint32_t context = g->model.sizes[MODEL_CONTEXT], count = g->model.vocabulary.count;
   rondo_status status = rondo_compiled_write(g->compiled, "tokens", window, context * sizeof *window);
   if (!status) status = run_timed(g->compiled, run, times);
   if (!status) status = rondo_compiled_read(g->compiled, "logits", g->logits, count * sizeof *g->logits);

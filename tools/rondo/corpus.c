@@ -44,12 +44,13 @@ void corpus_destroy(corpus *text) {
   *text = (corpus){0};
 }
 
-void corpus_draw_batch(const corpus *text, draw_source *source, uint32_t context, uint32_t batch, int32_t *tokens,
+void corpus_draw_batch(const corpus *text, draw_source *source, const corpus_batch *batch, int32_t *tokens,
                        int32_t *labels) {
-  const uint32_t places = (uint32_t)(text->count - context);
-  for (uint32_t row = 0; row < batch; row++) {
+  const uint32_t places = (uint32_t)(text->count - batch->context);
+  const uint32_t first = batch->context - batch->labels + 1; /* with a label, in the window */
+  for (uint32_t row = 0; row < batch->places; row++) {
     const unsigned char *window = text->tokens + draw_below(source, places);
-    for (uint32_t i = 0; i < context; i++) tokens[(size_t)row * context + i] = window[i];
-    labels[row] = window[context];
+    for (uint32_t i = 0; i < batch->context; i++) tokens[(size_t)row * batch->context + i] = window[i];
+    for (uint32_t i = 0; i < batch->labels; i++) labels[(size_t)row * batch->labels + i] = window[first + i];
   }
 }

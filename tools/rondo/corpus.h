@@ -30,8 +30,12 @@ typedef struct corpus {
 int corpus_load(const char *path, uint32_t context, corpus *out);
 void corpus_destroy(corpus *text);
 
-/* Draws `batch` places of the text: for each, the `context` tokens before it and, as the label, the token there. */
-void corpus_draw_batch(const corpus *text, draw_source *source, uint32_t context, uint32_t batch, int32_t *tokens,
+/* What a batch is made of: so many places of the text, for each the `context` tokens before it and, as its labels, the
+ * token there and the `labels` - 1 before. */
+typedef struct corpus_batch {
+  uint32_t places, context, labels;
+} corpus_batch;
+void corpus_draw_batch(const corpus *text, draw_source *source, const corpus_batch *batch, int32_t *tokens,
                        int32_t *labels);
 
 #endif

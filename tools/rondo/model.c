@@ -1,55 +1,118 @@
 /* SPDX-License-Identifier: MIT
- * The language model as a program: its parameters, its operators and its first values.
+ * What the kinds of models have in common: the table of them, programs with their parameters, first values.
  */
 #include "model.h"
 
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tool.h"
 
-/* Places in the table of parameters. */
-enum { EMBEDDING, HIDDEN_WEIGHT, HIDDEN_BIAS, OUTPUT_WEIGHT, OUTPUT_BIAS };
+const model_size_row model_size_rows[MODEL_SIZES] = {
+    [MODEL_CONTEXT] = {"context", MODEL_MAX_CONTEXT},
+    [MODEL_EMBEDDING] = {"embedding", 1024},
+    [MODEL_HIDDEN] = {"hidden", 16384},
+    [MODEL_LAYERS] = {"layers", 64},
+    [MODEL_WIDTH] = {"width", 4096},
+    [MODEL_HEADS] = {"heads", 64},
+};
 
-/* Keeps the variance of what passes a layer (Glorot and Bengio, AISTATS 2010, equation 16). */
-static double even_range(size_t inputs, size_t outputs) { return sqrt(6.0 / (double)(inputs + outputs)); }
+/* Kinds ----------------------------------------------------------------------------------------------------------- */
 
-void model_parameters(const language_model *model, model_parameter out[MODEL_PARAMETERS]) {
-  const size_t bytes = model->vocabulary.count;
-  const size_t inputs = (size_t)model->context * model->embedding;
-  const size_t hidden = model->hidden;
-  out[EMBEDDING] = (model_parameter){"embedding", 2, {bytes, model->embedding}, 1.0};
-  out[HIDDEN_WEIGHT] = (model_parameter){"hidden.weight", 2, {inputs, hidden}, even_range(inputs, hidden)};
-  out[HIDDEN_BIAS] = (model_parameter){"hidden.bias", 1, {hidden, 0}, 0.0};
-  out[OUTPUT_WEIGHT] = (model_parameter){"output.weight", 2, {hidden, bytes}, even_range(hidden, bytes)};
-  out[OUTPUT_BIAS] = (model_parameter){"output.bias", 1, {bytes, 0}, 0.0};
+static const model_kind *const kinds[] = {&model_character, &model_gpt};
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+const model_kind *model_kind_named(const char *name) {
+  for (size_t i = 0; i < KINDS; i++) {
+    if (strcmp(kinds[i]->name, name) == 0) return kinds[i];
+  }
+  return NULL;
 }
+
+const model_kind *model_kind_of_format(const char *format) {
+  for (size_t i = 0; i < KINDS; i++) {
+    if (strcmp(kinds[i]->format, format) == 0) return kinds[i];
+  }
+  return NULL;
+}
+
+const char *model_kind_names(void) { return "character or gpt"; }
+
+size_t model_labels(const language_model *model) {
+  return model->kind->predicts_each ? model->sizes[MODEL_CONTEXT] : 1;
+}
+
+static size_t elements_of(const model_parameter *p) { return p->shape[0] * (p->rank == 2 ? p->shape[1] : 1); }
+
+double model_parameter_elements(const language_model *model) {
+  double sum = 0;
+  model_parameter p;
+  for (size_t i = 0; model->kind->parameter(model, i, &p); i++) sum += (double)elements_of(&p);
+  return sum;
+}
+
+bool model_is_parameter(const char *name) {
+  for (size_t k = 0; k < KINDS; k++) {
+    const language_model any = {.kind = kinds[k], .sizes = {[MODEL_LAYERS] = model_size_rows[MODEL_LAYERS].most}};
+    model_parameter p;
+    for (size_t i = 0; any.kind->parameter(&any, i, &p); i++) {
+      if (strcmp(p.name, name) == 0) return true;
+    }
+  }
+  return false;
+}
+
+/* Programs -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status add_states(const language_model *model, rondo_program *program, rondo_value *states) {
+  model_parameter p;
+  for (size_t i = 0; model->kind->parameter(model, i, &p); i++)
+    TOOL_TRY(rondo_program_state(program, p.name, RONDO_F32, p.shape, p.rank, &states[i]));
+  return RONDO_OK;
+}
+
+/* The kind of the most parameters has no more than there is room for. */
+_Static_assert(MODEL_MAX_PARAMETERS >= 64 * 12 + 5, "the blocks' and five others");
 
 rondo_status model_build(const language_model *model, rondo_program *program, size_t batch, rondo_value *out_logits) {
-  model_parameter parameters[MODEL_PARAMETERS];
-  rondo_value states[MODEL_PARAMETERS], tokens, value;
-  model_parameters(model, parameters);
-  for (size_t i = 0; i < MODEL_PARAMETERS; i++) {
-    const model_parameter *p = &parameters[i];
-    TOOL_TRY(rondo_program_state(program, p->name, RONDO_F32, p->shape, p->rank, &states[i]));
-  }
-  TOOL_TRY(rondo_program_input(program, "tokens", RONDO_I32, (size_t[]){batch, model->context}, 2, &tokens));
-  TOOL_TRY(rondo_op_embedding(program, states[EMBEDDING], tokens, &value));
-  TOOL_TRY(rondo_op_reshape(program, value, (size_t[]){batch, parameters[HIDDEN_WEIGHT].shape[0]}, 2, &value));
-  TOOL_TRY(rondo_op_matmul(program, value, states[HIDDEN_WEIGHT], states[HIDDEN_BIAS], &value));
-  TOOL_TRY(rondo_op_tanh(program, value, &value));
-  return rondo_op_matmul(program, value, states[OUTPUT_WEIGHT], states[OUTPUT_BIAS], out_logits);
+  rondo_value states[MODEL_MAX_PARAMETERS], tokens;
+  TOOL_TRY(add_states(model, program, states));
+  TOOL_TRY(
+      rondo_program_input(program, "tokens", RONDO_I32, (size_t[]){batch, model->sizes[MODEL_CONTEXT]}, 2, &tokens));
+  return model->kind->build(model, program, states, tokens, batch, out_logits);
 }
 
-/* Sets a state to values drawn evenly from -range to range. */
-static int write_even(rondo_compiled *compiled, const char *name, size_t bytes, double range, draw_source *source) {
-  float *values = calloc(1, bytes);
-  if (!values) return tool_fail("there is no memory for the first values of '%s'", name);
-  if (range > 0) {
-    for (size_t i = 0; i < bytes / sizeof *values; i++) values[i] = (float)(range * (2 * draw_unit(source) - 1));
-  }
-  const rondo_status status = rondo_compiled_write(compiled, name, values, bytes);
+rondo_status model_build_step(const language_model *model, rondo_program *program, size_t batch) {
+  const size_t shape[] = {batch, model_labels(model)};
+  rondo_value logits, labels, loss, rate;
+  TOOL_TRY(model_build(model, program, batch, &logits));
+  TOOL_TRY(rondo_program_input(program, "labels", RONDO_I32, shape, model->kind->predicts_each ? 2 : 1, &labels));
+  TOOL_TRY(rondo_op_cross_entropy(program, logits, labels, &loss));
+  TOOL_TRY(rondo_program_output(program, "loss", loss));
+  TOOL_TRY(rondo_program_cell(program, "learning_rate", 0, &rate));
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate,
+                                   .weight_decay = model->kind->weight_decay};
+  return rondo_program_adam(program, loss, &adam);
+}
+
+/* First values ---------------------------------------------------------------------------------------------------- */
+
+static int write_even(rondo_compiled *compiled, const model_parameter *p, draw_source *source) {
+  const size_t count = elements_of(p);
+  float *values = calloc(count, sizeof *values);
+  if (!values) return tool_fail("there is no memory for the first values of '%s'", p->name);
+  for (size_t i = 0; i < count; i++)
+    values[i] = p->range > 0 ? p->center + (float)(p->range * (2 * draw_unit(source) - 1)) : p->center;
+  const rondo_status status = rondo_compiled_write(compiled, p->name, values, count * sizeof *values);
   free(values);
+  return status ? tool_fail_status("the model's first values") : TOOL_OK;
+}
+
+static int write_zeros(rondo_compiled *compiled, const rondo_compiled_value *state) {
+  void *zeros = calloc(1, state->bytes);
+  if (!zeros) return tool_fail("there is no memory for the first values of '%s'", state->name);
+  const rondo_status status = rondo_compiled_write(compiled, state->name, zeros, state->bytes);
+  free(zeros);
   return status ? tool_fail_status("the model's first values") : TOOL_OK;
 }
 
@@ -60,19 +123,16 @@ static int zero_states(rondo_compiled *compiled) {
     const rondo_status status = rondo_compiled_get_value(compiled, i, &state);
     if (status == RONDO_NOT_FOUND) return TOOL_OK;
     if (status) return tool_fail_status("the model's states");
-    if (state.kind == 's' && write_even(compiled, state.name, state.bytes, 0, NULL) != TOOL_OK) return TOOL_FAILURE;
+    if (state.kind == 's' && write_zeros(compiled, &state) != TOOL_OK) return TOOL_FAILURE;
   }
 }
 
 int model_initialize(const language_model *model, rondo_compiled *compiled, uint64_t seed) {
-  model_parameter parameters[MODEL_PARAMETERS];
-  model_parameters(model, parameters);
   draw_source source = draw_create(seed, DRAW_PARAMETERS);
+  model_parameter p;
   if (zero_states(compiled) != TOOL_OK) return TOOL_FAILURE;
-  for (size_t i = 0; i < MODEL_PARAMETERS; i++) {
-    const model_parameter *p = &parameters[i];
-    const size_t bytes = p->shape[0] * (p->rank == 2 ? p->shape[1] : 1) * sizeof(float);
-    if (write_even(compiled, p->name, bytes, p->range, &source) != TOOL_OK) return TOOL_FAILURE;
+  for (size_t i = 0; model->kind->parameter(model, i, &p); i++) {
+    if (write_even(compiled, &p, &source) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }

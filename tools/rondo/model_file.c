@@ -10,17 +10,7 @@
 #include "model.h"
 #include "tool.h"
 
-#define FORMAT "rondo-byte-model"
 #define FORMAT_VERSION "1"
-
-static bool is_parameter(const char *name) {
-  model_parameter parameters[MODEL_PARAMETERS];
-  model_parameters(&(language_model){.context = 1, .embedding = 1, .hidden = 1}, parameters);
-  for (size_t i = 0; i < MODEL_PARAMETERS; i++) {
-    if (strcmp(parameters[i].name, name) == 0) return true;
-  }
-  return false;
-}
 
 static void write_hexadecimal(const unsigned char *bytes, size_t count, char *out) {
   for (size_t i = 0; i < count; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
@@ -34,21 +24,21 @@ static rondo_status set_number(rondo_weights *weights, const char *key, uint32_t
 
 static rondo_status describe(const language_model *model, rondo_weights *weights) {
   char text[2 * MODEL_MAX_CONTEXT + 1] = "";
-  TOOL_TRY(rondo_weights_set_metadata(weights, "format", FORMAT));
+  TOOL_TRY(rondo_weights_set_metadata(weights, "format", model->kind->format));
   TOOL_TRY(rondo_weights_set_metadata(weights, "version", FORMAT_VERSION));
-  TOOL_TRY(set_number(weights, "context", model->context));
-  TOOL_TRY(set_number(weights, "embedding", model->embedding));
-  TOOL_TRY(set_number(weights, "hidden", model->hidden));
+  for (size_t i = 0; i < MODEL_SIZES; i++) {
+    if (model->sizes[i] > 0) TOOL_TRY(set_number(weights, model_size_rows[i].name, model->sizes[i]));
+  }
   write_hexadecimal(model->vocabulary.byte_of, model->vocabulary.count, text);
   TOOL_TRY(rondo_weights_set_metadata(weights, "vocabulary", text));
-  write_hexadecimal(model->opening, model->context, text);
+  write_hexadecimal(model->opening, model->sizes[MODEL_CONTEXT], text);
   return rondo_weights_set_metadata(weights, "opening", text);
 }
 
 static rondo_status save(const language_model *model, rondo_compiled *compiled, rondo_weights *weights,
                          const char *path) {
   TOOL_TRY(describe(model, weights));
-  TOOL_TRY(rondo_weights_gather(weights, compiled, is_parameter));
+  TOOL_TRY(rondo_weights_gather(weights, compiled, model_is_parameter));
   return rondo_weights_save(weights, path);
 }
 
@@ -68,10 +58,11 @@ static const char *metadata_of(const char *path, const rondo_weights *weights, c
   return text;
 }
 
-static int check_format(const char *path, const rondo_weights *weights) {
+static int read_format(const char *path, const rondo_weights *weights, language_model *out) {
   const char *format = metadata_of(path, weights, "format");
   if (!format) return TOOL_FAILURE;
-  if (strcmp(format, FORMAT) != 0) return tool_fail("%s: its format is '%s', not '" FORMAT "'", path, format);
+  out->kind = model_kind_of_format(format);
+  if (!out->kind) return tool_fail("%s: its format is '%s', which is none of rondo train's", path, format);
   const char *version = metadata_of(path, weights, "version");
   if (!version) return TOOL_FAILURE;
   if (strcmp(version, FORMAT_VERSION) == 0) return TOOL_OK;
@@ -129,19 +120,28 @@ static int read_vocabulary(const char *path, const rondo_weights *weights, vocab
 static int read_opening(const char *path, const rondo_weights *weights, language_model *out) {
   const char *text = metadata_of(path, weights, "opening");
   if (!text) return TOOL_FAILURE;
+  const uint32_t context = out->sizes[MODEL_CONTEXT];
   size_t count = 0;
-  read_hexadecimal(text, out->opening, out->context, &count);
-  bool is_known = count == out->context;
+  read_hexadecimal(text, out->opening, context, &count);
+  bool is_known = count == context;
   for (size_t i = 0; is_known && i < count; i++) is_known = out->vocabulary.token_of[out->opening[i]] >= 0;
   if (is_known) return TOOL_OK;
-  return tool_fail("%s: the opening in its metadata is not %u bytes of its vocabulary", path, out->context);
+  return tool_fail("%s: the opening in its metadata is not %u bytes of its vocabulary", path, context);
+}
+
+static int read_sizes(const char *path, const rondo_weights *weights, language_model *out) {
+  for (size_t i = 0; i < MODEL_SIZES; i++) {
+    if (out->kind->sizes[i] == 0) continue;
+    const model_size_row *row = &model_size_rows[i];
+    if (read_number(path, weights, row->name, row->most, &out->sizes[i]) != TOOL_OK) return TOOL_FAILURE;
+  }
+  const char *objection = out->kind->objection(out);
+  return objection ? tool_fail("%s: of the sizes in its metadata %s", path, objection) : TOOL_OK;
 }
 
 static int read_metadata(const char *path, const rondo_weights *weights, language_model *out) {
-  int result = check_format(path, weights);
-  if (!result) result = read_number(path, weights, "context", MODEL_MAX_CONTEXT, &out->context);
-  if (!result) result = read_number(path, weights, "embedding", MODEL_MAX_EMBEDDING, &out->embedding);
-  if (!result) result = read_number(path, weights, "hidden", MODEL_MAX_HIDDEN, &out->hidden);
+  int result = read_format(path, weights, out);
+  if (!result) result = read_sizes(path, weights, out);
   if (!result) result = read_vocabulary(path, weights, &out->vocabulary);
   if (!result) result = read_opening(path, weights, out);
   return result;
@@ -173,16 +173,15 @@ static int check_tensor(const char *path, const rondo_weights *weights, const mo
 }
 
 static int check_tensors(const char *path, const rondo_weights *weights, const language_model *model) {
-  model_parameter parameters[MODEL_PARAMETERS];
-  model_parameters(model, parameters);
-  for (size_t i = 0; i < MODEL_PARAMETERS; i++) {
-    if (check_tensor(path, weights, &parameters[i]) != TOOL_OK) return TOOL_FAILURE;
+  model_parameter parameter;
+  for (size_t i = 0; model->kind->parameter(model, i, &parameter); i++) {
+    if (check_tensor(path, weights, &parameter) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }
 
 int model_load(const char *path, language_model *out, rondo_weights **out_weights) {
-  *out = (language_model){0};
+  *out = (language_model){.type = RONDO_F32};
   if (rondo_weights_load(path, NULL, out_weights)) return tool_fail_status("the model could not be loaded");
   int result = read_metadata(path, *out_weights, out);
   if (result == TOOL_OK) result = check_tensors(path, *out_weights, out);

@@ -30,12 +30,15 @@ static void print_row(const char *name, char letter, const char *argument, const
   printf("%-*s %s", HELP_COLUMN, left, help);
 }
 
+/* A number below the minimum is none: the option has no default. */
 static void print_default(const option_row *row, const void *defaults) {
   const void *value = (const char *)defaults + row->offset;
   const char *text = row->kind == OPTION_TEXT ? *(const char *const *)value : NULL;
+  const uint64_t count = row->kind == OPTION_COUNT ? *(const uint64_t *)value : 0;
+  const double real = row->kind == OPTION_REAL ? *(const double *)value : 0;
   if (text && text[0]) printf(" (default %s)", text);
-  if (row->kind == OPTION_COUNT) printf(" (default %llu)", (unsigned long long)*(const uint64_t *)value);
-  if (row->kind == OPTION_REAL) printf(" (default %g)", *(const double *)value);
+  if (row->kind == OPTION_COUNT && (double)count >= row->minimum) printf(" (default %llu)", (unsigned long long)count);
+  if (row->kind == OPTION_REAL && real >= row->minimum) printf(" (default %g)", real);
 }
 
 static void print_usage(const option_table *table) {

@@ -31,7 +31,7 @@ typedef struct option_row {
 #define OPTION_ROW_JSON(settings) \
   { "json", NULL, OPTION_FLAG, offsetof(settings, json), 0, 0, "print one JSON object" }
 
-#define OPTIONS_MAX 20
+#define OPTIONS_MAX 32
 
 typedef struct option_table {
   const char *command;         /* "rondo train" */
@@ -39,7 +39,7 @@ typedef struct option_table {
   const char *operand_help;    /* a line; the default is put behind it */
   const char *operand_default; /* what stands for one that is not given; NULL: there must be one */
   const char *description;     /* of the command, lines of up to 100 columns */
-  const void *defaults;        /* settings as they are when no option is given */
+  const void *defaults; /* settings as they are when no option is given; numbers below a minimum are shown as none */
   const option_row *rows;
   size_t count;        /* at most OPTIONS_MAX */
   const char *letters; /* of the first rows, "o" for -o; NULL: none */

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Training steps of a small GPT, through PyTorch and through a recording of Rondo's.
+
+  bench/gpt_vs_torch.py --tool BUILD/tools/rondo/rondo [--device cuda:0] [--types f32,bf16] [--seconds 3] [--json]
+
+The step is the same: 4 layers of width 128 with 4 heads, 128 tokens, a context of 64, a batch of 8, cross entropy, AdamW.
+PyTorch runs it eagerly, and as one CUDAGraph of the whole step (fused, capturable AdamW, TF32 in products of f32). In
+bf16 PyTorch has its parameters in bf16, too; Rondo has them, and their moments, in f32. Both are measured on the same GPU
+in the same run, Rondo before and after PyTorch; the mean of its two medians counts. Times are host microseconds,
+medians: of the calls of a step, and until it is done.
+
+The bars: a recorded step at least 4 times faster than an eager one and not slower than Rondo's own un-recorded one, for
+at least 50 times less host time than the eager one; not slower than the CUDAGraph, the goal is 0.85 of it; at most half
+of the memory of the CUDAGraph's private pool. They are said, and do not make the exit status: 0 measured, 1 failed, 77
+skipped, without PyTorch or a GPU that it can use.
+"""
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+from trees_vs_torch import SKIPPED, Skip, environment_with
+
+LAYERS, WIDTH, HEADS, VOCABULARY, CONTEXT, BATCH = 4, 128, 4, 128, 64, 8
+WARM_UPS = 20
+BARS = {"eager_total": 4, "eager_host": 50, "graph_total": 1, "unrecorded_total": 1, "pool": 2}
+
+
+def load_torch(device):
+    try:
+        import torch
+    except Exception as error:  # a PyTorch that is there may still not load
+        raise Skip(f"no PyTorch: {error}") from error
+    if not torch.cuda.is_available():
+        raise Skip("PyTorch finds no GPU that it can use")
+    torch.cuda.set_device(int(device.rpartition(":")[2] or 0))
+    torch.backends.cuda.matmul.allow_tf32 = True
+    return torch
+
+
+def make_model(torch):
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2))
+            self.qkv, self.join = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+            self.hidden, self.output = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+        def forward(self, x):
+            batch, context, _ = x.shape
+            heads = self.qkv(self.norms[0](x)).view(batch, context, 3, HEADS, WIDTH // HEADS)
+            q, k, v = heads.permute(2, 0, 3, 1, 4)
+            seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.join(seen.transpose(1, 2).reshape(batch, context, WIDTH))
+            return x + self.output(functional.gelu(self.hidden(self.norms[1](x))))
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(CONTEXT, WIDTH)
+            self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
+            self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
+            self.register_buffer("at", torch.arange(CONTEXT))
+
+        def forward(self, tokens, labels):
+            scores = self.head(self.norm(self.blocks(self.tokens(tokens) + self.places(self.at))))
+            return functional.cross_entropy(scores.view(-1, VOCABULARY).float(), labels.view(-1))
+
+    return Network()
+
+
+def make_step(torch, kind):
+    torch.manual_seed(0)
+    model = make_model(torch).cuda().to(getattr(torch, {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}[kind]))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True, capturable=True)
+    tokens, labels = (torch.randint(0, VOCABULARY, (BATCH, CONTEXT), device="cuda") for _ in range(2))
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        model(tokens, labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def measure(torch, step, seconds):
+    """Medians of the calls and of the step until it is done, in microseconds."""
+    for _ in range(WARM_UPS):
+        step()
+    host, total = [], []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        step()
+        queued = time.perf_counter()
+        torch.cuda.synchronize()
+        host.append((queued - begin) * 1e6)
+        total.append((time.perf_counter() - begin) * 1e6)
+    return {"host_us": statistics.median(host), "total_us": statistics.median(total)}
+
+
+def record(torch, step):
+    """The whole step as one graph, and the bytes of its private pool."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph, torch.cuda.memory_reserved() - before
+
+
+def measure_torch(torch, kind, seconds):
+    step = make_step(torch, kind)
+    eager = measure(torch, step, seconds)
+    graph, pool = record(torch, step)
+    return eager, {**measure(torch, graph.replay, seconds), "pool_bytes": pool}
+
+
+def measure_rondo(torch, arguments, kind):
+    command = [arguments.tool, "bench", "gpt", "--device", arguments.device, "--type", kind,
+               "--seconds", str(arguments.seconds), "--json"]
+    for name, value in (("layers", LAYERS), ("width", WIDTH), ("heads", HEADS), ("vocabulary", VOCABULARY),
+                        ("context", CONTEXT), ("batch", BATCH)):
+        command += [f"--{name}", str(value)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                          env=environment_with(torch))
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def mean_of(runs, way):
+    return {name: sum(run[way][name] for run in runs) / len(runs) for name in ("host_us", "step_us")}
+
+
+def measure_type(torch, arguments, kind):
+    before = measure_rondo(torch, arguments, kind)
+    eager, graph = measure_torch(torch, kind, arguments.seconds)
+    runs = [before, measure_rondo(torch, arguments, kind)]
+    recorded, unrecorded = mean_of(runs, "recorded"), mean_of(runs, "unrecorded")
+    ratios = {
+        "eager_total": eager["total_us"] / recorded["step_us"],
+        "eager_host": eager["host_us"] / recorded["host_us"],
+        "graph_total": graph["total_us"] / recorded["step_us"],
+        "unrecorded_total": unrecorded["step_us"] / recorded["step_us"],
+        "pool": graph["pool_bytes"] / before["memory"]["planned"],
+    }
+    return {"type": kind, "kernels": before["kernels"], "torch_eager": eager, "torch_graph": graph,
+            "recorded": recorded, "unrecorded": unrecorded, "memory": before["memory"], "ratios": ratios,
+            "met": {name: ratios[name] >= bar for name, bar in BARS.items()}, "rondo_runs": runs}
+
+
+def show(result):
+    print(f"PyTorch {result['torch']} on {result['gpu']}; microseconds, medians of host / until done")
+    print(f"{'':6} {'eager':>20} {'CUDAGraph':>20} {'Rondo un-recorded':>20} {'Rondo recorded':>20}")
+    for row in result["rows"]:
+        sides = ((row["torch_eager"], "total_us"), (row["torch_graph"], "total_us"), (row["unrecorded"], "step_us"),
+                 (row["recorded"], "step_us"))
+        print(f"{row['type']:6} " + " ".join(f"{side['host_us']:9.2f} /{side[total]:9.2f}" for side, total in sides))
+    names = {"eager_total": "times faster than eager", "eager_host": "times less host time than eager",
+             "graph_total": "times faster than the CUDAGraph", "unrecorded_total": "times faster than un-recorded",
+             "pool": "times less memory than the CUDAGraph's pool"}
+    for row in result["rows"]:
+        for name, bar in BARS.items():
+            verdict = "met" if row["met"][name] else "missed"
+            print(f"{row['type']:6} {row['ratios'][name]:9.2f} {names[name]}; the bar is {bar}: {verdict}")
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool", required=True, help="the tool rondo of a build")
+    parser.add_argument("--device", default="cuda:0", help="the GPU, by Rondo's name (default cuda:0)")
+    parser.add_argument("--types", default="f32,bf16", help="of what is computed (default f32,bf16)")
+    parser.add_argument("--seconds", type=float, default=3, help="to measure each way for (default 3)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser.parse_args()
+
+
+def main():
+    arguments = read_arguments()
+    try:
+        torch = load_torch(arguments.device)
+    except Skip as reason:
+        print(f"skipped: {reason}", file=sys.stderr)
+        return SKIPPED
+    rows = [measure_type(torch, arguments, kind) for kind in arguments.types.split(",")]
+    result = {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(), "bars": BARS, "rows": rows}
+    if arguments.json:
+        print(json.dumps(result))
+    else:
+        show(result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * The transformer: embeddings of bytes and of their places, then blocks that each add to what passes them, first the
+ * attention of the normalised, then a hidden layer of it, four times as wide (Radford et al. 2019, section 2.3); last a
+ * normalisation and a product without bias. Where the type is not F32, the parameters of products are cast in the
+ * program, so that the optimizer changes them in F32.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "model.h"
+#include "tool.h"
+
+#define EPSILON 1e-5f
+#define WIDER 4
+
+/* Places in the table of parameters: the first two, those of each block, then the last. */
+enum { TOKENS, PLACES, FIRST_OF_BLOCKS };
+enum {
+  NORM1_SCALE,
+  NORM1_SHIFT,
+  QKV_WEIGHT,
+  QKV_BIAS,
+  JOIN_WEIGHT,
+  JOIN_BIAS,
+  NORM2_SCALE,
+  NORM2_SHIFT,
+  HIDDEN_WEIGHT,
+  HIDDEN_BIAS,
+  OUTPUT_WEIGHT,
+  OUTPUT_BIAS,
+  OF_BLOCK
+};
+enum { NORM_SCALE, NORM_SHIFT, HEAD, LAST };
+
+static const char *const block_names[OF_BLOCK] = {
+    [NORM1_SCALE] = "norm1.scale", [NORM1_SHIFT] = "norm1.shift",     [QKV_WEIGHT] = "qkv.weight",
+    [QKV_BIAS] = "qkv.bias",       [JOIN_WEIGHT] = "join.weight",     [JOIN_BIAS] = "join.bias",
+    [NORM2_SCALE] = "norm2.scale", [NORM2_SHIFT] = "norm2.shift",     [HIDDEN_WEIGHT] = "hidden.weight",
+    [HIDDEN_BIAS] = "hidden.bias", [OUTPUT_WEIGHT] = "output.weight", [OUTPUT_BIAS] = "output.bias",
+};
+
+/* Parameters ------------------------------------------------------------------------------------------------------ */
+
+/* As widely spread as a normal distribution of deviation 0.02; what blocks add, less, for there are two in a block. */
+static float weight_range(void) { return 0.02f * sqrtf(3); }
+static float added_range(uint32_t layers) { return weight_range() / sqrtf(2 * (float)layers); }
+
+static model_parameter of_block(const language_model *model, size_t index) {
+  const size_t width = model->sizes[MODEL_WIDTH], hidden = WIDER * width;
+  const float some = weight_range(), less = added_range(model->sizes[MODEL_LAYERS]);
+  const model_parameter all[OF_BLOCK] = {
+      [NORM1_SCALE] = {"", 1, {width, 0}, 1, 0},           [NORM1_SHIFT] = {"", 1, {width, 0}, 0, 0},
+      [QKV_WEIGHT] = {"", 2, {width, 3 * width}, 0, some}, [QKV_BIAS] = {"", 1, {3 * width, 0}, 0, 0},
+      [JOIN_WEIGHT] = {"", 2, {width, width}, 0, less},    [JOIN_BIAS] = {"", 1, {width, 0}, 0, 0},
+      [NORM2_SCALE] = {"", 1, {width, 0}, 1, 0},           [NORM2_SHIFT] = {"", 1, {width, 0}, 0, 0},
+      [HIDDEN_WEIGHT] = {"", 2, {width, hidden}, 0, some}, [HIDDEN_BIAS] = {"", 1, {hidden, 0}, 0, 0},
+      [OUTPUT_WEIGHT] = {"", 2, {hidden, width}, 0, less}, [OUTPUT_BIAS] = {"", 1, {width, 0}, 0, 0},
+  };
+  return all[index];
+}
+
+static bool parameter(const language_model *model, size_t index, model_parameter *out) {
+  const size_t width = model->sizes[MODEL_WIDTH], bytes = model->vocabulary.count;
+  const size_t in_blocks = (size_t)model->sizes[MODEL_LAYERS] * OF_BLOCK;
+  const model_parameter first[FIRST_OF_BLOCKS] = {
+      [TOKENS] = {"tokens.embedding", 2, {bytes, width}, 0, weight_range()},
+      [PLACES] = {"places.embedding", 2, {model->sizes[MODEL_CONTEXT], width}, 0, weight_range()},
+  };
+  const model_parameter last[LAST] = {
+      [NORM_SCALE] = {"norm.scale", 1, {width, 0}, 1, 0},
+      [NORM_SHIFT] = {"norm.shift", 1, {width, 0}, 0, 0},
+      [HEAD] = {"head.weight", 2, {width, bytes}, 0, weight_range()},
+  };
+  if (index < FIRST_OF_BLOCKS) {
+    *out = first[index];
+    return true;
+  }
+  index -= FIRST_OF_BLOCKS;
+  if (index >= in_blocks + LAST) return false;
+  if (index >= in_blocks) {
+    *out = last[index - in_blocks];
+    return true;
+  }
+  *out = of_block(model, index % OF_BLOCK);
+  snprintf(out->name, sizeof out->name, "block%u.%s", (unsigned)(index / OF_BLOCK), block_names[index % OF_BLOCK]);
+  return true;
+}
+
+/* What is kept for the gradients of a block: what it was given, twice normalised, q, k and v, their attention, the
+ * hidden layer before and behind its activation, and the two sums. */
+static double activations(const language_model *model) {
+  const double of_block = (1 + 2 + 3 + 1 + 2 * WIDER + 2) * (double)model->sizes[MODEL_WIDTH];
+  return model->sizes[MODEL_CONTEXT] * (model->sizes[MODEL_LAYERS] * of_block + model->vocabulary.count);
+}
+
+static const char *objection(const language_model *model) {
+  const uint32_t width = model->sizes[MODEL_WIDTH], heads = model->sizes[MODEL_HEADS];
+  if (width % heads != 0) return "the width is not a multiple of the heads";
+  if (width / heads > 128) return "a head is wider than 128; there must be more of them";
+  return NULL;
+}
+
+/* Program --------------------------------------------------------------------------------------------------------- */
+
+typedef struct network {
+  const language_model *model;
+  rondo_program *program;
+} network;
+
+static rondo_status multiply(const network *n, rondo_value x, rondo_value weight, rondo_value bias,
+                             rondo_activation activation, rondo_value *out) {
+  TOOL_TRY(rondo_op_cast(n->program, weight, n->model->type, &weight));
+  if (bias.id != 0) TOOL_TRY(rondo_op_cast(n->program, bias, n->model->type, &bias));
+  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .bias = bias, .activation = activation};
+  return rondo_op_matmul_with(n->program, x, weight, &options, out);
+}
+
+static rondo_status normalise(const network *n, rondo_value x, const rondo_value *scale_and_shift, rondo_value *out) {
+  return rondo_op_layer_norm(n->program, x, scale_and_shift[0], scale_and_shift[1], 1, EPSILON, out);
+}
+
+/* qkv [batch, context, 3 width] -> q, k and v [batch, heads, context, width / heads]. */
+static rondo_status take_apart(const network *n, rondo_value qkv, size_t batch, rondo_value out[3]) {
+  const uint32_t *sizes = n->model->sizes;
+  const size_t heads = sizes[MODEL_HEADS], context = sizes[MODEL_CONTEXT], size = sizes[MODEL_WIDTH] / heads;
+  const size_t order[] = {2, 0, 3, 1, 4}, one[] = {batch, heads, context, size};
+  rondo_value all, parts[3];
+  TOOL_TRY(rondo_op_reshape(n->program, qkv, (size_t[]){batch, context, 3, heads, size}, 5, &all));
+  TOOL_TRY(rondo_op_permute(n->program, all, order, &all));
+  TOOL_TRY(rondo_op_split(n->program, all, 0, (size_t[]){1, 1, 1}, 3, parts));
+  for (int i = 0; i < 3; i++) TOOL_TRY(rondo_op_reshape(n->program, parts[i], one, 4, &out[i]));
+  return RONDO_OK;
+}
+
+static rondo_status attend(const network *n, rondo_value qkv, size_t batch, rondo_value *out) {
+  const uint32_t *sizes = n->model->sizes;
+  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
+  rondo_value of[3];
+  TOOL_TRY(take_apart(n, qkv, batch, of));
+  TOOL_TRY(rondo_op_attention(n->program, of[0], of[1], of[2], &causal, out));
+  TOOL_TRY(rondo_op_transpose(n->program, *out, 1, 2, out));
+  return rondo_op_reshape(n->program, *out, (size_t[]){batch, sizes[MODEL_CONTEXT], sizes[MODEL_WIDTH]}, 3, out);
+}
+
+static rondo_status add_block(const network *n, const rondo_value *of, size_t batch, rondo_value *x) {
+  rondo_value y;
+  TOOL_TRY(normalise(n, *x, &of[NORM1_SCALE], &y));
+  TOOL_TRY(multiply(n, y, of[QKV_WEIGHT], of[QKV_BIAS], RONDO_ACTIVATION_NONE, &y));
+  TOOL_TRY(attend(n, y, batch, &y));
+  TOOL_TRY(multiply(n, y, of[JOIN_WEIGHT], of[JOIN_BIAS], RONDO_ACTIVATION_NONE, &y));
+  TOOL_TRY(rondo_op_add(n->program, *x, y, x));
+  TOOL_TRY(normalise(n, *x, &of[NORM2_SCALE], &y));
+  TOOL_TRY(multiply(n, y, of[HIDDEN_WEIGHT], of[HIDDEN_BIAS], RONDO_ACTIVATION_GELU, &y));
+  TOOL_TRY(multiply(n, y, of[OUTPUT_WEIGHT], of[OUTPUT_BIAS], RONDO_ACTIVATION_NONE, &y));
+  return rondo_op_add(n->program, *x, y, x);
+}
+
+static rondo_status build(const language_model *model, rondo_program *program, const rondo_value *states,
+                          rondo_value tokens, size_t batch, rondo_value *out_logits) {
+  const network n = {model, program};
+  const rondo_value *last = states + FIRST_OF_BLOCKS + (size_t)model->sizes[MODEL_LAYERS] * OF_BLOCK;
+  rondo_value x;
+  TOOL_TRY(rondo_op_embedding(program, states[TOKENS], tokens, &x));
+  TOOL_TRY(rondo_op_add(program, x, states[PLACES], &x));
+  TOOL_TRY(rondo_op_cast(program, x, model->type, &x));
+  for (const rondo_value *block = states + FIRST_OF_BLOCKS; block < last; block += OF_BLOCK)
+    TOOL_TRY(add_block(&n, block, batch, &x));
+  TOOL_TRY(normalise(&n, x, &last[NORM_SCALE], &x));
+  return multiply(&n, x, last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
+}
+
+const model_kind model_gpt = {
+    .name = "gpt",
+    .format = "rondo-byte-gpt",
+    .sizes = {[MODEL_CONTEXT] = 64, [MODEL_LAYERS] = 4, [MODEL_WIDTH] = 128, [MODEL_HEADS] = 4},
+    .batch = 8,
+    .steps = 1000,
+    .learning_rate = 0.002,
+    .weight_decay = 0.01f,
+    .predicts_each = true,
+    .parameter = parameter,
+    .activations = activations,
+    .objection = objection,
+    .build = build,
+};
