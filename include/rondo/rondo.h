@@ -36,6 +36,7 @@
 #include <rondo/random.h>
 #include <rondo/recording.h>
 #include <rondo/report.h>
+#include <rondo/sizes.h>
 #include <rondo/status.h>
 #include <rondo/stream.h>
 #include <rondo/trace.h>
