@@ -174,15 +174,24 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_gelu(rondo_program *program, rond
                                                     rondo_value *out_value);
 
 /* Over dimensions --------------------------------------------------------------------------------------------------
- *   sum, mean, max: over the `dim_count` dimensions in `dims`, counted from 0, in any order; dims NULL: over all. What
- *         is reduced is left out of the shape, or stays as 1 when `keeps`. Any float. Elements that are all the
- *         largest share the gradient of max in equal parts, as in PyTorch's amax; not-a-number is larger than all. */
+ *   sum, mean, max, min: over the `dim_count` dimensions in `dims`, counted from 0, in any order; dims NULL: over all.
+ *         What is reduced is left out of the shape, or stays as 1 when `keeps`. Any float. Elements that are all the
+ *         largest share the gradient of max in equal parts, as in PyTorch's amax, and the smallest that of min; where
+ *         there is a not-a-number, that is the result.
+ *   argmax, argmin: of any type, where along one dimension the largest, smallest element stands: I32, of equals the
+ *         first, and the first not-a-number where there is one. No gradient. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_sum(rondo_program *program, rondo_value value, const size_t *dims,
                                                    size_t dim_count, bool keeps, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_mean(rondo_program *program, rondo_value value, const size_t *dims,
                                                     size_t dim_count, bool keeps, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_max(rondo_program *program, rondo_value value, const size_t *dims,
                                                    size_t dim_count, bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_min(rondo_program *program, rondo_value value, const size_t *dims,
+                                                   size_t dim_count, bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmax(rondo_program *program, rondo_value value, size_t dimension,
+                                                      bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmin(rondo_program *program, rondo_value value, size_t dimension,
+                                                      bool keeps, rondo_value *out_value);
 
 /*   softmax:     over the last dimension, any float.
  *   log_softmax: its logarithm, as precise where the softmax is nearly 0. */
@@ -233,7 +242,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_batch_norm(rondo_program *program
  *                  -> the indices' shape: of a matrix and dimension 1, y[i, j] = x[i, indices[i, j]]; a wrong index
  *                  fails the run and picks element 0.
  *   index_select:  the same by indices [k], which serve all: -> the value's shape, with k along the dimension: of a
- *                  matrix and dimension 1, y[i, j] = x[i, indices[j]]. */
+ *                  matrix and dimension 1, y[i, j] = x[i, indices[j]].
+ *   one_hot:       of indices [...] I32 or I64 -> [..., size] of any type: 1 at the index, else 0; an index outside
+ *                  0 <= i < size fails the run, and its row is zeros. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
                                                          rondo_value *out_value);
 
@@ -249,6 +260,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_gather(rondo_program *program, ro
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_index_select(rondo_program *program, rondo_value value,
                                                             rondo_value indices, size_t dimension,
                                                             rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_one_hot(rondo_program *program, rondo_value indices, size_t size,
+                                                       rondo_type type, rondo_value *out_value);
 
 /* Chance -----------------------------------------------------------------------------------------------------------
  *   dropout: any float: each element is 0 with the probability that `probability`, a scalar F32, holds when the program

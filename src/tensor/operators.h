@@ -16,6 +16,7 @@
   ROW(bag_offsets)              \
   ROW(gather)                   \
   ROW(index_select)             \
+  ROW(one_hot)                  \
   ROW(gather_gradient)          \
   ROW(reshape)                  \
   ROW(permute)                  \
@@ -67,6 +68,9 @@
   ROW(sum)                      \
   ROW(mean)                     \
   ROW(max)                      \
+  ROW(min)                      \
+  ROW(argmax)                   \
+  ROW(argmin)                   \
   ROW(scale)                    \
   ROW(add_constant)             \
   ROW(neg)                      \

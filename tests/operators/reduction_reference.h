@@ -4,6 +4,8 @@
 #ifndef RONDO_TESTS_OPERATORS_REDUCTION_REFERENCE_H
 #define RONDO_TESTS_OPERATORS_REDUCTION_REFERENCE_H
 
+#include <math.h>
+
 #include "support/test_operator.h"
 
 /* Of `sizes`: whether all are reduced and named by NULL, whether they are kept, how many, and which. */
@@ -62,6 +64,32 @@ static inline rondo_status build_reduction(const test_call *call, rondo_program 
                                            reduction op, rondo_value *result) {
   return op(program, value, call->sizes[ALL] ? NULL : call->sizes + FIRST, call->sizes[COUNT], call->sizes[KEEPS] != 0,
             result);
+}
+
+/* Of x [2, 4] along the last dimension: all that are the extreme, the first, third and fourth of the first row, share
+ * the gradient; in the second row there is a not-a-number. */
+static inline void check_extreme(test_fixture *t, reduction op, const float x[8]) {
+  const size_t shape[] = {2, 4}, last = 1;
+  float y[2], dx[8];
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value in, out, loss, gradient;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &in));
+  assert_ok(op(program, in, &last, 1, false, &out));
+  assert_ok(rondo_op_sum(program, out, NULL, 0, false, &loss));
+  assert_ok(rondo_program_gradients(program, loss, &in, 1, &gradient));
+  assert_ok(rondo_program_output(program, "y", out));
+  assert_ok(rondo_program_output(program, "dx", gradient));
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  assert_ok(rondo_compiled_write(compiled, "x", x, sizeof dx));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
+  assert_ok(rondo_compiled_read(compiled, "dx", dx, sizeof dx));
+  assert_true(y[0] == x[0] && isnan(y[1]));
+  assert_near(dx, ((float[]){1.0f / 3, 0, 1.0f / 3, 1.0f / 3}), 4, 1e-6f);
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
 }
 
 #endif

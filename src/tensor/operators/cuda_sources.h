@@ -16,6 +16,7 @@
   ROW(cross_entropy_mean)       \
   ROW(gather)                   \
   ROW(gradient_control)         \
+  ROW(one_hot)                  \
   ROW(pair_loss)                \
   ROW(dropout_advance)          \
   ROW(sgd)                      \
@@ -44,6 +45,7 @@
   ROW(matmul)                         \
   ROW(max)                            \
   ROW(maximum_gradient)               \
+  ROW(min)                            \
   ROW(mse)                            \
   ROW(pool2d)                         \
   ROW(relu)                           \
@@ -59,6 +61,7 @@
 
 #define RONDO_CUDA_NUMBER_SOURCES(ROW) \
   ROW(add)                             \
+  ROW(argmax)                          \
   ROW(compare)                         \
   ROW(expand)                          \
   ROW(maximum)                         \

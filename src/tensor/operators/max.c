@@ -29,26 +29,26 @@ RONDO_TYPED_KERNEL(max_parts, max, RONDO_REDUCTION_PARAMETERS);
 
 static const rondo_reduction_row max_family = {max_rows_code, max_columns_code, max_parts_code, .is_mean = false};
 
-/* dx = dy / (how many are the largest) where x is the largest. */
-static rondo_status differentiate_max(rondo_program *program, const rondo_operation *operation,
-                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+/* dx = dy / (how many are the largest) where x is the largest; of min, the smallest. */
+rondo_status rondo_differentiate_extreme(rondo_program *program, const rondo_operation *operation,
+                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t x = operation->inputs[0];
   const rondo_attributes type = {.sizes = {rondo_program_shape(program, x)->type}, .size_count = 1};
   rondo_attributes kept = operation->attributes;
-  uint32_t y, dy, is_largest, ones, count, share;
+  uint32_t y, dy, is_extreme, ones, count, share;
   kept.flags[RONDO_REDUCE_KEEPS] = true;
   RONDO_TRY(rondo_add_kept(program, operation, operation->results[0], &y));
   RONDO_TRY(rondo_add_kept(program, operation, result_gradients[0], &dy));
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_equal, (uint32_t[]){x, y}, 2, NULL, &is_largest));
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_cast, &is_largest, 1, &type, &ones));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_equal, (uint32_t[]){x, y}, 2, NULL, &is_extreme));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_cast, &is_extreme, 1, &type, &ones));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_sum, &ones, 1, &kept, &count));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_div, (uint32_t[]){dy, count}, 2, NULL, &share));
-  return rondo_program_add(program, &rondo_operator_select_gradient_a, (uint32_t[]){is_largest, share}, 2, NULL,
+  return rondo_program_add(program, &rondo_operator_select_gradient_a, (uint32_t[]){is_extreme, share}, 2, NULL,
                            &input_gradients[0]);
 }
 
 const rondo_operator rondo_operator_max = {
-    .name = "max", .family = &max_family, .differentiate = differentiate_max, RONDO_REDUCTION_ROW};
+    .name = "max", .family = &max_family, .differentiate = rondo_differentiate_extreme, RONDO_REDUCTION_ROW};
 
 rondo_status rondo_op_max(rondo_program *program, rondo_value value, const size_t *dims, size_t dim_count, bool keeps,
                           rondo_value *out_value) {

@@ -50,6 +50,10 @@ rondo_status rondo_prepare_reduction(rondo_resources *resources, const rondo_pro
                                      size_t *out_workspace_bytes);
 rondo_status rondo_emit_reduction(rondo_emitter *emitter, const rondo_operation *operation);
 
+/* Of max and min: all elements that are the result share the gradient. */
+rondo_status rondo_differentiate_extreme(rondo_program *program, const rondo_operation *operation,
+                                         const uint32_t *result_gradients, uint32_t *input_gradients);
+
 /* Elements of the input that become one of the result. */
 size_t rondo_reduction_elements(const rondo_program *program, const rondo_operation *operation);
 
