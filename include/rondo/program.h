@@ -159,15 +159,32 @@ typedef struct rondo_compile_options {
   uint32_t struct_size;
   bool unrecorded; /* do not record: runs go kernel by kernel */
   rondo_branch_policy branches;
+  rondo_compiled *share; /* share the memory of this one (see below); NULL: have memory of its own */
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
+
+/* Sharing: programs compiled one after the other for a device, such as one for each batch size, or one for training and
+ * one for inference, that have states and the arena in common. Each names one of those before it.
+ * - States and cells of the same name are the same ones, and keep what they hold; type and shape must be the same too.
+ *   Others are added, as zeros or with their initial numbers. All stay until the last of the programs is destroyed, in
+ *   whatever order.
+ * - The arena is the largest one there is, if it is large enough, else a new one: compile the largest program first.
+ *   An arena goes with the last program that uses it.
+ * - All use one stream, so their runs come one after another; of all of them together only one thread may call at a
+ *   time.
+ * - Compiling, writing an input and running overwrite the inputs and outputs of the others. So an input is written
+ *   before each run that follows another program's, and an output read before another program is used; where that was
+ *   not done, running and reading return INVALID_STATE/OVERWRITTEN. What is launched by rondo_compiled_exec, or copied
+ *   to an address, is not seen by this. */
 
 /* Compiles (FW-1): plans the arena, gives every value its fixed address, warms up once (states are as before
  * afterwards), captures a run on a stream of its own, instantiates and uploads. The program may be changed, compiled
  * again or destroyed afterwards. options may be NULL. Waits, but disturbs no capture of another thread. Errors:
  * INVALID_ARGUMENT (no output and no update), OUT_OF_MEMORY with the bytes wanted, INVALID_STATE/UNPREPARED (something
  * allocated or made ready while capturing; named, FW-2), UNSUPPORTED/NO_FUNCTION (an operator without a kernel for the
- * device, named).
+ * device, named). With share: INVALID_ARGUMENT with OTHER_DEVICE, or SHAPE, TYPE or DUPLICATE_NAME for a state that
+ * differs; CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, with which the capture goes on; what failed in
+ * runs that nobody has waited for. States are then as before.
  *
  * Matrix products on a CPU device go through CBLAS when RONDO_CBLAS_LIBRARY, libopenblas.so.0, libcblas.so.3 or
  * libblas.so.3 has it ("none": plain C), on tiles cut by shape alone: results have the same bits for any number of
@@ -178,34 +195,36 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rond
                                                     const rondo_compile_options *options,
                                                     rondo_compiled **out_compiled);
 
-/* Waits for its runs. NULL is fine. Errors: what rondo_compiled_synchronize would return; it is gone all the same. */
+/* Waits for its runs. Those that share with it live on. NULL is fine. Errors: what rondo_compiled_synchronize would
+ * return; it is gone all the same. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_destroy(rondo_compiled *compiled);
 
 /* Copies between host memory and a named value, ordered behind the runs so far; both return when `data` may be reused.
  * `bytes` must be the value's. write: inputs, states, cells; does not wait for the runs so far unless much is written.
  * read: outputs, states, cells; waits. Errors: NOT_FOUND/UNKNOWN_NAME (lists the names), INVALID_ARGUMENT/BAD_SIZE;
- * CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, with which the capture goes on; and for read any
- * asynchronous failure: what rondo_stream_synchronize returns, or EXECUTION_FAILED/OUT_OF_RANGE naming the operator,
- * the index and its position when a run met a wrong index. Kernels leave a wrong index in device memory, and read,
- * synchronize and destroy look at it after waiting (rondo_stream_synchronize alone does not); it is told once. */
+ * CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, with which the capture goes on; and for read
+ * INVALID_STATE/OVERWRITTEN (see Sharing) and any asynchronous failure: what rondo_stream_synchronize returns, or
+ * EXECUTION_FAILED/OUT_OF_RANGE naming the operator, the index and its position when a run met a wrong index. Kernels
+ * leave a wrong index in device memory, and read, synchronize and destroy look at it after waiting
+ * (rondo_stream_synchronize alone does not); it is told once. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data,
                                                            size_t bytes);
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, void *data,
                                                           size_t bytes);
 
 /* Queues a run: one launch when recorded, kernel by kernel when not. Does not wait. Errors: as rondo_exec_launch, or as
- * rondo_launch when not recorded. Thread-compatible. */
+ * rondo_launch when not recorded; INVALID_STATE/OVERWRITTEN (see Sharing). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run(rondo_compiled *compiled);
 
 /* Queues a run kernel by kernel even when recorded; same arena, same addresses, same results bit for bit (FW-9).
- * Errors: as rondo_launch. Thread-compatible. */
+ * Errors: as rondo_launch; INVALID_STATE/OVERWRITTEN (see Sharing). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled);
 
 /* Waits for all queued. Errors: any asynchronous failure, as rondo_compiled_read. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_synchronize(rondo_compiled *compiled);
 
-/* What belongs to it: its stream, the graph that was recorded and its exec (NULL when not). Do not destroy them; they
- * go with it. NULL for NULL. Thread-safe. */
+/* What belongs to it: its stream (of all that share), the graph that was recorded and its exec (NULL when not). Do not
+ * destroy them; they go with it. NULL for NULL. Thread-safe. */
 RONDO_API rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled);
 RONDO_API rondo_graph *rondo_compiled_graph(const rondo_compiled *compiled);
 RONDO_API rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled);
@@ -225,6 +244,7 @@ typedef struct rondo_compiled_info {
   uint32_t operators;      /* that run */
   uint32_t dependencies;   /* between them, without those that others imply */
   bool has_branches;       /* the recorded graph has those dependencies, and is not one line */
+  uint64_t shared_bytes;   /* of state_bytes and arena_bytes, what was there already when it was compiled to share it */
 } rondo_compiled_info;
 
 /* Its sizes, fixed when it was compiled. Thread-safe. Errors: INVALID_ARGUMENT. */

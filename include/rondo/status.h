@@ -129,7 +129,9 @@ typedef enum rondo_reason {
   RONDO_REASON_CALL_ORDER,     /* another call is due */
   RONDO_REASON_STRAY_WORK,     /* work of a body that is recorded, on a stream that is no part of the recording */
   /* checkpoints */
-  RONDO_REASON_CHECKSUM /* data that do not have the checksum which was kept of them */
+  RONDO_REASON_CHECKSUM, /* data that do not have the checksum which was kept of them */
+  /* programs */
+  RONDO_REASON_OVERWRITTEN /* a value in memory that is shared, which another program has used since */
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Compiling a program (FW-1): layout, memory, steps, warm-up, capture, instantiate, upload. What the warm-up changed is
  * put back by filling the memory anew: a program that was never run has zeros in its states, and its cells' and
- * constants' initial numbers.
+ * constants' initial numbers. States that are shared are guarded (tensor/state_guard.h).
  *
  * Calls that act at once run in the thread mode RELAXED, so that no capture of another thread is disturbed; only the
  * capture itself is taken in THREAD_LOCAL, in which the library refuses what must not happen while capturing (FW-2).
@@ -13,6 +13,7 @@
 #include "tensor/emitter.h"
 #include "tensor/record.h"
 #include "tensor/shape.h"
+#include "tensor/state_guard.h"
 
 typedef struct compiler {
   const rondo_program *program;
@@ -22,15 +23,24 @@ typedef struct compiler {
 
 /* Memory ---------------------------------------------------------------------------------------------------------- */
 
+static rondo_status tell_block(const compiler *c, rondo_status status, const char *what, size_t bytes) {
+  char text[RONDO_SIZE_TEXT];
+  if (status == RONDO_OK) return RONDO_OK;
+  return rondo_fail_context(status, "%s of program '%s' (%s)", what, c->program->name, rondo_size_text(text, bytes));
+}
+
 static rondo_status allocate_block(const compiler *c, size_t bytes, const char *what, unsigned char **out) {
-  if (bytes == 0) return RONDO_OK;
   void *address = NULL;
-  const rondo_status status = rondo_malloc(c->compiled->device, bytes, what, &address);
-  if (status != RONDO_OK) {
-    char text[RONDO_SIZE_TEXT];
-    return rondo_fail_context(status, "%s of program '%s' (%s)", what, c->program->name, rondo_size_text(text, bytes));
-  }
+  if (bytes > 0) RONDO_TRY(tell_block(c, rondo_malloc(c->compiled->device, bytes, what, &address), what, bytes));
   *out = address;
+  return RONDO_OK;
+}
+
+static rondo_status take_arena(const compiler *c, size_t bytes) {
+  rondo_compiled *compiled = c->compiled;
+  if (bytes == 0) return RONDO_OK;
+  RONDO_TRY(tell_block(c, rondo_sharing_take_arena(compiled->sharing, bytes, &compiled->arena), "arena", bytes));
+  if (compiled->arena->users > 1) compiled->info.shared_bytes += bytes;
   return RONDO_OK;
 }
 
@@ -46,12 +56,11 @@ static size_t input_bytes(const rondo_program *program) {
 static rondo_status allocate_memory(const compiler *c) {
   rondo_compiled *compiled = c->compiled;
   const rondo_layout *layout = &c->layout;
-  const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = compiled->name};
-  RONDO_TRY(rondo_stream_create(compiled->device, &options, &compiled->stream));
-  RONDO_TRY(allocate_block(c, layout->persistent_bytes, "states", &compiled->persistent));
-  RONDO_TRY(allocate_block(c, layout->arena_bytes, "arena", &compiled->arena));
+  RONDO_TRY(allocate_block(c, layout->state_bytes, "states", &compiled->states));
+  RONDO_TRY(allocate_block(c, layout->own_bytes, "constants", &compiled->own));
+  RONDO_TRY(take_arena(c, layout->arena_bytes));
   RONDO_TRY(rondo_staging_init(&compiled->staging, compiled->device, input_bytes(c->program)));
-  unsigned char *cells = layout->check_count == 0 ? NULL : compiled->persistent + layout->check_offset;
+  unsigned char *cells = layout->check_count == 0 ? NULL : compiled->own + layout->check_offset;
   return rondo_index_checks_init(&compiled->checks, &compiled->allocator, cells, layout->check_count);
 }
 
@@ -61,18 +70,42 @@ static rondo_status fill(const compiler *c, void *address, size_t bytes, uint32_
   return bytes == 0 ? RONDO_OK : rondo_fill_async(c->compiled->stream, &zeros);
 }
 
-/* All memory as before the first run. */
+/* All memory that is not shared as before the first run. */
 static rondo_status initialise(const compiler *c) {
-  RONDO_TRY(fill(c, c->compiled->persistent, c->layout.persistent_bytes, 0));
-  RONDO_TRY(fill(c, c->compiled->arena, c->layout.arena_bytes, 0));
+  RONDO_TRY(fill(c, c->compiled->states, c->layout.state_bytes, 0));
+  RONDO_TRY(fill(c, c->compiled->own, c->layout.own_bytes, 0));
+  if (c->compiled->arena != NULL) RONDO_TRY(fill(c, c->compiled->arena->memory, c->layout.arena_bytes, 0));
   for (uint32_t i = 0; i < c->program->values.count; i++) {
     const rondo_program_value *value = &c->program->values.items[i];
-    if (rondo_value_is_transient(c->program, i) || value->initial == 0) continue; /* all is zero so far */
+    const bool is_shared = c->layout.places[i].block == RONDO_BLOCK_SHARED;
+    if (rondo_value_is_transient(c->program, i) || is_shared || value->initial == 0) continue;
     uint32_t bits = 0;
     memcpy(&bits, &value->initial, sizeof bits);
     RONDO_TRY(fill(c, rondo_layout_address(&c->layout, c->compiled, i), sizeof bits, bits));
   }
   return rondo_stream_synchronize(c->compiled->stream);
+}
+
+/* States and cells that are not shared yet are from now on. */
+static rondo_status hand_over_states(const compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  const size_t room = c->program->values.count;
+  rondo_shared_value *values;
+  size_t count = 0;
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *values, &values));
+  for (uint32_t i = 0; i < room; i++) {
+    const rondo_program_value *value = &c->program->values.items[i];
+    if (c->layout.places[i].block != RONDO_BLOCK_STATES) continue;
+    values[count++] = (rondo_shared_value){.kind = rondo_value_letter(value->kind),
+                                           .name = value->name,
+                                           .shape = value->shape,
+                                           .address = rondo_layout_address(&c->layout, compiled, i)};
+  }
+  const rondo_status status =
+      count == 0 ? RONDO_OK : rondo_sharing_adopt(compiled->sharing, compiled->states, values, count);
+  rondo_release(&compiled->allocator, values, room, sizeof *values);
+  if (status == RONDO_OK) compiled->states = NULL;
+  return status;
 }
 
 /* Named values ---------------------------------------------------------------------------------------------------- */
@@ -81,7 +114,8 @@ static rondo_status name_value(const compiler *c, char kind, const char *name, u
   rondo_compiled *compiled = c->compiled;
   rondo_named_value named = {.kind = kind,
                              .shape = *rondo_program_shape(c->program, value),
-                             .address = rondo_layout_address(&c->layout, compiled, value)};
+                             .address = rondo_layout_address(&c->layout, compiled, value),
+                             .in_arena = c->layout.places[value].block == RONDO_BLOCK_ARENA};
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));
   const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->values, &named);
   if (status != RONDO_OK) rondo_release_text(&compiled->allocator, named.name);
@@ -89,15 +123,12 @@ static rondo_status name_value(const compiler *c, char kind, const char *name, u
 }
 
 static rondo_status name_values(const compiler *c) {
-  static const struct {
-    rondo_value_kind kind;
-    char letter;
-  } kinds[] = {{RONDO_VALUE_STATE, 's'}, {RONDO_VALUE_CELL, 'c'}, {RONDO_VALUE_INPUT, 'i'}};
+  static const char kinds[] = {'s', 'c', 'i'};
   const rondo_program *program = c->program;
-  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+  for (size_t k = 0; k < sizeof kinds; k++) {
     for (uint32_t i = 0; i < program->values.count; i++) {
       const rondo_program_value *value = &program->values.items[i];
-      if (value->kind == kinds[k].kind) RONDO_TRY(name_value(c, kinds[k].letter, value->name, i));
+      if (rondo_value_letter(value->kind) == kinds[k]) RONDO_TRY(name_value(c, kinds[k], value->name, i));
     }
   }
   for (size_t i = 0; i < program->outputs.count; i++) {
@@ -123,7 +154,8 @@ static uint64_t count_parameters(const rondo_program *program) {
 static void fill_info(const compiler *c) {
   rondo_compiled_info *info = &c->compiled->info; /* kernels are counted as they are emitted */
   info->parameters = count_parameters(c->program);
-  info->state_bytes = c->layout.persistent_bytes;
+  info->state_bytes = c->layout.state_bytes + c->layout.shared_bytes + c->layout.own_bytes;
+  info->shared_bytes = c->layout.shared_bytes;
   info->arena_bytes = c->layout.arena_bytes;
   info->lower_bound = c->layout.arena_bound;
   info->sum_bytes = c->layout.arena_sum;
@@ -142,20 +174,59 @@ static rondo_status look_at_device(rondo_compiled *compiled) {
   return RONDO_OK;
 }
 
+static rondo_status find_sharing(compiler *c, const rondo_compile_options *given) {
+  rondo_compiled *compiled = c->compiled;
+  if (given->share != NULL) {
+    RONDO_TRY(rondo_stream_synchronize(given->share->stream));
+    compiled->sharing = given->share->sharing;
+    compiled->sharing->users++;
+  } else {
+    RONDO_TRY(rondo_sharing_create(&compiled->allocator, compiled->device, compiled->name, &compiled->sharing));
+  }
+  compiled->stream = compiled->sharing->stream;
+  compiled->resources.kernels = &compiled->sharing->kernels;
+  return RONDO_OK;
+}
+
+static rondo_status lay_out(compiler *c, const rondo_compile_options *given) {
+  const rondo_layout_options options = {
+      .resources = &c->compiled->resources, .branches = given->branches, .sharing = c->compiled->sharing};
+  RONDO_TRY(rondo_layout_make(c->program, &options, &c->layout));
+  fill_info(c);
+  return RONDO_OK;
+}
+
+static rondo_status make_recording(compiler *c, const rondo_compile_options *given) {
+  if (c->compiled->arena != NULL) c->compiled->arena->holder = c->compiled;
+  RONDO_TRY(initialise(c));
+  RONDO_TRY(rondo_warm_up(c->compiled));
+  return given->unrecorded ? RONDO_OK : rondo_record(c->compiled, &c->layout);
+}
+
+/* Whatever comes of it, shared states are as before. */
+static rondo_status make_guarded_recording(compiler *c, const rondo_compile_options *given) {
+  rondo_state_guard guard;
+  RONDO_TRY(rondo_state_guard_begin(c->program, &c->layout, c->compiled, &guard));
+  const rondo_status status = make_recording(c, given);
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  const rondo_status back = rondo_state_guard_end(c->compiled, &guard);
+  return status == RONDO_OK ? back : rondo_error_raise(&error);
+}
+
 static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
   RONDO_TRY(look_at_device(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
-  RONDO_TRY(rondo_layout_make(c->program, &compiled->resources, given->branches, &c->layout));
-  fill_info(c);
+  RONDO_TRY(find_sharing(c, given));
+  RONDO_TRY(lay_out(c, given));
   RONDO_TRY(allocate_memory(c));
   RONDO_TRY(name_values(c));
   RONDO_TRY(rondo_emit_all(c->program, &c->layout, compiled));
   RONDO_TRY(rondo_held_list(c->program, &c->layout, compiled));
+  RONDO_TRY(make_guarded_recording(c, given));
   RONDO_TRY(initialise(c));
-  RONDO_TRY(rondo_warm_up(compiled));
-  if (!given->unrecorded) RONDO_TRY(rondo_record(compiled, &c->layout));
-  return initialise(c);
+  return hand_over_states(c);
 }
 
 /* The compiled program is destroyed; the error is the one that made it fail. */
@@ -166,6 +237,14 @@ static rondo_status give_up(rondo_compiled *compiled) {
   return rondo_error_raise(&error);
 }
 
+static rondo_status check_shared(const rondo_compiled *shared, const rondo_device *device) {
+  static const char call[] = "rondo_compile";
+  if (shared == NULL) return RONDO_OK;
+  if (shared->device == device) return rondo_compiled_refuse_capturing(shared, call);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                    "%s: program '%s', which is to be shared, was compiled for another device", call, shared->name);
+}
+
 rondo_status rondo_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options,
                            rondo_compiled **out_compiled) {
   RONDO_TRY(rondo_require("rondo_compile", "out_compiled", out_compiled));
@@ -174,6 +253,7 @@ rondo_status rondo_compile(rondo_program *program, rondo_device *device, const r
   RONDO_TRY(rondo_require("rondo_compile", "device", device));
   rondo_compile_options given;
   RONDO_TRY(rondo_versioned_read("rondo_compile_options", options, &given, sizeof given));
+  RONDO_TRY(check_shared(given.share, device));
   compiler c = {.program = program};
   RONDO_TRY(rondo_allocate_items(&program->allocator, 1, sizeof *c.compiled, &c.compiled));
   c.compiled->allocator = program->allocator;

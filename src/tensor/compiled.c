@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/versioned.h"
 #include "exec/capture_watch.h"
+#include "tensor/arena_use.h"
 #include "tensor/shape.h"
 
 /* Running --------------------------------------------------------------------------------------------------------- */
@@ -32,6 +33,7 @@ rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *ste
 rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
   RONDO_TRY(rondo_require("rondo_compiled_run_unrecorded", "compiled", compiled));
   RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_unrecorded"));
+  if (!rondo_arena_is_whole(compiled)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run_unrecorded"));
   for (size_t i = 0; i < compiled->steps.count; i++) {
     RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i]));
   }
@@ -41,6 +43,7 @@ rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
 rondo_status rondo_compiled_run(rondo_compiled *compiled) {
   RONDO_TRY(rondo_require("rondo_compiled_run", "compiled", compiled));
   if (compiled->exec == NULL) return rondo_compiled_run_unrecorded(compiled);
+  if (__builtin_expect(!rondo_arena_is_whole(compiled), 0)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run"));
   return rondo_exec_launch(compiled->exec, compiled->stream);
 }
 
@@ -82,9 +85,9 @@ static rondo_status fail_unknown(const rondo_compiled *compiled, const char *cal
 
 /* The value of this name among those of the given kinds, whose size must be `bytes`. */
 static rondo_status find_value(const rondo_compiled *compiled, const char *call, const char *name, const char *kinds,
-                               size_t bytes, const rondo_named_value **out) {
+                               size_t bytes, rondo_named_value **out) {
   for (size_t i = 0; i < compiled->values.count; i++) {
-    const rondo_named_value *value = &compiled->values.items[i];
+    rondo_named_value *value = &compiled->values.items[i];
     if (strcmp(value->name, name) != 0 || strchr(kinds, value->kind) == NULL) continue;
     *out = value;
     const size_t wanted = rondo_shape_bytes(&value->shape);
@@ -96,11 +99,26 @@ static rondo_status find_value(const rondo_compiled *compiled, const char *call,
   return fail_unknown(compiled, call, name, kinds);
 }
 
-/* What is copied now would be copied at each replay, from memory that then holds something else. */
-static rondo_status refuse_while_capturing(const rondo_compiled *compiled, const char *call, const char *name) {
+static rondo_status find_capture(const rondo_compiled *compiled, bool *out_captures) {
   rondo_capture_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
-  if (info.state == RONDO_CAPTURE_NONE) return RONDO_OK;
+  *out_captures = info.state != RONDO_CAPTURE_NONE;
+  return RONDO_OK;
+}
+
+rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, const char *call) {
+  bool captures;
+  RONDO_TRY(find_capture(compiled, &captures));
+  if (!captures) return RONDO_OK;
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
+                    "%s: program '%s' while its stream captures: end the capture first", call, compiled->name);
+}
+
+/* What is copied now would be copied at each replay, from memory that then holds something else. */
+static rondo_status refuse_while_capturing(const rondo_compiled *compiled, const char *call, const char *name) {
+  bool captures;
+  RONDO_TRY(find_capture(compiled, &captures));
+  if (!captures) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                     "%s: '%s' of program '%s' while its stream captures: '%s' stays at its address, so write it before "
                     "the capture or a replay, and read it behind a replay",
@@ -109,23 +127,27 @@ static rondo_status refuse_while_capturing(const rondo_compiled *compiled, const
 
 rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data, size_t bytes) {
   static const char call[] = "rondo_compiled_write";
-  const rondo_named_value *value = NULL;
+  rondo_named_value *value = NULL;
   RONDO_TRY(rondo_require(call, "compiled", compiled));
   RONDO_TRY(rondo_require(call, "name", name));
   RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(find_value(compiled, call, name, "sci", bytes, &value));
   RONDO_TRY(refuse_while_capturing(compiled, call, name));
-  return rondo_staging_write(&compiled->staging, compiled->stream, value->address, data, bytes);
+  if (value->in_arena) rondo_arena_claim(compiled);
+  RONDO_TRY(rondo_staging_write(&compiled->staging, compiled->stream, value->address, data, bytes));
+  if (value->is_lost) rondo_arena_note_written(compiled, value);
+  return RONDO_OK;
 }
 
 rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, void *data, size_t bytes) {
   static const char call[] = "rondo_compiled_read";
-  const rondo_named_value *value = NULL;
+  rondo_named_value *value = NULL;
   RONDO_TRY(rondo_require(call, "compiled", compiled));
   RONDO_TRY(rondo_require(call, "name", name));
   RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(find_value(compiled, call, name, "sco", bytes, &value));
   RONDO_TRY(refuse_while_capturing(compiled, call, name));
+  RONDO_TRY(rondo_arena_require(compiled, value, call));
   RONDO_TRY(rondo_copy_async(compiled->stream, data, value->address, bytes));
   return wait_and_judge(compiled);
 }
@@ -180,20 +202,32 @@ static void free_host(rondo_compiled *compiled) {
   rondo_array_free(&allocator, &compiled->values);
   rondo_held_free(compiled);
   rondo_index_checks_deinit(&compiled->checks);
-  rondo_resources_deinit(&compiled->resources);
   rondo_release_text(&allocator, compiled->name);
   rondo_release(&allocator, compiled, 1, sizeof *compiled);
 }
 
-/* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. */
+/* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. Where looking for
+ * it failed, the stream may still run. */
+static rondo_status finish_work(rondo_compiled *compiled) {
+  if (compiled->stream == NULL) return RONDO_OK;
+  rondo_saved_error error;
+  const rondo_status status = wait_and_judge(compiled);
+  rondo_error_save(&error);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_status_ignore(rondo_stream_synchronize(compiled->stream), "the first failure is the one to tell");
+  return rondo_error_raise(&error);
+}
+
 static rondo_status settle(rondo_compiled *compiled) {
-  rondo_status status = compiled->stream == NULL ? RONDO_OK : wait_and_judge(compiled);
+  rondo_status status = finish_work(compiled);
   rondo_exec_destroy(compiled->exec);
   keep_first(&status, rondo_graph_destroy(compiled->graph));
-  keep_first(&status, rondo_stream_destroy(compiled->stream));
   keep_first(&status, rondo_staging_deinit(&compiled->staging));
-  keep_first(&status, rondo_free(compiled->device, compiled->arena));
-  keep_first(&status, rondo_free(compiled->device, compiled->persistent));
+  keep_first(&status, rondo_sharing_leave_arena(compiled->sharing, compiled->arena, compiled));
+  keep_first(&status, rondo_free(compiled->device, compiled->own));
+  keep_first(&status, rondo_free(compiled->device, compiled->states));
+  rondo_resources_deinit(&compiled->resources);
+  keep_first(&status, rondo_sharing_release(compiled->sharing));
   return status;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A compiled program's inside: two blocks of device memory, the steps of a run with their arguments, the recorded graph
- * and exec, and what runs share: the stream, the staging memory, the cells of index checks. Nothing of the program it
- * came from is used once it is compiled. Addresses never change.
+ * A compiled program's inside: its memory, the steps of a run with their arguments, the recorded graph and exec, and
+ * what runs have in common: the staging memory, the cells of index checks. The stream, states, arena and kernels it may
+ * share with others (tensor/sharing.h). Nothing of the program it came from is used once it is compiled. Addresses
+ * never change.
  */
 #ifndef RONDO_TENSOR_COMPILED_H
 #define RONDO_TENSOR_COMPILED_H
@@ -11,6 +12,7 @@
 #include "tensor/emit.h"
 #include "tensor/held.h"
 #include "tensor/index_check.h"
+#include "tensor/sharing.h"
 #include "tensor/staging.h"
 
 /* One kernel or call of a run. */
@@ -33,6 +35,8 @@ typedef struct rondo_named_value {
   char *name;
   rondo_shape shape;
   void *address;
+  bool in_arena;
+  bool is_lost; /* in the arena, which another program used since this was written or computed */
 } rondo_named_value;
 
 struct rondo_compiled {
@@ -40,11 +44,14 @@ struct rondo_compiled {
   rondo_device *device;
   bool is_cuda; /* the device runs kernels from their CUDA source */
   char *name;   /* the program's */
-  rondo_stream *stream;
-  rondo_graph *graph; /* NULL: not recorded */
+  rondo_sharing *sharing;
+  rondo_stream *stream; /* the sharing's */
+  rondo_graph *graph;   /* NULL: not recorded */
   rondo_exec *exec;
-  unsigned char *persistent; /* states, cells, constants, cells of index checks */
-  unsigned char *arena;      /* inputs and results; NULL when there are none */
+  unsigned char *states; /* its states and cells, until they are the sharing's */
+  unsigned char *own;    /* constants, cells of index checks */
+  rondo_arena *arena;    /* for inputs and results; NULL when there are none */
+  bool has_lost;         /* a named value is lost */
   rondo_resources resources;
   RONDO_ARRAY(rondo_step) steps;
   RONDO_ARRAY(rondo_named_value) values; /* states, cells, inputs, outputs */
@@ -56,5 +63,8 @@ struct rondo_compiled {
 
 /* Plays one step on the compiled program's stream; a failure names the operator. */
 RONDO_MUST_USE rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step);
+
+/* CAPTURE_REFUSED/UNSUPPORTED_CALL for a call that waits or acts at once while the stream captures, which goes on. */
+RONDO_MUST_USE rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, const char *call);
 
 #endif

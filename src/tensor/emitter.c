@@ -18,10 +18,14 @@ void *rondo_place_address(const rondo_place *place, const rondo_compiled *compil
   switch (place->block) {
     case RONDO_BLOCK_NONE:
       break;
-    case RONDO_BLOCK_PERSISTENT:
-      return compiled->persistent + place->offset;
+    case RONDO_BLOCK_STATES:
+      return compiled->states + place->offset;
+    case RONDO_BLOCK_OWN:
+      return compiled->own + place->offset;
+    case RONDO_BLOCK_SHARED:
+      return compiled->sharing->values.items[place->offset].address;
     case RONDO_BLOCK_ARENA:
-      return compiled->arena + place->offset;
+      return compiled->arena->memory + place->offset;
   }
   return NULL;
 }

@@ -4,35 +4,65 @@
 #include "tensor/layout.h"
 
 #include "tensor/arena_plan.h"
-#include "tensor/resources.h"
 #include "tensor/shape.h"
 
-/* Persistent block ------------------------------------------------------------------------------------------------ */
+/* What lives for ever ---------------------------------------------------------------------------------------------- */
 
-static rondo_status append(const rondo_program *program, size_t bytes, rondo_layout *layout, size_t *out_offset) {
+/* Adds to the bytes of a block; *out_offset is where they begin. */
+static rondo_status append(const rondo_program *program, size_t bytes, size_t *block_bytes, size_t *out_offset) {
   size_t rounded = 0;
-  *out_offset = layout->persistent_bytes;
+  *out_offset = *block_bytes;
   if (rondo_checked_align(bytes, RONDO_VALUE_ALIGNMENT, &rounded) &&
-      rondo_checked_add(layout->persistent_bytes, rounded, &layout->persistent_bytes))
+      rondo_checked_add(*block_bytes, rounded, block_bytes))
     return RONDO_OK;
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
                     "the values of program '%s' have more bytes than fit in %zu bits", program->name,
                     8 * sizeof(size_t));
 }
 
+static rondo_status require_same(const rondo_program *program, const rondo_program_value *mine,
+                                 const rondo_shared_value *there) {
+  const char kind = rondo_value_letter(mine->kind);
+  if (kind == there->kind && rondo_shape_same(&mine->shape, &there->shape)) return RONDO_OK;
+  char text[RONDO_SHAPE_TEXT], other[RONDO_SHAPE_TEXT];
+  const rondo_reason reason = kind != there->kind                     ? RONDO_REASON_DUPLICATE_NAME
+                              : mine->shape.type != there->shape.type ? RONDO_REASON_TYPE
+                                                                      : RONDO_REASON_SHAPE;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, reason,
+                    "'%s' is a %s %s in program '%s' and a %s %s where it is to be shared: what is shared is the same "
+                    "in both; give one of them another name",
+                    mine->name, kind == 's' ? "state" : "cell", rondo_shape_text(text, &mine->shape), program->name,
+                    there->kind == 's' ? "state" : "cell", rondo_shape_text(other, &there->shape));
+}
+
+static rondo_status place_value(const rondo_program *program, const rondo_sharing *sharing, size_t index,
+                                rondo_layout *layout) {
+  const rondo_program_value *value = &program->values.items[index];
+  rondo_place *place = &layout->places[index];
+  const size_t bytes = rondo_shape_bytes(&value->shape);
+  if (value->kind == RONDO_VALUE_CONSTANT) {
+    place->block = RONDO_BLOCK_OWN;
+    return append(program, bytes, &layout->own_bytes, &place->offset);
+  }
+  const uint32_t there = rondo_sharing_find(sharing, value->name);
+  place->block = there == RONDO_NO_VALUE ? RONDO_BLOCK_STATES : RONDO_BLOCK_SHARED;
+  if (there == RONDO_NO_VALUE) return append(program, bytes, &layout->state_bytes, &place->offset);
+  RONDO_TRY(require_same(program, value, &sharing->values.items[there]));
+  RONDO_TRY(append(program, bytes, &layout->shared_bytes, &place->offset));
+  place->offset = there;
+  return RONDO_OK;
+}
+
 /* All states and cells: also one that nothing reads can be written and saved. Constants that nothing reads cost a few
  * bytes. */
-static rondo_status place_persistent(const rondo_program *program, rondo_layout *layout) {
+static rondo_status place_lasting(const rondo_program *program, const rondo_sharing *sharing, rondo_layout *layout) {
   for (size_t i = 0; i < layout->schedule.values; i++) {
-    const rondo_program_value *value = &program->values.items[i];
-    if (rondo_value_is_transient(program, (uint32_t)i)) continue;
-    layout->places[i].block = RONDO_BLOCK_PERSISTENT;
-    RONDO_TRY(append(program, rondo_shape_bytes(&value->shape), layout, &layout->places[i].offset));
+    if (!rondo_value_is_transient(program, (uint32_t)i)) RONDO_TRY(place_value(program, sharing, i, layout));
   }
   for (uint32_t p = 0; p < layout->schedule.count; p++) {
     if (program->operations.items[layout->schedule.order[p]].row->checks_indices) layout->check_count++;
   }
-  return append(program, layout->check_count * sizeof(uint64_t), layout, &layout->check_offset);
+  return append(program, layout->check_count * sizeof(uint64_t), &layout->own_bytes, &layout->check_offset);
 }
 
 /* Making ready ----------------------------------------------------------------------------------------------------- */
@@ -52,19 +82,19 @@ static rondo_status make_ready(const rondo_program *program, rondo_resources *re
 
 /* The whole ------------------------------------------------------------------------------------------------------- */
 
-static rondo_status make(const rondo_program *program, rondo_resources *resources, rondo_branch_policy branches,
-                         size_t *workspaces, rondo_layout *layout) {
+static rondo_status make(const rondo_program *program, const rondo_layout_options *options, size_t *workspaces,
+                         rondo_layout *layout) {
   const rondo_schedule_sizes sizes = {.workspaces = workspaces, .alignment = RONDO_VALUE_ALIGNMENT};
-  RONDO_TRY(make_ready(program, resources, &layout->schedule, workspaces));
+  RONDO_TRY(make_ready(program, options->resources, &layout->schedule, workspaces));
   RONDO_TRY(rondo_schedule_order(program, &sizes, &layout->schedule));
-  RONDO_TRY(place_persistent(program, layout));
-  RONDO_TRY(rondo_arena_plan_make(program, workspaces, branches, layout));
+  RONDO_TRY(place_lasting(program, options->sharing, layout));
+  RONDO_TRY(rondo_arena_plan_make(program, workspaces, options->branches, layout));
   for (uint32_t i = 0; i < layout->schedule.values; i++) layout->places[i] = layout->places[layout->schedule.owners[i]];
   return RONDO_OK;
 }
 
-rondo_status rondo_layout_make(const rondo_program *program, rondo_resources *resources, rondo_branch_policy branches,
-                               rondo_layout *out) {
+rondo_status rondo_layout_make(const rondo_program *program, const rondo_layout_options *options, rondo_layout *out) {
+  const rondo_layout_options defaults = {.branches = RONDO_BRANCHES_AUTO};
   const rondo_allocator *allocator = &program->allocator;
   size_t *workspaces = NULL;
   *out = (rondo_layout){0};
@@ -73,7 +103,7 @@ rondo_status rondo_layout_make(const rondo_program *program, rondo_resources *re
   RONDO_TRY(rondo_allocate_items(allocator, out->schedule.values, sizeof *out->places, &out->places));
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof *out->workspaces, &out->workspaces));
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof *workspaces, &workspaces));
-  const rondo_status status = make(program, resources, branches, workspaces, out);
+  const rondo_status status = make(program, options == NULL ? &defaults : options, workspaces, out);
   rondo_release(allocator, workspaces, operations, sizeof *workspaces);
   return status;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Where each value of a program lies, when it runs as scheduled: the decisions of a compilation that need no device.
- * States, cells and constants lie in the persistent block, for ever; inputs and results lie in the arena, whose bytes
- * are shared by values that are not live together. An input keeps its place for the whole run, because the user writes
+ * States and cells lie in the block of states, for ever, or where a program that is shared with has them; constants and
+ * cells of index checks in a block of the compiled program's own. Inputs and results lie in the arena, whose bytes are
+ * shared by values that are not live together. An input keeps its place for the whole run, because the user writes
  * it between runs; an output keeps its place to the end; an operation's workspace is there while the operation runs.
  *
  * The arena is planned for the schedule's order, or, where that takes hardly more memory, for its dependencies alone:
@@ -13,15 +14,22 @@
 #include <rondo/plan.h>
 
 #include "tensor/schedule.h"
+#include "tensor/sharing.h"
 
 /* Of every value's address, and its bytes are rounded up to it: what vector units and copies of any device want. */
 #define RONDO_VALUE_ALIGNMENT 256
 
-typedef enum rondo_block { RONDO_BLOCK_NONE, RONDO_BLOCK_PERSISTENT, RONDO_BLOCK_ARENA } rondo_block;
+typedef enum rondo_block {
+  RONDO_BLOCK_NONE, /* a result of an operation that does not run */
+  RONDO_BLOCK_STATES,
+  RONDO_BLOCK_OWN,
+  RONDO_BLOCK_SHARED, /* a state or cell that is there already */
+  RONDO_BLOCK_ARENA
+} rondo_block;
 
 typedef struct rondo_place {
-  rondo_block block; /* NONE: a result of an operation that does not run */
-  size_t offset;
+  rondo_block block;
+  size_t offset;        /* SHARED: the index of the shared value */
   size_t bytes;         /* ARENA: as planned, rounded up */
   uint32_t first, last; /* ARENA: the positions of the order between which it lives, both included; the end of the run
                            is one past the last */
@@ -32,18 +40,26 @@ typedef struct rondo_layout {
   bool has_branches;       /* places hold in every order that keeps the schedule's dependencies, not in its own alone */
   rondo_place *places;     /* one a value: that of its owner */
   rondo_place *workspaces; /* one an operation; NONE where it has none */
-  size_t persistent_bytes; /* with the cells of index checks at its end */
+  size_t state_bytes;      /* of the block of states, and of those shared, each rounded up: */
+  size_t shared_bytes;
+  size_t own_bytes; /* with the cells of index checks at its end */
   size_t check_offset;
   size_t check_count;
   size_t arena_bytes, arena_bound, arena_sum; /* planned; lower bound; without sharing */
   size_t straight_bytes;                      /* planned for the order, whether that was taken or not */
 } rondo_layout;
 
-/* The operations that run are prepared into the resources, which may be NULL: they then have no workspaces. Errors:
- * INVALID_ARGUMENT (no output and no update), LIMIT_EXCEEDED, OUT_OF_MEMORY, and what preparing says. Freed by
- * rondo_layout_free, also after a failure. */
-RONDO_MUST_USE rondo_status rondo_layout_make(const rondo_program *program, rondo_resources *resources,
-                                              rondo_branch_policy branches, rondo_layout *out);
+typedef struct rondo_layout_options {
+  rondo_resources *resources; /* the operations that run are prepared into them; NULL: no workspaces */
+  rondo_branch_policy branches;
+  const rondo_sharing *sharing; /* states and cells that are there already; may be NULL */
+} rondo_layout_options;
+
+/* Errors: INVALID_ARGUMENT with NONE (no output and no update), SHAPE, TYPE or DUPLICATE_NAME (a state or cell is
+ * another one where it is there already), LIMIT_EXCEEDED, OUT_OF_MEMORY, and what preparing says. options may be NULL.
+ * Freed by rondo_layout_free, also after a failure. */
+RONDO_MUST_USE rondo_status rondo_layout_make(const rondo_program *program, const rondo_layout_options *options,
+                                              rondo_layout *out);
 void rondo_layout_free(const rondo_program *program, rondo_layout *layout);
 
 #endif

@@ -21,6 +21,13 @@ typedef enum rondo_value_kind {
   RONDO_VALUE_RESULT
 } rondo_value_kind;
 
+/* As in rondo_compiled_value; 0 where it has none. */
+static inline char rondo_value_letter(rondo_value_kind kind) {
+  static const char letters[] = {
+      [RONDO_VALUE_INPUT] = 'i', [RONDO_VALUE_STATE] = 's', [RONDO_VALUE_CELL] = 'c', [RONDO_VALUE_RESULT] = '\0'};
+  return letters[kind];
+}
+
 typedef struct rondo_program_value {
   rondo_value_kind kind;
   rondo_shape shape;

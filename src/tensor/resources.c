@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of a compiled program, one for each piece of code, found by the code's address: codes are static. Products of
+ * Kernels of compiled programs, one for each piece of code, found by the code's address: codes are static. Products of
  * libraries, one for each operation that has one.
  */
 #include "tensor/resources.h"
@@ -18,8 +18,11 @@ void rondo_resources_deinit(rondo_resources *resources) {
   for (size_t i = 0; i < resources->products.count; i++) rondo_product_destroy(resources->products.items[i].product);
   rondo_array_free(&resources->allocator, &resources->products);
   rondo_product_maker_deinit(&resources->maker);
-  for (size_t i = 0; i < resources->kernels.count; i++) rondo_kernel_destroy(resources->kernels.items[i].kernel);
-  rondo_array_free(&resources->allocator, &resources->kernels);
+}
+
+void rondo_kernel_set_free(rondo_kernel_set *set) {
+  for (size_t i = 0; i < set->items.count; i++) rondo_kernel_destroy(set->items.items[i].kernel);
+  rondo_array_free(&set->allocator, &set->items);
 }
 
 static void note_late(rondo_resources *resources, const char *kind, const char *name) {
@@ -29,16 +32,17 @@ static void note_late(rondo_resources *resources, const char *kind, const char *
 
 rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kernel_options *code,
                                     rondo_kernel **out_kernel) {
+  rondo_kernel_set *set = resources->kernels;
   *out_kernel = NULL;
-  for (size_t i = 0; i < resources->kernels.count; i++) {
-    if (resources->kernels.items[i].code != code) continue;
-    *out_kernel = resources->kernels.items[i].kernel;
+  for (size_t i = 0; i < set->items.count; i++) {
+    if (set->items.items[i].code != code) continue;
+    *out_kernel = set->items.items[i].kernel;
     return RONDO_OK;
   }
   if (resources->capturing) note_late(resources, "kernel", code->name);
   rondo_ready_kernel ready = {.code = code};
   RONDO_TRY(rondo_kernel_create(resources->device, code, &ready.kernel));
-  const rondo_status status = rondo_array_push(&resources->allocator, &resources->kernels, &ready);
+  const rondo_status status = rondo_array_push(&set->allocator, &set->items, &ready);
   if (status != RONDO_OK) {
     rondo_kernel_destroy(ready.kernel);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a compiled program makes ready once and uses at every run: kernels, and products of libraries. Something that
- * is first asked for while the program is being captured was missed by the warm-up; it is made, and noted by name, so
- * that the compilation can refuse (FW-2).
+ * What a compiled program makes ready once and uses at every run: kernels, in a set that those that share have in
+ * common, and products of libraries. Something that is first asked for while the program is being captured was missed
+ * by the warm-up; it is made, and noted by name, so that the compilation can refuse (FW-2).
  */
 #ifndef RONDO_TENSOR_RESOURCES_H
 #define RONDO_TENSOR_RESOURCES_H
@@ -19,6 +19,14 @@ typedef struct rondo_ready_kernel {
   rondo_kernel *kernel;
 } rondo_ready_kernel;
 
+/* Kernels made so far, one for each piece of code. Empty where there is only an allocator. */
+typedef struct rondo_kernel_set {
+  rondo_allocator allocator;
+  RONDO_ARRAY(rondo_ready_kernel) items;
+} rondo_kernel_set;
+
+void rondo_kernel_set_free(rondo_kernel_set *set);
+
 /* A product that a library makes for an operation. */
 typedef struct rondo_ready_product {
   uint32_t operation;
@@ -28,9 +36,9 @@ typedef struct rondo_ready_product {
 struct rondo_resources {
   rondo_allocator allocator;
   rondo_device *device;
+  rondo_kernel_set *kernels; /* somebody else's; set before a kernel is asked for */
   bool capturing;
   char late[RONDO_LATE_TEXT]; /* what was made while capturing, by name; "" when nothing */
-  RONDO_ARRAY(rondo_ready_kernel) kernels;
   RONDO_ARRAY(rondo_ready_product) products;
   rondo_product_maker maker;
 };
@@ -38,7 +46,7 @@ struct rondo_resources {
 void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device);
 void rondo_resources_deinit(rondo_resources *resources);
 
-/* The kernel of this code, made when first asked for. It belongs to the resources. */
+/* The kernel of this code, made when first asked for. It belongs to the set. */
 RONDO_MUST_USE rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kernel_options *code,
                                                    rondo_kernel **out_kernel);
 

@@ -356,7 +356,7 @@ static void test_layout_drops_and_orders(void **state) {
   assert_ok(rondo_program_gradients(c.program, c.loss, both, 2, gradients));
   assert_ok(rondo_program_output(c.program, "loss", c.loss));
   rondo_layout layout;
-  assert_ok(rondo_layout_make(c.program, NULL, RONDO_BRANCHES_AUTO, &layout));
+  assert_ok(rondo_layout_make(c.program, NULL, &layout));
   assert_int_equal(layout.schedule.count, 3);
   assert_false(runs(&layout, c.program, "tanh_gradient"));
   rondo_layout_free(c.program, &layout);
@@ -364,7 +364,7 @@ static void test_layout_drops_and_orders(void **state) {
   assert_ok(rondo_program_sgd(c.program, c.loss, &options));
   assert_ok(rondo_op_softmax(c.program, c.product, &side));
   assert_ok(rondo_program_output(c.program, "side", side));
-  assert_ok(rondo_layout_make(c.program, NULL, RONDO_BRANCHES_AUTO, &layout));
+  assert_ok(rondo_layout_make(c.program, NULL, &layout));
   assert_true(runs(&layout, c.program, "tanh_gradient") && runs(&layout, c.program, "softmax"));
   for (uint32_t p = 0; p < layout.schedule.count; p++) {
     const rondo_operator *row = c.program->operations.items[layout.schedule.order[p]].row;
@@ -408,7 +408,7 @@ static void test_failing_allocators_leak_nothing(void **state) {
     rondo_layout layout = {0};
     status = build(&allocator.table, &program);
     if (status == RONDO_OK) {
-      status = rondo_layout_make(program, NULL, RONDO_BRANCHES_AUTO, &layout);
+      status = rondo_layout_make(program, NULL, &layout);
       rondo_layout_free(program, &layout);
     }
     rondo_program_destroy(program);

@@ -136,7 +136,7 @@ static void test_equal_operators_run_once(void **state) {
   assert_ok(rondo_program_output(program, "c", c));
   assert_ok(rondo_program_output(program, "d", d));
   assert_ok(rondo_program_output(program, "e", e));
-  assert_ok(rondo_layout_make(program, NULL, RONDO_BRANCHES_AUTO, &layout));
+  assert_ok(rondo_layout_make(program, NULL, &layout));
   assert_int_equal(count_runs(&layout, program, "tanh"), 1);
   assert_int_equal(count_runs(&layout, program, "softmax"), 2);
   assert_int_equal(layout.places[(uint32_t)c.id - 1].offset, layout.places[(uint32_t)d.id - 1].offset);
@@ -159,7 +159,7 @@ static void test_updates_run_early(void **state) {
     assert_ok(rondo_op_matmul(program, x, new_state(program, name), none, &x));
   }
   add_training(program, add_loss(program, x, EDGE), 0.1f);
-  assert_ok(rondo_layout_make(program, NULL, RONDO_BRANCHES_NEVER, &layout));
+  assert_ok(rondo_layout_make(program, &(rondo_layout_options){.branches = RONDO_BRANCHES_NEVER}, &layout));
   assert_int_equal(count_runs(&layout, program, "sgd"), 12);
   assert_true(layout.schedule.peak < layout.schedule.program_peak / 2);
   assert_false(layout.has_branches);
@@ -261,7 +261,8 @@ static void test_random_programs_keep_what_is_live(void **state) {
     rondo_program *program = random_program(&draws);
     for (int policy = RONDO_BRANCHES_AUTO; policy <= RONDO_BRANCHES_ALWAYS; policy++) {
       rondo_layout layout;
-      assert_ok(rondo_layout_make(program, NULL, (rondo_branch_policy)policy, &layout));
+      const rondo_layout_options options = {.branches = (rondo_branch_policy)policy};
+      assert_ok(rondo_layout_make(program, &options, &layout));
       assert_true(layout.schedule.peak <= layout.schedule.program_peak);
       assert_true(layout.arena_bound <= layout.arena_bytes && layout.arena_bytes <= layout.arena_sum);
       if (policy == RONDO_BRANCHES_NEVER) assert_false(layout.has_branches);

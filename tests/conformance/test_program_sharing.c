@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT
+ * Compiled programs that share (FW-9, and what sessions stand on): states by their names, one arena, one stream; what
+ * one overwrites of another is refused and not handed out (RC-5); every order of destroying; everything that differs is
+ * refused, and states are then as before.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+enum { FEATURES = 3, CLASSES = 4, MOST_ROWS = 8 };
+
+static const rondo_value none = {0};
+
+static rondo_value make_value(rondo_program *program, char kind, const char *name, size_t m, size_t n) {
+  const size_t shape[] = {m, n};
+  rondo_value value;
+  assert_ok(kind == 's' ? rondo_program_state(program, name, RONDO_F32, shape, 2, &value)
+                        : rondo_program_input(program, name, RONDO_F32, shape, 2, &value));
+  return value;
+}
+
+/* y = tanh(x w) of so many rows. */
+static rondo_program *make_layer(size_t rows, rondo_value *out_y) {
+  rondo_program *program = NULL;
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = rows == MOST_ROWS ? "large" : "small"};
+  assert_ok(rondo_program_create(&options, &program));
+  const rondo_value x = make_value(program, 'i', "x", rows, FEATURES);
+  const rondo_value w = make_value(program, 's', "w", FEATURES, CLASSES);
+  assert_ok(rondo_op_matmul(program, x, w, none, out_y));
+  assert_ok(rondo_op_tanh(program, *out_y, out_y));
+  assert_ok(rondo_program_output(program, "y", *out_y));
+  return program;
+}
+
+static rondo_status try_compile(test_fixture *t, rondo_program *program, rondo_compiled *share, rondo_compiled **out) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share};
+  const rondo_status status = rondo_compile(program, t->device, &options, out);
+  rondo_program_destroy(program);
+  return status;
+}
+
+static rondo_compiled *compile(test_fixture *t, rondo_program *program, rondo_compiled *share) {
+  rondo_compiled *compiled = NULL;
+  assert_ok(try_compile(t, program, share, &compiled));
+  return compiled;
+}
+
+static rondo_compiled *compile_layer(test_fixture *t, size_t rows, rondo_compiled *share) {
+  rondo_value y;
+  return compile(t, make_layer(rows, &y), share);
+}
+
+/* A layer and what trains it: Adam, whose moments are states too. */
+static rondo_compiled *compile_training(test_fixture *t, size_t rows, rondo_compiled *share) {
+  rondo_value y, labels, loss, rate;
+  rondo_program *program = make_layer(rows, &y);
+  assert_ok(rondo_program_input(program, "labels", RONDO_I32, &rows, 1, &labels));
+  assert_ok(rondo_program_cell(program, "rate", 0.125f, &rate));
+  assert_ok(rondo_op_cross_entropy(program, y, labels, &loss));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
+  assert_ok(rondo_program_adam(program, loss, &adam));
+  return compile(t, program, share);
+}
+
+static rondo_compiled_value find(const rondo_compiled *compiled, char kind, const char *name) {
+  for (size_t i = 0;; i++) {
+    rondo_compiled_value value = {.struct_size = sizeof value};
+    assert_ok(rondo_compiled_get_value(compiled, i, &value));
+    if (value.kind == kind && strcmp(value.name, name) == 0) return value;
+  }
+}
+
+static rondo_compiled_info info_of(const rondo_compiled *compiled) {
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  return info;
+}
+
+static const float weights[FEATURES * CLASSES] = {0.1f, 0.2f, 0.3f, 0.4f, 1, 2, 3, 4, -1, -2, -3, -4};
+
+static void write_weights(rondo_compiled *compiled) {
+  assert_ok(rondo_compiled_write(compiled, "w", weights, sizeof weights));
+}
+
+/* Row i of x is i + shift in its first place, and zeros. */
+static void write_rows(rondo_compiled *compiled, size_t rows, float shift) {
+  float x[MOST_ROWS * FEATURES] = {0};
+  for (size_t i = 0; i < rows; i++) x[i * FEATURES] = (float)i + shift;
+  assert_ok(rondo_compiled_write(compiled, "x", x, rows * FEATURES * sizeof *x));
+}
+
+static void assert_rows(rondo_compiled *compiled, size_t rows, float shift) {
+  float y[MOST_ROWS * CLASSES], wanted[MOST_ROWS * CLASSES];
+  for (size_t i = 0; i < rows * CLASSES; i++) wanted[i] = tanhf(((float)(i / CLASSES) + shift) * weights[i % CLASSES]);
+  assert_ok(rondo_compiled_read(compiled, "y", y, rows * CLASSES * sizeof *y));
+  assert_near(y, wanted, rows * CLASSES, 1e-6f);
+}
+
+static void write_labels(rondo_compiled *compiled, size_t rows) {
+  int32_t labels[MOST_ROWS];
+  for (size_t i = 0; i < rows; i++) labels[i] = (int32_t)(i % CLASSES);
+  assert_ok(rondo_compiled_write(compiled, "labels", labels, rows * sizeof *labels));
+}
+
+static float train(rondo_compiled *compiled, size_t rows) {
+  float loss;
+  write_rows(compiled, rows, -1);
+  write_labels(compiled, rows);
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "loss", &loss, sizeof loss));
+  return loss;
+}
+
+/* States, arena, stream -------------------------------------------------------------------------------------------- */
+
+static void test_fw9_sharers_have_states_arena_and_stream_in_common(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *large = compile_layer(t, MOST_ROWS, NULL);
+  write_weights(large);
+  rondo_compiled *small = compile_layer(t, 2, large);
+  assert_ptr_equal(rondo_compiled_stream(small), rondo_compiled_stream(large));
+  assert_ptr_equal(find(small, 's', "w").address, find(large, 's', "w").address);
+  const rondo_compiled_info mine = info_of(small), theirs = info_of(large);
+  assert_int_equal(theirs.shared_bytes, 0);
+  assert_int_equal(mine.shared_bytes, 256 + mine.arena_bytes);
+  for (int round = 0; round < 3; round++) {
+    write_rows(small, 2, (float)round);
+    assert_ok(rondo_compiled_run(small));
+    assert_rows(small, 2, (float)round);
+    write_rows(large, MOST_ROWS, (float)round);
+    assert_ok(rondo_compiled_run_unrecorded(large));
+    assert_rows(large, MOST_ROWS, (float)round);
+  }
+  assert_ok(rondo_compiled_destroy(large));
+  write_rows(small, 2, 1);
+  assert_ok(rondo_compiled_run(small));
+  assert_rows(small, 2, 1);
+  assert_ok(rondo_compiled_destroy(small));
+}
+
+/* The memory of several is that of the largest. */
+static void test_fw9_sharers_hold_memory_once(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *all[4] = {compile_layer(t, MOST_ROWS, NULL)};
+  const uint32_t live = test_memory_statistics(t).live_allocations;
+  for (size_t i = 1; i < 4; i++) all[i] = compile_layer(t, MOST_ROWS - i, all[i - 1]);
+  assert_int_equal(test_memory_statistics(t).live_allocations, live);
+  for (size_t i = 0; i < 4; i++) assert_ok(rondo_compiled_destroy(all[i]));
+}
+
+static void test_fw9_a_larger_sharer_has_an_arena_of_its_own_that_later_ones_use(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *small = compile_layer(t, 2, NULL);
+  rondo_compiled *large = compile_layer(t, 200, small);
+  rondo_compiled *middle = compile_layer(t, 100, small);
+  assert_int_equal(info_of(large).shared_bytes, 256);
+  assert_int_equal(info_of(middle).shared_bytes, 256 + info_of(middle).arena_bytes);
+  write_weights(middle);
+  write_rows(small, 2, 0);
+  assert_ok(rondo_compiled_run(small));
+  float x[200 * FEATURES] = {0};
+  assert_ok(rondo_compiled_write(large, "x", x, sizeof x));
+  assert_ok(rondo_compiled_run(large));
+  assert_rows(small, 2, 0);
+  assert_ok(rondo_compiled_destroy(small));
+  assert_ok(rondo_compiled_run(large));
+  assert_ok(rondo_compiled_destroy(large));
+  assert_ok(rondo_compiled_destroy(middle));
+}
+
+static void test_sharing_keeps_states_through_the_warm_up_and_trains_them_together(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *alone[2] = {compile_training(t, MOST_ROWS, NULL), NULL};
+  rondo_compiled *both[2] = {compile_training(t, MOST_ROWS, NULL), NULL};
+  write_weights(alone[0]);
+  write_weights(both[0]);
+  float wanted[6], losses[6], w[2][FEATURES * CLASSES];
+  for (int i = 0; i < 6; i++) wanted[i] = train(alone[0], MOST_ROWS);
+  for (int i = 0; i < 2; i++) losses[i] = train(both[0], MOST_ROWS);
+  both[1] = compile_training(t, MOST_ROWS, both[0]);
+  for (int i = 2; i < 6; i++) losses[i] = train(both[i % 2], MOST_ROWS);
+  assert_memory_equal(losses, wanted, sizeof wanted);
+  assert_ok(rondo_compiled_read(alone[0], "w", w[0], sizeof w[0]));
+  assert_ok(rondo_compiled_read(both[1], "w", w[1], sizeof w[1]));
+  assert_memory_equal(w[0], w[1], sizeof w[0]);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(rondo_compiled_destroy(both[i]));
+    assert_ok(rondo_compiled_destroy(alone[i]));
+  }
+}
+
+/* What only the second has is added, and a third one finds it. */
+static void test_sharing_adds_states_and_cells_that_are_new(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *layer = compile_layer(t, MOST_ROWS, NULL);
+  write_weights(layer);
+  rondo_compiled *first = compile_training(t, MOST_ROWS, layer);
+  float rate = 0;
+  assert_ok(rondo_compiled_read(first, "rate", &rate, sizeof rate));
+  assert_float_equal(rate, 0.125f, 0);
+  assert_ok(rondo_compiled_write(first, "rate", (const float[]){0.5f}, sizeof rate));
+  rondo_compiled *second = compile_training(t, 2, first);
+  assert_ok(rondo_compiled_read(second, "rate", &rate, sizeof rate));
+  assert_float_equal(rate, 0.5f, 0);
+  assert_ptr_equal(find(first, 's', "w.m").address, find(second, 's', "w.m").address);
+  assert_ok(rondo_compiled_destroy(first));
+  assert_true(isfinite(train(second, 2)));
+  assert_ok(rondo_compiled_destroy(second));
+  assert_ok(rondo_compiled_destroy(layer));
+}
+
+/* What is overwritten -----------------------------------------------------------------------------------------------
+ */
+
+static void test_rc5_an_input_that_another_program_overwrote_is_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *large = compile_layer(t, MOST_ROWS, NULL);
+  rondo_compiled *small = compile_layer(t, 2, large);
+  write_weights(large);
+  assert_error(rondo_compiled_run(large), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  assert_message("'x'");
+  assert_message("'large'");
+  assert_error(rondo_compiled_run_unrecorded(large), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  write_rows(small, 2, 0);
+  assert_ok(rondo_compiled_run(small));
+  assert_rows(small, 2, 0);
+  write_rows(large, MOST_ROWS, 0);
+  assert_error(rondo_compiled_run(small), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  assert_ok(rondo_compiled_run(large));
+  assert_ok(rondo_compiled_run(large));
+  assert_rows(large, MOST_ROWS, 0);
+  assert_ok(rondo_compiled_destroy(small));
+  assert_ok(rondo_compiled_destroy(large));
+}
+
+static void test_rc5_all_inputs_are_written_anew(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *first = compile_training(t, 4, NULL);
+  rondo_compiled *second = compile_training(t, 4, first);
+  (void)train(second, 4);
+  write_rows(first, 4, 0);
+  assert_error(rondo_compiled_run(first), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  assert_message("'labels'");
+  write_labels(first, 4);
+  assert_ok(rondo_compiled_run(first));
+  assert_ok(rondo_compiled_destroy(first));
+  assert_error(rondo_compiled_run_unrecorded(second), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  assert_ok(rondo_compiled_destroy(second));
+}
+
+static void test_rc5_an_output_that_another_program_overwrote_is_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *large = compile_layer(t, MOST_ROWS, NULL);
+  rondo_compiled *small = compile_layer(t, 2, large);
+  float y[MOST_ROWS * CLASSES];
+  write_rows(large, MOST_ROWS, 0);
+  assert_ok(rondo_compiled_run(large));
+  write_rows(small, 2, 0);
+  assert_error(rondo_compiled_read(large, "y", y, sizeof y), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  assert_message("'y'");
+  assert_message("'large'");
+  write_rows(large, MOST_ROWS, 0);
+  assert_error(rondo_compiled_read(large, "y", y, sizeof y), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  assert_ok(rondo_compiled_run(large));
+  assert_ok(rondo_compiled_read(large, "y", y, sizeof y));
+  assert_ok(rondo_compiled_destroy(large));
+  assert_error(rondo_compiled_read(small, "y", y, 2 * CLASSES * sizeof *y), RONDO_INVALID_STATE,
+               RONDO_REASON_OVERWRITTEN);
+  assert_ok(rondo_compiled_destroy(small));
+}
+
+/* Refusals ----------------------------------------------------------------------------------------------------------
+ */
+
+static void test_sharing_refuses_states_that_differ(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *layer = compile_layer(t, MOST_ROWS, NULL), *other = layer;
+  write_weights(layer);
+  const struct {
+    rondo_type type;
+    size_t rows;
+    rondo_reason reason;
+  } wrong[] = {{RONDO_F32, 5, RONDO_REASON_SHAPE}, {RONDO_I32, FEATURES, RONDO_REASON_TYPE}};
+  for (size_t i = 0; i < 2; i++) {
+    rondo_program *program = NULL;
+    rondo_value w;
+    assert_ok(rondo_program_create(NULL, &program));
+    assert_ok(rondo_program_state(program, "w", wrong[i].type, (const size_t[]){wrong[i].rows, CLASSES}, 2, &w));
+    assert_ok(rondo_program_output(program, "all of w", w));
+    assert_error(try_compile(t, program, layer, &other), RONDO_INVALID_ARGUMENT, wrong[i].reason);
+    assert_message("'w'");
+    assert_message("[3, 4]");
+    assert_null(other);
+  }
+  rondo_program *program = NULL;
+  rondo_value w;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_cell(program, "w", 1, &w));
+  assert_ok(rondo_program_output(program, "w too", w));
+  assert_error(try_compile(t, program, layer, &other), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  write_rows(layer, MOST_ROWS, 0);
+  assert_ok(rondo_compiled_run(layer));
+  assert_rows(layer, MOST_ROWS, 0);
+  assert_ok(rondo_compiled_destroy(layer));
+}
+
+static void test_sharing_refuses_another_device(void **state) {
+  test_fixture *t = *state;
+  rondo_device *device = NULL;
+  rondo_value y;
+  rondo_compiled *layer = compile_layer(t, 2, NULL), *other = NULL;
+  assert_ok(rondo_device_open("cpu", NULL, &device));
+  rondo_program *program = make_layer(2, &y);
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = layer};
+  assert_error(rondo_compile(program, device, &options, &other), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  rondo_program_destroy(program);
+  assert_ok(rondo_compiled_destroy(layer));
+  assert_ok(rondo_device_close(device));
+}
+
+static void test_rc5_sharing_is_refused_while_the_stream_captures(void **state) {
+  test_fixture *t = *state;
+  rondo_value y;
+  rondo_compiled *layer = compile_layer(t, 2, NULL), *other = NULL;
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_capture_begin(rondo_compiled_stream(layer), RONDO_CAPTURE_THREAD_LOCAL));
+  assert_error(try_compile(t, make_layer(2, &y), layer, &other), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+  assert_ok(rondo_compiled_run(layer));
+  assert_ok(rondo_capture_end(rondo_compiled_stream(layer), &graph));
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_compiled_destroy(layer));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_fw9_sharers_have_states_arena_and_stream_in_common),
+      test_case(test_fw9_sharers_hold_memory_once),
+      test_case(test_fw9_a_larger_sharer_has_an_arena_of_its_own_that_later_ones_use),
+      test_case(test_sharing_keeps_states_through_the_warm_up_and_trains_them_together),
+      test_case(test_sharing_adds_states_and_cells_that_are_new),
+      test_case(test_rc5_an_input_that_another_program_overwrote_is_refused),
+      test_case(test_rc5_all_inputs_are_written_anew),
+      test_case(test_rc5_an_output_that_another_program_overwrote_is_refused),
+      test_case(test_sharing_refuses_states_that_differ),
+      test_case(test_sharing_refuses_another_device),
+      test_case(test_rc5_sharing_is_refused_while_the_stream_captures),
+  };
+  return test_main(tests);
+}
