@@ -21,7 +21,7 @@ static void test_names_are_all_there_and_distinct(void **state) {
     assert_string_not_equal(name, "UNKNOWN");
     for (int j = 0; j < i; j++) assert_string_not_equal(name, rondo_status_name((rondo_status)j));
   }
-  for (int i = 0; i <= RONDO_REASON_CHECKSUM; i++) {
+  for (int i = 0; i <= RONDO_REASON_OVERWRITTEN; i++) {
     const char *name = rondo_reason_name((rondo_reason)i);
     assert_string_not_equal(name, "UNKNOWN");
     for (int j = 0; j < i; j++) assert_string_not_equal(name, rondo_reason_name((rondo_reason)j));
@@ -34,7 +34,7 @@ static void test_numbers_that_are_no_status_are_unknown(void **state) {
   (void)state;
   assert_string_equal(rondo_status_name((rondo_status)(RONDO_DEVICE_LOST + 1)), "UNKNOWN");
   assert_string_equal(rondo_status_name((rondo_status)0x7fffffff), "UNKNOWN");
-  assert_string_equal(rondo_reason_name((rondo_reason)(RONDO_REASON_CHECKSUM + 1)), "UNKNOWN");
+  assert_string_equal(rondo_reason_name((rondo_reason)(RONDO_REASON_OVERWRITTEN + 1)), "UNKNOWN");
 }
 
 static void *read_untouched_error(void *argument) {
