@@ -30,6 +30,7 @@
 #define RONDO_PROGRAM_H
 
 #include <rondo/exec.h>
+#include <rondo/gain.h>
 #include <rondo/type.h>
 
 RONDO_EXTERN_C_BEGIN
@@ -157,9 +158,12 @@ typedef enum rondo_branch_policy {
 
 typedef struct rondo_compile_options {
   uint32_t struct_size;
-  bool unrecorded; /* do not record: runs go kernel by kernel */
+  rondo_record_policy record; /* what is not recorded runs kernel by kernel */
   rondo_branch_policy branches;
-  rondo_compiled *share; /* share the memory of this one (see below); NULL: have memory of its own */
+  uint32_t reserved;
+  rondo_compiled *share;  /* share the memory of this one (see below); NULL: have memory of its own */
+  double least_gain;      /* for RONDO_RECORD_WHERE_IT_PAYS, as `least` and */
+  uint64_t expected_runs; /* ... `runs` of rondo_gain_pays (<rondo/gain.h>) */
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 
@@ -179,12 +183,14 @@ typedef struct rondo_compile_options {
 
 /* Compiles (FW-1): plans the arena, gives every value its fixed address, warms up once (states are as before
  * afterwards), captures a run on a stream of its own, instantiates and uploads. The program may be changed, compiled
- * again or destroyed afterwards. options may be NULL. Waits, but disturbs no capture of another thread. Errors:
- * INVALID_ARGUMENT (no output and no update), OUT_OF_MEMORY with the bytes wanted, INVALID_STATE/UNPREPARED (something
- * allocated or made ready while capturing; named, FW-2), UNSUPPORTED/NO_FUNCTION (an operator without a kernel for the
- * device, named). With share: INVALID_ARGUMENT with OTHER_DEVICE, or SHAPE, TYPE or DUPLICATE_NAME for a state that
- * differs; CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, with which the capture goes on; what failed in
- * runs that nobody has waited for. States are then as before.
+ * again or destroyed afterwards. options may be NULL. Waits, but disturbs no capture of another thread. With
+ * RONDO_RECORD_WHERE_IT_PAYS it is run some times more and recorded if that is predicted to pay (FW-8); also where the
+ * device's costs are not known and cannot be measured, as another thread captures. Errors: INVALID_ARGUMENT (no output
+ * and no update; BAD_OPTIONS; OUT_OF_RANGE: least_gain), OUT_OF_MEMORY with the bytes wanted, INVALID_STATE/UNPREPARED
+ * (something allocated or made ready while capturing; named, FW-2), UNSUPPORTED/NO_FUNCTION (an operator without a
+ * kernel for the device, named). With share: INVALID_ARGUMENT with OTHER_DEVICE, or SHAPE, TYPE or DUPLICATE_NAME for a
+ * state that differs; CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, with which the capture goes on; what
+ * failed in runs that nobody has waited for. States are then as before.
  *
  * Matrix products on a CPU device go through CBLAS when RONDO_CBLAS_LIBRARY, libopenblas.so.0, libcblas.so.3 or
  * libblas.so.3 has it ("none": plain C), on tiles cut by shape alone: results have the same bits for any number of
@@ -229,6 +235,13 @@ RONDO_API rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled);
 RONDO_API rondo_graph *rondo_compiled_graph(const rondo_compiled *compiled);
 RONDO_API rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled);
 
+/* Why runs go kernel by kernel. */
+typedef enum rondo_unrecorded {
+  RONDO_UNRECORDED_NONE = 0,   /* they do not */
+  RONDO_UNRECORDED_ASKED = 1,  /* RONDO_RECORD_NEVER */
+  RONDO_UNRECORDED_NO_GAIN = 2 /* RONDO_RECORD_WHERE_IT_PAYS, and it does not */
+} rondo_unrecorded;
+
 typedef struct rondo_compiled_info {
   uint32_t struct_size;
   uint32_t kernels;        /* kernels of one run; those of libraries when it was recorded */
@@ -245,11 +258,25 @@ typedef struct rondo_compiled_info {
   uint32_t dependencies;   /* between them, without those that others imply */
   bool has_branches;       /* the recorded graph has those dependencies, and is not one line */
   uint64_t shared_bytes;   /* of state_bytes and arena_bytes, what was there already when it was compiled to share it */
+  rondo_unrecorded unrecorded; /* why there is no recorded graph */
+  uint32_t nodes;              /* of the recorded graph; 0: there is none */
+  uint64_t branch_bytes;       /* arena_bytes with branches, the narrowest that were tried; 0: none were */
 } rondo_compiled_info;
 
 /* Its sizes, fixed when it was compiled. Thread-safe. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_info(const rondo_compiled *compiled,
                                                               rondo_compiled_info *out_info);
+
+/* Measures what recording gains: runs both ways, `repeats` times each as rondo_gain_measure, on what is in memory,
+ * which is afterwards as it was before: states do not train on. What is not recorded is predicted. The device must have
+ * memory for a copy of states and arena. Waits. out_gain may be NULL. Thread-compatible. Errors: as rondo_gain_measure;
+ * OUT_OF_MEMORY with the bytes wanted; what rondo_exec_launch returns. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_measure(rondo_compiled *compiled, uint32_t repeats,
+                                                             rondo_gain *out_gain);
+
+/* What is known of that: as rondo_compiled_measure found it last, or as it was predicted for
+ * RONDO_RECORD_WHERE_IT_PAYS. Errors: INVALID_ARGUMENT; INVALID_STATE (neither). Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compiled *compiled, rondo_gain *out_gain);
 
 /* A named value of a compiled program. */
 typedef struct rondo_compiled_value {

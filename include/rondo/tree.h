@@ -40,6 +40,7 @@
 #ifndef RONDO_TREE_H
 #define RONDO_TREE_H
 
+#include <rondo/gain.h>
 #include <rondo/memory.h>
 #include <rondo/plan.h>
 #include <rondo/stream.h>
@@ -222,8 +223,6 @@ typedef struct rondo_tree_info {
 
 /* Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rondo_tree_info *out_info);
-
-typedef enum rondo_explain_format { RONDO_EXPLAIN_TEXT = 0, RONDO_EXPLAIN_JSON = 1 } rondo_explain_format;
 
 /* All that a tree knows, as a text, which is freed with rondo_text_free (<rondo/allocator.h>): every function with its
  * forms of inputs and what became of them; every recording below the one before it; every reason with its counter and

@@ -153,6 +153,7 @@ rondo_status rondo_device_close(rondo_device *device) {
   if (device == NULL) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_close"));
   RONDO_TRY(refuse_while_in_use(device));
+  release_slot(&device->costs);
   release_slot(&device->random);
   release_slot(&device->exec);
   release_slot(&device->memory);
@@ -248,6 +249,7 @@ void rondo_kernel_destroy(rondo_kernel *kernel) {
 /* Callbacks ------------------------------------------------------------------------------------------------------- */
 
 _Thread_local unsigned rondo_callback_depth;
+_Thread_local uint64_t rondo_works_queued;
 
 void rondo_callback_enter(void) { rondo_callback_depth++; }
 void rondo_callback_leave(void) { rondo_callback_depth--; }

@@ -30,6 +30,7 @@ struct rondo_device {
   rondo_device_slot memory;                       /* memory/: pools and heaps */
   rondo_device_slot exec;                         /* exec/: free list of events */
   rondo_device_slot random;                       /* exec/: cells of random numbers that launches still read */
+  rondo_device_slot costs;                        /* exec/: what launches and nodes cost */
   _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
   _Atomic uint64_t streams_created;               /* by exec/: the number of the next, by which messages tell it */
 };
@@ -37,12 +38,17 @@ struct rondo_device {
 /* Whether work of `device` can be let access memory of `owner`. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);
 
+/* How many works this thread has queued on streams, of all devices: kernels, copies, fills, host functions, and calls
+ * of libraries that queue. */
+extern _Thread_local uint64_t rondo_works_queued __attribute__((tls_model("initial-exec")));
+
 /* Whether the device takes work that libraries of its driver's queue; and making their calls (rondo_device_ops). */
 static inline bool rondo_device_takes_libraries(const rondo_device *device) {
   return device->ops->call_library != NULL;
 }
 RONDO_MUST_USE static inline rondo_status rondo_device_call_library(rondo_device *device, rondo_library_use use,
                                                                     rondo_library_call call, void *user) {
+  if (use == RONDO_LIBRARY_WORK) rondo_works_queued++;
   return device->ops->call_library(device, use, call, user);
 }
 

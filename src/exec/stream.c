@@ -127,6 +127,7 @@ rondo_status rondo_stream_settle(rondo_stream *stream, const char *call) {
 
 /* Checked work, with its defaults. */
 static inline rondo_status submit(rondo_stream *stream, const char *call, const rondo_node_params *work) {
+  rondo_works_queued++;
   RONDO_TRY(stream->queue->ops->submit(stream->queue, work));
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, call) : RONDO_OK;
 }

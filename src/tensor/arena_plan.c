@@ -281,6 +281,7 @@ static rondo_status plan_trial(arena *a, trial *t, size_t most_bytes, bool *out_
       .node_count = gate_of(t->before.count), .successor_start = t->successor_start, .successors = t->successors};
   const rondo_status status = run_planner(a, &order, &plan, &info);
   *out_taken = status == RONDO_OK && info.peak <= most_bytes;
+  if (status == RONDO_OK) a->layout->branch_bytes = (size_t)info.peak;
   if (*out_taken) take_trial(a, t, plan, &info);
   rondo_plan_destroy(plan);
   return status;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/versioned.h"
 #include "tensor/emitter.h"
+#include "tensor/estimate.h"
 #include "tensor/record.h"
 #include "tensor/shape.h"
 #include "tensor/state_guard.h"
@@ -162,6 +163,7 @@ static void fill_info(const compiler *c) {
   info->order_peak = c->layout.schedule.peak;
   info->program_peak = c->layout.schedule.program_peak;
   info->straight_bytes = c->layout.straight_bytes;
+  info->branch_bytes = c->layout.branch_bytes;
   info->operators = c->layout.schedule.count;
   info->dependencies = c->layout.schedule.before.start[c->layout.schedule.count];
   info->has_branches = c->layout.has_branches;
@@ -196,18 +198,20 @@ static rondo_status lay_out(compiler *c, const rondo_compile_options *given) {
   return RONDO_OK;
 }
 
-static rondo_status make_recording(compiler *c, const rondo_compile_options *given) {
+static rondo_status make_recording(const compiler *c) {
   if (c->compiled->arena != NULL) c->compiled->arena->holder = c->compiled;
   RONDO_TRY(initialise(c));
   RONDO_TRY(rondo_warm_up(c->compiled));
-  return given->unrecorded ? RONDO_OK : rondo_record(c->compiled, &c->layout);
+  bool is_recorded;
+  RONDO_TRY(rondo_record_decide(c->compiled, &is_recorded));
+  return is_recorded ? rondo_record(c->compiled, &c->layout) : RONDO_OK;
 }
 
 /* Whatever comes of it, shared states are as before. */
-static rondo_status make_guarded_recording(compiler *c, const rondo_compile_options *given) {
+static rondo_status make_guarded_recording(const compiler *c) {
   rondo_state_guard guard;
   RONDO_TRY(rondo_state_guard_begin(c->program, &c->layout, c->compiled, &guard));
-  const rondo_status status = make_recording(c, given);
+  const rondo_status status = make_recording(c);
   rondo_saved_error error;
   rondo_error_save(&error);
   const rondo_status back = rondo_state_guard_end(c->compiled, &guard);
@@ -216,6 +220,7 @@ static rondo_status make_guarded_recording(compiler *c, const rondo_compile_opti
 
 static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
+  RONDO_TRY(rondo_record_options_keep(compiled, given));
   RONDO_TRY(look_at_device(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
   RONDO_TRY(find_sharing(c, given));
@@ -224,7 +229,7 @@ static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   RONDO_TRY(name_values(c));
   RONDO_TRY(rondo_emit_all(c->program, &c->layout, compiled));
   RONDO_TRY(rondo_held_list(c->program, &c->layout, compiled));
-  RONDO_TRY(make_guarded_recording(c, given));
+  RONDO_TRY(make_guarded_recording(c));
   RONDO_TRY(initialise(c));
   return hand_over_states(c);
 }

@@ -9,6 +9,7 @@
 
 #include <rondo/capture.h>
 
+#include "exec/gain.h"
 #include "tensor/emit.h"
 #include "tensor/held.h"
 #include "tensor/index_check.h"
@@ -59,6 +60,11 @@ struct rondo_compiled {
   rondo_index_checks checks;
   rondo_staging staging;
   rondo_compiled_info info;
+  rondo_record_policy policy;
+  rondo_gain_bar bar;
+  rondo_gain gain; /* what recording gains, as it was last measured or predicted */
+  bool has_gain;
+  rondo_branch_policy branches; /* that it was compiled with */
 };
 
 /* Plays one step on the compiled program's stream; a failure names the operator. */

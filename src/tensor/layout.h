@@ -47,6 +47,7 @@ typedef struct rondo_layout {
   size_t check_count;
   size_t arena_bytes, arena_bound, arena_sum; /* planned; lower bound; without sharing */
   size_t straight_bytes;                      /* planned for the order, whether that was taken or not */
+  size_t branch_bytes;                        /* planned for the last branches tried, taken or not; 0: none were */
 } rondo_layout;
 
 typedef struct rondo_layout_options {

@@ -177,5 +177,9 @@ rondo_status rondo_record(rondo_compiled *compiled, const rondo_layout *layout) 
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   if (status != RONDO_OK) return status;
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = compiled->stream};
-  return rondo_instantiate(compiled->graph, &options, &compiled->exec);
+  RONDO_TRY(rondo_instantiate(compiled->graph, &options, &compiled->exec));
+  rondo_exec_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_exec_get_info(compiled->exec, &info));
+  compiled->info.nodes = info.node_count;
+  return RONDO_OK;
 }

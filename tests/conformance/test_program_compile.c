@@ -96,7 +96,7 @@ static void test_fw1_it_owns_a_stream_a_graph_and_an_exec(void **state) {
   assert_int_equal(nodes, 2);
   assert_ok(rondo_compiled_destroy(compiled));
 
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = true};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   assert_ok(rondo_compile(program, t->device, &options, &compiled));
   assert_null(rondo_compiled_graph(compiled));
   assert_null(rondo_compiled_exec(compiled));
@@ -273,7 +273,8 @@ static void test_fw2_nothing_allocates_while_capturing(void **state) {
   rondo_compiled *both[2] = {NULL, NULL};
   rondo_memory_statistics memory[3] = {{0}};
   for (int i = 0; i < 2; i++) {
-    const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = i == 0};
+    const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
+                                           .record = i == 0 ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
     assert_ok(rondo_memory_get_statistics(t->device, &memory[i]));
     assert_ok(rondo_compile(program, t->device, &options, &both[i]));
   }

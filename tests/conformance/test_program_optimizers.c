@@ -50,7 +50,8 @@ static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool u
   assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
   assert_ok(rondo_program_output(program, "loss", loss));
   add_optimizer(program, loss, s);
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = unrecorded};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
+                                         .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   assert_ok(rondo_compile(program, t->device, &options, &compiled));
   rondo_program_destroy(program);
   return compiled;

@@ -86,7 +86,8 @@ static model make_model(rondo_device *device, optimizer kind, bool unrecorded) {
   float values[JOINED * HIDDEN];
   rondo_program *program = NULL;
   const rondo_program_options program_options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "model"};
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = unrecorded};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
+                                         .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   assert_ok(rondo_program_create(&program_options, &program));
   add_optimizer(program, build_loss(program), kind);
   assert_ok(rondo_compile(program, device, &options, &made.compiled));
@@ -208,7 +209,8 @@ static void write_wide(rondo_compiled *compiled, size_t rows, size_t symbols) {
 /* A model so wide that every kernel has several blocks, which any worker may take. */
 static void train_wide(uint32_t workers, bool unrecorded, trace *out) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers};
-  const rondo_compile_options compile_options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = unrecorded};
+  const rondo_compile_options compile_options = {RONDO_COMPILE_OPTIONS_INIT,
+                                                 .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   const size_t rows = 300, symbols = 700, width = 50, hidden = 200;
   rondo_device *device = NULL;
   rondo_program *program = NULL;

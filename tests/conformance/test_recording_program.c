@@ -396,7 +396,7 @@ enum { WIDTH = 4, FEED = 8 };
 /* loss = cross entropy of x w, trained with SGD at the rate of a cell. */
 static rondo_compiled *make_model(test_fixture *t) {
   const size_t inputs[] = {FEED, WIDTH}, labels[] = {FEED}, weights[] = {WIDTH, WIDTH};
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = true};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   float w[WIDTH * WIDTH];
   rondo_program *source = NULL;
   rondo_compiled *compiled = NULL;

@@ -490,7 +490,8 @@ static rondo_compiled *compile(test_fixture *t, bool unrecorded) {
   assert_ok(rondo_op_matmul(program, x, weights, (rondo_value){0}, &y));
   assert_ok(rondo_op_tanh(program, y, &z));
   assert_ok(rondo_program_output(program, "verdict", z));
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = unrecorded};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
+                                         .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   assert_ok(rondo_compile(program, t->device, &options, &compiled));
   rondo_program_destroy(program);
   return compiled;

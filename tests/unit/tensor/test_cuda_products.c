@@ -44,7 +44,8 @@ static rondo_program *make_program(bool with_bias) {
 }
 
 static rondo_status compile(test_fixture *t, bool with_bias, bool unrecorded, rondo_compiled **out) {
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = unrecorded};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
+                                         .record = unrecorded ? RONDO_RECORD_NEVER : RONDO_RECORD_ALWAYS};
   rondo_program *program = make_program(with_bias);
   const rondo_status status = rondo_compile(program, t->device, &options, out);
   rondo_program_destroy(program);
@@ -126,7 +127,7 @@ static void test_without_a_way_the_own_kernel_runs(void **state) {
 /* How many products the library makes when one of this shape is compiled and run once; `least` as
  * RONDO_CUBLASLT_LEAST. */
 static uint64_t librarys_share(test_fixture *t, size_t m, size_t k, size_t n, const char *least) {
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .unrecorded = true};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   rondo_program *program = NULL;
   rondo_compiled *compiled = NULL;
   rondo_value left, right, result;

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * What a device costs: measured once, or given. Kept by the device, in a slot of its own.
+ *
+ * Threads: any. One measures, with no lock held; who asks meanwhile waits for it.
+ */
+#ifndef RONDO_EXEC_COSTS_H
+#define RONDO_EXEC_COSTS_H
+
+#include "exec/meter.h"
+
+RONDO_MUST_USE rondo_status rondo_costs_gates(rondo_device *device, rondo_gates **out);
+
+/* Medians: sorts the samples. 0 of none. */
+double rondo_median(double *samples, size_t count);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ * What recording gains (FW-8): costs of the device, measured once or given; estimates of work; programs recorded
+ * always, never or where it pays. What is decided is decided by costs that are given, so that no test depends on a
+ * clock.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+/* With these nothing pays, and with those everything. */
+static const rondo_costs dear = {RONDO_COSTS_INIT, .launch_host = 1e9, .launch_latency = 1e9};
+static const rondo_costs cheap = {RONDO_COSTS_INIT, .stream_kernel = 1e9};
+
+static const rondo_value none = {0};
+
+/* Costs ------------------------------------------------------------------------------------------------------------ */
+
+static void assert_costs(const rondo_costs *actual, const rondo_costs *expected) {
+  const size_t from = offsetof(rondo_costs, stream_host);
+  assert_memory_equal((const char *)actual + from, (const char *)expected + from, sizeof *actual - from);
+}
+
+static void test_fw8_costs_are_measured_once(void **state) {
+  test_fixture *t = *state;
+  rondo_costs first = {RONDO_COSTS_INIT}, second = {RONDO_COSTS_INIT};
+  rondo_device_statistics before = {0}, after = {0};
+  assert_ok(rondo_device_get_costs(t->device, &first));
+  assert_ok(rondo_device_get_statistics(t->device, &before));
+  assert_ok(rondo_device_get_costs(t->device, &second));
+  assert_ok(rondo_device_get_statistics(t->device, &after));
+  assert_costs(&second, &first);
+  assert_int_equal(after.launches, before.launches);
+  assert_true(first.launch_host + first.launch_latency > 0);
+  assert_true(first.record + first.record_node > 0);
+}
+
+typedef struct asker {
+  rondo_device *device;
+  pthread_t thread;
+  rondo_costs costs;
+  rondo_status status;
+} asker;
+
+static void *ask(void *argument) {
+  asker *self = argument;
+  self->costs = (rondo_costs){RONDO_COSTS_INIT};
+  self->status = rondo_device_get_costs(self->device, &self->costs);
+  return NULL;
+}
+
+static void test_fw8_threads_that_ask_at_once_get_the_same_costs(void **state) {
+  test_fixture *t = *state;
+  asker askers[4] = {{0}};
+  for (size_t i = 0; i < 4; i++) {
+    askers[i].device = t->device;
+    assert_int_equal(pthread_create(&askers[i].thread, NULL, ask, &askers[i]), 0);
+  }
+  for (size_t i = 0; i < 4; i++) assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
+  for (size_t i = 0; i < 4; i++) {
+    assert_ok(askers[i].status);
+    assert_costs(&askers[i].costs, &askers[0].costs);
+  }
+}
+
+static void test_fw8_costs_can_be_given(void **state) {
+  test_fixture *t = *state;
+  rondo_costs costs = {RONDO_COSTS_INIT};
+  assert_ok(rondo_device_set_costs(t->device, &dear));
+  assert_ok(rondo_device_get_costs(t->device, &costs));
+  assert_costs(&costs, &dear);
+  rondo_costs wrong = dear;
+  wrong.record_node = -1;
+  assert_error(rondo_device_set_costs(t->device, &wrong), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_device_get_costs(t->device, &costs));
+  assert_costs(&costs, &dear);
+  assert_ok(rondo_device_set_costs(t->device, NULL));
+  assert_ok(rondo_device_get_costs(t->device, &costs));
+  assert_true(costs.launch_host < dear.launch_host);
+  assert_error(rondo_device_set_costs(NULL, &dear), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_device_get_costs(t->device, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+}
+
+/* Nothing is measured while something is captured, and the capture goes on. */
+static void test_fw8_costs_leave_captures_alone(void **state) {
+  test_fixture *t = *state;
+  rondo_costs costs = {RONDO_COSTS_INIT};
+  rondo_capture_info info = {.struct_size = sizeof info};
+  rondo_stream *other = test_stream(t, "other");
+  assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_GLOBAL));
+  assert_error(rondo_device_get_costs(t->device, &costs), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+  assert_message("the capture goes on");
+  assert_ok(rondo_device_set_costs(t->device, &dear));
+  assert_ok(rondo_device_get_costs(t->device, &costs));
+  assert_ok(rondo_capture_get_info(other, &info));
+  assert_int_equal(info.state, RONDO_CAPTURE_ACTIVE);
+  test_graph_destroy(test_capture_end(other));
+  test_stream_destroy(other);
+}
+
+/* Estimates -------------------------------------------------------------------------------------------------------- */
+
+typedef struct counted_work {
+  uint32_t *word;
+  uint32_t runs, kernels;
+  rondo_status fails; /* with the second run */
+} counted_work;
+
+static rondo_status run_counted(rondo_stream *stream, void *user) {
+  counted_work *work = user;
+  if (++work->runs == 2 && work->fails != RONDO_OK) return work->fails;
+  const rondo_fill fill = {.dst = work->word, .value = work->runs, .element_bytes = 4, .width = 1};
+  for (uint32_t i = 0; i < work->kernels; i++) {
+    const rondo_status status = rondo_fill_async(stream, &fill);
+    if (status != RONDO_OK) return status;
+  }
+  return RONDO_OK;
+}
+
+static void test_fw8_work_is_measured_as_it_is(void **state) {
+  test_fixture *t = *state;
+  counted_work work = {.word = test_words(t, 1), .kernels = 5};
+  rondo_gain gain = {.struct_size = sizeof gain};
+  assert_ok(rondo_device_set_costs(t->device, &cheap));
+  assert_ok(rondo_gain_measure(t->stream, run_counted, &work, 3, &gain));
+  assert_int_equal(work.runs, 1 + 2 * 3);
+  assert_int_equal(test_word(t, work.word), work.runs);
+  assert_int_equal(gain.works, 5);
+  assert_false(gain.is_measured);
+  assert_true(gain.host_us > 0 && gain.total_us >= gain.host_us);
+  assert_true(gain.device_us >= 0 && gain.device_us <= gain.total_us);
+  assert_true(rondo_gain_pays(&gain, 0, 0));
+  assert_ok(rondo_device_set_costs(t->device, &dear));
+  assert_ok(rondo_gain_measure(t->stream, run_counted, &work, 1, &gain));
+  assert_false(rondo_gain_pays(&gain, 0, 0));
+  assert_int_equal(gain.runs_to_repay, 0);
+  work.runs = 0;
+  assert_ok(rondo_gain_measure(t->stream, run_counted, &work, 0, &gain));
+  assert_true(work.runs >= 3 && work.runs <= 51);
+  test_words_free(t, work.word);
+}
+
+/* More than the stream's queue holds: what is held back lets go by itself. */
+static void test_fw8_much_work_is_not_held_back_for_ever(void **state) {
+  test_fixture *t = *state;
+  counted_work work = {.word = test_words(t, 1), .kernels = 3000};
+  rondo_gain gain = {.struct_size = sizeof gain};
+  assert_ok(rondo_device_set_costs(t->device, &cheap));
+  assert_ok(rondo_gain_measure(t->stream, run_counted, &work, 1, &gain));
+  assert_int_equal(gain.works, 3000);
+  test_words_free(t, work.word);
+}
+
+static void test_fw8_what_cannot_be_measured_is_refused(void **state) {
+  test_fixture *t = *state;
+  counted_work work = {.word = test_words(t, 1), .kernels = 1, .fails = RONDO_LIMIT_EXCEEDED};
+  rondo_gain gain = {.struct_size = sizeof gain};
+  assert_ok(rondo_device_set_costs(t->device, &cheap));
+  assert_status(rondo_gain_measure(t->stream, run_counted, &work, 2, &gain), RONDO_LIMIT_EXCEEDED);
+  work.fails = RONDO_OK;
+  assert_error(rondo_gain_measure(t->stream, run_counted, &work, 1001, &gain), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_gain_measure(t->stream, NULL, &work, 1, &gain), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_gain_measure(NULL, run_counted, &work, 1, &gain), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_gain_estimate(NULL, &gain), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_error(rondo_gain_measure(t->stream, run_counted, &work, 1, &gain), RONDO_CAPTURE_REFUSED,
+               RONDO_REASON_UNSUPPORTED_CALL);
+  test_graph_destroy(test_capture_end(t->stream));
+  assert_ok(rondo_gain_measure(t->stream, run_counted, &work, 1, &gain));
+  test_words_free(t, work.word);
+}
+
+/* Programs --------------------------------------------------------------------------------------------------------- */
+
+/* w -= rate * gradient of the mean square of (x w). */
+static rondo_program *make_program(void) {
+  rondo_program *program = NULL;
+  rondo_value x, w, rate, zeros, y;
+  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "small"}, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){2, 3}, 2, &x));
+  assert_ok(rondo_program_input(program, "zeros", RONDO_F32, (const size_t[]){2, 4}, 2, &zeros));
+  assert_ok(rondo_program_state(program, "w", RONDO_F32, (const size_t[]){3, 4}, 2, &w));
+  assert_ok(rondo_program_cell(program, "rate", 0.5f, &rate));
+  assert_ok(rondo_op_matmul(program, x, w, none, &y));
+  assert_ok(rondo_op_tanh(program, y, &y));
+  assert_ok(rondo_op_mse(program, y, zeros, RONDO_COMBINE_MEAN, &y));
+  assert_ok(rondo_program_output(program, "loss", y));
+  assert_ok(rondo_program_sgd(program, y, &(rondo_sgd_options){RONDO_SGD_OPTIONS_INIT, .learning_rate = rate}));
+  return program;
+}
+
+static rondo_compiled *compile(test_fixture *t, rondo_record_policy policy) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = policy};
+  rondo_program *program = make_program();
+  rondo_compiled *compiled = NULL;
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_program_destroy(program);
+  return compiled;
+}
+
+static void write_inputs(rondo_compiled *compiled) {
+  float x[6], w[12];
+  for (size_t i = 0; i < 6; i++) x[i] = (float)i - 2;
+  for (size_t i = 0; i < 12; i++) w[i] = 0.1f * (float)i;
+  assert_ok(rondo_compiled_write(compiled, "x", x, sizeof x));
+  assert_ok(rondo_compiled_write(compiled, "w", w, sizeof w));
+}
+
+static void train(rondo_compiled *compiled, float losses[3]) {
+  for (size_t i = 0; i < 3; i++) {
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "loss", &losses[i], sizeof losses[i]));
+  }
+}
+
+/* What is recorded or not under the costs, with the reason; and losses are the same either way. */
+static void assert_recorded(test_fixture *t, const rondo_costs *costs, rondo_record_policy policy,
+                            rondo_unrecorded reason) {
+  static float first[3];
+  float losses[3];
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_device_set_costs(t->device, costs));
+  rondo_compiled *compiled = compile(t, policy);
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  assert_int_equal(info.unrecorded, reason);
+  assert_int_equal(rondo_compiled_exec(compiled) == NULL, reason != RONDO_UNRECORDED_NONE);
+  assert_int_equal(info.nodes > 0, reason == RONDO_UNRECORDED_NONE);
+  write_inputs(compiled);
+  train(compiled, losses);
+  if (first[0] == 0) memcpy(first, losses, sizeof first); /* NOLINT: of this device */
+  assert_memory_equal(losses, first, sizeof first);
+  assert_true(losses[2] < losses[0]);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+static void test_fw8_programs_are_recorded_where_it_pays(void **state) {
+  test_fixture *t = *state;
+  assert_recorded(t, &dear, RONDO_RECORD_ALWAYS, RONDO_UNRECORDED_NONE);
+  assert_recorded(t, &cheap, RONDO_RECORD_NEVER, RONDO_UNRECORDED_ASKED);
+  assert_recorded(t, &dear, RONDO_RECORD_WHERE_IT_PAYS, RONDO_UNRECORDED_NO_GAIN);
+  assert_recorded(t, &cheap, RONDO_RECORD_WHERE_IT_PAYS, RONDO_UNRECORDED_NONE);
+}
+
+static void test_fw8_programs_can_ask_for_more(void **state) {
+  test_fixture *t = *state;
+  rondo_program *program = make_program();
+  rondo_compiled *compiled = NULL;
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_WHERE_IT_PAYS,
+                                   .expected_runs = 1};
+  rondo_costs costs = cheap;
+  costs.record = 1e9; /* every run gains, but a thousand seconds are not had back by one */
+  assert_ok(rondo_device_set_costs(t->device, &costs));
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  assert_int_equal(info.unrecorded, RONDO_UNRECORDED_NO_GAIN);
+  assert_ok(rondo_compiled_destroy(compiled));
+  options.least_gain = 0.5;
+  assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_null(compiled);
+  options = (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = (rondo_record_policy)7};
+  assert_error(rondo_compile(program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_OPTIONS);
+  rondo_program_destroy(program);
+}
+
+/* Where costs are not known and cannot be measured now, it is recorded. */
+static void test_fw8_programs_are_recorded_while_others_capture(void **state) {
+  test_fixture *t = *state;
+  rondo_gain gain = {.struct_size = sizeof gain};
+  rondo_stream *other = test_stream(t, "other");
+  assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_RELAXED));
+  rondo_compiled *compiled = compile(t, RONDO_RECORD_WHERE_IT_PAYS);
+  assert_non_null(rondo_compiled_exec(compiled));
+  assert_fails(rondo_compiled_get_gain(compiled, &gain), RONDO_INVALID_STATE);
+  test_graph_destroy(test_capture_end(other));
+  test_stream_destroy(other);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+static void test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace(void **state) {
+  test_fixture *t = *state;
+  float losses[3], again[3];
+  rondo_gain gain = {.struct_size = sizeof gain}, known = {.struct_size = sizeof known};
+  assert_ok(rondo_device_set_costs(t->device, &dear));
+  for (int i = 0; i < 2; i++) {
+    rondo_compiled *compiled = compile(t, i == 0 ? RONDO_RECORD_ALWAYS : RONDO_RECORD_NEVER);
+    assert_fails(rondo_compiled_get_gain(compiled, &gain), RONDO_INVALID_STATE);
+    assert_message("rondo_compiled_measure");
+    write_inputs(compiled);
+    assert_ok(rondo_compiled_measure(compiled, 3, &gain));
+    assert_int_equal(gain.is_measured, i == 0);
+    assert_true(gain.works > 0 && gain.total_us > 0 && gain.recorded_total_us > 0);
+    assert_ok(rondo_compiled_get_gain(compiled, &known));
+    assert_memory_equal(&known, &gain, sizeof gain);
+    train(compiled, i == 0 ? losses : again);
+    assert_ok(rondo_compiled_destroy(compiled));
+  }
+  assert_memory_equal(again, losses, sizeof losses);
+  assert_true(losses[2] < losses[0]);
+}
+
+static void test_fw8_programs_are_not_measured_while_they_are_captured(void **state) {
+  test_fixture *t = *state;
+  assert_ok(rondo_device_set_costs(t->device, &dear));
+  rondo_compiled *compiled = compile(t, RONDO_RECORD_ALWAYS);
+  rondo_stream *stream = rondo_compiled_stream(compiled);
+  assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_error(rondo_compiled_measure(compiled, 1, NULL), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+  test_graph_destroy(test_capture_end(stream));
+  assert_ok(rondo_compiled_measure(compiled, 1, NULL));
+  assert_error(rondo_compiled_measure(compiled, 1001, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_compiled_measure(NULL, 1, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_fw8_costs_are_measured_once),
+      test_case(test_fw8_threads_that_ask_at_once_get_the_same_costs),
+      test_case(test_fw8_costs_can_be_given),
+      test_case(test_fw8_costs_leave_captures_alone),
+      test_case(test_fw8_work_is_measured_as_it_is),
+      test_case(test_fw8_much_work_is_not_held_back_for_ever),
+      test_case(test_fw8_what_cannot_be_measured_is_refused),
+      test_case(test_fw8_programs_are_recorded_where_it_pays),
+      test_case(test_fw8_programs_can_ask_for_more),
+      test_case(test_fw8_programs_are_recorded_while_others_capture),
+      test_case(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace),
+      test_case(test_fw8_programs_are_not_measured_while_they_are_captured),
+  };
+  return test_main(tests);
+}
