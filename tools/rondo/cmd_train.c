@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * rondo train: trains the model twice from the same seed on the same batches, kernel by kernel and recorded, and
- * compares the losses bit for bit. Both runs use one compiled program, whose states are set back in between.
+ * compares the losses bit for bit. Both runs use one compiled program, whose states are set back in between. Here: the
+ * command line, making ready and taking down; the rest is said in train.h.
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "commands.h"
-#include "corpus.h"
 #include "file.h"
-#include "json.h"
-#include "model.h"
+#include "fingerprint.h"
 #include "options.h"
-#include "runs.h"
 #include "tool.h"
-
-typedef struct train_settings {
-  const char *model, *device, *save, *dump_graph, *trace, *report;
-  uint64_t sizes[MODEL_SIZES], steps, seed, batch, workers; /* 0 in sizes, steps, batch: the model's own */
-  double learning_rate;                                     /* 0: likewise */
-  bool json;
-} train_settings;
+#include "train.h"
 
 static const train_settings defaults = {.model = "character", .device = "cpu", .seed = 1};
 
@@ -34,7 +24,8 @@ static const train_settings defaults = {.model = "character", .device = "cpu", .
 static const option_row rows[] = {
     {"model", "KIND", OPTION_TEXT, OFFSET(model), 0, 0, "character or gpt"},
     {"device", "NAME", OPTION_TEXT, OFFSET(device), 0, 0, "device to train on"},
-    {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, 10e6, "steps of each of the two runs"},
+    {"steps", "N", OPTION_COUNT, OFFSET(steps), 1, 10e6, "steps of the training"},
+    {"compare", "N", OPTION_COUNT, OFFSET(compare), 1, 10e6, "steps that are run kernel by kernel too"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the first parameters and of the batches"},
     {"batch", "N", OPTION_COUNT, OFFSET(batch), 1, 1 << 20, "places of the text in a step"},
     {"context", "N", OPTION_COUNT, OFFSET(sizes[MODEL_CONTEXT]), 1, 1024, "bytes that the model sees"},
@@ -43,9 +34,13 @@ static const option_row rows[] = {
     {"layers", "N", OPTION_COUNT, OFFSET(sizes[MODEL_LAYERS]), 1, 64, "blocks of a gpt"},
     {"width", "N", OPTION_COUNT, OFFSET(sizes[MODEL_WIDTH]), 1, 4096, "numbers that stand for a byte in a gpt"},
     {"heads", "N", OPTION_COUNT, OFFSET(sizes[MODEL_HEADS]), 1, 64, "heads of attention in a block of a gpt"},
-    {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 100, "the highest; it rises to it, then falls"},
+    {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 1e38, "the highest; it rises to it, then falls"},
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0 chooses"},
     {"save", "FILE", OPTION_TEXT, OFFSET(save), 0, 0, "write the model to FILE (safetensors)"},
+    {"checkpoint", "FILE", OPTION_TEXT, OFFSET(checkpoint), 0, 0, "write to FILE what training can go on from"},
+    {"checkpoint-every", "N", OPTION_COUNT, OFFSET(checkpoint_every), 1, 10e6, "steps from one to the next"},
+    {"resume", "FILE", OPTION_TEXT, OFFSET(resume), 0, 0, "go on from the checkpoint FILE"},
+    {"stop-after", "N", OPTION_COUNT, OFFSET(stop_after), 1, 10e6, "stop behind step N, to be gone on from"},
     {"dump-graph", "FILE", OPTION_TEXT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
     {"trace", "FILE", OPTION_TEXT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
     {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0, "write a page of the recorded step to FILE (HTML)"},
@@ -67,32 +62,15 @@ static const option_table table = {
         "is that of the first step, the last the mean of the last twentieth of the steps.\n\n"
         "Where nothing else is asked for, a character model has context 8, embedding 24 and hidden 256, and is\n"
         "trained in 10000 steps of batch 64 with learning rate 0.005; a gpt has context 64, layers 4, width 128\n"
-        "and heads 4, and is trained in 1000 steps of batch 8 with learning rate 0.002.",
+        "and heads 4, and is trained in 1000 steps of batch 8 with learning rate 0.002.\n\n"
+        "With --checkpoint or --resume only the first 20 steps are run kernel by kernel too, where nothing else is\n"
+        "asked for, and checkpoints are written every 1000 steps, at the end, and at Ctrl-C, which ends training\n"
+        "behind the step that it comes in; with the same options and --resume it gives the same numbers as if it\n"
+        "had not been stopped.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
 };
-
-typedef struct training_run {
-  float *losses; /* one a step */
-  run_times times;
-} training_run;
-
-typedef struct training {
-  train_settings settings;
-  const char *path;
-  corpus corpus;
-  language_model model;
-  corpus_batch batch;
-  rondo_device *device;
-  rondo_device_info device_info;
-  rondo_compiled *compiled;
-  rondo_compiled_info info;
-  int32_t *tokens, *labels; /* a batch */
-  training_run unrecorded, recorded;
-  bool is_identical;
-  double loss_first, loss_last;
-} training;
 
 /* Making ready ---------------------------------------------------------------------------------------------------- */
 
@@ -116,6 +94,15 @@ static int choose_model(training *t) {
   return TOOL_OK;
 }
 
+/* Who wants to go on is there for the training, not for the comparison. */
+static int choose_stops(train_settings *s) {
+  if (!s->checkpoint && s->checkpoint_every) return tool_fail_usage("--checkpoint-every needs --checkpoint");
+  if (!s->checkpoint && s->stop_after) return tool_fail_usage("--stop-after needs --checkpoint");
+  if (s->compare == 0) s->compare = s->checkpoint || s->resume ? 20 : s->steps;
+  if (s->checkpoint_every == 0) s->checkpoint_every = 1000;
+  return TOOL_OK;
+}
+
 static int load_text(training *t) {
   if (strcmp(t->path, DEFAULT_TEXT) == 0 && access(DEFAULT_TEXT, R_OK) != 0)
     return tool_fail("%s: %s; name another TEXT to learn", DEFAULT_TEXT, strerror(errno));
@@ -123,12 +110,16 @@ static int load_text(training *t) {
   t->model.vocabulary = t->corpus.vocabulary;
   for (uint32_t i = 0; i < t->batch.context; i++)
     t->model.opening[i] = t->corpus.vocabulary.byte_of[t->corpus.tokens[i]];
+  t->text_fingerprint = fingerprint_add(FINGERPRINT_START, t->corpus.tokens, t->corpus.count);
+  t->text_fingerprint = fingerprint_add(t->text_fingerprint, t->corpus.vocabulary.byte_of, t->corpus.vocabulary.count);
   return TOOL_OK;
 }
 
 static int create_run(training_run *run, size_t steps) {
   run->losses = calloc(steps, sizeof *run->losses);
-  if (!run->losses) return tool_fail("there is no memory for the losses of %zu steps", steps);
+  run->step_us = calloc(steps, sizeof *run->step_us);
+  if (!run->losses || !run->step_us)
+    return tool_fail("there is no memory for the losses and times of %zu steps", steps);
   return run_times_create(&run->times, steps);
 }
 
@@ -175,10 +166,22 @@ static int dump_graph(const training *t) {
   return result;
 }
 
+/* Finds out before training whether what comes of it can be put where it is to go. */
+static int check_files(const training *t) {
+  const train_settings *s = &t->settings;
+  const char *const written[] = {s->save, s->report, s->checkpoint};
+  for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
+    if (written[i] && file_check_replaceable(written[i]) != TOOL_OK) return TOOL_FAILURE;
+  }
+  int result = file_check_apart(s->checkpoint, t->path, "the text that is read");
+  if (result == TOOL_OK) result = file_check_apart(s->checkpoint, s->save, "the file of --save");
+  return result == TOOL_OK ? file_check_apart(s->checkpoint, s->report, "the file of --report") : result;
+}
+
 static int prepare(training *t) {
-  if (t->settings.save && file_check_replaceable(t->settings.save) != TOOL_OK) return TOOL_FAILURE;
-  if (t->settings.report && file_check_replaceable(t->settings.report) != TOOL_OK) return TOOL_FAILURE;
-  int result = load_text(t);
+  int result = check_files(t);
+  if (result == TOOL_OK) result = load_text(t);
+  if (result == TOOL_OK && t->settings.resume) result = train_checkpoint_load(t);
   if (result == TOOL_OK) result = open_device(t);
   if (result == TOOL_OK) result = check_size(t);
   if (result == TOOL_OK) result = create_buffers(t);
@@ -187,162 +190,21 @@ static int prepare(training *t) {
   return result;
 }
 
-/* Training -------------------------------------------------------------------------------------------------------- */
-
-/* Rises over the first twentieth of the steps, at most 100, then falls to zero as half a cosine (Loshchilov and Hutter,
- * ICLR 2017, equation 5). */
-static float learning_rate_at(const train_settings *settings, uint64_t step) {
-  const double pi = 3.14159265358979323846;
-  const double rise = fmin(100, ceil((double)settings->steps / 20));
-  const double fall = (1 + cos(pi * (double)step / (double)settings->steps)) / 2;
-  return (float)(settings->learning_rate * fmin(1, (double)(step + 1) / rise) * fall);
-}
-
-static rondo_status train_step(training *t, uint64_t step, draw_source *batches, run_function run, training_run *out) {
-  const float rate = learning_rate_at(&t->settings, step);
-  const size_t places = t->batch.places;
-  corpus_draw_batch(&t->corpus, batches, &t->batch, t->tokens, t->labels);
-  TOOL_TRY(rondo_compiled_write(t->compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
-  TOOL_TRY(rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels));
-  TOOL_TRY(rondo_compiled_write(t->compiled, "learning_rate", &rate, sizeof rate));
-  TOOL_TRY(run_timed(t->compiled, run, &out->times));
-  return rondo_compiled_read(t->compiled, "loss", &out->losses[step], sizeof out->losses[step]);
-}
-
-/* One training from the first parameters on. */
-static int train(training *t, const char *label, run_function run, training_run *out) {
-  const uint64_t steps = t->settings.steps;
-  if (model_initialize(&t->model, t->compiled, t->settings.seed) != TOOL_OK) return TOOL_FAILURE;
-  draw_source batches = draw_create(t->settings.seed, DRAW_BATCHES);
-  const uint64_t begin = clock_ns();
-  for (uint64_t step = 0; step < steps; step++) {
-    if (train_step(t, step, &batches, run, out)) return tool_fail_status("%s, step %" PRIu64, label, step);
-    if (!isfinite(out->losses[step])) {
-      return tool_fail("%s, step %" PRIu64 ": the loss is not a number any more; lower --learning-rate", label, step);
-    }
-    tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f", label, step + 1, steps,
-                       (double)out->losses[step]);
-  }
-  out->times.seconds = (double)(clock_ns() - begin) / 1e9;
-  return TOOL_OK;
-}
-
-static int train_both(training *t) {
-  int result = train(t, "kernel by kernel", rondo_compiled_run_unrecorded, &t->unrecorded);
-  if (result == TOOL_OK) result = train(t, "recorded", rondo_compiled_run, &t->recorded);
-  tool_clear_progress();
-  return result;
-}
-
-/* Results --------------------------------------------------------------------------------------------------------- */
-
-static uint64_t last_count(const training *t) { return t->settings.steps < 20 ? 1 : t->settings.steps / 20; }
-
-static void evaluate(training *t) {
-  const uint64_t steps = t->settings.steps, count = last_count(t);
-  const float *losses = t->recorded.losses;
-  double sum = 0;
-  for (uint64_t i = steps - count; i < steps; i++) sum += (double)losses[i];
-  t->loss_first = (double)losses[0];
-  t->loss_last = sum / (double)count;
-  t->is_identical = memcmp(losses, t->unrecorded.losses, steps * sizeof *losses) == 0;
-}
-
-static void write_description(const training *t, json *out) {
-  const train_settings *s = &t->settings;
-  json_text(out, "device", s->device);
-  json_text(out, "device_description", t->device_info.description);
-  json_integer(out, "workers", t->device_info.workers);
-  json_text(out, "text", t->path);
-  json_integer(out, "text_bytes", t->corpus.count);
-  json_integer(out, "vocabulary", t->model.vocabulary.count);
-  json_text(out, "model", s->model);
-  for (size_t i = 0; i < MODEL_SIZES; i++) {
-    if (t->model.sizes[i] > 0) json_integer(out, model_size_rows[i].name, t->model.sizes[i]);
-  }
-  json_integer(out, "batch", s->batch);
-  json_integer(out, "seed", s->seed);
-  json_real(out, "learning_rate", s->learning_rate);
-}
-
-static int show_json(training *t) {
-  json out;
-  json_begin(&out);
-  write_description(t, &out);
-  json_integer(&out, "steps", t->settings.steps);
-  json_integer(&out, "parameters", t->info.parameters);
-  json_real(&out, "loss_first", t->loss_first);
-  json_real(&out, "loss_last", t->loss_last);
-  json_boolean(&out, "identical", t->is_identical);
-  json_integer(&out, "kernels", t->info.kernels);
-  run_times_to_json(&t->unrecorded.times, &out, "unrecorded");
-  run_times_to_json(&t->recorded.times, &out, "recorded");
-  memory_to_json(&t->info, &out);
-  if (t->settings.save) json_text(&out, "saved", t->settings.save);
-  return json_print(&out);
-}
-
-static int show_text(training *t) {
-  const train_settings *s = &t->settings;
-  tool_print_device("device   ", s->device, &t->device_info);
-  printf("text     %s: %zu bytes, %" PRIu32 " different\n", file_display_name(t->path), t->corpus.count,
-         t->model.vocabulary.count);
-  printf("model    %s, %" PRIu64 " parameters:", s->model, t->info.parameters);
-  for (size_t i = 0, shown = 0; i < MODEL_SIZES; i++) {
-    if (t->model.sizes[i] > 0) printf("%s %s %" PRIu32, shown++ ? "," : "", model_size_rows[i].name, t->model.sizes[i]);
-  }
-  putchar('\n');
-  printf("steps    %" PRIu64 " of %" PRIu64 " places, %" PRIu32 " kernels each\n", s->steps, s->batch, t->info.kernels);
-  printf("loss     %.4f -> %.4f nats a byte (first step -> mean of the last %" PRIu64 ")\n", t->loss_first,
-         t->loss_last, last_count(t));
-  printf("losses   %s\n", t->is_identical ? "identical: both runs gave the same, bit for bit" : "NOT identical");
-  run_times_print_head("a step until done, us");
-  run_times_print(&t->unrecorded.times, "kernel by kernel");
-  run_times_print(&t->recorded.times, "recorded");
-  memory_print(&t->info);
-  if (s->save) printf("saved    %s\n", s->save);
-  return TOOL_OK;
-}
-
-/* So often that it takes a second or two, but at least a few times. */
-static uint32_t count_repeats(training *t) {
-  const double step_us = samples_summarize(&t->recorded.times.step).median;
-  return (uint32_t)fmax(3, fmin(100, 2e6 / fmax(1, step_us)));
-}
-
-static rondo_status make_page(training *t, rondo_node_time *times, size_t count, char **out_text) {
-  rondo_exec *exec = rondo_compiled_exec(t->compiled);
-  TOOL_TRY(rondo_exec_measure(exec, rondo_compiled_stream(t->compiled), count_repeats(t), times, &count));
-  const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .title = "rondo train: the recorded step",
-                                        .times = times, .time_count = count};
-  return rondo_compiled_report(t->compiled, &options, out_text);
-}
-
-/* Measuring trains on: nothing is read or saved after it. */
-static int write_page(training *t) {
-  size_t count = 0;
-  char *text = NULL;
-  if (rondo_exec_measure(rondo_compiled_exec(t->compiled), NULL, 0, NULL, &count)) return tool_fail_status("the page");
-  rondo_node_time *times = calloc(count, sizeof *times);
-  if (!times) return tool_fail("there is no memory for the times of %zu nodes", count);
-  int result = make_page(t, times, count, &text) ? tool_fail_status("the page") : TOOL_OK;
-  if (result == TOOL_OK) result = file_write(t->settings.report, text);
-  rondo_text_free(text);
-  free(times);
-  return result;
-}
+/* All ---------------------------------------------------------------------------------------------------------------
+ */
 
 static int report(training *t) {
-  evaluate(t);
+  train_evaluate(t);
   if (t->settings.save && model_save(&t->model, t->compiled, t->settings.save) != TOOL_OK) return TOOL_FAILURE;
-  if (t->settings.report && write_page(t) != TOOL_OK) return TOOL_FAILURE;
-  const int result = t->settings.json ? show_json(t) : show_text(t);
+  if (t->settings.report && train_write_page(t) != TOOL_OK) return TOOL_FAILURE;
+  const int result = train_show(t);
   if (result != TOOL_OK || t->is_identical) return result;
   return tool_fail("the losses of the two runs differ");
 }
 
 static void destroy_run(training_run *run) {
   free(run->losses);
+  free(run->step_us);
   run_times_destroy(&run->times);
 }
 
@@ -354,15 +216,16 @@ static int take_down(training *t) {
   destroy_run(&t->recorded);
   free(t->tokens);
   free(t->labels);
+  rondo_weights_destroy(t->resumed);
   corpus_destroy(&t->corpus);
   return result;
 }
 
 int command_train(int argc, char **argv) {
-  training t = {.settings = defaults, .model = {.type = RONDO_F32}};
+  training t = {.settings = defaults, .arguments = argv, .argument_count = argc, .model = {.type = RONDO_F32}};
   const option_result parsed = options_parse(&table, argc, argv, &t.settings, &t.path);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
-  if (choose_model(&t) != TOOL_OK) return TOOL_USAGE;
+  if (choose_model(&t) != TOOL_OK || choose_stops(&t.settings) != TOOL_OK) return TOOL_USAGE;
   if (t.settings.trace && rondo_trace_open_json(t.settings.trace)) return tool_fail_status("the trace");
   int result = prepare(&t);
   if (result == TOOL_OK) result = train_both(&t);

@@ -72,6 +72,7 @@ static bool open_standard_streams(void) {
 int main(int argc, char **argv) {
   const bool has_output = open_standard_streams();
   signal(SIGPIPE, SIG_IGN); /* a reader that has gone is a write error, said below */
+  signal(SIGXFSZ, SIG_IGN); /* and so is a file that would pass a limit */
   rondo_log_set_sink(tool_log, NULL, RONDO_LOG_WARNING);
   if (!has_output) return tool_fail("standard output is closed");
   const int result = run(argc, argv);

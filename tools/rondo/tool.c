@@ -90,6 +90,15 @@ int tool_fail_usage(const char *format, ...) {
   return TOOL_USAGE;
 }
 
+void tool_warn(const char *format, ...) {
+  char text[LINE_BYTES / 2];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  say(text, "", "");
+}
+
 int tool_check_output(void) {
   return ferror(stdout) ? tool_fail("cannot write to standard output: %s", strerror(errno)) : TOOL_OK;
 }

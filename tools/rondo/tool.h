@@ -7,7 +7,7 @@
 
 #include <rondo/rondo.h>
 
-/* Exit statuses. */
+/* Exit statuses; that of an interrupted command is in interrupt.h. */
 enum { TOOL_OK = 0, TOOL_FAILURE = 1, TOOL_USAGE = 2 };
 
 /* What messages begin with: "rondo train". */
@@ -19,6 +19,9 @@ void tool_set_command(const char *name);
 int tool_fail(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_status(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_usage(const char *format, ...) RONDO_PRINTF(1, 2);
+
+/* Says in one line what the user should know of a command that goes on. */
+void tool_warn(const char *format, ...) RONDO_PRINTF(1, 2);
 
 /* Call it right after writing to standard output: TOOL_OK, or TOOL_FAILURE having said what errno says. */
 int tool_check_output(void);

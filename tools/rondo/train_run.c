@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * The runs of a training. First some or all of the steps kernel by kernel, from where the training stands, to compare;
+ * then, from there again, all steps as the recorded graph: it is this run that checkpoints are made of. An interrupt
+ * ends a run behind the step that it comes in.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "fingerprint.h"
+#include "interrupt.h"
+#include "tool.h"
+#include "train.h"
+
+/* Steps ------------------------------------------------------------------------------------------------------------ */
+
+/* Rises over the first twentieth of the steps, at most 100, then falls to zero as half a cosine (Loshchilov and Hutter,
+ * ICLR 2017, equation 5). */
+static float learning_rate_at(const train_settings *settings, uint64_t step) {
+  const double pi = 3.14159265358979323846;
+  const double rise = fmin(100, ceil((double)settings->steps / 20));
+  const double fall = (1 + cos(pi * (double)step / (double)settings->steps)) / 2;
+  return (float)(settings->learning_rate * fmin(1, (double)(step + 1) / rise) * fall);
+}
+
+static rondo_status write_inputs(training *t, uint64_t step) {
+  const float rate = learning_rate_at(&t->settings, step);
+  const size_t places = t->batch.places;
+  corpus_draw_batch(&t->corpus, &t->progress.batches, &t->batch, t->tokens, t->labels);
+  TOOL_TRY(rondo_compiled_write(t->compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
+  TOOL_TRY(rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels));
+  return rondo_compiled_write(t->compiled, "learning_rate", &rate, sizeof rate);
+}
+
+/* The next step. */
+static rondo_status train_step(training *t, run_function run, training_run *out) {
+  train_progress *progress = &t->progress;
+  float *loss = &out->losses[progress->step];
+  TOOL_TRY(write_inputs(t, progress->step));
+  TOOL_TRY(run_timed(t->compiled, run, &out->times));
+  out->step_us[progress->step] = (float)out->times.step.us[out->times.step.count - 1];
+  TOOL_TRY(rondo_compiled_read(t->compiled, "loss", loss, sizeof *loss));
+  if (progress->step == 0) progress->first_loss = *loss;
+  progress->loss_history = fingerprint_add(progress->loss_history, loss, sizeof *loss);
+  out->end = ++progress->step;
+  return RONDO_OK;
+}
+
+/* To the checkpoint, or the first parameters. */
+static int put_back(training *t) {
+  if (t->resumed) return train_checkpoint_apply(t);
+  t->progress =
+      (train_progress){.batches = draw_create(t->settings.seed, DRAW_BATCHES), .loss_history = FINGERPRINT_START};
+  return model_initialize(&t->model, t->compiled, t->settings.seed);
+}
+
+/* Ends ---------------------------------------------------------------------------------------------------------------
+ */
+
+static int fail_not_a_number(const training *t, const char *label) {
+  char kept[TRAIN_PROBLEM_BYTES] = "";
+  if (t->kept_step > 0) {
+    snprintf(kept, sizeof kept, "; the last good checkpoint, %s, is of step %" PRIu64, t->settings.checkpoint,
+             t->kept_step);
+  }
+  return tool_fail("%s, step %" PRIu64 ": the loss is not a number any more; train anew with a lower --learning-rate%s",
+                   label, t->progress.step, kept);
+}
+
+/* Writes a checkpoint behind the last step of a run, unless there is one already. */
+static int keep_end(training *t) {
+  char problem[TRAIN_PROBLEM_BYTES];
+  if (!t->settings.checkpoint || t->kept_step == t->progress.step) return TOOL_OK;
+  return train_checkpoint_write(t, problem) ? TOOL_OK : tool_fail("step %" PRIu64 ": %s", t->progress.step, problem);
+}
+
+/* Tries again after as many steps when it fails. */
+static void keep_when_due(training *t) {
+  char problem[TRAIN_PROBLEM_BYTES];
+  if (!t->settings.checkpoint || t->progress.step % t->settings.checkpoint_every != 0) return;
+  if (!train_checkpoint_write(t, problem))
+    tool_warn("step %" PRIu64 ": %s; training goes on", t->progress.step, problem);
+}
+
+static int end_interrupted(training *t, bool keeps) {
+  const uint64_t step = t->progress.step, steps = t->settings.steps;
+  if (!keeps || step == 0) {
+    tool_warn("interrupted before training: there is nothing to keep");
+    return interrupt_status();
+  }
+  if (keep_end(t) != TOOL_OK) return TOOL_FAILURE;
+  if (!t->settings.checkpoint) {
+    tool_warn("interrupted behind step %" PRIu64 " of %" PRIu64 "; with --checkpoint FILE it could be gone on from",
+              step, steps);
+    return interrupt_status();
+  }
+  tool_warn("interrupted behind step %" PRIu64 " of %" PRIu64 "; the checkpoint is %s; go on with:", step, steps,
+            t->settings.checkpoint);
+  train_show_how_to_go_on(t);
+  return interrupt_status();
+}
+
+/* Runs ---------------------------------------------------------------------------------------------------------------
+ */
+
+/* From where the training stands to before the step `end`; `keeps` checkpoints. */
+static int run_steps(training *t, const char *label, run_function run, uint64_t end, bool keeps, training_run *out) {
+  const uint64_t begin = clock_ns();
+  out->first = out->end = t->progress.step;
+  while (t->progress.step < end && !interrupt_signal()) {
+    if (train_step(t, run, out)) return tool_fail_status("%s, step %" PRIu64, label, t->progress.step + 1);
+    const double loss = (double)out->losses[t->progress.step - 1];
+    if (!isfinite(loss)) return fail_not_a_number(t, label);
+    if (keeps) keep_when_due(t);
+    tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f", label, t->progress.step, end, loss);
+  }
+  out->times.seconds = (double)(clock_ns() - begin) / 1e9;
+  tool_clear_progress();
+  if (interrupt_signal() && t->progress.step < t->settings.steps) return end_interrupted(t, keeps);
+  return keeps ? keep_end(t) : TOOL_OK;
+}
+
+bool train_is_cut_short(const training *t) { return t->recorded.end < t->settings.steps; }
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static int run_both(training *t) {
+  const train_settings *s = &t->settings;
+  const uint64_t end = s->stop_after ? least(s->stop_after, s->steps) : s->steps;
+  int result = put_back(t);
+  if (result != TOOL_OK) return result;
+  const uint64_t compared = least(end, t->progress.step + s->compare);
+  result = run_steps(t, "kernel by kernel", rondo_compiled_run_unrecorded, compared, false, &t->unrecorded);
+  if (result == TOOL_OK) result = put_back(t);
+  return result == TOOL_OK ? run_steps(t, "recorded", rondo_compiled_run, end, true, &t->recorded) : result;
+}
+
+int train_both(training *t) {
+  interrupt_begin();
+  const int result = run_both(t);
+  interrupt_end();
+  return result;
+}
