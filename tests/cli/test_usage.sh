@@ -59,7 +59,7 @@ fails 2 '--batch takes a whole number from 1 to' train a --batch 0
 fails 2 '--context takes a whole number from 1 to' train a --context 0
 fails 2 '--embedding takes a whole number from 1 to' train a --embedding 0
 fails 2 '--seed takes a whole number' train a --seed 18446744073709551616
-for bad in 0 nan inf -1 1e9 x ''; do
+for bad in 0 nan inf -1 1e39 x ''; do
   fails 2 '--learning-rate takes a number from' train a --learning-rate "$bad"
 done
 fails 2 '--length takes a whole number from 1 to' generate a --length 0
