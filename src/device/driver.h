@@ -208,6 +208,11 @@ typedef struct rondo_device_ops {
    * where it is used, not here. May be NULL: nothing to make ready. any */
   rondo_status (*kernel_prepare)(rondo_device *device, rondo_kernel *kernel);
 
+  /* The kernel that copies ranges of the device's memory inside graphs (rondo_range_copies), where that costs a launch
+   * less than copy nodes that are told other sources; the device's own, NULL when it has none. With it the blocks that
+   * a range of so many bytes is worth. May be NULL: there is none. any */
+  rondo_kernel *(*copy_kernel)(const rondo_device *device, size_t bytes, uint32_t *out_blocks);
+
   /* OK when the kernel has code for this device; INVALID_GRAPH/NO_FUNCTION naming the kernel and what to give. The
    * front asks before each use: submit, executable_create and set_params get only kernels that passed. any */
   rondo_status (*kernel_check)(const rondo_device *device, const rondo_kernel *kernel);
@@ -260,6 +265,10 @@ typedef struct rondo_device_ops {
   /* Whether the driver has an address, whoever made what is there: memory of a device (*out_is_device), or page-locked
    * memory of the host. May be NULL: it has none but the device's own. any */
   bool (*knows_address)(rondo_device *device, const void *address, bool *out_is_device);
+
+  /* Whether what is there is memory of this device, and so for its copy_kernel; whoever made it. May be NULL where that
+   * is. any */
+  bool (*has_address)(rondo_device *device, const void *address);
 
   const rondo_capture_ops *capture; /* NULL: captured work does not reach the driver */
 

@@ -285,7 +285,8 @@ static rondo_status check_all(const char *call, const rondo_exec *exec, const ro
   return RONDO_OK;
 }
 
-static rondo_status make_slots(rondo_patch_set *set, const rondo_patch_input *inputs, uint32_t count) {
+static rondo_status make_slots(rondo_patch_set *set, const rondo_patch_input *inputs, const bool *told,
+                               uint32_t count) {
   const rondo_allocator *allocator = &set->allocator;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *set->slots, &set->slots));
   set->slot_count = count;
@@ -297,6 +298,7 @@ static rondo_status make_slots(rondo_patch_set *set, const rondo_patch_input *in
     slot->recorded = set->held[i] = (uint64_t)(uintptr_t)inputs[i].address;
     slot->bytes = inputs[i].bytes;
     slot->is_patchable = true;
+    slot->is_told = told != NULL && told[i];
     RONDO_TRY(rondo_allocate_text(allocator, inputs[i].name, &slot->name));
   }
   return RONDO_OK;
@@ -317,7 +319,7 @@ static void free_set(rondo_patch_set *set) {
 }
 
 rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
-                                const rondo_patch_options *options, rondo_patch_set **out) {
+                                const bool *told, const rondo_patch_options *options, rondo_patch_set **out) {
   rondo_patch_set *set;
   *out = NULL;
   RONDO_TRY(check_all(call, exec, inputs, count, options));
@@ -325,7 +327,7 @@ rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_
   set->allocator = exec->device->allocator;
   set->exec = exec;
   rondo_patch_settle(exec);
-  rondo_status status = make_slots(set, inputs, (uint32_t)count);
+  rondo_status status = make_slots(set, inputs, told, (uint32_t)count);
   if (status == RONDO_OK) status = rondo_patch_find_sites(call, set, inputs, options);
   if (status != RONDO_OK) {
     free_set(set);
@@ -370,7 +372,7 @@ rondo_status rondo_patch_set_create(rondo_exec *exec, const rondo_patch_input *i
   if (inputs == NULL && count > 0) return rondo_refuse_null(call, "the list of inputs");
   rondo_patch_options known;
   RONDO_TRY(rondo_versioned_read("rondo_patch_options", options, &known, sizeof known));
-  return rondo_patch_create(call, exec, inputs, count, &known, out_set);
+  return rondo_patch_create(call, exec, inputs, count, NULL, &known, out_set);
 }
 
 void rondo_patch_set_destroy(rondo_patch_set *set) { rondo_patch_destroy(set); }

@@ -21,9 +21,13 @@ static inline bool rondo_patch_fits(const void *recorded, const void *address) {
   return (((uintptr_t)recorded ^ (uintptr_t)address) & (RONDO_PATCH_ALIGNMENT - 1)) == 0;
 }
 
-/* rondo_patch_set_create without its front: `options` is known, inputs are not NULL unless count is 0. */
+/* rondo_patch_set_create without its front: `options` is known, inputs are not NULL unless count is 0. An input that is
+ * `told` (by input; NULL when none is) stays where the work has it, to where a kernel of the exec that copies ranges
+ * (graph/kernel.h) copies it, or from where back: its sites are the other sides there, and nothing else is; its address
+ * is its place in the work. */
 RONDO_MUST_USE rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_patch_input *inputs,
-                                               size_t count, const rondo_patch_options *options, rondo_patch_set **out);
+                                               size_t count, const bool *told, const rondo_patch_options *options,
+                                               rondo_patch_set **out);
 /* Before or after its exec; launches under way are not touched. NULL is fine. */
 void rondo_patch_destroy(rondo_patch_set *set);
 

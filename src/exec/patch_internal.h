@@ -15,6 +15,7 @@ typedef struct rondo_patch_slot {
   uint32_t first, count; /* its sites */
   uint32_t nodes;        /* that these stand in */
   bool is_written, is_patchable;
+  bool is_told; /* see rondo_patch_create */
 } rondo_patch_slot;
 
 struct rondo_patch_set {

@@ -178,7 +178,7 @@ static uint32_t slot_by_distance(const finder *f, const word *at, uint32_t aroun
   uint32_t found = NO_SLOT;
   if (around != NO_SLOT && distance_of(f, around) == distance) return around;
   for (uint32_t slot = 0; slot < f->set->slot_count; slot++) {
-    if (distance_of(f, slot) != distance) continue;
+    if (f->set->slots[slot].is_told || distance_of(f, slot) != distance) continue;
     if (found != NO_SLOT) return SEVERAL_SLOTS;
     found = slot;
   }
@@ -201,8 +201,7 @@ static bool is_memory_throughout(const finder *f, const word *at) {
 
 /* Words ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status look_at_declared(finder *f, const word *at) {
-  const uint32_t slot = slot_around(f, at->values[NOW]);
+static rondo_status look_at_declared(finder *f, const word *at, uint32_t slot) {
   if (slot == NO_SLOT) return RONDO_OK;
   return at->is_pointer ? add_site(f, at, slot) : report_suspected(f, at, slot);
 }
@@ -224,7 +223,7 @@ static rondo_status look_at_unsteady(finder *f, const word *at, uint32_t around)
 
 static rondo_status report_several(finder *f, const word *at) {
   for (uint32_t slot = 0; slot < f->set->slot_count; slot++)
-    if (distance_of(f, slot) == at->values[MOVED] - at->values[NOW])
+    if (!f->set->slots[slot].is_told && distance_of(f, slot) == at->values[MOVED] - at->values[NOW])
       RONDO_TRY(report_fixed(f, at, slot, "as well in another input that moved as far"));
   return RONDO_OK;
 }
@@ -240,8 +239,9 @@ static rondo_status look_at_moved(finder *f, const word *at, uint32_t around) {
 }
 
 static rondo_status look_at_word(finder *f, const word *at) {
-  if (!f->is_compared) return look_at_declared(f, at);
   const uint32_t around = slot_around(f, at->values[NOW]);
+  if (around != NO_SLOT && f->set->slots[around].is_told) return RONDO_OK; /* it stays there */
+  if (!f->is_compared) return look_at_declared(f, at, around);
   if (at->values[NOW] != at->values[AGAIN]) return look_at_unsteady(f, at, around);
   return at->values[NOW] == at->values[MOVED] ? look_at_same(f, at, around) : look_at_moved(f, at, around);
 }
@@ -276,8 +276,30 @@ static rondo_status look_at_parameter(finder *f, const seen_node *node, word *at
   return RONDO_OK;
 }
 
+/* A range whose one side is a told input's place: the other side is told. */
+static rondo_status look_at_range(finder *f, const rondo_range_copy *range, bool is_back, word *at) {
+  const uint64_t place = (uint64_t)(uintptr_t)(is_back ? range->src : (const void *)range->dst);
+  const uint32_t slot = slot_around(f, place);
+  if (slot == NO_SLOT || !f->set->slots[slot].is_told || f->set->held[slot] != place) return RONDO_OK;
+  at->offset += (uint32_t)(is_back ? offsetof(rondo_range_copy, dst) : offsetof(rondo_range_copy, src));
+  at->values[NOW] = (uint64_t)(uintptr_t)(is_back ? (const void *)range->dst : range->src);
+  return add_site(f, at, slot);
+}
+
+static rondo_status look_at_ranges(finder *f, const seen_node *node, word *at) {
+  const rondo_range_copies *copies = node->params[NOW]->as.kernel.args[0];
+  at->can_change = true;
+  at->parameter = 0;
+  for (uint32_t i = 0; i < copies->count; i++) {
+    at->offset = (uint32_t)(offsetof(rondo_range_copies, ranges) + i * sizeof *copies->ranges);
+    RONDO_TRY(look_at_range(f, &copies->ranges[i], copies->is_back, at));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status look_at_kernel(finder *f, const seen_node *node, word *at) {
   const rondo_kernel *kernel = node->params[NOW]->as.kernel.kernel;
+  if (kernel->copies_ranges) return look_at_ranges(f, node, at);
   at->is_foreign = kernel->is_foreign;
   at->can_change = true;
   for (at->parameter = 0; at->parameter < kernel->parameter_count; at->parameter++) {

@@ -16,6 +16,21 @@
 /* What the driver of a device may let a kernel of a library's take (CUDA since 12.1). */
 #define RONDO_MOST_ARGUMENT_BYTES 32764
 
+/* What a kernel that copies is told, as its one argument: up to RONDO_MOST_RANGES ranges, which have no byte in common
+ * but where one is its own source and nothing is to be copied. Work that such a kernel stands in gives it the places
+ * that stay, and at each launch those that do not: sources, or with `is_back` destinations. Analyses see a scalar in
+ * it: whoever adds such a node puts it in front of, or behind, all that uses the ranges. */
+#define RONDO_MOST_RANGES 16
+typedef struct rondo_range_copy {
+  void *dst;
+  const void *src;
+  uint64_t bytes;
+} rondo_range_copy;
+typedef struct rondo_range_copies {
+  uint32_t count, is_back;
+  rondo_range_copy ranges[RONDO_MOST_RANGES];
+} rondo_range_copies;
+
 struct rondo_kernel {
   atomic_uint references;
   rondo_allocator allocator;
@@ -26,7 +41,8 @@ struct rondo_kernel {
   const void *cuda_image; /* the caller's, while the kernel is being made; else NULL */
   void *cuda_function;    /* the caller's; NULL when none */
   uint32_t block_threads;
-  bool is_foreign; /* a library's, met in a capture: all its arguments are one scalar, with bytes that nobody set */
+  bool is_foreign;    /* a library's, met in a capture: all its arguments are one scalar, with bytes that nobody set */
+  bool copies_ranges; /* its one argument is a rondo_range_copies; block (x, y) has a share of range y */
   uint32_t parameter_count;
   uint32_t argument_bytes; /* all arguments, each at its offset */
   uint32_t argument_alignment;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * From a recorded graph to an exec whose moving inputs can be told at each launch. Where all nodes that use an input
  * are known by what they declare, its address is patched in them; else a node in front of all others copies it into its
- * slot, and that node's source is what is patched. Where the graph cannot get such a node, or that costs the host more,
- * the copy is queued in front of the launch.
+ * slot, and that node's source is what is patched: a copy node, or on devices that have it one kernel for several
+ * inputs. Where the graph cannot get such a node, or that costs more, the copy is queued in front of the launch.
  *
  * Which is better was measured: patching costs the host for each node, copying the device for each byte.
  */
@@ -17,7 +17,8 @@
  * its bytes. Host and device time count alike, as for one who waits for the result.
  *
  * GPU, measured on an H200: of 1 to 16 patched kernels each adds 250 to a launch, and a copy of 64 KiB queued before
- * it, as inputs are copied there, 2880: so up to eleven readers are patched. A node of the graph that copies took 6600.
+ * it 2880: so up to eleven readers are patched. A copy node that is told another source took 6600. What a kernel that
+ * copies takes until the work is done is not known yet; to tell it where from, 250 of the host for all inputs.
  * CPU, measured on two cores of a Xeon (bench/results/2026-11-21-patching.md, of 1 to 16 readers): 5 a node until the
  * work is done; copies of 4 to 256 KiB grow by 42 to 47 for each KiB. Queueing one, which takes 400, is left out: the
  * copy is a node of the graph, which takes as long as any other. */
@@ -48,32 +49,45 @@ static const char *input_label(char buffer[64], const rondo_take *take, uint32_t
   return buffer;
 }
 
-static rondo_status create_patches(const rondo_take *take, rondo_exec *exec, rondo_patch_input *inputs,
+/* What patch sets are told of an input, and whether a kernel of the graph is told where it is. */
+typedef struct rondo_input_lists {
+  rondo_patch_input *inputs;
+  bool *told;
+} rondo_input_lists;
+
+static rondo_status create_patches(const rondo_take *take, rondo_exec *exec, const rondo_input_lists *lists,
                                    rondo_patch_set **out) {
   const rondo_recorded_call *made = take->made;
-  for (size_t i = 0; i < made->bound_count; i++)
-    inputs[i] = (rondo_patch_input){.address = made->bound[i].recorded,
-                                    .bytes = made->bound[i].bytes,
-                                    .moved = take->moved == NULL ? NULL : take->elsewhere[i]};
+  for (size_t i = 0; i < made->bound_count; i++) {
+    lists->inputs[i] = (rondo_patch_input){.address = made->bound[i].recorded,
+                                           .bytes = made->bound[i].bytes,
+                                           .moved = take->moved == NULL ? NULL : take->elsewhere[i]};
+    lists->told[i] = take->tree->has_copy_kernel && made->bound[i].way == RONDO_BOUND_COPIED;
+  }
   const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = take->moved, .again = take->again};
-  return rondo_patch_create("rondo_function_call", exec, inputs, made->bound_count, &options, out);
+  return rondo_patch_create("rondo_function_call", exec, lists->inputs, made->bound_count, lists->told, &options, out);
+}
+
+static rondo_status find_patches(rondo_take *take, rondo_exec *exec, const rondo_input_lists *lists,
+                                 rondo_patch_set **out) {
+  const rondo_status status = create_patches(take, exec, lists, out);
+  if (status != RONDO_UPDATE_REFUSED || take->moved == NULL) return status;
+  rondo_log(RONDO_LOG_WARNING, "tree", "inputs of '%s' are not looked for, as its body does not always do the same: %s",
+            take->function->origin->name, rondo_last_error()->message);
+  rondo_take_find_free(take);
+  return create_patches(take, exec, lists, out);
 }
 
 /* The sites of the inputs, where the exec has them now. Recordings that are not of the same work tell nothing. */
 static rondo_status make_patches(rondo_take *take, rondo_exec *exec, rondo_patch_set **out) {
   const rondo_allocator *allocator = &take->tree->allocator;
   const size_t count = take->made->bound_count;
-  rondo_patch_input *inputs;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *inputs, &inputs));
-  rondo_status status = create_patches(take, exec, inputs, out);
-  if (status == RONDO_UPDATE_REFUSED && take->moved != NULL) {
-    rondo_log(RONDO_LOG_WARNING, "tree",
-              "inputs of '%s' are not looked for, as its body does not always do the same: %s",
-              take->function->origin->name, rondo_last_error()->message);
-    rondo_take_find_free(take);
-    status = create_patches(take, exec, inputs, out);
-  }
-  rondo_release(allocator, inputs, count, sizeof *inputs);
+  rondo_input_lists lists = {0};
+  rondo_status status = rondo_allocate_items(allocator, count, sizeof *lists.inputs, &lists.inputs);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, count, sizeof *lists.told, &lists.told);
+  if (status == RONDO_OK) status = find_patches(take, exec, &lists, out);
+  rondo_release(allocator, lists.inputs, count, sizeof *lists.inputs);
+  rondo_release(allocator, lists.told, count, sizeof *lists.told);
   return status;
 }
 
@@ -108,7 +122,7 @@ static rondo_status is_used(const rondo_take *take, rondo_exec *exec, size_t ind
   const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT};
   rondo_patch_input_info info = {.struct_size = sizeof info};
   rondo_patch_set *set;
-  RONDO_TRY(rondo_patch_create("rondo_function_call", exec, &input, 1, &options, &set));
+  RONDO_TRY(rondo_patch_create("rondo_function_call", exec, &input, 1, NULL, &options, &set));
   const rondo_status status = rondo_patch_set_get_input(set, 0, &info);
   rondo_patch_destroy(set);
   *out = info.sites > 0 || !info.is_patchable;
@@ -134,9 +148,24 @@ static rondo_status look_at_input(rondo_take *take, const rondo_patch_set *patch
   return out->is_written && !bound->is_mutated ? refuse_written(take, bound) : RONDO_OK;
 }
 
-/* Whether a copy is better a node of the graph than queued in front of its launch. To give a copy node another source
- * takes a GPU's driver 6 microseconds of the host, to queue a copy 3 (bench/results, `rondo bench tree`). */
-static bool is_cheaper_in_graph(const rondo_device *device) { return device->ops->call_library == NULL; }
+/* A kernel that copies is better in the graph than a queued copy up to so many bytes: to tell it where from takes the
+ * host a quarter of a microsecond for all inputs together, to queue copies 3 for each (bench/results, `rondo bench
+ * tree`). Beyond that neither is much beside what the bytes take; where the two meet was not measured yet (`rondo bench
+ * copies`). */
+enum { MOST_BYTES_BY_KERNEL = 4 << 20 };
+
+/* Whether a copy is better a node of the graph than queued in front of its launch, and can be. To give a copy node
+ * another source takes a GPU's driver 6 microseconds. */
+static rondo_status is_copied_in_graph(const rondo_take *take, rondo_exec *exec, size_t index, bool *out) {
+  const rondo_bound_input *bound = &take->made->bound[index];
+  const rondo_tree *tree = take->tree;
+  *out = false;
+  if (tree->has_copy_kernel) {
+    *out = bound->bytes <= MOST_BYTES_BY_KERNEL && rondo_input_can_be_copied(tree, &take->given[bound->input]);
+    return RONDO_OK;
+  }
+  return tree->device->ops->call_library == NULL ? is_source(take, exec, index, out) : RONDO_OK;
+}
 
 /* How each input comes to the work, by what the set of the first exec knows. */
 static rondo_status decide(rondo_take *take, rondo_exec *exec, rondo_patch_set *patches) {
@@ -146,11 +175,12 @@ static rondo_status decide(rondo_take *take, rondo_exec *exec, rondo_patch_set *
     rondo_patch_input_info info;
     RONDO_TRY(look_at_input(take, patches, i, &info));
     const bool pays = policy == RONDO_BINDING_PATCH || is_cheaper_patched(take->tree->device, info.nodes, bound->bytes);
-    bool is_in_graph = true;
+    bool is_in_graph;
     bound->way = RONDO_BOUND_PATCHED;
+    bound->sites = info.sites;
     if (policy != RONDO_BINDING_COPY && info.is_patchable && pays) continue;
-    RONDO_TRY(is_source(take, exec, i, &is_in_graph));
-    is_in_graph = is_in_graph && is_cheaper_in_graph(take->tree->device);
+    RONDO_TRY(is_copied_in_graph(take, exec, i, &is_in_graph));
+    bound->sites = 1 + bound->is_mutated;
     bound->way = is_in_graph ? RONDO_BOUND_COPIED : RONDO_BOUND_COPIED_BEFORE;
   }
   return rondo_patch_rebase(patches, take->made->addresses); /* no address is known yet: the exec's current one again */
@@ -201,23 +231,77 @@ static rondo_status add_copy(const rondo_take *take, rondo_graph *graph, const r
   return RONDO_OK;
 }
 
-static rondo_status add_copies(const rondo_take *take, rondo_graph *graph, bool is_back) {
-  rondo_graph_border border = {0};
-  rondo_status status = find_border(take, graph, is_back, &border);
-  for (size_t i = 0; status == RONDO_OK && i < take->made->bound_count; i++) {
+/* One kernel, of which each range is its own source until it is told another. */
+static rondo_status add_kernel(const rondo_take *take, rondo_graph *graph, const rondo_graph_border *border,
+                               const rondo_range_copies *copies) {
+  const rondo_device *device = take->tree->device;
+  rondo_grid grid = {.x = 1, .y = copies->count, .z = 1};
+  rondo_kernel *kernel = NULL;
+  rondo_node node;
+  for (uint32_t i = 0; i < copies->count; i++) {
+    uint32_t blocks;
+    kernel = device->ops->copy_kernel(device, copies->ranges[i].bytes, &blocks);
+    if (blocks > grid.x) grid.x = blocks;
+  }
+  if (copies->is_back)
+    return rondo_graph_add_kernel(graph, border->nodes, border->count, kernel, grid, RONDO_ARGS(copies), &node);
+  RONDO_TRY(rondo_graph_add_kernel(graph, NULL, 0, kernel, grid, RONDO_ARGS(copies), &node));
+  for (size_t i = 0; i < border->count; i++) RONDO_TRY(rondo_graph_add_edges(graph, &node, &border->nodes[i], 1));
+  return RONDO_OK;
+}
+
+/* The copied inputs from the bound one `*index` on, as many as one kernel takes; *index becomes the next. */
+static void fill_ranges(const rondo_recorded_call *made, bool is_back, size_t *index, rondo_range_copies *out) {
+  *out = (rondo_range_copies){.is_back = is_back};
+  for (; *index < made->bound_count && out->count < RONDO_MOST_RANGES; (*index)++) {
+    const rondo_bound_input *bound = &made->bound[*index];
+    if (bound->way == RONDO_BOUND_COPIED && (!is_back || bound->is_mutated))
+      out->ranges[out->count++] = (rondo_range_copy){.dst = bound->slot, .src = bound->slot, .bytes = bound->bytes};
+  }
+}
+
+static rondo_status add_kernels(const rondo_take *take, rondo_graph *graph, const rondo_graph_border *border,
+                                bool is_back) {
+  rondo_range_copies copies;
+  for (size_t i = 0; i < take->made->bound_count;) {
+    fill_ranges(take->made, is_back, &i, &copies);
+    if (copies.count > 0) RONDO_TRY(add_kernel(take, graph, border, &copies));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status add_copy_nodes(const rondo_take *take, rondo_graph *graph, const rondo_graph_border *border,
+                                   bool is_back) {
+  for (size_t i = 0; i < take->made->bound_count; i++) {
     const rondo_bound_input *bound = &take->made->bound[i];
     if (bound->way == RONDO_BOUND_COPIED && (!is_back || bound->is_mutated))
-      status = add_copy(take, graph, &border, bound, is_back);
+      RONDO_TRY(add_copy(take, graph, border, bound, is_back));
   }
+  return RONDO_OK;
+}
+
+static rondo_status add_one_way(const rondo_take *take, rondo_graph *graph, bool is_back) {
+  rondo_graph_border border = {0};
+  rondo_status status = find_border(take, graph, is_back, &border);
+  if (status == RONDO_OK)
+    status = take->tree->has_copy_kernel ? add_kernels(take, graph, &border, is_back)
+                                         : add_copy_nodes(take, graph, &border, is_back);
   free_border(take, &border);
   return status;
 }
 
-/* Where the exec has what is patched. */
+static rondo_status add_copies(const rondo_take *take, rondo_graph *graph) {
+  if (graph == NULL) return RONDO_OK;
+  RONDO_TRY(add_one_way(take, graph, true));
+  return add_one_way(take, graph, false);
+}
+
+/* Where the exec has what is patched. A kernel that copies has nothing of it yet. */
 static void note_recorded(rondo_take *take) {
   for (size_t i = 0; i < take->made->bound_count; i++) {
     rondo_bound_input *bound = &take->made->bound[i];
-    bound->recorded = bound->way == RONDO_BOUND_COPIED ? take->given[bound->input].address : bound->slot;
+    const bool is_source = bound->way == RONDO_BOUND_COPIED && !take->tree->has_copy_kernel;
+    bound->recorded = is_source ? take->given[bound->input].address : bound->slot;
   }
 }
 
@@ -234,23 +318,51 @@ static void copy_before(rondo_take *take) {
 
 /* Binding ---------------------------------------------------------------------------------------------------------- */
 
+/* Whether the graph, and what it is compared with, can get nodes. */
+static bool takes_nodes(const rondo_take *take, const rondo_graph *graph) {
+  if (graph->is_bound) return false;
+  if (take->moved == NULL) return true;
+  return take->tree->has_copy_kernel && !take->moved->is_bound && (take->again == NULL || !take->again->is_bound);
+}
+
+/* Each input is still where it was found to be: else none is told, and all are copied to where the work has them. */
+static rondo_status confirm(rondo_take *take, const rondo_patch_set *patches) {
+  rondo_recorded_call *made = take->made;
+  bool is_as_decided = true;
+  for (size_t i = 0; i < made->bound_count; i++) {
+    rondo_patch_input_info info = {.struct_size = sizeof info};
+    RONDO_TRY(rondo_patch_set_get_input(patches, (uint32_t)i, &info));
+    if (made->bound[i].way != RONDO_BOUND_COPIED_BEFORE)
+      is_as_decided = is_as_decided && info.is_patchable && info.sites == made->bound[i].sites;
+  }
+  if (is_as_decided) return RONDO_OK;
+  for (size_t i = 0; i < made->bound_count; i++) made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
+  rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied: with copies in its graph they are elsewhere",
+            take->function->origin->name);
+  return RONDO_OK;
+}
+
+static rondo_status bind_with_copies(rondo_take *take, rondo_graph *graph, rondo_segment *out) {
+  RONDO_TRY(add_copies(take, graph));
+  RONDO_TRY(add_copies(take, take->moved));
+  RONDO_TRY(add_copies(take, take->again));
+  rondo_segment_free(take->tree, out);
+  take->made->exec_bytes[0] = take->made->exec_bytes[1] = 0;
+  note_recorded(take);
+  RONDO_TRY(take_runner(take, graph, out));
+  RONDO_TRY(make_patches(take, out->exec, &out->patches));
+  return confirm(take, out->patches);
+}
+
 static rondo_status bind_whole(rondo_take *take, rondo_graph *graph, rondo_segment *out) {
   note_recorded(take);
   RONDO_TRY(make_patches(take, out->exec, &out->patches));
   RONDO_TRY(decide(take, out->exec, out->patches));
   rondo_take_say_findings(take, out->patches);
   if (!has_copies(take->made)) return RONDO_OK;
-  if (graph->is_bound || take->moved != NULL) { /* it takes no nodes, or is compared with graphs that have none */
-    copy_before(take);
-    return RONDO_OK;
-  }
-  RONDO_TRY(add_copies(take, graph, true));
-  RONDO_TRY(add_copies(take, graph, false));
-  rondo_segment_free(take->tree, out);
-  take->made->exec_bytes[0] = take->made->exec_bytes[1] = 0;
-  note_recorded(take);
-  RONDO_TRY(take_runner(take, graph, out));
-  return make_patches(take, out->exec, &out->patches);
+  if (takes_nodes(take, graph)) return bind_with_copies(take, graph, out);
+  copy_before(take);
+  return RONDO_OK;
 }
 
 /* One of several segments has its inputs in their slots. */

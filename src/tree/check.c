@@ -205,7 +205,8 @@ static void finish(rondo_check *check) {
 /* Deciding --------------------------------------------------------------------------------------------------------- */
 
 static void mistrust(const rondo_take *take, const char *why) {
-  for (size_t i = 0; i < take->made->bound_count; i++) take->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
+  for (size_t i = 0; i < take->made->bound_count; i++)
+    if (take->made->bound[i].way == RONDO_BOUND_PATCHED) take->made->bound[i].way = RONDO_BOUND_COPIED_BEFORE;
   take->tree->mistrusted++;
   rondo_log(RONDO_LOG_WARNING, "tree", "the inputs of '%s' are copied, though where their addresses are was found: %s",
             take->function->origin->name, why);

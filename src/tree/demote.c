@@ -124,7 +124,7 @@ static rondo_status look_at_segment(const rondo_segment *segment, const rondo_ke
   const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT};
   rondo_patch_input_info info = {.struct_size = sizeof info};
   rondo_patch_set *set;
-  RONDO_TRY(rondo_patch_create("rondo_function_call", segment->exec, &memory, 1, &options, &set));
+  RONDO_TRY(rondo_patch_create("rondo_function_call", segment->exec, &memory, 1, NULL, &options, &set));
   const rondo_status status = rondo_patch_set_get_input(set, 0, &info);
   rondo_patch_destroy(set);
   *inout_written = *inout_written || info.is_written || !info.is_patchable;

@@ -4,9 +4,17 @@
  * step's outputs to the next one without a common step do.
  */
 #include "base/logging.h"
+#include "memory/misuse.h"
 #include "tree/own.h"
 #include "tree/plain.h"
 #include "tree/share.h"
+
+/* Copy nodes take any memory. Memory of the tree, or of the device, is known without asking the driver. */
+bool rondo_input_can_be_copied(const rondo_tree *tree, const rondo_resolved_input *input) {
+  if (!tree->has_copy_kernel) return true;
+  return rondo_memory_is_plain(tree->memory, input->address, input->bytes) ||
+         rondo_arena_owns(tree->arena, input->address) || tree->device->ops->has_address(tree->device, input->address);
+}
 
 /* An input whose bytes the work may write before they are copied: in the arena, in another slot's place. */
 static bool is_in_slots(const rondo_recorded_call *call, const rondo_resolved_input *input) {
@@ -51,7 +59,8 @@ static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const ron
     tree->patched_inputs++;
     return RONDO_OK;
   }
-  if (bound->way == RONDO_BOUND_COPIED && !is_copied_before(call, bound, input)) {
+  if (bound->way == RONDO_BOUND_COPIED && !is_copied_before(call, bound, input) &&
+      rondo_input_can_be_copied(tree, input)) {
     tree->copied_inputs++;
     tree->copied_bytes += bound->bytes;
     return RONDO_OK;
@@ -106,23 +115,38 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
   return status;
 }
 
-/* The usual: all inputs are patched. False when there is one that is not; nothing is done then. */
-static inline bool bind_patched(rondo_tree *tree, const rondo_recorded_call *call, const rondo_resolved_input *inputs) {
+/* Its address is told as it is, one way or the other; `told` is the one that was told last. */
+static inline bool is_told_now(const rondo_tree *tree, const rondo_bound_input *bound,
+                               const rondo_resolved_input *input, const void *told) {
+  if (__builtin_expect(bound->way == RONDO_BOUND_PATCHED, 1)) return is_patched_now(bound, input);
+  return bound->way == RONDO_BOUND_COPIED && !input->is_of_ending &&
+         (input->address == told || rondo_input_can_be_copied(tree, input));
+}
+
+/* The usual: nothing is to be done but to tell addresses. False when there is an input for which there is more. */
+static inline bool bind_by_telling(rondo_tree *tree, const rondo_recorded_call *call,
+                                   const rondo_resolved_input *inputs) {
   const size_t count = call->bound_count;
   const rondo_bound_input *bound = call->bound;
   const void **addresses = call->addresses;
+  size_t copied = 0, bytes = 0;
   for (size_t i = 0; i < count; i++) {
     const rondo_resolved_input *input = &inputs[bound[i].input];
-    if (!is_patched_now(&bound[i], input)) return false;
+    if (!is_told_now(tree, &bound[i], input, addresses[i])) return false;
     addresses[i] = input->address;
+    if (__builtin_expect(bound[i].way == RONDO_BOUND_PATCHED, 1)) continue;
+    copied++;
+    bytes += bound[i].bytes;
   }
-  tree->patched_inputs += count;
+  tree->patched_inputs += count - copied;
+  tree->copied_inputs += copied;
+  tree->copied_bytes += bytes;
   return true;
 }
 
 static rondo_status bind_all(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                              const rondo_resolved_input *inputs) {
-  if (__builtin_expect(bind_patched(tree, call, inputs), 1)) return RONDO_OK;
+  if (__builtin_expect(bind_by_telling(tree, call, inputs), 1)) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
     if (__builtin_expect(is_endangered(call, bound, &inputs[bound->input]), 0))

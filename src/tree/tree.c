@@ -91,10 +91,16 @@ static void free_tree(rondo_tree *tree) {
   rondo_release(&allocator, tree, 1, sizeof *tree);
 }
 
+static bool has_copy_kernel(const rondo_device *device) {
+  uint32_t blocks;
+  return device->ops->copy_kernel != NULL && device->ops->copy_kernel(device, 1, &blocks) != NULL;
+}
+
 static rondo_status fill(rondo_tree *tree, rondo_device *device, const rondo_tree_options *options) {
   char *name;
   tree->device = device;
   tree->is_watched = device->ops->guard != NULL;
+  tree->has_copy_kernel = has_copy_kernel(device);
   tree->options = *options;
   tree->options.name = NULL;
   rondo_path_plan_begin_waiting(tree);

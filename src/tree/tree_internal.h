@@ -91,7 +91,7 @@ typedef struct rondo_output {
 /* How a moving input comes to the recorded work. */
 typedef enum rondo_bound_way {
   RONDO_BOUND_PATCHED = 1,  /* its address is put into the nodes that use it */
-  RONDO_BOUND_COPIED,       /* a node copies it into its slot, and is told where from */
+  RONDO_BOUND_COPIED,       /* a node copies it into its slot, alone or with others, and is told where from */
   RONDO_BOUND_COPIED_BEFORE /* a copy into its slot is queued before the launch */
 } rondo_bound_way;
 
@@ -99,6 +99,7 @@ typedef struct rondo_bound_input {
   rondo_bound_way way;
   uint32_t input;
   bool is_mutated; /* what was copied is copied back behind the work */
+  uint32_t sites;  /* that its address has in the work */
   char *slot;      /* where the work has it, unless it is patched elsewhere */
   size_t bytes;
   const void *recorded; /* the address that its patches were made with */
@@ -179,9 +180,10 @@ struct rondo_tree {
   uint32_t calm_after;         /* that many, and the path that needs most may be planned again */
   rondo_rehearsal *rehearsing; /* of the path under way; NULL */
   bool is_off;
-  bool is_watched;    /* the device watches lifetimes */
-  bool is_unrecorded; /* a call on the path warmed up: addresses behind it are not fixed */
-  bool is_marking;    /* rondo_tree_mark_step was called */
+  bool is_watched;      /* the device watches lifetimes */
+  bool has_copy_kernel; /* inputs are copied in the graph by kernels, which read the device's own memory alone */
+  bool is_unrecorded;   /* a call on the path warmed up: addresses behind it are not fixed */
+  bool is_marking;      /* rondo_tree_mark_step was called */
   bool is_backward_pending;
   bool is_preparing;                     /* what is recorded is not launched */
   bool is_aside;                         /* ... and outputs live in the arena that the path does not know of */
@@ -401,8 +403,10 @@ RONDO_MUST_USE rondo_status rondo_take_require_stream(rondo_take *take, const ro
 RONDO_MUST_USE rondo_status rondo_take_host_step(rondo_call *call, rondo_host_function step, void *user);
 RONDO_MUST_USE rondo_status rondo_take_drop_input(rondo_call *call, size_t index);
 
-/* replay.c: launches a recorded call with the inputs where they are, and takes its host steps; and a segment of it by
- * itself, with inputs where call->addresses says. */
+/* replay.c: whether what copies inputs inside the graph can copy this one. */
+bool rondo_input_can_be_copied(const rondo_tree *tree, const rondo_resolved_input *input);
+/* Launches a recorded call with the inputs where they are, and takes its host steps; and a segment of it by itself,
+ * with inputs where call->addresses says. */
 RONDO_MUST_USE rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                          const rondo_resolved_input *inputs);
 RONDO_MUST_USE rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment,

@@ -77,6 +77,13 @@ static bool covers_whole(const reservation *r, uint64_t address, uint64_t bytes)
   return address == end;
 }
 
+/* Of the device whose memory is there; -1 for none. */
+static int ordinal_of(uint64_t address) {
+  const reservation *r = find_reservation(address, 1);
+  const mapping *m = r != NULL ? first_behind(r, address) : NULL;
+  return m != NULL && m->start <= address ? m->memory->device->ordinal : -1;
+}
+
 bool fake_memory_is_device(uint64_t address) { return find_reservation(address, 1) != NULL; }
 
 fake_presence fake_memory_presence(uint64_t address, size_t bytes) {
@@ -419,10 +426,13 @@ static bool is_page_locked(uint64_t address) {
 
 cu_result fake_pointer_get_attribute(void *value, cu_pointer_attribute attribute, cu_address address) {
   cu_result code = fake_begin(CALL_pointer_get_attribute, FAKE_IN_CONTEXT);
-  if (code == CU_OK && (value == NULL || attribute != CU_POINTER_MEMORY_TYPE)) code = CU_INVALID_VALUE;
+  const bool is_known = attribute == CU_POINTER_MEMORY_TYPE || attribute == CU_POINTER_DEVICE_ORDINAL;
+  if (code == CU_OK && (value == NULL || !is_known)) code = CU_INVALID_VALUE;
   const bool is_device = fake_memory_is_device(address);
   if (code == CU_OK && !is_device && !is_page_locked(address)) code = CU_INVALID_VALUE;
-  if (code == CU_OK) *(unsigned *)value = is_device ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
+  if (code == CU_OK && attribute == CU_POINTER_MEMORY_TYPE)
+    *(unsigned *)value = is_device ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
+  if (code == CU_OK && attribute == CU_POINTER_DEVICE_ORDINAL) *(int *)value = ordinal_of(address);
   return fake_end(code);
 }
 

@@ -63,7 +63,8 @@ typedef struct cuda_device {
   uint64_t memory_bytes;
   char description[96];
   _Atomic uint64_t mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached, cache_evictions;
-  cuda_kernel *fill; /* behind fill nodes */
+  cuda_kernel *fill;    /* behind fill nodes */
+  rondo_kernel *copies; /* for ranges (cuda_copies.c); NULL when it could not be loaded */
   cuda_hosts hosts;
 
   /* A number for now, raised when a kernel's code goes out of use; see cuda_queue.settled. */
@@ -249,6 +250,7 @@ RONDO_MUST_USE rondo_status cuda_admit(rondo_device *device, uint64_t peers);
 RONDO_MUST_USE rondo_status cuda_host_allocate(rondo_device *device, size_t bytes, void **out_address);
 void cuda_host_release(rondo_device *device, void *address, size_t bytes);
 bool cuda_knows_address(rondo_device *device, const void *address, bool *out_is_device);
+bool cuda_has_address(rondo_device *device, const void *address);
 
 /* Queues (cuda_queue.c) -------------------------------------------------------------------------------------------- */
 
@@ -347,6 +349,10 @@ typedef struct cuda_fill {
 /* Loads the kernel into device->fill. */
 RONDO_MUST_USE rondo_status cuda_fill_load(cuda_device *device);
 void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fill *out);
+
+/* Loads the kernel into device->copies (cuda_copies.c); leaves NULL there where the driver does not compile it. */
+RONDO_MUST_USE rondo_status cuda_copies_load(cuda_device *device);
+rondo_kernel *cuda_copy_kernel(const rondo_device *device, size_t bytes, uint32_t *out_blocks);
 
 static inline cu_address cuda_address(const void *address) { return (cu_address)(uintptr_t)address; }
 static inline cuda_device *cuda_device_of(rondo_device *device) { return (cuda_device *)device; }

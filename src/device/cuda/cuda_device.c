@@ -32,6 +32,7 @@ static rondo_status device_close(rondo_device *base) {
   cuda_hosts_stop(device);
   cuda_executables_reap(device, true);
   cuda_kernel_bury(device->fill);
+  rondo_kernel_release(device->copies);
   cuda_kernels_reap(device, true);
   cuda_enter_to_free(device, &scope);
   if (device->side != NULL) (void)device->api->stream_destroy(device->side); /* on a lost device it is gone already */
@@ -102,6 +103,7 @@ static const rondo_device_ops device_ops = {
     .info = device_info,
     .statistics = device_statistics,
     .kernel_prepare = cuda_kernel_prepare,
+    .copy_kernel = cuda_copy_kernel,
     .kernel_check = cuda_kernel_check,
     .peers = device_peers,
     .admit = cuda_admit,
@@ -120,6 +122,7 @@ static const rondo_device_ops device_ops = {
     .host_allocate = cuda_host_allocate,
     .host_release = cuda_host_release,
     .knows_address = cuda_knows_address,
+    .has_address = cuda_has_address,
     .capture = &cuda_capture_ops,
 };
 
@@ -183,6 +186,17 @@ static rondo_status ask_page_size(cuda_device *device) {
   return cuda_check(device, code, "asking for the page size of device '%s'", device->base.name);
 }
 
+/* Behind the fill, which goes when this fails. */
+static rondo_status load_copies(cuda_device *device) {
+  const rondo_status status = cuda_copies_load(device);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  cuda_kernel_bury(device->fill);
+  cuda_kernels_reap(device, true);
+  return rondo_error_raise(&error);
+}
+
 static rondo_status set_up(cuda_device *device) {
   const cuda_api *api = device->api;
   RONDO_TRY(cuda_check(device, ask_attributes(device), "asking what device '%s' is", device->base.name));
@@ -192,6 +206,7 @@ static rondo_status set_up(cuda_device *device) {
                        "taking the primary context of device '%s'", device->base.name));
   rondo_status status = ask_page_size(device);
   if (status == RONDO_OK) status = cuda_fill_load(device);
+  if (status == RONDO_OK) status = load_copies(device);
   if (status != RONDO_OK) (void)api->primary_release(device->handle); /* the first error is the one to tell */
   return status;
 }

@@ -268,6 +268,20 @@ void cuda_host_release(rondo_device *base, void *address, size_t bytes) {
   cuda_leave(&scope);
 }
 
+bool cuda_has_address(rondo_device *base, const void *address) {
+  cuda_device *device = cuda_device_of(base);
+  const cu_address at = cuda_address(address);
+  cuda_scope scope;
+  unsigned type = 0;
+  int ordinal = -1;
+  if (cuda_is_lost(device) || cuda_enter_for_work(device, &scope) != RONDO_OK) return false;
+  cu_result code = device->api->pointer_get_attribute(&type, CU_POINTER_MEMORY_TYPE, at);
+  if (code == CU_OK && type == CU_MEMORY_DEVICE)
+    code = device->api->pointer_get_attribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, at);
+  cuda_leave(&scope);
+  return code == CU_OK && ordinal == device->ordinal;
+}
+
 bool cuda_knows_address(rondo_device *base, const void *address, bool *out_is_device) {
   cuda_device *device = cuda_device_of(base);
   cuda_scope scope;

@@ -51,7 +51,7 @@ static rondo_patch_set *make_set(rondo_exec *exec, const uint32_t *in) {
   const rondo_patch_input input = {.address = in, .bytes = BYTES};
   const rondo_patch_options none = {RONDO_PATCH_OPTIONS_INIT};
   rondo_patch_set *set;
-  assert_ok(rondo_patch_create("test", exec, &input, 1, &none, &set));
+  assert_ok(rondo_patch_create("test", exec, &input, 1, NULL, &none, &set));
   return set;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a replayed call of a function asks of the CUDA driver, by the fake driver's count of its calls (TR-1, TR-6): one
- * launch, and one call for each node that an input which moved is patched in. Where the program has the device's
- * context current, that it is asked for is all there is beside these.
+ * launch, and one call for each node that an input which moved is patched in, or for all inputs that are copied. Where
+ * the program has the device's context current, that it is asked for is all there is beside these.
  */
 #include "device/cuda/cuda_library.h"
 #include "fake_cuda/fake_cuda.h"
@@ -74,12 +74,12 @@ static void call_and_look(const reading *of) {
   rondo_buffer_release(out);
 }
 
-static void make(reading *of, rondo_binding binding) {
+static void make(reading *of, rondo_binding binding, bool finds) {
   static const uint32_t kinds[INPUTS] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING, RONDO_INPUT_MOVING,
                                          RONDO_INPUT_MOVING};
   const rondo_function_options options = {
-      RONDO_FUNCTION_OPTIONS_INIT, .name = "combine", .body = combine, .user = of, .inputs = kinds,
-      .input_count = INPUTS,       .binding = binding};
+      RONDO_FUNCTION_OPTIONS_INIT, .name = "combine",  .body = combine,     .user = of, .inputs = kinds,
+      .input_count = INPUTS,       .binding = binding, .find_inputs = finds};
   for (uint32_t i = 0; i < INPUTS; i++)
     for (uint32_t p = 0; p < 2; p++) {
       uint32_t words[WORDS];
@@ -149,7 +149,7 @@ static void leave(const cuda_api *api) {
 /* Whichever inputs move: nothing but the launch, the readers of those, and one look at the context. */
 static void patched_calls_ask_the_driver_for_nothing_else(void **state) {
   reading of = {.fixture = *state, .readers = {1, 4, 2, 1}};
-  make(&of, RONDO_BINDING_PATCH);
+  make(&of, RONDO_BINDING_PATCH, false);
   const cuda_api *api = enter();
   for (uint32_t moves = 0; moves < 1 << INPUTS; moves++) {
     of.moved ^= moves;
@@ -164,9 +164,78 @@ static void patched_calls_ask_the_driver_for_nothing_else(void **state) {
   unmake(&of);
 }
 
+/* Copied inputs are told to one kernel, however many move; also where recordings were compared. */
+static void copied_inputs_take_the_driver_one_call(void **state) {
+  for (int finds = 0; finds < 2; finds++) {
+    reading of = {.fixture = *state, .readers = {1, 4, 2, 1}};
+    make(&of, RONDO_BINDING_COPY, finds);
+    const cuda_api *api = enter();
+    const rondo_tree_info before = test_tree_info(of.tree);
+    for (uint32_t moves = 0; moves < 1 << INPUTS; moves++) {
+      of.moved ^= moves;
+      const asked calls = count_call(&of);
+      assert_int_equal(calls.launches, 1);
+      assert_int_equal(calls.sets, moves != 0);
+      assert_int_equal(calls.current, moves != 0);
+      assert_int_equal(calls.all, calls.launches + calls.sets + calls.current);
+      call_and_look(&of);
+    }
+    const rondo_tree_info after = test_tree_info(of.tree);
+    assert_int_equal(after.copied_inputs - before.copied_inputs, 2 * INPUTS << INPUTS);
+    assert_int_equal(after.copied_bytes - before.copied_bytes, (uint64_t)(2 * INPUTS << INPUTS) * BYTES);
+    assert_int_equal(after.patched_inputs, 0);
+    leave(api);
+    unmake(&of);
+  }
+}
+
+/* A driver that does not compile the kernel has the copies queued. */
+static void without_the_kernel_copies_are_queued(void **state) {
+  test_fixture *t = *state;
+  reading of = {.fixture = t, .readers = {1, 1, 2, 1}};
+  assert_int_equal(test_teardown(state), 0);
+  fake->reset();
+  fake->fail_call("cuModuleLoadDataEx", 2, CU_INVALID_PTX, false); /* behind the fill */
+  assert_int_equal(test_setup(state), 0);
+  fake->fail_call(NULL, 0, CU_OK, false);
+  of.fixture = *state;
+  make(&of, RONDO_BINDING_COPY, false);
+  for (uint32_t moves = 0; moves < 1 << INPUTS; moves++) {
+    of.moved ^= moves;
+    const asked calls = count_call(&of);
+    assert_true(calls.launches == 1 && calls.sets == 0 && calls.copies == INPUTS);
+    call_and_look(&of);
+  }
+  unmake(&of);
+}
+
+/* Memory of another device, or of the host, is none that kernels are told of: it is copied by a copy. */
+static void memory_from_elsewhere_is_copied_by_copies(void **state) {
+  test_fixture *t = *state;
+  reading of = {.fixture = t, .readers = {1, 1, 1, 1}};
+  uint32_t host[WORDS];
+  make(&of, RONDO_BINDING_COPY, false);
+  uint32_t *const kept = of.places[1][1];
+  for (int w = 0; w < WORDS; w++) host[w] = 10 + 1 + 1;
+  of.places[1][1] = host;
+  of.moved = 1 << 1;
+  const asked calls = count_call(&of);
+  assert_true(calls.launches == 1 && calls.copies == 1);
+  call_and_look(&of);
+  of.moved = 0;
+  call_and_look(&of);
+  of.places[1][1] = kept;
+  of.moved = 1 << 1;
+  call_and_look(&of);
+  unmake(&of);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(patched_calls_ask_the_driver_for_nothing_else, set_up, test_tree_teardown),
+      cmocka_unit_test_setup_teardown(copied_inputs_take_the_driver_one_call, set_up, test_tree_teardown),
+      cmocka_unit_test_setup_teardown(without_the_kernel_copies_are_queued, set_up, test_tree_teardown),
+      cmocka_unit_test_setup_teardown(memory_from_elsewhere_is_copied_by_copies, set_up, test_tree_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
