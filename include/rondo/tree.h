@@ -293,11 +293,12 @@ typedef enum rondo_function_kind {
 } rondo_function_kind;
 
 /* How moving inputs come to the recorded work. A patched input costs host time for each node that reads it, a copied
- * one device time for its bytes. A patched address must keep the alignment that it was recorded with modulo
- * RONDO_PATCH_ALIGNMENT (<rondo/patch.h>), else the input is copied for that call: so each moving input has a slot of
- * its bytes in the arena, patched or not, which rondo_tree_explain shows. */
+ * one device time for its bytes; on a CUDA device up to sixteen small ones are copied by one kernel in front of the
+ * work, and a launch that was told other arguments takes longer whatever they are. A patched address must keep the
+ * alignment that it was recorded with modulo RONDO_PATCH_ALIGNMENT (<rondo/patch.h>), else the input is copied for that
+ * call: so each moving input has a slot of its bytes in the arena, patched or not, which rondo_tree_explain shows. */
 typedef enum rondo_binding {
-  RONDO_BINDING_AUTOMATIC = 0, /* patched where all readers are known and that costs less, else copied */
+  RONDO_BINDING_AUTOMATIC = 0, /* what costs least by measured times: patched where all readers are known, or copied */
   RONDO_BINDING_COPY = 1,
   RONDO_BINDING_PATCH = 2 /* copied where not all readers are known */
 } rondo_binding;

@@ -7,36 +7,88 @@
  * Which is better was measured: patching costs the host for each node, copying the device for each byte.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/logging.h"
 #include "tree/record.h"
 #include "tree/share.h"
 
-/* Nanoseconds to patch a node, and of a copy of `bytes` in front of the work: a share for being there and a share by
- * its bytes. Host and device time count alike, as for one who waits for the result.
+/* Nanoseconds that inputs add to a launch: what patching takes at all, and for each node; what copying takes at all,
+ * for each input, and for each KiB; and instead of the first two for each input whose copy is queued in front of the
+ * launch. Host time and the time until the work is done count alike.
  *
- * GPU, measured on an H200: of 1 to 16 patched kernels each adds 250 to a launch, and a copy of 64 KiB queued before
- * it 2880: so up to eleven readers are patched. A copy node that is told another source took 6600. What a kernel that
- * copies takes until the work is done is not known yet; to tell it where from, 250 of the host for all inputs.
+ * GPU, measured on an H200 (bench/results/2026-11-22-h200-copies.md): a launch that was told other arguments takes the
+ * driver longer until it is done, however few, so that up to 2 MiB a copy is done before one patched reader.
  * CPU, measured on two cores of a Xeon (bench/results/2026-11-21-patching.md, of 1 to 16 readers): 5 a node until the
- * work is done; copies of 4 to 256 KiB grow by 42 to 47 for each KiB. Queueing one, which takes 400, is left out: the
- * copy is a node of the graph, which takes as long as any other. */
+ * work is done; copies of 4 to 256 KiB grow by 42 to 47 for each KiB. */
 typedef struct rondo_binding_cost {
-  double patch_node, copy, copy_kib;
+  double patches, patch_node, copies, copy, copy_kib, queued;
 } rondo_binding_cost;
-static const rondo_binding_cost cpu_cost = {.patch_node = 5, .copy = 60, .copy_kib = 42};
-static const rondo_binding_cost gpu_cost = {.patch_node = 250, .copy = 2820, .copy_kib = 1.0};
+static const rondo_binding_cost cpu_cost = {.patch_node = 5, .copy = 60, .copy_kib = 42, .queued = 400};
+static const rondo_binding_cost gpu_cost = {
+    .patches = 3000, .patch_node = 450, .copies = 2100, .copy = 120, .copy_kib = 0.6, .queued = 8500};
 
-static bool is_cheaper_patched(const rondo_device *device, uint32_t nodes, size_t bytes) {
-  const rondo_binding_cost *cost = device->ops->call_library == NULL ? &cpu_cost : &gpu_cost;
-  return (double)nodes * cost->patch_node <= cost->copy + cost->copy_kib * (double)bytes / 1024;
+/* What is known of an input, and how it comes to the work. */
+typedef struct rondo_binding_choice {
+  rondo_patch_input_info info;
+  size_t bytes;     /* that are copied, back as well where it is written */
+  bool is_in_graph; /* its copy, if it is copied */
+  bool is_patched;
+} rondo_binding_choice;
+
+static double patch_cost(const rondo_binding_cost *cost, const rondo_binding_choice *choice) {
+  return cost->patch_node * choice->info.nodes;
 }
 
-/* The graph's exec, a new one or a shared one. */
-static rondo_status take_runner(rondo_take *take, rondo_graph *graph, rondo_segment *segment) {
+static double copy_cost(const rondo_binding_cost *cost, const rondo_binding_choice *choice) {
+  return (choice->is_in_graph ? cost->copy : cost->queued) + cost->copy_kib * (double)choice->bytes / 1024;
+}
+
+static double cost_of_all(const rondo_binding_cost *cost, const rondo_binding_choice *choices, size_t count) {
+  bool has_patches = false, has_copies = false;
+  double sum = 0;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_binding_choice *choice = &choices[i];
+    has_patches = has_patches || (choice->is_patched && choice->info.nodes > 0);
+    has_copies = has_copies || (!choice->is_patched && choice->is_in_graph);
+    sum += choice->is_patched ? patch_cost(cost, choice) : copy_cost(cost, choice);
+  }
+  return sum + (has_patches ? cost->patches : 0) + (has_copies ? cost->copies : 0);
+}
+
+/* By RONDO_BINDING_AUTOMATIC: each for itself. */
+static void bind_each(const rondo_binding_cost *cost, rondo_binding_choice *choices, size_t count, rondo_binding way) {
+  for (size_t i = 0; i < count; i++) {
+    rondo_binding_choice *choice = &choices[i];
+    const bool pays = way == RONDO_BINDING_PATCH ||
+                      (way == RONDO_BINDING_AUTOMATIC && patch_cost(cost, choice) <= copy_cost(cost, choice));
+    choice->is_patched = choice->info.is_patchable && pays;
+  }
+}
+
+/* The way that costs least: all patched, all copied, or each as is better for itself once both are there. No other can
+ * cost less: what either takes at all is paid once. */
+static void choose(const rondo_device *device, rondo_binding_choice *choices, size_t count) {
+  const rondo_binding_cost *cost = device->ops->call_library == NULL ? &cpu_cost : &gpu_cost;
+  static const rondo_binding ways[] = {RONDO_BINDING_PATCH, RONDO_BINDING_AUTOMATIC, RONDO_BINDING_COPY};
+  double least = INFINITY;
+  rondo_binding best = RONDO_BINDING_PATCH;
+  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+    bind_each(cost, choices, count, ways[i]);
+    const double sum = cost_of_all(cost, choices, count);
+    if (sum >= least) continue;
+    least = sum;
+    best = ways[i];
+  }
+  bind_each(cost, choices, count, best);
+}
+
+/* The graph's exec, a new one or a shared one. On trial, nothing has to go for it yet. */
+static rondo_status take_runner(rondo_take *take, rondo_graph *graph, bool is_trial, rondo_segment *segment) {
   bool is_made;
-  const rondo_status status = rondo_runner_take(take->tree, graph, segment, &is_made);
+  const rondo_status status = is_trial ? rondo_runner_try(take->tree, graph, segment, &is_made)
+                                       : rondo_runner_take(take->tree, graph, segment, &is_made);
   if (status == RONDO_OK && is_made)
     for (int i = 0; i < 2; i++) take->made->exec_bytes[i] += segment->runner->bytes[i];
   if (status == RONDO_OK || status == RONDO_DEVICE_LOST) return status;
@@ -149,40 +201,66 @@ static rondo_status look_at_input(rondo_take *take, const rondo_patch_set *patch
 }
 
 /* A kernel that copies is better in the graph than a queued copy up to so many bytes: to tell it where from takes the
- * host a quarter of a microsecond for all inputs together, to queue copies 3 for each (bench/results, `rondo bench
- * tree`). Beyond that neither is much beside what the bytes take; where the two meet was not measured yet (`rondo bench
- * copies`). */
-enum { MOST_BYTES_BY_KERNEL = 4 << 20 };
+ * host a third of a microsecond for all inputs together, to queue copies 4 for each. Larger ones take as long in either
+ * (bench/results/2026-11-22-h200-copies.md), unless their bytes are copied one by one. */
+enum { MOST_BYTES_BY_KERNEL = 64 << 20, MOST_BYTES_ONE_BY_ONE = 4 << 20, PIECE = 16 };
+
+static size_t most_by_kernel(const void *from, const void *to) {
+  return ((uintptr_t)from - (uintptr_t)to) % PIECE == 0 ? MOST_BYTES_BY_KERNEL : MOST_BYTES_ONE_BY_ONE;
+}
 
 /* Whether a copy is better a node of the graph than queued in front of its launch, and can be. To give a copy node
  * another source takes a GPU's driver 6 microseconds. */
 static rondo_status is_copied_in_graph(const rondo_take *take, rondo_exec *exec, size_t index, bool *out) {
   const rondo_bound_input *bound = &take->made->bound[index];
   const rondo_tree *tree = take->tree;
+  const rondo_resolved_input *given = &take->given[bound->input];
   *out = false;
   if (tree->has_copy_kernel) {
-    *out = bound->bytes <= MOST_BYTES_BY_KERNEL && rondo_input_can_be_copied(tree, &take->given[bound->input]);
+    *out = bound->bytes <= most_by_kernel(given->address, bound->slot) && rondo_input_can_be_copied(tree, given);
     return RONDO_OK;
   }
   return tree->device->ops->call_library == NULL ? is_source(take, exec, index, out) : RONDO_OK;
 }
 
+static rondo_status look_at_inputs(rondo_take *take, rondo_exec *exec, const rondo_patch_set *patches,
+                                   rondo_binding_choice *choices) {
+  for (size_t i = 0; i < take->made->bound_count; i++) {
+    const rondo_bound_input *bound = &take->made->bound[i];
+    choices[i].bytes = bound->bytes << bound->is_mutated;
+    RONDO_TRY(look_at_input(take, patches, i, &choices[i].info));
+    RONDO_TRY(is_copied_in_graph(take, exec, i, &choices[i].is_in_graph));
+  }
+  return RONDO_OK;
+}
+
+static void bind_as_chosen(rondo_take *take, const rondo_binding_choice *choices) {
+  for (size_t i = 0; i < take->made->bound_count; i++) {
+    const rondo_binding_choice *choice = &choices[i];
+    rondo_bound_input *bound = &take->made->bound[i];
+    const rondo_bound_way copied = choice->is_in_graph ? RONDO_BOUND_COPIED : RONDO_BOUND_COPIED_BEFORE;
+    bound->way = choice->is_patched ? RONDO_BOUND_PATCHED : copied;
+    bound->sites = choice->is_patched ? choice->info.sites : 1U + bound->is_mutated;
+  }
+}
+
 /* How each input comes to the work, by what the set of the first exec knows. */
 static rondo_status decide(rondo_take *take, rondo_exec *exec, rondo_patch_set *patches) {
+  const rondo_allocator *allocator = &take->tree->allocator;
   const rondo_binding policy = take->function->options.binding;
-  for (size_t i = 0; i < take->made->bound_count; i++) {
-    rondo_bound_input *bound = &take->made->bound[i];
-    rondo_patch_input_info info;
-    RONDO_TRY(look_at_input(take, patches, i, &info));
-    const bool pays = policy == RONDO_BINDING_PATCH || is_cheaper_patched(take->tree->device, info.nodes, bound->bytes);
-    bool is_in_graph;
-    bound->way = RONDO_BOUND_PATCHED;
-    bound->sites = info.sites;
-    if (policy != RONDO_BINDING_COPY && info.is_patchable && pays) continue;
-    RONDO_TRY(is_copied_in_graph(take, exec, i, &is_in_graph));
-    bound->sites = 1 + bound->is_mutated;
-    bound->way = is_in_graph ? RONDO_BOUND_COPIED : RONDO_BOUND_COPIED_BEFORE;
+  const size_t count = take->made->bound_count;
+  rondo_binding_choice *choices;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *choices, &choices));
+  const rondo_status status = look_at_inputs(take, exec, patches, choices);
+  if (status == RONDO_OK) {
+    if (policy == RONDO_BINDING_AUTOMATIC)
+      choose(take->tree->device, choices, count);
+    else
+      bind_each(NULL, choices, count, policy);
+    bind_as_chosen(take, choices);
   }
+  rondo_release(allocator, choices, count, sizeof *choices);
+  RONDO_TRY(status);
   return rondo_patch_rebase(patches, take->made->addresses); /* no address is known yet: the exec's current one again */
 }
 
@@ -349,7 +427,7 @@ static rondo_status bind_with_copies(rondo_take *take, rondo_graph *graph, rondo
   rondo_segment_free(take->tree, out);
   take->made->exec_bytes[0] = take->made->exec_bytes[1] = 0;
   note_recorded(take);
-  RONDO_TRY(take_runner(take, graph, out));
+  RONDO_TRY(take_runner(take, graph, false, out));
   RONDO_TRY(make_patches(take, out->exec, &out->patches));
   return confirm(take, out->patches);
 }
@@ -359,9 +437,9 @@ static rondo_status bind_whole(rondo_take *take, rondo_graph *graph, rondo_segme
   RONDO_TRY(make_patches(take, out->exec, &out->patches));
   RONDO_TRY(decide(take, out->exec, out->patches));
   rondo_take_say_findings(take, out->patches);
-  if (!has_copies(take->made)) return RONDO_OK;
-  if (takes_nodes(take, graph)) return bind_with_copies(take, graph, out);
+  if (has_copies(take->made) && takes_nodes(take, graph)) return bind_with_copies(take, graph, out);
   copy_before(take);
+  if (take->made->exec_bytes[0] + take->made->exec_bytes[1] > 0) rondo_runner_keep(take->tree, out);
   return RONDO_OK;
 }
 
@@ -380,7 +458,8 @@ static rondo_status bind_segment(rondo_take *take, rondo_exec *exec) {
 }
 
 rondo_status rondo_take_bind(rondo_take *take, rondo_graph *graph, bool is_whole, rondo_segment *out) {
-  RONDO_TRY(take_runner(take, graph, out));
+  const bool is_trial = is_whole && take->made->bound_count > 0;
+  RONDO_TRY(take_runner(take, graph, is_trial, out));
   if (take->made->bound_count == 0) return RONDO_OK;
   return is_whole ? bind_whole(take, graph, out) : bind_segment(take, out->exec);
 }

@@ -65,7 +65,17 @@ static rondo_status make(rondo_tree *tree, rondo_graph *graph, uint64_t fingerpr
   return RONDO_OK;
 }
 
-rondo_status rondo_runner_take(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
+/* Recordings are evicted until execs, but for so many bytes of them, have less than the bound. */
+static void keep_bound(rondo_tree *tree, uint64_t besides) {
+  const uint64_t most = tree->options.max_exec_bytes;
+  if (most == 0 || exec_bytes(tree) - besides < most) return;
+  rondo_recorded_evict_bytes(tree, most + besides);
+  if (exec_bytes(tree) - besides < most) return;
+  tree->exec_overruns++;
+  rondo_log(RONDO_LOG_INFO, "tree", "an exec is made beyond max_exec_bytes: all recordings are needed");
+}
+
+static rondo_status take(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool is_trial, bool *out_made) {
   const uint64_t most = tree->options.max_exec_bytes;
   uint64_t fingerprint = 0;
   *out_made = false;
@@ -74,13 +84,21 @@ rondo_status rondo_runner_take(rondo_tree *tree, rondo_graph *graph, rondo_segme
   const bool is_short = most != 0 && exec_bytes(tree) >= most;
   if (rondo_tree_shares(tree) && (tree->options.share_execs || is_short) && share(tree, graph, fingerprint, segment))
     return RONDO_OK;
-  if (is_short) rondo_recorded_evict_bytes(tree, most);
-  if (is_short && exec_bytes(tree) >= most) {
-    tree->exec_overruns++;
-    rondo_log(RONDO_LOG_INFO, "tree", "an exec is made beyond max_exec_bytes: all recordings are needed");
-  }
+  if (!is_trial) keep_bound(tree, 0);
   *out_made = true;
   return make(tree, graph, fingerprint, segment);
+}
+
+rondo_status rondo_runner_take(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
+  return take(tree, graph, segment, false, out_made);
+}
+
+rondo_status rondo_runner_try(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment, bool *out_made) {
+  return take(tree, graph, segment, true, out_made);
+}
+
+void rondo_runner_keep(rondo_tree *tree, const rondo_segment *segment) {
+  keep_bound(tree, segment->runner->bytes[0] + segment->runner->bytes[1]);
 }
 
 void rondo_runner_release(rondo_tree *tree, rondo_segment *segment) {

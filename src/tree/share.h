@@ -26,6 +26,11 @@ static inline bool rondo_tree_shares(const rondo_tree *tree) {
  * rondo_instantiate. */
 RONDO_MUST_USE rondo_status rondo_runner_take(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment,
                                               bool *out_made);
+/* The same for what may be let go of at once: nothing is evicted for it. Where it was made and stays, keep does that.
+ */
+RONDO_MUST_USE rondo_status rondo_runner_try(rondo_tree *tree, rondo_graph *graph, rondo_segment *segment,
+                                             bool *out_made);
+void rondo_runner_keep(rondo_tree *tree, const rondo_segment *segment);
 /* The segment lets go of its runner, if it has one. */
 void rondo_runner_release(rondo_tree *tree, rondo_segment *segment);
 

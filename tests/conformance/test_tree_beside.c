@@ -109,8 +109,8 @@ static rondo_status twice_read_body(rondo_call *call, void *user) {
 }
 static void find_inputs(test_scene *s, const capturing *beside) {
   const uint64_t checked = scene_info(s).checked;
-  rondo_function *f =
-      SCENE_FUNCTION(s, "found", twice_read_body, s, .find_inputs = true, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *f = SCENE_FUNCTION(s, "found", twice_read_body, s, .find_inputs = true,
+                                     .binding = RONDO_BINDING_PATCH, RONDO_INPUTS(RONDO_INPUT_MOVING));
   assert_calls(s, beside, f, s->places[0], "urpp");
   assert_int_equal(scene_info(s).checked - checked, 1);
   assert_int_equal(scene_info(s).mistrusted, 0);
