@@ -7,10 +7,11 @@
  *
  * Prints: after 180 replayed steps: the cow jumped over the moon
  */
-#include <rondo/rondo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <rondo/rondo.h>
 
 #define TRY(call)                                  \
   do {                                             \
@@ -52,26 +53,12 @@ static rondo_status add_norm(const network *n, int layer, const char *name, rond
   return rondo_op_layer_norm(n->program, x, scale, shift, 1, 1e-5f, out);
 }
 
-/* The heads of q, k and v lie side by side in a row of x. */
-static rondo_status add_attention(const network *n, rondo_value *x) {
-  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
-  const size_t split[] = {n->batch, CONTEXT, 3, HEADS, WIDTH / HEADS}, order[] = {2, 0, 3, 1, 4};
-  const size_t heads[] = {n->batch, HEADS, CONTEXT, WIDTH / HEADS};
-  rondo_value of[3];
-  TRY(rondo_op_reshape(n->program, *x, split, 5, x));
-  TRY(rondo_op_permute(n->program, *x, order, x));
-  TRY(rondo_op_split(n->program, *x, 0, (size_t[]){1, 1, 1}, 3, of));
-  for (int i = 0; i < 3; i++) TRY(rondo_op_reshape(n->program, of[i], heads, 4, &of[i]));
-  TRY(rondo_op_attention(n->program, of[0], of[1], of[2], &causal, x));
-  TRY(rondo_op_transpose(n->program, *x, 1, 2, x));
-  return rondo_op_reshape(n->program, *x, (size_t[]){n->batch, CONTEXT, WIDTH}, 3, x);
-}
-
 static rondo_status add_block(const network *n, int layer, rondo_value *x) {
+  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
   rondo_value y;
   TRY(add_norm(n, layer, "norm1", *x, &y));
   TRY(add_linear(n, layer, "qkv", WIDTH, 3 * WIDTH, RONDO_ACTIVATION_NONE, &y));
-  TRY(add_attention(n, &y));
+  TRY(rondo_op_attention_packed(n->program, y, HEADS, HEADS, &causal, &y));
   TRY(add_linear(n, layer, "join", WIDTH, WIDTH, RONDO_ACTIVATION_NONE, &y));
   TRY(rondo_op_add(n->program, *x, y, x));
   TRY(add_norm(n, layer, "norm2", *x, &y));

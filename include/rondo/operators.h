@@ -51,7 +51,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
  *           [b, g, s, d], which are states, and length, a scalar I32: the row sees the first `length` rows of the
  *           caches and its own k and v, which the run then writes into the caches at `length`, for later runs. A length
  *           outside 0 <= length < s fails the run, as an index of embedding. No gradient; causal means nothing.
- *   Errors: OUT_OF_RANGE (the scale), BAD_OPTIONS; TYPE (a cache is no state). */
+ *   attention_packed, attention_decode_packed: the same where q, k and v lie side by side in a row, as one product
+ * makes them: qkv [b, t, (h + 2 g) d], of the d elements each of h heads of q, then of g heads of k, then of v -> [b,
+ * t, h d], the heads side by side, as a product takes them. As many rows of q as of k; to decode, one. Errors:
+ * OUT_OF_RANGE (the scale), BAD_OPTIONS; TYPE (the caches are not two states). */
 typedef struct rondo_attention_options {
   uint32_t struct_size;
   bool causal;
@@ -67,6 +70,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_decode(rondo_program *p
                                                                 rondo_value length,
                                                                 const rondo_attention_options *options,
                                                                 rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_packed(rondo_program *program, rondo_value qkv, size_t heads,
+                                                                size_t groups, const rondo_attention_options *options,
+                                                                rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_decode_packed(rondo_program *program, rondo_value qkv,
+                                                                       size_t heads, size_t groups, rondo_value k_cache,
+                                                                       rondo_value v_cache, rondo_value length,
+                                                                       const rondo_attention_options *options,
+                                                                       rondo_value *out_value);
 
 /* Images -----------------------------------------------------------------------------------------------------------
  * of n images of c channels, any float; heights stand before widths.

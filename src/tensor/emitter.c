@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Emitting: operations become steps. A step's arguments are copied into one piece of memory: the list of addresses
  * first, then the bytes behind each, then the values, each at its alignment. What a kernel accesses is an input or a
- * result of its operation as a whole, its workspace, or the cell of its index check, so the bytes are known by the
- * address.
+ * result of its operation, from the start or from somewhere in it to its end, its workspace, or the cell of its index
+ * check, so the bytes are known by the address.
  */
 #include "tensor/emitter.h"
 
@@ -83,9 +83,11 @@ static size_t lay_out_arguments(const rondo_parameter *parameters, size_t count,
 
 #define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
 
+/* From the address on, which may lie inside the value; 0 when it does not. */
 static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const void *address) {
-  if (value == RONDO_NO_VALUE || rondo_emit_address(emitter, value) != address) return 0;
-  return rondo_shape_bytes(rondo_emit_shape(emitter, value));
+  const uintptr_t begin = (uintptr_t)rondo_emit_address(emitter, value), at = (uintptr_t)address;
+  const size_t bytes = begin == 0 ? 0 : rondo_shape_bytes(rondo_emit_shape(emitter, value));
+  return at >= begin && at - begin < bytes ? bytes - (at - begin) : 0;
 }
 
 /* 0 when the address is none of the current operation's. */

@@ -104,6 +104,57 @@ TEST_OPERATOR(test_attention_in_f16, .name = "attention in f16", .draw = draw, .
 TEST_OPERATOR(test_attention_in_bf16, .name = "attention in bf16", .draw = draw, .build = build_bf16,
               .reference = reference, .tolerance = 0.15, .gradient_tolerance = 0.3, .only_f32 = true)
 
+/* Packed ----------------------------------------------------------------------------------------------------------- */
+
+static void draw_packed(uint64_t *seed, test_call *call) {
+  size_t *s = call->sizes;
+  s[BATCHES] = test_draw_between(seed, 1, 3);
+  s[GROUPS] = test_draw_between(seed, 1, 2);
+  s[HEADS] = s[GROUPS] * test_draw_between(seed, 1, 3);
+  s[ROWS] = s[COLUMNS] = test_draw_between(seed, 1, test_draw_between(seed, 0, 3) ? 9 : 80);
+  s[SIZE] = test_draw_between(seed, 1, 12);
+  s[CAUSAL] = test_draw_between(seed, 0, 1);
+  call->numbers[SCALE] = 0.3;
+  test_add_float(call, (const size_t[]){s[BATCHES], s[ROWS], (s[HEADS] + 2 * s[GROUPS]) * s[SIZE]}, 3, -1, 1);
+}
+
+static rondo_status build_packed(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                                 rondo_value *result) {
+  const rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = call->sizes[CAUSAL] != 0,
+                                           .scale = 0.3f};
+  return rondo_op_attention_packed(program, inputs[0], call->sizes[HEADS], call->sizes[GROUPS], &options, result);
+}
+
+/* Heads [.., rows, size] of a batch out of rows from element `first` on. */
+static double *take_heads(const double *rows, size_t count, size_t row, size_t first, size_t heads, size_t size) {
+  double *taken = calloc(heads * count * size, sizeof *taken);
+  assert_non_null(taken);
+  for (size_t i = 0; i < heads * count; i++)
+    memcpy(taken + i * size, rows + i % count * row + first + i / count * size, size * sizeof *taken);
+  return taken;
+}
+
+static void reference_packed(const test_call *call, double *const *inputs, double *result) {
+  const size_t *s = call->sizes, row = (s[HEADS] + 2 * s[GROUPS]) * s[SIZE], each = s[ROWS] * s[SIZE];
+  for (size_t batch = 0; batch < s[BATCHES]; batch++) {
+    const double *rows = inputs[0] + batch * s[ROWS] * row;
+    double *q = take_heads(rows, s[ROWS], row, 0, s[HEADS], s[SIZE]);
+    double *k = take_heads(rows, s[ROWS], row, s[HEADS] * s[SIZE], s[GROUPS], s[SIZE]);
+    double *v = take_heads(rows, s[ROWS], row, (s[HEADS] + s[GROUPS]) * s[SIZE], s[GROUPS], s[SIZE]);
+    for (size_t i = 0; i < s[HEADS] * s[ROWS]; i++) {
+      const size_t head = i / s[ROWS], at = i % s[ROWS], group = head / (s[HEADS] / s[GROUPS]);
+      attend(q + i * s[SIZE], k + group * each, v + group * each, s[CAUSAL] ? at + 1 : s[ROWS], s[SIZE],
+             call->numbers[SCALE], result + ((batch * s[ROWS] + at) * s[HEADS] + head) * s[SIZE]);
+    }
+    free(q);
+    free(k);
+    free(v);
+  }
+}
+
+TEST_OPERATOR(test_attention_of_packed_heads, .name = "attention_packed", .draw = draw_packed, .build = build_packed,
+              .reference = reference_packed, .tolerance = 8e-6, .gradient_tolerance = 1e-3)
+
 /* Decoding --------------------------------------------------------------------------------------------------------- */
 
 enum { B = 2, H = 4, G = 2, S = 19, D = 20 };
@@ -168,6 +219,72 @@ static void test_tokens_see_those_before_them(void **state) {
   rondo_program_destroy(program);
 }
 
+/* Token by token, packed, the same as all at once: rows of q, k and v of which the causal attention is known. */
+static void test_packed_tokens_give_what_all_at_once_do(void **state) {
+  enum { ROW = (H + 2 * G) * D };
+  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
+  static float rows[B][S][ROW], wanted[B][S][H * D];
+  test_fixture *t = *state;
+  rondo_program *programs[2] = {NULL, NULL};
+  rondo_compiled *whole = NULL, *one = NULL;
+  rondo_value qkv, k_cache, v_cache, length, y;
+  uint64_t seed = 9;
+  for (size_t i = 0; i < B * S * ROW; i++) ((float *)rows)[i] = (float)test_random_below(&seed, 201) / 100 - 1;
+  assert_ok(rondo_program_create(NULL, &programs[0]));
+  assert_ok(rondo_program_input(programs[0], "qkv", RONDO_F32, (const size_t[]){B, S, ROW}, 3, &qkv));
+  assert_ok(rondo_op_attention_packed(programs[0], qkv, H, G, &causal, &y));
+  assert_ok(rondo_program_output(programs[0], "y", y));
+  assert_ok(rondo_compile(programs[0], t->device, NULL, &whole));
+  assert_ok(rondo_compiled_write(whole, "qkv", rows, sizeof rows));
+  assert_ok(rondo_compiled_run(whole));
+  assert_ok(rondo_compiled_read(whole, "y", wanted, sizeof wanted));
+  assert_ok(rondo_program_create(NULL, &programs[1]));
+  assert_ok(rondo_program_input(programs[1], "qkv", RONDO_F32, (const size_t[]){B, 1, ROW}, 3, &qkv));
+  assert_ok(rondo_program_state(programs[1], "k cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &k_cache));
+  assert_ok(rondo_program_state(programs[1], "v cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &v_cache));
+  assert_ok(rondo_program_input(programs[1], "length", RONDO_I32, NULL, 0, &length));
+  assert_fails(rondo_op_attention_decode_packed(programs[1], qkv, H, H, k_cache, v_cache, length, NULL, &y),
+               RONDO_INVALID_ARGUMENT);
+  assert_fails(rondo_op_attention_decode_packed(programs[1], qkv, H, G, k_cache, k_cache, length, NULL, &y),
+               RONDO_INVALID_ARGUMENT);
+  assert_message("the caches must be two states");
+  assert_ok(rondo_op_attention_decode_packed(programs[1], qkv, H, G, k_cache, v_cache, length, NULL, &y));
+  assert_ok(rondo_program_output(programs[1], "y", y));
+  assert_ok(rondo_compile(programs[1], t->device, NULL, &one));
+  for (int32_t at = 0; at < S; at++) {
+    float token[B][ROW], got[B][H * D];
+    for (size_t i = 0; i < B; i++) memcpy(token[i], rows[i][at], sizeof token[i]);
+    assert_ok(rondo_compiled_write(one, "qkv", token, sizeof token));
+    assert_ok(rondo_compiled_write(one, "length", &at, sizeof at));
+    assert_ok(rondo_compiled_run(one));
+    assert_ok(rondo_compiled_read(one, "y", got, sizeof got));
+    for (size_t i = 0; i < B * H * D; i++)
+      assert_true(fabsf(got[i / (H * D)][i % (H * D)] - wanted[i / (H * D)][at][i % (H * D)]) < 1e-5f);
+  }
+  assert_ok(rondo_compiled_destroy(one));
+  assert_ok(rondo_compiled_destroy(whole));
+  for (int i = 0; i < 2; i++) rondo_program_destroy(programs[i]);
+}
+
+static void test_packed_rows_that_do_not_fit_are_refused(void **state) {
+  const size_t wrong[][2] = {{0, 1}, {4, 0}, {4, 3}, {5, 5}, {SIZE_MAX / 2, SIZE_MAX / 2}};
+  rondo_program *program = NULL;
+  rondo_value qkv, wide, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "qkv", RONDO_F32, (const size_t[]){2, 3, 96}, 3, &qkv));
+  assert_ok(rondo_program_input(program, "wide", RONDO_F32, (const size_t[]){2, 3, 3 * 129}, 3, &wide));
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    assert_fails(rondo_op_attention_packed(program, qkv, wrong[i][0], wrong[i][1], NULL, &y), RONDO_INVALID_ARGUMENT);
+    assert_message("96 elements are no rows of q for");
+    assert_int_equal(y.id, 0);
+  }
+  assert_fails(rondo_op_attention_packed(program, wide, 1, 1, NULL, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("heads of 129 elements; the most is 128");
+  assert_ok(rondo_op_attention_packed(program, qkv, 4, 4, NULL, &y));
+  rondo_program_destroy(program);
+}
+
 static void test_what_does_not_fit_is_refused(void **state) {
   rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
   rondo_program *program = NULL;
@@ -188,7 +305,7 @@ static void test_what_does_not_fit_is_refused(void **state) {
   assert_fails(rondo_op_attention(program, q, q, q, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("scale -1 is not above 0");
   assert_fails(rondo_op_attention_decode(program, q, q, q, q, q, length, NULL, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("the cache must be a state");
+  assert_message("the caches must be two states");
   assert_int_equal(y.id, 0);
   rondo_program_destroy(program);
 }
@@ -200,6 +317,9 @@ int main(void) {
                                      test_case(test_attention_in_f16),
                                      test_case(test_attention_in_bf16),
                                      test_case(test_tokens_see_those_before_them),
+                                     test_case(test_attention_of_packed_heads),
+                                     test_case(test_packed_tokens_give_what_all_at_once_do),
+                                     cmocka_unit_test(test_packed_rows_that_do_not_fit_are_refused),
                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
   return test_main(tests);
 }

@@ -119,34 +119,13 @@ static rondo_status normalise(const network *n, rondo_value x, const rondo_value
   return rondo_op_layer_norm(n->program, x, scale_and_shift[0], scale_and_shift[1], 1, EPSILON, out);
 }
 
-/* qkv [batch, context, 3 width] -> q, k and v [batch, heads, context, width / heads]. */
-static rondo_status take_apart(const network *n, rondo_value qkv, size_t batch, rondo_value out[3]) {
-  const uint32_t *sizes = n->model->sizes;
-  const size_t heads = sizes[MODEL_HEADS], context = sizes[MODEL_CONTEXT], size = sizes[MODEL_WIDTH] / heads;
-  const size_t order[] = {2, 0, 3, 1, 4}, one[] = {batch, heads, context, size};
-  rondo_value all, parts[3];
-  TOOL_TRY(rondo_op_reshape(n->program, qkv, (size_t[]){batch, context, 3, heads, size}, 5, &all));
-  TOOL_TRY(rondo_op_permute(n->program, all, order, &all));
-  TOOL_TRY(rondo_op_split(n->program, all, 0, (size_t[]){1, 1, 1}, 3, parts));
-  for (int i = 0; i < 3; i++) TOOL_TRY(rondo_op_reshape(n->program, parts[i], one, 4, &out[i]));
-  return RONDO_OK;
-}
-
-static rondo_status attend(const network *n, rondo_value qkv, size_t batch, rondo_value *out) {
-  const uint32_t *sizes = n->model->sizes;
+static rondo_status add_block(const network *n, const rondo_value *of, rondo_value *x) {
   const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
-  rondo_value of[3];
-  TOOL_TRY(take_apart(n, qkv, batch, of));
-  TOOL_TRY(rondo_op_attention(n->program, of[0], of[1], of[2], &causal, out));
-  TOOL_TRY(rondo_op_transpose(n->program, *out, 1, 2, out));
-  return rondo_op_reshape(n->program, *out, (size_t[]){batch, sizes[MODEL_CONTEXT], sizes[MODEL_WIDTH]}, 3, out);
-}
-
-static rondo_status add_block(const network *n, const rondo_value *of, size_t batch, rondo_value *x) {
+  const size_t heads = n->model->sizes[MODEL_HEADS];
   rondo_value y;
   TOOL_TRY(normalise(n, *x, &of[NORM1_SCALE], &y));
   TOOL_TRY(multiply(n, y, of[QKV_WEIGHT], of[QKV_BIAS], RONDO_ACTIVATION_NONE, &y));
-  TOOL_TRY(attend(n, y, batch, &y));
+  TOOL_TRY(rondo_op_attention_packed(n->program, y, heads, heads, &causal, &y));
   TOOL_TRY(multiply(n, y, of[JOIN_WEIGHT], of[JOIN_BIAS], RONDO_ACTIVATION_NONE, &y));
   TOOL_TRY(rondo_op_add(n->program, *x, y, x));
   TOOL_TRY(normalise(n, *x, &of[NORM2_SCALE], &y));
@@ -158,13 +137,14 @@ static rondo_status add_block(const network *n, const rondo_value *of, size_t ba
 static rondo_status build(const language_model *model, rondo_program *program, const rondo_value *states,
                           rondo_value tokens, size_t batch, rondo_value *out_logits) {
   const network n = {model, program};
+  (void)batch; /* it is the tokens' */
   const rondo_value *last = states + FIRST_OF_BLOCKS + (size_t)model->sizes[MODEL_LAYERS] * OF_BLOCK;
   rondo_value x;
   TOOL_TRY(rondo_op_embedding(program, states[TOKENS], tokens, &x));
   TOOL_TRY(rondo_op_add(program, x, states[PLACES], &x));
   TOOL_TRY(rondo_op_cast(program, x, model->type, &x));
   for (const rondo_value *block = states + FIRST_OF_BLOCKS; block < last; block += OF_BLOCK)
-    TOOL_TRY(add_block(&n, block, batch, &x));
+    TOOL_TRY(add_block(&n, block, &x));
   TOOL_TRY(normalise(&n, x, &last[NORM_SCALE], &x));
   return multiply(&n, x, last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
 }

@@ -3,15 +3,9 @@
  * floats, their rows padded with zeros to a multiple of 4; a thread, at `down` and `across` in a square of 16, has the
  * scores of every 16th row and every 16th column.
  */
-#include "tensor/operators/element.cuh"
+#include "tensor/operators/attention_shape.cuh"
 
 #define SIDE 16 /* of the square of threads */
-
-struct attention_shape {
-  size_t batches, heads, groups, rows, columns, size;
-  float scale;
-  unsigned causal;
-};
 
 /* Heads of at most SIZE elements, tiles of TILE rows and as many columns: attention.c knows them, too. */
 template <unsigned size, unsigned tile>
@@ -27,20 +21,26 @@ __device__ inline size_t sees(const attention_shape &shape, size_t row) {
   return shape.causal != 0 ? shape.columns - shape.rows + row + 1 : shape.columns;
 }
 
-__device__ inline size_t q_row(const attention_shape &shape, size_t head) { return head * shape.rows; }
-
-__device__ inline size_t k_row(const attention_shape &shape, size_t head) {
-  return (head / shape.heads * shape.groups + head % shape.heads / (shape.heads / shape.groups)) * shape.columns;
+__device__ inline head_rows q_rows(const attention_shape &shape, size_t head) {
+  return rows_in(shape.q, shape.heads, head, shape.rows);
 }
 
-/* Rows first .. first + TILE - 1 of `count`, zeros past them and past the head's size. */
+__device__ inline head_rows y_rows(const attention_shape &shape, size_t head) {
+  return rows_in(shape.y, shape.heads, head, shape.rows);
+}
+
+__device__ inline head_rows k_rows(const attention_shape &shape, size_t group) {
+  return rows_in(shape.k, shape.groups, group, shape.columns);
+}
+
+/* Rows first .. first + TILE - 1, zeros past the last and past the head's size. */
 template <class T>
-__device__ inline void load(const attention_shape &shape, const element *memory, size_t first_row, size_t first,
-                            size_t count, float *to) {
+__device__ inline void load(const attention_shape &shape, const element *memory, const head_rows &rows, size_t first,
+                            float *to) {
   for (unsigned i = threadIdx.x; i < T::TILE * T::SIZE; i += BLOCK_THREADS) {
     const unsigned row = i / T::SIZE, column = i % T::SIZE;
-    const bool is_in = first + row < count && column < shape.size;
-    to[row * T::ROW + column] = is_in ? to_float(memory[(first_row + first + row) * shape.size + column]) : 0.0f;
+    const bool is_in = first + row < rows.count && column < shape.size;
+    to[row * T::ROW + column] = is_in ? to_float(memory[rows.begin + (first + row) * rows.stride + column]) : 0.0f;
   }
 }
 
@@ -101,8 +101,8 @@ __device__ inline void clear(float (*sums)[T::PARTS]) {
 
 /* Writes a thread's elements, each row times its factor; factors of shared memory, or NULL. */
 template <class T>
-__device__ inline void store(const attention_shape &shape, element *memory, size_t first_row, size_t first,
-                             size_t count, const float (*sums)[T::PARTS], const float *factors) {
+__device__ inline void store(const attention_shape &shape, element *memory, const head_rows &rows, size_t first,
+                             const float (*sums)[T::PARTS], const float *factors) {
   const unsigned down = threadIdx.x / SIDE, across = threadIdx.x % SIDE;
 #pragma unroll
   for (unsigned i = 0; i < T::EACH; i++) {
@@ -111,8 +111,8 @@ __device__ inline void store(const attention_shape &shape, element *memory, size
 #pragma unroll
     for (unsigned j = 0; j < T::PARTS; j++) {
       const unsigned column = across + SIDE * j;
-      if (first + row < count && column < shape.size)
-        memory[(first_row + first + row) * shape.size + column] = to_element(sums[i][j] * factor);
+      if (first + row < rows.count && column < shape.size)
+        memory[rows.begin + (first + row) * rows.stride + column] = to_element(sums[i][j] * factor);
     }
   }
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * attention_decode: one token's row of q, which sees the rows of a cache up to a length that lies on the device, and
- * the token's own row of k and v; append puts these into the cache, behind all else in the run. So every run of a
- * program that generates does the same work at the same addresses.
+ * the token's own row of k and v; append puts these into the caches, behind all else in the run. So every run of a
+ * program that generates does the same work at the same addresses. attention_decode_packed is the same where q, k and v
+ * lie side by side in a row.
  */
 #include <string.h>
 
@@ -10,8 +11,9 @@
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
-enum { Q, K, V, K_CACHE, V_CACHE, LENGTH }; /* inputs of attention_decode */
-enum { CACHE, ROW, AT };                    /* inputs of append */
+enum { Q, K, V, K_CACHE, V_CACHE, LENGTH };                  /* inputs of attention_decode */
+enum { QKV, PACKED_K_CACHE, PACKED_V_CACHE, PACKED_LENGTH }; /* of attention_decode_packed */
+enum { TO_K, TO_V, AT, FROM_K, FROM_V };                     /* of append; without FROM_V, FROM_K is packed */
 
 /* Attention -------------------------------------------------------------------------------------------------------- */
 
@@ -38,14 +40,24 @@ static rondo_status infer_decode(const rondo_program *program, const rondo_opera
                               "q must be [b, h, 1, d], k and v [b, g, 1, d], and the caches [b, g, s, d]");
 }
 
-static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K_CACHE);
-  const void *of[LENGTH + 1];
-  for (uint32_t i = 0; i <= LENGTH; i++) of[i] = rondo_emit_address(emitter, operation->inputs[i]);
+/* The caches and the length stand behind q, k and v, or behind what has all three. */
+static rondo_status emit_kernel(rondo_emitter *emitter, const rondo_operation *operation,
+                                const rondo_attention_shape *shape, const rondo_attention_parts *own, uint32_t caches) {
+  const void *k_cache = rondo_emit_address(emitter, operation->inputs[caches]);
+  const void *v_cache = rondo_emit_address(emitter, operation->inputs[caches + 1]);
+  const void *length = rondo_emit_address(emitter, operation->inputs[caches + 2]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
   return rondo_emit_kernel(emitter, &attention_decode_code[rondo_emit_shape(emitter, operation->inputs[Q])->type],
-                           rondo_emit_grid(emitter, shape.batches * shape.heads, (rondo_grain){1, 1}),
-                           RONDO_ARGS(&shape, &of[Q], &of[K], &of[V], &of[K_CACHE], &of[V_CACHE], &of[LENGTH], &y));
+                           rondo_emit_grid(emitter, shape->batches * shape->heads, (rondo_grain){1, 1}),
+                           RONDO_ARGS(shape, &own->q, &own->k, &own->v, &k_cache, &v_cache, &length, &y));
+}
+
+static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K_CACHE);
+  const rondo_attention_parts own = {rondo_emit_address(emitter, operation->inputs[Q]),
+                                     rondo_emit_address(emitter, operation->inputs[K]),
+                                     rondo_emit_address(emitter, operation->inputs[V])};
+  return emit_kernel(emitter, operation, &shape, &own, K_CACHE);
 }
 
 const rondo_operator rondo_operator_attention_decode = {.name = "attention_decode",
@@ -56,65 +68,136 @@ const rondo_operator rondo_operator_attention_decode = {.name = "attention_decod
                                                         .infer = infer_decode,
                                                         .emit = emit_decode};
 
-/* Cache ------------------------------------------------------------------------------------------------------------ */
+static rondo_status infer_packed(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *qkv = rondo_operation_input(program, operation, QKV);
+  const rondo_shape *cache = rondo_operation_input(program, operation, PACKED_K_CACHE);
+  const size_t *sizes = operation->attributes.sizes;
+  size_t size = 0;
+  RONDO_TRY(rondo_require_packed(program, operation, &size));
+  RONDO_TRY(rondo_require_input(program, operation, PACKED_K_CACHE, qkv->type, 4));
+  RONDO_TRY(rondo_require_same_shape(program, operation, PACKED_K_CACHE, PACKED_V_CACHE));
+  RONDO_TRY(rondo_require_input(program, operation, PACKED_LENGTH, RONDO_I32, 0));
+  results[0] = *qkv;
+  results[0].dims[2] = sizes[RONDO_ATTENTION_HEADS] * size;
+  if (qkv->dims[1] == 1 && cache->dims[0] == qkv->dims[0] && cache->dims[1] == sizes[RONDO_ATTENTION_GROUPS] &&
+      cache->dims[3] == size && cache->dims[2] <= INT32_MAX)
+    return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "qkv must be [b, 1, (h + 2 g) d], and the caches [b, g, s, d]: here g is %zu and d %zu",
+                              sizes[RONDO_ATTENTION_GROUPS], size);
+}
 
-/* What the kernel gets as one scalar: a cache [count, columns, size], of elements of so many bytes. */
+/* Columns are the caches'. */
+static rondo_attention_shape packed_shape(const rondo_emitter *emitter, const rondo_operation *operation) {
+  rondo_attention_shape shape = rondo_attention_packed_shape(emitter, operation);
+  shape.columns = rondo_emit_shape(emitter, operation->inputs[PACKED_K_CACHE])->dims[2];
+  shape.k = rondo_attention_stacked(shape.groups, shape.columns, shape.size);
+  return shape;
+}
+
+static rondo_status emit_packed(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_attention_shape shape = packed_shape(emitter, operation);
+  const rondo_attention_parts own = rondo_attention_parts_of(emitter, &shape, operation->inputs[QKV]);
+  return emit_kernel(emitter, operation, &shape, &own, PACKED_K_CACHE);
+}
+
+const rondo_operator rondo_operator_attention_decode_packed = {.name = "attention_decode_packed",
+                                                               .types = RONDO_FLOATS,
+                                                               .inputs = {"qkv", "k_cache", "v_cache", "length"},
+                                                               .required = 4,
+                                                               .result_count = 1,
+                                                               .infer = infer_packed,
+                                                               .emit = emit_packed};
+
+/* Caches ----------------------------------------------------------------------------------------------------------- */
+
+/* What the kernel gets as one scalar: two caches [count, columns, size], of elements of so many bytes; rows of `groups`
+ * heads of a batch lie one behind another, those of the next batch so many elements further. */
 typedef struct append_shape {
-  size_t count, columns, size, bytes;
+  size_t count, columns, size, bytes, groups, apart;
 } append_shape;
 
 static void attention_append_cpu(rondo_blocks blocks, void *const *args) {
   const append_shape *shape = args[0];
-  const char *rows = RONDO_ARG(const char *, 1);
-  const int32_t at = *RONDO_ARG(const int32_t *, 2);
-  char *cache = RONDO_ARG(char *, 3);
+  const char *from[] = {RONDO_ARG(const char *, 1), RONDO_ARG(const char *, 2)};
+  const int32_t at = *RONDO_ARG(const int32_t *, 3);
+  char *to[] = {RONDO_ARG(char *, 4), RONDO_ARG(char *, 5)};
   const size_t bytes = shape->size * shape->bytes;
-  if (!rondo_check_index(RONDO_ARG(_Atomic uint64_t *, 4), 0, at, shape->columns)) return;
+  if (!rondo_check_index(RONDO_ARG(_Atomic uint64_t *, 6), 0, at, shape->columns)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->count, 1);
-    for (size_t i = span.first; i < span.last; i++)
-      memcpy(cache + (i * shape->columns + (size_t)at) * bytes, rows + i * bytes, bytes);
+    const rondo_span span = rondo_block_span(block, blocks, 2 * shape->count, 1);
+    for (size_t i = span.first; i < span.last; i++) {
+      const size_t which = i / shape->count, row = i % shape->count;
+      const size_t begin = row / shape->groups * shape->apart * shape->bytes + row % shape->groups * bytes;
+      memcpy(to[which] + (row * shape->columns + (size_t)at) * bytes, from[which] + begin, bytes);
+    }
   }
 }
 
 static const rondo_kernel_options attention_append_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "attention_append", .cpu = attention_append_cpu, RONDO_CUDA(attention_append),
-    .params = {RONDO_SCALAR(append_shape), RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES}};
+    .params = {RONDO_SCALAR(append_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES,
+               RONDO_UPDATES}};
 
 static rondo_status infer_append(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
-  if (program->values.items[operation->inputs[CACHE]].kind == RONDO_VALUE_STATE) return RONDO_OK;
-  return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "the cache must be a state");
+  if (program->values.items[operation->inputs[TO_K]].kind == RONDO_VALUE_STATE &&
+      program->values.items[operation->inputs[TO_V]].kind == RONDO_VALUE_STATE &&
+      operation->inputs[TO_K] != operation->inputs[TO_V])
+    return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "the caches must be two states");
 }
 
 static rondo_status emit_append(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *cache = rondo_emit_shape(emitter, operation->inputs[CACHE]);
-  const append_shape shape = {cache->dims[0] * cache->dims[1], cache->dims[2], cache->dims[3],
-                              rondo_type_bytes(cache->type)};
-  const void *rows = rondo_emit_address(emitter, operation->inputs[ROW]);
+  const rondo_shape *cache = rondo_emit_shape(emitter, operation->inputs[TO_K]);
+  const rondo_shape *rows = rondo_emit_shape(emitter, operation->inputs[FROM_K]);
+  const size_t bytes = rondo_type_bytes(cache->type), size = cache->dims[3], groups = cache->dims[1];
+  const append_shape shape = {
+      cache->dims[0] * groups, cache->dims[2], size, bytes, groups, rondo_shape_elements(rows) / cache->dims[0]};
+  const char *k = rondo_emit_address(emitter, operation->inputs[FROM_K]);
+  const char *v = rondo_emit_address(emitter, operation->inputs[FROM_V]);
   const void *at = rondo_emit_address(emitter, operation->inputs[AT]);
-  void *to = rondo_emit_address(emitter, operation->inputs[CACHE]), *cell = NULL;
+  void *to_k = rondo_emit_address(emitter, operation->inputs[TO_K]);
+  void *to_v = rondo_emit_address(emitter, operation->inputs[TO_V]), *cell = NULL;
+  if (v == NULL) { /* the last heads of a row */
+    v = k + (shape.apart - groups * size) * bytes;
+    k = v - groups * size * bytes;
+  }
   RONDO_TRY(rondo_emit_index_check(emitter, AT, shape.columns, &cell));
-  const rondo_grain grain = {4096 / shape.size + 1, RONDO_CUDA_THREADS / 32};
-  return rondo_emit_kernel(emitter, &attention_append_code, rondo_emit_grid(emitter, shape.count, grain),
-                           RONDO_ARGS(&shape, &rows, &at, &to, &cell));
+  const rondo_grain grain = {4096 / size + 1, RONDO_CUDA_THREADS / 32};
+  return rondo_emit_kernel(emitter, &attention_append_code, rondo_emit_grid(emitter, 2 * shape.count, grain),
+                           RONDO_ARGS(&shape, &k, &v, &at, &to_k, &to_v, &cell));
 }
 
 const rondo_operator rondo_operator_attention_append = {.name = "attention_append",
-                                                        .inputs = {"cache", "row", "length"},
-                                                        .required = 3,
-                                                        .updates = 1u << CACHE,
+                                                        .inputs = {"k_cache", "v_cache", "length", "k", "v"},
+                                                        .required = 4,
+                                                        .updates = 1u << TO_K | 1u << TO_V,
                                                         .checks_indices = true,
                                                         .infer = infer_append,
                                                         .emit = emit_append};
 
-static rondo_status add_appends(rondo_program *program, uint32_t result) {
-  const rondo_operation decode = program->operations.items[program->values.items[result].operation];
-  for (uint32_t i = 0; i < 2; i++) {
-    const uint32_t inputs[] = {decode.inputs[K_CACHE + i], decode.inputs[K + i], decode.inputs[LENGTH]};
-    RONDO_TRY(rondo_program_add(program, &rondo_operator_attention_append, inputs, 3, NULL, NULL));
+/* Calls ------------------------------------------------------------------------------------------------------------ */
+
+/* The operator, then the update of its caches; both or none. */
+static rondo_status add_decode(rondo_program *program, const rondo_operator *row, const rondo_value *inputs,
+                               const rondo_attributes *attributes, rondo_value *out_value) {
+  const uint32_t count = row->required, caches = count - 3;
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  uint32_t result = 0;
+  RONDO_TRY(rondo_program_apply(program, row, inputs, count, attributes, out_value));
+  rondo_status status = rondo_program_resolve(program, *out_value, row->name, "the result", &result);
+  if (status == RONDO_OK) {
+    const rondo_operation decode = program->operations.items[program->values.items[result].operation];
+    const uint32_t *of = decode.inputs;
+    const uint32_t appended[] = {of[caches], of[caches + 1], of[caches + 2], of[caches == K_CACHE ? K : QKV], of[V]};
+    status =
+        rondo_program_add(program, &rondo_operator_attention_append, appended, caches == K_CACHE ? 5 : 4, NULL, NULL);
   }
-  return RONDO_OK;
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_program_roll_back(program, mark);
+  *out_value = (rondo_value){0};
+  return status;
 }
 
 rondo_status rondo_op_attention_decode(rondo_program *program, rondo_value q, rondo_value k, rondo_value v,
@@ -123,14 +206,21 @@ rondo_status rondo_op_attention_decode(rondo_program *program, rondo_value q, ro
   static const char call[] = "attention_decode";
   const rondo_value inputs[] = {q, k, v, k_cache, v_cache, length};
   rondo_attributes attributes;
-  uint32_t result = 0;
-  RONDO_TRY(rondo_attention_attributes(program, call, q, options, &attributes, out_value));
-  const rondo_program_mark mark = rondo_program_get_mark(program);
-  RONDO_TRY(rondo_program_apply(program, &rondo_operator_attention_decode, inputs, 6, &attributes, out_value));
-  rondo_status status = rondo_program_resolve(program, *out_value, call, "the result", &result);
-  if (status == RONDO_OK) status = add_appends(program, result);
-  if (status == RONDO_OK) return RONDO_OK;
-  rondo_program_roll_back(program, mark);
-  *out_value = (rondo_value){0};
-  return status;
+  size_t size = 0;
+  RONDO_TRY(rondo_attention_begin(program, call, q, "q", out_value, &size));
+  RONDO_TRY(rondo_attention_attributes(call, size, options, &attributes));
+  return add_decode(program, &rondo_operator_attention_decode, inputs, &attributes, out_value);
+}
+
+rondo_status rondo_op_attention_decode_packed(rondo_program *program, rondo_value qkv, size_t heads, size_t groups,
+                                              rondo_value k_cache, rondo_value v_cache, rondo_value length,
+                                              const rondo_attention_options *options, rondo_value *out_value) {
+  static const char call[] = "attention_decode_packed";
+  const rondo_value inputs[] = {qkv, k_cache, v_cache, length};
+  const rondo_packed_heads of = {heads, groups};
+  rondo_attributes attributes;
+  size_t row = 0;
+  RONDO_TRY(rondo_attention_begin(program, call, qkv, "qkv", out_value, &row));
+  RONDO_TRY(rondo_packed_attributes(call, row, &of, options, &attributes));
+  return add_decode(program, &rondo_operator_attention_decode_packed, inputs, &attributes, out_value);
 }

@@ -2,16 +2,10 @@
  * The CUDA form of attention_decode.c: a block has a row of q, and each of its warps every 8th row that it sees; what
  * the warps have is joined in their order.
  */
-#include "tensor/operators/element.cuh"
+#include "tensor/operators/attention_shape.cuh"
 
 #define MOST 128            /* elements of a row */
 #define PARTS (MOST / WARP) /* of a lane */
-
-struct attention_shape {
-  size_t batches, heads, groups, rows, columns, size;
-  float scale;
-  unsigned causal;
-};
 
 /* What a warp has seen; every lane has the same maximum and sum, and its elements of the weighted rows. */
 struct seen {
@@ -74,16 +68,16 @@ extern "C" __global__ void attention_decode_TYPE(attention_shape shape, const el
   const size_t size = shape.size, given = *length < 0 ? 0 : (size_t)*length;
   const size_t count = given < shape.columns ? given : shape.columns;
   for (size_t head = blockIdx.x; head < shape.batches * shape.heads; head += gridDim.x) {
-    const size_t group = head / (shape.heads / shape.groups); /* heads of a batch are a multiple of those of a group */
-    const size_t first = group * shape.columns;
+    const size_t group = group_of(shape, head), own = rows_in(shape.own, shape.groups, group, 1).begin;
+    const head_rows cache = rows_in(shape.k, shape.groups, group, shape.columns);
     float row[PARTS];
     seen so_far = {__int_as_float(0xff800000), 0.0f, {0.0f}};
-    load_row(q + head * size, size, row);
+    load_row(q + rows_in(shape.q, shape.heads, head, 1).begin, size, row);
     for (size_t i = threadIdx.x / WARP; i <= count; i += WARPS) {
       const bool is_own = i == count;
-      see_row(row, is_own ? k + group * size : k_cache + (first + i) * size,
-              is_own ? v + group * size : v_cache + (first + i) * size, size, shape.scale, so_far);
+      const size_t at = is_own ? own : cache.begin + i * cache.stride;
+      see_row(row, (is_own ? k : k_cache) + at, (is_own ? v : v_cache) + at, size, shape.scale, so_far);
     }
-    join_warps(so_far, y + head * size, size);
+    join_warps(so_far, y + rows_in(shape.y, shape.heads, head, 1).begin, size);
   }
 }

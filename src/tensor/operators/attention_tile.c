@@ -16,7 +16,7 @@
 /* Rows of a head from `first` on, as floats: where they lie, or converted into room. */
 typedef struct panel {
   const float *at;
-  size_t first, count;
+  size_t stride, first, count;
   float room[TILE * RONDO_HEAD_MOST];
 } panel;
 
@@ -28,23 +28,42 @@ typedef struct row_state {
 typedef struct attention_data {
   const rondo_attention_shape *shape;
   rondo_type type;
-  const void *q, *k, *v, *dy;
-  const float *sums, *shares; /* of each row the logarithm of its exponentials' sum; dy · y */
+  const void *q, *k, *v, *y, *dy;
+  const float *sums; /* of each row the logarithm of its exponentials' sum */
 } attention_data;
 
-static void load(const attention_data *data, const void *memory, size_t head_row, size_t first, size_t rows,
-                 panel *out) {
-  const size_t size = data->shape->size;
-  out->first = first;
-  out->count = rows - first < TILE ? rows - first : TILE;
-  out->at = rondo_load_chunk(data->type, memory, (head_row + first) * size, out->count * size, out->room);
+/* All rows of a head: the element where the first begins, elements from one to the next, how many. */
+typedef struct head_rows {
+  size_t begin, stride, count;
+} head_rows;
+
+static head_rows rows_in(const rondo_attention_place *place, size_t heads, size_t head, size_t count) {
+  return (head_rows){head / heads * place->batch + head % heads * place->head, place->row, count};
+}
+static head_rows q_rows(const rondo_attention_shape *shape, size_t head) {
+  return rows_in(&shape->q, shape->heads, head, shape->rows);
+}
+static head_rows y_rows(const rondo_attention_shape *shape, size_t head) {
+  return rows_in(&shape->y, shape->heads, head, shape->rows);
+}
+static head_rows k_rows(const rondo_attention_shape *shape, size_t group) {
+  return rows_in(&shape->k, shape->groups, group, shape->columns);
 }
 
-/* The first row of a head of q, and of the k and v that it sees. */
-static size_t q_row(const rondo_attention_shape *shape, size_t head) { return head * shape->rows; }
-static size_t k_row(const rondo_attention_shape *shape, size_t head) {
-  const size_t batch = head / shape->heads, of_group = shape->heads / shape->groups;
-  return (batch * shape->groups + head % shape->heads / of_group) * shape->columns;
+/* Of all batches, heads of a batch being a multiple of those of a group. */
+static size_t group_of(const rondo_attention_shape *shape, size_t head) {
+  return head / (shape->heads / shape->groups);
+}
+
+static void load(const attention_data *data, const void *memory, const head_rows *rows, size_t first, panel *out) {
+  const size_t size = data->shape->size, begin = rows->begin + first * rows->stride;
+  out->first = first;
+  out->count = rows->count - first < TILE ? rows->count - first : TILE;
+  out->at = data->type == RONDO_F32 ? (const float *)memory + begin : out->room;
+  out->stride = data->type == RONDO_F32 ? rows->stride : size;
+  if (data->type == RONDO_F32) return;
+  for (size_t i = 0; i < out->count; i++)
+    (void)rondo_load_chunk(data->type, memory, begin + i * rows->stride, size, out->room + i * size);
 }
 
 /* scores = a bᵀ. */
@@ -56,8 +75,8 @@ static void score(const rondo_attention_shape *shape, const panel *a, const pane
                            .a = a->at,
                            .b = b->at,
                            .c = scores,
-                           .a_stride = shape->size,
-                           .b_stride = shape->size,
+                           .a_stride = a->stride,
+                           .b_stride = b->stride,
                            .c_stride = TILE};
   rondo_gemm_run(&gemm);
 }
@@ -74,7 +93,7 @@ static void add_product(const rondo_attention_shape *shape, const float *factors
                            .b = b->at,
                            .c = to,
                            .a_stride = TILE,
-                           .b_stride = shape->size,
+                           .b_stride = b->stride,
                            .c_stride = shape->size};
   rondo_gemm_run(&gemm);
 }
@@ -93,10 +112,14 @@ static void exponentiate_row(float scale, float most, float *x, size_t count) {
   RONDO_EACH_LANE(i, lane, count, x[i] = rondo_exp_negative(scale * x[i] - most));
 }
 
-static void store_rows(const attention_data *data, void *memory, size_t first, size_t count, const float *rows) {
+static void store_rows(const attention_data *data, void *memory, const head_rows *to, size_t first, size_t count,
+                       const float *rows) {
   const size_t size = data->shape->size;
-  if (data->type == RONDO_F32) memcpy((float *)memory + first * size, rows, count * size * sizeof *rows);
-  rondo_store_chunk(data->type, memory, first * size, count * size, rows);
+  for (size_t i = 0; i < count; i++) {
+    const size_t at = to->begin + (first + i) * to->stride;
+    if (data->type == RONDO_F32) memcpy((float *)memory + at, rows + i * size, size * sizeof *rows);
+    rondo_store_chunk(data->type, memory, at, size, rows + i * size);
+  }
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
@@ -120,25 +143,27 @@ static void soften_row(float scale, size_t seen, size_t count, float *scores, fl
 static void see_columns(const attention_data *data, const panel *q, size_t head, row_state *state, float *y) {
   const rondo_attention_shape *shape = data->shape;
   const size_t sees = rondo_attention_sees(shape, q->first + q->count - 1);
+  const head_rows from = k_rows(shape, group_of(shape, head));
   float scores[TILE * TILE];
   panel columns;
   for (size_t first = 0; first < sees; first += TILE) {
-    load(data, data->k, k_row(shape, head), first, shape->columns, &columns);
+    load(data, data->k, &from, first, &columns);
     score(shape, q, &columns, scores);
     for (size_t i = 0; i < q->count; i++)
       soften_row(shape->scale, seen_of(shape, q->first + i, &columns), columns.count, scores + i * TILE,
                  &state->most[i], &state->sum[i], y + i * shape->size, shape->size);
-    load(data, data->v, k_row(shape, head), first, shape->columns, &columns);
+    load(data, data->v, &from, first, &columns);
     add_product(shape, scores, false, q->count, &columns, y);
   }
 }
 
 static void attend(const attention_data *data, size_t head, size_t first, void *y, float *sums) {
   const rondo_attention_shape *shape = data->shape;
+  const head_rows from = q_rows(shape, head), to = y_rows(shape, head);
   float rows[TILE * RONDO_HEAD_MOST];
   row_state state;
   panel q;
-  load(data, data->q, q_row(shape, head), first, shape->rows, &q);
+  load(data, data->q, &from, first, &q);
   memset(rows, 0, q.count * shape->size * sizeof *rows);
   for (size_t i = 0; i < q.count; i++) {
     state.most[i] = -INFINITY;
@@ -146,9 +171,9 @@ static void attend(const attention_data *data, size_t head, size_t first, void *
   }
   see_columns(data, &q, head, &state, rows);
   for (size_t i = 0; i < q.count; i++) scale_row(1.0f / state.sum[i], rows + i * shape->size, shape->size);
-  store_rows(data, y, q_row(shape, head) + first, q.count, rows);
+  store_rows(data, y, &to, first, q.count, rows);
   for (size_t i = 0; sums != NULL && i < q.count; i++)
-    sums[q_row(shape, head) + first + i] = state.most[i] + logf(state.sum[i]);
+    sums[head * shape->rows + first + i] = state.most[i] + logf(state.sum[i]);
 }
 
 void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -166,22 +191,34 @@ void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */
 
-static float dot_row(rondo_type type, const void *x, const void *y, size_t first, size_t count) {
-  float rooms[2][RONDO_HEAD_MOST];
-  return rondo_row_dot(rondo_load_chunk(type, x, first, count, rooms[0]),
-                       rondo_load_chunk(type, y, first, count, rooms[1]), count);
+/* A tile of rows: of q and dy, and dy · y of each. */
+typedef struct row_panel {
+  panel q, dy;
+  float shares[TILE];
+} row_panel;
+
+static void load_rows(const attention_data *data, size_t head, size_t first, row_panel *out) {
+  const rondo_attention_shape *shape = data->shape;
+  const head_rows of_q = q_rows(shape, head), of_y = y_rows(shape, head);
+  float room[RONDO_HEAD_MOST];
+  load(data, data->q, &of_q, first, &out->q);
+  load(data, data->dy, &of_y, first, &out->dy);
+  for (size_t i = 0; i < out->dy.count; i++) {
+    const size_t at = of_y.begin + (first + i) * of_y.stride;
+    out->shares[i] = rondo_row_dot(rondo_load_chunk(data->type, data->y, at, shape->size, room),
+                                   out->dy.at + i * out->dy.stride, shape->size);
+  }
 }
 
-void rondo_attention_share_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const rondo_attention_shape *shape = args[0];
-  const void *y = RONDO_ARG(const void *, 1);
-  const void *dy = RONDO_ARG(const void *, 2);
-  float *shares = RONDO_ARG(float *, 3);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->batches * shape->heads * shape->rows, 1);
-    for (size_t row = span.first; row < span.last; row++)
-      shares[row] = dot_row(type, y, dy, row * shape->size, shape->size);
-  }
+/* A tile of columns. */
+typedef struct column_panel {
+  panel k, v;
+} column_panel;
+
+static void load_columns(const attention_data *data, size_t group, size_t first, column_panel *out) {
+  const head_rows from = k_rows(data->shape, group);
+  load(data, data->k, &from, first, &out->k);
+  load(data, data->v, &from, first, &out->v);
 }
 
 /* Of a tile: exponentials over their sums, and the scores' gradients. */
@@ -197,92 +234,85 @@ static void find_row_slopes(const rondo_attention_shape *shape, size_t seen, siz
   RONDO_EACH_LANE(i, lane, seen, gradients[i] = weights[i] * (gradients[i] - share) * shape->scale);
 }
 
-static void find_slopes(const attention_data *data, size_t head, const panel *q, const panel *k, const panel *v,
-                        const panel *dy, slopes *out) {
+static void find_slopes(const attention_data *data, size_t head, const row_panel *rows, const column_panel *columns,
+                        slopes *out) {
   const rondo_attention_shape *shape = data->shape;
-  const size_t first = q_row(shape, head) + q->first;
-  score(shape, q, k, out->weights);
-  score(shape, dy, v, out->gradients);
-  for (size_t i = 0; i < q->count; i++)
-    find_row_slopes(shape, seen_of(shape, q->first + i, k), k->count, data->sums[first + i], data->shares[first + i],
+  const float *sums = data->sums + head * shape->rows + rows->q.first;
+  score(shape, &rows->q, &columns->k, out->weights);
+  score(shape, &rows->dy, &columns->v, out->gradients);
+  for (size_t i = 0; i < rows->q.count; i++)
+    find_row_slopes(shape, seen_of(shape, rows->q.first + i, &columns->k), columns->k.count, sums[i], rows->shares[i],
                     out->weights + i * TILE, out->gradients + i * TILE);
 }
 
 static void make_q_gradient(const attention_data *data, size_t head, size_t first, void *dq) {
   const rondo_attention_shape *shape = data->shape;
-  float rows[TILE * RONDO_HEAD_MOST];
-  panel q, dy, k, v;
+  const head_rows to = q_rows(shape, head);
+  float made[TILE * RONDO_HEAD_MOST];
+  row_panel rows;
+  column_panel columns;
   slopes s;
-  load(data, data->q, q_row(shape, head), first, shape->rows, &q);
-  load(data, data->dy, q_row(shape, head), first, shape->rows, &dy);
-  memset(rows, 0, q.count * shape->size * sizeof *rows);
-  for (size_t column = 0; column < rondo_attention_sees(shape, first + q.count - 1); column += TILE) {
-    load(data, data->k, k_row(shape, head), column, shape->columns, &k);
-    load(data, data->v, k_row(shape, head), column, shape->columns, &v);
-    find_slopes(data, head, &q, &k, &v, &dy, &s);
-    add_product(shape, s.gradients, false, q.count, &k, rows);
+  load_rows(data, head, first, &rows);
+  memset(made, 0, rows.q.count * shape->size * sizeof *made);
+  for (size_t column = 0; column < rondo_attention_sees(shape, first + rows.q.count - 1); column += TILE) {
+    load_columns(data, group_of(shape, head), column, &columns);
+    find_slopes(data, head, &rows, &columns, &s);
+    add_product(shape, s.gradients, false, rows.q.count, &columns.k, made);
   }
-  store_rows(data, dq, q_row(shape, head) + first, q.count, rows);
-}
-
-/* The arguments that the gradients' kernels begin with. */
-static attention_data gradient_data(rondo_type type, void *const *args) {
-  return (attention_data){.shape = args[0],
-                          .type = type,
-                          .q = RONDO_ARG(const void *, 1),
-                          .k = RONDO_ARG(const void *, 2),
-                          .v = RONDO_ARG(const void *, 3),
-                          .dy = RONDO_ARG(const void *, 4),
-                          .sums = RONDO_ARG(const float *, 5),
-                          .shares = RONDO_ARG(const float *, 6)};
-}
-
-void rondo_attention_q_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const attention_data data = gradient_data(type, args);
-  const size_t each = rondo_attention_tiles(data.shape->rows), tiles = data.shape->batches * data.shape->heads * each;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t tile = block; tile < tiles; tile += blocks.grid.x)
-      make_q_gradient(&data, tile / each, tile % each * TILE, RONDO_ARG(void *, 7));
-  }
+  store_rows(data, dq, &to, first, rows.q.count, made);
 }
 
 /* The rows of one head that see the columns. */
-static void add_head(const attention_data *data, size_t head, const panel *k, const panel *v, float *dk, float *dv) {
+static void add_head(const attention_data *data, size_t head, const column_panel *columns, float *dk, float *dv) {
   const rondo_attention_shape *shape = data->shape;
-  panel q, dy;
+  row_panel rows;
   slopes s;
   for (size_t first = 0; first < shape->rows; first += TILE) {
     const size_t last = first + TILE < shape->rows ? first + TILE : shape->rows;
-    if (rondo_attention_sees(shape, last - 1) <= k->first) continue;
-    load(data, data->q, q_row(shape, head), first, shape->rows, &q);
-    load(data, data->dy, q_row(shape, head), first, shape->rows, &dy);
-    find_slopes(data, head, &q, k, v, &dy, &s);
-    add_product(shape, s.weights, true, k->count, &dy, dv);
-    add_product(shape, s.gradients, true, k->count, &q, dk);
+    if (rondo_attention_sees(shape, last - 1) <= columns->k.first) continue;
+    load_rows(data, head, first, &rows);
+    find_slopes(data, head, &rows, columns, &s);
+    add_product(shape, s.weights, true, columns->k.count, &rows.dy, dv);
+    add_product(shape, s.gradients, true, columns->k.count, &rows.q, dk);
   }
 }
 
 static void make_k_gradient(const attention_data *data, size_t group, size_t first, void *dk, void *dv) {
   const rondo_attention_shape *shape = data->shape;
   const size_t of_group = shape->heads / shape->groups;
+  const head_rows to = k_rows(shape, group);
   float of_k[TILE * RONDO_HEAD_MOST], of_v[TILE * RONDO_HEAD_MOST];
-  panel k, v;
-  load(data, data->k, group * shape->columns, first, shape->columns, &k);
-  load(data, data->v, group * shape->columns, first, shape->columns, &v);
-  memset(of_k, 0, k.count * shape->size * sizeof *of_k);
-  memset(of_v, 0, k.count * shape->size * sizeof *of_v);
-  for (size_t i = 0; i < of_group; i++) add_head(data, group * of_group + i, &k, &v, of_k, of_v);
-  store_rows(data, dk, group * shape->columns + first, k.count, of_k);
-  store_rows(data, dv, group * shape->columns + first, k.count, of_v);
+  column_panel columns;
+  load_columns(data, group, first, &columns);
+  memset(of_k, 0, columns.k.count * shape->size * sizeof *of_k);
+  memset(of_v, 0, columns.k.count * shape->size * sizeof *of_v);
+  for (size_t i = 0; i < of_group; i++) add_head(data, group * of_group + i, &columns, of_k, of_v);
+  if (dk != NULL) store_rows(data, dk, &to, first, columns.k.count, of_k);
+  if (dv != NULL) store_rows(data, dv, &to, first, columns.k.count, of_v);
 }
 
-void rondo_attention_k_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const attention_data data = gradient_data(type, args);
-  const size_t each = rondo_attention_tiles(data.shape->columns);
-  const size_t tiles = data.shape->batches * data.shape->groups * each;
+/* Tiles of rows of all heads, for dq, then tiles of columns of all groups, for dk and dv. */
+void rondo_attention_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const attention_data data = {.shape = args[0],
+                               .type = type,
+                               .q = RONDO_ARG(const void *, 1),
+                               .k = RONDO_ARG(const void *, 2),
+                               .v = RONDO_ARG(const void *, 3),
+                               .y = RONDO_ARG(const void *, 4),
+                               .dy = RONDO_ARG(const void *, 5),
+                               .sums = RONDO_ARG(const float *, 6)};
+  void *dq = RONDO_ARG(void *, 7), *dk = RONDO_ARG(void *, 8), *dv = RONDO_ARG(void *, 9);
+  const size_t down = rondo_attention_tiles(data.shape->rows), across = rondo_attention_tiles(data.shape->columns);
+  const size_t of_q = dq == NULL ? 0 : data.shape->batches * data.shape->heads * down;
+  const size_t of_k = dk == NULL && dv == NULL ? 0 : data.shape->batches * data.shape->groups * across;
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    for (size_t tile = block; tile < tiles; tile += blocks.grid.x)
-      make_k_gradient(&data, tile / each, tile % each * TILE, RONDO_ARG(void *, 7), RONDO_ARG(void *, 8));
+    for (size_t tile = block; tile < of_q + of_k; tile += blocks.grid.x) {
+      const size_t left = tile - of_q; /* where it is one of columns */
+      if (tile < of_q)
+        make_q_gradient(&data, tile / down, tile % down * TILE, dq);
+      else
+        make_k_gradient(&data, left / across, left % across * TILE, dk, dv);
+    }
   }
 }
 
@@ -291,12 +321,14 @@ void rondo_attention_k_gradient_cpu(rondo_type type, rondo_blocks blocks, void *
 /* The rows that a token sees: so many of a cache, then its own. */
 typedef struct seen_rows {
   const void *cache, *own;
-  size_t first, own_row, count; /* row of the cache where the head begins; of its own; in the cache */
+  head_rows in_cache;
+  size_t own_begin, count; /* the element where the own row begins; rows in the cache that count */
 } seen_rows;
 
 static const float *seen_row(rondo_type type, const seen_rows *rows, size_t row, size_t size, float *room) {
-  return row < rows->count ? rondo_load_chunk(type, rows->cache, (rows->first + row) * size, size, room)
-                           : rondo_load_chunk(type, rows->own, rows->own_row * size, size, room);
+  return row < rows->count
+             ? rondo_load_chunk(type, rows->cache, rows->in_cache.begin + row * rows->in_cache.stride, size, room)
+             : rondo_load_chunk(type, rows->own, rows->own_begin, size, room);
 }
 
 /* One row of q, in one pass over what it sees; y is scaled down whenever the maximum grows. */
@@ -334,11 +366,13 @@ void rondo_attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *cons
   keys.count = values.count = length_of(shape, RONDO_ARG(const int32_t *, 6));
   for (size_t block = blocks.first; block < blocks.last; block++) {
     for (size_t head = block; head < heads; head += blocks.grid.x) {
-      keys.first = values.first = k_row(shape, head);
-      keys.own_row = values.own_row = k_row(shape, head) / shape->columns;
-      float *to = rondo_chunk_of(type, y, head * shape->size, rooms[1]);
-      decode_row(shape, type, rondo_load_chunk(type, q, head * shape->size, shape->size, rooms[0]), &keys, &values, to);
-      rondo_store_chunk(type, y, head * shape->size, shape->size, to);
+      const size_t group = group_of(shape, head), at = y_rows(shape, head).begin;
+      const float *from = rondo_load_chunk(type, q, q_rows(shape, head).begin, shape->size, rooms[0]);
+      float *to = rondo_chunk_of(type, y, at, rooms[1]);
+      keys.in_cache = values.in_cache = k_rows(shape, group);
+      keys.own_begin = values.own_begin = rows_in(&shape->own, shape->groups, group, 1).begin;
+      decode_row(shape, type, from, &keys, &values, to);
+      rondo_store_chunk(type, y, at, shape->size, to);
     }
   }
 }
