@@ -278,6 +278,25 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_measure(rondo_compiled *com
  * RONDO_RECORD_WHERE_IT_PAYS. Errors: INVALID_ARGUMENT; INVALID_STATE (neither). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compiled *compiled, rondo_gain *out_gain);
 
+/* All that is known of how it runs, as a text, which is freed with rondo_text_free (<rondo/allocator.h>): what is
+ * recorded, what is not and why, what that gains (rondo_compiled_get_gain), and what would raise it. Nothing is run.
+ * Texts have a line or more for each, for people. JSON, in this order; later versions add fields behind those of an
+ * object and nothing else:
+ *   {"rondo_compiled":1, "name":"", "device":"cpu:0", "recorded":true, "policy":"always", "reason":null, "message":"",
+ *    "kernels":12, "operators":10, "nodes":12, "dependencies":11, "branches":"none", "arena_bytes":4096,
+ *    "branch_bytes":0, "state_bytes":1024, "inputs":2, "input_bytes":512,
+ *    "gain":{"works":12, "host_us":4.1, "device_us":20.5, "total_us":22.3, "recorded_host_us":0.2,
+ *      "recorded_total_us":15.2, "record_us":180.0, "host_gain":20.5, "total_gain":1.47, "runs_to_repay":26,
+ *      "is_measured":true},
+ *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}]}
+ * The policy is "always", "never" or "where it pays"; the reason ASKED or NO_GAIN (rondo_unrecorded), null when it is
+ * recorded; the message says it in words. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER) or "memory"
+ * (they would need branch_bytes). The gain is null while it is not known. Advice is of the kinds MEASURE, RECORD,
+ * LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. Errors: INVALID_ARGUMENT (NULL, another format),
+ * OUT_OF_MEMORY. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
+                                                             rondo_explain_format format, char **out_text);
+
 /* A named value of a compiled program. */
 typedef struct rondo_compiled_value {
   uint32_t struct_size;

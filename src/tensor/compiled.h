@@ -62,7 +62,8 @@ struct rondo_compiled {
   rondo_compiled_info info;
   rondo_record_policy policy;
   rondo_gain_bar bar;
-  rondo_gain gain; /* what recording gains, as it was last measured or predicted */
+  rondo_gain gain;   /* what recording gains, as it was last measured or predicted */
+  rondo_costs costs; /* of the device, that it was predicted with */
   bool has_gain;
   rondo_branch_policy branches; /* that it was compiled with */
 };

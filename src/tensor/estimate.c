@@ -29,6 +29,7 @@ static rondo_status queue_run(rondo_stream *stream, void *user) {
 static rondo_status take_gain(const char *call, rondo_compiled *compiled, uint32_t repeats) {
   rondo_gain gain;
   RONDO_TRY(rondo_gain_take(call, compiled->stream, queue_run, compiled, compiled->exec, repeats, &gain));
+  RONDO_TRY(rondo_device_get_costs(compiled->device, &compiled->costs));
   compiled->gain = gain;
   compiled->has_gain = true;
   return RONDO_OK;
