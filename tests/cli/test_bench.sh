@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # rondo bench launch (GX-6, GX-10): every row is there and makes sense, with the table of "CUDA Graph in TensorFlow" beside
 # it. rondo bench memory (GM-9): every way is there. rondo bench change (GX-5): every row is there.
-# rondo bench patch (TR-6): the same. rondo bench tree (TR-1, TR-4, TR-6): the same; hits allocate nothing, and what the
+# rondo bench patch (TR-6), rondo bench gain (FW-8): the same. rondo bench tree (TR-1, TR-4, TR-6): the same; hits allocate nothing, and what the
 # library decides can be read with RONDO_LOG=tree (TR-8). rondo bench gpt (FW-4, FW-9): both ways give the same losses.
 source "$(dirname "$0")/support.sh" "$1"
 
@@ -49,6 +49,16 @@ json_holds '.device == "cpu"' '.nodes == 50' \
 succeeds bench change --seconds 0.1 --nodes 5
 grep -q '^patch one and launch ' out || die "no row of patching: $(cat out)"
 fails 1 'nonsense' bench change --device nonsense
+
+# What recording gains (FW-8).
+succeeds bench gain --seconds 0.1 --json
+json_holds '.device == "cpu"' '(.cases | length) > 15' '.costs.launch_host > 0' \
+  'all(.cases[]; .kernels > 0 and .elements > 0 and .gain > 0 and .predicted.gain > 0 and
+    .unrecorded.total_us > 0 and .recorded.total_us > 0 and .predicted.recorded_total_us > 0)' \
+  '.within_25_percent <= (.cases | length)'
+succeeds bench gain --seconds 0.1
+grep -q 'gains are predicted within 25 %' out || die "no summary: $(cat out)"
+fails 1 'nonsense' bench gain --device nonsense
 
 # Inputs elsewhere.
 succeeds bench patch --seconds 0.1 --json

@@ -20,6 +20,7 @@ static const benchmark benchmarks[] = {
     {"change", "rondo bench change", bench_change, "making an exec, updating it, patching a node and launching"},
     {"patch", "rondo bench patch", bench_patch, "launching with an input elsewhere: patching it or copying it"},
     {"copies", "rondo bench copies", bench_copies, "copying inputs in front of a graph: queued, or by a kernel in it"},
+    {"gain", "rondo bench gain", bench_gain, "what recording gains, predicted and measured"},
     {"tree", "rondo bench tree", bench_tree,
      "calls of recorded functions beside bare launches, and the memory of trees"},
     {"gpt", "rondo bench gpt", bench_gpt, "a training step of a transformer, recorded and kernel by kernel"},
