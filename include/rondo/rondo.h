@@ -37,6 +37,7 @@
 #include <rondo/random.h>
 #include <rondo/recording.h>
 #include <rondo/report.h>
+#include <rondo/session.h>
 #include <rondo/sizes.h>
 #include <rondo/status.h>
 #include <rondo/stream.h>

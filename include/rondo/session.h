@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT
+ * Sessions: models served from recordings at a few batch sizes, on several streams. A *model* is a network for batches
+ * of any number of rows (a program that a callback makes for each). Its recordings, the *graphs*, are told apart by
+ * model and index, one index for each size, and each stands on every stream of the session: M streams by N sizes are
+ * M·N execs (SE-6, SE-7). A *request* is a number of rows of a model's inputs; it is run by one graph, whose other rows
+ * are padding, by several graphs on several streams, or un-recorded, whichever costs least by measured times (SE-8).
+ *
+ *   const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 4, .max_delay_us = 500};
+ *   TRY(rondo_session_create(device, &options, &session));
+ *   const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_ranker, .weights = weights,
+ *                                      .history = rows_of_requests, .history_count = n};
+ *   TRY(rondo_session_add_model(session, "ranker", &model));
+ *   TRY(rondo_session_capture(session, "ranker"));                   // chooses sizes, records them, measures
+ *   rondo_request request = {RONDO_REQUEST_INIT, .rows = 450, .inputs = inputs, .outputs = outputs};
+ *   TRY(rondo_session_run(session, "ranker", &request, &answer));    // answer: graph, padding, or why un-recorded
+ *
+ * Rows are independent of each other: a row of an output depends on the same row of the inputs and on states alone, and
+ * no run of a model changes a state. The first dimension of each input and output is the number of rows times a
+ * constant.
+ *
+ * A session is thread-safe. It has a thread for each stream; a call of rondo_session_run that finds a stream free does
+ * its work itself.
+ */
+#ifndef RONDO_SESSION_H
+#define RONDO_SESSION_H
+
+#include <rondo/audit.h>
+#include <rondo/program.h>
+#include <rondo/sizes.h>
+#include <rondo/weights.h>
+
+RONDO_EXTERN_C_BEGIN
+
+#define RONDO_SESSION_MAX_STREAMS 16
+#define RONDO_SESSION_MAX_SIZES 64
+#define RONDO_SESSION_MAX_VALUES 64 /* inputs, and outputs, of a model */
+#define RONDO_SESSION_MAX_PARTS 8   /* graphs that run one request's rows, or those of a batch of requests */
+
+typedef struct rondo_session rondo_session;
+typedef struct rondo_ticket rondo_ticket; /* a request that was submitted, until it is waited for */
+
+typedef struct rondo_session_options {
+  uint32_t struct_size;  /* RONDO_SESSION_OPTIONS_INIT sets it; 0 means the library's own */
+  uint32_t streams;      /* M, at most RONDO_SESSION_MAX_STREAMS; 0 = 1 */
+  uint32_t max_delay_us; /* how long a request may wait for others to share a graph with; 0: it does not wait, but those
+                            that wait for a stream anyway are batched all the same */
+  uint32_t max_queue;    /* requests that wait or run, at most; 0 = 1024 */
+  bool strict;           /* what no graph can run is refused instead of being run un-recorded */
+  uint32_t max_unrecorded; /* numbers of rows that a stream keeps a program for, for un-recorded runs; the least
+                              recently used goes; 0 = 8 */
+  const char *name;        /* for messages; copied; may be NULL */
+} rondo_session_options;
+#define RONDO_SESSION_OPTIONS_INIT .struct_size = sizeof(rondo_session_options)
+
+/* An empty session. options may be NULL. The caller destroys it before the device is closed. Thread-safe. Errors:
+ * INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS, OUT_OF_RANGE; OUT_OF_MEMORY; LIMIT_EXCEEDED (threads). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_create(rondo_device *device, const rondo_session_options *options,
+                                                           rondo_session **out_session);
+
+/* Takes no more requests, answers those that were taken, and frees all with its memory. Tickets must have been waited
+ * for. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a ticket is out: the session takes no more requests, and can
+ * be destroyed later); IN_CALLBACK; else the session is gone, and a failure is that of work that nobody waited for. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy(rondo_session *session);
+
+/* Models ---------------------------------------------------------------------------------------------------------- */
+
+/* Adds the network for batches of `rows` rows to an empty program: inputs, states, outputs. For any number of rows it
+ * makes the same inputs, outputs and states in the same order. Called by rondo_session_add_model, by captures, and by
+ * un-recorded runs, from any thread, one at a time for each model. */
+typedef rondo_status (*rondo_model_build)(void *user, size_t rows, rondo_program *program);
+
+typedef struct rondo_model_options {
+  uint32_t struct_size;
+  uint32_t max_sizes;           /* chosen by rondo_session_capture, at most; 0 = 16; at most RONDO_SESSION_MAX_SIZES */
+  rondo_model_build build;      /* required */
+  void *user;                   /* must outlive the model */
+  const rondo_weights *weights; /* states at the beginning; read during the call; NULL: zeros */
+  const size_t *history;        /* rows of requests that came, in any order; copied. What sizes are chosen for */
+  size_t history_count;
+  uint64_t budget_bytes;      /* of a stream's graphs, for choosing; 0 = no limit */
+  uint64_t budget_startup_us; /* likewise, of the time that capturing on a stream takes */
+} rondo_model_options;
+#define RONDO_MODEL_OPTIONS_INIT .struct_size = sizeof(rondo_model_options)
+
+/* Adds a model by name. Its program is made for two numbers of rows, to find out what it is. Errors: INVALID_ARGUMENT
+ * with NULL_ARGUMENT, BAD_OPTIONS, DUPLICATE_NAME, SHAPE (an input or output whose first dimension is not rows times a
+ * constant, or that is otherwise not the same for other rows, named; a model without inputs or outputs), OUT_OF_RANGE
+ * (more than RONDO_SESSION_MAX_VALUES of them); what build and rondo_weights_apply return; OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
+                                                              const rondo_model_options *options);
+
+/* Frees the model with its graphs and memory. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_STATE/STILL_IN_USE while a
+ * request of it waits or runs, or it is being captured. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_remove_model(rondo_session *session, const char *name);
+
+/* Writes a state or cell of the model, on all streams, each between two of its runs: requests that run meanwhile see
+ * the old or the new one. Errors: NOT_FOUND/UNKNOWN_NAME (the model; a name that no state or cell has, or before there
+ * are any graphs); as rondo_compiled_write. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_write(rondo_session *session, const char *model, const char *name,
+                                                          const void *data, size_t bytes);
+
+/* An input or output of a model, by index in the order in which the program makes them. */
+typedef struct rondo_model_value {
+  uint32_t struct_size;
+  rondo_type type;
+  const char *name; /* the model's own */
+  size_t row_bytes; /* of one row of a request */
+} rondo_model_value;
+
+/* Errors: NOT_FOUND with UNKNOWN_NAME (the model), OUT_OF_RANGE (past the last); INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_input(rondo_session *session, const char *model, size_t index,
+                                                              rondo_model_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_output(rondo_session *session, const char *model, size_t index,
+                                                               rondo_model_value *out_value);
+
+/* Capturing ------------------------------------------------------------------------------------------------------- */
+
+/* Capture mode (SE-1): until the end, each run of this model records a graph for its number of rows instead of running,
+ * on every stream; nothing is read from its inputs nor written to its outputs. Other models run as ever. k runs make k
+ * graphs, whose indices count from 0 on. Record the largest first: the sizes of a model that stand on one stream never
+ * run together and have one arena in common. While a stream records it is used for compute and copies alike, and
+ * nothing waits; afterwards it is as before (SE-2). Memory of a graph is the graph's, separate from that of un-recorded
+ * runs of other sizes but for the arena (SE-3). The copies of what was recorded are audited (SE-4), and those of inputs
+ * are taken out (SE-5). Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_STATE with ALREADY_CAPTURING, NOT_CAPTURING. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_begin(rondo_session *session, const char *model);
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_end(rondo_session *session);
+
+/* Chooses sizes for the model's history, within its budgets (<rondo/sizes.h>), from times that are measured on the way,
+ * and records them on all streams, the largest first. Errors: as a run in capture mode; INVALID_STATE with
+ * ALREADY_CAPTURED (it has graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the
+ * budgets); what rondo_compile, rondo_instantiate and rondo_graph_audit_copies return. The model has then no graphs. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture(rondo_session *session, const char *model);
+
+/* Destroys the model's graphs on all streams and frees their memory; it can be captured anew, and runs un-recorded till
+ * then. Errors: as rondo_session_remove_model. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy_graphs(rondo_session *session, const char *model);
+
+/* What is known of a graph (model, index). */
+typedef struct rondo_model_graph {
+  uint32_t struct_size;
+  uint32_t nodes;       /* of the exec on one stream */
+  size_t rows;          /* it has room for */
+  double run_us;        /* measured: from the launch until it is done */
+  double unrecorded_us; /* the same work, un-recorded */
+  uint64_t exec_bytes;  /* host and device memory of the exec, on one stream */
+  uint64_t arena_bytes; /* that it needs of the arena of its stream */
+  uint64_t launches;    /* on all streams */
+  uint64_t rows_run;    /* of requests, in these */
+  double capture_us;    /* what recording it took, on one stream */
+} rondo_model_graph;
+
+/* Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_graph(rondo_session *session, const char *model, size_t index,
+                                                              rondo_model_graph *out_graph);
+
+/* Gives the graphs of a model other times than those that were measured, in microseconds by index, `count` of each:
+ * from an earlier run of the program, or for tests. unrecorded may be NULL: then nothing runs un-recorded but what has
+ * no graph. `overlap`: how long several graphs on several streams take at once, as a part of one after the other, at
+ * least 1 / streams and at most 1; 0 = as measured. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with
+ * NULL_ARGUMENT, OUT_OF_RANGE (a count that is not that of the graphs, a time that is none); OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *session, const char *model,
+                                                              const double *recorded, const double *unrecorded,
+                                                              size_t count, double overlap);
+
+/* Running by hand (SE-6) ------------------------------------------------------------------------------------------ */
+
+/* Takes a stream out of serving, waiting until it is free, for what follows; streams count from 0. *out_stream is where
+ * the model's work runs. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NOT_CAPTURED (no graphs);
+ * INVALID_STATE/STILL_IN_USE (it is taken already). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_take_stream(rondo_session *session, const char *model,
+                                                                size_t number, rondo_stream **out_stream);
+/* Waits for its work and gives it back to serving. Errors: INVALID_STATE/NONE (it was not taken); what failed of its
+ * work. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_give_stream(rondo_session *session, size_t number);
+
+/* The row `input` of the map of host source to device destination of a graph on a stream: where the input's rows go
+ * before a launch, and how many bytes there is room for. Its source is the session's own memory, which was recorded.
+ * Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_input_copy(rondo_session *session, const char *model,
+                                                                   size_t index, size_t number, size_t input,
+                                                                   rondo_input_copy *out_copy);
+
+/* Launches the graph (model, index) on a stream that was taken. Does not wait. Outputs are copied to the session's own
+ * memory, where rondo_session_get_result finds those of the last graph once the stream was waited for, until the next
+ * launch. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NONE (the stream was not taken); as
+ * rondo_exec_launch. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_launch(rondo_session *session, const char *model, size_t index,
+                                                           size_t number);
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_result(rondo_session *session, const char *model, size_t number,
+                                                               size_t output, const void **out_data);
+
+/* Requests -------------------------------------------------------------------------------------------------------- */
+
+/* What runs a request. */
+typedef enum rondo_way {
+  RONDO_WAY_AUTO = 0,       /* asked for: the cheapest */
+  RONDO_WAY_RECORDED = 1,   /* one graph */
+  RONDO_WAY_DIVIDED = 2,    /* several graphs */
+  RONDO_WAY_UNRECORDED = 3, /* kernel by kernel, on so many rows and no more */
+  RONDO_WAY_CAPTURED = 4    /* nothing: it was recorded, in capture mode */
+} rondo_way;
+
+/* Why that way. */
+typedef enum rondo_way_reason {
+  RONDO_WAY_CHEAPEST = 0,
+  RONDO_WAY_ASKED = 1,    /* rondo_request.way */
+  RONDO_WAY_NO_GRAPH = 2, /* the model has none */
+  RONDO_WAY_ALONE = 3,    /* a batch failed, and each request of it was run by itself */
+  RONDO_WAY_CAPTURING = 4 /* capture mode */
+} rondo_way_reason;
+
+typedef struct rondo_request {
+  uint32_t struct_size;
+  rondo_way way; /* AUTO, RECORDED (one graph or several) or UNRECORDED */
+  size_t rows;
+  const void *const *inputs; /* host memory of each input, rows times its row_bytes; may be changed after the answer */
+  void *const *outputs;      /* host memory for each output; NULL entries: not wanted */
+  size_t input_count;        /* those of the model, or 0: that many */
+  size_t output_count;
+  uint64_t deadline_us; /* from the call on: when it has not begun to run by then, it is not run; 0: none */
+} rondo_request;
+#define RONDO_REQUEST_INIT .struct_size = sizeof(rondo_request)
+
+typedef struct rondo_answer {
+  uint32_t struct_size;
+  rondo_way way;
+  rondo_way_reason reason;
+  uint32_t graph;          /* the index of the first graph that ran it; 0 when none did */
+  uint32_t graphs;         /* how many graphs ran its batch */
+  uint32_t stream;         /* number of the first */
+  uint32_t batch_requests; /* requests that ran together, this one included */
+  uint32_t reserved;
+  uint64_t batch_rows;
+  uint64_t padding_rows; /* of the graphs that ran the batch */
+  double queue_us;       /* from the call until it began to run */
+  double run_us;         /* from then until it was done */
+} rondo_answer;
+
+/* Runs a request and waits for it. out_answer may be NULL. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with
+ * NULL_ARGUMENT, SHAPE (no rows), ARGUMENT_COUNT, OUT_OF_RANGE (way);
+ *   LIMIT_EXCEEDED/NONE: max_queue requests wait or run already;
+ *   LIMIT_EXCEEDED/TIMED_OUT: the deadline passed before it began;
+ *   INVALID_STATE/ABORTED: cancelled; INVALID_STATE/NONE: the session is being drained;
+ *   UNSUPPORTED/NOT_RECORDED: no graph can run it, and the session is strict, or the request asked for one;
+ *   EXECUTION_FAILED/OUT_OF_RANGE and what else its work failed for. Requests of one batch that fails are run again one
+ *   by one, so that each has its own errors. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
+                                                        const rondo_request *request, rondo_answer *out_answer);
+
+/* Hands a request in; its inputs and outputs stay the session's until it was waited for. The ticket is waited for once.
+ * Does not wait, but in capture mode. Errors: those of rondo_session_run that come before it is queued. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_submit(rondo_session *session, const char *model,
+                                                           const rondo_request *request, rondo_ticket **out_ticket);
+/* Waits for the answer and frees the ticket. out_answer may be NULL. Errors: those of the request. Any thread, one. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_wait(rondo_ticket *ticket, rondo_answer *out_answer);
+/* Whether it can be waited for without waiting: OK, or NOT_READY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_query(rondo_ticket *ticket);
+/* Takes a request that still waits back: its wait returns INVALID_STATE/ABORTED. One that runs, or is done, goes its
+ * way. The ticket is still to be waited for. Any thread. NULL is fine. */
+RONDO_API void rondo_ticket_cancel(rondo_ticket *ticket);
+
+/* Takes no more requests and waits until all that were taken are answered. Errors: INVALID_ARGUMENT, IN_CALLBACK. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_drain(rondo_session *session);
+
+/* A model's figures, since it was added. */
+typedef struct rondo_model_info {
+  uint32_t struct_size;
+  uint32_t graphs, inputs, outputs;
+  uint64_t requests; /* answered well, and the next by how they ran */
+  uint64_t recorded, divided, unrecorded;
+  uint64_t refused, timed_out, cancelled, failed;
+  uint64_t batches, batched;             /* batches of two requests and more, and their requests */
+  uint64_t rows, padding_rows;           /* of requests, and added to them */
+  uint64_t launches;                     /* of graphs */
+  uint64_t unrecorded_programs, evicted; /* compiled for un-recorded runs, and those that went */
+  uint64_t isolated;                     /* batches that failed and were run again one by one */
+  uint64_t state_bytes, arena_bytes, exec_bytes, staging_bytes; /* on all streams */
+  double overlap;                                               /* see rondo_session_set_times */
+} rondo_model_info;
+
+/* Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_model_info(rondo_session *session, const char *model,
+                                                                   rondo_model_info *out_info);
+
+/* What a request of so many rows would be run by, and what that costs by the times known; *out_parts graphs by index in
+ * `parts`, room for RONDO_SESSION_MAX_PARTS. More rows than the table has are run by the largest graph as often as it
+ * takes, and one such part for the rest. Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_decide(rondo_session *session, const char *model, size_t rows,
+                                                           rondo_way *out_way, uint32_t *parts, uint32_t *out_parts,
+                                                           double *out_us);
+
+RONDO_EXTERN_C_END
+
+#endif

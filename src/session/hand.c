@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT
+ * Running graphs by hand, on streams that were taken out of serving; writing states; and what is known of models.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/versioned.h"
+#include "exec/front.h"
+#include "session/session_internal.h"
+
+static void keep_first(rondo_status *kept, rondo_status status) {
+  if (*kept == RONDO_OK) *kept = status;
+}
+
+/* Finds the model and keeps the lock; without it on failure. */
+static rondo_status enter(const char *call, rondo_session *session, const char *name, rondo_session_model **out) {
+  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_require(call, "model", name));
+  pthread_mutex_lock(&session->lock);
+  const rondo_status status = rondo_session_find(session, call, name, out);
+  if (status != RONDO_OK) pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+static rondo_status fail_range(const char *call, const char *what, size_t index, size_t count) {
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "%s: there is no %s %zu of %zu", call, what, index,
+                    count);
+}
+
+/* Values ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status write_value(const char *call, const rondo_session_value *values, size_t count, size_t index,
+                                rondo_model_value *out) {
+  if (index >= count) return fail_range(call, "value", index, count);
+  const rondo_model_value value = {
+      .type = values[index].type, .name = values[index].name, .row_bytes = values[index].row_bytes};
+  return rondo_versioned_write("rondo_model_value", &value, out, sizeof value);
+}
+
+rondo_status rondo_session_get_input(rondo_session *session, const char *model, size_t index,
+                                     rondo_model_value *out_value) {
+  rondo_session_model *m;
+  RONDO_TRY(rondo_require("rondo_session_get_input", "out_value", out_value));
+  RONDO_TRY(enter("rondo_session_get_input", session, model, &m));
+  const rondo_status status =
+      write_value("rondo_session_get_input", m->inputs.items, m->inputs.count, index, out_value);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+rondo_status rondo_session_get_output(rondo_session *session, const char *model, size_t index,
+                                      rondo_model_value *out_value) {
+  rondo_session_model *m;
+  RONDO_TRY(rondo_require("rondo_session_get_output", "out_value", out_value));
+  RONDO_TRY(enter("rondo_session_get_output", session, model, &m));
+  const rondo_status status =
+      write_value("rondo_session_get_output", m->outputs.items, m->outputs.count, index, out_value);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+static rondo_status write_state(rondo_place *place, const char *name, const void *data, size_t bytes) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
+  rondo_status status = rondo_compiled_write(place->anchor, name, data, bytes);
+  if (status == RONDO_OK) status = rondo_compiled_synchronize(place->anchor);
+  keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  return status;
+}
+
+static bool is_input(const rondo_session_model *model, const char *name) {
+  for (size_t i = 0; i < model->inputs.count; i++)
+    if (strcmp(model->inputs.items[i].name, name) == 0) return true;
+  return false;
+}
+
+rondo_status rondo_session_write(rondo_session *session, const char *model, const char *name, const void *data,
+                                 size_t bytes) {
+  static const char call[] = "rondo_session_write";
+  rondo_session_model *m;
+  RONDO_TRY(rondo_require(call, "name", name));
+  RONDO_TRY(rondo_require(call, "data", data));
+  RONDO_TRY(enter(call, session, model, &m));
+  m->taken++; /* it stays */
+  pthread_mutex_unlock(&session->lock);
+  rondo_status status = RONDO_OK;
+  if (is_input(m, name))
+    status = rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' is an input of model '%s', not a state",
+                        call, name, model);
+  for (uint32_t i = 0; status == RONDO_OK && i < session->options.streams; i++) {
+    rondo_session_claim(session, i);
+    status = write_state(&m->places[i], name, data, bytes);
+    rondo_session_release(session, i);
+  }
+  pthread_mutex_lock(&session->lock);
+  m->taken--;
+  pthread_cond_broadcast(&session->change);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_session_get_graph(rondo_session *session, const char *model, size_t index,
+                                     rondo_model_graph *out_graph) {
+  rondo_session_model *m;
+  RONDO_TRY(rondo_require("rondo_session_get_graph", "out_graph", out_graph));
+  RONDO_TRY(enter("rondo_session_get_graph", session, model, &m));
+  rondo_status status = RONDO_OK;
+  if (index >= m->graphs.count) {
+    status = fail_range("rondo_session_get_graph", "graph", index, m->graphs.count);
+  } else {
+    const rondo_session_graph *g = &m->graphs.items[index];
+    const rondo_model_graph graph = {.nodes = g->nodes,
+                                     .rows = g->rows,
+                                     .run_us = g->run_us,
+                                     .unrecorded_us = g->unrecorded_us,
+                                     .exec_bytes = g->exec_bytes,
+                                     .arena_bytes = g->arena_bytes,
+                                     .launches = g->launches,
+                                     .rows_run = g->rows_run,
+                                     .capture_us = g->capture_us};
+    status = rondo_versioned_write("rondo_model_graph", &graph, out_graph, sizeof graph);
+  }
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+static bool is_time(double us) { return isfinite(us) && us > 0; }
+
+static rondo_status check_times(const rondo_session_model *m, const double *recorded, const double *unrecorded,
+                                size_t count, double overlap) {
+  const double least = 1.0 / m->session->options.streams;
+  bool is_right = count == m->graphs.count && count > 0;
+  if (overlap != 0) is_right = is_right && overlap >= least * (1 - 1e-9) && overlap <= 1;
+  for (size_t i = 0; is_right && i < count; i++)
+    is_right = is_time(recorded[i]) && (unrecorded == NULL || is_time(unrecorded[i]));
+  if (is_right) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "rondo_session_set_times: %zu times for the %zu graphs of model '%s', each above 0, and an overlap "
+                    "of %g, from %g to 1",
+                    count, m->graphs.count, m->name, overlap, least);
+}
+
+static rondo_status set_times(rondo_session_model *m, const double *recorded, const double *unrecorded, size_t count,
+                              double overlap) {
+  RONDO_TRY(check_times(m, recorded, unrecorded, count, overlap));
+  for (size_t i = 0; i < count; i++) {
+    m->graphs.items[i].run_us = recorded[i];
+    m->graphs.items[i].unrecorded_us = unrecorded == NULL ? 0 : unrecorded[i];
+  }
+  if (overlap != 0) m->overlap = overlap;
+  return rondo_model_make_tables(m);
+}
+
+rondo_status rondo_session_set_times(rondo_session *session, const char *model, const double *recorded,
+                                     const double *unrecorded, size_t count, double overlap) {
+  rondo_session_model *m;
+  RONDO_TRY(rondo_require("rondo_session_set_times", "recorded", recorded));
+  RONDO_TRY(rondo_session_change_begin(session, "rondo_session_set_times", model, &m));
+  const rondo_status status = set_times(m, recorded, unrecorded, count, overlap);
+  rondo_session_change_end(m);
+  return status;
+}
+
+/* Streams by hand -------------------------------------------------------------------------------------------------- */
+
+static rondo_status take_stream(const char *call, rondo_session *session, rondo_session_model *m, size_t number) {
+  if (number >= session->options.streams) return fail_range(call, "stream", number, session->options.streams);
+  if (m->table == NULL || m->is_changing)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED, "%s: model '%s' has no graphs, or is changing",
+                      call, m->name);
+  rondo_lane *lane = &session->lanes[number];
+  if (lane->is_taken)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE, "%s: stream %zu is taken already", call, number);
+  lane->is_taken = true;
+  while (lane->is_claimed) pthread_cond_wait(&session->change, &session->lock);
+  lane->is_claimed = true;
+  return RONDO_OK;
+}
+
+rondo_status rondo_session_take_stream(rondo_session *session, const char *model, size_t number,
+                                       rondo_stream **out_stream) {
+  static const char call[] = "rondo_session_take_stream";
+  rondo_session_model *m;
+  RONDO_TRY(rondo_require(call, "out_stream", out_stream));
+  *out_stream = NULL;
+  RONDO_TRY(enter(call, session, model, &m));
+  const rondo_status status = take_stream(call, session, m, number);
+  if (status == RONDO_OK) *out_stream = rondo_compiled_stream(m->places[number].anchor);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+static rondo_status settle_lane(rondo_session *session, size_t number) {
+  rondo_status status = RONDO_OK;
+  for (rondo_session_model *m = session->models; m != NULL; m = m->next)
+    keep_first(&status, rondo_compiled_synchronize(m->places[number].anchor));
+  return status;
+}
+
+rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
+  static const char call[] = "rondo_session_give_stream";
+  RONDO_TRY(rondo_front(call, "the session", session));
+  if (number >= session->options.streams) return fail_range(call, "stream", number, session->options.streams);
+  pthread_mutex_lock(&session->lock);
+  const bool is_taken = session->lanes[number].is_taken;
+  pthread_mutex_unlock(&session->lock);
+  if (!is_taken)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: stream %zu was not taken", call, number);
+  const rondo_status status = settle_lane(session, number);
+  pthread_mutex_lock(&session->lock);
+  session->lanes[number].is_taken = false;
+  pthread_mutex_unlock(&session->lock);
+  rondo_session_release(session, (uint32_t)number);
+  return status;
+}
+
+/* The graph of a place, under the lock. */
+static rondo_status find_graph(const char *call, rondo_session *session, const char *model, size_t index, size_t number,
+                               rondo_place **out_place, rondo_place_graph **out) {
+  rondo_session_model *m;
+  RONDO_TRY(enter(call, session, model, &m));
+  rondo_status status = RONDO_OK;
+  if (index >= m->graphs.count) {
+    status = fail_range(call, "graph", index, m->graphs.count);
+  } else if (number >= session->options.streams) {
+    status = fail_range(call, "stream", number, session->options.streams);
+  } else {
+    *out_place = &m->places[number];
+    *out = &m->places[number].graphs.items[index];
+  }
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+rondo_status rondo_session_get_input_copy(rondo_session *session, const char *model, size_t index, size_t number,
+                                          size_t input, rondo_input_copy *out_copy) {
+  static const char call[] = "rondo_session_get_input_copy";
+  rondo_place *place = NULL;
+  rondo_place_graph *g = NULL;
+  RONDO_TRY(rondo_require(call, "out_copy", out_copy));
+  RONDO_TRY(find_graph(call, session, model, index, number, &place, &g));
+  if (input >= place->model->inputs.count) return fail_range(call, "input", input, place->model->inputs.count);
+  *out_copy = g->copies[input];
+  return RONDO_OK;
+}
+
+static rondo_status require_taken(const char *call, rondo_session *session, size_t number) {
+  pthread_mutex_lock(&session->lock);
+  const bool is_taken = number < session->options.streams && session->lanes[number].is_taken;
+  pthread_mutex_unlock(&session->lock);
+  if (is_taken) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: stream %zu was not taken (rondo_session_take_stream)",
+                    call, number);
+}
+
+rondo_status rondo_session_launch(rondo_session *session, const char *model, size_t index, size_t number) {
+  static const char call[] = "rondo_session_launch";
+  rondo_place *place = NULL;
+  rondo_place_graph *g = NULL;
+  RONDO_TRY(find_graph(call, session, model, index, number, &place, &g));
+  RONDO_TRY(require_taken(call, session, number));
+  RONDO_TRY(rondo_exec_launch(g->exec, rondo_compiled_stream(g->compiled)));
+  place->last_graph = index + 1;
+  pthread_mutex_lock(&session->lock);
+  place->model->graphs.items[index].launches++;
+  place->model->info.launches++;
+  pthread_mutex_unlock(&session->lock);
+  return RONDO_OK;
+}
+
+rondo_status rondo_session_get_result(rondo_session *session, const char *model, size_t number, size_t output,
+                                      const void **out_data) {
+  static const char call[] = "rondo_session_get_result";
+  rondo_place *place = NULL;
+  rondo_place_graph *g = NULL;
+  RONDO_TRY(rondo_require(call, "out_data", out_data));
+  *out_data = NULL;
+  RONDO_TRY(find_graph(call, session, model, 0, number, &place, &g));
+  if (place->last_graph == 0)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: nothing of model '%s' was launched on stream %zu",
+                      call, model, number);
+  if (output >= place->model->outputs.count) return fail_range(call, "output", output, place->model->outputs.count);
+  g = &place->graphs.items[place->last_graph - 1];
+  *out_data = rondo_stage_output(place->model, g->stage, g->stage_rows, output);
+  return RONDO_OK;
+}
+
+/* Figures --------------------------------------------------------------------------------------------------------- */
+
+/* States are the anchors', arenas the largest graph's of each lane. */
+static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
+  for (uint32_t i = 0; i < m->session->options.streams; i++) {
+    rondo_compiled_info compiled = {.struct_size = sizeof compiled};
+    if (rondo_compiled_get_info(m->places[i].anchor, &compiled) == RONDO_OK) info->state_bytes += compiled.state_bytes;
+  }
+  uint64_t arena = 0;
+  for (size_t i = 0; i < m->graphs.count; i++) {
+    const rondo_session_graph *g = &m->graphs.items[i];
+    if (g->arena_bytes > arena) arena = g->arena_bytes;
+    info->exec_bytes += g->exec_bytes * m->session->options.streams;
+  }
+  info->arena_bytes = arena * m->session->options.streams;
+}
+
+rondo_status rondo_session_get_model_info(rondo_session *session, const char *model, rondo_model_info *out_info) {
+  rondo_session_model *m;
+  RONDO_TRY(rondo_require("rondo_session_get_model_info", "out_info", out_info));
+  RONDO_TRY(enter("rondo_session_get_model_info", session, model, &m));
+  rondo_model_info info = m->info;
+  info.graphs = (uint32_t)m->graphs.count;
+  info.inputs = (uint32_t)m->inputs.count;
+  info.outputs = (uint32_t)m->outputs.count;
+  info.overlap = m->overlap;
+  count_bytes(m, &info);
+  const rondo_status status = rondo_versioned_write("rondo_model_info", &info, out_info, sizeof info);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+static void describe(const rondo_session_model *m, size_t rows, rondo_way *out_way, uint32_t *parts,
+                     uint32_t *out_parts, double *out_us) {
+  *out_way = RONDO_WAY_UNRECORDED;
+  *out_parts = 0;
+  *out_us = 0;
+  if (m->table == NULL) return;
+  rondo_decision_made d = rondo_table_decide(m->table, rows);
+  if (d.repeats > 0) d = rondo_table_decide(m->recorded, rows);
+  *out_us = (double)d.repeats * m->table->largest_us * m->overlap;
+  for (size_t i = 0; i < d.repeats && *out_parts < RONDO_SESSION_MAX_PARTS; i++)
+    parts[(*out_parts)++] = m->table->largest;
+  for (size_t i = 0; d.entry != NULL && i < d.entry->count && *out_parts < RONDO_SESSION_MAX_PARTS; i++)
+    parts[(*out_parts)++] = d.entry->graphs[i];
+  if (d.entry != NULL) *out_us += (double)d.entry->us;
+  *out_way = d.repeats > 0 ? RONDO_WAY_DIVIDED : (rondo_way)d.entry->way;
+}
+
+rondo_status rondo_session_decide(rondo_session *session, const char *model, size_t rows, rondo_way *out_way,
+                                  uint32_t *parts, uint32_t *out_parts, double *out_us) {
+  static const char call[] = "rondo_session_decide";
+  rondo_session_model *m;
+  RONDO_TRY(rondo_require(call, "out_way", out_way));
+  RONDO_TRY(rondo_require(call, "parts", parts));
+  RONDO_TRY(rondo_require(call, "out_parts", out_parts));
+  RONDO_TRY(rondo_require(call, "out_us", out_us));
+  if (rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of no rows", call);
+  RONDO_TRY(enter(call, session, model, &m));
+  describe(m, rows, out_way, parts, out_parts, out_us);
+  pthread_mutex_unlock(&session->lock);
+  return RONDO_OK;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * Models: their programs, their places on the lanes, the tables of decisions, their life.
+ */
+#include <string.h>
+
+#include "session/session_internal.h"
+
+static void keep_first(rondo_status *kept, rondo_status status) {
+  if (*kept == RONDO_OK) *kept = status;
+}
+
+/* Programs -------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = model->name,
+                                         .allocator = &model->session->allocator};
+  RONDO_TRY(rondo_program_create(&options, out));
+  pthread_mutex_lock(&model->build_lock);
+  const rondo_status status = model->build(model->user, rows, *out);
+  pthread_mutex_unlock(&model->build_lock);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_program_destroy(*out);
+  *out = NULL;
+  return rondo_fail_context(status, "model '%s' for %zu rows", model->name, rows);
+}
+
+/* Tables ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status make_table(rondo_session_model *model, bool with_unrecorded, rondo_table **out) {
+  rondo_table_size sizes[RONDO_SESSION_MAX_SIZES];
+  for (size_t i = 0; i < model->graphs.count; i++) {
+    const rondo_session_graph *g = &model->graphs.items[i];
+    sizes[i] = (rondo_table_size){
+        .rows = g->rows, .run_us = g->run_us, .unrecorded_us = with_unrecorded ? g->unrecorded_us : 0};
+  }
+  return rondo_table_make(&model->session->allocator, sizes, model->graphs.count, model->overlap, out);
+}
+
+rondo_status rondo_model_make_tables(rondo_session_model *model) {
+  rondo_table *table = NULL, *recorded = NULL;
+  RONDO_TRY(make_table(model, true, &table));
+  const rondo_status status = make_table(model, false, &recorded);
+  if (status != RONDO_OK) {
+    rondo_table_free(table);
+    return status;
+  }
+  rondo_table_free(model->table);
+  rondo_table_free(model->recorded);
+  model->table = table;
+  model->recorded = recorded;
+  return RONDO_OK;
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept) {
+  for (uint32_t i = 0; i < model->session->options.streams; i++)
+    while (model->places[i].graphs.count > 0) rondo_place_drop_last(&model->places[i], kept);
+  rondo_table_free(model->table);
+  rondo_table_free(model->recorded);
+  model->table = model->recorded = NULL;
+  model->graphs.count = 0;
+}
+
+static rondo_status close_places(rondo_session_model *model) {
+  rondo_status status = RONDO_OK;
+  rondo_model_drop_graphs(model, &status);
+  for (uint32_t i = 0; i < model->session->options.streams; i++) rondo_place_close(&model->places[i], &status);
+  return status;
+}
+
+static void free_values(rondo_session_model *model) {
+  const rondo_allocator *allocator = &model->session->allocator;
+  for (size_t i = 0; i < model->inputs.count; i++) rondo_release_text(allocator, model->inputs.items[i].name);
+  for (size_t i = 0; i < model->outputs.count; i++) rondo_release_text(allocator, model->outputs.items[i].name);
+  rondo_array_free(allocator, &model->inputs);
+  rondo_array_free(allocator, &model->outputs);
+}
+
+rondo_status rondo_model_free(rondo_session_model *model) {
+  if (model == NULL) return RONDO_OK;
+  const rondo_allocator allocator = model->session->allocator;
+  const rondo_status status = close_places(model);
+  free_values(model);
+  rondo_array_free(&allocator, &model->history);
+  rondo_array_free(&allocator, &model->graphs);
+  pthread_mutex_destroy(&model->build_lock);
+  rondo_release_text(&allocator, model->name);
+  rondo_release(&allocator, model, 1, sizeof *model);
+  return status;
+}
+
+static rondo_status open_places(rondo_session_model *model, const rondo_weights *weights) {
+  for (uint32_t i = 0; i < model->session->options.streams; i++)
+    RONDO_TRY(rondo_place_open(&model->places[i], model, i, weights));
+  return RONDO_OK;
+}
+
+static rondo_status fill_model(rondo_session_model *model, const char *name, const rondo_model_options *o) {
+  rondo_allocator *allocator = &model->session->allocator;
+  model->build = o->build;
+  model->user = o->user;
+  model->max_sizes = o->max_sizes == 0 ? 16 : o->max_sizes;
+  model->budget_bytes = o->budget_bytes;
+  model->budget_startup_us = o->budget_startup_us;
+  model->overlap = 1;
+  RONDO_TRY(rondo_allocate_text(allocator, name, &model->name));
+  RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
+  if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);
+  model->history.count = o->history_count;
+  RONDO_TRY(rondo_model_probe(model));
+  return open_places(model, o->weights);
+}
+
+rondo_status rondo_model_make(rondo_session *session, const char *name, const rondo_model_options *options,
+                              rondo_session_model **out) {
+  rondo_session_model *model = NULL;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *model, &model));
+  model->session = session;
+  pthread_mutex_init(&model->build_lock, NULL);
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
+  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
+  if (status == RONDO_OK) {
+    status = fill_model(model, name, options);
+    rondo_saved_error error;
+    rondo_error_save(&error);
+    if (status != RONDO_OK) keep_first(&status, rondo_model_free(model));
+    keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+    if (error.status == status) rondo_error_restore(&error);
+  }
+  if (status == RONDO_OK) *out = model;
+  return status;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ * A session's life, its lanes and who has claimed them, its models by name.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <string.h>
+#include <time.h>
+
+#include "base/versioned.h"
+#include "exec/front.h"
+#include "session/session_internal.h"
+
+/* Lanes ----------------------------------------------------------------------------------------------------------- */
+
+static void claim(rondo_session *session, uint32_t number) {
+  while (session->lanes[number].is_claimed) pthread_cond_wait(&session->change, &session->lock);
+  session->lanes[number].is_claimed = true;
+}
+
+void rondo_session_claim(rondo_session *session, uint32_t number) {
+  pthread_mutex_lock(&session->lock);
+  claim(session, number);
+  pthread_mutex_unlock(&session->lock);
+}
+
+void rondo_session_release(rondo_session *session, uint32_t number) {
+  pthread_mutex_lock(&session->lock);
+  session->lanes[number].is_claimed = false;
+  pthread_cond_broadcast(&session->change);
+  pthread_cond_broadcast(&session->work);
+  pthread_mutex_unlock(&session->lock);
+}
+
+/* In the order of their numbers, as everyone does who claims several. */
+void rondo_session_claim_all(rondo_session *session) {
+  for (uint32_t i = 0; i < session->options.streams; i++) rondo_session_claim(session, i);
+}
+
+void rondo_session_release_all(rondo_session *session) {
+  for (uint32_t i = 0; i < session->options.streams; i++) rondo_session_release(session, i);
+}
+
+/* Models by name -------------------------------------------------------------------------------------------------- */
+
+static rondo_session_model *look_up(const rondo_session *session, const char *name) {
+  rondo_session_model *model = session->models;
+  while (model != NULL && strcmp(model->name, name) != 0) model = model->next;
+  return model;
+}
+
+rondo_status rondo_session_find(rondo_session *session, const char *call, const char *name, rondo_session_model **out) {
+  *out = look_up(session, name);
+  if (*out != NULL) return RONDO_OK;
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: the session has no model '%s'", call, name);
+}
+
+static bool has_taken_lane(const rondo_session *session) {
+  for (uint32_t i = 0; i < session->options.streams; i++)
+    if (session->lanes[i].is_taken) return true;
+  return false;
+}
+
+static rondo_status change_begin(rondo_session *session, const char *call, const char *name,
+                                 rondo_session_model **out) {
+  RONDO_TRY(rondo_session_find(session, call, name, out));
+  rondo_session_model *model = *out;
+  if (model->is_changing)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+                      "%s: model '%s' is being captured or changed: end that first", call, name);
+  if (model->taken > 0 || has_taken_lane(session))
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                      "%s: %u requests of model '%s' wait or run%s: wait for them first", call, model->taken, name,
+                      has_taken_lane(session) ? ", and a stream is taken" : "");
+  model->is_changing = true;
+  return RONDO_OK;
+}
+
+rondo_status rondo_session_change_begin(rondo_session *session, const char *call, const char *name,
+                                        rondo_session_model **out) {
+  *out = NULL;
+  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_require(call, "name", name));
+  pthread_mutex_lock(&session->lock);
+  const rondo_status status = change_begin(session, call, name, out);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+void rondo_session_change_end(rondo_session_model *model) {
+  pthread_mutex_lock(&model->session->lock);
+  model->is_changing = false;
+  pthread_cond_broadcast(&model->session->change);
+  pthread_mutex_unlock(&model->session->lock);
+}
+
+static rondo_status check_model(const rondo_model_options *o) {
+  RONDO_TRY(rondo_require("rondo_session_add_model", "build", (const void *)(uintptr_t)o->build));
+  if (o->history_count > 0) RONDO_TRY(rondo_require("rondo_session_add_model", "history", o->history));
+  if (o->max_sizes > RONDO_SESSION_MAX_SIZES)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "rondo_session_add_model: %u sizes, more than %d", o->max_sizes, RONDO_SESSION_MAX_SIZES);
+  for (size_t i = 0; i < o->history_count; i++)
+    if (o->history[i] == 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                        "rondo_session_add_model: request %zu of the history has no rows", i);
+  return RONDO_OK;
+}
+
+static rondo_status fail_duplicate(const char *name) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
+                    "rondo_session_add_model: the session has a model '%s' already", name);
+}
+
+rondo_status rondo_session_add_model(rondo_session *session, const char *name, const rondo_model_options *options) {
+  rondo_model_options o;
+  rondo_session_model *model = NULL;
+  RONDO_TRY(rondo_front("rondo_session_add_model", "the session", session));
+  RONDO_TRY(rondo_require("rondo_session_add_model", "name", name));
+  RONDO_TRY(rondo_require("rondo_session_add_model", "options", options));
+  RONDO_TRY(rondo_versioned_read("rondo_model_options", options, &o, sizeof o));
+  RONDO_TRY(check_model(&o));
+  pthread_mutex_lock(&session->lock);
+  bool is_there = look_up(session, name) != NULL;
+  pthread_mutex_unlock(&session->lock);
+  if (is_there) return fail_duplicate(name);
+  RONDO_TRY(rondo_model_make(session, name, &o, &model));
+  pthread_mutex_lock(&session->lock);
+  is_there = look_up(session, name) != NULL; /* meanwhile */
+  if (!is_there) {
+    model->next = session->models;
+    session->models = model;
+  }
+  pthread_mutex_unlock(&session->lock);
+  if (!is_there) return RONDO_OK;
+  RONDO_TRY(rondo_model_free(model));
+  return fail_duplicate(name);
+}
+
+static void unlink_model(rondo_session *session, rondo_session_model *model) {
+  rondo_session_model **at = &session->models;
+  while (*at != model) at = &(*at)->next;
+  *at = model->next;
+}
+
+rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {
+  rondo_session_model *model;
+  RONDO_TRY(rondo_session_change_begin(session, "rondo_session_remove_model", name, &model));
+  pthread_mutex_lock(&session->lock);
+  unlink_model(session, model);
+  pthread_mutex_unlock(&session->lock);
+  return rondo_model_free(model);
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+static rondo_status resolve_options(const rondo_session_options *given, rondo_session_options *out) {
+  RONDO_TRY(rondo_versioned_read("rondo_session_options", given, out, sizeof *out));
+  if (out->streams == 0) out->streams = 1;
+  if (out->max_queue == 0) out->max_queue = 1024;
+  if (out->max_unrecorded == 0) out->max_unrecorded = 8;
+  if (out->streams <= RONDO_SESSION_MAX_STREAMS && out->max_queue <= 1u << 20 && out->max_unrecorded <= 4096)
+    return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "rondo_session_create: %u streams (at most %d), %u requests (2^20), %u programs (4096)",
+                    out->streams, RONDO_SESSION_MAX_STREAMS, out->max_queue, out->max_unrecorded);
+}
+
+static rondo_status make_slots(rondo_session *session) {
+  const uint32_t count = session->options.max_queue;
+  RONDO_TRY(rondo_allocate_items(&session->allocator, count, sizeof *session->slots, &session->slots));
+  for (uint32_t i = 0; i < count; i++) {
+    session->slots[i].session = session;
+    session->slots[i].next = session->free_slots;
+    session->free_slots = &session->slots[i];
+  }
+  return RONDO_OK;
+}
+
+static void init_locks(rondo_session *session) {
+  pthread_condattr_t clock;
+  pthread_condattr_init(&clock);
+  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+  pthread_mutex_init(&session->lock, NULL);
+  pthread_cond_init(&session->work, &clock);
+  pthread_cond_init(&session->change, NULL);
+  pthread_condattr_destroy(&clock);
+}
+
+static rondo_status start_lanes(rondo_session *session) {
+  for (uint32_t i = 0; i < session->options.streams; i++) {
+    rondo_lane *lane = &session->lanes[i];
+    lane->session = session;
+    lane->number = i;
+    RONDO_TRY(rondo_thread_start(&lane->thread, "rondo-session", rondo_lane_main, lane));
+    lane->has_thread = true;
+  }
+  return RONDO_OK;
+}
+
+static void stop_lanes(rondo_session *session) {
+  pthread_mutex_lock(&session->lock);
+  session->is_stopping = true;
+  pthread_cond_broadcast(&session->work);
+  pthread_mutex_unlock(&session->lock);
+  for (uint32_t i = 0; i < session->options.streams; i++)
+    if (session->lanes[i].has_thread) rondo_thread_join(session->lanes[i].thread);
+}
+
+static rondo_status free_models(rondo_session *session) {
+  rondo_status status = RONDO_OK;
+  while (session->models != NULL) {
+    rondo_session_model *model = session->models;
+    session->models = model->next;
+    const rondo_status freed = rondo_model_free(model);
+    if (status == RONDO_OK) status = freed;
+  }
+  return status;
+}
+
+static rondo_status free_session(rondo_session *session) {
+  const rondo_allocator allocator = session->allocator;
+  stop_lanes(session);
+  const rondo_status status = free_models(session);
+  pthread_cond_destroy(&session->work);
+  pthread_cond_destroy(&session->change);
+  pthread_mutex_destroy(&session->lock);
+  rondo_release(&allocator, session->slots, session->options.max_queue, sizeof *session->slots);
+  rondo_release_text(&allocator, session->name);
+  rondo_release(&allocator, session, 1, sizeof *session);
+  return status;
+}
+
+static rondo_status open_session(rondo_session *session) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_device_get_info(session->device, &info));
+  session->is_cuda = info.cuda;
+  RONDO_TRY(rondo_allocate_text(&session->allocator, session->options.name, &session->name));
+  RONDO_TRY(make_slots(session));
+  return start_lanes(session);
+}
+
+rondo_status rondo_session_create(rondo_device *device, const rondo_session_options *options,
+                                  rondo_session **out_session) {
+  RONDO_TRY(rondo_require("rondo_session_create", "out_session", out_session));
+  *out_session = NULL;
+  RONDO_TRY(rondo_front("rondo_session_create", "the device", device));
+  rondo_session_options resolved;
+  rondo_session *session = NULL;
+  RONDO_TRY(resolve_options(options, &resolved));
+  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *session, &session));
+  session->allocator = device->allocator;
+  session->device = device;
+  session->options = resolved;
+  init_locks(session);
+  const rondo_status status = open_session(session);
+  if (status == RONDO_OK) {
+    *out_session = session;
+    return RONDO_OK;
+  }
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_status_ignore(free_session(session), "the failure that led here is the one to tell");
+  return rondo_error_raise(&error);
+}
+
+rondo_status rondo_session_drain(rondo_session *session) {
+  RONDO_TRY(rondo_front("rondo_session_drain", "the session", session));
+  pthread_mutex_lock(&session->lock);
+  session->is_draining = true;
+  pthread_cond_broadcast(&session->work);
+  while (session->running > 0) pthread_cond_wait(&session->change, &session->lock);
+  pthread_mutex_unlock(&session->lock);
+  return RONDO_OK;
+}
+
+rondo_status rondo_session_destroy(rondo_session *session) {
+  if (session == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_session_drain(session));
+  pthread_mutex_lock(&session->lock);
+  const uint32_t taken = session->taken;
+  pthread_mutex_unlock(&session->lock);
+  if (taken > 0)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                      "rondo_session_destroy: %u tickets are out: wait for them first (rondo_ticket_wait)", taken);
+  return free_session(session);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * A session's inside. A *lane* is one of its streams with a thread; a *place* is what a model has on a lane: programs
+ * that share states and an arena, the graphs, staging memory. Whoever has claimed a lane, its thread or a caller, alone
+ * uses the places on it.
+ *
+ * Threads: `lock` guards lanes' claims, the queue, slots, batches' counters, the list of models and their figures; it
+ * is never held over work of the device or a callback. A model's graphs and tables change only while it is `changing`,
+ * when no request of it is taken, or while all lanes are claimed.
+ */
+#ifndef RONDO_SESSION_SESSION_INTERNAL_H
+#define RONDO_SESSION_SESSION_INTERNAL_H
+
+#include <rondo/capture.h>
+#include <rondo/memory.h>
+#include <rondo/session.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "device/device.h"
+#include "session/table.h"
+
+#define RONDO_SESSION_MAX_BATCH 64 /* requests that run together */
+#define RONDO_STAGING_ALIGNMENT 256
+
+typedef struct rondo_lane rondo_lane;
+typedef struct rondo_session_model rondo_session_model;
+
+/* Models ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct rondo_session_value {
+  char *name;
+  rondo_type type;
+  size_t row_bytes;
+} rondo_session_value;
+
+/* Host memory for all inputs and outputs of so many rows, each at an offset of its own. */
+typedef struct rondo_stage {
+  unsigned char *memory;
+  size_t rows;
+} rondo_stage;
+
+typedef struct rondo_place_graph {
+  rondo_compiled *compiled;
+  rondo_graph *graph;
+  rondo_exec *exec;
+  size_t rows;
+  unsigned char *stage; /* of the place */
+  size_t stage_rows;
+  rondo_input_copy *copies; /* by input */
+} rondo_place_graph;
+
+/* A program for un-recorded runs of exactly so many rows. */
+typedef struct rondo_place_program {
+  size_t rows;
+  rondo_compiled *compiled;
+  uint64_t last_use;
+} rondo_place_program;
+
+typedef struct rondo_place {
+  rondo_session_model *model;
+  uint32_t lane;
+  rondo_compiled *anchor; /* for one row: has the states as long as the model */
+  RONDO_ARRAY(rondo_place_graph) graphs;
+  RONDO_ARRAY(rondo_stage) stages;
+  rondo_stage plain;             /* of un-recorded runs */
+  rondo_place_program *programs; /* max_unrecorded; rows 0: none */
+  uint64_t uses;
+  size_t last_graph; /* that was launched by hand */
+} rondo_place;
+
+/* What is known of a graph on all lanes. */
+typedef struct rondo_session_graph {
+  size_t rows;
+  uint32_t nodes;
+  double run_us, unrecorded_us, capture_us;
+  uint64_t exec_bytes, arena_bytes;
+  uint64_t launches, rows_run;
+} rondo_session_graph;
+
+struct rondo_session_model {
+  rondo_session_model *next;
+  rondo_session *session;
+  char *name;
+  rondo_model_build build;
+  void *user;
+  pthread_mutex_t build_lock; /* over the callback alone: one at a time */
+  uint32_t max_sizes;
+  uint64_t budget_bytes, budget_startup_us;
+  RONDO_ARRAY(size_t) history; /* ascending */
+  RONDO_ARRAY(rondo_session_value) inputs, outputs;
+  rondo_place places[RONDO_SESSION_MAX_STREAMS];
+  RONDO_ARRAY(rondo_session_graph) graphs;
+  rondo_table *table;    /* NULL: no graphs */
+  rondo_table *recorded; /* without un-recorded runs */
+  double overlap;
+  bool is_changing;
+  bool is_recording;   /* in capture mode: a run records just now */
+  uint32_t taken;      /* requests that wait or run */
+  size_t waiting_rows; /* of requests in the queue */
+  rondo_model_info info;
+};
+
+/* Requests -------------------------------------------------------------------------------------------------------- */
+
+typedef enum rondo_slot_state {
+  RONDO_SLOT_FREE,
+  RONDO_SLOT_QUEUED,
+  RONDO_SLOT_RUNNING,
+  RONDO_SLOT_DONE
+} rondo_slot_state;
+
+/* A request that was taken; the ticket. */
+struct rondo_ticket {
+  rondo_session *session;
+  rondo_ticket *next; /* in the queue, or of the free ones */
+  rondo_session_model *model;
+  rondo_slot_state state;
+  rondo_way way;
+  bool is_cancelled;
+  size_t rows;
+  uint64_t taken_ns, deadline_ns; /* no deadline: UINT64_MAX */
+  const void *inputs[RONDO_SESSION_MAX_VALUES];
+  void *outputs[RONDO_SESSION_MAX_VALUES];
+  rondo_answer answer;
+  rondo_saved_error error;
+  _Atomic uint32_t done; /* futex */
+};
+
+/* Requests that run together, and how far that is. */
+typedef struct rondo_batch {
+  struct rondo_batch *next; /* in the list of those with parts to take */
+  rondo_session_model *model;
+  rondo_ticket *requests[RONDO_SESSION_MAX_BATCH];
+  size_t first[RONDO_SESSION_MAX_BATCH]; /* row of each */
+  size_t count, rows;
+  rondo_decision_made decision;
+  bool is_unrecorded;
+  rondo_way_reason reason;
+  size_t parts, taken, done, next_row;
+  uint64_t padding;
+  uint32_t first_graph;
+  uint64_t began_ns;
+  rondo_status status;
+  rondo_saved_error error;
+} rondo_batch;
+
+#define RONDO_UNRECORDED_PART UINT32_MAX
+
+/* Rows first .. first + rows of a batch, by one graph, or un-recorded. */
+typedef struct rondo_part {
+  rondo_batch *batch;
+  size_t first, rows;
+  uint32_t graph;
+} rondo_part;
+
+/* The session ----------------------------------------------------------------------------------------------------- */
+
+struct rondo_lane {
+  rondo_session *session;
+  uint32_t number;
+  bool has_thread, is_claimed, is_taken; /* taken: by hand */
+  rondo_thread thread;
+  rondo_batch batch; /* of who has claimed the lane */
+};
+
+struct rondo_session {
+  rondo_allocator allocator;
+  rondo_device *device;
+  bool is_cuda;
+  char *name;
+  rondo_session_options options; /* resolved */
+  pthread_mutex_t lock;
+  pthread_cond_t work;   /* something to do for lanes */
+  pthread_cond_t change; /* a lane is free, a part or request done */
+  rondo_session_model *models;
+  rondo_session_model *capturing; /* in capture mode */
+  rondo_lane lanes[RONDO_SESSION_MAX_STREAMS];
+  rondo_ticket *slots, *free_slots, *head, *tail;
+  rondo_batch *open; /* batches with parts that nobody has taken */
+  uint32_t taken;    /* slots that are not free */
+  uint32_t running;  /* requests that wait or run */
+  bool is_draining, is_stopping;
+};
+
+/* session.c: the model of this name; under the lock. */
+RONDO_MUST_USE rondo_status rondo_session_find(rondo_session *session, const char *call, const char *name,
+                                               rondo_session_model **out);
+/* Claims a lane, waiting for it, or all of them; and gives them up. Without the lock. */
+void rondo_session_claim(rondo_session *session, uint32_t number);
+void rondo_session_release(rondo_session *session, uint32_t number);
+void rondo_session_claim_all(rondo_session *session);
+void rondo_session_release_all(rondo_session *session);
+/* The model is changing until the end: STILL_IN_USE while requests of it are taken, or streams by hand, and
+ * ALREADY_CAPTURING while it changes already. */
+RONDO_MUST_USE rondo_status rondo_session_change_begin(rondo_session *session, const char *call, const char *name,
+                                                       rondo_session_model **out);
+void rondo_session_change_end(rondo_session_model *model);
+
+/* model.c */
+RONDO_MUST_USE rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out);
+RONDO_MUST_USE rondo_status rondo_model_make(rondo_session *session, const char *name,
+                                             const rondo_model_options *options, rondo_session_model **out);
+/* A failure is that of work that nobody waited for; it is gone all the same. NULL is fine. */
+RONDO_MUST_USE rondo_status rondo_model_free(rondo_session_model *model);
+RONDO_MUST_USE rondo_status rondo_model_make_tables(rondo_session_model *model);
+void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept);
+
+/* probe.c: finds inputs and outputs out. */
+RONDO_MUST_USE rondo_status rondo_model_probe(rondo_session_model *model);
+
+/* place.c: by who has claimed the lane, or changes the model while nothing of it runs. */
+RONDO_MUST_USE rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, uint32_t lane,
+                                             const rondo_weights *weights);
+void rondo_place_close(rondo_place *place, rondo_status *kept);
+RONDO_MUST_USE rondo_status rondo_place_capture(rondo_place *place, size_t rows);
+void rondo_place_drop_last(rondo_place *place, rondo_status *kept);
+/* Microseconds from a launch until it is done, recorded and not: medians of some. */
+RONDO_MUST_USE rondo_status rondo_place_measure(rondo_place *place, size_t graph, double *out_run,
+                                                double *out_unrecorded);
+RONDO_MUST_USE rondo_status rondo_place_describe(const rondo_place *place, size_t graph, rondo_session_graph *out);
+/* The program for un-recorded runs of so many rows. */
+RONDO_MUST_USE rondo_status rondo_place_program_for(rondo_place *place, size_t rows, rondo_compiled **out);
+/* Room for so many rows in place->plain. */
+RONDO_MUST_USE rondo_status rondo_place_reserve_plain(rondo_place *place, size_t rows);
+unsigned char *rondo_stage_input(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
+unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
+
+/* part.c: runs a part on its place and waits for it. */
+RONDO_MUST_USE rondo_status rondo_part_run(rondo_place *place, const rondo_part *part);
+
+/* capture.c: records a graph for so many rows on all lanes; the model is changing. */
+RONDO_MUST_USE rondo_status rondo_session_record(rondo_session_model *model, size_t rows);
+
+/* batch.c, under the lock, and with the lane claimed. Forms a batch of what waits; false when nothing is ripe, and
+ * *out_wait_ns says for how long (UINT64_MAX: until something comes). */
+bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wait_ns);
+/* Runs the lane's batch to its end; gives the lock up meanwhile. */
+void rondo_batch_lead(rondo_session *session, rondo_lane *lane);
+/* Runs a part of another lane's batch, if there is one to take; likewise. */
+bool rondo_batch_help(rondo_session *session, rondo_lane *lane);
+
+/* queue.c, under the lock. Takes a ticket out of the queue; and gives it its answer, of which `status` and the thread's
+ * last error are what went wrong. */
+void rondo_queue_remove(rondo_session *session, rondo_ticket *ticket);
+void rondo_ticket_finish(rondo_ticket *ticket, rondo_status status);
+/* Takes those out whose deadline has passed by now. */
+void rondo_queue_expire(rondo_session *session, uint64_t now);
+
+/* lane.c: the main function of a lane's thread. */
+void *rondo_lane_main(void *lane);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ * Making the table. For each graph in turn as the slowest that may take part, the least sum of times with which one,
+ * two, ... graphs have room for so many rows: the best of all is exact, because the slowest graph of the best division
+ * is one of them. Time in O(n² p r) for n graphs, p parts and r rows.
+ */
+#include "session/table.h"
+
+#include <math.h>
+
+#include "base/error.h"
+
+typedef struct maker {
+  const rondo_table_size *sizes;
+  size_t count;
+  double overlap;
+  rondo_table *table;
+  float *sums;           /* (RONDO_SESSION_MAX_PARTS + 1) x (rows + 1): by number of parts and rows */
+  unsigned char *choice; /* the same: the graph that the sum ends with */
+} maker;
+
+static size_t at(const maker *m, size_t parts, size_t rows) { return parts * (m->table->rows + 1) + rows; }
+
+/* One graph, or un-recorded --------------------------------------------------------------------------------------- */
+
+/* On the line through the two measured sizes around, or the two next to it. */
+static double unrecorded_us(const maker *m, size_t rows) {
+  const rondo_table_size *below = NULL, *above = NULL;
+  for (size_t i = 0; i < m->count; i++) {
+    const rondo_table_size *s = &m->sizes[i];
+    if (s->unrecorded_us <= 0) continue;
+    if (s->rows <= rows && (below == NULL || s->rows > below->rows)) below = s;
+    if (s->rows > rows && (above == NULL || s->rows < above->rows)) above = s;
+  }
+  if (below == NULL && above == NULL) return INFINITY;
+  if (below == NULL) return above->unrecorded_us;
+  if (above == NULL) return below->unrecorded_us * ((double)rows / (double)below->rows);
+  const double part = (double)(rows - below->rows) / (double)(above->rows - below->rows);
+  return below->unrecorded_us + part * (above->unrecorded_us - below->unrecorded_us);
+}
+
+static void enter_alone(maker *m, size_t rows) {
+  rondo_table_entry best = {.us = INFINITY, .way = RONDO_WAY_UNRECORDED};
+  for (size_t i = 0; i < m->count; i++) {
+    if (m->sizes[i].rows < rows || (float)m->sizes[i].run_us >= best.us) continue;
+    best = (rondo_table_entry){
+        .us = (float)m->sizes[i].run_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {(uint8_t)i}};
+  }
+  const double us = unrecorded_us(m, rows);
+  if (us < (double)best.us) best = (rondo_table_entry){.us = (float)us, .way = RONDO_WAY_UNRECORDED};
+  m->table->entries[rows] = best;
+}
+
+/* Several graphs -------------------------------------------------------------------------------------------------- */
+
+static void sum_up(maker *m, double most_us, size_t parts, size_t rows) {
+  float best = INFINITY;
+  unsigned char chosen = 0;
+  for (size_t i = 0; i < m->count; i++) {
+    const rondo_table_size *s = &m->sizes[i];
+    if (s->run_us > most_us) continue;
+    const float sum = (float)s->run_us + m->sums[at(m, parts - 1, rows > s->rows ? rows - s->rows : 0)];
+    if (sum < best) best = sum, chosen = (unsigned char)i;
+  }
+  m->sums[at(m, parts, rows)] = best;
+  m->choice[at(m, parts, rows)] = chosen;
+}
+
+/* Largest first, so that padding is in the last part. */
+static void sort_parts(const maker *m, rondo_table_entry *entry) {
+  for (size_t i = 1; i < entry->count; i++) {
+    const uint8_t moved = entry->graphs[i];
+    size_t k = i;
+    for (; k > 0 && m->sizes[entry->graphs[k - 1]].rows < m->sizes[moved].rows; k--)
+      entry->graphs[k] = entry->graphs[k - 1];
+    entry->graphs[k] = moved;
+  }
+}
+
+static void enter_parts(maker *m, size_t parts, size_t rows, float us) {
+  rondo_table_entry *entry = &m->table->entries[rows];
+  *entry = (rondo_table_entry){.us = us, .way = RONDO_WAY_DIVIDED};
+  for (size_t left = rows; left > 0 && parts > 0; parts--) {
+    const unsigned char graph = m->choice[at(m, parts, left)];
+    entry->graphs[entry->count++] = graph;
+    left = left > m->sizes[graph].rows ? left - m->sizes[graph].rows : 0;
+  }
+  sort_parts(m, entry);
+}
+
+static void divide(maker *m, double most_us) {
+  const size_t rows = m->table->rows;
+  for (size_t parts = 0; parts <= RONDO_SESSION_MAX_PARTS; parts++) {
+    m->sums[at(m, parts, 0)] = 0;
+    for (size_t r = 1; r <= rows; r++) {
+      if (parts == 0)
+        m->sums[at(m, 0, r)] = INFINITY;
+      else
+        sum_up(m, most_us, parts, r);
+      const float sum = m->sums[at(m, parts, r)] * (float)m->overlap;
+      const float us = sum > (float)most_us ? sum : (float)most_us;
+      if (parts > 1 && us < m->table->entries[r].us) enter_parts(m, parts, r, us);
+    }
+  }
+}
+
+/* The whole ------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fill(maker *m) {
+  rondo_table *table = m->table;
+  const size_t cells = (RONDO_SESSION_MAX_PARTS + 1) * (table->rows + 1);
+  RONDO_TRY(rondo_allocate_items(&table->allocator, table->rows + 1, sizeof *table->entries, &table->entries));
+  RONDO_TRY(rondo_allocate_items(&table->allocator, cells, sizeof *m->sums, &m->sums));
+  RONDO_TRY(rondo_allocate_items(&table->allocator, cells, 1, &m->choice));
+  for (size_t r = 1; r <= table->rows; r++) enter_alone(m, r);
+  for (size_t i = 0; i < m->count; i++) divide(m, m->sizes[i].run_us);
+  return RONDO_OK;
+}
+
+rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_table_size *sizes, size_t count,
+                              double overlap, rondo_table **out) {
+  *out = NULL;
+  maker m = {.sizes = sizes, .count = count, .overlap = overlap};
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *m.table, &m.table));
+  m.table->allocator = *allocator;
+  for (uint32_t i = 0; i < count; i++)
+    if (i == 0 || sizes[i].rows > sizes[m.table->largest].rows) m.table->largest = i;
+  m.table->largest_rows = sizes[m.table->largest].rows;
+  m.table->largest_us = sizes[m.table->largest].run_us;
+  m.table->rows = 2 * m.table->largest_rows; /* a largest graph and what is left: decided together */
+  const rondo_status status = fill(&m);
+  const size_t cells = (RONDO_SESSION_MAX_PARTS + 1) * (m.table->rows + 1);
+  rondo_release(allocator, m.sums, cells, sizeof *m.sums);
+  rondo_release(allocator, m.choice, cells, 1);
+  if (status == RONDO_OK)
+    *out = m.table;
+  else
+    rondo_table_free(m.table);
+  return status;
+}
+
+void rondo_table_free(rondo_table *table) {
+  if (table == NULL) return;
+  const rondo_allocator allocator = table->allocator;
+  rondo_release(&allocator, table->entries, table->rows + 1, sizeof *table->entries);
+  rondo_release(&allocator, table, 1, sizeof *table);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * What runs a batch of so many rows: decided beforehand for every number of rows, from the times of the graphs, so that
+ * deciding is one look (SE-8). Pure; a table is made whole and then only read.
+ *
+ * One graph costs its time. Several, on several streams, cost their times together, times `overlap`, but no less than
+ * the longest of them. Un-recorded work costs its time, between and beyond the rows where that was measured on a line.
+ */
+#ifndef RONDO_SESSION_TABLE_H
+#define RONDO_SESSION_TABLE_H
+
+#include <rondo/session.h>
+
+#include "base/allocation.h"
+
+typedef struct rondo_table_size {
+  size_t rows;
+  double run_us;
+  double unrecorded_us; /* 0: not known */
+} rondo_table_size;
+
+typedef struct rondo_table_entry {
+  float us;
+  uint8_t way; /* RECORDED, DIVIDED or UNRECORDED */
+  uint8_t count;
+  uint8_t graphs[RONDO_SESSION_MAX_PARTS]; /* indices, the one with most rows first */
+} rondo_table_entry;
+
+typedef struct rondo_table {
+  rondo_allocator allocator;
+  size_t rows; /* entries[0 .. rows]; 0 is not used. The rows of the largest graph, times what it takes at most */
+  size_t largest_rows;
+  uint32_t largest; /* the graph with most rows */
+  double largest_us;
+  rondo_table_entry *entries;
+} rondo_table;
+
+/* Sizes by index of their graphs, in any order, at least one and at most RONDO_SESSION_MAX_SIZES. */
+RONDO_MUST_USE rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_table_size *sizes,
+                                             size_t count, double overlap, rondo_table **out);
+void rondo_table_free(rondo_table *table); /* NULL is fine */
+
+/* How a batch runs: `repeats` times the largest graph, then what the entry says. */
+typedef struct rondo_decision_made {
+  size_t repeats;
+  const rondo_table_entry *entry; /* NULL: nothing is left of the rows */
+} rondo_decision_made;
+
+static inline rondo_decision_made rondo_table_decide(const rondo_table *table, size_t rows) {
+  if (__builtin_expect(rows <= table->rows, 1)) return (rondo_decision_made){0, &table->entries[rows]};
+  const size_t repeats = (rows - table->rows + table->largest_rows - 1) / table->largest_rows;
+  const size_t rest = rows - repeats * table->largest_rows;
+  return (rondo_decision_made){repeats, rest == 0 ? NULL : &table->entries[rest]};
+}
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT
+ * Sessions: models by name, capture mode and what it leaves (SE-1 to SE-3), graphs by model and index on every stream
+ * (SE-6, SE-7), sizes chosen from a history, and their errors. Serving is in test_session_requests.c.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "support/test_session.h"
+
+static rondo_session *open_session(test_fixture *t, uint32_t streams) {
+  rondo_session *session = NULL;
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = streams, .name = "served"};
+  assert_ok(rondo_session_create(t->device, &options, &session));
+  return session;
+}
+
+static void add_scorer(rondo_session *session, const char *name, rondo_model_options options) {
+  rondo_weights *weights = test_scorer_weights();
+  options.struct_size = sizeof options;
+  options.build = test_build_scorer;
+  options.weights = weights;
+  assert_ok(rondo_session_add_model(session, name, &options));
+  rondo_weights_destroy(weights);
+}
+
+static void capture_sizes(rondo_session *session, const char *name, const size_t *sizes, size_t count) {
+  static test_request r;
+  assert_ok(rondo_session_capture_begin(session, name));
+  for (size_t i = 0; i < count; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    test_request_fill(&r, sizes[i], 1);
+    assert_ok(rondo_session_run(session, name, &r.request, &answer));
+    assert_int_equal(answer.way, RONDO_WAY_CAPTURED);
+    assert_int_equal(answer.reason, RONDO_WAY_CAPTURING);
+    assert_int_equal(answer.graph, i);
+  }
+  assert_ok(rondo_session_capture_end(session));
+}
+
+static rondo_model_info info_of(rondo_session *session, const char *name) {
+  rondo_model_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_session_get_model_info(session, name, &info));
+  return info;
+}
+
+static void assert_runs(rondo_session *session, const char *name, size_t rows, rondo_way way) {
+  static test_request r;
+  rondo_answer answer = {.struct_size = sizeof answer};
+  test_request_fill(&r, rows, rows);
+  assert_ok(rondo_session_run(session, name, &r.request, &answer));
+  assert_true(test_request_is_right(&r));
+  assert_int_equal(answer.way, way);
+}
+
+/* Life ------------------------------------------------------------------------------------------------------------ */
+
+static void test_an_empty_session(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 3);
+  assert_ok(rondo_session_drain(session));
+  assert_ok(rondo_session_destroy(session));
+  assert_ok(rondo_session_destroy(NULL));
+  assert_ok(rondo_session_create(t->device, NULL, &session));
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_models_have_names_and_values(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  rondo_model_value value = {.struct_size = sizeof value};
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  assert_ok(rondo_session_get_input(session, "scorer", 1, &value));
+  assert_string_equal(value.name, "ids");
+  assert_int_equal(value.type, RONDO_I32);
+  assert_int_equal(value.row_bytes, 4);
+  assert_ok(rondo_session_get_output(session, "scorer", 0, &value));
+  assert_string_equal(value.name, "y");
+  assert_int_equal(value.row_bytes, 4 * TEST_SCORES);
+  assert_error(rondo_session_get_output(session, "scorer", 1, &value), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_session_get_input(session, "other", 0, &value), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_ok(rondo_session_remove_model(session, "scorer"));
+  assert_error(rondo_session_remove_model(session, "scorer"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* SE-1 to SE-3 ---------------------------------------------------------------------------------------------------- */
+
+static void test_se1_k_runs_make_k_graphs_of_a_model(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  add_scorer(session, "first", (rondo_model_options){0});
+  add_scorer(session, "second", (rondo_model_options){0});
+  const size_t sizes[] = {64, 16, 32};
+  capture_sizes(session, "first", sizes, 3);
+  assert_int_equal(info_of(session, "first").graphs, 3);
+  assert_int_equal(info_of(session, "second").graphs, 0);
+  capture_sizes(session, "second", sizes, 1);
+  assert_int_equal(info_of(session, "second").graphs, 1);
+  for (size_t i = 0; i < 3; i++) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    assert_ok(rondo_session_get_graph(session, "first", i, &graph));
+    assert_int_equal(graph.rows, sizes[i]);
+    assert_true(graph.run_us > 0 && graph.unrecorded_us > 0 && graph.capture_us > 0);
+    assert_true(graph.nodes >= 4); /* two inputs' copies are gone, one output's is not */
+    assert_true(graph.exec_bytes > 0 && graph.arena_bytes > 0);
+  }
+  rondo_model_graph graph = {.struct_size = sizeof graph};
+  assert_error(rondo_session_get_graph(session, "first", 3, &graph), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Outside of the mode all is as before: the model runs, and so does the other one inside of it. */
+static void test_se2_capturing_leaves_no_trace(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  static test_request r;
+  add_scorer(session, "first", (rondo_model_options){0});
+  add_scorer(session, "second", (rondo_model_options){0});
+  assert_runs(session, "first", 5, RONDO_WAY_UNRECORDED);
+  assert_ok(rondo_session_capture_begin(session, "first"));
+  test_request_fill(&r, 16, 3);
+  memset(r.y, 0x11, sizeof r.y);
+  assert_ok(rondo_session_run(session, "first", &r.request, NULL));
+  assert_int_equal(((unsigned char *)r.y)[0], 0x11);
+  assert_runs(session, "second", 7, RONDO_WAY_UNRECORDED);
+  assert_ok(rondo_session_capture_end(session));
+  const double times[] = {1}, slow[] = {1000};
+  assert_ok(rondo_session_set_times(session, "first", times, slow, 1, 0));
+  assert_runs(session, "first", 16, RONDO_WAY_RECORDED);
+  assert_runs(session, "first", 5, RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se3_sizes_share_an_arena_and_give_it_back(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  const uint32_t before = test_memory_statistics(t).live_allocations;
+  const size_t sizes[] = {128, 64, 32, 16};
+  capture_sizes(session, "scorer", sizes, 4);
+  rondo_model_graph largest = {.struct_size = sizeof largest};
+  assert_ok(rondo_session_get_graph(session, "scorer", 0, &largest));
+  assert_int_equal(info_of(session, "scorer").arena_bytes, largest.arena_bytes);
+  const double times[] = {40, 30, 20, 10};
+  assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 4, 0));
+  for (size_t i = 0; i < 4; i++) assert_runs(session, "scorer", sizes[i], RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_destroy_graphs(session, "scorer"));
+  assert_int_equal(info_of(session, "scorer").graphs, 0);
+  assert_true(test_memory_statistics(t).live_allocations <= before + 1);
+  assert_runs(session, "scorer", 16, RONDO_WAY_UNRECORDED);
+  capture_sizes(session, "scorer", sizes, 1);
+  assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 1, 0));
+  assert_runs(session, "scorer", 16, RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se1_wrong_turns(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 2);
+  static test_request r;
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  assert_error(rondo_session_capture_end(session), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
+  assert_error(rondo_session_capture_begin(session, "none"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_ok(rondo_session_capture_begin(session, "scorer"));
+  assert_error(rondo_session_capture_begin(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
+  assert_error(rondo_session_capture(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
+  assert_error(rondo_session_remove_model(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING);
+  test_request_fill(&r, 16, 3);
+  assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_INVALID_STATE,
+               RONDO_REASON_ALREADY_CAPTURED);
+  assert_ok(rondo_session_capture_end(session));
+  assert_int_equal(info_of(session, "scorer").graphs, 1);
+  assert_error(rondo_session_capture(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* SE-6, SE-7 ------------------------------------------------------------------------------------------------------ */
+
+/* The user's own copies, by the map, a launch, and the result: as the founding workflow has it. */
+static void run_by_hand(test_fixture *t, rondo_session *session, size_t index, size_t number, size_t rows) {
+  static test_request r;
+  rondo_stream *stream = NULL;
+  const void *result = NULL;
+  test_request_fill(&r, rows, 100 * index + number);
+  (void)t;
+  assert_ok(rondo_session_take_stream(session, "scorer", number, &stream));
+  for (size_t i = 0; i < 2; i++) {
+    rondo_input_copy copy;
+    rondo_model_value value = {.struct_size = sizeof value};
+    assert_ok(rondo_session_get_input_copy(session, "scorer", index, number, i, &copy));
+    assert_ok(rondo_session_get_input(session, "scorer", i, &value));
+    assert_int_equal(copy.copy.width, rows * value.row_bytes);
+    assert_ok(rondo_copy_async(stream, copy.copy.dst, r.inputs[i], copy.copy.width));
+  }
+  assert_ok(rondo_session_launch(session, "scorer", index, number));
+  assert_ok(rondo_stream_synchronize(stream));
+  assert_ok(rondo_session_get_result(session, "scorer", number, 0, &result));
+  memcpy(r.y, result, rows * TEST_SCORES * sizeof(float));
+  assert_true(test_request_is_right(&r));
+  assert_ok(rondo_session_give_stream(session, number));
+}
+
+static void test_se6_any_graph_on_any_stream_by_hand(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 3);
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  const size_t sizes[] = {64, 16};
+  const uint32_t before = (uint32_t)test_statistics(t).launches;
+  capture_sizes(session, "scorer", sizes, 2);
+  for (size_t index = 0; index < 2; index++)
+    for (size_t number = 0; number < 3; number++) run_by_hand(t, session, index, number, sizes[index]);
+  assert_true(test_statistics(t).launches >= before + 6);
+  for (size_t index = 0; index < 2; index++) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    assert_ok(rondo_session_get_graph(session, "scorer", index, &graph));
+    assert_int_equal(graph.launches, 3);
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se6_wrong_turns(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  rondo_stream *stream = NULL;
+  const void *result = NULL;
+  rondo_input_copy copy;
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  assert_error(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
+               RONDO_REASON_NOT_CAPTURED);
+  const size_t size = 8;
+  capture_sizes(session, "scorer", &size, 1);
+  assert_error(rondo_session_take_stream(session, "scorer", 1, &stream), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_session_launch(session, "scorer", 0, 0), RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  assert_error(rondo_session_give_stream(session, 0), RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  assert_error(rondo_session_get_result(session, "scorer", 0, 0, &result), RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  assert_error(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
+               RONDO_REASON_STILL_IN_USE);
+  assert_error(rondo_session_destroy_graphs(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_error(rondo_session_launch(session, "scorer", 1, 0), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_session_get_input_copy(session, "scorer", 0, 0, 2, &copy), RONDO_NOT_FOUND,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se7_sizes_come_from_the_history(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 2);
+  size_t history[200];
+  uint64_t random = 5;
+  for (size_t i = 0; i < 200; i++) history[i] = 20 + test_random_below(&random, 100);
+  history[17] = 130;
+  add_scorer(session, "scorer", (rondo_model_options){.history = history, .history_count = 200, .max_sizes = 4});
+  assert_ok(rondo_session_capture(session, "scorer"));
+  const rondo_model_info info = info_of(session, "scorer");
+  assert_true(info.graphs >= 1 && info.graphs <= 4);
+  assert_true(info.overlap >= 0.5 && info.overlap <= 1);
+  size_t before = SIZE_MAX;
+  for (size_t i = 0; i < info.graphs; i++) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    assert_true(graph.rows < before); /* the largest first */
+    before = graph.rows;
+  }
+  static test_request r;
+  test_request_fill(&r, 130, 9);
+  assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  assert_true(test_request_is_right(&r));
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se7_no_history_and_no_budget(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  const size_t history[] = {10, 20};
+  add_scorer(session, "bare", (rondo_model_options){0});
+  assert_error(rondo_session_capture(session, "bare"), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE);
+  add_scorer(session, "poor", (rondo_model_options){.history = history, .history_count = 2, .budget_bytes = 1});
+  assert_error(rondo_session_capture(session, "poor"), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
+  assert_int_equal(info_of(session, "poor").graphs, 0);
+  assert_runs(session, "poor", 10, RONDO_WAY_UNRECORDED);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Errors of models ------------------------------------------------------------------------------------------------ */
+
+static rondo_status build_scalar(void *user, size_t rows, rondo_program *program) {
+  const size_t shape[] = {rows, 2};
+  rondo_value x, sum;
+  (void)user;
+  rondo_status status = rondo_program_input(program, "x", RONDO_F32, shape, 2, &x);
+  if (status == RONDO_OK) status = rondo_op_sum(program, x, NULL, 0, false, &sum);
+  return status == RONDO_OK ? rondo_program_output(program, "sum", sum) : status;
+}
+
+static rondo_status build_nothing(void *user, size_t rows, rondo_program *program) {
+  (void)user, (void)rows, (void)program;
+  return RONDO_OK;
+}
+
+static void test_models_that_are_none(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT};
+  assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  options.build = build_scalar;
+  assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("'sum'");
+  options.build = build_nothing;
+  assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  options.build = test_build_scorer;
+  options.max_sizes = RONDO_SESSION_MAX_SIZES + 1;
+  assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  options.max_sizes = 0;
+  assert_ok(rondo_session_add_model(session, "m", &options));
+  assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  const rondo_session_options many = {RONDO_SESSION_OPTIONS_INIT, .streams = RONDO_SESSION_MAX_STREAMS + 1};
+  rondo_session *none = NULL;
+  assert_error(rondo_session_create(t->device, &many, &none), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_states_are_written_on_every_stream(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 2);
+  const float zeros[TEST_FEATURES * TEST_SCORES] = {0};
+  static test_request r;
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  const size_t size = 8;
+  capture_sizes(session, "scorer", &size, 1);
+  assert_ok(rondo_session_write(session, "scorer", "w", zeros, sizeof zeros));
+  for (size_t number = 0; number < 2; number++) {
+    const size_t other = 1 - number;
+    rondo_stream *stream = NULL;
+    assert_ok(rondo_session_take_stream(session, "scorer", other, &stream)); /* so that this one runs it */
+    test_request_fill(&r, 8, 4);
+    memset(r.x, 0, sizeof r.x); /* what w is then does not matter */
+    assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+    assert_true(test_request_is_right(&r));
+    float with_x[8 * TEST_SCORES];
+    memcpy(with_x, r.y, sizeof with_x);
+    for (size_t i = 0; i < 8 * TEST_FEATURES; i++) r.x[i] = 3;
+    assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+    assert_memory_equal(with_x, r.y, sizeof with_x);
+    assert_ok(rondo_session_give_stream(session, other));
+  }
+  assert_error(rondo_session_write(session, "scorer", "x", zeros, sizeof zeros), RONDO_NOT_FOUND,
+               RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_session_write(session, "scorer", "w", zeros, 4), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_ok(rondo_session_destroy(session));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_an_empty_session),
+      test_case(test_models_have_names_and_values),
+      test_case(test_se1_k_runs_make_k_graphs_of_a_model),
+      test_case(test_se2_capturing_leaves_no_trace),
+      test_case(test_se3_sizes_share_an_arena_and_give_it_back),
+      test_case(test_se1_wrong_turns),
+      test_case(test_se6_any_graph_on_any_stream_by_hand),
+      test_case(test_se6_wrong_turns),
+      test_case(test_se7_sizes_come_from_the_history),
+      test_case(test_se7_no_history_and_no_budget),
+      test_case(test_models_that_are_none),
+      test_case(test_states_are_written_on_every_stream),
+  };
+  return test_main(tests);
+}

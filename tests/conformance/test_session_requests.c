@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT
+ * Serving (SE-8): what runs a request and what its answer says, requests that run together, the bound of the queue,
+ * deadlines, cancelling, draining, and bad requests among good ones. Times are given, so that nothing hangs on measured
+ * ones; a stream that is taken by hand holds requests back.
+ */
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+#include "support/test_session.h"
+
+/* Graphs 0 and 1. */
+static const size_t sizes[] = {64, 16};
+static const double times[] = {40, 20};
+
+static rondo_session *open_with(test_fixture *t, rondo_session_options options) {
+  rondo_session *session = NULL;
+  static test_request r;
+  rondo_weights *weights = test_scorer_weights();
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = weights};
+  options.struct_size = sizeof options;
+  assert_ok(rondo_session_create(t->device, &options, &session));
+  assert_ok(rondo_session_add_model(session, "scorer", &model));
+  rondo_weights_destroy(weights);
+  assert_ok(rondo_session_capture_begin(session, "scorer"));
+  for (size_t i = 0; i < 2; i++) {
+    test_request_fill(&r, sizes[i], 1);
+    assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  }
+  assert_ok(rondo_session_capture_end(session));
+  assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 2, 1));
+  return session;
+}
+
+static rondo_session *open_session(test_fixture *t, uint32_t streams) {
+  return open_with(t, (rondo_session_options){.streams = streams});
+}
+
+static rondo_model_info info_of(rondo_session *session) {
+  rondo_model_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_session_get_model_info(session, "scorer", &info));
+  return info;
+}
+
+static rondo_answer run(rondo_session *session, size_t rows, rondo_way way) {
+  static test_request r;
+  rondo_answer answer = {.struct_size = sizeof answer};
+  test_request_fill(&r, rows, rows);
+  r.request.way = way;
+  assert_ok(rondo_session_run(session, "scorer", &r.request, &answer));
+  assert_true(test_request_is_right(&r));
+  assert_true(answer.queue_us >= 0 && answer.run_us > 0);
+  return answer;
+}
+
+/* What runs a request ---------------------------------------------------------------------------------------------- */
+
+static void test_se8_the_next_size_is_padded(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  rondo_answer answer = run(session, 10, RONDO_WAY_AUTO);
+  assert_int_equal(answer.way, RONDO_WAY_RECORDED);
+  assert_int_equal(answer.reason, RONDO_WAY_CHEAPEST);
+  assert_int_equal(answer.graph, 1);
+  assert_int_equal(answer.graphs, 1);
+  assert_int_equal(answer.padding_rows, 6);
+  assert_int_equal(answer.batch_requests, 1);
+  assert_int_equal(answer.batch_rows, 10);
+  answer = run(session, 64, RONDO_WAY_AUTO);
+  assert_int_equal(answer.graph, 0);
+  assert_int_equal(answer.padding_rows, 0);
+  answer = run(session, 17, RONDO_WAY_AUTO); /* 64 for 40, or twice 16 for 40 */
+  assert_int_equal(answer.graph, 0);
+  assert_int_equal(answer.padding_rows, 47);
+  const rondo_model_info info = info_of(session);
+  assert_int_equal(info.requests, 3);
+  assert_int_equal(info.recorded, 3);
+  assert_int_equal(info.rows, 91);
+  assert_int_equal(info.padding_rows, 53);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se8_several_graphs_where_that_costs_less(void **state) {
+  for (uint32_t streams = 1; streams <= 3; streams += 2) {
+    rondo_session *session = open_session(*state, streams);
+    const double cheap[] = {100, 20};
+    assert_ok(rondo_session_set_times(session, "scorer", cheap, NULL, 2, 1));
+    rondo_answer answer = run(session, 40, RONDO_WAY_AUTO);
+    assert_int_equal(answer.way, RONDO_WAY_DIVIDED);
+    assert_int_equal(answer.graphs, 3);
+    assert_int_equal(answer.graph, 1);
+    assert_int_equal(answer.padding_rows, 8);
+    answer = run(session, 250, RONDO_WAY_AUTO); /* more than the table has */
+    assert_int_equal(answer.way, RONDO_WAY_DIVIDED);
+    assert_true(answer.graphs > 3);
+    assert_int_equal(info_of(session).divided, 2);
+    assert_ok(rondo_session_destroy(session));
+  }
+}
+
+static void test_se8_un_recorded_where_that_costs_less(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.max_unrecorded = 2});
+  const double unrecorded[] = {200, 5};
+  assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
+  for (size_t rows = 3; rows < 7; rows++) {
+    const rondo_answer answer = run(session, rows, RONDO_WAY_AUTO);
+    assert_int_equal(answer.way, RONDO_WAY_UNRECORDED);
+    assert_int_equal(answer.reason, RONDO_WAY_CHEAPEST);
+    assert_int_equal(answer.padding_rows, 0);
+    assert_int_equal(answer.graphs, 0);
+  }
+  run(session, 6, RONDO_WAY_AUTO);
+  const rondo_model_info info = info_of(session);
+  assert_int_equal(info.unrecorded, 5);
+  assert_int_equal(info.unrecorded_programs, 4);
+  assert_int_equal(info.evicted, 2);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se8_what_is_asked_for(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  const double unrecorded[] = {1, 1};
+  static test_request r;
+  assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
+  rondo_answer answer = run(session, 10, RONDO_WAY_RECORDED);
+  assert_int_equal(answer.way, RONDO_WAY_RECORDED);
+  assert_int_equal(answer.reason, RONDO_WAY_ASKED);
+  assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 2, 1));
+  answer = run(session, 10, RONDO_WAY_UNRECORDED);
+  assert_int_equal(answer.way, RONDO_WAY_UNRECORDED);
+  assert_int_equal(answer.reason, RONDO_WAY_ASKED);
+  assert_ok(rondo_session_destroy_graphs(session, "scorer"));
+  answer = run(session, 10, RONDO_WAY_AUTO);
+  assert_int_equal(answer.reason, RONDO_WAY_NO_GRAPH);
+  test_request_fill(&r, 10, 1);
+  r.request.way = RONDO_WAY_RECORDED;
+  assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se8_a_strict_session_runs_graphs_alone(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.strict = true});
+  const double unrecorded[] = {1, 1};
+  static test_request r;
+  assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
+  assert_int_equal(run(session, 10, RONDO_WAY_AUTO).way, RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_destroy_graphs(session, "scorer"));
+  test_request_fill(&r, 10, 1);
+  assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se8_decisions_can_be_asked(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  rondo_way way;
+  uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
+  double us;
+  assert_ok(rondo_session_decide(session, "scorer", 16, &way, parts, &count, &us));
+  assert_int_equal(way, RONDO_WAY_RECORDED);
+  assert_int_equal(count, 1);
+  assert_int_equal(parts[0], 1);
+  assert_true(fabs(us - 20) < 1e-3);
+  assert_ok(rondo_session_decide(session, "scorer", 70, &way, parts, &count, &us));
+  assert_int_equal(way, RONDO_WAY_DIVIDED);
+  assert_int_equal(count, 2);
+  assert_true(fabs(us - 60) < 1e-3);
+  assert_error(rondo_session_decide(session, "scorer", 0, &way, parts, &count, &us), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_SHAPE);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Together --------------------------------------------------------------------------------------------------------- */
+
+enum { TOGETHER = 4 };
+
+static test_request requests[TOGETHER];
+static rondo_ticket *tickets[TOGETHER];
+
+static void submit(rondo_session *session, size_t index, size_t rows) {
+  test_request_fill(&requests[index], rows, 10 + index);
+  assert_ok(rondo_session_submit(session, "scorer", &requests[index].request, &tickets[index]));
+}
+
+static rondo_stream *hold(rondo_session *session) {
+  rondo_stream *stream = NULL;
+  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  return stream;
+}
+
+static void test_se8_waiting_requests_run_together(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  hold(session);
+  for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5 + i);
+  assert_status(rondo_ticket_query(tickets[0]), RONDO_NOT_READY);
+  assert_ok(rondo_session_give_stream(session, 0));
+  for (size_t i = 0; i < TOGETHER; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    assert_ok(rondo_ticket_wait(tickets[i], &answer));
+    assert_true(test_request_is_right(&requests[i]));
+    assert_int_equal(answer.batch_requests, TOGETHER);
+    assert_int_equal(answer.batch_rows, 26);
+    assert_int_equal(answer.graphs, 1);
+    assert_int_equal(answer.padding_rows, 64 - 26);
+  }
+  assert_int_equal(info_of(session).batches, 1);
+  assert_int_equal(info_of(session).batched, TOGETHER);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Requests that together need more than one by one run one by one. */
+static void test_se8_not_together_where_that_costs_more(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  const double steep[] = {1000, 20};
+  assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 1));
+  hold(session);
+  submit(session, 0, 16);
+  submit(session, 1, 16);
+  assert_ok(rondo_session_give_stream(session, 0));
+  for (size_t i = 0; i < 2; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    assert_ok(rondo_ticket_wait(tickets[i], &answer));
+    assert_int_equal(answer.padding_rows, 0);
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Nobody waits longer for others than the delay, and a full graph waits for no one. */
+static void test_se8_the_delay_ends(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.max_delay_us = 20000});
+  rondo_answer answer = run(session, 8, RONDO_WAY_AUTO);
+  assert_true(answer.queue_us >= 20000);
+  assert_int_equal(run(session, 64, RONDO_WAY_AUTO).batch_requests, 1);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Load ------------------------------------------------------------------------------------------------------------- */
+
+static void test_se8_the_queue_has_a_bound(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.max_queue = 2});
+  hold(session);
+  submit(session, 0, 5);
+  submit(session, 1, 5);
+  rondo_ticket *none = NULL;
+  assert_error(rondo_session_submit(session, "scorer", &requests[0].request, &none), RONDO_LIMIT_EXCEEDED,
+               RONDO_REASON_NONE);
+  assert_null(none);
+  assert_int_equal(info_of(session).refused, 1);
+  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_ticket_wait(tickets[0], NULL));
+  submit(session, 0, 5);
+  assert_ok(rondo_ticket_wait(tickets[0], NULL));
+  assert_ok(rondo_ticket_wait(tickets[1], NULL));
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se8_deadlines(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  static test_request r;
+  hold(session);
+  test_request_fill(&r, 5, 1);
+  r.request.deadline_us = 1000;
+  assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT);
+  assert_int_equal(info_of(session).timed_out, 1);
+  assert_ok(rondo_session_give_stream(session, 0));
+  r.request.deadline_us = 60000000;
+  assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se8_cancelling(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  hold(session);
+  for (size_t i = 0; i < 3; i++) submit(session, i, 5);
+  rondo_ticket_cancel(tickets[1]);
+  rondo_ticket_cancel(tickets[1]);
+  rondo_ticket_cancel(NULL);
+  assert_ok(rondo_ticket_query(tickets[1]));
+  assert_error(rondo_ticket_wait(tickets[1], NULL), RONDO_INVALID_STATE, RONDO_REASON_ABORTED);
+  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_ticket_wait(tickets[0], NULL));
+  assert_ok(rondo_ticket_wait(tickets[2], NULL));
+  assert_true(test_request_is_right(&requests[2]));
+  assert_int_equal(info_of(session).cancelled, 1);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se8_draining(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.max_delay_us = 100000000});
+  static test_request r;
+  submit(session, 0, 5);
+  submit(session, 1, 6);
+  assert_ok(rondo_session_drain(session)); /* long before the delay */
+  assert_ok(rondo_ticket_query(tickets[0]));
+  test_request_fill(&r, 5, 1);
+  assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  assert_error(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_ok(rondo_ticket_wait(tickets[0], NULL));
+  assert_ok(rondo_ticket_wait(tickets[1], NULL));
+  assert_true(test_request_is_right(&requests[1]));
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Bad requests ----------------------------------------------------------------------------------------------------- */
+
+static void test_se8_a_wrong_index_hurts_no_other(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  hold(session);
+  for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5);
+  requests[2].ids[3] = TEST_IDS; /* inputs are read when the request runs */
+  assert_ok(rondo_session_give_stream(session, 0));
+  for (size_t i = 0; i < TOGETHER; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    if (i == 2) {
+      assert_error(rondo_ticket_wait(tickets[i], &answer), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+      continue;
+    }
+    assert_ok(rondo_ticket_wait(tickets[i], &answer));
+    assert_int_equal(answer.reason, RONDO_WAY_ALONE);
+    assert_true(test_request_is_right(&requests[i]));
+  }
+  assert_int_equal(info_of(session).isolated, 1);
+  assert_int_equal(info_of(session).failed, 1);
+  run(session, 30, RONDO_WAY_AUTO); /* nothing is left of it */
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se8_not_a_number_hurts_no_other(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  hold(session);
+  for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5);
+  for (size_t i = 0; i < 5 * TEST_FEATURES; i++) requests[1].x[i] = NAN;
+  assert_ok(rondo_session_give_stream(session, 0));
+  for (size_t i = 0; i < TOGETHER; i++) {
+    assert_ok(rondo_ticket_wait(tickets[i], NULL));
+    assert_int_equal(test_request_is_right(&requests[i]), i != 1);
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se8_wrong_arguments(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  static test_request r;
+  rondo_ticket *none = NULL;
+  test_request_fill(&r, 5, 1);
+  assert_error(rondo_session_run(session, "none", &r.request, NULL), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_session_run(session, "scorer", NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_session_submit(session, "scorer", &r.request, NULL), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  r.request.rows = 0;
+  assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  r.request.rows = SIZE_MAX / 2;
+  assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  r.request.rows = 5;
+  r.request.input_count = 1;
+  assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_ARGUMENT_COUNT);
+  r.request.input_count = 2;
+  r.request.way = RONDO_WAY_DIVIDED;
+  assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  r.request.way = RONDO_WAY_AUTO;
+  r.inputs[1] = NULL;
+  assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_NULL_ARGUMENT);
+  r.inputs[1] = r.ids;
+  r.outputs[0] = NULL; /* not wanted */
+  assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  assert_error(rondo_ticket_wait(NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Threads ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct client {
+  rondo_session *session;
+  uint64_t seed;
+  uint32_t rounds, wrong, failed;
+  test_request request;
+} client;
+
+static void serve_client(void *user) {
+  client *c = user;
+  uint64_t random = c->seed;
+  for (uint32_t i = 0; i < c->rounds; i++) {
+    test_request_fill(&c->request, 1 + test_random_below(&random, 150), random);
+    rondo_status status;
+    if (test_random_below(&random, 2) == 0) {
+      status = rondo_session_run(c->session, "scorer", &c->request.request, NULL);
+    } else {
+      rondo_ticket *ticket = NULL;
+      status = rondo_session_submit(c->session, "scorer", &c->request.request, &ticket);
+      if (status == RONDO_OK) status = rondo_ticket_wait(ticket, NULL);
+    }
+    c->failed += status != RONDO_OK;
+    c->wrong += status == RONDO_OK && !test_request_is_right(&c->request);
+  }
+}
+
+static void test_se8_requests_of_many_threads(void **state) {
+  enum { CLIENTS = 6 };
+  rondo_session *session = open_with(*state, (rondo_session_options){.streams = 2, .max_delay_us = 50});
+  static client clients[CLIENTS];
+  test_thread threads[CLIENTS];
+  for (size_t i = 0; i < CLIENTS; i++) {
+    clients[i] = (client){.session = session, .seed = i + 1, .rounds = test_effort(60)};
+    threads[i] = (test_thread){serve_client, &clients[i]};
+  }
+  test_on_threads(threads, CLIENTS);
+  for (size_t i = 0; i < CLIENTS; i++) {
+    assert_int_equal(clients[i].failed, 0);
+    assert_int_equal(clients[i].wrong, 0);
+  }
+  assert_int_equal(info_of(session).requests, CLIENTS * test_effort(60));
+  assert_ok(rondo_session_destroy(session));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_se8_the_next_size_is_padded),
+      test_case(test_se8_several_graphs_where_that_costs_less),
+      test_case(test_se8_un_recorded_where_that_costs_less),
+      test_case(test_se8_what_is_asked_for),
+      test_case(test_se8_a_strict_session_runs_graphs_alone),
+      test_case(test_se8_decisions_can_be_asked),
+      test_case(test_se8_waiting_requests_run_together),
+      test_case(test_se8_not_together_where_that_costs_more),
+      test_case(test_se8_the_delay_ends),
+      test_case(test_se8_the_queue_has_a_bound),
+      test_case(test_se8_deadlines),
+      test_case(test_se8_cancelling),
+      test_case(test_se8_draining),
+      test_case(test_se8_a_wrong_index_hurts_no_other),
+      test_case(test_se8_not_a_number_hurts_no_other),
+      test_case(test_se8_wrong_arguments),
+      test_case(test_se8_requests_of_many_threads),
+  };
+  return test_main(tests);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * Every allocation of host memory may fail while a session is made, a model is added, recorded, served, drained and
+ * destroyed: the error is OUT_OF_MEMORY, nothing is left, and requests that are answered are right.
+ */
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+#include "support/test_session.h"
+
+#define TRY(call)                            \
+  do {                                       \
+    const rondo_status status_ = (call);     \
+    if (status_ != RONDO_OK) return status_; \
+  } while (0)
+
+typedef struct rig {
+  test_allocator allocator;
+  rondo_device *device;
+  rondo_weights *weights;
+  rondo_session *session;
+} rig;
+
+static rondo_status run(rig *r, size_t rows, rondo_way way) {
+  static test_request request;
+  test_request_fill(&request, rows, rows);
+  request.request.way = way;
+  rondo_answer answer = {.struct_size = sizeof answer};
+  TRY(rondo_session_run(r->session, "scorer", &request.request, &answer));
+  assert_true(answer.way == RONDO_WAY_CAPTURED || test_request_is_right(&request));
+  return RONDO_OK;
+}
+
+static rondo_status record(rig *r) {
+  TRY(rondo_session_capture_begin(r->session, "scorer"));
+  rondo_status status = run(r, 16, RONDO_WAY_AUTO);
+  if (status == RONDO_OK) status = run(r, 4, RONDO_WAY_AUTO);
+  const rondo_status ended = rondo_session_capture_end(r->session);
+  return status == RONDO_OK ? ended : status;
+}
+
+static rondo_status do_all(rig *r) {
+  const size_t history[] = {3, 9, 27};
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_unrecorded = 1};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = r->weights,
+                                     .history = history,       .history_count = 3,         .max_sizes = 2};
+  TRY(rondo_session_create(r->device, &options, &r->session));
+  TRY(rondo_session_add_model(r->session, "scorer", &model));
+  TRY(run(r, 5, RONDO_WAY_AUTO));
+  TRY(record(r));
+  TRY(run(r, 3, RONDO_WAY_RECORDED));
+  TRY(run(r, 70, RONDO_WAY_RECORDED));
+  TRY(run(r, 6, RONDO_WAY_UNRECORDED));
+  TRY(rondo_session_destroy_graphs(r->session, "scorer"));
+  TRY(rondo_session_capture(r->session, "scorer"));
+  return run(r, 27, RONDO_WAY_RECORDED);
+}
+
+/* False when the work makes fewer allocations than that. */
+static bool sweep(size_t at, bool rest, size_t *inout_heard) {
+  static rig r;
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &r.allocator.table, .workers = 1};
+  r = (rig){.device = NULL};
+  test_allocator_init(&r.allocator);
+  assert_ok(rondo_device_open("cpu", &options, &r.device));
+  r.weights = test_scorer_weights();
+  atomic_store(&r.allocator.calls, 0);
+  atomic_store(&r.allocator.fail_at, at);
+  atomic_store(&r.allocator.fail_on, rest);
+  const rondo_status status = do_all(&r);
+  const bool has_failed = atomic_load(&r.allocator.calls) >= at;
+  atomic_store(&r.allocator.fail_at, 0);
+  atomic_store(&r.allocator.fail_on, false);
+  if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY)
+    fail_msg("allocation %zu: heard was %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
+  *inout_heard += status != RONDO_OK;
+  assert_ok(rondo_session_destroy(r.session));
+  rondo_weights_destroy(r.weights);
+  assert_ok(rondo_device_close(r.device));
+  if (atomic_load(&r.allocator.live) != 0) fail_msg("allocation %zu: %zu left", at, atomic_load(&r.allocator.live));
+  assert_int_equal(atomic_load(&r.allocator.faults), 0);
+  return has_failed;
+}
+
+static void sweep_all(bool rest, size_t step) {
+  size_t at = 1, heard = 0, count = 0;
+  for (; sweep(at, rest, &heard); at += step * test_failure_step()) count++;
+  assert_true(count > 100 / (step * test_failure_step()));
+  assert_true(heard > count / 2);
+}
+
+static void test_se6_an_allocation_fails(void **state) {
+  (void)state;
+  sweep_all(false, 3);
+}
+
+static void test_se6_all_allocations_fail_from_then_on(void **state) {
+  (void)state;
+  sweep_all(true, 7);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_se6_an_allocation_fails),
+      cmocka_unit_test(test_se6_all_allocations_fail_from_then_on),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

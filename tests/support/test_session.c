@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ */
+#include "support/test_session.h"
+
+#include <math.h>
+#include <rondo/operators.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+#define TRY(call)                            \
+  do {                                       \
+    const rondo_status status_ = (call);     \
+    if (status_ != RONDO_OK) return status_; \
+  } while (0)
+
+static float weight(size_t i) { return (float)((int)(i * 7 % 11) - 5) / 8; }
+static float entry(size_t i) { return (float)((int)(i * 5 % 13) - 6) / 4; }
+
+rondo_status test_build_scorer(void *user, size_t rows, rondo_program *program) {
+  const size_t x_shape[] = {rows, TEST_FEATURES}, id_shape[] = {rows};
+  const size_t w_shape[] = {TEST_FEATURES, TEST_SCORES}, table_shape[] = {TEST_IDS, TEST_SCORES};
+  rondo_value x, ids, w, table, product, looked_up, y;
+  if (user != NULL) atomic_fetch_add((atomic_uint *)user, 1);
+  TRY(rondo_program_input(program, "x", RONDO_F32, x_shape, 2, &x));
+  TRY(rondo_program_input(program, "ids", RONDO_I32, id_shape, 1, &ids));
+  TRY(rondo_program_state(program, "w", RONDO_F32, w_shape, 2, &w));
+  TRY(rondo_program_state(program, "table", RONDO_F32, table_shape, 2, &table));
+  TRY(rondo_op_matmul(program, x, w, (rondo_value){0}, &product));
+  TRY(rondo_op_embedding(program, table, ids, &looked_up));
+  TRY(rondo_op_add(program, product, looked_up, &y));
+  return rondo_program_output(program, "y", y);
+}
+
+rondo_weights *test_scorer_weights(void) {
+  rondo_weights *weights = NULL;
+  float w[TEST_FEATURES * TEST_SCORES], table[TEST_IDS * TEST_SCORES];
+  for (size_t i = 0; i < TEST_FEATURES * TEST_SCORES; i++) w[i] = weight(i);
+  for (size_t i = 0; i < TEST_IDS * TEST_SCORES; i++) table[i] = entry(i);
+  const rondo_weight all[] = {
+      {.name = "w", .type = RONDO_F32, .rank = 2, .shape = {TEST_FEATURES, TEST_SCORES}, .data = w, .bytes = sizeof w},
+      {.name = "table",
+       .type = RONDO_F32,
+       .rank = 2,
+       .shape = {TEST_IDS, TEST_SCORES},
+       .data = table,
+       .bytes = sizeof table}};
+  assert_ok(rondo_weights_create(NULL, &weights));
+  assert_ok(rondo_weights_add(weights, &all[0]));
+  assert_ok(rondo_weights_add(weights, &all[1]));
+  return weights;
+}
+
+void test_request_fill(test_request *r, size_t rows, uint64_t seed) {
+  uint64_t random = seed;
+  memset(r->y, 0xff, sizeof r->y);
+  for (size_t i = 0; i < rows * TEST_FEATURES; i++) r->x[i] = (float)test_random_below(&random, 64) / 16 - 2;
+  for (size_t i = 0; i < rows; i++) r->ids[i] = (int32_t)test_random_below(&random, TEST_IDS);
+  r->inputs[0] = r->x;
+  r->inputs[1] = r->ids;
+  r->outputs[0] = r->y;
+  r->request = (rondo_request){RONDO_REQUEST_INIT, .rows = rows, .inputs = r->inputs, .outputs = r->outputs};
+}
+
+bool test_request_is_right(const test_request *r) {
+  for (size_t row = 0; row < r->request.rows; row++) {
+    for (size_t j = 0; j < TEST_SCORES; j++) {
+      float wanted = entry((size_t)r->ids[row] * TEST_SCORES + j);
+      for (size_t k = 0; k < TEST_FEATURES; k++) wanted += r->x[row * TEST_FEATURES + k] * weight(k * TEST_SCORES + j);
+      if (!(fabsf(r->y[row * TEST_SCORES + j] - wanted) <= 1e-5f)) return false;
+    }
+  }
+  return true;
+}

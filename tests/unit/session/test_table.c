@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * The table of decisions (SE-8) against every division that there is, on small sizes drawn at random; what it says of
+ * more rows than it has; and that deciding is a look.
+ */
+#include "session/table.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+
+enum { MOST_SIZES = 4, MOST_ROWS = 12 };
+
+typedef struct reference {
+  const rondo_table_size *sizes;
+  size_t count;
+  double overlap;
+  double best;
+} reference;
+
+/* Tries every multiset of graphs with room for the rows, in descending order of indices. */
+static void try_parts(reference *r, size_t last, size_t left, size_t parts, double sum, double longest) {
+  if (left == 0) {
+    const double together = sum * r->overlap;
+    r->best = fmin(r->best, parts == 1 ? sum : fmax(together, longest));
+    return;
+  }
+  if (parts == RONDO_SESSION_MAX_PARTS) return;
+  for (size_t i = 0; i <= last; i++) {
+    const size_t rows = r->sizes[i].rows;
+    try_parts(r, i, left > rows ? left - rows : 0, parts + 1, sum + r->sizes[i].run_us,
+              fmax(longest, r->sizes[i].run_us));
+  }
+}
+
+static double line(const rondo_table_size *a, const rondo_table_size *b, size_t rows) {
+  return a->unrecorded_us +
+         (b->unrecorded_us - a->unrecorded_us) * ((double)rows - (double)a->rows) / ((double)b->rows - (double)a->rows);
+}
+
+static double unrecorded(const rondo_table_size *sizes, size_t count, size_t rows) {
+  if (rows <= sizes[0].rows) return sizes[0].unrecorded_us;
+  for (size_t i = 1; i < count; i++)
+    if (rows <= sizes[i].rows) return line(&sizes[i - 1], &sizes[i], rows);
+  return sizes[count - 1].unrecorded_us * (double)rows / (double)sizes[count - 1].rows;
+}
+
+static size_t room_of(const rondo_table_size *sizes, const rondo_table_entry *entry) {
+  size_t rows = 0;
+  for (size_t i = 0; i < entry->count; i++) rows += sizes[entry->graphs[i]].rows;
+  return rows;
+}
+
+static void check_entry(const rondo_table_size *sizes, size_t count, double overlap, bool has_unrecorded,
+                        const rondo_table *table, size_t rows) {
+  const rondo_table_entry *entry = rondo_table_decide(table, rows).entry;
+  reference r = {.sizes = sizes, .count = count, .overlap = overlap, .best = INFINITY};
+  try_parts(&r, count - 1, rows, 0, 0, 0);
+  if (has_unrecorded) r.best = fmin(r.best, unrecorded(sizes, count, rows));
+  assert_true(fabs((double)entry->us - r.best) <= 1e-4 * r.best);
+  if (entry->way == RONDO_WAY_UNRECORDED) {
+    assert_true(has_unrecorded);
+    return;
+  }
+  assert_int_equal(entry->way, entry->count == 1 ? RONDO_WAY_RECORDED : RONDO_WAY_DIVIDED);
+  assert_true(room_of(sizes, entry) >= rows);
+  for (size_t i = 1; i < entry->count; i++)
+    assert_true(sizes[entry->graphs[i - 1]].rows >= sizes[entry->graphs[i]].rows);
+}
+
+static void test_se8_no_division_is_cheaper(void **state) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  uint64_t random = 3;
+  (void)state;
+  for (uint32_t round = 0; round < test_effort(200); round++) {
+    rondo_table_size sizes[MOST_SIZES];
+    const size_t count = 1 + test_random_below(&random, MOST_SIZES);
+    const bool has_unrecorded = test_random_below(&random, 2) == 0;
+    const double overlap = 0.25 + 0.25 * test_random_below(&random, 4);
+    size_t rows = 0;
+    for (size_t i = 0; i < count; i++) {
+      rows += 1 + test_random_below(&random, MOST_ROWS / MOST_SIZES);
+      sizes[i] = (rondo_table_size){.rows = rows, .run_us = 3 + (double)rows + test_random_below(&random, 4)};
+      if (has_unrecorded) sizes[i].unrecorded_us = 5 + 1.2 * (double)rows;
+    }
+    rondo_table *table = NULL;
+    assert_ok(rondo_table_make(&allocator, sizes, count, overlap, &table));
+    assert_int_equal(table->rows, 2 * rows);
+    for (size_t r = 1; r <= table->rows; r++) check_entry(sizes, count, overlap, has_unrecorded, table, r);
+    rondo_table_free(table);
+  }
+}
+
+static void test_se8_more_rows_than_the_table_has(void **state) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  const rondo_table_size sizes[] = {{.rows = 4, .run_us = 4}, {.rows = 16, .run_us = 8}};
+  rondo_table *table = NULL;
+  (void)state;
+  assert_ok(rondo_table_make(&allocator, sizes, 2, 1, &table));
+  for (size_t rows = 1; rows < 200; rows++) {
+    const rondo_decision_made d = rondo_table_decide(table, rows);
+    const size_t room = d.repeats * 16 + (d.entry == NULL ? 0 : room_of(sizes, d.entry));
+    assert_true(room >= rows && room < rows + 16);
+    assert_true(d.entry == NULL || d.entry->way != RONDO_WAY_UNRECORDED);
+    assert_int_equal(d.repeats > 0, rows > 32);
+  }
+  rondo_table_free(table);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_se8_no_division_is_cheaper),
+      cmocka_unit_test(test_se8_more_rows_than_the_table_has),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
