@@ -3,7 +3,8 @@
 # cmake -DROOT=<the folder of includes> -DSOURCES=<files> -DHEADER=<what declares them> -DOUTPUT=<file> -P EmbedCuda.cmake
 # x/add.cu becomes `const char rondo_cuda_add[]`. A source with kernels called <name>_TYPE is a template: it becomes three
 # texts, rondo_cuda_add_f32, _f16 and _bf16, with kernels of these names and ELEMENT_IS_F32, _F16 or _BF16 defined; one
-# with kernels called <name>_NUMBER becomes two more, _i32 and _i64.
+# with kernels called <name>_NUMBER becomes two more, _i32 and _i64. Where a source has functions called <operator>_of,
+# what stands between its includes and its first kernel is a text too, rondo_cuda_add_functions.
 cmake_minimum_required(VERSION 3.25)
 
 # Puts included files in their place; the second time one is included, nothing.
@@ -49,6 +50,13 @@ foreach(source IN LISTS SOURCES)
   endforeach()
   if(NOT types)
     add_text("${name}" "${text}")
+  endif()
+  file(READ "${source}" own)
+  if(own MATCHES "__device__ inline [a-zA-Z0-9]+ [a-z0-9_]+_of\\(")
+    string(FIND "${own}" "extern \"C\"" end)
+    string(SUBSTRING "${own}" 0 ${end} own)
+    string(REGEX REPLACE "^.*#include \"[^\"\n]+\"\n" "" own "${own}")
+    add_text("${name}_functions" "${own}")
   endif()
 endforeach()
 file(WRITE "${OUTPUT}" "${code}")

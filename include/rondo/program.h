@@ -156,11 +156,21 @@ typedef enum rondo_branch_policy {
   RONDO_BRANCHES_ALWAYS = 2
 } rondo_branch_policy;
 
+/* Whether operators that work element by element are joined into chains: one kernel goes through them for each element,
+ * rounding behind each, and only the last result is in memory. The results have the same bits, and the arena's peak
+ * (order_peak) does not rise. Joined are unary operators, those of two or three inputs with broadcasting, comparisons,
+ * select, cast, expand and dropout, and the gradients of these, where a result is read within its chain alone and is no
+ * output. */
+typedef enum rondo_fusion_policy {
+  RONDO_FUSION_AUTO = 0, /* where the memory allows */
+  RONDO_FUSION_NEVER = 1 /* each operator by itself */
+} rondo_fusion_policy;
+
 typedef struct rondo_compile_options {
   uint32_t struct_size;
   rondo_record_policy record; /* what is not recorded runs kernel by kernel */
   rondo_branch_policy branches;
-  uint32_t reserved;
+  rondo_fusion_policy fusion;
   rondo_compiled *share;  /* share the memory of this one (see below); NULL: have memory of its own */
   double least_gain;      /* for RONDO_RECORD_WHERE_IT_PAYS, as `least` and */
   uint64_t expected_runs; /* ... `runs` of rondo_gain_pays (<rondo/gain.h>) */
@@ -254,13 +264,16 @@ typedef struct rondo_compiled_info {
   uint64_t order_peak;     /* most bytes of results and workspaces live at once in the order that was chosen, */
   uint64_t program_peak;   /* and in the order in which operators were added, updates last */
   uint64_t straight_bytes; /* arena_bytes without branches */
-  uint32_t operators;      /* that run */
+  uint32_t operators;      /* that run, a chain of them being one */
   uint32_t dependencies;   /* between them, without those that others imply */
   bool has_branches;       /* the recorded graph has those dependencies, and is not one line */
   uint64_t shared_bytes;   /* of state_bytes and arena_bytes, what was there already when it was compiled to share it */
   rondo_unrecorded unrecorded; /* why there is no recorded graph */
   uint32_t nodes;              /* of the recorded graph; 0: there is none */
   uint64_t branch_bytes;       /* arena_bytes with branches, the narrowest that were tried; 0: none were */
+  uint32_t chains;             /* of operators joined into one kernel (rondo_fusion_policy), */
+  uint32_t joined;             /* operators in them, */
+  uint32_t chain_kernels;      /* and kernels made for them: chains alike, also of those that share memory, have one */
 } rondo_compiled_info;
 
 /* Its sizes, fixed when it was compiled. Thread-safe. Errors: INVALID_ARGUMENT. */

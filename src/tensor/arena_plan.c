@@ -37,7 +37,7 @@ typedef struct arena {
 } arena;
 
 static const rondo_operation *operation_at(const arena *a, uint32_t position) {
-  return &a->program->operations.items[a->layout->schedule.order[position]];
+  return rondo_schedule_operation(a->program, &a->layout->schedule, a->layout->schedule.order[position]);
 }
 
 /* Items ------------------------------------------------------------------------------------------------------------ */

@@ -167,6 +167,8 @@ static void fill_info(const compiler *c) {
   info->operators = c->layout.schedule.count;
   info->dependencies = c->layout.schedule.before.start[c->layout.schedule.count];
   info->has_branches = c->layout.has_branches;
+  info->chains = (uint32_t)c->layout.schedule.chains.count;
+  for (uint32_t i = 0; i < info->chains; i++) info->joined += c->layout.schedule.chains.items[i].count;
 }
 
 static rondo_status look_at_device(rondo_compiled *compiled) {
@@ -191,8 +193,10 @@ static rondo_status find_sharing(compiler *c, const rondo_compile_options *given
 }
 
 static rondo_status lay_out(compiler *c, const rondo_compile_options *given) {
-  const rondo_layout_options options = {
-      .resources = &c->compiled->resources, .branches = given->branches, .sharing = c->compiled->sharing};
+  const rondo_layout_options options = {.resources = &c->compiled->resources,
+                                        .branches = given->branches,
+                                        .fusion = given->fusion,
+                                        .sharing = c->compiled->sharing};
   RONDO_TRY(rondo_layout_make(c->program, &options, &c->layout));
   fill_info(c);
   return RONDO_OK;

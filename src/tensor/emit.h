@@ -6,12 +6,16 @@
 #ifndef RONDO_TENSOR_EMIT_H
 #define RONDO_TENSOR_EMIT_H
 
+#include "tensor/chain.h"
 #include "tensor/operator.h"
 #include "tensor/resources.h"
 
 /* The address and shape of an input or result of the operation; NULL for RONDO_NO_VALUE. */
 void *rondo_emit_address(const rondo_emitter *emitter, uint32_t value);
 const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value);
+
+/* For what an emit needs while it runs. */
+const rondo_allocator *rondo_emit_allocator(const rondo_emitter *emitter);
 
 /* Whether the device runs kernels from their CUDA source, in blocks of threads. */
 bool rondo_emit_is_cuda(const rondo_emitter *emitter);
@@ -28,6 +32,16 @@ rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_gra
 /* Adds a kernel. `code` is static; the arguments' values are copied (RONDO_ARGS). */
 RONDO_MUST_USE rondo_status rondo_emit_kernel(rondo_emitter *emitter, const rondo_kernel_options *code, rondo_grid grid,
                                               const void *const *args, size_t arg_count);
+
+/* The chain that is being emitted (rondo_operator_chain). */
+const rondo_chain *rondo_emit_chain(const rondo_emitter *emitter);
+void rondo_emit_chain_name(const rondo_emitter *emitter, char *buffer, size_t room);
+
+/* Adds a kernel of code that was made for this program; kernels of the same key are one. `code`, key and name, which is
+ * what the step is called, are copied. */
+RONDO_MUST_USE rondo_status rondo_emit_made_kernel(rondo_emitter *emitter, const rondo_kernel_options *code,
+                                                   const char *key, const char *name, rondo_grid grid,
+                                                   const void *const *args, size_t arg_count);
 
 /* Adds a call that queues its own work on the stream, as library work does. It must queue the same work each time and
  * take what it needs from `resources`, so that nothing is made ready while capturing (FW-2). user: `user_bytes` bytes,

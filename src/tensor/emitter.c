@@ -59,12 +59,23 @@ rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_gra
 }
 
 static const rondo_operation *current(const rondo_emitter *emitter) {
-  return &emitter->program->operations.items[emitter->operation];
+  return rondo_schedule_operation(emitter->program, &emitter->layout->schedule, emitter->operation);
 }
+
+const rondo_chain *rondo_emit_chain(const rondo_emitter *emitter) {
+  const rondo_schedule *schedule = &emitter->layout->schedule;
+  return &schedule->chains.items[schedule->chain_of[emitter->operation] - 1];
+}
+
+void rondo_emit_chain_name(const rondo_emitter *emitter, char *buffer, size_t room) {
+  rondo_chain_name(emitter->program, rondo_emit_chain(emitter), buffer, room);
+}
+
+const rondo_allocator *rondo_emit_allocator(const rondo_emitter *emitter) { return &emitter->compiled->allocator; }
 
 static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
   rondo_compiled *compiled = emitter->compiled;
-  step->operator_name = current(emitter)->row->name;
+  if (step->operator_name == NULL) step->operator_name = current(emitter)->row->name;
   step->operation = emitter->operation;
   const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->steps, step);
   if (status != RONDO_OK) rondo_release(&compiled->allocator, step->memory, step->memory_bytes, 1);
@@ -132,17 +143,29 @@ static rondo_status copy_arguments(const rondo_allocator *allocator, const rondo
   return RONDO_OK;
 }
 
+static rondo_status push_kernel(rondo_emitter *emitter, rondo_step *step, const void *const *args) {
+  size_t parameter_count = 0;
+  const rondo_parameter *parameters = rondo_kernel_parameters(step->kernel, &parameter_count);
+  assert(parameter_count == step->arg_count);
+  RONDO_TRY(copy_arguments(&emitter->compiled->allocator, parameters, args, step));
+  note_argument_bytes(emitter, parameters, step);
+  emitter->compiled->info.kernels++;
+  return push_step(emitter, step);
+}
+
 rondo_status rondo_emit_kernel(rondo_emitter *emitter, const rondo_kernel_options *code, rondo_grid grid,
                                const void *const *args, size_t arg_count) {
   rondo_step step = {.grid = grid, .arg_count = arg_count};
-  size_t parameter_count = 0;
   RONDO_TRY(rondo_resources_kernel(&emitter->compiled->resources, code, &step.kernel));
-  const rondo_parameter *parameters = rondo_kernel_parameters(step.kernel, &parameter_count);
-  assert(parameter_count == arg_count);
-  RONDO_TRY(copy_arguments(&emitter->compiled->allocator, parameters, args, &step));
-  note_argument_bytes(emitter, parameters, &step);
-  emitter->compiled->info.kernels++;
-  return push_step(emitter, &step);
+  return push_kernel(emitter, &step, args);
+}
+
+rondo_status rondo_emit_made_kernel(rondo_emitter *emitter, const rondo_kernel_options *code, const char *key,
+                                    const char *name, rondo_grid grid, const void *const *args, size_t arg_count) {
+  rondo_step step = {.grid = grid, .arg_count = arg_count};
+  RONDO_TRY(
+      rondo_resources_made_kernel(&emitter->compiled->resources, code, key, name, &step.kernel, &step.operator_name));
+  return push_kernel(emitter, &step, args);
 }
 
 rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const void *user, size_t user_bytes) {
@@ -167,17 +190,23 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
   return RONDO_OK;
 }
 
+static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status) {
+  char name[RONDO_CHAIN_NAME];
+  rondo_schedule_name(emitter->program, &emitter->layout->schedule, emitter->operation, name, sizeof name);
+  return rondo_fail_context(status, "%s (operator %u of program '%s')", name, emitter->operation,
+                            emitter->program->name);
+}
+
 rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   rondo_emitter emitter = {.program = program, .layout = layout, .compiled = compiled};
+  const size_t made = compiled->resources.kernels->made.count;
   for (uint32_t i = 0; i < layout->schedule.count; i++) {
     emitter.operation = layout->schedule.order[i];
     emitter.cell = NULL;
     const rondo_operation *operation = current(&emitter);
     const rondo_status status = operation->row->emit(&emitter, operation);
-    if (status != RONDO_OK) {
-      return rondo_fail_context(status, "%s (operator %u of program '%s')", operation->row->name, emitter.operation,
-                                program->name);
-    }
+    if (status != RONDO_OK) return fail_emit(&emitter, status);
   }
+  compiled->info.chain_kernels = (uint32_t)(compiled->resources.kernels->made.count - made);
   return RONDO_OK;
 }

@@ -13,17 +13,20 @@
 #include "tensor/compiled.h"
 #include "tensor/emitter.h"
 
-enum { NAME_BYTES = 96 };
+enum { NAME_BYTES = RONDO_CHAIN_NAME + 16 };
 
 /* Names ------------------------------------------------------------------------------------------------------------ */
 
 /* The name of an input or output, or the operator and its number. */
-static const char *name_of(const rondo_program *program, uint32_t value, char buffer[NAME_BYTES]) {
+static const char *name_of(const rondo_program *program, const rondo_schedule *schedule, uint32_t value,
+                           char buffer[NAME_BYTES]) {
   const rondo_program_value *of = &program->values.items[value];
   if (of->name != NULL) return of->name;
   for (size_t i = 0; i < program->outputs.count; i++)
     if (program->outputs.items[i].value == value) return program->outputs.items[i].name;
-  snprintf(buffer, NAME_BYTES, "%s %u", program->operations.items[of->operation].row->name, of->operation);
+  char name[RONDO_CHAIN_NAME];
+  rondo_schedule_name(program, schedule, of->operation, name, sizeof name);
+  (void)snprintf(buffer, NAME_BYTES, "%s %u", name, of->operation);
   return buffer;
 }
 
@@ -68,7 +71,7 @@ static rondo_status list_values(const rondo_program *program, const rondo_layout
   char buffer[NAME_BYTES];
   for (uint32_t i = 0; i < layout->schedule.values; i++) {
     if (layout->places[i].block != RONDO_BLOCK_ARENA || layout->schedule.owners[i] != i) continue;
-    RONDO_TRY(list_place(&layout->places[i], name_of(program, i, buffer), compiled, positions));
+    RONDO_TRY(list_place(&layout->places[i], name_of(program, &layout->schedule, i, buffer), compiled, positions));
   }
   return RONDO_OK;
 }

@@ -82,11 +82,24 @@ static rondo_status make_ready(const rondo_program *program, rondo_resources *re
 
 /* The whole ------------------------------------------------------------------------------------------------------- */
 
+/* With chains, unless the order that is then found has a higher peak. */
+static rondo_status order(const rondo_program *program, const rondo_schedule_sizes *sizes, rondo_fusion_policy fusion,
+                          rondo_schedule *schedule) {
+  RONDO_TRY(rondo_schedule_order(program, sizes, schedule));
+  const size_t peak = schedule->peak;
+  if (fusion != RONDO_FUSION_NEVER) RONDO_TRY(rondo_schedule_join(program, sizes->alignment, schedule));
+  if (schedule->chains.count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_schedule_order(program, sizes, schedule));
+  if (schedule->peak <= peak) return RONDO_OK;
+  rondo_schedule_part(schedule);
+  return rondo_schedule_order(program, sizes, schedule);
+}
+
 static rondo_status make(const rondo_program *program, const rondo_layout_options *options, size_t *workspaces,
                          rondo_layout *layout) {
   const rondo_schedule_sizes sizes = {.workspaces = workspaces, .alignment = RONDO_VALUE_ALIGNMENT};
   RONDO_TRY(make_ready(program, options->resources, &layout->schedule, workspaces));
-  RONDO_TRY(rondo_schedule_order(program, &sizes, &layout->schedule));
+  RONDO_TRY(order(program, &sizes, options->fusion, &layout->schedule));
   RONDO_TRY(place_lasting(program, options->sharing, layout));
   RONDO_TRY(rondo_arena_plan_make(program, workspaces, options->branches, layout));
   for (uint32_t i = 0; i < layout->schedule.values; i++) layout->places[i] = layout->places[layout->schedule.owners[i]];

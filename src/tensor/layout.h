@@ -53,6 +53,7 @@ typedef struct rondo_layout {
 typedef struct rondo_layout_options {
   rondo_resources *resources; /* the operations that run are prepared into them; NULL: no workspaces */
   rondo_branch_policy branches;
+  rondo_fusion_policy fusion;
   const rondo_sharing *sharing; /* states and cells that are there already; may be NULL */
 } rondo_layout_options;
 

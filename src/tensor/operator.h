@@ -15,6 +15,7 @@
 #define RONDO_MAX_RESULTS 8
 #define RONDO_MAX_SIZES 18
 #define RONDO_NO_VALUE UINT32_MAX
+#define RONDO_MAX_TERMS 3 /* inputs of an operator that works element by element */
 
 #define RONDO_TYPE_BIT(type) (1u << (type))
 #define RONDO_FLOATS (RONDO_TYPE_BIT(RONDO_F32) | RONDO_TYPE_BIT(RONDO_F16) | RONDO_TYPE_BIT(RONDO_BF16))
@@ -47,6 +48,32 @@ typedef struct rondo_operation {
   rondo_attributes attributes;
 } rondo_operation;
 
+/* Some elements that follow each other, for an operator that works element by element, on a CPU. Memory holds numbers:
+ * floats, or int64_t where the type is an integer. */
+typedef struct rondo_chunk_call {
+  const rondo_operator *row;
+  const void *terms[RONDO_MAX_TERMS]; /* numbers, so many as the result has; of an input that is not elements its
+                                         address */
+  rondo_type types[RONDO_MAX_TERMS], result_type;
+  void *result; /* numbers, not rounded to the type; overlaps no term */
+  size_t first; /* the place of the first in the result, a multiple of 16 */
+  size_t count;
+  float numbers[2]; /* the first of the attributes' */
+  size_t size;      /* the first of the attributes' */
+} rondo_chunk_call;
+
+/* How an operator computes each element of its only result, from the elements at the same place of its inputs, which
+ * are broadcast: what it takes to join it with others (tensor/chain.h). The function in CUDA C gets numbers, and
+ * returns one; behind them come the first `numbers` of the attributes', or, where there are `others`, the element's
+ * place, the first of the attributes' sizes, and the addresses of the others. */
+typedef struct rondo_element {
+  void (*compute)(const rondo_chunk_call *call); /* NULL: the operator is none of these */
+  const char *function;                          /* its name in CUDA C */
+  const char *source;                            /* text with that function */
+  uint32_t numbers;
+  uint32_t others; /* so many inputs, the last ones, are not elements */
+} rondo_element;
+
 struct rondo_operator {
   const char *name;
   const char *inputs[RONDO_MAX_OPERANDS]; /* what messages call them, up to the first NULL */
@@ -61,6 +88,7 @@ struct rondo_operator {
   bool is_random;         /* two of them with the same inputs give different results: neither stands for the other */
   uint32_t types;         /* RONDO_TYPE_BITs of input `typed_input` of a public operator; 0: only others add it */
   uint32_t typed_input;   /* where there is no input, types of the result */
+  rondo_element element;
   const void *family; /* what the functions below, when several rows share them, want to know of this one; or NULL */
 
   /* Checks types and shapes of the inputs and gives those of the results. Errors: rondo_fail_operation. */

@@ -28,7 +28,7 @@ typedef struct scheduler {
 } scheduler;
 
 static const rondo_operation *operation_at(const scheduler *s, uint32_t position) {
-  return &s->program->operations.items[s->base[position]];
+  return rondo_schedule_operation(s->program, s->schedule, s->base[position]);
 }
 
 /* The owners of bytes that an operation reads, or reads and makes, each once. */
@@ -298,11 +298,19 @@ static rondo_status hand_out(scheduler *s) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
+/* The number of the step that stands where operation `i` stood; RONDO_NO_VALUE: none. */
+static uint32_t step_in_place_of(const rondo_schedule *schedule, uint32_t i) {
+  if (schedule->chain_of[i] == 0) return schedule->runs[i] ? i : RONDO_NO_VALUE;
+  const rondo_chain *chain = &schedule->chains.items[schedule->chain_of[i] - 1];
+  return chain->place == i ? chain->members[chain->count - 1] : RONDO_NO_VALUE;
+}
+
 static void list_base(scheduler *s) {
   for (int updates = 0; updates < 2; updates++) {
     for (uint32_t i = 0; i < s->schedule->operations; i++) {
       const bool is_update = rondo_operator_is_update(s->program->operations.items[i].row);
-      if (s->schedule->runs[i] && is_update == (updates == 1)) s->base[s->count++] = i;
+      const uint32_t step = step_in_place_of(s->schedule, i);
+      if (step != RONDO_NO_VALUE && is_update == (updates == 1)) s->base[s->count++] = step;
     }
   }
 }
@@ -368,6 +376,9 @@ static rondo_status order(scheduler *s, const rondo_schedule_sizes *sizes) {
 rondo_status rondo_schedule_order(const rondo_program *program, const rondo_schedule_sizes *sizes,
                                   rondo_schedule *schedule) {
   scheduler s = {.program = program, .allocator = &program->allocator, .schedule = schedule};
+  rondo_release(s.allocator, schedule->order, schedule->operations, sizeof *schedule->order);
+  schedule->order = NULL;
+  rondo_edges_free(s.allocator, &schedule->before);
   const rondo_status status = order(&s, sizes);
   release(&s);
   return status;

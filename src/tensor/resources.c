@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of compiled programs, one for each piece of code, found by the code's address: codes are static. Products of
- * libraries, one for each operation that has one.
+ * Kernels of compiled programs, one for each piece of code, found by the code's address where codes are static, and by
+ * a text where they are made for a program. Products of libraries, one for each operation that has one.
  */
 #include "tensor/resources.h"
 
@@ -20,7 +20,15 @@ void rondo_resources_deinit(rondo_resources *resources) {
   rondo_product_maker_deinit(&resources->maker);
 }
 
+static void free_made(const rondo_kernel_set *set, const rondo_made_kernel *made) {
+  rondo_kernel_destroy(made->kernel);
+  rondo_release_text(&set->allocator, made->name);
+  rondo_release_text(&set->allocator, made->key);
+}
+
 void rondo_kernel_set_free(rondo_kernel_set *set) {
+  for (size_t i = 0; i < set->made.count; i++) free_made(set, &set->made.items[i]);
+  rondo_array_free(&set->allocator, &set->made);
   for (size_t i = 0; i < set->items.count; i++) rondo_kernel_destroy(set->items.items[i].kernel);
   rondo_array_free(&set->allocator, &set->items);
 }
@@ -48,6 +56,34 @@ rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kern
     return status;
   }
   *out_kernel = ready.kernel;
+  return RONDO_OK;
+}
+
+static rondo_status make_kernel(const rondo_resources *resources, const rondo_kernel_options *code, const char *key,
+                                const char *name, rondo_made_kernel *made) {
+  rondo_kernel_set *set = resources->kernels;
+  RONDO_TRY(rondo_allocate_text(&set->allocator, key, &made->key));
+  RONDO_TRY(rondo_allocate_text(&set->allocator, name, &made->name));
+  RONDO_TRY(rondo_kernel_create(resources->device, code, &made->kernel));
+  return rondo_array_push(&set->allocator, &set->made, made);
+}
+
+rondo_status rondo_resources_made_kernel(rondo_resources *resources, const rondo_kernel_options *code, const char *key,
+                                         const char *name, rondo_kernel **out_kernel, const char **out_name) {
+  rondo_kernel_set *set = resources->kernels;
+  rondo_made_kernel made = {0};
+  size_t i = 0;
+  while (i < set->made.count && strcmp(set->made.items[i].key, key) != 0) i++;
+  if (i == set->made.count) {
+    if (resources->capturing) note_late(resources, "kernel", code->name);
+    const rondo_status status = make_kernel(resources, code, key, name, &made);
+    if (status != RONDO_OK) {
+      free_made(set, &made);
+      return status;
+    }
+  }
+  *out_kernel = set->made.items[i].kernel;
+  *out_name = set->made.items[i].name;
   return RONDO_OK;
 }
 

@@ -19,10 +19,17 @@ typedef struct rondo_ready_kernel {
   rondo_kernel *kernel;
 } rondo_ready_kernel;
 
+/* A kernel whose code was made for a program, found by a text that says all of it. */
+typedef struct rondo_made_kernel {
+  char *key, *name;
+  rondo_kernel *kernel;
+} rondo_made_kernel;
+
 /* Kernels made so far, one for each piece of code. Empty where there is only an allocator. */
 typedef struct rondo_kernel_set {
   rondo_allocator allocator;
   RONDO_ARRAY(rondo_ready_kernel) items;
+  RONDO_ARRAY(rondo_made_kernel) made; /* at most one a chain of the programs */
 } rondo_kernel_set;
 
 void rondo_kernel_set_free(rondo_kernel_set *set);
@@ -49,6 +56,11 @@ void rondo_resources_deinit(rondo_resources *resources);
 /* The kernel of this code, made when first asked for. It belongs to the set. */
 RONDO_MUST_USE rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kernel_options *code,
                                                    rondo_kernel **out_kernel);
+
+/* The same for code that is made for the program, by its key. out_name: the set's copy, what steps are called. */
+RONDO_MUST_USE rondo_status rondo_resources_made_kernel(rondo_resources *resources, const rondo_kernel_options *code,
+                                                        const char *key, const char *name, rondo_kernel **out_kernel,
+                                                        const char **out_name);
 
 /* Makes a product of this shape ready for an operation, if a library is to make it. */
 RONDO_MUST_USE rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t operation,

@@ -4,6 +4,7 @@
  */
 #include "tensor/schedule.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -145,6 +146,7 @@ static rondo_status choose(const rondo_program *program, rondo_schedule *schedul
   const rondo_allocator *allocator = &program->allocator;
   bool *needed = NULL;
   RONDO_TRY(rondo_allocate_items(allocator, schedule->operations, sizeof *schedule->runs, &schedule->runs));
+  RONDO_TRY(rondo_allocate_items(allocator, schedule->operations, sizeof *schedule->chain_of, &schedule->chain_of));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *schedule->owners, &schedule->owners));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *needed, &needed));
   const bool any = mark_runs(program, needed, schedule->runs);
@@ -160,10 +162,21 @@ rondo_status rondo_schedule_choose(const rondo_program *program, rondo_schedule 
   return choose(program, out);
 }
 
+void rondo_schedule_name(const rondo_program *program, const rondo_schedule *schedule, uint32_t number, char *buffer,
+                         size_t room) {
+  const uint32_t chain = schedule->chain_of[number];
+  if (chain != 0)
+    rondo_chain_name(program, &schedule->chains.items[chain - 1], buffer, room);
+  else
+    (void)snprintf(buffer, room, "%s", program->operations.items[number].row->name);
+}
+
 void rondo_schedule_free(const rondo_program *program, rondo_schedule *schedule) {
   const rondo_allocator *allocator = &program->allocator;
   rondo_release(allocator, schedule->owners, schedule->values, sizeof *schedule->owners);
   rondo_release(allocator, schedule->runs, schedule->operations, sizeof *schedule->runs);
+  rondo_release(allocator, schedule->chain_of, schedule->operations, sizeof *schedule->chain_of);
+  rondo_array_free(allocator, &schedule->chains);
   rondo_release(allocator, schedule->order, schedule->operations, sizeof *schedule->order);
   rondo_edges_free(allocator, &schedule->before);
   *schedule = (rondo_schedule){0};

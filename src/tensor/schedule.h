@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Which operations of a program run, in which order, and what must come before what. What nobody reads is dropped; of
- * operations that compute the same, one runs; views run nothing.
+ * operations that compute the same, one runs; views run nothing; some are joined into chains.
  *
  * A run means: all that computes sees the states as they were before the run; then those that update states, in the
  * program's order. What must come before what are the data's dependencies under that meaning alone, so an update may
@@ -10,6 +10,7 @@
 #ifndef RONDO_TENSOR_SCHEDULE_H
 #define RONDO_TENSOR_SCHEDULE_H
 
+#include "tensor/chain.h"
 #include "tensor/edges.h"
 #include "tensor/program_internal.h"
 
@@ -17,9 +18,11 @@ typedef struct rondo_schedule {
   uint32_t
       *owners; /* one a value: the value whose bytes it has. A view's is what it shows, a repeated result's the first */
   size_t values; /* of the program */
-  bool *runs;    /* one an operation */
+  bool *runs;    /* one an operation: whether it is a step, that of a chain being the last member's */
   size_t operations;
-  uint32_t *order; /* operations in the order in which they run, so many: */
+  RONDO_ARRAY(rondo_chain) chains;
+  uint32_t *chain_of; /* one an operation: its chain plus one; 0: none */
+  uint32_t *order;    /* operations in the order in which they run, so many: */
   uint32_t count;
   rondo_edges before;  /* between positions of the order */
   size_t program_peak; /* most bytes of results and workspaces live at once: in the program's order, */
@@ -33,12 +36,28 @@ typedef struct rondo_schedule_sizes {
 } rondo_schedule_sizes;
 
 /* First the choice of what runs (owners, runs), by which the caller can make ready what runs and learn its workspaces;
- * then the order. Errors: INVALID_ARGUMENT/NONE (no output and no update), OUT_OF_MEMORY. rondo_schedule_free is called
- * also after a failure. */
+ * then the order, which may be chosen again after joining or parting. Errors: INVALID_ARGUMENT/NONE (no output and no
+ * update), OUT_OF_MEMORY. rondo_schedule_free is called also after a failure. */
 RONDO_MUST_USE rondo_status rondo_schedule_choose(const rondo_program *program, rondo_schedule *out);
 RONDO_MUST_USE rondo_status rondo_schedule_order(const rondo_program *program, const rondo_schedule_sizes *sizes,
                                                  rondo_schedule *schedule);
+/* Joins what may be joined (tensor/chain.h). alignment: as in the sizes. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_schedule_join(const rondo_program *program, size_t alignment,
+                                                rondo_schedule *schedule);
+void rondo_schedule_part(rondo_schedule *schedule);
+
 void rondo_schedule_free(const rondo_program *program, rondo_schedule *schedule);
+
+/* What the step of this number does: the program's operation, or the chain's. */
+static inline const rondo_operation *rondo_schedule_operation(const rondo_program *program,
+                                                              const rondo_schedule *schedule, uint32_t number) {
+  const uint32_t chain = schedule->chain_of[number];
+  return chain == 0 ? &program->operations.items[number] : &schedule->chains.items[chain - 1].operation;
+}
+
+/* The operator's name, or those of a chain's, cut to `room` bytes, at least RONDO_CHAIN_NAME. */
+void rondo_schedule_name(const rondo_program *program, const rondo_schedule *schedule, uint32_t number, char *buffer,
+                         size_t room);
 
 /* Whether the value's bytes lie in the arena, so that they count while they live. */
 bool rondo_value_is_transient(const rondo_program *program, uint32_t value);

@@ -78,3 +78,13 @@ const char *rondo_shape_text(char buffer[RONDO_SHAPE_TEXT], const rondo_shape *s
   assert(used < RONDO_SHAPE_TEXT);
   return buffer;
 }
+
+void rondo_broadcast_strides(const rondo_shape *input, const rondo_shape *result, size_t *strides) {
+  size_t stride = 1;
+  for (uint32_t d = result->rank; d > 0; d--) {
+    const uint32_t from_end = result->rank - d;
+    const size_t dim = from_end < input->rank ? input->dims[input->rank - 1 - from_end] : 1;
+    strides[d - 1] = dim == 1 ? 0 : stride;
+    stride *= dim;
+  }
+}

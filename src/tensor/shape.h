@@ -27,4 +27,8 @@ bool rondo_shape_same(const rondo_shape *a, const rondo_shape *b); /* type and d
 #define RONDO_SHAPE_TEXT 152
 const char *rondo_shape_text(char buffer[RONDO_SHAPE_TEXT], const rondo_shape *shape);
 
+/* The strides of an input that is broadcast to `result`, one a dimension of that: aligned at the last, in elements; 0
+ * where it is repeated or has one element. */
+void rondo_broadcast_strides(const rondo_shape *input, const rondo_shape *result, size_t *strides);
+
 #endif

@@ -125,7 +125,8 @@ static void test_independent_operators_become_branches(void **state) {
   assert_ok(rondo_op_softmax(program, b, &b));
   assert_ok(rondo_op_matmul(program, a, b, none, &a));
   assert_ok(rondo_program_output(program, "y", a));
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS,
+                                         .fusion = RONDO_FUSION_NEVER};
   assert_ok(rondo_compile(program, t->device, &options, &compiled));
   rondo_compiled_info info = {.struct_size = sizeof info};
   assert_ok(rondo_compiled_get_info(compiled, &info));

@@ -243,7 +243,9 @@ static void test_fw1_the_arena_is_shared_by_values_that_do_not_meet(void **state
   rondo_value x = make_value(program, 'i', "x", 64, 64);
   for (int i = 0; i < 40; i++) assert_ok(rondo_op_tanh(program, x, &x));
   assert_ok(rondo_program_output(program, "y", x));
-  rondo_compiled *compiled = compile(t, program);
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
+  rondo_compiled *compiled = NULL;
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
   rondo_compiled_info info = {.struct_size = sizeof info};
   assert_ok(rondo_compiled_get_info(compiled, &info));
   const uint64_t one = 64 * 64 * sizeof(float);

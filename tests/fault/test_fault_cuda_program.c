@@ -31,6 +31,7 @@ static rondo_status build(void) {
   TRY(rondo_program_cell(work.program, "rate", 0.5f, &rate));
   TRY(rondo_op_matmul(work.program, x, weight, bias, &y));
   TRY(rondo_op_tanh(work.program, y, &y));
+  TRY(rondo_op_scale(work.program, y, 2, &y)); /* joined with the one before */
   TRY(rondo_op_cross_entropy(work.program, y, labels, &y));
   TRY(rondo_program_output(work.program, "loss", y));
   return rondo_program_adam(work.program, y, &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate});

@@ -25,11 +25,13 @@ static void abs_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *
 RONDO_TYPED_KERNEL(abs, abs, RONDO_UNARY_PARAMETERS);
 RONDO_TYPED_KERNEL(abs_gradient, abs, RONDO_SLOPE_PARAMETERS);
 
-static const rondo_unary forward_family = {.code = abs_code, .gradient = &rondo_operator_abs_gradient};
-static const rondo_unary slope_family = {.code = abs_gradient_code};
+static const rondo_unary forward_family = {
+    .code = abs_code, .chunk = forward, .gradient = &rondo_operator_abs_gradient};
+static const rondo_unary slope_family = {.code = abs_gradient_code, .slope = slope};
 
-const rondo_operator rondo_operator_abs = {.name = "abs", .family = &forward_family, RONDO_UNARY_ROW};
-const rondo_operator rondo_operator_abs_gradient = {.name = "abs_gradient", .family = &slope_family, RONDO_SLOPE_ROW};
+const rondo_operator rondo_operator_abs = {.name = "abs", .family = &forward_family, RONDO_UNARY_ROW(abs)};
+const rondo_operator rondo_operator_abs_gradient = {
+    .name = "abs_gradient", .family = &slope_family, RONDO_SLOPE_ROW(abs)};
 
 rondo_status rondo_op_abs(rondo_program *program, rondo_value value, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_abs, &value, 1, NULL, out_value);

@@ -21,7 +21,8 @@ static rondo_status differentiate_add(rondo_program *program, const rondo_operat
   return RONDO_OK;
 }
 
-static const rondo_broadcast_row add_family = {.code = add_code, .of_integers = true};
+static const rondo_broadcast_row add_family = {
+    .code = add_code, .floats = add_floats, .integers = add_integers, .of_integers = true};
 
 const rondo_operator rondo_operator_add = {.name = "add",
                                            .types = RONDO_NUMBERS,
@@ -29,6 +30,7 @@ const rondo_operator rondo_operator_add = {.name = "add",
                                            .required = 2,
                                            .result_count = 1,
                                            .family = &add_family,
+                                           .element = RONDO_ELEMENT(rondo_compute_broadcast, add, add),
                                            .infer = rondo_infer_broadcast,
                                            .differentiate = differentiate_add,
                                            .emit = rondo_emit_broadcast};

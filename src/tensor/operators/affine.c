@@ -35,6 +35,10 @@ static void affine_cpu(rondo_type type, rondo_blocks blocks, void *const *args) 
 
 RONDO_TYPED_KERNEL(affine, affine, RONDO_UNARY_PARAMETERS, RONDO_SCALAR(float), RONDO_SCALAR(float));
 
+static void compute_affine(const rondo_chunk_call *call) {
+  affine_chunk(call->terms[0], call->numbers[SLOPE], call->numbers[OFFSET], call->result, call->count);
+}
+
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
 static rondo_status add_scale(rondo_program *program, uint32_t value, float number, uint32_t *out_value) {
@@ -61,7 +65,8 @@ static rondo_status emit_affine(rondo_emitter *emitter, const rondo_operation *o
 
 #define AFFINE_ROW                                                                                          \
   .types = RONDO_FLOATS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary, \
-  .differentiate = differentiate_affine, .emit = emit_affine
+  .differentiate = differentiate_affine, .emit = emit_affine,                                               \
+  .element = {.compute = compute_affine, .function = "affine_of", .source = rondo_cuda_affine_functions, .numbers = 2}
 
 const rondo_operator rondo_operator_scale = {.name = "scale", AFFINE_ROW};
 const rondo_operator rondo_operator_add_constant = {.name = "add_constant", AFFINE_ROW};

@@ -5,17 +5,6 @@
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
-/* The strides of an input, aligned at the last of `rank` dimensions; 0 where it is repeated. */
-static void strides_of(const rondo_shape *input, const rondo_shape *result, size_t *strides) {
-  size_t stride = 1;
-  for (uint32_t d = result->rank; d > 0; d--) {
-    const uint32_t from_end = result->rank - d;
-    const size_t dim = from_end < input->rank ? input->dims[input->rank - 1 - from_end] : 1;
-    strides[d - 1] = dim == 1 ? 0 : stride;
-    stride *= dim;
-  }
-}
-
 /* Whether dimension d of the result and the one before, at the last of `shape`, are one in all terms. */
 static bool joins(const rondo_broadcast *shape, size_t strides[RONDO_MAX_TERMS][RONDO_MAX_DIMENSIONS], uint32_t terms,
                   size_t d, size_t dim) {
@@ -29,7 +18,7 @@ static bool joins(const rondo_broadcast *shape, size_t strides[RONDO_MAX_TERMS][
 static rondo_broadcast lay_out(const rondo_shape *const *inputs, uint32_t terms, const rondo_shape *result) {
   size_t strides[RONDO_MAX_TERMS][RONDO_MAX_DIMENSIONS] = {{0}};
   rondo_broadcast shape = {.count = rondo_shape_elements(result)};
-  for (uint32_t t = 0; t < terms; t++) strides_of(inputs[t], result, strides[t]);
+  for (uint32_t t = 0; t < terms; t++) rondo_broadcast_strides(inputs[t], result, strides[t]);
   for (uint32_t d = 0; d < result->rank; d++) {
     const size_t dim = result->dims[d];
     if (dim == 1) continue;
@@ -149,6 +138,16 @@ void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, 
       }
     }
   }
+}
+
+/* The last input tells the type; a term that is not there has the chunk of the first. */
+void rondo_compute_broadcast(const rondo_chunk_call *call) {
+  const rondo_broadcast_row *family = call->row->family;
+  const uint32_t count = call->row->required;
+  const void *terms[RONDO_MAX_TERMS];
+  for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) terms[t] = call->terms[t < count ? t : 0];
+  const rondo_term_chunk chunk = is_integer(call->types[count - 1]) ? family->integers : family->floats;
+  chunk(terms, call->result, call->count);
 }
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */

@@ -14,8 +14,6 @@
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
-#define RONDO_MAX_TERMS 3
-
 /* How inputs lie under the result: a scalar of kernels, without padding. Dimensions that lie alike in all inputs are
  * one, and the last varies fastest. Strides count elements; 0 repeats, and that of the last dimension is 0 or 1. */
 typedef struct rondo_broadcast {
@@ -53,6 +51,8 @@ void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, 
 /* What a row is to the functions below. */
 typedef struct rondo_broadcast_row {
   const rondo_kernel_options *code; /* one a type of the last input */
+  rondo_term_chunk floats;          /* of chunks of these, */
+  rondo_term_chunk integers;        /* and of these */
   bool of_integers;                 /* too */
   bool gives_flags;                 /* the result is I32 */
   bool has_condition;               /* the first input is I32, whatever the others are */
@@ -63,6 +63,8 @@ rondo_status rondo_infer_broadcast(const rondo_program *program, const rondo_ope
 
 /* The kernel's arguments are the shape, the inputs and the result. */
 rondo_status rondo_emit_broadcast(rondo_emitter *emitter, const rondo_operation *operation);
+
+void rondo_compute_broadcast(const rondo_chunk_call *call);
 
 /* Parameters of these. */
 #define RONDO_BROADCAST_PARAMETERS_1 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_WRITES

@@ -49,6 +49,17 @@ static void cast_chunk(rondo_type from, rondo_type to, const void *x, void *y, s
   }
 }
 
+/* From numbers to numbers; those of a type that has the same ones are copied. */
+static void compute_cast(const rondo_chunk_call *call) {
+  const bool from_float = is_float(call->types[0]), to_float = is_float(call->result_type);
+  if (from_float && !to_float)
+    integers_of(call->result_type, call->terms[0], call->result, call->count);
+  else if (!from_float && to_float)
+    floats_of(call->terms[0], call->result, call->count);
+  else
+    memcpy(call->result, call->terms[0], call->count * (to_float ? sizeof(float) : sizeof(int64_t)));
+}
+
 static void cast_cpu(rondo_blocks blocks, void *const *args) {
   const void *x = RONDO_ARG(const void *, 0);
   void *y = RONDO_ARG(void *, 1);
@@ -106,7 +117,8 @@ const rondo_operator rondo_operator_cast = {.name = "cast",
                                             .result_count = 1,
                                             .infer = infer_cast,
                                             .differentiate = differentiate_cast,
-                                            .emit = emit_cast};
+                                            .emit = emit_cast,
+                                            .element = RONDO_ELEMENT(compute_cast, cast, cast)};
 
 rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type, rondo_value *out_value) {
   const rondo_attributes attributes = {.sizes = {[TYPE] = type}, .size_count = 1};

@@ -15,16 +15,21 @@
     rondo_broadcast_cpu(&form, blocks, args);                                                                      \
   }                                                                                                                \
   RONDO_NUMBER_KERNEL(compared, compare, RONDO_BROADCAST_PARAMETERS_2);                                            \
-  static const rondo_broadcast_row compared##_family = {                                                           \
-      .code = compared##_code, .of_integers = true, .gives_flags = true};                                          \
-  const rondo_operator rondo_operator_##compared = {.name = #compared,                                             \
-                                                    .types = RONDO_NUMBERS,                                        \
-                                                    .inputs = {"a", "b"},                                          \
-                                                    .required = 2,                                                 \
-                                                    .result_count = 1,                                             \
-                                                    .family = &compared##_family,                                  \
-                                                    .infer = rondo_infer_broadcast,                                \
-                                                    .emit = rondo_emit_broadcast};                                 \
+  static const rondo_broadcast_row compared##_family = {.code = compared##_code,                                   \
+                                                        .floats = compared##_floats,                               \
+                                                        .integers = compared##_integers,                           \
+                                                        .of_integers = true,                                       \
+                                                        .gives_flags = true};                                      \
+  const rondo_operator rondo_operator_##compared = {                                                               \
+      .name = #compared,                                                                                           \
+      .types = RONDO_NUMBERS,                                                                                      \
+      .inputs = {"a", "b"},                                                                                        \
+      .required = 2,                                                                                               \
+      .result_count = 1,                                                                                           \
+      .family = &compared##_family,                                                                                \
+      .element = RONDO_ELEMENT(rondo_compute_broadcast, compared, compare),                                        \
+      .infer = rondo_infer_broadcast,                                                                              \
+      .emit = rondo_emit_broadcast};                                                                               \
   rondo_status rondo_op_##compared(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value) { \
     return rondo_program_apply(program, &rondo_operator_##compared, (rondo_value[]){a, b}, 2, NULL, out_value);    \
   }

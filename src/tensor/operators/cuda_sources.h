@@ -12,6 +12,7 @@
   ROW(bag_offsets)              \
   ROW(batch_norm_update)        \
   ROW(cast)                     \
+  ROW(chain)                    \
   ROW(concat)                   \
   ROW(cross_entropy_mean)       \
   ROW(gather)                   \
@@ -70,20 +71,57 @@
   ROW(select)                          \
   ROW(sub)
 
+/* Sources of operators that work element by element: the functions before their kernels are texts of their own, for
+ * chains. */
+#define RONDO_CUDA_FUNCTIONS(ROW) \
+  ROW(abs)                        \
+  ROW(add)                        \
+  ROW(affine)                     \
+  ROW(cast)                       \
+  ROW(compare)                    \
+  ROW(div)                        \
+  ROW(dropout)                    \
+  ROW(exp)                        \
+  ROW(expand)                     \
+  ROW(gelu)                       \
+  ROW(gelu_tanh)                  \
+  ROW(log)                        \
+  ROW(maximum)                    \
+  ROW(maximum_gradient)           \
+  ROW(minimum)                    \
+  ROW(mul)                        \
+  ROW(relu)                       \
+  ROW(rsqrt)                      \
+  ROW(select)                     \
+  ROW(select_gradient)            \
+  ROW(sigmoid)                    \
+  ROW(silu)                       \
+  ROW(sqrt)                       \
+  ROW(square)                     \
+  ROW(sub)                        \
+  ROW(tanh)
+
 #define RONDO_EACH_NUMBER_SOURCE(ROW, name) RONDO_EACH_FLOAT_SOURCE(ROW, name) ROW(name##_i32) ROW(name##_i64)
 #define RONDO_EACH_FLOAT_SOURCE(ROW, name) ROW(name##_f32) ROW(name##_f16) ROW(name##_bf16)
 #define RONDO_DECLARE_CUDA_SOURCE(name) extern const char rondo_cuda_##name[];
+#define RONDO_DECLARE_CUDA_FUNCTIONS(name) extern const char rondo_cuda_##name##_functions[];
 #define RONDO_DECLARE_NUMBER_SOURCE(name) RONDO_EACH_NUMBER_SOURCE(RONDO_DECLARE_CUDA_SOURCE, name)
 #define RONDO_DECLARE_TYPED_SOURCE(name) RONDO_EACH_FLOAT_SOURCE(RONDO_DECLARE_CUDA_SOURCE, name)
 RONDO_CUDA_SOURCES(RONDO_DECLARE_CUDA_SOURCE)
 RONDO_CUDA_TYPED_SOURCES(RONDO_DECLARE_TYPED_SOURCE)
 RONDO_CUDA_NUMBER_SOURCES(RONDO_DECLARE_NUMBER_SOURCE)
+RONDO_CUDA_FUNCTIONS(RONDO_DECLARE_CUDA_FUNCTIONS)
+#undef RONDO_DECLARE_CUDA_FUNCTIONS
 #undef RONDO_DECLARE_NUMBER_SOURCE
 #undef RONDO_DECLARE_TYPED_SOURCE
 #undef RONDO_DECLARE_CUDA_SOURCE
 
 /* Of a block of all these kernels: BLOCK_THREADS in kernel_support.cuh. */
 #define RONDO_CUDA_THREADS 256
+
+/* An operator's function in the functions of a source (rondo_element). */
+#define RONDO_ELEMENT(compute_chunk, name, source_name) \
+  { .compute = compute_chunk, .function = #name "_of", .source = rondo_cuda_##source_name##_functions }
 
 /* Members of rondo_kernel_options. */
 #define RONDO_CUDA(name) .block_threads = RONDO_CUDA_THREADS, .cuda_source = rondo_cuda_##name

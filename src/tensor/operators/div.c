@@ -32,7 +32,7 @@ static rondo_status differentiate_div(rondo_program *program, const rondo_operat
   return rondo_add_sum_to(program, wide, operation->inputs[1], &input_gradients[1]);
 }
 
-static const rondo_broadcast_row div_family = {.code = div_code};
+static const rondo_broadcast_row div_family = {.code = div_code, .floats = div_floats};
 
 const rondo_operator rondo_operator_div = {.name = "div",
                                            .types = RONDO_FLOATS,
@@ -40,19 +40,22 @@ const rondo_operator rondo_operator_div = {.name = "div",
                                            .required = 2,
                                            .result_count = 1,
                                            .family = &div_family,
+                                           .element = RONDO_ELEMENT(rondo_compute_broadcast, div, div),
                                            .infer = rondo_infer_broadcast,
                                            .differentiate = differentiate_div,
                                            .emit = rondo_emit_broadcast};
 
-static const rondo_broadcast_row div_gradient_family = {.code = div_gradient_code};
+static const rondo_broadcast_row div_gradient_family = {.code = div_gradient_code, .floats = div_gradient_floats};
 
-const rondo_operator rondo_operator_div_gradient = {.name = "div_gradient",
-                                                    .inputs = {"gradient", "result", "b"},
-                                                    .required = 3,
-                                                    .result_count = 1,
-                                                    .family = &div_gradient_family,
-                                                    .infer = rondo_infer_broadcast,
-                                                    .emit = rondo_emit_broadcast};
+const rondo_operator rondo_operator_div_gradient = {
+    .name = "div_gradient",
+    .inputs = {"gradient", "result", "b"},
+    .required = 3,
+    .result_count = 1,
+    .family = &div_gradient_family,
+    .element = RONDO_ELEMENT(rondo_compute_broadcast, div_gradient, div),
+    .infer = rondo_infer_broadcast,
+    .emit = rondo_emit_broadcast};
 
 rondo_status rondo_op_div(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_div, (rondo_value[]){a, b}, 2, NULL, out_value);

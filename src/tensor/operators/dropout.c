@@ -35,6 +35,17 @@ static void drop_chunk(const float *x, size_t at, size_t count, const uint64_t *
   }
 }
 
+static float scale_of(float probability, uint32_t bound) {
+  return bound == 0 ? 1.0f : 1.0f / (1.0f - probability); /* of 1 nothing is left to scale */
+}
+
+static void compute_dropout(const rondo_chunk_call *call) {
+  const float probability = *(const float *)call->terms[PROBABILITY];
+  const uint32_t bound = bound_of(probability);
+  drop_chunk(call->terms[VALUE], call->first, call->count, call->terms[STATE], call->size, bound,
+             scale_of(probability, bound), call->result);
+}
+
 static void dropout_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const void *x = RONDO_ARG(const void *, 0);
   const float probability = *RONDO_ARG(const float *, 1);
@@ -43,7 +54,7 @@ static void dropout_cpu(rondo_type type, rondo_blocks blocks, void *const *args)
   const size_t count = RONDO_ARG(size_t, 4);
   const size_t first_group = RONDO_ARG(size_t, 5);
   const uint32_t bound = bound_of(probability);
-  const float scale = bound == 0 ? 1.0f : 1.0f / (1.0f - probability); /* of 1 nothing is left to scale */
+  const float scale = scale_of(probability, bound);
   float rooms[2][RONDO_CHUNK];
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
@@ -89,7 +100,9 @@ static rondo_status emit_dropout(rondo_emitter *emitter, const rondo_operation *
 
 #define DROPOUT_ROW                                                                                      \
   .inputs = {"value", "probability", "state"}, .required = 3, .result_count = 1, .infer = infer_dropout, \
-  .emit = emit_dropout
+  .emit = emit_dropout,                                                                                  \
+  .element = {                                                                                           \
+      .compute = compute_dropout, .function = "dropout_of", .source = rondo_cuda_dropout_functions, .others = 2}
 
 const rondo_operator rondo_operator_dropout = {
     .name = "dropout", .types = RONDO_FLOATS, .differentiate = differentiate_dropout, DROPOUT_ROW};

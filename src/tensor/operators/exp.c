@@ -18,11 +18,12 @@ RONDO_TYPED_KERNEL(exp, exp, RONDO_UNARY_PARAMETERS);
 RONDO_TYPED_KERNEL(exp_gradient, exp, RONDO_SLOPE_PARAMETERS);
 
 static const rondo_unary forward_family = {
-    .code = exp_code, .gradient = &rondo_operator_exp_gradient, .keeps_result = true};
-static const rondo_unary slope_family = {.code = exp_gradient_code};
+    .code = exp_code, .chunk = forward, .gradient = &rondo_operator_exp_gradient, .keeps_result = true};
+static const rondo_unary slope_family = {.code = exp_gradient_code, .slope = slope};
 
-const rondo_operator rondo_operator_exp = {.name = "exp", .family = &forward_family, RONDO_UNARY_ROW};
-const rondo_operator rondo_operator_exp_gradient = {.name = "exp_gradient", .family = &slope_family, RONDO_SLOPE_ROW};
+const rondo_operator rondo_operator_exp = {.name = "exp", .family = &forward_family, RONDO_UNARY_ROW(exp)};
+const rondo_operator rondo_operator_exp_gradient = {
+    .name = "exp_gradient", .family = &slope_family, RONDO_SLOPE_ROW(exp)};
 
 rondo_status rondo_op_exp(rondo_program *program, rondo_value value, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_exp, &value, 1, NULL, out_value);

@@ -36,7 +36,8 @@ static rondo_status differentiate_expand(rondo_program *program, const rondo_ope
   return rondo_add_sum_to(program, result_gradients[0], operation->inputs[0], &input_gradients[0]);
 }
 
-static const rondo_broadcast_row expand_family = {.code = expand_code, .of_integers = true};
+static const rondo_broadcast_row expand_family = {
+    .code = expand_code, .floats = expand_floats, .integers = expand_integers, .of_integers = true};
 
 const rondo_operator rondo_operator_expand = {.name = "expand",
                                               .types = RONDO_NUMBERS,
@@ -44,6 +45,7 @@ const rondo_operator rondo_operator_expand = {.name = "expand",
                                               .required = 1,
                                               .result_count = 1,
                                               .family = &expand_family,
+                                              .element = RONDO_ELEMENT(rondo_compute_broadcast, expand, expand),
                                               .infer = infer_expand,
                                               .differentiate = differentiate_expand,
                                               .emit = rondo_emit_broadcast};

@@ -26,11 +26,13 @@ static void gelu_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const 
 RONDO_TYPED_KERNEL(gelu, gelu, RONDO_UNARY_PARAMETERS);
 RONDO_TYPED_KERNEL(gelu_gradient, gelu, RONDO_SLOPE_PARAMETERS);
 
-static const rondo_unary forward_family = {.code = gelu_code, .gradient = &rondo_operator_gelu_gradient};
-static const rondo_unary slope_family = {.code = gelu_gradient_code};
+static const rondo_unary forward_family = {
+    .code = gelu_code, .chunk = forward, .gradient = &rondo_operator_gelu_gradient};
+static const rondo_unary slope_family = {.code = gelu_gradient_code, .slope = slope};
 
-const rondo_operator rondo_operator_gelu = {.name = "gelu", .family = &forward_family, RONDO_UNARY_ROW};
-const rondo_operator rondo_operator_gelu_gradient = {.name = "gelu_gradient", .family = &slope_family, RONDO_SLOPE_ROW};
+const rondo_operator rondo_operator_gelu = {.name = "gelu", .family = &forward_family, RONDO_UNARY_ROW(gelu)};
+const rondo_operator rondo_operator_gelu_gradient = {
+    .name = "gelu_gradient", .family = &slope_family, RONDO_SLOPE_ROW(gelu)};
 
 rondo_status rondo_op_gelu(rondo_program *program, rondo_value value, rondo_gelu_form form, rondo_value *out_value) {
   RONDO_TRY(rondo_require("gelu", "out_value", out_value));

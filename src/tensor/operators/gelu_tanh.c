@@ -29,9 +29,11 @@ static void gelu_tanh_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
 RONDO_TYPED_KERNEL(gelu_tanh, gelu_tanh, RONDO_UNARY_PARAMETERS);
 RONDO_TYPED_KERNEL(gelu_tanh_gradient, gelu_tanh, RONDO_SLOPE_PARAMETERS);
 
-static const rondo_unary forward_family = {.code = gelu_tanh_code, .gradient = &rondo_operator_gelu_tanh_gradient};
-static const rondo_unary slope_family = {.code = gelu_tanh_gradient_code};
+static const rondo_unary forward_family = {
+    .code = gelu_tanh_code, .chunk = forward, .gradient = &rondo_operator_gelu_tanh_gradient};
+static const rondo_unary slope_family = {.code = gelu_tanh_gradient_code, .slope = slope};
 
-const rondo_operator rondo_operator_gelu_tanh = {.name = "gelu_tanh", .family = &forward_family, RONDO_UNARY_ROW};
+const rondo_operator rondo_operator_gelu_tanh = {
+    .name = "gelu_tanh", .family = &forward_family, RONDO_UNARY_ROW(gelu_tanh)};
 const rondo_operator rondo_operator_gelu_tanh_gradient = {
-    .name = "gelu_tanh_gradient", .family = &slope_family, RONDO_SLOPE_ROW};
+    .name = "gelu_tanh_gradient", .family = &slope_family, RONDO_SLOPE_ROW(gelu_tanh)};

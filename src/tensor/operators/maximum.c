@@ -36,7 +36,8 @@ static rondo_status differentiate_maximum(rondo_program *program, const rondo_op
   return RONDO_OK;
 }
 
-static const rondo_broadcast_row maximum_family = {.code = maximum_code, .of_integers = true};
+static const rondo_broadcast_row maximum_family = {
+    .code = maximum_code, .floats = maximum_floats, .integers = maximum_integers, .of_integers = true};
 
 const rondo_operator rondo_operator_maximum = {.name = "maximum",
                                                .types = RONDO_NUMBERS,
@@ -44,19 +45,23 @@ const rondo_operator rondo_operator_maximum = {.name = "maximum",
                                                .required = 2,
                                                .result_count = 1,
                                                .family = &maximum_family,
+                                               .element = RONDO_ELEMENT(rondo_compute_broadcast, maximum, maximum),
                                                .infer = rondo_infer_broadcast,
                                                .differentiate = differentiate_maximum,
                                                .emit = rondo_emit_broadcast};
 
-static const rondo_broadcast_row maximum_gradient_family = {.code = maximum_gradient_code};
+static const rondo_broadcast_row maximum_gradient_family = {.code = maximum_gradient_code,
+                                                            .floats = maximum_gradient_floats};
 
-const rondo_operator rondo_operator_maximum_gradient = {.name = "maximum_gradient",
-                                                        .inputs = {"gradient", "larger", "smaller"},
-                                                        .required = 3,
-                                                        .result_count = 1,
-                                                        .family = &maximum_gradient_family,
-                                                        .infer = rondo_infer_broadcast,
-                                                        .emit = rondo_emit_broadcast};
+const rondo_operator rondo_operator_maximum_gradient = {
+    .name = "maximum_gradient",
+    .inputs = {"gradient", "larger", "smaller"},
+    .required = 3,
+    .result_count = 1,
+    .family = &maximum_gradient_family,
+    .element = RONDO_ELEMENT(rondo_compute_broadcast, maximum_gradient, maximum_gradient),
+    .infer = rondo_infer_broadcast,
+    .emit = rondo_emit_broadcast};
 
 rondo_status rondo_op_maximum(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_maximum, (rondo_value[]){a, b}, 2, NULL, out_value);

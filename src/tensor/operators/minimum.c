@@ -26,7 +26,8 @@ static rondo_status differentiate_minimum(rondo_program *program, const rondo_op
   return RONDO_OK;
 }
 
-static const rondo_broadcast_row minimum_family = {.code = minimum_code, .of_integers = true};
+static const rondo_broadcast_row minimum_family = {
+    .code = minimum_code, .floats = minimum_floats, .integers = minimum_integers, .of_integers = true};
 
 const rondo_operator rondo_operator_minimum = {.name = "minimum",
                                                .types = RONDO_NUMBERS,
@@ -34,6 +35,7 @@ const rondo_operator rondo_operator_minimum = {.name = "minimum",
                                                .required = 2,
                                                .result_count = 1,
                                                .family = &minimum_family,
+                                               .element = RONDO_ELEMENT(rondo_compute_broadcast, minimum, minimum),
                                                .infer = rondo_infer_broadcast,
                                                .differentiate = differentiate_minimum,
                                                .emit = rondo_emit_broadcast};

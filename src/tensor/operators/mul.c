@@ -25,7 +25,8 @@ static rondo_status differentiate_mul(rondo_program *program, const rondo_operat
   return RONDO_OK;
 }
 
-static const rondo_broadcast_row mul_family = {.code = mul_code, .of_integers = true};
+static const rondo_broadcast_row mul_family = {
+    .code = mul_code, .floats = mul_floats, .integers = mul_integers, .of_integers = true};
 
 const rondo_operator rondo_operator_mul = {.name = "mul",
                                            .types = RONDO_NUMBERS,
@@ -33,6 +34,7 @@ const rondo_operator rondo_operator_mul = {.name = "mul",
                                            .required = 2,
                                            .result_count = 1,
                                            .family = &mul_family,
+                                           .element = RONDO_ELEMENT(rondo_compute_broadcast, mul, mul),
                                            .infer = rondo_infer_broadcast,
                                            .differentiate = differentiate_mul,
                                            .emit = rondo_emit_broadcast};

@@ -29,11 +29,12 @@ RONDO_TYPED_KERNEL(relu, relu, RONDO_UNARY_PARAMETERS);
 RONDO_TYPED_KERNEL(relu_gradient, relu, RONDO_SLOPE_PARAMETERS);
 
 static const rondo_unary forward_family = {
-    .code = relu_code, .gradient = &rondo_operator_relu_gradient, .keeps_result = true};
-static const rondo_unary slope_family = {.code = relu_gradient_code};
+    .code = relu_code, .chunk = forward, .gradient = &rondo_operator_relu_gradient, .keeps_result = true};
+static const rondo_unary slope_family = {.code = relu_gradient_code, .slope = slope};
 
-const rondo_operator rondo_operator_relu = {.name = "relu", .family = &forward_family, RONDO_UNARY_ROW};
-const rondo_operator rondo_operator_relu_gradient = {.name = "relu_gradient", .family = &slope_family, RONDO_SLOPE_ROW};
+const rondo_operator rondo_operator_relu = {.name = "relu", .family = &forward_family, RONDO_UNARY_ROW(relu)};
+const rondo_operator rondo_operator_relu_gradient = {
+    .name = "relu_gradient", .family = &slope_family, RONDO_SLOPE_ROW(relu)};
 
 rondo_status rondo_op_relu(rondo_program *program, rondo_value value, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_relu, &value, 1, NULL, out_value);

@@ -20,12 +20,12 @@ RONDO_TYPED_KERNEL(rsqrt, rsqrt, RONDO_UNARY_PARAMETERS);
 RONDO_TYPED_KERNEL(rsqrt_gradient, rsqrt, RONDO_SLOPE_PARAMETERS);
 
 static const rondo_unary forward_family = {
-    .code = rsqrt_code, .gradient = &rondo_operator_rsqrt_gradient, .keeps_result = true};
-static const rondo_unary slope_family = {.code = rsqrt_gradient_code};
+    .code = rsqrt_code, .chunk = forward, .gradient = &rondo_operator_rsqrt_gradient, .keeps_result = true};
+static const rondo_unary slope_family = {.code = rsqrt_gradient_code, .slope = slope};
 
-const rondo_operator rondo_operator_rsqrt = {.name = "rsqrt", .family = &forward_family, RONDO_UNARY_ROW};
+const rondo_operator rondo_operator_rsqrt = {.name = "rsqrt", .family = &forward_family, RONDO_UNARY_ROW(rsqrt)};
 const rondo_operator rondo_operator_rsqrt_gradient = {
-    .name = "rsqrt_gradient", .family = &slope_family, RONDO_SLOPE_ROW};
+    .name = "rsqrt_gradient", .family = &slope_family, RONDO_SLOPE_ROW(rsqrt)};
 
 rondo_status rondo_op_rsqrt(rondo_program *program, rondo_value value, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_rsqrt, &value, 1, NULL, out_value);

@@ -39,7 +39,11 @@ static rondo_status differentiate_select(rondo_program *program, const rondo_ope
   return RONDO_OK;
 }
 
-static const rondo_broadcast_row select_family = {.code = select_code, .of_integers = true, .has_condition = true};
+static const rondo_broadcast_row select_family = {.code = select_code,
+                                                  .floats = select_floats,
+                                                  .integers = select_integers,
+                                                  .of_integers = true,
+                                                  .has_condition = true};
 
 const rondo_operator rondo_operator_select = {.name = "select",
                                               .types = RONDO_NUMBERS,
@@ -48,6 +52,7 @@ const rondo_operator rondo_operator_select = {.name = "select",
                                               .required = 3,
                                               .result_count = 1,
                                               .family = &select_family,
+                                              .element = RONDO_ELEMENT(rondo_compute_broadcast, select, select),
                                               .infer = rondo_infer_broadcast,
                                               .differentiate = differentiate_select,
                                               .emit = rondo_emit_broadcast};
@@ -86,14 +91,22 @@ static void select_gradient_b_cpu(rondo_type type, rondo_blocks blocks, void *co
 RONDO_TYPED_KERNEL(select_gradient_a, select_gradient, RONDO_BROADCAST_PARAMETERS_2);
 RONDO_TYPED_KERNEL(select_gradient_b, select_gradient, RONDO_BROADCAST_PARAMETERS_2);
 
-static const rondo_broadcast_row select_gradient_a_family = {.code = select_gradient_a_code, .has_condition = true};
-static const rondo_broadcast_row select_gradient_b_family = {.code = select_gradient_b_code, .has_condition = true};
+static const rondo_broadcast_row select_gradient_a_family = {
+    .code = select_gradient_a_code, .floats = keep_where_set, .has_condition = true};
+static const rondo_broadcast_row select_gradient_b_family = {
+    .code = select_gradient_b_code, .floats = keep_where_zero, .has_condition = true};
 
 #define GRADIENT_ROW                                                                                     \
   .inputs = {"condition", "gradient"}, .required = 2, .result_count = 1, .infer = rondo_infer_broadcast, \
   .emit = rondo_emit_broadcast
 
 const rondo_operator rondo_operator_select_gradient_a = {
-    .name = "select_gradient_a", .family = &select_gradient_a_family, GRADIENT_ROW};
+    .name = "select_gradient_a",
+    .family = &select_gradient_a_family,
+    .element = RONDO_ELEMENT(rondo_compute_broadcast, select_gradient_a, select_gradient),
+    GRADIENT_ROW};
 const rondo_operator rondo_operator_select_gradient_b = {
-    .name = "select_gradient_b", .family = &select_gradient_b_family, GRADIENT_ROW};
+    .name = "select_gradient_b",
+    .family = &select_gradient_b_family,
+    .element = RONDO_ELEMENT(rondo_compute_broadcast, select_gradient_b, select_gradient),
+    GRADIENT_ROW};

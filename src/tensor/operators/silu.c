@@ -23,11 +23,13 @@ static void silu_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const 
 RONDO_TYPED_KERNEL(silu, silu, RONDO_UNARY_PARAMETERS);
 RONDO_TYPED_KERNEL(silu_gradient, silu, RONDO_SLOPE_PARAMETERS);
 
-static const rondo_unary forward_family = {.code = silu_code, .gradient = &rondo_operator_silu_gradient};
-static const rondo_unary slope_family = {.code = silu_gradient_code};
+static const rondo_unary forward_family = {
+    .code = silu_code, .chunk = forward, .gradient = &rondo_operator_silu_gradient};
+static const rondo_unary slope_family = {.code = silu_gradient_code, .slope = slope};
 
-const rondo_operator rondo_operator_silu = {.name = "silu", .family = &forward_family, RONDO_UNARY_ROW};
-const rondo_operator rondo_operator_silu_gradient = {.name = "silu_gradient", .family = &slope_family, RONDO_SLOPE_ROW};
+const rondo_operator rondo_operator_silu = {.name = "silu", .family = &forward_family, RONDO_UNARY_ROW(silu)};
+const rondo_operator rondo_operator_silu_gradient = {
+    .name = "silu_gradient", .family = &slope_family, RONDO_SLOPE_ROW(silu)};
 
 rondo_status rondo_op_silu(rondo_program *program, rondo_value value, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_silu, &value, 1, NULL, out_value);

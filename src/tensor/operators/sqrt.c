@@ -20,11 +20,12 @@ RONDO_TYPED_KERNEL(sqrt, sqrt, RONDO_UNARY_PARAMETERS);
 RONDO_TYPED_KERNEL(sqrt_gradient, sqrt, RONDO_SLOPE_PARAMETERS);
 
 static const rondo_unary forward_family = {
-    .code = sqrt_code, .gradient = &rondo_operator_sqrt_gradient, .keeps_result = true};
-static const rondo_unary slope_family = {.code = sqrt_gradient_code};
+    .code = sqrt_code, .chunk = forward, .gradient = &rondo_operator_sqrt_gradient, .keeps_result = true};
+static const rondo_unary slope_family = {.code = sqrt_gradient_code, .slope = slope};
 
-const rondo_operator rondo_operator_sqrt = {.name = "sqrt", .family = &forward_family, RONDO_UNARY_ROW};
-const rondo_operator rondo_operator_sqrt_gradient = {.name = "sqrt_gradient", .family = &slope_family, RONDO_SLOPE_ROW};
+const rondo_operator rondo_operator_sqrt = {.name = "sqrt", .family = &forward_family, RONDO_UNARY_ROW(sqrt)};
+const rondo_operator rondo_operator_sqrt_gradient = {
+    .name = "sqrt_gradient", .family = &slope_family, RONDO_SLOPE_ROW(sqrt)};
 
 rondo_status rondo_op_sqrt(rondo_program *program, rondo_value value, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_sqrt, &value, 1, NULL, out_value);

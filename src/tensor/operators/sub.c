@@ -24,7 +24,8 @@ static rondo_status differentiate_sub(rondo_program *program, const rondo_operat
   return rondo_program_add(program, &rondo_operator_neg, &negated, 1, &minus, &input_gradients[1]);
 }
 
-static const rondo_broadcast_row sub_family = {.code = sub_code, .of_integers = true};
+static const rondo_broadcast_row sub_family = {
+    .code = sub_code, .floats = sub_floats, .integers = sub_integers, .of_integers = true};
 
 const rondo_operator rondo_operator_sub = {.name = "sub",
                                            .types = RONDO_NUMBERS,
@@ -32,6 +33,7 @@ const rondo_operator rondo_operator_sub = {.name = "sub",
                                            .required = 2,
                                            .result_count = 1,
                                            .family = &sub_family,
+                                           .element = RONDO_ELEMENT(rondo_compute_broadcast, sub, sub),
                                            .infer = rondo_infer_broadcast,
                                            .differentiate = differentiate_sub,
                                            .emit = rondo_emit_broadcast};

@@ -18,11 +18,12 @@ RONDO_TYPED_KERNEL(tanh, tanh, RONDO_UNARY_PARAMETERS);
 RONDO_TYPED_KERNEL(tanh_gradient, tanh, RONDO_SLOPE_PARAMETERS);
 
 static const rondo_unary forward_family = {
-    .code = tanh_code, .gradient = &rondo_operator_tanh_gradient, .keeps_result = true};
-static const rondo_unary slope_family = {.code = tanh_gradient_code};
+    .code = tanh_code, .chunk = forward, .gradient = &rondo_operator_tanh_gradient, .keeps_result = true};
+static const rondo_unary slope_family = {.code = tanh_gradient_code, .slope = slope};
 
-const rondo_operator rondo_operator_tanh = {.name = "tanh", .family = &forward_family, RONDO_UNARY_ROW};
-const rondo_operator rondo_operator_tanh_gradient = {.name = "tanh_gradient", .family = &slope_family, RONDO_SLOPE_ROW};
+const rondo_operator rondo_operator_tanh = {.name = "tanh", .family = &forward_family, RONDO_UNARY_ROW(tanh)};
+const rondo_operator rondo_operator_tanh_gradient = {
+    .name = "tanh_gradient", .family = &slope_family, RONDO_SLOPE_ROW(tanh)};
 
 rondo_status rondo_op_tanh(rondo_program *program, rondo_value value, rondo_value *out_value) {
   return rondo_program_apply(program, &rondo_operator_tanh, &value, 1, NULL, out_value);

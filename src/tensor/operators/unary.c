@@ -39,6 +39,16 @@ void rondo_slope_cpu(rondo_type type, rondo_slope_chunk chunk, rondo_blocks bloc
   }
 }
 
+void rondo_compute_unary(const rondo_chunk_call *call) {
+  const rondo_unary *family = call->row->family;
+  family->chunk(call->terms[0], call->result, call->count);
+}
+
+void rondo_compute_slope(const rondo_chunk_call *call) {
+  const rondo_unary *family = call->row->family;
+  family->slope(call->terms[0], call->terms[1], call->result, call->count);
+}
+
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_infer_unary(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {

@@ -13,9 +13,15 @@
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
+typedef void (*rondo_unary_chunk)(const float *restrict x, float *restrict y, size_t count);
+typedef void (*rondo_slope_chunk)(const float *restrict kept, const float *restrict dy, float *restrict dx,
+                                  size_t count);
+
 /* The family of these rows. */
 typedef struct rondo_unary {
   const rondo_kernel_options *code; /* one a type */
+  rondo_unary_chunk chunk;          /* the operator, or */
+  rondo_slope_chunk slope;          /* the gradient */
   const rondo_operator *gradient;   /* NULL of the gradient itself, which has none */
   bool keeps_result;
 } rondo_unary;
@@ -42,10 +48,6 @@ typedef struct rondo_unary {
     for (; i < count; i++) dx[i] = name##_of(kept[i], dy[i]);                                                \
   }
 
-typedef void (*rondo_unary_chunk)(const float *restrict x, float *restrict y, size_t count);
-typedef void (*rondo_slope_chunk)(const float *restrict kept, const float *restrict dy, float *restrict dx,
-                                  size_t count);
-
 /* The CPU forms of the kernels; args as the CUDA kernels have them. */
 void rondo_unary_cpu(rondo_type type, rondo_unary_chunk chunk, rondo_blocks blocks, void *const *args);
 void rondo_slope_cpu(rondo_type type, rondo_slope_chunk chunk, rondo_blocks blocks, void *const *args);
@@ -57,16 +59,20 @@ rondo_status rondo_differentiate_unary(rondo_program *program, const rondo_opera
                                        const uint32_t *result_gradients, uint32_t *input_gradients);
 rondo_status rondo_emit_unary(rondo_emitter *emitter, const rondo_operation *operation);
 rondo_status rondo_emit_slope(rondo_emitter *emitter, const rondo_operation *operation);
+void rondo_compute_unary(const rondo_chunk_call *call);
+void rondo_compute_slope(const rondo_chunk_call *call);
 
 /* What an operation of rondo_operator_scale, or of rondo_operator_neg with -1, has. */
 rondo_attributes rondo_scale_attributes(float number);
 
-/* Members of rondo_operator. */
-#define RONDO_UNARY_ROW                                                                                     \
+/* Members of rondo_operator, of the operator `operator` and its gradient. */
+#define RONDO_UNARY_ROW(operator)                                                                           \
   .types = RONDO_FLOATS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary, \
-  .differentiate = rondo_differentiate_unary, .emit = rondo_emit_unary
-#define RONDO_SLOPE_ROW \
-  .inputs = {"kept", "gradient"}, .required = 2, .result_count = 1, .infer = rondo_infer_slope, .emit = rondo_emit_slope
+  .differentiate = rondo_differentiate_unary, .emit = rondo_emit_unary,                                     \
+  .element = RONDO_ELEMENT(rondo_compute_unary, operator, operator)
+#define RONDO_SLOPE_ROW(operator)                                                               \
+  .inputs = {"kept", "gradient"}, .required = 2, .result_count = 1, .infer = rondo_infer_slope, \
+  .emit = rondo_emit_slope, .element = RONDO_ELEMENT(rondo_compute_slope, operator##_gradient, operator)
 
 /* Parameters of the kernels. */
 #define RONDO_UNARY_PARAMETERS RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The operators' CUDA sources compile with the real run-time compiler, for the GPU that they are tuned for. Skipped
- * where there is none.
+ * The operators' CUDA sources compile with the real run-time compiler, for the GPU that they are tuned for, and so do
+ * chains of all that work element by element. Skipped where there is none.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "device/cuda/cuda_compiler.h"
 #include "support/rondo_test.h"
+#include "tensor/operators/chain_source.h"
 #include "tensor/operators/cuda_sources.h"
 
 static const struct {
@@ -31,8 +33,86 @@ static void test_sources_compile(void **state) {
   }
 }
 
+/* Chains ----------------------------------------------------------------------------------------------------------- */
+
+/* What all chains of the test read: elements of the type as they lie and broadcast, a condition, what dropout reads. */
+enum { EACH, REPEATED, CONDITION, PROBABILITY, RANDOM, INPUTS };
+
+static rondo_chain_form new_form(rondo_type type) {
+  rondo_chain_form form = {.input_count = INPUTS, .layout_count = 1, .result_type = (uint8_t)type};
+  const rondo_chain_input inputs[INPUTS] = {[EACH] = {(uint8_t)type, RONDO_CHAIN_EACH},
+                                            [REPEATED] = {(uint8_t)type, RONDO_CHAIN_LAYOUT},
+                                            [CONDITION] = {RONDO_I32, RONDO_CHAIN_EACH},
+                                            [PROBABILITY] = {RONDO_F32, RONDO_CHAIN_WHOLE},
+                                            [RANDOM] = {RONDO_I64, RONDO_CHAIN_WHOLE}};
+  memcpy(form.inputs, inputs, sizeof inputs);
+  return form;
+}
+
+static void compile_form(const rondo_chain_form *form) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  char name[RONDO_CHAIN_KERNEL_NAME];
+  rondo_text text;
+  cuda_code code;
+  rondo_text_init(&text, NULL);
+  rondo_chain_kernel_name(form, name);
+  rondo_chain_add_functions(form, &text);
+  rondo_chain_add_kernel(form, name, &text);
+  assert_ok(text.failed);
+  assert_ok(cuda_compile(&allocator, name, text.bytes, 9, 0, &code));
+  rondo_release(&allocator, code.bytes, code.count, 1);
+  rondo_text_deinit(&text);
+}
+
+/* The first term is the step before. */
+static void add_step(rondo_chain_form *form, uint16_t number, const rondo_operator *row, rondo_type type) {
+  rondo_chain_step *step = &form->steps[form->step_count];
+  const bool has_condition = strcmp(row->inputs[0], "condition") == 0;
+  const uint8_t before = (uint8_t)(form->step_count == 0 ? EACH : RONDO_CHAIN_INPUTS + form->step_count - 1);
+  *step = (rondo_chain_step){.row = number, .type = (uint8_t)type, .terms = {before, REPEATED, EACH}};
+  if (has_condition) memcpy(step->terms, (uint8_t[]){CONDITION, before, REPEATED}, sizeof step->terms);
+  if (row->element.others > 0) memcpy(step->terms, (uint8_t[]){before, PROBABILITY, RANDOM}, sizeof step->terms);
+  form->step_count++;
+}
+
+static uint16_t row_called(const char *name) {
+  size_t count;
+  const rondo_operator *const *table = rondo_operator_table(&count);
+  uint16_t number = 0;
+  while (strcmp(table[number]->name, name) != 0) number++;
+  return number;
+}
+
+static size_t compile_chains(rondo_type type) {
+  size_t rows, seen = 0;
+  const rondo_operator *const *table = rondo_operator_table(&rows);
+  const uint16_t cast = row_called("cast"), first_comparison = row_called("less"), behind = row_called("select");
+  rondo_chain_form form = new_form(type);
+  for (uint16_t i = 0; i < rows; i++) {
+    const bool fits = table[i]->element.compute != NULL &&
+                      (type == RONDO_BF16 || type == RONDO_F32 || (table[i]->types & RONDO_TYPE_BIT(RONDO_I64)) != 0);
+    const bool gives_flags = i >= first_comparison && i < behind;
+    if (!fits) continue;
+    add_step(&form, i, table[i], gives_flags ? RONDO_I32 : type);
+    if (gives_flags) add_step(&form, cast, table[cast], type);
+    seen++;
+    if (form.step_count + 2 <= RONDO_CHAIN_STEPS) continue;
+    compile_form(&form);
+    form = new_form(type);
+  }
+  if (form.step_count > 0) compile_form(&form);
+  return seen;
+}
+
+static void test_chains_compile(void **state) {
+  (void)state;
+  assert_true(compile_chains(RONDO_F32) > 40);
+  assert_true(compile_chains(RONDO_BF16) > 40);
+  assert_true(compile_chains(RONDO_I64) > 10);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sources_compile)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains_compile), cmocka_unit_test(test_sources_compile)};
   int version;
   if (cuda_compiler_version(&version) != RONDO_OK) {
     printf("skipped: %s\n", rondo_last_error()->message);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT
+ * Operators that work element by element, joined into chains: the same bits as from separate ones, in fewer kernels and
+ * not more memory (FW-1, FW-9), on random programs of all of them, of all types, with broadcasting and reshaping.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+
+#define MOST_VALUES 64
+#define MOST_BYTES 2048
+#define OUTPUTS 3
+#define RUNS 3
+
+typedef struct pool {
+  rondo_program *program;
+  uint64_t *seed;
+  rondo_value values[MOST_VALUES];
+  uint32_t count;
+  rondo_value probability;
+} pool;
+
+static uint32_t below(pool *p, uint32_t bound) { return test_random_below(p->seed, bound); }
+static rondo_value pick(pool *p) { return p->values[below(p, p->count)]; }
+
+static rondo_type type_of(const pool *p, rondo_value value) {
+  rondo_type type;
+  size_t shape[RONDO_MAX_DIMENSIONS], rank;
+  assert_ok(rondo_value_shape(p->program, value, &type, shape, &rank));
+  return type;
+}
+
+static bool is_float(rondo_type type) { return type == RONDO_F32 || type == RONDO_F16 || type == RONDO_BF16; }
+
+static rondo_value pick_of_type(pool *p, rondo_type type) {
+  rondo_value value = pick(p);
+  if (type_of(p, value) != type) assert_ok(rondo_op_cast(p->program, value, type, &value));
+  return value;
+}
+
+static rondo_value pick_float(pool *p) {
+  const rondo_value value = pick(p);
+  return is_float(type_of(p, value)) ? value : pick_of_type(p, RONDO_BF16);
+}
+
+/* Operators -------------------------------------------------------------------------------------------------------- */
+
+typedef rondo_status (*unary_operator)(rondo_program *program, rondo_value value, rondo_value *out_value);
+typedef rondo_status (*binary_operator)(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value);
+
+static rondo_status add_unary(pool *p, rondo_value *out) {
+  static const unary_operator operators[] = {rondo_op_tanh, rondo_op_relu, rondo_op_sigmoid, rondo_op_silu,
+                                             rondo_op_exp,  rondo_op_log,  rondo_op_sqrt,    rondo_op_rsqrt,
+                                             rondo_op_abs,  rondo_op_neg,  rondo_op_square};
+  return operators[below(p, sizeof operators / sizeof operators[0])](p->program, pick_float(p), out);
+}
+
+static rondo_status add_binary(pool *p, rondo_value *out) {
+  static const binary_operator operators[] = {
+      rondo_op_add,     rondo_op_sub,   rondo_op_mul,        rondo_op_maximum,       rondo_op_minimum,  rondo_op_less,
+      rondo_op_greater, rondo_op_equal, rondo_op_less_equal, rondo_op_greater_equal, rondo_op_not_equal};
+  const rondo_value a = pick(p);
+  return operators[below(p, sizeof operators / sizeof operators[0])](p->program, a, pick_of_type(p, type_of(p, a)),
+                                                                     out);
+}
+
+static rondo_status add_of_floats(pool *p, rondo_value *out) {
+  const rondo_value a = pick_float(p);
+  switch (below(p, 5)) {
+    case 0:
+      return rondo_op_div(p->program, a, pick_of_type(p, type_of(p, a)), out);
+    case 1:
+      return rondo_op_scale(p->program, a, -0.75f, out);
+    case 2:
+      return rondo_op_add_constant(p->program, a, 0.5f, out);
+    case 3:
+      return rondo_op_gelu(p->program, a, below(p, 2) ? RONDO_GELU_TANH : RONDO_GELU_ERF, out);
+    default:
+      return rondo_op_dropout(p->program, a, p->probability, out);
+  }
+}
+
+static rondo_status add_other(pool *p, rondo_value *out) {
+  static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
+  const rondo_value a = pick(p);
+  switch (below(p, 5)) {
+    case 0:
+      return rondo_op_select(p->program, pick_of_type(p, RONDO_I32), a, pick_of_type(p, type_of(p, a)), out);
+    case 1:
+      return rondo_op_cast(p->program, a, types[below(p, 5)], out);
+    case 2:
+      return rondo_op_expand(p->program, a, (size_t[]){3, 5, 8}, 3, out);
+    case 3:
+      return rondo_op_reshape(p->program, a, (size_t[]){15, 8}, 2, out);
+    default:
+      return rondo_op_softmax(p->program, pick_of_type(p, RONDO_F32), out); /* joins with nothing */
+  }
+}
+
+/* What does not fit, as shapes do not broadcast, is left out; the program is then as it was. */
+static void grow(pool *p) {
+  const uint32_t operators = 4 + below(p, 24);
+  for (uint32_t i = 0; i < operators; i++) {
+    const uint32_t kind = below(p, 8);
+    rondo_value out;
+    const rondo_status status = kind < 2   ? add_unary(p, &out)
+                                : kind < 5 ? add_binary(p, &out)
+                                : kind < 7 ? add_of_floats(p, &out)
+                                           : add_other(p, &out);
+    if (status == RONDO_OK) p->values[p->count++] = out;
+  }
+}
+
+/* Programs --------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *name;
+  rondo_type type;
+  size_t shape[3], rank;
+} inputs[] = {{"x", RONDO_F32, {3, 5, 8}, 3},      {"row", RONDO_F32, {8}, 1},     {"column", RONDO_F16, {5, 1}, 2},
+              {"plane", RONDO_BF16, {3, 1, 8}, 3}, {"k", RONDO_I32, {3, 5, 8}, 3}, {"n", RONDO_I64, {1}, 1},
+              {"odd", RONDO_F32, {3, 5, 1}, 3}};
+#define INPUTS (sizeof inputs / sizeof inputs[0])
+
+/* Of the sum of all that is finite or not, with respect to a state: gradients are chains too. Where something has none,
+ * the program stays without. */
+static void train(pool *p) {
+  rondo_value loss = p->values[p->count - 1], rate;
+  if (type_of(p, loss) != RONDO_F32) assert_ok(rondo_op_cast(p->program, loss, RONDO_F32, &loss));
+  assert_ok(rondo_op_sum(p->program, loss, NULL, 0, false, &loss));
+  assert_ok(rondo_program_cell(p->program, "rate", 0.01f, &rate));
+  const rondo_sgd_options options = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
+  const rondo_status status = rondo_program_sgd(p->program, loss, &options);
+  (void)status;
+}
+
+static rondo_program *random_program(uint64_t *seed) {
+  pool p = {.seed = seed};
+  char name[16];
+  assert_ok(rondo_program_create(NULL, &p.program));
+  for (size_t i = 0; i < INPUTS; i++)
+    assert_ok(rondo_program_input(p.program, inputs[i].name, inputs[i].type, inputs[i].shape, inputs[i].rank,
+                                  &p.values[p.count++]));
+  assert_ok(rondo_program_state(p.program, "w", RONDO_F32, (size_t[]){5, 8}, 2, &p.values[p.count++]));
+  assert_ok(rondo_program_cell(p.program, "probability", 0.25f, &p.probability));
+  grow(&p);
+  for (uint32_t i = 0; i < OUTPUTS; i++) {
+    (void)snprintf(name, sizeof name, "y%u", i);
+    assert_ok(rondo_program_output(p.program, name, p.values[i == 0 ? p.count - 1 : below(&p, p.count)]));
+  }
+  train(&p);
+  return p.program;
+}
+
+/* Forms ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct outcome {
+  unsigned char outputs[RUNS][OUTPUTS][MOST_BYTES], state[MOST_BYTES];
+  rondo_compiled_info info;
+} outcome;
+
+static void write_inputs(rondo_compiled *compiled) {
+  union {
+    float floats[120];
+    uint16_t halves[120];
+    int32_t words[120];
+    int64_t wide[120];
+  } data;
+  rondo_compiled_value value = {.struct_size = sizeof value};
+  for (size_t v = 0; rondo_compiled_get_value(compiled, v, &value) == RONDO_OK; v++) {
+    if (value.kind != 'i' && strcmp(value.name, "w") != 0) continue;
+    memset(&data, 0, sizeof data);
+    for (int i = 0; i < 120; i++) {
+      if (value.type == RONDO_F32) data.floats[i] = (float)((i * 7 + (int)v) % 23) / 7 - 1.3f;
+      if (value.type == RONDO_F16) data.halves[i] = (uint16_t)(0x3400 + 97 * i);
+      if (value.type == RONDO_BF16) data.halves[i] = (uint16_t)(0xbf00 + 13 * i);
+      if (value.type == RONDO_I32) data.words[i] = i % 5 == 0 ? 0 : (int32_t)((uint32_t)i * 0x12345671u);
+      if (value.type == RONDO_I64) data.wide[i] = 0x7fffffff0LL + i;
+    }
+    assert_ok(rondo_compiled_write(compiled, value.name, &data, value.bytes));
+  }
+}
+
+static void read_value(rondo_compiled *compiled, const char *name, unsigned char *to) {
+  rondo_compiled_value value = {.struct_size = sizeof value};
+  for (size_t v = 0; rondo_compiled_get_value(compiled, v, &value) == RONDO_OK; v++) {
+    if (strcmp(value.name, name) != 0) continue;
+    assert_true(value.bytes <= MOST_BYTES);
+    assert_ok(rondo_compiled_read(compiled, name, to, value.bytes));
+  }
+}
+
+static void run_form(test_fixture *t, rondo_program *program, const rondo_compile_options *options, outcome *out) {
+  rondo_compiled *compiled = NULL;
+  char name[16];
+  memset(out, 0, sizeof *out);
+  out->info.struct_size = sizeof out->info;
+  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  assert_ok(rondo_compiled_get_info(compiled, &out->info));
+  write_inputs(compiled);
+  for (int run = 0; run < RUNS; run++) {
+    assert_ok(rondo_compiled_run(compiled));
+    for (uint32_t i = 0; i < OUTPUTS; i++) {
+      (void)snprintf(name, sizeof name, "y%u", i);
+      read_value(compiled, name, out->outputs[run][i]);
+    }
+  }
+  read_value(compiled, "w", out->state);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+static void assert_same(const outcome *a, const outcome *b, uint64_t seed) {
+  if (memcmp(a->outputs, b->outputs, sizeof a->outputs) != 0 || memcmp(a->state, b->state, sizeof a->state) != 0)
+    fail_msg("program %llu: joined operators give other bits", (unsigned long long)seed);
+}
+
+static void test_chains_give_the_same_bits(void **state) {
+  test_fixture *t = *state;
+  static outcome separate, joined;
+  uint64_t operators = 0, in_chains = 0;
+  for (uint64_t seed = 1; seed <= test_effort(60); seed++) {
+    uint64_t draws = seed;
+    rondo_program *program = random_program(&draws);
+    rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
+    run_form(t, program, &options, &separate);
+    assert_int_equal(separate.info.chains, 0);
+    options.fusion = RONDO_FUSION_AUTO;
+    run_form(t, program, &options, &joined);
+    assert_same(&separate, &joined, seed);
+    assert_true(joined.info.order_peak <= separate.info.order_peak);
+    assert_int_equal(joined.info.operators + joined.info.joined - joined.info.chains, separate.info.operators);
+    assert_true(joined.info.chain_kernels <= joined.info.chains);
+    operators += separate.info.operators;
+    in_chains += joined.info.joined;
+    options.record = RONDO_RECORD_NEVER;
+    run_form(t, program, &options, &joined);
+    assert_same(&separate, &joined, seed);
+    options.record = RONDO_RECORD_ALWAYS;
+    options.branches = RONDO_BRANCHES_ALWAYS;
+    run_form(t, program, &options, &joined);
+    assert_same(&separate, &joined, seed);
+    rondo_program_destroy(program);
+  }
+  assert_true(4 * in_chains > operators);
+}
+
+/* A known one --------------------------------------------------------------------------------------------------------
+ */
+
+/* silu(a x + b) y: five operators, one kernel, whose name says which. */
+static void test_a_chain_is_one_kernel(void **state) {
+  test_fixture *t = *state;
+  const size_t shape[] = {6, 50}, row[] = {50};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value x, a, b, y, z;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
+  assert_ok(rondo_program_input(program, "y", RONDO_F32, shape, 2, &y));
+  assert_ok(rondo_program_state(program, "a", RONDO_F32, row, 1, &a));
+  assert_ok(rondo_program_state(program, "b", RONDO_F32, row, 1, &b));
+  assert_ok(rondo_op_mul(program, x, a, &z));
+  assert_ok(rondo_op_add(program, z, b, &z));
+  assert_ok(rondo_op_silu(program, z, &z));
+  assert_ok(rondo_op_mul(program, z, y, &z));
+  assert_ok(rondo_program_output(program, "z", z));
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  assert_int_equal(info.kernels, 1);
+  assert_int_equal(info.operators, 1);
+  assert_int_equal(info.chains, 1);
+  assert_int_equal(info.joined, 4);
+  assert_int_equal(info.chain_kernels, 1);
+  rondo_node node;
+  size_t nodes = 1;
+  rondo_node_params params;
+  assert_ok(rondo_graph_nodes(rondo_compiled_graph(compiled), &node, &nodes));
+  assert_int_equal(nodes, 1);
+  assert_ok(rondo_graph_get_params(rondo_compiled_graph(compiled), node, &params));
+  assert_string_equal(rondo_kernel_name(params.as.kernel.kernel), "chain_mul_add_silu_mul");
+  float numbers[300], result[300], scale[50], shift[50];
+  for (int i = 0; i < 300; i++) numbers[i] = (float)(i % 17) / 5 - 1;
+  for (int i = 0; i < 50; i++) scale[i] = (float)i / 25 - 1, shift[i] = (float)i / 100;
+  assert_ok(rondo_compiled_write(compiled, "x", numbers, sizeof numbers));
+  assert_ok(rondo_compiled_write(compiled, "y", numbers, sizeof numbers));
+  assert_ok(rondo_compiled_write(compiled, "a", scale, sizeof scale));
+  assert_ok(rondo_compiled_write(compiled, "b", shift, sizeof shift));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "z", result, sizeof result));
+  for (int i = 0; i < 300; i++) {
+    const double v = (double)numbers[i] * scale[i % 50] + shift[i % 50];
+    numbers[i] = (float)(v / (1 + exp(-v)) * numbers[i]);
+  }
+  assert_near(result, numbers, 300, 1e-5f);
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_chains_give_the_same_bits),
+      test_case(test_a_chain_is_one_kernel),
+  };
+  return test_main(tests);
+}
