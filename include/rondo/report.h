@@ -17,6 +17,13 @@ typedef struct rondo_report_range {
   rondo_node first, last; /* of the graph, or of child graphs in it */
 } rondo_report_range;
 
+/* A section of the host's own: curves of a training, say. */
+typedef struct rondo_report_section {
+  const char *title; /* its heading, and its link in the list of sections */
+  const char
+      *markup; /* what stands below the heading, put in as it is: well-formed elements of HTML that are XML too */
+} rondo_report_section;
+
 typedef struct rondo_report_options {
   uint32_t struct_size;
   bool skip_verify;             /* do not look for mistakes */
@@ -26,6 +33,8 @@ typedef struct rondo_report_options {
   size_t time_count;
   const rondo_report_range *ranges; /* drawn in the memory map beside the graph's own allocations; NULL: none */
   size_t range_count;
+  const rondo_report_section *sections; /* ahead of the page's own; NULL: none */
+  size_t section_count;
 } rondo_report_options;
 #define RONDO_REPORT_OPTIONS_INIT .struct_size = sizeof(rondo_report_options)
 
@@ -39,6 +48,10 @@ typedef struct rondo_report_options {
  * However large the graph, the page has no more than 20,000 nodes drawn, 2,000 listed and 20,000 allocations, the first
  * ones in that order, and says what is left out; names are cut at 120 bytes, and what is not UTF-8 in them is shown as
  * U+FFFD.
+ *
+ * Markup of the host's sections follows light and dark when its colours are the page's variables of CSS: --ink,
+ * --faint,
+ * --line, --rule, --paper, --panel, --accent, --bad and --warn. What it is made of is not checked.
  *
  * options may be NULL. *out_text is freed with rondo_text_free. Work is O((nodes + edges) log nodes) but for the
  * verification. Errors: INVALID_ARGUMENT (NULL, UNKNOWN_NODE: a time or range of a node that is not in the graph);

@@ -39,18 +39,40 @@ static rondo_status add_header(rondo_text *text, const rondo_report_model *m) {
   rondo_text_add_grouped(text, m->edge_count);
   rondo_text_add(text, " edge%s, fingerprint %016" PRIx64 "</p></header>\n", m->edge_count == 1 ? "" : "s",
                  fingerprint);
+  return RONDO_OK;
+}
+
+static void add_navigation(rondo_text *text, const rondo_report_model *m) {
+  rondo_text_add(text, "<nav aria-label=\"Sections\"><ul>");
+  for (size_t i = 0; i < m->options->section_count; i++) {
+    rondo_text_add(text, "<li><a href=\"#host-%zu\">", i);
+    rondo_text_add_markup(text, m->options->sections[i].title, RONDO_REPORT_NAME_BYTES);
+    rondo_text_add(text, "</a></li>");
+  }
   rondo_text_add(text,
-                 "<nav aria-label=\"Sections\"><ul><li><a href=\"#figures\">Figures</a></li>%s"
+                 "<li><a href=\"#figures\">Figures</a></li>%s"
                  "<li><a href=\"#graph\">Graph</a></li><li><a href=\"#memory\">Memory</a></li>"
                  "<li><a href=\"#nodes\">Nodes</a></li></ul></nav>\n",
                  m->options->skip_verify ? "" : "<li><a href=\"#findings\">Findings</a></li>");
-  return RONDO_OK;
+}
+
+static void add_host_sections(rondo_text *text, const rondo_report_model *m) {
+  for (size_t i = 0; i < m->options->section_count; i++) {
+    const rondo_report_section *section = &m->options->sections[i];
+    rondo_text_add(text, "<section id=\"host-%zu\"><h2>", i);
+    rondo_text_add_markup(text, section->title, RONDO_REPORT_NAME_BYTES);
+    rondo_text_add(text, "</h2>\n");
+    rondo_text_add_bytes(text, section->markup, strlen(section->markup));
+    rondo_text_add(text, "\n</section>\n");
+  }
 }
 
 static rondo_status add_body(rondo_text *text, rondo_report_model *m, const rondo_report_memory *memory) {
   rondo_text_add(text, "<body>\n");
   RONDO_TRY(add_header(text, m));
+  add_navigation(text, m);
   rondo_text_add(text, "<main>\n");
+  add_host_sections(text, m);
   rondo_report_add_figures(text, m, memory);
   if (!m->options->skip_verify) RONDO_TRY(rondo_report_add_findings(text, m));
   RONDO_TRY(rondo_report_add_drawings(text, m));
@@ -76,6 +98,11 @@ static rondo_status add_page(rondo_text *text, rondo_report_model *m) {
 static rondo_status check_lists(const char *call, const rondo_report_options *options) {
   if (options->time_count > 0 && options->times == NULL) return rondo_refuse_null(call, "the list of times");
   if (options->range_count > 0 && options->ranges == NULL) return rondo_refuse_null(call, "the list of ranges");
+  if (options->section_count > 0 && options->sections == NULL) return rondo_refuse_null(call, "the list of sections");
+  for (size_t i = 0; i < options->section_count; i++) {
+    if (options->sections[i].title == NULL) return rondo_refuse_null(call, "the title of a section");
+    if (options->sections[i].markup == NULL) return rondo_refuse_null(call, "the markup of a section");
+  }
   return RONDO_OK;
 }
 

@@ -24,6 +24,17 @@ holds step.html '<dt>Nodes</dt><dd>'"$kernels"'</dd>' '0 errors, 0 warnings' '<d
 [ "$(grep -c 'class="time"' step.html)" -ge 1 ] || die "the recorded step has no times"
 [ "$(grep -c '<tr id="row-n' step.html)" -eq "$kernels" ] || die "not a row for each of $kernels kernels"
 
+# The training's own sections are ahead: curves of losses and times with their figures, also of a part of a training.
+holds step.html '<h1>rondo train: a character model of text</h1>' '<a href="#host-0">Losses</a>' \
+  '<a href="#host-1">Times of steps</a>' 'Steps that were run kernel by kernel too: 5; their losses are the same' \
+  '<dt>Kernel by kernel</dt>' 'aria-label="Losses, nats a byte over steps"' 'Times of steps as a table'
+[ "$(grep -c '<rect .*<title>step [1-5]: ' step.html)" -eq 10 ] || die "not five steps in each of two curves"
+part=(text --steps 60 --batch 4 --hidden 8 --json)
+succeeds train "${part[@]}" --checkpoint part --stop-after 30
+succeeds train "${part[@]}" --resume part --report part.html
+holds part.html 'Steps that were run kernel by kernel too: 20'
+[ "$(grep -c '<rect .*<title>step [3-6][0-9]: ' part.html)" -eq 60 ] || die "not the steps behind the checkpoint"
+
 succeeds report step.json --output page.html
 [ ! -s out ] || die "--output, but printed: $(head -c 100 out)"
 holds page.html "<dt>Nodes</dt><dd>$kernels</dd>" 'no times were measured' '<h1>train</h1>'

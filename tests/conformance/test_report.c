@@ -415,6 +415,21 @@ static void test_gx7_wide_graphs_are_drawn(void **state) {
   test_graph_destroy(graph);
 }
 
+/* The host's sections ---------------------------------------------------------------------------------------------- */
+
+static void test_sections_of_the_host_stand_ahead(void **state) {
+  (void)state;
+  rondo_graph *graph = make_large(2, 6);
+  const rondo_report_section sections[] = {{"Losses & <times>", "<p class=\"note\">as it is</p>"}, {"Second", ""}};
+  const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .sections = sections, .section_count = 2};
+  char *text = page_of(graph, &options);
+  assert_says(text, "<li><a href=\"#host-0\">Losses &amp; &lt;times&gt;</a></li><li><a href=\"#host-1\">Second</a>");
+  assert_says(text, "<section id=\"host-0\"><h2>Losses &amp; &lt;times&gt;</h2>\n<p class=\"note\">as it is</p>");
+  assert_true(strstr(text, "<section id=\"host-1\">") < strstr(text, "<section id=\"figures\">"));
+  rondo_text_free(text);
+  test_graph_destroy(graph);
+}
+
 /* Bad input -------------------------------------------------------------------------------------------------------- */
 
 static void test_gx7_bad_reports_are_refused(void **state) {
@@ -429,6 +444,12 @@ static void test_gx7_bad_reports_are_refused(void **state) {
   rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .time_count = 1};
   assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   options = (rondo_report_options){RONDO_REPORT_OPTIONS_INIT, .range_count = 1};
+  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  options = (rondo_report_options){RONDO_REPORT_OPTIONS_INIT, .section_count = 1};
+  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  options.sections = &(rondo_report_section){.title = "no markup"};
+  assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  options.sections = &(rondo_report_section){.markup = "no title"};
   assert_error(rondo_graph_report(graph, &options, &text), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   struct {
     rondo_report_options known;
@@ -538,6 +559,7 @@ int main(void) {
       test_case(test_gx7_a_graph_of_data_has_a_page),
       cmocka_unit_test(test_gx7_large_pages_are_bounded),
       cmocka_unit_test(test_gx7_wide_graphs_are_drawn),
+      test_case(test_sections_of_the_host_stand_ahead),
       test_case(test_gx7_bad_reports_are_refused),
       cmocka_unit_test(test_gx7_reports_survive_a_lack_of_memory),
       test_case(test_gx7_a_compiled_program_has_a_page),
