@@ -4,7 +4,7 @@
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds --help
-for command in train generate bench devices graph check report plan; do
+for command in train generate bench devices graph check report serve session plan; do
   grep -q "^  $command " out || die "rondo --help does not name $command"
 done
 succeeds --version
@@ -14,7 +14,7 @@ benches=('bench launch' 'bench change' 'bench patch' 'bench copies' 'bench tree'
 
 # Every option that --help names is in the man page, and the other way round.
 options_of_help() {
-  for command in train generate "${benches[@]}" devices graph check report plan; do
+  for command in train generate "${benches[@]}" devices graph check report serve session plan; do
     # shellcheck disable=SC2086
     "$tool" $command --help
   done | grep -Eo '^  --[a-z-]+' | tr -d ' ' | sort -u
@@ -25,7 +25,7 @@ options_of_man() {
 }
 diff <(options_of_help) <(options_of_man) || die "the man page and --help differ"
 
-for command in train generate bench "${benches[@]}" devices graph check report plan; do
+for command in train generate bench "${benches[@]}" devices graph check report serve session plan; do
   # shellcheck disable=SC2086
   succeeds $command --help
   head -1 out | grep -Eq "^Usage: rondo $command " || die "rondo $command --help begins with: $(head -1 out)"

@@ -12,6 +12,8 @@ int command_graph(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_session(int argc, char **argv);
+int command_serve(int argc, char **argv);
 
 /* Benchmarks of `rondo bench`. */
 int bench_launch(int argc, char **argv);

@@ -27,6 +27,8 @@ static const command commands[] = {
     {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},
     {"check", "rondo check", command_check, "look for ordering and lifetime mistakes of a graph"},
     {"report", "rondo report", command_report, "write a page of a graph: figures, drawing, memory map"},
+    {"serve", "rondo serve", command_serve, "serve a model from recordings, and load it"},
+    {"session", "rondo session", command_session, "choose the batch sizes to record for a history of requests"},
     {"plan", "rondo plan", command_plan, "find offsets for buffers with lifetimes, in the least memory"},
 };
 

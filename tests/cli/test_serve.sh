@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# rondo serve and rondo session plan: figures agree with each other, histories are read, and bad input is named (SE-7,
+# SE-11).
+source "$(dirname "$0")/support.sh" "$1"
+
+# A history: comments, blanks, counts, CR LF, no line end at the end.
+printf '# rows,requests\n8,5\n\n 3 \n 12 , 2\r\n5' >few.txt
+succeeds session plan --history few.txt --json --sizes 3
+json_holds '.requests == 9' '.streams == 1' '(.graphs | length) >= 1' '(.graphs | length) <= 3' '.mean_us > 0' \
+  '.padding >= 0 and .padding < 1' '.recorded + .divided + .unrecorded == 9' '.arena_bytes > 0' '.exec_bytes > 0' \
+  '[.graphs[].rows] | . == (sort | reverse)' '[.graphs[] | .run_us > 0 and .unrecorded_us > 0] | all' \
+  '([.graphs[].requests] | add) <= 9'
+succeeds session plan --history - --model recommender --table-rows 50 --streams 2 --sizes 2 <few.txt
+for row in 'graph +rows +run us' 'requests +9: ' 'mean +[0-9.]+ us' 'padding +[0-9.]+ % of rows' 'start-up' 'bytes +[0-9]+ of states'; do
+  grep -Eq "^$row" out || die "no row '$row' in: $(cat out)"
+done
+
+# Loads: what was asked for was answered, and nothing failed.
+small=(--requests 4 --least 4 --most 16 --median 8 --seconds 0.2 --sizes 3)
+succeeds serve dense --load "${small[@]}" --json
+json_holds '.model == "dense"' '.streams == 2' '.sizes == 4' '.graphs >= 1 and .graphs <= 3' '.rate > 0' \
+  '[.closed_recorded, .closed_unrecorded, .open_recorded, .open_unrecorded] | all(.failed == 0 and .refused == 0)' \
+  '[.closed_recorded, .closed_unrecorded] | all(.answered > 0 and .median_us > 0 and .p999_us >= .median_us)' \
+  '[.closed_unrecorded, .open_unrecorded] | all(.padding == 0 and .busy == 0)' '.closed_recorded.busy > 0' \
+  '.state_bytes > 0 and .staging_bytes > 0'
+succeeds serve recommender --load "${small[@]}" --table-rows 40 --rate 50 --streams 1 --delay-us 100 --history few.txt
+for row in 'closed, recorded' 'closed, un-recorded' 'open, recorded' 'open, un-recorded' 'open loop +50.0 requests' 'bytes'; do
+  grep -Eq "^$row" out || die "no row '$row' in: $(cat out)"
+done
+
+# Bad input is named.
+fails 2 '--load is missing' serve dense
+fails 2 "no model 'other'" serve other --load
+fails 2 'least 9 is more than --most 8' serve dense --load --least 9 --most 8
+fails 2 'median 5 is not from' serve dense --load --least 9 --most 18 --median 5
+fails 2 "'go' is nothing to do" session go
+fails 2 "no model 'other'" session plan --model other
+printf '5\nx\n' >bad.txt
+fails 1 "bad.txt:2: 'x' is no number of rows" session plan --history bad.txt
+printf '0\n' >bad.txt
+fails 1 "bad.txt:1: '0'" session plan --history bad.txt
+printf '5,\n' >bad.txt
+fails 1 "bad.txt:1: '5,'" session plan --history bad.txt
+printf '#\n' >bad.txt
+fails 1 'bad.txt: there is no request' session plan --history bad.txt
+fails 1 'none.txt' session plan --history none.txt
+fails 1 'none of .* candidates fits the budgets' session plan --history few.txt --budget-bytes 1

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ * One thread a client in the closed loop; in the open loop one that hands requests in when they are due, and one that
+ * waits for their tickets in order. What an answer says of its times is what counts, not when it was looked at.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "load.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tool.h"
+
+enum { MOST_SAMPLES = 1 << 20, MOST_OUT = 4096 };
+
+/* What one thread has seen. */
+typedef struct tally {
+  samples times;
+  uint64_t answered, failed, refused, rows, batched;
+  double padding; /* a request's share of its batch's */
+  bool has_no_memory;
+} tally;
+
+static void count(tally *t, const rondo_answer *answer, size_t rows, double us) {
+  t->answered++;
+  t->rows += rows;
+  t->batched += answer->batch_requests > 1;
+  t->padding += (double)answer->padding_rows * (double)rows / (double)answer->batch_rows;
+  samples_add(&t->times, us);
+}
+
+static rondo_request request_of(const load *l, size_t index, void *const *outputs) {
+  return (rondo_request){RONDO_REQUEST_INIT, .way = l->way, .rows = l->traffic->rows[index % l->traffic->count],
+                         .inputs = l->inputs, .outputs = outputs};
+}
+
+/* Closed loop -------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct client {
+  const load *load;
+  pthread_t thread;
+  size_t first; /* request */
+  uint64_t end_ns;
+  tally tally;
+} client;
+
+static void *run_client(void *user) {
+  client *c = user;
+  const load *l = c->load;
+  void *output = malloc(l->most_rows * l->output_bytes);
+  c->tally.has_no_memory = output == NULL;
+  for (size_t i = c->first; output != NULL && clock_ns() < c->end_ns; i++) {
+    const rondo_request request = request_of(l, i, &output);
+    rondo_answer answer = {.struct_size = sizeof answer};
+    const uint64_t begin = clock_ns();
+    const rondo_status status = rondo_session_run(l->session, l->model, &request, &answer);
+    if (status == RONDO_OK)
+      count(&c->tally, &answer, request.rows, (double)(clock_ns() - begin) / 1e3);
+    else
+      c->tally.failed++;
+  }
+  free(output);
+  return NULL;
+}
+
+static uint32_t start_clients(const load *l, client *clients, uint64_t end_ns) {
+  uint32_t started = 0;
+  for (; started < l->clients; started++) {
+    client *c = &clients[started];
+    *c = (client){.load = l, .first = started * l->traffic->count / l->clients, .end_ns = end_ns};
+    if (!samples_create(&c->tally.times, MOST_SAMPLES / l->clients)) break;
+    if (pthread_create(&c->thread, NULL, run_client, c) != 0) {
+      samples_destroy(&c->tally.times);
+      break;
+    }
+  }
+  return started;
+}
+
+static void add_tally(tally *all, tally *one) {
+  for (size_t i = 0; i < one->times.count; i++) samples_add(&all->times, one->times.us[i]);
+  all->answered += one->answered;
+  all->failed += one->failed;
+  all->refused += one->refused;
+  all->rows += one->rows;
+  all->batched += one->batched;
+  all->padding += one->padding;
+  all->has_no_memory |= one->has_no_memory;
+  samples_destroy(&one->times);
+}
+
+static int run_closed(const load *l, tally *all) {
+  client *clients = calloc(l->clients, sizeof *clients);
+  if (clients == NULL) return tool_fail("no memory for %u clients", l->clients);
+  const uint32_t started = start_clients(l, clients, clock_ns() + (uint64_t)(l->seconds * 1e9));
+  for (uint32_t i = 0; i < started; i++) {
+    pthread_join(clients[i].thread, NULL);
+    add_tally(all, &clients[i].tally);
+  }
+  free(clients);
+  if (started < l->clients) return tool_fail("%u of %u clients could be started", started, l->clients);
+  return all->has_no_memory ? tool_fail("no memory for the outputs of %u clients", l->clients) : TOOL_OK;
+}
+
+/* Open loop ---------------------------------------------------------------------------------------------------------
+ */
+
+/* A request on its way, from the thread that hands it in to the one that waits for it. */
+typedef struct flight {
+  rondo_ticket *ticket;
+  uint64_t due_ns, handed_ns;
+  size_t rows;
+} flight;
+
+typedef struct open_loop {
+  const load *load;
+  pthread_mutex_t lock;
+  pthread_cond_t change;
+  flight flights[MOST_OUT];
+  size_t begun, ended; /* of all time */
+  bool is_over;
+  tally tally;
+} open_loop;
+
+static void *collect(void *user) {
+  open_loop *o = user;
+  pthread_mutex_lock(&o->lock);
+  while (!o->is_over || o->ended < o->begun) {
+    if (o->ended == o->begun) {
+      pthread_cond_wait(&o->change, &o->lock);
+      continue;
+    }
+    const flight f = o->flights[o->ended % MOST_OUT];
+    pthread_mutex_unlock(&o->lock);
+    rondo_answer answer = {.struct_size = sizeof answer};
+    const rondo_status status = rondo_ticket_wait(f.ticket, &answer);
+    const double late_us = (double)(f.handed_ns - f.due_ns) / 1e3;
+    pthread_mutex_lock(&o->lock);
+    if (status == RONDO_OK)
+      count(&o->tally, &answer, f.rows, late_us + answer.queue_us + answer.run_us);
+    else
+      o->tally.failed++;
+    o->ended++;
+    pthread_cond_broadcast(&o->change);
+  }
+  pthread_mutex_unlock(&o->lock);
+  return NULL;
+}
+
+static void wait_until(uint64_t due_ns) {
+  const struct timespec due = {.tv_sec = (time_t)(due_ns / 1000000000), .tv_nsec = (long)(due_ns % 1000000000)};
+  while (clock_ns() < due_ns)
+    if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == 0) break;
+}
+
+static void hand_in(open_loop *o, size_t index, uint64_t due_ns) {
+  void *output = NULL; /* not wanted: what it costs is in the closed loop */
+  const rondo_request request = request_of(o->load, index, &output);
+  rondo_ticket *ticket = NULL;
+  const uint64_t handed = clock_ns();
+  const rondo_status status = rondo_session_submit(o->load->session, o->load->model, &request, &ticket);
+  pthread_mutex_lock(&o->lock);
+  if (status != RONDO_OK) {
+    o->tally.refused += status == RONDO_LIMIT_EXCEEDED;
+    o->tally.failed += status != RONDO_LIMIT_EXCEEDED;
+  } else {
+    while (o->begun - o->ended == MOST_OUT) pthread_cond_wait(&o->change, &o->lock);
+    o->flights[o->begun++ % MOST_OUT] = (flight){ticket, due_ns, handed, request.rows};
+    pthread_cond_broadcast(&o->change);
+  }
+  pthread_mutex_unlock(&o->lock);
+}
+
+static void make_arrivals(open_loop *o) {
+  const load *l = o->load;
+  uint64_t random = l->seed;
+  const uint64_t begin = clock_ns();
+  double due = 0; /* seconds */
+  for (size_t i = 0; (due += traffic_draw_gap(&random) / l->rate) < l->seconds; i++) {
+    const uint64_t due_ns = begin + (uint64_t)(due * 1e9);
+    wait_until(due_ns);
+    hand_in(o, i, due_ns);
+  }
+}
+
+static int run_open(const load *l, tally *all) {
+  open_loop *o = calloc(1, sizeof *o);
+  pthread_t collector;
+  if (o == NULL || !samples_create(&o->tally.times, MOST_SAMPLES)) {
+    free(o);
+    return tool_fail("no memory for the open loop");
+  }
+  o->load = l;
+  pthread_mutex_init(&o->lock, NULL);
+  pthread_cond_init(&o->change, NULL);
+  const bool has_thread = pthread_create(&collector, NULL, collect, o) == 0;
+  if (has_thread) {
+    make_arrivals(o);
+    pthread_mutex_lock(&o->lock);
+    o->is_over = true;
+    pthread_cond_broadcast(&o->change);
+    pthread_mutex_unlock(&o->lock);
+    pthread_join(collector, NULL);
+  }
+  add_tally(all, &o->tally);
+  pthread_cond_destroy(&o->change);
+  pthread_mutex_destroy(&o->lock);
+  free(o);
+  return has_thread ? TOOL_OK : tool_fail("a thread could not be started");
+}
+
+/* The whole ---------------------------------------------------------------------------------------------------------
+ */
+
+/* What the graphs that were launched take, by the times that were measured. */
+static rondo_status graph_us(const load *l, double *out_us) {
+  rondo_model_info info = {.struct_size = sizeof info};
+  *out_us = 0;
+  TOOL_TRY(rondo_session_get_model_info(l->session, l->model, &info));
+  for (size_t i = 0; i < info.graphs; i++) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    TOOL_TRY(rondo_session_get_graph(l->session, l->model, i, &graph));
+    *out_us += (double)graph.launches * graph.run_us;
+  }
+  return RONDO_OK;
+}
+
+static double percentile(const samples *sorted, double part) {
+  if (sorted->count == 0) return 0;
+  const size_t index = (size_t)(part * (double)sorted->count);
+  return sorted->us[index < sorted->count ? index : sorted->count - 1];
+}
+
+static void summarize(tally *all, load_result *out) {
+  const summary s = samples_summarize(&all->times);
+  out->median_us = s.median;
+  out->p95_us = percentile(&all->times, 0.95);
+  out->p99_us = percentile(&all->times, 0.99);
+  out->p999_us = percentile(&all->times, 0.999);
+  out->maximum_us = s.maximum;
+  out->answered = all->answered;
+  out->failed = all->failed;
+  out->refused = all->refused;
+  out->rows = all->rows;
+  out->batched = all->batched;
+  out->padding_rows = (uint64_t)(all->padding + 0.5);
+  out->rate = out->seconds > 0 ? (double)all->answered / out->seconds : 0;
+}
+
+int load_run(const load *l, load_result *out) {
+  tally all = {0};
+  double before = 0, after = 0;
+  *out = (load_result){0};
+  if (!samples_create(&all.times, MOST_SAMPLES)) return tool_fail("no memory for the times of requests");
+  int result = graph_us(l, &before) ? tool_fail_status("model '%s'", l->model) : TOOL_OK;
+  const uint64_t begin = clock_ns();
+  if (result == TOOL_OK) result = l->rate > 0 ? run_open(l, &all) : run_closed(l, &all);
+  out->seconds = (double)(clock_ns() - begin) / 1e9;
+  if (result == TOOL_OK && graph_us(l, &after)) result = tool_fail_status("model '%s'", l->model);
+  out->busy = (after - before) / 1e6 / out->seconds;
+  summarize(&all, out);
+  samples_destroy(&all.times);
+  return result;
+}

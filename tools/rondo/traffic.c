@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ */
+#include "traffic.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+#include "tool.h"
+
+#define MAX_REQUESTS ((size_t)1 << 24)
+
+/* Drawing -----------------------------------------------------------------------------------------------------------
+ */
+
+/* splitmix64 (Steele, Lea, Flood 2014). */
+double traffic_draw_unit(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return ((double)((z ^ z >> 31) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+double traffic_draw_gap(uint64_t *state) { return -log(traffic_draw_unit(state)); }
+
+/* Box and Muller 1958. */
+static double draw_normal(uint64_t *state) {
+  const double radius = sqrt(2 * traffic_draw_gap(state));
+  return radius * cos(6.283185307179586 * traffic_draw_unit(state));
+}
+
+int traffic_draw(size_t count, size_t least, size_t most, double median, double spread, uint64_t seed, traffic *out) {
+  *out = (traffic){.rows = malloc((count == 0 ? 1 : count) * sizeof *out->rows)};
+  if (out->rows == NULL) return tool_fail("no memory for %zu requests", count);
+  while (out->count < count) {
+    const double rows = floor(median * exp(spread * draw_normal(&seed)) + 0.5);
+    if (rows >= (double)least && rows <= (double)most) out->rows[out->count++] = (size_t)rows;
+  }
+  return TOOL_OK;
+}
+
+void traffic_destroy(traffic *t) {
+  free(t->rows);
+  *t = (traffic){0};
+}
+
+/* Reading -----------------------------------------------------------------------------------------------------------
+ */
+
+static int add(const char *path, size_t line, size_t rows, size_t requests, traffic *out) {
+  if (requests > MAX_REQUESTS - out->count)
+    return tool_fail("%s:%zu: more than %zu requests", file_display_name(path), line, MAX_REQUESTS);
+  if (requests == 0) return TOOL_OK;
+  size_t *grown = realloc(out->rows, (out->count + requests) * sizeof *grown);
+  if (grown == NULL) return tool_fail("%s: no memory for %zu requests", file_display_name(path), out->count + requests);
+  out->rows = grown;
+  for (size_t i = 0; i < requests; i++) out->rows[out->count++] = rows;
+  return TOOL_OK;
+}
+
+/* A whole number from `least` to `most`, with blanks around; NULL when there is none. */
+static const char *read_number(const char *at, size_t least, size_t most, size_t *out) {
+  char *end;
+  while (isblank((unsigned char)*at)) at++;
+  if (!isdigit((unsigned char)*at)) return NULL;
+  errno = 0;
+  const unsigned long long number = strtoull(at, &end, 10);
+  if (errno != 0 || number < least || number > most) return NULL;
+  *out = (size_t)number;
+  while (isblank((unsigned char)*end)) end++;
+  return end;
+}
+
+static int read_line(const char *path, size_t line, const char *at, traffic *out) {
+  size_t rows, requests = 1;
+  while (isblank((unsigned char)*at)) at++;
+  if (*at == '\0' || *at == '#') return TOOL_OK;
+  const char *end = read_number(at, 1, TRAFFIC_MAX_ROWS, &rows);
+  if (end != NULL && *end == ',') end = read_number(end + 1, 0, MAX_REQUESTS, &requests);
+  if (end == NULL || *end != '\0')
+    return tool_fail(
+        "%s:%zu: '%.40s' is no number of rows from 1 to %d, nor one with a comma and how many requests had it",
+        file_display_name(path), line, at, TRAFFIC_MAX_ROWS);
+  return add(path, line, rows, requests, out);
+}
+
+static int read_lines(const char *path, char *text, traffic *out) {
+  int result = TOOL_OK;
+  size_t line = 0;
+  for (char *at = text; at != NULL && result == TOOL_OK;) {
+    char *end = strchr(at, '\n');
+    char *next = end == NULL ? NULL : end + 1;
+    if (end != NULL) *end = '\0';
+    const size_t length = strlen(at);
+    if (length > 0 && at[length - 1] == '\r') at[length - 1] = '\0';
+    result = read_line(path, ++line, at, out);
+    at = next;
+  }
+  if (result == TOOL_OK && out->count == 0) return tool_fail("%s: there is no request in it", file_display_name(path));
+  return result;
+}
+
+int traffic_read(const char *path, traffic *out) {
+  file_bytes file;
+  *out = (traffic){0};
+  if (file_read(path, &file) != TOOL_OK) return TOOL_FAILURE;
+  const int result = strlen((char *)file.bytes) == file.count
+                         ? read_lines(path, (char *)file.bytes, out)
+                         : tool_fail("%s: it has zero bytes and is no text", file_display_name(path));
+  file_release(&file);
+  if (result != TOOL_OK) traffic_destroy(out);
+  return result;
+}
