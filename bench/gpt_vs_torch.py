@@ -5,7 +5,8 @@
   bench/gpt_vs_torch.py --tool BUILD/tools/rondo/rondo [--device cuda:0] [--types f32,bf16] [--seconds 3] [--json]
 
 The step is the same: 4 layers of width 128 with 4 heads, 128 tokens, a context of 64, a batch of 8, cross entropy, AdamW.
-PyTorch runs it eagerly, and as one CUDAGraph of the whole step (fused, capturable AdamW, TF32 in products of f32). In
+PyTorch runs it eagerly, and as one CUDAGraph of the whole step (fused, capturable AdamW). Both may use TF32 in products
+of f32. In
 bf16 PyTorch has its parameters in bf16, too; Rondo has them, and their moments, in f32. Both are measured on the same GPU
 in the same run, Rondo before and after PyTorch; the mean of its two medians counts. Times are host microseconds,
 medians: of the calls of a step, and until it is done.
@@ -131,7 +132,7 @@ def measure_torch(torch, kind, seconds):
 
 def measure_rondo(torch, arguments, kind):
     command = [arguments.tool, "bench", "gpt", "--device", arguments.device, "--type", kind,
-               "--seconds", str(arguments.seconds), "--json"]
+               "--seconds", str(arguments.seconds), "--tf32", "--json"]
     for name, value in (("layers", LAYERS), ("width", WIDTH), ("heads", HEADS), ("vocabulary", VOCABULARY),
                         ("context", CONTEXT), ("batch", BATCH)):
         command += [f"--{name}", str(value)]

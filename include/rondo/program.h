@@ -174,6 +174,8 @@ typedef struct rondo_compile_options {
   rondo_compiled *share;  /* share the memory of this one (see below); NULL: have memory of its own */
   double least_gain;      /* for RONDO_RECORD_WHERE_IT_PAYS, as `least` and */
   uint64_t expected_runs; /* ... `runs` of rondo_gain_pays (<rondo/gain.h>) */
+  bool allow_tf32;        /* on CUDA, cuBLASLt may round the factors of F32 products to TF32, which has 10 bits of
+                             mantissa: quicker on tensor cores, with relative errors of about 2^-11 a factor */
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 

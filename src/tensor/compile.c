@@ -225,6 +225,7 @@ static rondo_status make_guarded_recording(const compiler *c) {
 static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
   RONDO_TRY(rondo_record_options_keep(compiled, given));
+  compiled->resources.maker.allow_tf32 = given->allow_tf32;
   RONDO_TRY(look_at_device(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
   RONDO_TRY(find_sharing(c, given));

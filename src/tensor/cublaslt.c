@@ -161,7 +161,8 @@ static int describe_end(const rondo_product *p) {
 
 static int describe(rondo_product *p) {
   const rondo_product_shape *s = &p->shape;
-  int code = api.product_create(&p->product, CUBLASLT_COMPUTE_F32, CUBLASLT_F32);
+  const bool in_tf32 = p->maker->allow_tf32 && s->type == RONDO_F32;
+  int code = api.product_create(&p->product, in_tf32 ? CUBLASLT_COMPUTE_TF32 : CUBLASLT_COMPUTE_F32, CUBLASLT_F32);
   if (code == CUBLASLT_OK) /* their a is our b */
     code =
         set_number(p->product, CUBLASLT_PRODUCT_TRANSPOSE_A, s->transpose_b ? CUBLASLT_TRANSPOSED : CUBLASLT_AS_IT_IS);

@@ -16,7 +16,7 @@
 
 /* c [m, n] = activation of a' b' (+ bias [n]) of matrices stored row by row, as in operators/gemm.h; `batches` of them,
  * whose a and b lie so many elements apart, and c one behind another. All are of one type of float; sums are made in
- * F32. */
+ * F32, of factors as they are, unless their maker allows TF32. */
 typedef struct rondo_product_shape {
   rondo_type type;
   size_t m, n, k;
@@ -34,6 +34,7 @@ typedef struct rondo_product_maker {
   rondo_device *device;
   rondo_allocator allocator;
   cublaslt_handle handle; /* NULL before the first product */
+  bool allow_tf32;        /* for the factors of F32 products */
 } rondo_product_maker;
 
 typedef struct rondo_product rondo_product;

@@ -30,6 +30,7 @@ struct cublaslt_context {
 };
 
 struct cublaslt_product {
+  int compute_type;
   int32_t transpose_a, transpose_b;
   uint32_t epilogue;
   const void *bias;
@@ -57,14 +58,16 @@ CUBLASLT_FUNCTIONS(ROW)
 /* What tests ask ----------------------------------------------------------------------------------------------------
  */
 
-static uint64_t products, workspaces;
+static uint64_t products, workspaces, in_tf32;
 
 static uint64_t count_products(void) { return read_count(&products); }
 static uint64_t count_workspaces(void) { return read_count(&workspaces); }
+static uint64_t count_in_tf32(void) { return read_count(&in_tf32); }
 
 EXPORT const void *fake_control(void) __asm__(FAKE_CUBLASLT_ENTRY);
 const void *fake_control(void) {
-  static const fake_cublaslt_control control = {count_live, count_products, count_workspaces, set_failure};
+  static const fake_cublaslt_control control = {count_live, count_products, count_workspaces, count_in_tf32,
+                                                set_failure};
   return &control;
 }
 
@@ -229,8 +232,10 @@ int fake_destroy(cublaslt_handle handle) {
 int fake_product_create(cublaslt_product *out, int compute_type, int scale_type) {
   const int code = begin("cublasLtMatmulDescCreate");
   if (code != CUBLASLT_OK) return code;
-  if (compute_type != CUBLASLT_COMPUTE_F32 || scale_type != CUBLASLT_F32) return CUBLASLT_NO_SUCH;
+  if ((compute_type != CUBLASLT_COMPUTE_F32 && compute_type != CUBLASLT_COMPUTE_TF32) || scale_type != CUBLASLT_F32)
+    return CUBLASLT_NO_SUCH;
   *out = make(sizeof **out);
+  (*out)->compute_type = compute_type;
   (*out)->epilogue = 1; /* CUBLASLT_EPILOGUE_DEFAULT */
   return CUBLASLT_OK;
 }
@@ -342,7 +347,8 @@ static bool describe(cublaslt_product product, cublaslt_layout a, cublaslt_layou
                              .epilogue = product->epilogue == 1 ? 0 : product->epilogue};
   return (transpose_a ? a->columns : a->rows) == out->rows && (transpose_b ? b->rows : b->columns) == out->columns &&
          (transpose_b ? b->columns : b->rows) == out->depth && a->type == d->type && b->type == d->type &&
-         a->batches == d->batches && b->batches == d->batches && has_epilogue(product, out->rows);
+         a->batches == d->batches && b->batches == d->batches && has_epilogue(product, out->rows) &&
+         (product->compute_type == CUBLASLT_COMPUTE_F32 || d->type == CUBLASLT_F32);
 }
 
 /* Written into the algorithm, by which a product is known again. */
@@ -418,6 +424,7 @@ int fake_multiply(cublaslt_handle handle, cublaslt_product product, const void *
   pthread_mutex_lock(&lock);
   products += code == CUBLASLT_OK;
   workspaces += code == CUBLASLT_OK && arguments.parts > 1;
+  in_tf32 += code == CUBLASLT_OK && product->compute_type == CUBLASLT_COMPUTE_TF32;
   pthread_mutex_unlock(&lock);
   return code;
 }

@@ -17,6 +17,7 @@ typedef struct fake_cublaslt_control {
   size_t (*live)(void);         /* objects that are alive */
   uint64_t (*products)(void);   /* calls of cublasLtMatmul that did their work */
   uint64_t (*workspaces)(void); /* those of them that needed a workspace */
+  uint64_t (*in_tf32)(void);    /* those of them that might use TF32 */
   /* The next call of a function returns the code and does nothing; NULL: none does. */
   void (*refuse)(const char *symbol, int code);
 } fake_cublaslt_control;

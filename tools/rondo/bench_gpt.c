@@ -21,7 +21,7 @@ typedef struct gpt_settings {
   const char *device, *type;
   uint64_t context, layers, width, heads, vocabulary, batch, workers;
   double seconds;
-  bool json;
+  bool tf32, json;
 } gpt_settings;
 
 static const gpt_settings defaults = {.device = "cpu",
@@ -39,6 +39,7 @@ static const gpt_settings defaults = {.device = "cpu",
 static const option_row rows[] = {
     OPTION_ROW_DEVICE(gpt_settings),
     {"type", "TYPE", OPTION_TEXT, OFFSET(type), 0, 0, "what is computed in: f32, bf16 or f16; parameters are f32"},
+    {"tf32", NULL, OPTION_FLAG, OFFSET(tf32), 0, 0, "let products of f32 by cuBLASLt use TF32"},
     {"context", "N", OPTION_COUNT, OFFSET(context), 1, MODEL_MAX_CONTEXT, "tokens that the model sees"},
     {"layers", "N", OPTION_COUNT, OFFSET(layers), 1, 64, "blocks"},
     {"width", "N", OPTION_COUNT, OFFSET(width), 1, 4096, "numbers that stand for a token"},
@@ -115,10 +116,11 @@ static int choose_model(gpt_bench *b) {
 }
 
 static rondo_status compile_step(gpt_bench *b) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .allow_tf32 = b->settings.tf32};
   rondo_program *program = NULL;
   TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "gpt"}, &program));
   rondo_status status = model_build_step(&b->model, program, b->settings.batch);
-  if (!status) status = rondo_compile(program, b->device, NULL, &b->compiled);
+  if (!status) status = rondo_compile(program, b->device, &options, &b->compiled);
   rondo_program_destroy(program);
   return status ? status : rondo_compiled_get_info(b->compiled, &b->info);
 }
@@ -235,6 +237,7 @@ static int show_json(const void *bench) {
   json_text(&out, "device", b.settings.device);
   json_text(&out, "device_description", b.device_info.description);
   json_text(&out, "type", b.settings.type);
+  json_boolean(&out, "tf32", b.settings.tf32);
   for (size_t i = 0; i < MODEL_SIZES; i++) {
     if (b.model.sizes[i] > 0) json_integer(&out, model_size_rows[i].name, b.model.sizes[i]);
   }
@@ -254,10 +257,10 @@ static int show_json(const void *bench) {
 static int show_text(const void *bench) {
   gpt_bench b = *(const gpt_bench *)bench;
   tool_print_device("device  ", b.settings.device, &b.device_info);
-  printf("model   %" PRIu64 " parameters, %s: context %" PRIu64 ", layers %" PRIu64 ", width %" PRIu64
+  printf("model   %" PRIu64 " parameters, %s%s: context %" PRIu64 ", layers %" PRIu64 ", width %" PRIu64
          ", heads %" PRIu64 ", vocabulary %" PRIu64 ", batch %" PRIu64 "\n",
-         b.info.parameters, b.settings.type, b.settings.context, b.settings.layers, b.settings.width, b.settings.heads,
-         b.settings.vocabulary, b.settings.batch);
+         b.info.parameters, b.settings.type, b.settings.tf32 ? ", tf32 allowed" : "", b.settings.context,
+         b.settings.layers, b.settings.width, b.settings.heads, b.settings.vocabulary, b.settings.batch);
   printf("losses  identical: both ways gave the same, bit for bit\nkernels %" PRIu32 " a step:", b.info.kernels);
   for (size_t i = 0; i < b.kernel_names; i++) printf("%s %zu %s", i ? "," : "", b.kernels[i].count, b.kernels[i].name);
   putchar('\n');

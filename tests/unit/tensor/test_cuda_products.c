@@ -97,6 +97,33 @@ static void test_products_are_the_librarys(void **state) {
   }
 }
 
+static uint64_t products_in_tf32(test_fixture *t, rondo_type type, bool allow_tf32) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .allow_tf32 = allow_tf32};
+  const size_t shape[] = {16, 16};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value left, result;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "a", type, shape, 2, &left));
+  assert_ok(rondo_op_matmul(program, left, left, (rondo_value){0}, &result));
+  assert_ok(rondo_program_output(program, "c", result));
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_program_destroy(program);
+  const uint64_t before = library->in_tf32(), all_before = library->products();
+  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_synchronize(compiled));
+  assert_int_equal(library->products(), all_before + 1);
+  assert_ok(rondo_compiled_destroy(compiled));
+  return library->in_tf32() - before;
+}
+
+/* Exact by default; only factors of F32 are rounded, and only when asked for. */
+static void test_tf32_is_used_where_it_is_allowed(void **state) {
+  assert_int_equal(products_in_tf32(*state, RONDO_F32, false), 0);
+  assert_int_equal(products_in_tf32(*state, RONDO_F32, true), 1);
+  assert_int_equal(products_in_tf32(*state, RONDO_BF16, true), 0);
+}
+
 /* The workspace lies in the arena while the product runs, and so in the memory map of a report. */
 static void test_workspaces_are_in_the_memory_map(void **state) {
   test_fixture *t = *state;
@@ -254,6 +281,7 @@ static void test_a_refusal_while_running_leaves_the_program_usable(void **state)
 int main(void) {
   const struct CMUnitTest tests[] = {
       product_case(test_products_are_the_librarys),
+      product_case(test_tf32_is_used_where_it_is_allowed),
       product_case(test_workspaces_are_in_the_memory_map),
       product_case(test_without_a_way_the_own_kernel_runs),
       product_case(test_ways_that_leave_the_device_idle_are_not_taken),
