@@ -217,10 +217,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_log_softmax(rondo_program *progra
  *               F32 or of the value's type. variance: the mean of (x - mean)^2. epsilon: above 0.
  *   rms_norm:   the same without mean and shift: x / sqrt(mean of x^2 + epsilon) (Zhang, Sennrich 2019).
  *   batch_norm: of [n, c, ...], any float: (x - mean) / sqrt(variance + epsilon), times scale, plus shift, each [c]
- * F32, or no value for none (Ioffe, Szegedy 2015). Mean and variance are the batch's, over all dimensions but the
- * second; then the running ones, F32 states [c], move towards them by `momentum` at the end of the run, the variance
- * times m / (m - 1) for m elements, as PyTorch has it. For inference they are the running ones, and nothing moves. It
- * is made of other operators, in F32. */
+ *               F32, or no value for none (Ioffe, Szegedy 2015). Mean and variance are the batch's, over all dimensions
+ *               but the second; then the running ones, F32 states [c], move towards them by `momentum` at the end of
+ *               the run, the variance times m / (m - 1) for m elements, as PyTorch has it. For inference they are the
+ *               running ones, [c] F32, which have no gradient then, and nothing moves. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_layer_norm(rondo_program *program, rondo_value value, rondo_value scale,
                                                           rondo_value shift, size_t dimensions, float epsilon,
                                                           rondo_value *out_value);

@@ -115,6 +115,8 @@
   ROW(mse_gradient)              \
   ROW(bce_with_logits)           \
   ROW(bce_with_logits_gradient)  \
+  ROW(batch_norm)                \
+  ROW(batch_norm_gradient)       \
   ROW(batch_norm_update)         \
   ROW(dropout)                   \
   ROW(dropout_gradient)          \

@@ -7,41 +7,91 @@
 
 #define EPSILON 0.1
 
+enum { HAS_SCALE, HAS_SHIFT }; /* sizes */
+
+/* Now and then many images, so that a channel's statistics are made of parts, or many channels side by side. */
 static void draw(uint64_t *seed, test_call *call) {
   size_t shape[RONDO_MAX_DIMENSIONS];
-  const size_t rank = test_draw_between(seed, 2, 4);
+  const size_t rank = test_draw_between(seed, 2, 4), kind = test_random_below(seed, 10);
   test_draw_shape(seed, rank, 6, shape);
+  if (kind == 0) shape[0] = test_draw_between(seed, 9000, 10000) / test_elements(&shape[1], rank - 1);
+  if (kind == 1 && rank == 2) shape[1] = test_draw_between(seed, 250, 270);
+  if (kind == 2) shape[rank - 1] = test_draw_between(seed, 250, 270);
   test_add_float(call, shape, rank, -2, 3);
-  test_add_float(call, &shape[1], 1, 0.5, 2)->type = RONDO_F32;
-  test_add_float(call, &shape[1], 1, -1, 1)->type = RONDO_F32;
+  call->sizes[HAS_SCALE] = test_random_below(seed, 4) != 0;
+  call->sizes[HAS_SHIFT] = test_random_below(seed, 4) != 0;
+  if (call->sizes[HAS_SCALE]) test_add_float(call, &shape[1], 1, 0.5, 2)->type = RONDO_F32;
+  if (call->sizes[HAS_SHIFT]) test_add_float(call, &shape[1], 1, -1, 1)->type = RONDO_F32;
+}
+
+static rondo_batch_norm_options options_of(const test_call *call, const rondo_value *in) {
+  rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .epsilon = (float)EPSILON};
+  if (call->sizes[HAS_SCALE]) options.scale = in[1];
+  if (call->sizes[HAS_SHIFT]) options.shift = in[1 + call->sizes[HAS_SCALE]];
+  return options;
 }
 
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *result) {
-  rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .epsilon = (float)EPSILON, .scale = in[1],
-                                      .shift = in[2]};
-  (void)call;
+  const rondo_batch_norm_options options = options_of(call, in);
   return rondo_op_batch_norm(program, in[0], &options, result);
 }
 
-static void reference(const test_call *call, double *const *in, double *y) {
+static bool is_of(const test_call *call, size_t i, size_t channel) {
   const test_tensor *value = &call->inputs[0];
-  const size_t channels = value->shape[1], inner = test_elements(value->shape + 2, value->rank - 2);
-  const size_t count = test_input_elements(call, 0), of_channel = count / channels;
+  return i / test_elements(value->shape + 2, value->rank - 2) % value->shape[1] == channel;
+}
+
+static void normalise(const test_call *call, double *const *in, size_t channel, double mean, double variance,
+                      double *y) {
+  const double scale = call->sizes[HAS_SCALE] ? in[1][channel] : 1;
+  const double shift = call->sizes[HAS_SHIFT] ? in[1 + call->sizes[HAS_SCALE]][channel] : 0;
+  for (size_t i = 0; i < test_input_elements(call, 0); i++) {
+    if (is_of(call, i, channel)) y[i] = (in[0][i] - mean) / sqrt(variance + (double)(float)EPSILON) * scale + shift;
+  }
+}
+
+static void reference(const test_call *call, double *const *in, double *y) {
+  const size_t channels = call->inputs[0].shape[1], count = test_input_elements(call, 0);
+  const double of_channel = (double)(count / channels);
   for (size_t c = 0; c < channels; c++) {
     double mean = 0, variance = 0;
-    for (size_t i = 0; i < count; i++) mean += i / inner % channels == c ? in[0][i] / (double)of_channel : 0;
-    for (size_t i = 0; i < count; i++) {
-      if (i / inner % channels == c) variance += (in[0][i] - mean) * (in[0][i] - mean) / (double)of_channel;
-    }
-    for (size_t i = 0; i < count; i++) {
-      if (i / inner % channels != c) continue;
-      y[i] = (in[0][i] - mean) / sqrt(variance + (double)(float)EPSILON) * in[1][c] + in[2][c];
-    }
+    for (size_t i = 0; i < count; i++) mean += is_of(call, i, c) ? in[0][i] / of_channel : 0;
+    for (size_t i = 0; i < count; i++)
+      variance += is_of(call, i, c) ? (in[0][i] - mean) * (in[0][i] - mean) / of_channel : 0;
+    normalise(call, in, c, mean, variance, y);
   }
 }
 
 TEST_OPERATOR(test_batch_norm, .name = "batch_norm", .draw = draw, .build = build, .reference = reference,
               .tolerance = 1e-5, .gradient_tolerance = 3e-4)
+
+/* By given statistics, the last two inputs. */
+static void draw_inference(uint64_t *seed, test_call *call) {
+  draw(seed, call);
+  const size_t channels = call->inputs[0].shape[1];
+  for (int i = 0; i < 2; i++) {
+    test_tensor *given = test_add_float(call, &channels, 1, i == 0 ? -1 : 0.1, 1);
+    given->type = RONDO_F32;
+    given->has_no_gradient = true;
+  }
+}
+
+static rondo_status build_inference(const test_call *call, rondo_program *program, const rondo_value *in,
+                                    rondo_value *result) {
+  rondo_batch_norm_options options = options_of(call, in);
+  options.inference = true;
+  options.running_mean = in[call->input_count - 2];
+  options.running_variance = in[call->input_count - 1];
+  return rondo_op_batch_norm(program, in[0], &options, result);
+}
+
+static void reference_inference(const test_call *call, double *const *in, double *y) {
+  for (size_t c = 0; c < call->inputs[0].shape[1]; c++)
+    normalise(call, in, c, in[call->input_count - 2][c], in[call->input_count - 1][c], y);
+}
+
+TEST_OPERATOR(test_batch_norm_of_given, .name = "batch_norm", .draw = draw_inference, .build = build_inference,
+              .reference = reference_inference, .tolerance = 1e-5, .gradient_tolerance = 3e-4)
 
 /* Two channels of three elements each: means 2 and 20, variances 2/3 and 200/3. */
 static void test_running_statistics(void **state) {
@@ -101,7 +151,7 @@ static void test_what_does_not_fit(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_batch_norm), test_case(test_running_statistics),
-                                     test_case(test_what_does_not_fit)};
+  const struct CMUnitTest tests[] = {test_case(test_batch_norm), test_case(test_batch_norm_of_given),
+                                     test_case(test_running_statistics), test_case(test_what_does_not_fit)};
   return test_main(tests);
 }

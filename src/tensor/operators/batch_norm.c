@@ -1,16 +1,199 @@
 /* SPDX-License-Identifier: MIT
- * batch_norm: made of other operators, in F32: means over all dimensions but the second, and what is broadcast along
- * it. One row of its own moves the running statistics on, after all that reads them (batch_norm_update).
+ * batch_norm of [n, c, ...], with the batch's statistics or given ones, and its gradient; one row more moves the
+ * running statistics on, after all that reads them (batch_norm_update). With h = (x - mean) / sqrt(variance + epsilon)
+ * and g = dy, dscale = sum(g h), dshift = sum(g) and dx = scale / sqrt(variance + epsilon) · (g - mean(g) - h mean(g
+ * h)), or where the statistics are given, without the means. Given statistics have no gradient.
  */
+#include "tensor/operators/batch_norm.h"
+
 #include <math.h>
 
 #include "base/error.h"
 #include "base/versioned.h"
 #include "tensor/emit.h"
 #include "tensor/operators.h"
-#include "tensor/operators/kernel_support.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
+
+enum { EPSILON };                                                 /* numbers */
+enum { FIXED };                                                   /* flags: mean and variance are inputs */
+enum { VALUE, SCALE, SHIFT, GIVEN_MEAN, GIVEN_VARIANCE };         /* inputs of batch_norm */
+enum { RESULT, OF_MEAN, OF_VARIANCE };                            /* its results */
+enum { OF_VALUE, OF_RESULT, FROM_MEAN, FROM_VARIANCE, BY_SCALE }; /* inputs of the gradient */
+enum { DX, DSCALE, DSHIFT };                                      /* its results */
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static void batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_batch_norm_statistics_cpu(type, blocks, args);
+}
+static void batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_batch_norm_cpu(type, blocks, args);
+}
+static void batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_batch_norm_gradient_sums_cpu(type, blocks, args);
+}
+static void batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  rondo_batch_norm_gradient_cpu(type, blocks, args);
+}
+
+RONDO_TYPED_KERNEL(batch_norm_statistics, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(batch_norm, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL(batch_norm_gradient_sums, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(batch_norm_gradient, batch_norm, RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+
+#define MOST_PARTS 64
+#define CUDA_WIDTH 32 /* of a tile of channels side by side: batch_norm.cu */
+#define CPU_PART 8192 /* elements of a part at least */
+#define CUDA_PART 2048
+
+static size_t most_parts(size_t images) { return images < MOST_PARTS ? images : MOST_PARTS; }
+
+static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo_shape *value,
+                                       const rondo_operation *operation) {
+  const bool is_cuda = rondo_emit_is_cuda(emitter);
+  rondo_batch_norm_shape s = {.images = value->dims[0],
+                              .channels = value->dims[1],
+                              .inner = 1,
+                              .width = 1,
+                              .epsilon = operation->attributes.numbers[EPSILON],
+                              .is_fixed = operation->attributes.flags[FIXED]};
+  for (uint32_t i = 2; i < value->rank; i++) s.inner *= value->dims[i];
+  if (s.inner == 1) s.width = is_cuda ? CUDA_WIDTH : RONDO_CHUNK;
+  const size_t of_tile = s.images * s.inner * (s.channels < s.width ? s.channels : s.width);
+  const size_t parts = of_tile / (is_cuda ? CUDA_PART : CPU_PART) + 1, most = most_parts(s.images);
+  s.share = (s.images + (parts < most ? parts : most) - 1) / (parts < most ? parts : most);
+  s.parts = (s.images + s.share - 1) / s.share;
+  return s;
+}
+
+static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_batch_norm_shape *s) {
+  return rondo_emit_grid(emitter, rondo_batch_norm_tiles(s) * s->parts, (rondo_grain){1, 1});
+}
+
+/* Two numbers of each part and channel. */
+static rondo_status prepare_norm(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                                 size_t *out_workspace_bytes) {
+  const rondo_shape *value = rondo_program_shape(program, program->operations.items[operation].inputs[VALUE]);
+  (void)resources;
+  *out_workspace_bytes = value->dims[1] * most_parts(value->dims[0]) * 2 * sizeof(float);
+  return RONDO_OK;
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status require_channels(const rondo_program *program, const rondo_operation *operation, uint32_t input) {
+  const size_t channels = rondo_operation_input(program, operation, VALUE)->dims[1];
+  if (rondo_operation_input(program, operation, input) == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_require_input(program, operation, input, RONDO_F32, 1));
+  if (rondo_operation_input(program, operation, input)->dims[0] == channels) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must have the %zu channels",
+                              operation->row->inputs[input], channels);
+}
+
+static rondo_status infer_norm(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
+  RONDO_TRY(rondo_require_float(program, operation, VALUE, RONDO_ANY_RANK));
+  if (value->rank < 2) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "the value has %u dimensions; the second is that of channels", value->rank);
+  }
+  for (uint32_t i = SCALE; i <= GIVEN_VARIANCE; i++) RONDO_TRY(require_channels(program, operation, i));
+  results[RESULT] = *value;
+  results[OF_MEAN] = results[OF_VARIANCE] = rondo_shape_vector(RONDO_F32, value->dims[1]);
+  return RONDO_OK;
+}
+
+static rondo_status differentiate_norm(rondo_program *program, const rondo_operation *operation,
+                                       const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const bool is_fixed = operation->attributes.flags[FIXED];
+  const uint32_t inputs[] = {operation->inputs[VALUE], result_gradients[RESULT],
+                             is_fixed ? operation->inputs[GIVEN_MEAN] : operation->results[OF_MEAN],
+                             is_fixed ? operation->inputs[GIVEN_VARIANCE] : operation->results[OF_VARIANCE],
+                             operation->inputs[SCALE]};
+  uint32_t gradients[RONDO_MAX_RESULTS];
+  RONDO_TRY(
+      rondo_program_add(program, &rondo_operator_batch_norm_gradient, inputs, 5, &operation->attributes, gradients));
+  for (uint32_t i = VALUE; i <= SHIFT; i++) {
+    if (operation->inputs[i] != RONDO_NO_VALUE) input_gradients[i] = gradients[i];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
+  const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
+  const void *x = rondo_emit_address(emitter, operation->inputs[VALUE]);
+  const float *scale = rondo_emit_address(emitter, operation->inputs[SCALE]);
+  const float *shift = rondo_emit_address(emitter, operation->inputs[SHIFT]);
+  const float *given_mean = rondo_emit_address(emitter, operation->inputs[GIVEN_MEAN]);
+  const float *given_variance = rondo_emit_address(emitter, operation->inputs[GIVEN_VARIANCE]);
+  void *y = rondo_emit_address(emitter, operation->results[RESULT]);
+  float *mean = rondo_emit_address(emitter, operation->results[OF_MEAN]);
+  float *variance = rondo_emit_address(emitter, operation->results[OF_VARIANCE]);
+  float *sums = rondo_emit_workspace(emitter);
+  const rondo_grid grid = grid_of(emitter, &shape);
+  if (shape.is_fixed == 0) {
+    RONDO_TRY(
+        rondo_emit_kernel(emitter, &batch_norm_statistics_code[value->type], grid, RONDO_ARGS(&shape, &x, &sums)));
+  }
+  return rondo_emit_kernel(
+      emitter, &batch_norm_code[value->type], grid,
+      RONDO_ARGS(&shape, &x, &sums, &scale, &shift, &given_mean, &given_variance, &y, &mean, &variance));
+}
+
+const rondo_operator rondo_operator_batch_norm = {
+    .name = "batch_norm",
+    .types = RONDO_FLOATS,
+    .inputs = {"value", "scale", "shift", "running_mean", "running_variance"},
+    .required = 1,
+    .result_count = 3,
+    .spare_results = 1u << OF_MEAN | 1u << OF_VARIANCE,
+    .infer = infer_norm,
+    .differentiate = differentiate_norm,
+    .prepare = prepare_norm,
+    .emit = emit_norm};
+
+/* Gradient --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  RONDO_TRY(rondo_require_same_shape(program, operation, OF_VALUE, OF_RESULT));
+  results[DX] = *rondo_operation_input(program, operation, OF_VALUE);
+  results[DSCALE] = results[DSHIFT] = rondo_shape_vector(RONDO_F32, results[DX].dims[1]);
+  return RONDO_OK;
+}
+
+static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
+  const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
+  const void *x = rondo_emit_address(emitter, operation->inputs[OF_VALUE]);
+  const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
+  const float *mean = rondo_emit_address(emitter, operation->inputs[FROM_MEAN]);
+  const float *variance = rondo_emit_address(emitter, operation->inputs[FROM_VARIANCE]);
+  const float *scale = rondo_emit_address(emitter, operation->inputs[BY_SCALE]);
+  void *dx = rondo_emit_address(emitter, operation->results[DX]);
+  float *dscale = rondo_emit_address(emitter, operation->results[DSCALE]);
+  float *dshift = rondo_emit_address(emitter, operation->results[DSHIFT]);
+  float *sums = rondo_emit_workspace(emitter);
+  const rondo_grid grid = grid_of(emitter, &shape);
+  RONDO_TRY(rondo_emit_kernel(emitter, &batch_norm_gradient_sums_code[value->type], grid,
+                              RONDO_ARGS(&shape, &x, &dy, &mean, &variance, &sums)));
+  return rondo_emit_kernel(emitter, &batch_norm_gradient_code[value->type], grid,
+                           RONDO_ARGS(&shape, &x, &dy, &mean, &variance, &sums, &scale, &dx, &dscale, &dshift));
+}
+
+const rondo_operator rondo_operator_batch_norm_gradient = {.name = "batch_norm_gradient",
+                                                           .inputs = {"value", "gradient", "mean", "variance", "scale"},
+                                                           .required = 4,
+                                                           .result_count = 3,
+                                                           .spare_results = 1u << DSCALE | 1u << DSHIFT,
+                                                           .infer = infer_gradient,
+                                                           .prepare = prepare_norm,
+                                                           .emit = emit_gradient};
 
 /* Running statistics ----------------------------------------------------------------------------------------------- */
 
@@ -86,66 +269,30 @@ typedef struct norm_build {
   const rondo_batch_norm_options *options;
 } norm_build;
 
-/* [c] as [1, c, 1, ...]. */
-static rondo_status along_channels(const norm_build *b, rondo_value value, rondo_value *out) {
-  size_t dims[RONDO_MAX_DIMENSIONS];
-  for (size_t i = 0; i < b->rank; i++) dims[i] = i == 1 ? b->dims[1] : 1;
-  return rondo_op_reshape(b->program, value, dims, b->rank, out);
-}
-
-static rondo_status channel_means(const norm_build *b, rondo_value value, rondo_value *out) {
-  size_t dims[RONDO_MAX_DIMENSIONS], count = 0;
-  for (size_t i = 0; i < b->rank; i++) {
-    if (i != 1) dims[count++] = i;
-  }
-  return rondo_op_mean(b->program, value, dims, count, true, out);
-}
-
-static rondo_status add_update(const norm_build *b, rondo_value mean, rondo_value variance) {
-  const rondo_value inputs[] = {b->options->running_mean, b->options->running_variance, mean, variance};
+static rondo_status add_update(const norm_build *b, const uint32_t *running, const uint32_t *results) {
+  const uint32_t inputs[] = {running[0], running[1], results[OF_MEAN], results[OF_VARIANCE]};
   size_t count = 1;
-  uint32_t indices[4];
   for (size_t i = 0; i < b->rank; i++) count *= i == 1 ? 1 : b->dims[i];
-  for (uint32_t i = 0; i < 4; i++) {
-    RONDO_TRY(rondo_program_resolve(b->program, inputs[i], "batch_norm", rondo_operator_batch_norm_update.inputs[i],
-                                    &indices[i]));
-  }
   const rondo_attributes attributes = {
       .numbers = {b->options->momentum, count > 1 ? (float)((double)count / (double)(count - 1)) : 1.0f}};
-  return rondo_program_add(b->program, &rondo_operator_batch_norm_update, indices, 4, &attributes, NULL);
+  return rondo_program_add(b->program, &rondo_operator_batch_norm_update, inputs, 4, &attributes, NULL);
 }
 
-/* value - mean, and the variance, of the batch or running. */
-static rondo_status centre(const norm_build *b, rondo_value value, rondo_value *off, rondo_value *variance) {
-  rondo_value mean, squares;
-  if (b->options->inference) {
-    RONDO_TRY(along_channels(b, b->options->running_mean, &mean));
-    RONDO_TRY(along_channels(b, b->options->running_variance, variance));
-    return rondo_op_sub(b->program, value, mean, off);
+static rondo_status build(const norm_build *b, rondo_value value, uint32_t *out_result) {
+  const rondo_batch_norm_options *o = b->options;
+  const rondo_value given[] = {value, o->scale, o->shift, o->running_mean, o->running_variance};
+  const rondo_attributes attributes = {.numbers = {o->epsilon}, .flags = {o->inference}};
+  uint32_t inputs[5], results[RONDO_MAX_RESULTS];
+  for (uint32_t i = VALUE; i <= GIVEN_VARIANCE; i++) {
+    inputs[i] = RONDO_NO_VALUE;
+    if (i > VALUE && given[i].id == 0) continue;
+    RONDO_TRY(rondo_program_resolve(b->program, given[i], rondo_operator_batch_norm.name,
+                                    rondo_operator_batch_norm.inputs[i], &inputs[i]));
   }
-  RONDO_TRY(channel_means(b, value, &mean));
-  RONDO_TRY(rondo_op_sub(b->program, value, mean, off));
-  RONDO_TRY(rondo_op_square(b->program, *off, &squares));
-  RONDO_TRY(channel_means(b, squares, variance));
-  return b->options->running_mean.id == 0 ? RONDO_OK : add_update(b, mean, *variance);
-}
-
-static rondo_status build(const norm_build *b, rondo_value value, rondo_value *out) {
-  rondo_value y, off, variance, deviation, parameter;
-  RONDO_TRY(rondo_op_cast(b->program, value, RONDO_F32, &y));
-  RONDO_TRY(centre(b, y, &off, &variance));
-  RONDO_TRY(rondo_op_add_constant(b->program, variance, b->options->epsilon, &variance));
-  RONDO_TRY(rondo_op_rsqrt(b->program, variance, &deviation));
-  if (b->options->scale.id != 0) {
-    RONDO_TRY(along_channels(b, b->options->scale, &parameter));
-    RONDO_TRY(rondo_op_mul(b->program, deviation, parameter, &deviation));
-  }
-  RONDO_TRY(rondo_op_mul(b->program, off, deviation, &y));
-  if (b->options->shift.id != 0) {
-    RONDO_TRY(along_channels(b, b->options->shift, &parameter));
-    RONDO_TRY(rondo_op_add(b->program, y, parameter, &y));
-  }
-  return rondo_op_cast(b->program, y, b->type, out);
+  RONDO_TRY(
+      rondo_program_add(b->program, &rondo_operator_batch_norm, inputs, o->inference ? 5 : 3, &attributes, results));
+  *out_result = results[RESULT];
+  return o->inference || o->running_mean.id == 0 ? RONDO_OK : add_update(b, &inputs[GIVEN_MEAN], results);
 }
 
 static rondo_status check_options(const norm_build *b) {
@@ -155,12 +302,6 @@ static rondo_status check_options(const norm_build *b) {
                       "batch_norm: epsilon is %g and momentum %g; the first must be finite and above 0, the second lie "
                       "between 0 and 1",
                       (double)o->epsilon, (double)o->momentum);
-  }
-  if (b->rank < 2) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                      "batch_norm: the value has %zu dimensions; the second "
-                      "is that of channels",
-                      b->rank);
   }
   const bool has_both = o->running_mean.id != 0 && o->running_variance.id != 0;
   if (has_both || (o->running_mean.id == o->running_variance.id && !o->inference)) return RONDO_OK;
@@ -181,9 +322,12 @@ rondo_status rondo_op_batch_norm(rondo_program *program, rondo_value value, cons
   if (given.epsilon == 0) given.epsilon = 1e-5f;
   RONDO_TRY(check_options(&b));
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = build(&b, value, out_value);
-  if (status == RONDO_OK) return RONDO_OK;
-  rondo_program_roll_back(program, mark);
-  *out_value = (rondo_value){0};
-  return rondo_fail_context(status, "batch_norm");
+  uint32_t result = 0;
+  const rondo_status status = build(&b, value, &result);
+  if (status != RONDO_OK) {
+    rondo_program_roll_back(program, mark);
+    return status;
+  }
+  *out_value = rondo_program_tag(program, result);
+  return RONDO_OK;
 }

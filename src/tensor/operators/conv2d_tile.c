@@ -22,6 +22,7 @@ typedef struct conv_tile {
 } conv_tile;
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static conv_tile tile_at(const rondo_conv2d_shape *s, rondo_conv2d_product p, size_t number) {
   const size_t across = (p.columns + s->edge - 1) / s->edge, down = (p.rows + s->edge - 1) / s->edge;
@@ -40,19 +41,34 @@ static float load_one(rondo_type type, const void *memory, size_t at) {
 
 /* Windows ---------------------------------------------------------------------------------------------------------- */
 
+/* Of the image from element `first` on every step-th, `count` of them, at most EDGE. */
+static void load_line(const conv_data *d, size_t first, size_t step, size_t count, float *to) {
+  if (step == 1) {
+    const float *chunk = rondo_load_chunk(d->type, d->image, first, count, to);
+    if (chunk != to) memcpy(to, chunk, count * sizeof *to);
+    return;
+  }
+  for (size_t i = 0; i < count; i++) to[i] = load_one(d->type, d->image, first + i * step);
+}
+
 /* One tap of the windows first .. first + count - 1, over the plane that begins at `plane`. */
 static void gather_tap(const conv_data *d, size_t plane, size_t tap, size_t first, size_t count, float *to) {
   const rondo_window *w = &d->shape->window;
   const size_t width = w->out[RONDO_WIDTH], down = tap / w->kernel[RONDO_WIDTH], across = tap % w->kernel[RONDO_WIDTH];
+  const rondo_span inside = rondo_window_inside(w, RONDO_WIDTH, across);
   for (size_t i = 0, length; i < count; i += length) {
     const size_t out = (first + i) % width;
     size_t y = 0, x = 0;
     length = smaller(width - out, count - i);
-    const bool is_row = rondo_window_tap(w, RONDO_HEIGHT, (first + i) / width, down, &y);
-    for (size_t j = 0; j < length; j++) {
-      const bool is_in = is_row && rondo_window_tap(w, RONDO_WIDTH, out + j, across, &x);
-      to[i + j] = is_in ? load_one(d->type, d->image, plane + y * w->in[RONDO_WIDTH] + x) : 0.0f;
+    const size_t begin = larger(inside.first, out), end = smaller(inside.last, out + length);
+    if (begin >= end || !rondo_window_tap(w, RONDO_HEIGHT, (first + i) / width, down, &y)) {
+      memset(to + i, 0, length * sizeof *to);
+      continue;
     }
+    (void)rondo_window_tap(w, RONDO_WIDTH, begin, across, &x);
+    memset(to + i, 0, (begin - out) * sizeof *to);
+    load_line(d, plane + y * w->in[RONDO_WIDTH] + x, w->stride[RONDO_WIDTH], end - begin, to + i + begin - out);
+    memset(to + i + end - out, 0, (out + length - end) * sizeof *to);
   }
 }
 
@@ -60,15 +76,21 @@ static void gather_tap(const conv_data *d, size_t plane, size_t tap, size_t firs
 static void gather_windows(const conv_data *d, size_t plane, size_t tap, size_t first, size_t count, float *to) {
   const rondo_window *w = &d->shape->window;
   const size_t width = w->in[RONDO_WIDTH], down = tap / w->kernel[RONDO_WIDTH], across = tap % w->kernel[RONDO_WIDTH];
+  const size_t step = w->stride[RONDO_WIDTH], from = across * w->dilation[RONDO_WIDTH];
+  const rondo_span inside = rondo_window_inside(w, RONDO_WIDTH, across);
+  memset(to, 0, count * sizeof *to);
   for (size_t i = 0, length; i < count; i += length) {
-    const size_t in = (first + i) % width;
-    size_t y = 0, x = 0;
+    const size_t in = (first + i) % width, padded = in + w->padding[RONDO_WIDTH];
+    size_t y = 0;
     length = smaller(width - in, count - i);
-    const bool is_row = rondo_window_at(w, RONDO_HEIGHT, (first + i) / width, down, &y);
-    for (size_t j = 0; j < length; j++) {
-      const bool is_in = is_row && rondo_window_at(w, RONDO_WIDTH, in + j, across, &x);
-      to[i + j] = is_in ? load_one(d->type, d->image, plane + y * w->out[RONDO_WIDTH] + x) : 0.0f;
-    }
+    if (!rondo_window_at(w, RONDO_HEIGHT, (first + i) / width, down, &y) || padded + length <= from) continue;
+    const size_t begin = larger(inside.first, padded > from ? (padded - from + step - 1) / step : 0);
+    const size_t end = smaller(inside.last, (padded + length - from + step - 1) / step);
+    const size_t line = plane + y * w->out[RONDO_WIDTH];
+    const size_t shift = i + from - padded; /* modulo: window 0 may lie before */
+    if (step == 1 && begin < end) load_line(d, line + begin, 1, end - begin, to + (begin + shift));
+    for (size_t out = begin; step > 1 && out < end; out++)
+      to[out * step + shift] = load_one(d->type, d->image, line + out);
   }
 }
 

@@ -30,6 +30,7 @@
   ROW(affine)                         \
   ROW(attention)                      \
   ROW(attention_decode)               \
+  ROW(batch_norm)                     \
   ROW(bce_with_logits)                \
   ROW(column_sum)                     \
   ROW(conv2d)                         \
