@@ -5,11 +5,17 @@
 
 enum { IMAGES, GROUPS, IN, OUT, HAS_BIAS, H, W, KH, KW, SH, SW, PH, PW, DH, DW }; /* sizes; in and out of a group */
 
-static void draw_axis(uint64_t *seed, size_t *s, size_t axis, size_t most) {
+/* keeps_size: of the image, as most convolutions do. */
+static void draw_axis(uint64_t *seed, size_t *s, size_t axis, bool keeps_size, size_t most) {
   s[KH + axis] = test_draw_between(seed, 1, 3);
   s[SH + axis] = test_draw_between(seed, 1, 3);
   s[PH + axis] = test_draw_between(seed, 0, 3);
   s[DH + axis] = test_draw_between(seed, 1, 2);
+  if (keeps_size) {
+    s[KH + axis] |= 1;
+    s[SH + axis] = 1;
+    s[PH + axis] = s[DH + axis] * (s[KH + axis] - 1) / 2;
+  }
   const size_t extent = s[DH + axis] * (s[KH + axis] - 1) + 1;
   const size_t least = extent > 2 * s[PH + axis] ? extent - 2 * s[PH + axis] : 1;
   s[H + axis] = test_draw_between(seed, least, least + most);
@@ -22,7 +28,9 @@ static void draw_of(uint64_t *seed, test_call *call, size_t channels, size_t mos
   s[IN] = test_draw_between(seed, 1, channels);
   s[OUT] = test_draw_between(seed, 1, channels);
   s[HAS_BIAS] = test_draw_between(seed, 0, 1);
-  for (size_t axis = 0; axis < 2; axis++) draw_axis(seed, s, axis, most);
+  const bool keeps_size = test_random_below(seed, 3) == 0;
+  if (test_random_below(seed, 4) == 0) s[IN] = s[OUT] = 1;
+  for (size_t axis = 0; axis < 2; axis++) draw_axis(seed, s, axis, keeps_size, most);
   const size_t out = s[GROUPS] * s[OUT];
   test_add_float(call, (const size_t[]){s[IMAGES], s[GROUPS] * s[IN], s[H], s[W]}, 4, -1, 1);
   test_add_float(call, (const size_t[]){out, s[IN], s[KH], s[KW]}, 4, -1, 1);

@@ -48,8 +48,9 @@ static inline bool rondo_window_tap(const rondo_window *w, int axis, size_t out,
 static inline rondo_span rondo_window_inside(const rondo_window *w, int axis, size_t tap) {
   const size_t stride = w->stride[axis], from = tap * w->dilation[axis], end = w->in[axis] + w->padding[axis];
   const size_t first = from < w->padding[axis] ? (w->padding[axis] - from + stride - 1) / stride : 0;
-  const size_t last = from < end ? (end - from + stride - 1) / stride : 0;
-  return (rondo_span){first, last < w->out[axis] ? last : w->out[axis]};
+  const size_t fits = from < end ? (end - from + stride - 1) / stride : 0;
+  const size_t last = fits < w->out[axis] ? fits : w->out[axis];
+  return (rondo_span){first < last ? first : last, last};
 }
 
 /* The window whose tap lies at this place of the image; false when none does. */
