@@ -130,7 +130,7 @@ static void write_operator(const rondo_operator_info *info, json *out) {
 }
 
 static void print_operator(const rondo_operator_info *info) {
-  printf("%-18s", info->name);
+  printf("%-24s", info->name);
   for (size_t t = 0; t < TYPE_COUNT; t++) printf(" %-10s", takes(info, t) ? "cpu, cuda" : "-");
   printf(" %s\n", info->has_gradient ? "yes" : "no");
 }
@@ -138,7 +138,7 @@ static void print_operator(const rondo_operator_info *info) {
 static int show_operators(json *out) {
   rondo_status status = RONDO_OK;
   if (!out) {
-    printf("%-18s", "operator");
+    printf("%-24s", "operator");
     for (size_t t = 0; t < TYPE_COUNT; t++) printf(" %-10s", rondo_type_name(types[t]));
     printf(" gradient\n");
   }
