@@ -166,6 +166,18 @@ typedef enum rondo_fusion_policy {
   RONDO_FUSION_NEVER = 1 /* each operator by itself */
 } rondo_fusion_policy;
 
+/* How an input's bytes get to its slot, or an output's to the host (<rondo/feed.h>). */
+typedef enum rondo_staging {
+  RONDO_STAGING_SLOT = 0,  /* they are written to the slot between runs, and read from it */
+  RONDO_STAGING_HOST = 1,  /* by a buffer in host memory and a copy in the graph */
+  RONDO_STAGING_DEVICE = 2 /* by a buffer in device memory and a copy in the graph; inputs only */
+} rondo_staging;
+
+typedef struct rondo_staged_value {
+  const char *name; /* of an input, or of an output that an operator computes */
+  rondo_staging staging;
+} rondo_staged_value;
+
 typedef struct rondo_compile_options {
   uint32_t struct_size;
   rondo_record_policy record; /* what is not recorded runs kernel by kernel */
@@ -176,6 +188,8 @@ typedef struct rondo_compile_options {
   uint64_t expected_runs; /* ... `runs` of rondo_gain_pays (<rondo/gain.h>) */
   bool allow_tf32;        /* on CUDA, cuBLASLt may round the factors of F32 products to TF32, which has 10 bits of
                              mantissa: quicker on tensor cores, with relative errors of about 2^-11 a factor */
+  const rondo_staged_value *staged; /* staged_count of them; what is not named is not staged. Read during the call */
+  size_t staged_count;
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 
@@ -202,7 +216,9 @@ typedef struct rondo_compile_options {
  * (something allocated or made ready while capturing; named, FW-2), UNSUPPORTED/NO_FUNCTION (an operator without a
  * kernel for the device, named). With share: INVALID_ARGUMENT with OTHER_DEVICE, or SHAPE, TYPE or DUPLICATE_NAME for a
  * state that differs; CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, with which the capture goes on; what
- * failed in runs that nobody has waited for. States are then as before.
+ * failed in runs that nobody has waited for. States are then as before. With staged:
+ * NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, DUPLICATE_NAME (a name twice), or BAD_OPTIONS (no such
+ * staging, or none for an output; an output that shows an input, state or cell).
  *
  * Matrix products on a CPU device go through CBLAS when RONDO_CBLAS_LIBRARY, libopenblas.so.0, libcblas.so.3 or
  * libblas.so.3 has it ("none": plain C), on tiles cut by shape alone: results have the same bits for any number of
@@ -218,7 +234,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rond
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_destroy(rondo_compiled *compiled);
 
 /* Copies between host memory and a named value, ordered behind the runs so far; both return when `data` may be reused.
- * `bytes` must be the value's. write: inputs, states, cells; does not wait for the runs so far unless much is written.
+ * `bytes` must be the value's. write: inputs, states, cells; does not wait for the runs so far unless much is written,
+ * or an input is staged: then it is rondo_compiled_feed.
  * read: outputs, states, cells; waits. Errors: NOT_FOUND/UNKNOWN_NAME (lists the names), INVALID_ARGUMENT/BAD_SIZE;
  * CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, with which the capture goes on; and for read
  * INVALID_STATE/OVERWRITTEN (see Sharing) and any asynchronous failure: what rondo_stream_synchronize returns, or
@@ -276,6 +293,8 @@ typedef struct rondo_compiled_info {
   uint32_t chains;             /* of operators joined into one kernel (rondo_fusion_policy), */
   uint32_t joined;             /* operators in them, */
   uint32_t chain_kernels;      /* and kernels made for them: chains alike, also of those that share memory, have one */
+  uint64_t staging_host_bytes; /* buffers of staged values, beside the arena */
+  uint64_t staging_device_bytes;
 } rondo_compiled_info;
 
 /* Its sizes, fixed when it was compiled. Thread-safe. Errors: INVALID_ARGUMENT. */
@@ -320,7 +339,8 @@ typedef struct rondo_compiled_value {
   const char *name; /* the compiled program's own */
   size_t rank, shape[RONDO_MAX_DIMENSIONS];
   size_t bytes;
-  void *address; /* fixed; device memory */
+  void *address; /* fixed; device memory. Where it is staged, the buffer's: host memory with RONDO_STAGING_HOST */
+  rondo_staging staging;
 } rondo_compiled_value;
 
 /* The named value at the index: states first, then cells, inputs, outputs. Thread-safe. Errors: NOT_FOUND past the

@@ -28,6 +28,7 @@ typedef struct arena_item {
 typedef struct arena {
   const rondo_program *program;
   const rondo_allocator *allocator;
+  const rondo_staged_list *staged;
   rondo_layout *layout;
   arena_item *items;
   uint32_t *item_of; /* one a value: its item plus one */
@@ -70,9 +71,11 @@ static uint32_t list_touched(const arena *a, uint32_t position, uint32_t touched
 /* An item for each value that was marked, and each input. */
 static rondo_status list_values(arena *a) {
   for (uint32_t i = 0; i < a->layout->schedule.values; i++) {
-    const bool is_input = a->program->values.items[i].kind == RONDO_VALUE_INPUT;
+    const rondo_program_value *value = &a->program->values.items[i];
+    const bool is_input = value->kind == RONDO_VALUE_INPUT;
     if (a->item_of[i] == 0 && !is_input) continue; /* no operation that runs touches it */
-    const arena_item item = {.place = &a->layout->places[i], .from_start = is_input, .for_ever = is_input};
+    const bool is_kept = is_input && rondo_staged_how(a->staged, value->name) == RONDO_STAGING_SLOT;
+    const arena_item item = {.place = &a->layout->places[i], .from_start = is_input, .for_ever = is_kept};
     a->item_of[i] = (uint32_t)a->count + 1;
     RONDO_TRY(add_item(a, &item, rondo_shape_bytes(rondo_program_shape(a->program, i))));
   }
@@ -228,11 +231,18 @@ static void list_lives(arena *a, const trial *t) {
   }
 }
 
-/* The successors of all nodes: of a gate its beginning, of a beginning its end, of an end the gates that wait for it.
- */
+static bool is_root(const trial *t, uint32_t position) {
+  return t->before.start[position] == t->before.start[position + 1];
+}
+
+/* The successors of all nodes: of the start the gates that wait for nothing else, of a gate its beginning, of a
+ * beginning its end, of an end the gates that wait for it. */
 static void list_successors(trial *t) {
   const rondo_edges *after = &t->after;
   uint32_t at = 0;
+  t->successor_start[START_NODE] = at;
+  for (uint32_t p = 0; p < after->count; p++)
+    if (is_root(t, p)) t->successors[at++] = gate_of(p);
   for (uint32_t p = 0; p < after->count; p++) {
     t->successor_start[gate_of(p)] = at;
     t->successors[at++] = beginning_of(p);
@@ -249,7 +259,7 @@ static rondo_status derive(const arena *a, trial *t) {
   RONDO_TRY(rondo_edges_turn(a->allocator, &t->before, &t->after));
   RONDO_TRY(rondo_ancestors_make(a->allocator, &t->before, &t->ancestors));
   t->start_room = gate_of(count) + (size_t)1;
-  t->successor_room = 2 * (size_t)count + t->before.start[count];
+  t->successor_room = 3 * (size_t)count + t->before.start[count]; /* each position may be a root */
   RONDO_TRY(rondo_allocate_items(a->allocator, t->start_room, sizeof(uint32_t), &t->successor_start));
   RONDO_TRY(rondo_allocate_items(a->allocator, t->successor_room, sizeof(uint32_t), &t->successors));
   list_successors(t);
@@ -341,10 +351,10 @@ static rondo_status plan(arena *a, const size_t *workspaces, rondo_branch_policy
   return try_branches(a, branches);
 }
 
-rondo_status rondo_arena_plan_make(const rondo_program *program, const size_t *workspaces, rondo_branch_policy branches,
-                                   rondo_layout *layout) {
-  arena a = {.program = program, .allocator = &program->allocator, .layout = layout};
-  const rondo_status status = plan(&a, workspaces, branches);
+rondo_status rondo_arena_plan_make(const rondo_program *program, const size_t *workspaces,
+                                   const rondo_layout_options *options, rondo_layout *layout) {
+  arena a = {.program = program, .allocator = &program->allocator, .staged = &options->staged, .layout = layout};
+  const rondo_status status = plan(&a, workspaces, options->branches);
   release(&a);
   return status;
 }

@@ -11,6 +11,6 @@
 /* Sets places and workspaces that lie in the arena, arena_*, has_branches. workspaces: bytes, one an operation. Errors:
  * LIMIT_EXCEEDED, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_arena_plan_make(const rondo_program *program, const size_t *workspaces,
-                                                  rondo_branch_policy branches, rondo_layout *layout);
+                                                  const rondo_layout_options *options, rondo_layout *layout);
 
 #endif

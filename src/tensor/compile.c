@@ -18,6 +18,7 @@
 
 typedef struct compiler {
   const rondo_program *program;
+  rondo_staged_list staged;
   rondo_layout layout;
   rondo_compiled *compiled;
 } compiler;
@@ -45,11 +46,13 @@ static rondo_status take_arena(const compiler *c, size_t bytes) {
   return RONDO_OK;
 }
 
-static size_t input_bytes(const rondo_program *program) {
+/* Of the inputs that are written to their slots. */
+static size_t input_bytes(const compiler *c) {
   size_t bytes = 0;
-  for (size_t i = 0; i < program->values.count; i++) {
-    const rondo_program_value *value = &program->values.items[i];
-    if (value->kind == RONDO_VALUE_INPUT) bytes += rondo_shape_bytes(&value->shape);
+  for (size_t i = 0; i < c->program->values.count; i++) {
+    const rondo_program_value *value = &c->program->values.items[i];
+    if (value->kind != RONDO_VALUE_INPUT) continue;
+    if (rondo_staged_how(&c->staged, value->name) == RONDO_STAGING_SLOT) bytes += rondo_shape_bytes(&value->shape);
   }
   return bytes;
 }
@@ -60,7 +63,10 @@ static rondo_status allocate_memory(const compiler *c) {
   RONDO_TRY(allocate_block(c, layout->state_bytes, "states", &compiled->states));
   RONDO_TRY(allocate_block(c, layout->own_bytes, "constants", &compiled->own));
   RONDO_TRY(take_arena(c, layout->arena_bytes));
-  RONDO_TRY(rondo_staging_init(&compiled->staging, compiled->device, input_bytes(c->program)));
+  RONDO_TRY(rondo_bounce_init(&compiled->bounce, compiled->device, input_bytes(c)));
+  RONDO_TRY(rondo_feeds_init(c->program, layout, &c->staged, compiled));
+  compiled->info.staging_host_bytes = compiled->feeds.host_bytes;
+  compiled->info.staging_device_bytes = compiled->feeds.memory_bytes;
   unsigned char *cells = layout->check_count == 0 ? NULL : compiled->own + layout->check_offset;
   return rondo_index_checks_init(&compiled->checks, &compiled->allocator, cells, layout->check_count);
 }
@@ -75,6 +81,7 @@ static rondo_status fill(const compiler *c, void *address, size_t bytes, uint32_
 static rondo_status initialise(const compiler *c) {
   RONDO_TRY(fill(c, c->compiled->states, c->layout.state_bytes, 0));
   RONDO_TRY(fill(c, c->compiled->own, c->layout.own_bytes, 0));
+  RONDO_TRY(rondo_feeds_clear(c->compiled));
   if (c->compiled->arena != NULL) RONDO_TRY(fill(c, c->compiled->arena->memory, c->layout.arena_bytes, 0));
   for (uint32_t i = 0; i < c->program->values.count; i++) {
     const rondo_program_value *value = &c->program->values.items[i];
@@ -111,12 +118,22 @@ static rondo_status hand_over_states(const compiler *c) {
 
 /* Named values ---------------------------------------------------------------------------------------------------- */
 
-static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value) {
+static void link_staged(const rondo_feeds *feeds, uint32_t value, uint32_t output, rondo_named_value *named) {
+  if (named->kind == 'i') named->input = rondo_feeds_input(feeds, value);
+  if (named->kind == 'o') named->output = rondo_feeds_output(feeds, output);
+  if (named->input == NULL && named->output == NULL) return;
+  named->address = named->input != NULL ? named->input->buffer : named->output->buffer;
+  named->in_arena = false;
+}
+
+/* `output`: its number, if it is one. */
+static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value, uint32_t output) {
   rondo_compiled *compiled = c->compiled;
   rondo_named_value named = {.kind = kind,
                              .shape = *rondo_program_shape(c->program, value),
                              .address = rondo_layout_address(&c->layout, compiled, value),
                              .in_arena = c->layout.places[value].block == RONDO_BLOCK_ARENA};
+  link_staged(&compiled->feeds, value, output, &named);
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));
   const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->values, &named);
   if (status != RONDO_OK) rondo_release_text(&compiled->allocator, named.name);
@@ -129,11 +146,11 @@ static rondo_status name_values(const compiler *c) {
   for (size_t k = 0; k < sizeof kinds; k++) {
     for (uint32_t i = 0; i < program->values.count; i++) {
       const rondo_program_value *value = &program->values.items[i];
-      if (rondo_value_letter(value->kind) == kinds[k]) RONDO_TRY(name_value(c, kinds[k], value->name, i));
+      if (rondo_value_letter(value->kind) == kinds[k]) RONDO_TRY(name_value(c, kinds[k], value->name, i, 0));
     }
   }
-  for (size_t i = 0; i < program->outputs.count; i++) {
-    RONDO_TRY(name_value(c, 'o', program->outputs.items[i].name, program->outputs.items[i].value));
+  for (uint32_t i = 0; i < program->outputs.count; i++) {
+    RONDO_TRY(name_value(c, 'o', program->outputs.items[i].name, program->outputs.items[i].value, i));
   }
   return RONDO_OK;
 }
@@ -196,7 +213,8 @@ static rondo_status lay_out(compiler *c, const rondo_compile_options *given) {
   const rondo_layout_options options = {.resources = &c->compiled->resources,
                                         .branches = given->branches,
                                         .fusion = given->fusion,
-                                        .sharing = c->compiled->sharing};
+                                        .sharing = c->compiled->sharing,
+                                        .staged = c->staged};
   RONDO_TRY(rondo_layout_make(c->program, &options, &c->layout));
   fill_info(c);
   return RONDO_OK;
@@ -208,7 +226,7 @@ static rondo_status make_recording(const compiler *c) {
   RONDO_TRY(rondo_warm_up(c->compiled));
   bool is_recorded;
   RONDO_TRY(rondo_record_decide(c->compiled, &is_recorded));
-  return is_recorded ? rondo_record(c->compiled, &c->layout) : RONDO_OK;
+  return is_recorded ? rondo_record(c->program, &c->layout, c->compiled) : RONDO_OK;
 }
 
 /* Whatever comes of it, shared states are as before. */
@@ -264,7 +282,8 @@ rondo_status rondo_compile(rondo_program *program, rondo_device *device, const r
   rondo_compile_options given;
   RONDO_TRY(rondo_versioned_read("rondo_compile_options", options, &given, sizeof given));
   RONDO_TRY(check_shared(given.share, device));
-  compiler c = {.program = program};
+  compiler c = {.program = program, .staged = {given.staged, given.staged_count}};
+  RONDO_TRY(rondo_feeds_check(program, &c.staged));
   RONDO_TRY(rondo_allocate_items(&program->allocator, 1, sizeof *c.compiled, &c.compiled));
   c.compiled->allocator = program->allocator;
   c.compiled->device = device;

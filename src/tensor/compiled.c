@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Using a compiled program: running it, writing and reading its named values, and what is known of it.
+ * Using a compiled program: running it, what is known of it, and its end.
  */
 #include "tensor/compiled.h"
 
-#include <string.h>
-
 #include "base/error.h"
-#include "base/text.h"
 #include "base/versioned.h"
 #include "exec/capture_watch.h"
 #include "tensor/arena_use.h"
-#include "tensor/shape.h"
 
 /* Running --------------------------------------------------------------------------------------------------------- */
 
@@ -30,25 +26,30 @@ rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *ste
                             compiled->name);
 }
 
+rondo_status rondo_compiled_play_all(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_feeds_play_inputs(compiled));
+  for (size_t i = 0; i < compiled->steps.count; i++)
+    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i]));
+  return rondo_feeds_play_outputs(compiled);
+}
+
 rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
   RONDO_TRY(rondo_require("rondo_compiled_run_unrecorded", "compiled", compiled));
   RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_unrecorded"));
   if (!rondo_arena_is_whole(compiled)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run_unrecorded"));
-  for (size_t i = 0; i < compiled->steps.count; i++) {
-    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i]));
-  }
-  return RONDO_OK;
+  if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run_unrecorded"));
+  return rondo_compiled_play_all(compiled);
 }
 
 rondo_status rondo_compiled_run(rondo_compiled *compiled) {
   RONDO_TRY(rondo_require("rondo_compiled_run", "compiled", compiled));
   if (compiled->exec == NULL) return rondo_compiled_run_unrecorded(compiled);
   if (__builtin_expect(!rondo_arena_is_whole(compiled), 0)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run"));
+  if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run"));
   return rondo_exec_launch(compiled->exec, compiled->stream);
 }
 
-/* Waits, and looks for wrong indices. */
-static rondo_status wait_and_judge(rondo_compiled *compiled) {
+rondo_status rondo_compiled_judge(rondo_compiled *compiled) {
   RONDO_TRY(rondo_index_checks_queue(&compiled->checks, compiled->stream));
   RONDO_TRY(rondo_stream_synchronize(compiled->stream));
   const rondo_status status = rondo_index_checks_judge(&compiled->checks, compiled->stream);
@@ -57,99 +58,8 @@ static rondo_status wait_and_judge(rondo_compiled *compiled) {
 
 rondo_status rondo_compiled_synchronize(rondo_compiled *compiled) {
   RONDO_TRY(rondo_require("rondo_compiled_synchronize", "compiled", compiled));
-  return wait_and_judge(compiled);
-}
-
-/* Named values ---------------------------------------------------------------------------------------------------- */
-
-static rondo_status fail_unknown(const rondo_compiled *compiled, const char *call, const char *name,
-                                 const char *kinds) {
-  char list[512] = "";
-  size_t used = 0;
-  for (size_t i = 0; i < compiled->values.count && used + 8 < sizeof list; i++) {
-    const rondo_named_value *value = &compiled->values.items[i];
-    if (strchr(kinds, value->kind) == NULL) continue;
-    const size_t bytes = strlen(value->name);
-    if (used + bytes + 3 > sizeof list - 8) {
-      memcpy(list + used, ", ...", sizeof ", ...");
-      break;
-    }
-    if (used > 0) memcpy(list + used, ", ", 3), used += 2;
-    memcpy(list + used, value->name, bytes + 1);
-    used += bytes;
-  }
-  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
-                    "%s: program '%s' has no such value '%s'; there are: %s", call, compiled->name, name,
-                    used == 0 ? "none" : list);
-}
-
-/* The value of this name among those of the given kinds, whose size must be `bytes`. */
-static rondo_status find_value(const rondo_compiled *compiled, const char *call, const char *name, const char *kinds,
-                               size_t bytes, rondo_named_value **out) {
-  for (size_t i = 0; i < compiled->values.count; i++) {
-    rondo_named_value *value = &compiled->values.items[i];
-    if (strcmp(value->name, name) != 0 || strchr(kinds, value->kind) == NULL) continue;
-    *out = value;
-    const size_t wanted = rondo_shape_bytes(&value->shape);
-    if (bytes == wanted) return RONDO_OK;
-    char shape[RONDO_SHAPE_TEXT];
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: '%s' %s has %zu bytes, not %zu", call, name,
-                      rondo_shape_text(shape, &value->shape), wanted, bytes);
-  }
-  return fail_unknown(compiled, call, name, kinds);
-}
-
-static rondo_status find_capture(const rondo_compiled *compiled, bool *out_captures) {
-  rondo_capture_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
-  *out_captures = info.state != RONDO_CAPTURE_NONE;
-  return RONDO_OK;
-}
-
-rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, const char *call) {
-  bool captures;
-  RONDO_TRY(find_capture(compiled, &captures));
-  if (!captures) return RONDO_OK;
-  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: program '%s' while its stream captures: end the capture first", call, compiled->name);
-}
-
-/* What is copied now would be copied at each replay, from memory that then holds something else. */
-static rondo_status refuse_while_capturing(const rondo_compiled *compiled, const char *call, const char *name) {
-  bool captures;
-  RONDO_TRY(find_capture(compiled, &captures));
-  if (!captures) return RONDO_OK;
-  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: '%s' of program '%s' while its stream captures: '%s' stays at its address, so write it before "
-                    "the capture or a replay, and read it behind a replay",
-                    call, name, compiled->name, name);
-}
-
-rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data, size_t bytes) {
-  static const char call[] = "rondo_compiled_write";
-  rondo_named_value *value = NULL;
-  RONDO_TRY(rondo_require(call, "compiled", compiled));
-  RONDO_TRY(rondo_require(call, "name", name));
-  RONDO_TRY(rondo_require(call, "data", data));
-  RONDO_TRY(find_value(compiled, call, name, "sci", bytes, &value));
-  RONDO_TRY(refuse_while_capturing(compiled, call, name));
-  if (value->in_arena) rondo_arena_claim(compiled);
-  RONDO_TRY(rondo_staging_write(&compiled->staging, compiled->stream, value->address, data, bytes));
-  if (value->is_lost) rondo_arena_note_written(compiled, value);
-  return RONDO_OK;
-}
-
-rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, void *data, size_t bytes) {
-  static const char call[] = "rondo_compiled_read";
-  rondo_named_value *value = NULL;
-  RONDO_TRY(rondo_require(call, "compiled", compiled));
-  RONDO_TRY(rondo_require(call, "name", name));
-  RONDO_TRY(rondo_require(call, "data", data));
-  RONDO_TRY(find_value(compiled, call, name, "sco", bytes, &value));
-  RONDO_TRY(refuse_while_capturing(compiled, call, name));
-  RONDO_TRY(rondo_arena_require(compiled, value, call));
-  RONDO_TRY(rondo_copy_async(compiled->stream, data, value->address, bytes));
-  return wait_and_judge(compiled);
+  RONDO_TRY(rondo_compiled_judge(compiled));
+  return compiled->feeds.stream == NULL ? RONDO_OK : rondo_stream_synchronize(compiled->feeds.stream);
 }
 
 /* What is known --------------------------------------------------------------------------------------------------- */
@@ -166,24 +76,6 @@ rondo_status rondo_compiled_get_info(const rondo_compiled *compiled, rondo_compi
   RONDO_TRY(rondo_require("rondo_compiled_get_info", "compiled", compiled));
   RONDO_TRY(rondo_require("rondo_compiled_get_info", "out_info", out_info));
   return rondo_versioned_write("rondo_compiled_info", &compiled->info, out_info, sizeof compiled->info);
-}
-
-rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t index, rondo_compiled_value *out_value) {
-  RONDO_TRY(rondo_require("rondo_compiled_get_value", "compiled", compiled));
-  RONDO_TRY(rondo_require("rondo_compiled_get_value", "out_value", out_value));
-  if (index >= compiled->values.count) {
-    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "program '%s' has %zu named values, so none at %zu",
-                      compiled->name, compiled->values.count, index);
-  }
-  const rondo_named_value *value = &compiled->values.items[index];
-  rondo_compiled_value out = {.kind = value->kind,
-                              .type = value->shape.type,
-                              .name = value->name,
-                              .rank = value->shape.rank,
-                              .bytes = rondo_shape_bytes(&value->shape),
-                              .address = value->address};
-  memcpy(out.shape, value->shape.dims, sizeof out.shape);
-  return rondo_versioned_write("rondo_compiled_value", &out, out_value, sizeof out);
 }
 
 /* The end --------------------------------------------------------------------------------------------------------- */
@@ -211,7 +103,7 @@ static void free_host(rondo_compiled *compiled) {
 static rondo_status finish_work(rondo_compiled *compiled) {
   if (compiled->stream == NULL) return RONDO_OK;
   rondo_saved_error error;
-  const rondo_status status = wait_and_judge(compiled);
+  const rondo_status status = rondo_compiled_judge(compiled);
   rondo_error_save(&error);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_status_ignore(rondo_stream_synchronize(compiled->stream), "the first failure is the one to tell");
@@ -222,7 +114,8 @@ static rondo_status settle(rondo_compiled *compiled) {
   rondo_status status = finish_work(compiled);
   rondo_exec_destroy(compiled->exec);
   keep_first(&status, rondo_graph_destroy(compiled->graph));
-  keep_first(&status, rondo_staging_deinit(&compiled->staging));
+  keep_first(&status, rondo_feeds_deinit(compiled));
+  keep_first(&status, rondo_bounce_deinit(&compiled->bounce));
   keep_first(&status, rondo_sharing_leave_arena(compiled->sharing, compiled->arena, compiled));
   keep_first(&status, rondo_free(compiled->device, compiled->own));
   keep_first(&status, rondo_free(compiled->device, compiled->states));

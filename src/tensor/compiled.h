@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A compiled program's inside: its memory, the steps of a run with their arguments, the recorded graph and exec, and
- * what runs have in common: the staging memory, the cells of index checks. The stream, states, arena and kernels it may
- * share with others (tensor/sharing.h). Nothing of the program it came from is used once it is compiled. Addresses
- * never change.
+ * what runs have in common: memory for writing, staged values, the cells of index checks. The stream, states, arena and
+ * kernels it may share with others (tensor/sharing.h). Nothing of the program it came from is used once it is compiled.
+ * Addresses never change.
  */
 #ifndef RONDO_TENSOR_COMPILED_H
 #define RONDO_TENSOR_COMPILED_H
@@ -11,10 +11,10 @@
 
 #include "exec/gain.h"
 #include "tensor/emit.h"
+#include "tensor/feeds.h"
 #include "tensor/held.h"
 #include "tensor/index_check.h"
 #include "tensor/sharing.h"
-#include "tensor/staging.h"
 
 /* One kernel or call of a run. */
 typedef struct rondo_step {
@@ -36,6 +36,8 @@ typedef struct rondo_named_value {
   char *name;
   rondo_shape shape;
   void *address;
+  rondo_staged_input *input;   /* NULL: not staged; the address is the buffer's otherwise */
+  rondo_staged_output *output; /* likewise */
   bool in_arena;
   bool is_lost; /* in the arena, which another program used since this was written or computed */
 } rondo_named_value;
@@ -58,7 +60,8 @@ struct rondo_compiled {
   RONDO_ARRAY(rondo_named_value) values; /* states, cells, inputs, outputs */
   RONDO_ARRAY(rondo_held_value) held;    /* of the arena */
   rondo_index_checks checks;
-  rondo_staging staging;
+  rondo_feeds feeds;
+  rondo_bounce bounce;
   rondo_compiled_info info;
   rondo_record_policy policy;
   rondo_gain_bar bar;
@@ -70,6 +73,12 @@ struct rondo_compiled {
 
 /* Plays one step on the compiled program's stream; a failure names the operator. */
 RONDO_MUST_USE rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step);
+
+/* Plays a whole run, with staged inputs and outputs. */
+RONDO_MUST_USE rondo_status rondo_compiled_play_all(rondo_compiled *compiled);
+
+/* Waits for all runs, and looks for wrong indices. */
+RONDO_MUST_USE rondo_status rondo_compiled_judge(rondo_compiled *compiled);
 
 /* CAPTURE_REFUSED/UNSUPPORTED_CALL for a call that waits or acts at once while the stream captures, which goes on. */
 RONDO_MUST_USE rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, const char *call);

@@ -19,11 +19,8 @@ rondo_status rondo_record_options_keep(rondo_compiled *compiled, const rondo_com
 }
 
 static rondo_status queue_run(rondo_stream *stream, void *user) {
-  rondo_compiled *compiled = user;
   (void)stream; /* it is the program's own */
-  for (size_t i = 0; i < compiled->steps.count; i++)
-    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i]));
-  return RONDO_OK;
+  return rondo_compiled_play_all(user);
 }
 
 static rondo_status take_gain(const char *call, rondo_compiled *compiled, uint32_t repeats) {
@@ -66,14 +63,15 @@ rondo_status rondo_record_decide(rondo_compiled *compiled, bool *out_is_recorded
 
 /* Measuring -------------------------------------------------------------------------------------------------------- */
 
-/* What runs write: each state, the cells of index checks, and the arena. Those of `index`; false past the last. */
+/* What runs write: each state, each staged output, the cells of index checks, and the arena. Those of `index`; false
+ * past the last. */
 static bool find_block(const rondo_compiled *compiled, size_t index, unsigned char **out_address, size_t *out_bytes) {
   const size_t states = compiled->values.count;
   *out_bytes = 0;
   if (index < states) {
     const rondo_named_value *value = &compiled->values.items[index];
     *out_address = value->address;
-    if (value->kind == 's') *out_bytes = rondo_shape_bytes(&value->shape);
+    if (value->kind == 's' || value->output != NULL) *out_bytes = rondo_shape_bytes(&value->shape);
   } else if (index == states) {
     *out_address = compiled->checks.cells;
     *out_bytes = compiled->checks.room * sizeof(uint64_t);
@@ -104,6 +102,7 @@ static rondo_status copy_memory(const rondo_compiled *compiled, unsigned char *c
 }
 
 static rondo_status measure_with(const char *call, rondo_compiled *compiled, unsigned char *copy, uint32_t repeats) {
+  if (compiled->feeds.stream != NULL) RONDO_TRY(rondo_stream_synchronize(compiled->feeds.stream));
   RONDO_TRY(copy_memory(compiled, copy, false));
   const rondo_status status = take_gain(call, compiled, repeats);
   rondo_saved_error error;

@@ -3,6 +3,8 @@
  */
 #include "tensor/layout.h"
 
+#include <string.h>
+
 #include "tensor/arena_plan.h"
 #include "tensor/shape.h"
 
@@ -65,6 +67,12 @@ static rondo_status place_lasting(const rondo_program *program, const rondo_shar
   return append(program, layout->check_count * sizeof(uint64_t), &layout->own_bytes, &layout->check_offset);
 }
 
+rondo_staging rondo_staged_how(const rondo_staged_list *staged, const char *name) {
+  for (size_t i = 0; i < staged->count; i++)
+    if (strcmp(staged->items[i].name, name) == 0) return staged->items[i].staging;
+  return RONDO_STAGING_SLOT;
+}
+
 /* Making ready ----------------------------------------------------------------------------------------------------- */
 
 /* workspaces: one an operation, in bytes. */
@@ -101,7 +109,7 @@ static rondo_status make(const rondo_program *program, const rondo_layout_option
   RONDO_TRY(make_ready(program, options->resources, &layout->schedule, workspaces));
   RONDO_TRY(order(program, &sizes, options->fusion, &layout->schedule));
   RONDO_TRY(place_lasting(program, options->sharing, layout));
-  RONDO_TRY(rondo_arena_plan_make(program, workspaces, options->branches, layout));
+  RONDO_TRY(rondo_arena_plan_make(program, workspaces, options, layout));
   for (uint32_t i = 0; i < layout->schedule.values; i++) layout->places[i] = layout->places[layout->schedule.owners[i]];
   return RONDO_OK;
 }

@@ -2,8 +2,9 @@
  * Where each value of a program lies, when it runs as scheduled: the decisions of a compilation that need no device.
  * States and cells lie in the block of states, for ever, or where a program that is shared with has them; constants and
  * cells of index checks in a block of the compiled program's own. Inputs and results lie in the arena, whose bytes are
- * shared by values that are not live together. An input keeps its place for the whole run, because the user writes
- * it between runs; an output keeps its place to the end; an operation's workspace is there while the operation runs.
+ * shared by values that are not live together. An input keeps its place for the whole run, because the user writes it
+ * between runs, but a staged one only from the beginning to its last use; an output keeps its place to the end; an
+ * operation's workspace is there while the operation runs.
  *
  * The arena is planned for the schedule's order, or, where that takes hardly more memory, for its dependencies alone:
  * the recorded graph then has branches.
@@ -50,11 +51,21 @@ typedef struct rondo_layout {
   size_t branch_bytes;                        /* planned for the last branches tried, taken or not; 0: none were */
 } rondo_layout;
 
+/* What rondo_compile_options says. */
+typedef struct rondo_staged_list {
+  const rondo_staged_value *items;
+  size_t count;
+} rondo_staged_list;
+
+/* How the value of this name is staged. */
+rondo_staging rondo_staged_how(const rondo_staged_list *staged, const char *name);
+
 typedef struct rondo_layout_options {
   rondo_resources *resources; /* the operations that run are prepared into them; NULL: no workspaces */
   rondo_branch_policy branches;
   rondo_fusion_policy fusion;
   const rondo_sharing *sharing; /* states and cells that are there already; may be NULL */
+  rondo_staged_list staged;     /* of staged inputs the slots are filled anew in each run */
 } rondo_layout_options;
 
 /* Errors: INVALID_ARGUMENT with NONE (no output and no update), SHAPE, TYPE or DUPLICATE_NAME (a state or cell is

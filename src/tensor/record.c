@@ -18,11 +18,8 @@ static rondo_status explain_warm_up(rondo_status status) {
 }
 
 rondo_status rondo_warm_up(rondo_compiled *compiled) {
-  for (size_t i = 0; i < compiled->steps.count; i++) {
-    const rondo_status status = rondo_compiled_play(compiled, &compiled->steps.items[i]);
-    if (status != RONDO_OK) return explain_warm_up(status);
-  }
-  return rondo_stream_synchronize(compiled->stream);
+  const rondo_status status = rondo_compiled_play_all(compiled);
+  return status == RONDO_OK ? rondo_stream_synchronize(compiled->stream) : explain_warm_up(status);
 }
 
 /* Capture --------------------------------------------------------------------------------------------------------- */
@@ -73,8 +70,24 @@ static rondo_status check_graph(rondo_compiled *compiled, const rondo_step *step
                             rondo_size_text(size, alloc->bytes));
 }
 
+/* What is known while steps are captured. Branches: what the operator before leaves at the frontier of the stream is
+ * not what the next one depends on. Of each position of the order, the nodes at the frontier when it had played are
+ * ends.items[first_end[p]] up to ends.items[first_end[p + 1]]. */
+typedef struct recorder {
+  const rondo_program *program;
+  const rondo_schedule *schedule;
+  rondo_compiled *compiled;
+  uint32_t nodes;     /* in the graph */
+  rondo_node *copies; /* one a staged input, into its slot */
+  bool *is_joined;    /* without branches: an operator depends on the copy, so all behind it do */
+  RONDO_ARRAY(rondo_node) ends;
+  uint32_t *first_end; /* NULL: no branches */
+  RONDO_ARRAY(rondo_node) frontier;
+} recorder;
+
 /* Plays one call into the capture and looks at what it did. */
-static rondo_status capture_call(rondo_compiled *compiled, rondo_step *step) {
+static rondo_status capture_call(recorder *r, const rondo_step *step) {
+  rondo_compiled *compiled = r->compiled;
   rondo_capture_info info = {.struct_size = sizeof info};
   size_t seen = 0;
   RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
@@ -88,81 +101,144 @@ static rondo_status capture_call(rondo_compiled *compiled, rondo_step *step) {
   if (compiled->resources.late[0] != '\0') return fail_unprepared(compiled, step, compiled->resources.late);
   size_t count = 0;
   RONDO_TRY(rondo_graph_nodes(info.graph, NULL, &count));
-  step->nodes_end += (uint32_t)(count - seen);
+  r->nodes += (uint32_t)(count - seen);
   return check_graph(compiled, step, info.graph, seen);
 }
 
 /* A kernel is one node. */
-static rondo_status capture_kernel(rondo_compiled *compiled, rondo_step *step) {
-  step->nodes_end++;
-  return rondo_compiled_play(compiled, step);
-}
-
-/* Branches: what the operator before leaves at the frontier of the stream is not what the next one depends on. Of each
- * position of the order, the nodes at the frontier when it had played are ends.items[first_end[p]] up to
- * ends.items[first_end[p + 1]]. */
-typedef struct branching {
-  const rondo_schedule *schedule;
-  RONDO_ARRAY(rondo_node) ends;
-  uint32_t *first_end; /* NULL: no branches */
-  RONDO_ARRAY(rondo_node) frontier;
-} branching;
-
-static rondo_status begin_operation(rondo_compiled *compiled, branching *b, uint32_t position) {
-  const rondo_edges *edges = &b->schedule->before;
-  b->frontier.count = 0;
-  for (uint32_t e = edges->start[position]; e < edges->start[position + 1]; e++) {
-    const uint32_t before = edges->items[e];
-    for (uint32_t i = b->first_end[before]; i < b->first_end[before + 1]; i++)
-      RONDO_TRY(rondo_array_push(&compiled->allocator, &b->frontier, &b->ends.items[i]));
-  }
-  return rondo_capture_set_frontier(compiled->stream, b->frontier.items, b->frontier.count, true);
-}
-
-static rondo_status end_operation(rondo_compiled *compiled, branching *b, uint32_t position) {
-  rondo_capture_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
-  for (size_t i = 0; i < info.frontier_count; i++)
-    RONDO_TRY(rondo_array_push(&compiled->allocator, &b->ends, &info.frontier[i]));
-  b->first_end[position + 1] = (uint32_t)b->ends.count;
+static rondo_status capture_step(recorder *r, rondo_step *step) {
+  if (step->kernel != NULL) r->nodes++;
+  RONDO_TRY(step->kernel != NULL ? rondo_compiled_play(r->compiled, step) : capture_call(r, step));
+  step->nodes_end = r->nodes;
   return RONDO_OK;
 }
 
-static rondo_status capture_step(rondo_compiled *compiled, size_t index) {
-  rondo_step *step = &compiled->steps.items[index];
-  step->nodes_end = index == 0 ? 0 : compiled->steps.items[index - 1].nodes_end;
-  return step->kernel != NULL ? capture_kernel(compiled, step) : capture_call(compiled, step);
+/* Staged values ---------------------------------------------------------------------------------------------------- */
+
+/* Adds the stream's frontier to the nodes. */
+static rondo_status read_frontier(recorder *r, rondo_node *out_first) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_capture_get_info(r->compiled->stream, &info));
+  if (info.frontier_count > 0) *out_first = info.frontier[0];
+  r->frontier.count = 0;
+  for (size_t i = 0; i < info.frontier_count; i++)
+    RONDO_TRY(rondo_array_push(&r->compiled->allocator, &r->frontier, &info.frontier[i]));
+  return RONDO_OK;
+}
+
+static rondo_status set_frontier(const recorder *r, const rondo_node *nodes, size_t count, bool replace) {
+  return rondo_capture_set_frontier(r->compiled->stream, nodes, count, replace);
+}
+
+/* The copies run side by side, and what says that all are done behind them; nothing else waits for that. */
+static rondo_status capture_inputs(recorder *r) {
+  const rondo_feeds *feeds = &r->compiled->feeds;
+  if (feeds->inputs.count == 0) return RONDO_OK;
+  for (size_t i = 0; i < feeds->inputs.count; i++) {
+    RONDO_TRY(set_frontier(r, NULL, 0, true));
+    RONDO_TRY(rondo_feeds_play_input(r->compiled, &feeds->inputs.items[i]));
+    RONDO_TRY(read_frontier(r, &r->copies[i]));
+  }
+  RONDO_TRY(set_frontier(r, r->copies, feeds->inputs.count, true));
+  RONDO_TRY(rondo_event_record_external(feeds->taken, r->compiled->stream));
+  r->nodes += (uint32_t)feeds->inputs.count + 1;
+  return set_frontier(r, NULL, 0, true);
+}
+
+/* The copies of the staged inputs that the operation reads join what it depends on. */
+static rondo_status join_copies(recorder *r, const rondo_operation *operation) {
+  const rondo_feeds *feeds = &r->compiled->feeds;
+  for (uint32_t k = 0; feeds->inputs.count > 0 && k < RONDO_MAX_OPERANDS; k++) {
+    if (operation->inputs[k] == RONDO_NO_VALUE) continue;
+    const rondo_staged_input *input = rondo_feeds_input(feeds, r->schedule->owners[operation->inputs[k]]);
+    if (input == NULL) continue;
+    const size_t i = (size_t)(input - feeds->inputs.items);
+    if (!r->is_joined[i]) RONDO_TRY(set_frontier(r, &r->copies[i], 1, false));
+    r->is_joined[i] = r->first_end == NULL;
+  }
+  return RONDO_OK;
+}
+
+/* Copies of what the operation computed, beside what comes behind it. */
+static rondo_status capture_outputs(recorder *r, uint32_t operation) {
+  const rondo_feeds *feeds = &r->compiled->feeds;
+  for (size_t i = 0; i < feeds->outputs.count; i++) {
+    const rondo_staged_output *output = &feeds->outputs.items[i];
+    rondo_node first;
+    if (output->operation != operation) continue;
+    RONDO_TRY(read_frontier(r, &first));
+    RONDO_TRY(rondo_feeds_play_output(r->compiled, output));
+    RONDO_TRY(rondo_event_record_external(output->ready, r->compiled->stream));
+    RONDO_TRY(set_frontier(r, r->frontier.items, r->frontier.count, true));
+    r->nodes += 2;
+  }
+  return RONDO_OK;
+}
+
+/* Operations ------------------------------------------------------------------------------------------------------- */
+
+static rondo_status begin_branch(recorder *r, uint32_t position) {
+  const rondo_edges *edges = &r->schedule->before;
+  r->frontier.count = 0;
+  for (uint32_t e = edges->start[position]; e < edges->start[position + 1]; e++) {
+    const uint32_t before = edges->items[e];
+    for (uint32_t i = r->first_end[before]; i < r->first_end[before + 1]; i++)
+      RONDO_TRY(rondo_array_push(&r->compiled->allocator, &r->frontier, &r->ends.items[i]));
+  }
+  return set_frontier(r, r->frontier.items, r->frontier.count, true);
+}
+
+static rondo_status end_branch(recorder *r, uint32_t position) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_capture_get_info(r->compiled->stream, &info));
+  for (size_t i = 0; i < info.frontier_count; i++)
+    RONDO_TRY(rondo_array_push(&r->compiled->allocator, &r->ends, &info.frontier[i]));
+  r->first_end[position + 1] = (uint32_t)r->ends.count;
+  return RONDO_OK;
 }
 
 /* Steps stand in the schedule's order; an operation may have none. */
-static rondo_status capture_steps(rondo_compiled *compiled, branching *b) {
-  size_t next = 0;
-  for (uint32_t p = 0; p < b->schedule->count; p++) {
-    if (b->first_end != NULL) RONDO_TRY(begin_operation(compiled, b, p));
-    while (next < compiled->steps.count && compiled->steps.items[next].operation == b->schedule->order[p])
-      RONDO_TRY(capture_step(compiled, next++));
-    if (b->first_end != NULL) RONDO_TRY(end_operation(compiled, b, p));
-  }
+static rondo_status capture_operation(recorder *r, uint32_t position, size_t *inout_step) {
+  const uint32_t number = r->schedule->order[position];
+  rondo_compiled *compiled = r->compiled;
+  if (r->first_end != NULL) RONDO_TRY(begin_branch(r, position));
+  RONDO_TRY(join_copies(r, rondo_schedule_operation(r->program, r->schedule, number)));
+  for (; *inout_step < compiled->steps.count && compiled->steps.items[*inout_step].operation == number; ++*inout_step)
+    RONDO_TRY(capture_step(r, &compiled->steps.items[*inout_step]));
+  if (r->first_end != NULL) RONDO_TRY(end_branch(r, position));
+  return capture_outputs(r, number);
+}
+
+static rondo_status capture_all(recorder *r) {
+  size_t step = 0;
+  RONDO_TRY(capture_inputs(r));
+  for (uint32_t p = 0; p < r->schedule->count; p++) RONDO_TRY(capture_operation(r, p, &step));
   return RONDO_OK;
 }
 
-static rondo_status capture_schedule(rondo_compiled *compiled, const rondo_layout *layout) {
+static rondo_status capture_schedule(const rondo_program *program, const rondo_layout *layout,
+                                     rondo_compiled *compiled) {
   const rondo_allocator *allocator = &compiled->allocator;
-  branching b = {.schedule = &layout->schedule};
+  recorder r = {.program = program, .schedule = &layout->schedule, .compiled = compiled};
   const size_t entries = layout->has_branches ? (size_t)layout->schedule.count + 1 : 0;
-  rondo_status status = rondo_allocate_items(allocator, entries, sizeof *b.first_end, &b.first_end);
-  if (status == RONDO_OK) status = capture_steps(compiled, &b);
-  rondo_release(allocator, b.first_end, entries, sizeof *b.first_end);
-  rondo_array_free(allocator, &b.ends);
-  rondo_array_free(allocator, &b.frontier);
+  const size_t inputs = compiled->feeds.inputs.count;
+  rondo_status status = rondo_allocate_items(allocator, entries, sizeof *r.first_end, &r.first_end);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, inputs, sizeof *r.copies, &r.copies);
+  if (status == RONDO_OK) status = rondo_allocate_items(allocator, inputs, sizeof *r.is_joined, &r.is_joined);
+  if (status == RONDO_OK) status = capture_all(&r);
+  rondo_release(allocator, r.first_end, entries, sizeof *r.first_end);
+  rondo_release(allocator, r.copies, inputs, sizeof *r.copies);
+  rondo_release(allocator, r.is_joined, inputs, sizeof *r.is_joined);
+  rondo_array_free(allocator, &r.ends);
+  rondo_array_free(allocator, &r.frontier);
   return status;
 }
 
 /* Ends the capture also when the steps failed, and tells their failure then. */
-static rondo_status capture(rondo_compiled *compiled, const rondo_layout *layout) {
+static rondo_status capture(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   RONDO_TRY(rondo_capture_begin(compiled->stream, RONDO_CAPTURE_THREAD_LOCAL));
   compiled->resources.capturing = true;
-  const rondo_status status = capture_schedule(compiled, layout);
+  const rondo_status status = capture_schedule(program, layout, compiled);
   compiled->resources.capturing = false;
   rondo_saved_error error;
   rondo_error_save(&error);
@@ -170,10 +246,10 @@ static rondo_status capture(rondo_compiled *compiled, const rondo_layout *layout
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
 }
 
-rondo_status rondo_record(rondo_compiled *compiled, const rondo_layout *layout) {
+rondo_status rondo_record(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  const rondo_status status = capture(compiled, layout);
+  const rondo_status status = capture(program, layout, compiled);
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   if (status != RONDO_OK) return status;
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = compiled->stream};

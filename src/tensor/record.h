@@ -13,6 +13,7 @@ RONDO_MUST_USE rondo_status rondo_warm_up(rondo_compiled *compiled);
 
 /* Captures all steps, instantiates and uploads. Errors: INVALID_STATE/UNPREPARED with the operator and what it did that
  * the warm-up should have done: something made ready, memory allocated, a call that a capture refuses. */
-RONDO_MUST_USE rondo_status rondo_record(rondo_compiled *compiled, const rondo_layout *layout);
+RONDO_MUST_USE rondo_status rondo_record(const rondo_program *program, const rondo_layout *layout,
+                                         rondo_compiled *compiled);
 
 #endif

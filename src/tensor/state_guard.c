@@ -24,9 +24,8 @@ static rondo_status keep(const rondo_compiled *compiled, void *address, size_t b
   return rondo_copy_async(compiled->stream, state.copy, address, bytes);
 }
 
-static rondo_status keep_updated(const rondo_program *program, const rondo_layout *layout, uint32_t number,
+static rondo_status keep_updated(const rondo_layout *layout, const rondo_operation *operation,
                                  const rondo_compiled *compiled, rondo_state_guard *guard) {
-  const rondo_operation *operation = &program->operations.items[number];
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
     const uint32_t value = operation->inputs[k];
     if ((operation->row->updates >> k & 1u) == 0 || value == RONDO_NO_VALUE) continue;
@@ -48,8 +47,8 @@ rondo_status rondo_state_guard_begin(const rondo_program *program, const rondo_l
                                      const rondo_compiled *compiled, rondo_state_guard *out) {
   *out = (rondo_state_guard){0};
   rondo_status status = RONDO_OK;
-  for (uint32_t i = 0; i < layout->schedule.count && status == RONDO_OK; i++)
-    status = keep_updated(program, layout, layout->schedule.order[i], compiled, out);
+  for (size_t i = 0; i < program->operations.count && status == RONDO_OK; i++) /* what updates always runs */
+    status = keep_updated(layout, &program->operations.items[i], compiled, out);
   rondo_saved_error error;
   rondo_error_save(&error);
   const rondo_status waited = rondo_stream_synchronize(compiled->stream);

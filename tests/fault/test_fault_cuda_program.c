@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Every call of the CUDA driver, by Rondo or by cuBLASLt, and every allocation of host memory may fail while a program
- * is compiled, recorded, run and read on a CUDA device. Either an error comes out or the numbers are right; nothing is
- * left in the driver, in cuBLASLt or in host memory, and nothing is misused.
+ * is compiled, recorded, fed, run and read on a CUDA device, and another one that shares with it. Either an error comes
+ * out or the numbers are right; nothing is left in the driver, in cuBLASLt or in host memory, and nothing is misused.
  */
 #include "fake_cuda/fake_cublaslt.h"
 #include "fault/fault_cuda_sweep.h"
@@ -10,13 +10,13 @@ enum { ROWS = 4, INNER = 80, COLUMNS = 5 };
 
 static const fake_cublaslt_control *products;
 static test_allocator allocator;
-static float right[3]; /* losses without a failure */
+static float right[4]; /* losses without a failure */
 
 static struct {
   rondo_device *device;
   rondo_program *program;
-  rondo_compiled *compiled;
-  float losses[3];
+  rondo_compiled *compiled, *sharer;
+  float losses[4];
 } work;
 
 /* The product is so deep that the library makes it in parts, in a workspace. */
@@ -37,29 +37,40 @@ static rondo_status build(void) {
   return rondo_program_adam(work.program, y, &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate});
 }
 
-static rondo_status step(int number) {
-  TRY(number == 1 ? rondo_compiled_run_unrecorded(work.compiled) : rondo_compiled_run(work.compiled));
-  return rondo_compiled_read(work.compiled, "loss", &work.losses[number], sizeof work.losses[number]);
+static rondo_status step(rondo_compiled *compiled, int number) {
+  const int32_t labels[ROWS] = {1, 0, 3, 4};
+  float x[ROWS * INNER];
+  void *mapped;
+  for (int i = 0; i < ROWS * INNER; i++) x[i] = (float)(i % 7) - 3;
+  TRY(rondo_compiled_feed(compiled, "x", x, sizeof x));
+  TRY(rondo_compiled_map(compiled, "labels", NULL, &mapped));
+  memcpy(mapped, labels, sizeof labels);
+  TRY(rondo_compiled_unmap(compiled, "labels"));
+  TRY(number == 1 ? rondo_compiled_run_unrecorded(compiled) : rondo_compiled_run(compiled));
+  TRY(rondo_compiled_fetch(compiled, "loss", &work.losses[number], sizeof work.losses[number]));
+  return rondo_compiled_read(compiled, "loss", &work.losses[number], sizeof work.losses[number]);
 }
 
 static rondo_status run(const char *device) {
   memset(&work, 0, sizeof work);
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &allocator.table};
-  const int32_t labels[ROWS] = {1, 0, 3, 4};
-  float x[ROWS * INNER];
-  for (int i = 0; i < ROWS * INNER; i++) x[i] = (float)(i % 7) - 3;
+  const rondo_staged_value staged[] = {
+      {"x", RONDO_STAGING_DEVICE}, {"labels", RONDO_STAGING_HOST}, {"loss", RONDO_STAGING_HOST}};
+  rondo_compile_options how = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 3};
   TRY(rondo_device_open(device, &options, &work.device));
   TRY(build());
-  TRY(rondo_compile(work.program, work.device, NULL, &work.compiled));
-  TRY(rondo_compiled_write(work.compiled, "x", x, sizeof x));
-  TRY(rondo_compiled_write(work.compiled, "labels", labels, sizeof labels));
-  for (int i = 0; i < 3; i++) TRY(step(i));
-  return RONDO_OK;
+  TRY(rondo_compile(work.program, work.device, &how, &work.compiled));
+  for (int i = 0; i < 3; i++) TRY(step(work.compiled, i));
+  how.share = work.compiled;
+  TRY(rondo_compile(work.program, work.device, &how, &work.sharer));
+  return step(work.sharer, 3);
 }
 
 /* Errors here are told as well; the device is gone all the same. */
 static void take_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
+  (void)status;
+  status = rondo_compiled_destroy(work.sharer);
   (void)status;
   rondo_program_destroy(work.program);
   status = rondo_device_close(work.device);

@@ -3,27 +3,27 @@
  * to the device has run. The memory is two halves, filled in turn; a half is filled again only after the event that was
  * recorded when it was left. Bytes past a half go in pieces.
  */
-#ifndef RONDO_TENSOR_STAGING_H
-#define RONDO_TENSOR_STAGING_H
+#ifndef RONDO_TENSOR_BOUNCE_H
+#define RONDO_TENSOR_BOUNCE_H
 
 #include <rondo/stream.h>
 
-typedef struct rondo_staging {
+typedef struct rondo_bounce {
   rondo_device *device;
   unsigned char *memory; /* two halves */
   size_t half_bytes;
   size_t used;            /* of the current half */
   uint32_t current;       /* 0 or 1 */
   rondo_event *events[2]; /* left[i]: work that reads half i is done */
-} rondo_staging;
+} rondo_bounce;
 
 /* `bytes`: what is usually written between two runs. */
-RONDO_MUST_USE rondo_status rondo_staging_init(rondo_staging *staging, rondo_device *device, size_t bytes);
+RONDO_MUST_USE rondo_status rondo_bounce_init(rondo_bounce *bounce, rondo_device *device, size_t bytes);
 /* The stream's work is done. A zeroed one is fine. */
-RONDO_MUST_USE rondo_status rondo_staging_deinit(rondo_staging *staging);
+RONDO_MUST_USE rondo_status rondo_bounce_deinit(rondo_bounce *bounce);
 
 /* Queues a copy of `bytes` bytes to `dst`; `src` may be reused at once. */
-RONDO_MUST_USE rondo_status rondo_staging_write(rondo_staging *staging, rondo_stream *stream, void *dst,
-                                                const void *src, size_t bytes);
+RONDO_MUST_USE rondo_status rondo_bounce_write(rondo_bounce *bounce, rondo_stream *stream, void *dst, const void *src,
+                                               size_t bytes);
 
 #endif
