@@ -83,6 +83,7 @@ typedef enum rondo_skip {
   RONDO_SKIP_CHANGED,       /* it did not do in the recording what it did before: outputs, host steps, inputs kept */
   RONDO_SKIP_DEPARTED,      /* it allocated otherwise than in its warm-up; it is recorded at the next call */
   RONDO_SKIP_MOVING_OUTPUT, /* an input was another output of the path too often (RONDO_DEMOTION_SKIP) */
+  RONDO_SKIP_NO_GAIN,       /* RONDO_RECORD_WHERE_IT_PAYS, and it is predicted not to: the message has the figures */
   RONDO_SKIP_ROOM = 32      /* length of arrays of counters by reason */
 } rondo_skip;
 
@@ -245,24 +246,26 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  *      "replayed":1, "recorded":1, "as_they_are":1, "bodies":2, "prepared":0,
  *      "reasons":[{"reason":"WARM_UP", "calls":1, "message":""}],
  *      "forms":[{"form":1, "state":"recorded", "warm_ups":0, "recordings":1, "reason":null, "message":"",
- *        "inputs":[INPUT, ...]}],
- *      "demoted":[{"behind":1, "input":0, "recordings":5, "way":"bound"}]}],
+ *        "inputs":[INPUT, ...], "gain":null}],
+ *      "demoted":[{"behind":1, "input":0, "recordings":5, "way":"bound"}], "moved":{"times":0, "message":""}}],
  *    "recordings":[{"number":1, "parent":null, "path":[1], "is_on_path":true, "function":"decode", "form":1,
  *      "replays":1, "nodes":2, "segments":1, "arena_bytes":4096, "arena_least":4096, "exec_host_bytes":1432,
  *      "exec_device_bytes":0, "inputs":[INPUT, ...],
  *      "outputs":[{"place":"arena", "bytes":4096, "offset":0, "is_live":true}],
  *      "findings":[{"segment":0, "kind":"frozen", "node":0, "parameter":1, "input":null, "message":"..."}],
  *      "slot_bytes":4096, "idle_slot_bytes":4096}]}
- * Bounds of 0 are none. A form's state is "warming up" (warm_ups: how often yet), "warm" (it was warmed up and is not
- * recorded), "recorded", or "as it is", with the reason. An INPUT has "kind" (moving, static, managed: an output of the
- * path, scalar, opaque) and then: a scalar "value"; memory "bytes", "type", "shape"; a recording's also "way" (patched,
- * copied, copied before: the launch), "nodes" (that have its address) when it moves, "address" (a text) when it is
- * static, "recording" and "output" when it is managed. What is demoted of a function has the recording that it is
- * behind, how many recordings it took, and the way (bound, as it is). An output's place is "arena", "empty", or "input"
- * or "output" with its number as "of". A finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter"
- * and "input" are null where there is none. Slots are what a recording has of the arena for moving inputs; those of
- * patched ones are idle but in calls that must copy. What is not UTF-8 in a name is written as U+FFFD. Errors:
- * INVALID_ARGUMENT (NULL, another format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
+ * The gain of a form is null, or what recording it was predicted to gain (rondo_function_options.record), as in
+ * rondo_compiled_explain. Bounds of 0 are none. A form's state is "warming up" (warm_ups: how often yet), "warm" (it
+ * was warmed up and is not recorded), "recorded", or "as it is", with the reason. An INPUT has "kind" (moving, static,
+ * managed: an output of the path, scalar, opaque) and then: a scalar "value"; memory "bytes", "type", "shape"; a
+ * recording's also "way" (patched, copied, copied before: the launch), "nodes" (that have its address) when it moves,
+ * "address" (a text) when it is static, "recording" and "output" when it is managed. What is demoted of a function has
+ * the recording that it is behind, how many recordings it took, and the way (bound, as it is). An output's place is
+ * "arena", "empty", or "input" or "output" with its number as "of". A finding's kind is suspected, fixed or frozen
+ * (<rondo/patch.h>); "parameter" and "input" are null where there is none. Slots are what a recording has of the arena
+ * for moving inputs; those of patched ones are idle but in calls that must copy. What is not UTF-8 in a name is written
+ * as U+FFFD. Errors: INVALID_ARGUMENT (NULL, another format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY.
+ * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format,
                                                          char **out_text);
 
@@ -351,7 +354,7 @@ typedef struct rondo_function_options {
   const uint32_t *inputs; /* RONDO_INPUTS(...): what each input is; copied */
   size_t input_count;     /* at most 1024 */
   rondo_binding binding;
-  uint32_t warm_ups;         /* calls of a new form of inputs that run as they are; 0 = 1 */
+  uint32_t warm_ups;         /* calls of a new form of inputs that run as they are; 0 = 1, or 2 (`record`) */
   uint32_t max_shapes;       /* forms of inputs that are recorded; further ones run as they are (SHAPE_LIMIT); 0 = 64 */
   uint32_t min_nodes;        /* a recording of fewer nodes is not worth it (TOO_SMALL) */
   bool static_shapes;        /* only the first form of inputs is recorded, others run as they are (CHANGING_SHAPES) */
@@ -371,7 +374,15 @@ typedef struct rondo_function_options {
   uint32_t padding; /* what the rows beyond are filled with, a word of 4 bytes; where they are no such words, its low
                        byte */
   rondo_demotion demotion;
-  uint32_t demote_after; /* recordings, at most max_recordings_per_place; 0 = 5 */
+  uint32_t demote_after;      /* recordings, at most max_recordings_per_place; 0 = 5 */
+  rondo_record_policy record; /* WHERE_IT_PAYS (FW-8): the last warm-up is metered, held back on a GPU for 5 ms at most
+                                 until all is queued, and there are two at least, so that what a first run makes ready
+                                 does not count. Forms are recorded unless that predicts too little (NO_GAIN); also
+                                 where it predicts nothing: with host steps, or as something is captured before the
+                                 device's costs are known. NEVER: as it is (DISABLED) */
+  uint32_t reserved_policy;
+  double least_gain;      /* ... as `least` and */
+  uint64_t expected_runs; /* ... `runs` of rondo_gain_pays (<rondo/gain.h>) */
 } rondo_function_options;
 #define RONDO_FUNCTION_OPTIONS_INIT .struct_size = sizeof(rondo_function_options)
 
@@ -400,6 +411,9 @@ typedef struct rondo_function_info {
       *last_message; /* what it was in words, with the remedy; "" when there was none; valid until the next call */
   uint64_t prepared; /* recordings made by rondo_function_prepare; not among `recorded` */
   uint64_t demoted;  /* inputs, each in one place */
+  uint64_t moved;    /* times that it was, or would have been, recorded again as a static input was elsewhere (FW-7) */
+  const char *moved_message; /* the last time in words: input, both addresses, remedy; "" when there was none; valid
+                                until the next call */
 } rondo_function_info;
 
 /* What came to a bucket of the function's. */

@@ -15,6 +15,7 @@
 enum {
   ARGUMENTS = 4,
   LENGTHS = 2,
+  RECORDINGS = 3,
   FEWEST_ROUNDS = 5,
   MOST_ROUNDS = 25,
   WARM_ROUNDS = 10 /* a CPU device tries its ways to run an exec in the first launches */
@@ -178,17 +179,27 @@ static rondo_status record_line(laboratory *lab, uint32_t length, rondo_exec **o
   return status == RONDO_OK ? gone : status;
 }
 
+/* The last one is kept. */
+static rondo_status time_recording(laboratory *lab, size_t line) {
+  double samples[RECORDINGS];
+  for (size_t i = 0; i < RECORDINGS; i++) {
+    rondo_exec_destroy(lab->execs[line]);
+    lab->execs[line] = NULL;
+    const uint64_t begin = rondo_clock_ns();
+    RONDO_TRY(record_line(lab, lengths[line], &lab->execs[line]));
+    samples[i] = microseconds(begin, rondo_clock_ns());
+  }
+  lab->lines[line].record_us = rondo_median(samples, RECORDINGS);
+  return RONDO_OK;
+}
+
 /* The first of all makes more ready than itself. */
 static rondo_status record_lines(laboratory *lab) {
   rondo_exec *first = NULL;
   const rondo_status status = record_line(lab, lengths[0], &first);
   rondo_exec_destroy(first);
   RONDO_TRY(status);
-  for (size_t i = 0; i < LENGTHS; i++) {
-    const uint64_t begin = rondo_clock_ns();
-    RONDO_TRY(record_line(lab, lengths[i], &lab->execs[i]));
-    lab->lines[i].record_us = microseconds(begin, rondo_clock_ns());
-  }
+  for (size_t i = 0; i < LENGTHS; i++) RONDO_TRY(time_recording(lab, i));
   return RONDO_OK;
 }
 

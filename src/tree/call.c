@@ -9,7 +9,9 @@
 #include "base/logging.h"
 #include "tree/call.h"
 #include "tree/demote.h"
+#include "tree/estimate.h"
 #include "tree/function.h"
+#include "tree/moved.h"
 #include "tree/own.h"
 #include "tree/pad.h"
 #include "tree/path_plan.h"
@@ -114,7 +116,7 @@ static bool is_asked_for(const rondo_function *function) {
   return options->should_record == NULL || options->should_record(options->user, &question);
 }
 
-rondo_skip rondo_call_look_for_skip(const rondo_function *function, const char **out_message) {
+rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message) {
   const rondo_tree *tree = function->tree;
   *out_message = "";
   if (tree->is_unrecorded) {
@@ -127,11 +129,12 @@ rondo_skip rondo_call_look_for_skip(const rondo_function *function, const char *
         "the same one each time, or let it be copied or patched (demotion)";
     return RONDO_SKIP_MOVING_OUTPUT;
   }
-  if (count_siblings(function) >= tree->options.max_recordings_per_place) {
-    *out_message =
-        "it was recorded as often as it may be behind the same call "
-        "(rondo_tree_options.max_recordings_per_place): its static inputs move, or what is held of its step "
-        "keeps changing";
+  const bool is_full = count_siblings(function) >= tree->options.max_recordings_per_place;
+  const bool has_moved = rondo_moved_look(function, form, is_full);
+  if (is_full) {
+    *out_message = has_moved ? function->moved
+                             : "it was recorded as often as it may be behind the same call "
+                               "(rondo_tree_options.max_recordings_per_place): what is held of its step keeps changing";
     return RONDO_SKIP_RECORDING_LIMIT;
   }
   if (is_asked_for(function)) return RONDO_SKIP_NONE;
@@ -196,8 +199,10 @@ static rondo_status run_new(rondo_asked *asked) {
     RONDO_TRY(rondo_demoted_look(function, form, tree->inputs, asked->key_count, &asked->is_demoted));
     if (asked->is_demoted) return dispatch(asked); /* its key is another one now */
   }
-  const rondo_skip skip = rondo_call_look_for_skip(function, &message);
+  const rondo_skip skip = rondo_call_look_for_skip(function, form, &message);
   if (skip != RONDO_SKIP_NONE) return run_plain(asked, form, skip, message);
+  RONDO_TRY(rondo_estimate_decide(function, form));
+  if (form->skip == RONDO_SKIP_NO_GAIN) return run_plain(asked, form, form->skip, form->message);
   return record(asked, form);
 }
 

@@ -14,7 +14,7 @@ RONDO_MUST_USE rondo_status rondo_call_check(const char *call, const rondo_funct
 RONDO_MUST_USE rondo_status rondo_call_refuse_capture(const char *call, rondo_stream *stream);
 
 /* Why a form that is warm is not recorded behind the path's end, with inputs as tree->inputs; NONE. */
-rondo_skip rondo_call_look_for_skip(const rondo_function *function, const char **out_message);
+rondo_skip rondo_call_look_for_skip(rondo_function *function, const rondo_form *form, const char **out_message);
 
 #define RONDO_INPUTS_ARE_SHARED                                                                \
   "two of its inputs have bytes in common, of which it writes one and one moves: let both be " \

@@ -143,6 +143,16 @@ static void begin_input(const rondo_keyed_input *input, rondo_text *out) {
     put_layout(input->bytes, input->type, input->rank, input->shape, out);
 }
 
+static void put_gain(const rondo_form *form, rondo_text *out) {
+  if (!form->has_gain) {
+    put_string(out, "gain", NULL);
+    return;
+  }
+  begin_object(out, "gain");
+  rondo_gain_to_json(&form->gain, out);
+  rondo_json_object_end(out);
+}
+
 static void put_form(const rondo_function *function, const rondo_form *form, rondo_text *out) {
   const uint64_t *words = form->words;
   rondo_json_object_begin(out);
@@ -160,6 +170,7 @@ static void put_form(const rondo_function *function, const rondo_form *form, ron
     rondo_json_object_end(out);
   }
   rondo_json_array_end(out);
+  put_gain(form, out);
   rondo_json_object_end(out);
 }
 
@@ -207,6 +218,10 @@ static void put_function(const rondo_function *function, rondo_text *out) {
   put_reasons(function->skipped, function->messages, out);
   put_forms(function, out);
   put_demoted(function, out);
+  begin_object(out, "moved");
+  put_number(out, "times", function->moved_count);
+  put_string(out, "message", function->moved);
+  rondo_json_object_end(out);
   rondo_json_object_end(out);
 }
 

@@ -224,6 +224,17 @@ static void put_form(const rondo_function *function, const rondo_form *form, ron
   }
   rondo_text_add(out, "%s", function->options.input_count > 0 ? ": " : "no input: ");
   put_state(form, out);
+  if (!form->has_gain) return;
+  put_label(out, "gain");
+  rondo_gain_to_text(&form->gain, out);
+  rondo_text_add(out, "\n");
+}
+
+static void put_moved(const rondo_function *function, rondo_text *out) {
+  if (function->moved_count == 0) return;
+  put_label(out, "moved");
+  put_count(out, function->moved_count, "time: ", "times, the last: ");
+  rondo_text_add(out, "%s\n", function->moved);
 }
 
 static void put_demoted(const rondo_function *function, const rondo_recorded_call *behind, rondo_text *out) {
@@ -250,6 +261,7 @@ static void put_function(const rondo_function *function, rondo_text *out) {
   if (function->prepared > 0) rondo_text_add(out, "; %" PRIu64 " prepared", function->prepared);
   rondo_text_add(out, "%s\n", function->is_off ? "; recording is off" : "");
   put_reasons(function->skipped, function->messages, out);
+  put_moved(function, out);
   while ((form = rondo_explain_next_form(function, form)) != NULL) put_form(function, form, out);
   for (const rondo_recorded_call *at = function->tree->first; at != NULL; at = at->next) put_demoted(function, at, out);
 }

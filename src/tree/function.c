@@ -34,7 +34,9 @@ bool rondo_form_is_skipped(const rondo_form *form, const rondo_resolved_input *i
 /* What is known before the first call of the form. */
 static void decide_skip(const rondo_function *function, rondo_form *form) {
   const rondo_function_options *options = &function->options;
-  if (options->unsafe)
+  if (options->record == RONDO_RECORD_NEVER)
+    rondo_form_skip(form, RONDO_SKIP_DISABLED, "its options say so (rondo_function_options.record)");
+  else if (options->unsafe)
     rondo_form_skip(form, RONDO_SKIP_UNSAFE, "its options say so (rondo_function_options.unsafe)");
   else if (options->unsafe_deterministic && function->tree->options.deterministic)
     rondo_form_skip(form, RONDO_SKIP_UNSAFE_DETERMINISTIC,
@@ -101,6 +103,7 @@ static void free_forms(rondo_function *function) {
     function->forms = form->next;
     rondo_form_forget_notes(function->tree, form);
     rondo_form_forget_orders(function->tree, form);
+    rondo_meter_free(&form->meter);
     rondo_release(allocator, form->words, form->word_count, sizeof *form->words);
     rondo_release(allocator, form, 1, sizeof *form);
   }
@@ -139,8 +142,11 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
   if ((unsigned)out->demotion > RONDO_DEMOTION_NEVER)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: '%s': no demotion is %u", call, out->name,
                       (unsigned)out->demotion);
+  RONDO_TRY(rondo_record_policy_check(call, out->record));
+  RONDO_TRY(rondo_gain_bar_check(call, (rondo_gain_bar){.least = out->least_gain}));
   if (out->demote_after == 0) out->demote_after = DEFAULT_DEMOTE_AFTER;
-  if (out->warm_ups == 0) out->warm_ups = 1;
+  const uint32_t fewest = out->record == RONDO_RECORD_WHERE_IT_PAYS ? 2 : 1;
+  if (out->warm_ups < fewest) out->warm_ups = fewest;
   if (out->max_shapes == 0) out->max_shapes = DEFAULT_SHAPES;
   RONDO_TRY(check_inputs(out));
   return rondo_padding_check(out);
@@ -308,7 +314,9 @@ rondo_status rondo_function_get_info(const rondo_function *function, rondo_funct
                               .last_skip = function->last_skip,
                               .last_message = function->message,
                               .prepared = function->prepared,
-                              .demoted = function->demoted};
+                              .demoted = function->demoted,
+                              .moved = function->moved_count,
+                              .moved_message = function->moved};
   memcpy(info.skipped, function->skipped, sizeof info.skipped);
   rondo_tree_leave(function->tree);
   return rondo_versioned_write("rondo_function_info", &info, out_info, sizeof info);

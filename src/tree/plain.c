@@ -4,6 +4,7 @@
  */
 #include "tree/plain.h"
 
+#include "tree/estimate.h"
 #include "tree/own.h"
 
 /* Notes ------------------------------------------------------------------------------------------------------------ */
@@ -52,6 +53,7 @@ void rondo_form_forget_notes(const rondo_tree *tree, rondo_form *form) {
 rondo_status rondo_plain_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_call *whole = rondo_call_outermost(call);
   end_notes(whole);
+  if (whole->meter != NULL) rondo_meter_stop(whole->meter);
   RONDO_TRY(rondo_stream_drain(call->stream, "rondo_call_host_step"));
   RONDO_TRY(rondo_body_take_step(call, step, user));
   begin_notes(whole);
@@ -138,7 +140,9 @@ rondo_status rondo_plain_run(rondo_function *function, rondo_form *form, rondo_s
                      .is_warm_up = is_warm_up,
                      .take = tree->active == NULL ? NULL : tree->active->take};
   begin_notes(&call);
+  rondo_estimate_begin(form, &call);
   rondo_status status = rondo_body_run(&call);
+  rondo_estimate_end(form, &call, status);
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);
   end_notes(&call);

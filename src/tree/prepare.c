@@ -6,6 +6,7 @@
 #include "exec/front.h"
 #include "tree/call.h"
 #include "tree/demote.h"
+#include "tree/estimate.h"
 #include "tree/function.h"
 #include "tree/pad.h"
 #include "tree/plain.h"
@@ -119,8 +120,11 @@ static rondo_status prepare_here(rondo_preparation *p) {
   if (rondo_form_is_skipped(p->form, tree->inputs)) return refuse(function, p->form->skip, p->form->message);
   if (!tree->is_unrecorded) RONDO_TRY(look(p, &key_count, &is_recorded));
   if (is_recorded) return RONDO_OK;
-  const rondo_skip skip = rondo_call_look_for_skip(function, &message);
-  return skip == RONDO_SKIP_NONE ? record(p, key_count) : refuse(function, skip, message);
+  const rondo_skip skip = rondo_call_look_for_skip(function, p->form, &message);
+  if (skip != RONDO_SKIP_NONE) return refuse(function, skip, message);
+  RONDO_TRY(rondo_estimate_decide(function, p->form));
+  if (p->form->skip == RONDO_SKIP_NO_GAIN) return refuse(function, p->form->skip, p->form->message);
+  return record(p, key_count);
 }
 
 static rondo_status prepare_padded(rondo_preparation *p) {

@@ -31,6 +31,7 @@ static const char *const names[] = {
     [RONDO_SKIP_CHANGED] = "CHANGED",
     [RONDO_SKIP_DEPARTED] = "DEPARTED",
     [RONDO_SKIP_MOVING_OUTPUT] = "MOVING_OUTPUT",
+    [RONDO_SKIP_NO_GAIN] = "NO_GAIN",
 };
 _Static_assert(sizeof names / sizeof names[0] <= RONDO_SKIP_ROOM, "counters by reason have too little room");
 

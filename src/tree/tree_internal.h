@@ -18,6 +18,8 @@
 #include "base/array.h"
 #include "exec/arena_capture.h"
 #include "exec/exec_internal.h"
+#include "exec/gain.h"
+#include "exec/meter.h"
 #include "exec/patch.h"
 #include "memory/warm_up.h"
 #include "tree/buffer.h"
@@ -47,7 +49,10 @@ typedef struct rondo_form {
   size_t output_count, host_steps; /* of the last run */
   uint32_t *output_orders;         /* ... and when each output was made among the fresh ones, from 1; 0: it is none */
   size_t order_room;
-  bool has_orders;                  /* they are known */
+  bool has_orders;   /* they are known */
+  rondo_meter meter; /* of the last warm-up, until the form is recorded or not (estimate.h) */
+  rondo_gain gain;   /* what recording it was predicted to gain */
+  bool has_gain;
   char message[RONDO_TREE_MESSAGE]; /* why `skip` */
 } rondo_form;
 
@@ -68,6 +73,8 @@ struct rondo_function {
   rondo_skip last_skip;
   char message[RONDO_TREE_MESSAGE];
   char *messages[RONDO_SKIP_ROOM]; /* the last one of each reason, for rondo_tree_explain; NULL: none */
+  uint64_t moved_count;            /* static inputs that were elsewhere (moved.h); */
+  char moved[RONDO_TREE_MESSAGE];  /* ... the last one in words */
 };
 
 /* Where an output of a recorded call is. */
@@ -374,6 +381,7 @@ struct rondo_call {
   RONDO_ARRAY(rondo_made_output) outputs;
   uint32_t fresh_count;
   size_t host_steps;
+  rondo_meter *meter;       /* of the whole call; NULL */
   rondo_status failed_step; /* what a host step returned that failed; OK */
   rondo_skip refused;       /* by the body */
   char message[RONDO_TREE_MESSAGE];

@@ -137,7 +137,8 @@ static void check_functions(json_t *root) {
   assert_int_equal(json_array_size(field(root, "functions")), 3);
   json_t *first = item(root, "functions", 0);
   assert_fields(
-      first, "name kind binding recording calls replayed recorded as_they_are bodies prepared reasons forms demoted");
+      first,
+      "name kind binding recording calls replayed recorded as_they_are bodies prepared reasons forms demoted moved");
   assert_string_equal(string(first, "name"), "odd \"name\" \xc3\xa4\xef\xbf\xbd");
   assert_string_equal(string(first, "kind"), "inference");
   assert_string_equal(string(first, "binding"), "automatic");
@@ -145,7 +146,7 @@ static void check_functions(json_t *root) {
   assert_fields(item(first, "reasons", 0), "reason calls message");
   assert_string_equal(string(item(first, "reasons", 0), "reason"), "WARM_UP");
   json_t *form = item(first, "forms", 0);
-  assert_fields(form, "form state warm_ups recordings reason message inputs");
+  assert_fields(form, "form state warm_ups recordings reason message inputs gain");
   assert_string_equal(string(form, "state"), "recorded");
   assert_true(json_is_null(field(form, "reason")));
   assert_fields(item(form, "inputs", 0), "kind bytes type shape");

@@ -42,7 +42,7 @@ static const option_table table = {
     .count = sizeof rows / sizeof rows[0],
 };
 
-enum { COUNTS = 5, SIZES = 5, MOST_ROUNDS = 1000, FEWEST_ROUNDS = 5, WARM_UPS = 20, PREDICTED_REPEATS = 31 };
+enum { COUNTS = 5, SIZES = 5, MOST_ROUNDS = 1000, FEWEST_ROUNDS = 5, WARM_UPS = 20, PREDICTED_REPEATS = 201 };
 static const uint32_t counts[COUNTS] = {1, 4, 16, 64, 256};
 static const uint64_t sizes[SIZES] = {1 << 8, 1 << 12, 1 << 16, 1 << 20, 1 << 24};
 #define MOST_ELEMENTS (UINT64_C(1) << 24) /* of a CPU's run */
@@ -150,8 +150,8 @@ static rondo_status measure_case(const gain_bench *b, gain_case *of, double seco
   rondo_exec *exec = NULL;
   of->predicted.struct_size = sizeof of->predicted;
   TOOL_TRY(time_run(b, queue_work, &work, NULL));
-  TOOL_TRY(
-      rondo_gain_measure(b->stream, queue_work, &work, of->size < 1 << 20 ? PREDICTED_REPEATS : 0, &of->predicted));
+  TOOL_TRY(rondo_gain_measure(b->stream, queue_work, &work, of->count * of->size < 1 << 20 ? PREDICTED_REPEATS : 0,
+                              &of->predicted));
   TOOL_TRY(record(&work, &exec));
   const rondo_status status = measure_turns(b, of, &work, exec, seconds);
   rondo_exec_destroy(exec);

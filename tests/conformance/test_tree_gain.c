@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT
+ * Functions of a tree that are recorded where it pays (FW-8), decided by costs that are given; and static inputs that
+ * moved, which are named with both addresses (FW-7).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/test_tree.h"
+
+enum { WORDS = 32, BYTES = WORDS * 4 };
+
+/* With these nothing pays, and with those everything. */
+static const rondo_costs dear = {RONDO_COSTS_INIT, .launch_host = 1e9, .launch_latency = 1e9};
+static const rondo_costs cheap = {RONDO_COSTS_INIT, .stream_kernel = 1e9};
+
+/* out = in * 3 + 1, and what else a test asks for. */
+typedef struct gain_work {
+  test_work work;
+  rondo_status (*more)(rondo_call *call);
+} gain_work;
+
+static rondo_status body(rondo_call *call, void *user) {
+  gain_work *work = user;
+  const rondo_status status = test_body_affine(call, &work->work);
+  return status != RONDO_OK || work->more == NULL ? status : work->more(call);
+}
+
+typedef struct gain_case {
+  test_fixture *t;
+  rondo_tree *tree;
+  rondo_function *function;
+  gain_work work;
+  uint32_t *words;
+} gain_case;
+
+static void begin(gain_case *c, test_fixture *t, const rondo_costs *costs, const rondo_tree_options *options,
+                  rondo_function_options function) {
+  static const uint32_t moving = RONDO_INPUT_MOVING;
+  uint32_t values[WORDS];
+  *c = (gain_case){.t = t, .work = {.work = {.fixture = t, .factor = 3, .term = 1}}, .words = test_words(t, WORDS)};
+  for (uint32_t i = 0; i < WORDS; i++) values[i] = i;
+  test_write(t, c->words, values, sizeof values);
+  if (costs != NULL) assert_ok(rondo_device_set_costs(t->device, costs));
+  c->tree = test_tree(t, options);
+  function.name = "f";
+  function.body = body;
+  function.user = &c->work;
+  if (function.inputs == NULL) function.inputs = &moving;
+  function.input_count = 1;
+  assert_ok(rondo_function_create(c->tree, &function, &c->function));
+}
+
+static void end(gain_case *c) {
+  test_tree_destroy(c->tree);
+  test_words_free(c->t, c->words);
+}
+
+static void call(gain_case *c) {
+  rondo_buffer *out = test_call_words(c->t, c->function, c->words, WORDS);
+  test_assert_buffer(c->t, out, 1, 3);
+  rondo_buffer_release(out);
+}
+
+static const rondo_function_options where_it_pays = {RONDO_FUNCTION_OPTIONS_INIT, .record = RONDO_RECORD_WHERE_IT_PAYS};
+
+static void assert_explained(gain_case *c, rondo_explain_format format, const char *part) {
+  char *text = NULL;
+  assert_ok(rondo_tree_explain(c->tree, format, &text));
+  if (strstr(text, part) == NULL) fail_msg("no '%s' in:\n%s", part, text);
+  rondo_text_free(text);
+}
+
+static void test_fw8_what_does_not_pay_runs_as_it_is(void **state) {
+  gain_case c;
+  begin(&c, *state, &dear, NULL, where_it_pays);
+  for (int i = 0; i < 2; i++) {
+    call(&c);
+    assert_skip(c.tree, WARM_UP);
+  }
+  for (int i = 0; i < 3; i++) {
+    call(&c);
+    assert_outcome(c.tree, RONDO_CALL_UNRECORDED);
+    assert_skip(c.tree, NO_GAIN);
+    assert_non_null(strstr(test_last_call(c.tree).message, "recording it gains too little"));
+    assert_non_null(strstr(test_last_call(c.tree).message, "record more in one piece"));
+  }
+  const rondo_tree_info info = test_tree_info(c.tree);
+  assert_int_equal(info.skipped[RONDO_SKIP_NO_GAIN], 3);
+  assert_int_equal(info.recordings, 0);
+  assert_int_equal(test_function_info(c.function).skipped[RONDO_SKIP_NO_GAIN], 3);
+  assert_int_equal(test_function_info(c.function).bodies, 5);
+  assert_string_equal(rondo_skip_name(RONDO_SKIP_NO_GAIN), "NO_GAIN");
+  assert_explained(&c, RONDO_EXPLAIN_TEXT, "as it is: NO_GAIN: recording it gains too little");
+  assert_explained(&c, RONDO_EXPLAIN_TEXT, "gain         predicted: host ");
+  assert_explained(&c, RONDO_EXPLAIN_JSON, "\"gain\":{\"works\":");
+  end(&c);
+}
+
+static void test_fw8_what_pays_is_recorded(void **state) {
+  gain_case c;
+  begin(&c, *state, &cheap, NULL, where_it_pays);
+  for (int i = 0; i < 2; i++) call(&c);
+  call(&c);
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  call(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  assert_int_equal(test_function_info(c.function).bodies, 3);
+  assert_explained(&c, RONDO_EXPLAIN_TEXT, "gain         predicted: host ");
+  end(&c);
+}
+
+static void test_fw8_each_form_is_decided_by_itself(void **state) {
+  gain_case c;
+  begin(&c, *state, &dear, NULL, where_it_pays);
+  for (int i = 0; i < 3; i++) call(&c);
+  assert_skip(c.tree, NO_GAIN);
+  assert_ok(rondo_device_set_costs(c.t->device, &cheap));
+  for (int i = 0; i < 3; i++) rondo_buffer_release(test_call_words(c.t, c.function, c.words, WORDS / 2));
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  call(&c);
+  assert_skip(c.tree, NO_GAIN);
+  end(&c);
+}
+
+static void test_fw8_strict_trees_refuse_what_does_not_pay(void **state) {
+  gain_case c;
+  begin(&c, *state, &dear, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .strict = true}, where_it_pays);
+  for (int i = 0; i < 2; i++) call(&c);
+  const rondo_input input = {.address = c.words, .bytes = BYTES};
+  rondo_buffer *out;
+  assert_error(rondo_function_call(c.function, c.t->stream, &input, 1, &out, 1), RONDO_UNSUPPORTED,
+               RONDO_REASON_NOT_RECORDED);
+  assert_message("NO_GAIN");
+  end(&c);
+}
+
+static void test_fw8_preparing_says_that_it_does_not_pay(void **state) {
+  gain_case c;
+  begin(&c, *state, &dear, NULL, where_it_pays);
+  const rondo_input input = {.address = c.words, .bytes = BYTES};
+  assert_error(rondo_function_prepare(c.function, c.t->stream, &input, 1), RONDO_UNSUPPORTED,
+               RONDO_REASON_NOT_RECORDED);
+  assert_message("NO_GAIN");
+  call(&c);
+  assert_skip(c.tree, NO_GAIN);
+  end(&c);
+  begin(&c, *state, &cheap, NULL, where_it_pays);
+  const rondo_input other = {.address = c.words, .bytes = BYTES};
+  assert_ok(rondo_function_prepare(c.function, c.t->stream, &other, 1));
+  end(&c);
+}
+
+/* Costs that are not known cannot be measured while something is captured: rather a recording than none. */
+static void test_fw8_without_an_estimate_it_is_recorded(void **state) {
+  gain_case c;
+  begin(&c, *state, NULL, NULL, where_it_pays);
+  for (int i = 0; i < 2; i++) call(&c);
+  rondo_stream *other = test_stream(c.t, "other");
+  const rondo_input input = {.address = c.words, .bytes = BYTES};
+  rondo_buffer *out;
+  assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_RELAXED));
+  assert_ok(rondo_function_call(c.function, c.t->stream, &input, 1, &out, 1));
+  test_graph_destroy(test_capture_end(other));
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  rondo_buffer_release(out);
+  test_stream_destroy(other);
+  end(&c);
+}
+
+static rondo_status take_step(void *user) {
+  (void)user;
+  return RONDO_OK;
+}
+
+static rondo_status with_host_step(rondo_call *call) { return rondo_call_host_step(call, take_step, NULL); }
+
+static rondo_status wait_inside(rondo_call *call) { return rondo_stream_synchronize(rondo_call_stream(call)); }
+
+static rondo_status fail_inside(rondo_call *call) {
+  (void)call;
+  return RONDO_LIMIT_EXCEEDED;
+}
+
+/* They wait in the middle, which no estimate takes into account. */
+static void test_fw8_bodies_with_host_steps_are_recorded(void **state) {
+  gain_case c;
+  begin(&c, *state, &dear, NULL, where_it_pays);
+  c.work.more = with_host_step;
+  for (int i = 0; i < 3; i++) call(&c);
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  end(&c);
+}
+
+/* What holds the stream up lets go by itself; and the reason is the one that there is without an estimate. */
+static void test_fw8_bodies_that_wait_are_run_as_they_are(void **state) {
+  gain_case c;
+  begin(&c, *state, &cheap, NULL, where_it_pays);
+  c.work.more = wait_inside;
+  for (int i = 0; i < 3; i++) call(&c);
+  assert_skip(c.tree, HOST_WORK);
+  end(&c);
+}
+
+static void test_fw8_bodies_that_fail_leave_no_meter(void **state) {
+  gain_case c;
+  begin(&c, *state, &cheap, NULL, where_it_pays);
+  const rondo_input input = {.address = c.words, .bytes = BYTES};
+  rondo_buffer *out;
+  call(&c);
+  c.work.more = fail_inside;
+  assert_status(rondo_function_call(c.function, c.t->stream, &input, 1, &out, 1), RONDO_LIMIT_EXCEEDED);
+  c.work.more = NULL;
+  call(&c);
+  assert_skip(c.tree, WARM_UP);
+  call(&c);
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  end(&c);
+}
+
+static void test_fw8_never_is_never(void **state) {
+  gain_case c;
+  begin(&c, *state, &cheap, NULL, (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .record = RONDO_RECORD_NEVER});
+  for (int i = 0; i < 3; i++) {
+    call(&c);
+    assert_skip(c.tree, DISABLED);
+  }
+  end(&c);
+}
+
+static void test_policies_that_do_not_exist_are_refused(void **state) {
+  test_fixture *t = *state;
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *function = NULL;
+  rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "f", .body = body};
+  options.record = (rondo_record_policy)3;
+  assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  options.record = RONDO_RECORD_WHERE_IT_PAYS;
+  options.least_gain = 0.9;
+  assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_null(function);
+  test_tree_destroy(tree);
+}
+
+/* Pointers that moved ---------------------------------------------------------------------------------------------- */
+
+static void test_fw7_a_static_input_that_moved_is_named(void **state) {
+  static const uint32_t fixed = RONDO_INPUT_STATIC;
+  gain_case c;
+  char addresses[2][32];
+  begin(&c, *state, NULL, &(rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings_per_place = 2},
+        (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .inputs = &fixed});
+  uint32_t *others[2];
+  for (int i = 0; i < 2; i++) call(&c);
+  assert_int_equal(test_function_info(c.function).moved, 0);
+  assert_string_equal(test_function_info(c.function).moved_message, "");
+  for (uint64_t i = 0; i < 2; i++) {
+    others[i] = test_words(c.t, WORDS);
+    rondo_buffer_release(test_call_words(c.t, c.function, others[i], WORDS));
+    assert_int_equal(test_function_info(c.function).moved, i + 1);
+  }
+  assert_skip(c.tree, RECORDING_LIMIT);
+  const char *message = test_function_info(c.function).moved_message;
+  for (int i = 0; i < 2; i++) {
+    (void)snprintf(addresses[i], sizeof addresses[i], "0x%llx", (unsigned long long)(uintptr_t)others[i]);
+    if (strstr(message, addresses[i]) == NULL) fail_msg("no %s in: %s", addresses[i], message);
+  }
+  assert_non_null(strstr(message, "input 0, which is static, was at"));
+  assert_non_null(strstr(message, "RONDO_INPUT_MOVING"));
+  assert_non_null(strstr(message, "max_recordings_per_place"));
+  assert_explained(&c, RONDO_EXPLAIN_TEXT, "moved        2 times, the last: input 0");
+  assert_explained(&c, RONDO_EXPLAIN_JSON, "\"moved\":{\"times\":2,\"message\":\"input 0");
+  call(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  for (int i = 0; i < 2; i++) test_words_free(c.t, others[i]);
+  end(&c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_tree_case(test_fw8_what_does_not_pay_runs_as_it_is),
+      test_tree_case(test_fw8_what_pays_is_recorded),
+      test_tree_case(test_fw8_each_form_is_decided_by_itself),
+      test_tree_case(test_fw8_strict_trees_refuse_what_does_not_pay),
+      test_tree_case(test_fw8_preparing_says_that_it_does_not_pay),
+      test_tree_case(test_fw8_without_an_estimate_it_is_recorded),
+      test_tree_case(test_fw8_bodies_with_host_steps_are_recorded),
+      test_tree_case(test_fw8_bodies_that_wait_are_run_as_they_are),
+      test_tree_case(test_fw8_bodies_that_fail_leave_no_meter),
+      test_tree_case(test_fw8_never_is_never),
+      test_tree_case(test_policies_that_do_not_exist_are_refused),
+      test_tree_case(test_fw7_a_static_input_that_moved_is_named),
+  };
+  return test_main(tests);
+}
