@@ -190,6 +190,7 @@ typedef struct rondo_compile_options {
                              mantissa: quicker on tensor cores, with relative errors of about 2^-11 a factor */
   const rondo_staged_value *staged; /* staged_count of them; what is not named is not staged. Read during the call */
   size_t staged_count;
+  bool share_states_only; /* share states and cells, and have a stream and arena of its own (see below) */
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 
@@ -205,7 +206,11 @@ typedef struct rondo_compile_options {
  * - Compiling, writing an input and running overwrite the inputs and outputs of the others. So an input is written
  *   before each run that follows another program's, and an output read before another program is used; where that was
  *   not done, running and reading return INVALID_STATE/OVERWRITTEN. What is launched by rondo_compiled_exec, or copied
- *   to an address, is not seen by this. */
+ *   to an address, is not seen by this.
+ * With share_states_only none of this holds but for the states and cells that are there when it is compiled: those are
+ * the same ones. Such programs, and those that share with them in turn, may run at once, from threads of their own, as
+ * long as none of them changes a state; a state is written while nothing runs. Compiling one, and destroying the last
+ * program of a stream, needs one thread for all. */
 
 /* Compiles (FW-1): plans the arena, gives every value its fixed address, warms up once (states are as before
  * afterwards), captures a run on a stream of its own, instantiates and uploads. The program may be changed, compiled

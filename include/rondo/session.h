@@ -58,8 +58,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_create(rondo_device *device,
                                                            rondo_session **out_session);
 
 /* Takes no more requests, answers those that were taken, and frees all with its memory. Tickets must have been waited
- * for. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a ticket is out: the session takes no more requests, and can
- * be destroyed later); IN_CALLBACK; else the session is gone, and a failure is that of work that nobody waited for. */
+ * for, and runs destroyed. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a ticket or run is out: the session takes
+ * no more requests, and can be destroyed later); IN_CALLBACK; else the session is gone, and a failure is that of work
+ * that nobody waited for. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy(rondo_session *session);
 
 /* Models ---------------------------------------------------------------------------------------------------------- */
@@ -89,13 +90,13 @@ typedef struct rondo_model_options {
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
                                                               const rondo_model_options *options);
 
-/* Frees the model with its graphs and memory. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_STATE/STILL_IN_USE while a
- * request of it waits or runs, or it is being captured. */
+/* Frees the model with its graphs and memory. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_STATE with STILL_IN_USE while
+ * a request of it waits or runs, a run of it is out, or a stream is taken, ALREADY_CAPTURING while it is captured. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_remove_model(rondo_session *session, const char *name);
 
-/* Writes a state or cell of the model, on all streams, each between two of its runs: requests that run meanwhile see
- * the old or the new one. Errors: NOT_FOUND/UNKNOWN_NAME (the model; a name that no state or cell has, or before there
- * are any graphs); as rondo_compiled_write. */
+/* Writes a state or cell of the model, which all its streams have in common, while none of them runs: waits for what
+ * runs, and requests that come meanwhile wait. Errors: NOT_FOUND/UNKNOWN_NAME (the model; a name that no state or cell
+ * has, or before there are any graphs); as rondo_compiled_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_write(rondo_session *session, const char *model, const char *name,
                                                           const void *data, size_t bytes);
 
@@ -258,6 +259,25 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_query(rondo_ticket *ticket);
 /* Takes a request that still waits back: its wait returns INVALID_STATE/ABORTED. One that runs, or is done, goes its
  * way. The ticket is still to be waited for. Any thread. NULL is fine. */
 RONDO_API void rondo_ticket_cancel(rondo_ticket *ticket);
+
+/* Runs: create, reshape, bind, invoke, destroy, where a change of shape, a change of addresses and running are separate
+ * calls, for callers who do one more often than the others (the life-cycle is XNNPACK's). A run is thread-compatible;
+ * the session's model stays as long as it has runs. */
+typedef struct rondo_model_run rondo_model_run;
+/* Errors: INVALID_ARGUMENT, NOT_FOUND/UNKNOWN_NAME, OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_model_run_create(rondo_session *session, const char *model,
+                                                             rondo_model_run **out_run);
+/* How many rows it has from now on. With more than before, inputs and outputs are to be bound again. Errors:
+ * INVALID_ARGUMENT with NULL_ARGUMENT, SHAPE. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_model_run_reshape(rondo_model_run *run, size_t rows);
+/* Where its inputs and outputs are from now on, as in rondo_request; the lists are copied. Errors: INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_model_run_bind(rondo_model_run *run, const void *const *inputs,
+                                                           void *const *outputs);
+/* Runs it as rondo_session_run would. Does not allocate. Errors: INVALID_STATE/NONE (it was not reshaped, or not
+ * bound); those of rondo_session_run. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_model_run_invoke(rondo_model_run *run, rondo_answer *out_answer);
+/* NULL is fine. Thread-compatible. */
+RONDO_API void rondo_model_run_destroy(rondo_model_run *run);
 
 /* Takes no more requests and waits until all that were taken are answered. Errors: INVALID_ARGUMENT, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_drain(rondo_session *session);

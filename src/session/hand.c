@@ -87,10 +87,10 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   if (is_input(m, name))
     status = rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' is an input of model '%s', not a state",
                         call, name, model);
-  for (uint32_t i = 0; status == RONDO_OK && i < session->options.streams; i++) {
-    rondo_session_claim(session, i);
-    status = write_state(&m->places[i], name, data, bytes);
-    rondo_session_release(session, i);
+  if (status == RONDO_OK) {
+    rondo_session_claim_all(session);
+    status = write_state(&m->places[0], name, data, bytes);
+    rondo_session_release_all(session);
   }
   pthread_mutex_lock(&session->lock);
   m->taken--;
@@ -289,11 +289,12 @@ rondo_status rondo_session_get_result(rondo_session *session, const char *model,
 
 /* Figures --------------------------------------------------------------------------------------------------------- */
 
-/* States are the anchors', arenas the largest graph's of each lane. */
+/* States are the first anchor's, and what others have beside them; arenas the largest graph's of each lane. */
 static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
   for (uint32_t i = 0; i < m->session->options.streams; i++) {
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};
-    if (rondo_compiled_get_info(m->places[i].anchor, &compiled) == RONDO_OK) info->state_bytes += compiled.state_bytes;
+    if (rondo_compiled_get_info(m->places[i].anchor, &compiled) == RONDO_OK)
+      info->state_bytes += compiled.state_bytes - compiled.shared_bytes;
   }
   uint64_t arena = 0;
   for (size_t i = 0; i < m->graphs.count; i++) {

@@ -15,20 +15,27 @@ static size_t aligned(size_t bytes) {
   return (bytes + RONDO_STAGING_ALIGNMENT - 1) / RONDO_STAGING_ALIGNMENT * RONDO_STAGING_ALIGNMENT;
 }
 
-/* Row bytes and rows were checked when a program of so many rows was made. */
+/* Of the value at `index`, outputs behind inputs; behind the last: of all. Row bytes and rows were checked when a
+ * program of so many rows was made. */
+static size_t stage_offset(const rondo_session_model *model, size_t rows, size_t index) {
+  const size_t inputs = model->inputs.count;
+  size_t bytes = 0;
+  for (size_t i = 0; i < index; i++)
+    bytes +=
+        aligned((i < inputs ? model->inputs.items[i].row_bytes : model->outputs.items[i - inputs].row_bytes) * rows);
+  return bytes;
+}
+
 unsigned char *rondo_stage_input(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index) {
-  for (size_t i = 0; i < index; i++) memory += aligned(model->inputs.items[i].row_bytes * rows);
-  return memory;
+  return memory + stage_offset(model, rows, index);
 }
 
 unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index) {
-  memory = rondo_stage_input(model, memory, rows, model->inputs.count);
-  for (size_t i = 0; i < index; i++) memory += aligned(model->outputs.items[i].row_bytes * rows);
-  return memory;
+  return memory + stage_offset(model, rows, model->inputs.count + index);
 }
 
 static size_t stage_bytes(const rondo_session_model *model, size_t rows) {
-  return (size_t)(rondo_stage_output(model, NULL, rows, model->outputs.count) - (unsigned char *)NULL);
+  return stage_offset(model, rows, model->inputs.count + model->outputs.count);
 }
 
 static void count_staging(rondo_place *place, size_t more, size_t less) {
@@ -85,11 +92,14 @@ rondo_status rondo_place_reserve_plain(rondo_place *place, size_t rows) {
 
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
+/* With states, stream and arena of the place's anchor; the anchors have states in common. */
 static rondo_status compile(rondo_place *place, size_t rows, rondo_compiled **out) {
   rondo_program *program = NULL;
   RONDO_TRY(rondo_model_make_program(place->model, rows, &program));
+  const bool is_anchor = place->anchor == NULL;
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
-                                         .share = place->anchor};
+                                         .share = is_anchor ? place->model->places[0].anchor : place->anchor,
+                                         .share_states_only = is_anchor};
   const rondo_status status = rondo_compile(program, place->model->session->device, &options, out);
   rondo_program_destroy(program);
   return status;
@@ -103,7 +113,7 @@ rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, ui
   RONDO_TRY(rondo_allocate_items(&session->allocator, session->options.max_unrecorded, sizeof *place->programs,
                                  &place->programs));
   RONDO_TRY(compile(place, 1, &place->anchor));
-  return weights == NULL ? RONDO_OK : rondo_weights_apply(weights, place->anchor, NULL);
+  return weights == NULL || lane > 0 ? RONDO_OK : rondo_weights_apply(weights, place->anchor, NULL);
 }
 
 static void drop_program(rondo_place_program *program, rondo_status *kept) {

@@ -145,9 +145,13 @@ rondo_status rondo_session_remove_model(rondo_session *session, const char *name
   rondo_session_model *model;
   RONDO_TRY(rondo_session_change_begin(session, "rondo_session_remove_model", name, &model));
   pthread_mutex_lock(&session->lock);
-  unlink_model(session, model);
+  const uint32_t runs = model->runs;
+  if (runs == 0) unlink_model(session, model);
   pthread_mutex_unlock(&session->lock);
-  return rondo_model_free(model);
+  if (runs == 0) return rondo_model_free(model);
+  rondo_session_change_end(model);
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                    "rondo_session_remove_model: %u runs of model '%s' are out: destroy them first", runs, name);
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
@@ -276,10 +280,13 @@ rondo_status rondo_session_destroy(rondo_session *session) {
   if (session == NULL) return RONDO_OK;
   RONDO_TRY(rondo_session_drain(session));
   pthread_mutex_lock(&session->lock);
-  const uint32_t taken = session->taken;
+  const uint32_t taken = session->taken, runs = session->runs;
   pthread_mutex_unlock(&session->lock);
-  if (taken > 0)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                      "rondo_session_destroy: %u tickets are out: wait for them first (rondo_ticket_wait)", taken);
+  if (taken > 0 || runs > 0)
+    return rondo_fail(
+        RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+        "rondo_session_destroy: %u tickets and %u runs are out: wait for the first (rondo_ticket_wait) and "
+        "destroy the others (rondo_model_run_destroy)",
+        taken, runs);
   return free_session(session);
 }

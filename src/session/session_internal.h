@@ -60,7 +60,7 @@ typedef struct rondo_place_program {
 typedef struct rondo_place {
   rondo_session_model *model;
   uint32_t lane;
-  rondo_compiled *anchor; /* for one row: has the states as long as the model */
+  rondo_compiled *anchor; /* for one row: has the states as long as the model, those of other lanes' the same ones */
   RONDO_ARRAY(rondo_place_graph) graphs;
   RONDO_ARRAY(rondo_stage) stages;
   rondo_stage plain;             /* of un-recorded runs */
@@ -97,6 +97,7 @@ struct rondo_session_model {
   bool is_changing;
   bool is_recording;   /* in capture mode: a run records just now */
   uint32_t taken;      /* requests that wait or run */
+  uint32_t runs;       /* rondo_model_run of it */
   size_t waiting_rows; /* of requests in the queue */
   rondo_model_info info;
 };
@@ -180,6 +181,7 @@ struct rondo_session {
   rondo_batch *open; /* batches with parts that nobody has taken */
   uint32_t taken;    /* slots that are not free */
   uint32_t running;  /* requests that wait or run */
+  uint32_t runs;     /* rondo_model_run of all models */
   bool is_draining, is_stopping;
 };
 

@@ -197,8 +197,10 @@ static rondo_status look_at_device(rondo_compiled *compiled) {
 
 static rondo_status find_sharing(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
-  if (given->share != NULL) {
-    RONDO_TRY(rondo_stream_synchronize(given->share->stream));
+  if (given->share != NULL) RONDO_TRY(rondo_stream_synchronize(given->share->stream));
+  if (given->share != NULL && given->share_states_only) {
+    RONDO_TRY(rondo_sharing_borrow(given->share->sharing, compiled->name, &compiled->sharing));
+  } else if (given->share != NULL) {
     compiled->sharing = given->share->sharing;
     compiled->sharing->users++;
   } else {

@@ -37,6 +37,7 @@ rondo_status rondo_sharing_release(rondo_sharing *sharing) {
   rondo_array_free(&allocator, &sharing->blocks);
   rondo_array_free(&allocator, &sharing->values);
   rondo_array_free(&allocator, &sharing->arenas);
+  keep_first(&status, rondo_sharing_release(sharing->lender));
   rondo_release(&allocator, sharing, 1, sizeof *sharing);
   return status;
 }
@@ -60,6 +61,21 @@ static rondo_status add_value(rondo_sharing *sharing, const rondo_shared_value *
   const rondo_status status = rondo_array_push(&sharing->allocator, &sharing->values, &mine);
   if (status != RONDO_OK) rondo_release_text(&sharing->allocator, mine.name);
   return status;
+}
+
+rondo_status rondo_sharing_borrow(rondo_sharing *lender, const char *name, rondo_sharing **out) {
+  RONDO_TRY(rondo_sharing_create(&lender->allocator, lender->device, name, out));
+  (*out)->lender = lender;
+  lender->users++;
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; i < lender->values.count && status == RONDO_OK; i++)
+    status = add_value(*out, &lender->values.items[i]);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_status_ignore(rondo_sharing_release(*out), "the failure that led here is the one to tell");
+  *out = NULL;
+  return rondo_error_raise(&error);
 }
 
 rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *block, const rondo_shared_value *values, size_t count) {

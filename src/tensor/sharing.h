@@ -30,6 +30,7 @@ typedef struct rondo_arena {
 } rondo_arena;
 
 typedef struct rondo_sharing {
+  struct rondo_sharing *lender; /* whose values are among these; NULL: nobody's */
   rondo_allocator allocator;
   rondo_device *device;
   rondo_stream *stream;
@@ -43,6 +44,8 @@ typedef struct rondo_sharing {
 /* With one user and a stream of this name. */
 RONDO_MUST_USE rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device *device,
                                                  const char *name, rondo_sharing **out);
+/* The same with the values of another, which stays as long as this one. */
+RONDO_MUST_USE rondo_status rondo_sharing_borrow(rondo_sharing *lender, const char *name, rondo_sharing **out);
 /* One user less; the last one's work is done. NULL is fine. */
 RONDO_MUST_USE rondo_status rondo_sharing_release(rondo_sharing *sharing);
 

@@ -150,6 +150,35 @@ static void test_fw9_sharers_hold_memory_once(void **state) {
   for (size_t i = 0; i < 4; i++) assert_ok(rondo_compiled_destroy(all[i]));
 }
 
+/* States alone: two programs that may run at once, whichever of them goes first. */
+static void test_sharing_states_only_has_a_stream_and_an_arena_of_its_own(void **state) {
+  test_fixture *t = *state;
+  rondo_compiled *first = compile_layer(t, 3, NULL), *second = NULL;
+  rondo_value y;
+  rondo_program *program = make_layer(4, &y);
+  write_weights(first);
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = first, .share_states_only = true};
+  assert_ok(rondo_compile(program, t->device, &options, &second));
+  rondo_program_destroy(program);
+  rondo_compiled *third = compile_layer(t, 2, second); /* all of the second's */
+  assert_ptr_equal(find(first, 's', "w").address, find(second, 's', "w").address);
+  assert_ptr_equal(find(first, 's', "w").address, find(third, 's', "w").address);
+  assert_ptr_not_equal(rondo_compiled_stream(first), rondo_compiled_stream(second));
+  assert_ptr_equal(rondo_compiled_stream(second), rondo_compiled_stream(third));
+  write_rows(first, 3, 1);
+  write_rows(second, 4, 2);
+  assert_ok(rondo_compiled_run(first));
+  assert_ok(rondo_compiled_run(second));
+  assert_rows(second, 4, 2);
+  assert_rows(first, 3, 1); /* nothing overwrote it */
+  assert_ok(rondo_compiled_destroy(first));
+  write_rows(third, 2, 3);
+  assert_ok(rondo_compiled_run(third));
+  assert_rows(third, 2, 3);
+  assert_ok(rondo_compiled_destroy(second));
+  assert_ok(rondo_compiled_destroy(third));
+}
+
 static void test_fw9_a_larger_sharer_has_an_arena_of_its_own_that_later_ones_use(void **state) {
   test_fixture *t = *state;
   rondo_compiled *small = compile_layer(t, 2, NULL);
@@ -337,6 +366,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_fw9_sharers_have_states_arena_and_stream_in_common),
       test_case(test_fw9_sharers_hold_memory_once),
+      test_case(test_sharing_states_only_has_a_stream_and_an_arena_of_its_own),
       test_case(test_fw9_a_larger_sharer_has_an_arena_of_its_own_that_later_ones_use),
       test_case(test_sharing_keeps_states_through_the_warm_up_and_trains_them_together),
       test_case(test_sharing_adds_states_and_cells_that_are_new),

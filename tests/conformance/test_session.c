@@ -206,6 +206,7 @@ static void test_se6_any_graph_on_any_stream_by_hand(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 3);
   add_scorer(session, "scorer", (rondo_model_options){0});
+  assert_true(info_of(session, "scorer").state_bytes < 3 * 768); /* states of the three streams are the same ones */
   const size_t sizes[] = {64, 16};
   const uint32_t before = (uint32_t)test_statistics(t).launches;
   capture_sizes(session, "scorer", sizes, 2);

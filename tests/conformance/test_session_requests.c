@@ -170,6 +170,37 @@ static void test_se8_decisions_can_be_asked(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+static void test_se6_shape_addresses_and_running_are_separate(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  static test_request r, other;
+  rondo_model_run *a_run = NULL;
+  rondo_answer answer = {.struct_size = sizeof answer};
+  assert_error(rondo_model_run_create(session, "none", &a_run), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_ok(rondo_model_run_create(session, "scorer", &a_run));
+  test_request_fill(&r, 20, 1);
+  test_request_fill(&other, 16, 2);
+  assert_error(rondo_model_run_invoke(a_run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  assert_ok(rondo_model_run_bind(a_run, r.inputs, r.outputs));
+  assert_error(rondo_model_run_invoke(a_run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  assert_error(rondo_model_run_reshape(a_run, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_ok(rondo_model_run_reshape(a_run, 20));
+  assert_error(rondo_model_run_invoke(a_run, NULL), RONDO_INVALID_STATE, RONDO_REASON_NONE); /* more rows */
+  assert_ok(rondo_model_run_bind(a_run, r.inputs, r.outputs));
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_model_run_invoke(a_run, &answer));
+  assert_int_equal(answer.graph, 0);
+  assert_true(test_request_is_right(&r));
+  assert_ok(rondo_model_run_reshape(a_run, 16));
+  assert_ok(rondo_model_run_bind(a_run, other.inputs, other.outputs));
+  assert_ok(rondo_model_run_invoke(a_run, &answer));
+  assert_int_equal(answer.graph, 1);
+  assert_true(test_request_is_right(&other));
+  assert_error(rondo_session_remove_model(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  rondo_model_run_destroy(a_run);
+  rondo_model_run_destroy(NULL);
+  assert_ok(rondo_session_remove_model(session, "scorer"));
+  assert_ok(rondo_session_destroy(session));
+}
+
 /* Together --------------------------------------------------------------------------------------------------------- */
 
 enum { TOGETHER = 4 };
@@ -423,6 +454,7 @@ int main(void) {
       test_case(test_se8_what_is_asked_for),
       test_case(test_se8_a_strict_session_runs_graphs_alone),
       test_case(test_se8_decisions_can_be_asked),
+      test_case(test_se6_shape_addresses_and_running_are_separate),
       test_case(test_se8_waiting_requests_run_together),
       test_case(test_se8_not_together_where_that_costs_more),
       test_case(test_se8_the_delay_ends),
