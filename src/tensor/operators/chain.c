@@ -10,6 +10,9 @@
 #include "tensor/operators/element.h"
 #include "tensor/shape.h"
 
+/* Elements of a block: several operators' work. */
+#define GRAIN ((rondo_grain){2048, RONDO_CHAIN_PACK * RONDO_CUDA_THREADS})
+
 #define MOST_VALUES (RONDO_CHAIN_INPUTS + RONDO_CHAIN_STEPS)
 
 /* Chunks ----------------------------------------------------------------------------------------------------------- */
@@ -26,14 +29,24 @@ static const void *load(uint32_t type, const void *memory, size_t first, size_t 
                           : (const void *)rondo_load_chunk((rondo_type)type, memory, first, count, room->floats);
 }
 
-/* `run` numbers into room from `done` on: elements from `offset` on, or the one there. */
-static void load_run(uint32_t type, const void *memory, size_t offset, bool repeats, size_t done, size_t run,
-                     chunk_room *room) {
+/* `run` times the number there into room from `done` on. */
+static void repeat(uint32_t type, const void *memory, size_t offset, size_t done, size_t run, chunk_room *room) {
   chunk_room loaded;
-  const void *from = load(type, memory, offset, repeats ? 1 : run, &loaded);
-  for (size_t i = 0; i < run && is_integer(type); i++)
-    room->integers[done + i] = ((const int64_t *)from)[repeats ? 0 : i];
-  for (size_t i = 0; i < run && !is_integer(type); i++) room->floats[done + i] = ((const float *)from)[repeats ? 0 : i];
+  const void *from = load(type, memory, offset, 1, &loaded);
+  const int64_t integer = is_integer(type) ? *(const int64_t *)from : 0;
+  const float number = is_integer(type) ? 0 : *(const float *)from;
+  for (size_t i = done; i < done + run && is_integer(type); i++) room->integers[i] = integer;
+  for (size_t i = done; i < done + run && !is_integer(type); i++) room->floats[i] = number;
+}
+
+/* So many that follow each other. */
+static void gather(uint32_t type, const void *memory, size_t offset, size_t done, size_t run, chunk_room *room) {
+  chunk_room loaded;
+  const void *from = load(type, memory, offset, run, &loaded);
+  if (is_integer(type))
+    memcpy(room->integers + done, from, run * sizeof *room->integers);
+  else
+    memcpy(room->floats + done, from, run * sizeof *room->floats);
 }
 
 /* Where the element of this place is read, and in *out_left how many of the last dimension there are from it on. */
@@ -54,7 +67,11 @@ static const void *load_broadcast(const rondo_chain_layout *layout, uint32_t typ
     size_t left;
     const size_t offset = offset_at(layout, first + done, &left);
     run = left < count - done ? left : count - done;
-    load_run(type, memory, offset, repeats, done, run, room);
+    if (run == count && !repeats) return load(type, memory, offset, count, room);
+    if (repeats)
+      repeat(type, memory, offset, done, run, room);
+    else
+      gather(type, memory, offset, done, run, room);
   }
   return room;
 }
@@ -65,13 +82,13 @@ static void round_chunk(uint32_t type, void *chunk, size_t count) {
   int64_t *integers = chunk;
   switch ((rondo_type)type) {
     case RONDO_F16:
-      for (size_t i = 0; i < count; i++) floats[i] = rondo_from_f16(rondo_to_f16(floats[i]));
+      RONDO_EACH_LANE(i, lane, count, floats[i] = rondo_from_f16(rondo_to_f16(floats[i])));
       break;
     case RONDO_BF16:
-      for (size_t i = 0; i < count; i++) floats[i] = rondo_from_bf16(rondo_to_bf16(floats[i]));
+      RONDO_EACH_LANE(i, lane, count, floats[i] = rondo_from_bf16(rondo_to_bf16(floats[i])));
       break;
     case RONDO_I32:
-      for (size_t i = 0; i < count; i++) integers[i] = (int32_t)(uint32_t)integers[i];
+      RONDO_EACH_LANE(i, lane, count, integers[i] = (int32_t)(uint32_t)integers[i]);
       break;
     default:
       break;
@@ -180,8 +197,8 @@ static rondo_status emit_with(rondo_emitter *emitter, const rondo_operation *ope
     args[1 + i] = &addresses[i];
     code.params[1 + i] = is_result ? (rondo_parameter)RONDO_WRITES : (rondo_parameter)RONDO_READS;
   }
-  return rondo_emit_made_kernel(emitter, &code, key, name, rondo_emit_grid(emitter, form->count, RONDO_PACKED_GRAIN),
-                                args, form->input_count + 2u);
+  return rondo_emit_made_kernel(emitter, &code, key, name, rondo_emit_grid(emitter, form->count, GRAIN), args,
+                                form->input_count + 2u);
 }
 
 static rondo_status emit_texts(rondo_emitter *emitter, const rondo_operation *operation, rondo_text *key,
