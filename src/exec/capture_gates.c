@@ -128,27 +128,53 @@ rondo_status rondo_capture_require_sound(const rondo_capture *capture, const cha
                     capture->origin_name, capture->cause);
 }
 
+/* Where a capture is (FW-7) ---------------------------------------------------------------------------------------- */
+
+/* What was captured last before the call that is refused: " behind kernel 'relu' (node 12)"; its number. */
+typedef struct capture_position {
+  uint32_t node; /* RONDO_NO_NODE: none */
+  char text[RONDO_LABEL_BYTES + sizeof " behind "];
+} capture_position;
+
+/* Of a capture of the calling thread's, whose graph nobody else changes now. */
+static void find_position(const rondo_capture *capture, capture_position *out) {
+  const rondo_graph *graph = capture->graph;
+  char label[RONDO_LABEL_BYTES];
+  *out = (capture_position){.node = RONDO_NO_NODE, .text = " before any node"};
+  for (size_t slot = graph->nodes.count; slot > 0 && out->node == RONDO_NO_NODE; slot--)
+    if (graph->nodes.items[slot - 1].live) out->node = (uint32_t)(slot - 1);
+  if (out->node == RONDO_NO_NODE) return;
+  const rondo_node_params *params = &graph->nodes.items[out->node].params;
+  (void)snprintf(out->text, sizeof out->text, " behind %s", rondo_node_label(label, params, out->node));
+}
+
 /* Gates ----------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_capture_refuse_stream(rondo_stream *stream, const char *call) {
   rondo_capture *capture = rondo_stream_capture(stream);
+  capture_position position;
   RONDO_TRY(rondo_capture_require_active(capture, call));
-  rondo_capture_invalidate(capture, "%s on %s", call, stream->label);
-  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: %s captures, nothing runs on it before the graph is launched; the capture on %s is now "
-                    "invalid: end it, and call this before the capture or after a launch",
-                    call, stream->label, capture->origin_name);
+  find_position(capture, &position);
+  rondo_capture_invalidate(capture, "%s on %s%s", call, stream->label, position.text);
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, position.node,
+                         "%s: %s captures, nothing runs on it before the graph is launched; the capture on %s is now "
+                         "invalid%s: end it, and call this before the capture or after a launch",
+                         call, stream->label, capture->origin_name, position.text);
 }
 
 rondo_status rondo_capture_refuse_event(const rondo_event *event, const char *call) {
   rondo_capture *capture = event->capture;
   const uint32_t state = atomic_load_explicit(&capture->state, memory_order_acquire);
   if (state == RONDO_CAPTURE_INVALIDATED) return rondo_capture_require_active(capture, call);
-  if (state == RONDO_CAPTURE_ACTIVE) rondo_capture_invalidate(capture, "%s of an event recorded in it", call);
-  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT,
-                    "%s: the event was last recorded in the capture on %s%s and stands for nodes there, not for work "
-                    "that runs: record it outside a capture, or capture rondo_event_record_external",
-                    call, capture->origin_name, state == RONDO_CAPTURE_ACTIVE ? ", which is now invalid," : "");
+  capture_position position = {.node = RONDO_NO_NODE};
+  if (state == RONDO_CAPTURE_ACTIVE && capture->thread == rondo_thread_id()) find_position(capture, &position);
+  if (state == RONDO_CAPTURE_ACTIVE)
+    rondo_capture_invalidate(capture, "%s of an event recorded in it%s", call, position.text);
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT, position.node,
+      "%s: the event was last recorded in the capture on %s%s and stands for nodes there, not for work "
+      "that runs: record it outside a capture, or capture rondo_event_record_external",
+      call, capture->origin_name, state == RONDO_CAPTURE_ACTIVE ? ", which is now invalid," : "");
 }
 
 /* A capture that refused, for the message. */
@@ -156,29 +182,34 @@ typedef struct gate_refusal {
   unsigned count;
   char origin_name[RONDO_STREAM_LABEL];
   bool own;
+  capture_position position; /* where it is, when it is the calling thread's; else zero but for the node */
 } gate_refusal;
 
 /* Under the lock. */
 static void refuse_by(rondo_capture *capture, const char *cause, bool own, gate_refusal *out) {
-  snprintf(capture->cause, sizeof capture->cause, "%s", cause);
+  capture_position position = {.node = RONDO_NO_NODE};
+  if (own) find_position(capture, &position);
+  snprintf(capture->cause, sizeof capture->cause, "%s%s", cause, position.text);
   atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
   if (out->count++ > 0) return;
   memcpy(out->origin_name, capture->origin_name, sizeof out->origin_name);
   out->own = own;
+  out->position = position;
 }
 
 rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call) {
   if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
+  const uint64_t self = rondo_thread_id();
   gate_refusal refusal = {0};
   pthread_mutex_lock(&lock);
   for (rondo_capture *capture = captures; capture != NULL; capture = capture->next)
-    if (capture->device == device && is_active(capture)) refuse_by(capture, call, false, &refusal);
+    if (capture->device == device && is_active(capture)) refuse_by(capture, call, capture->thread == self, &refusal);
   pthread_mutex_unlock(&lock);
   if (refusal.count == 0) return RONDO_OK;
-  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s: device '%s' cannot be waited for while a capture is going on; the capture on %s is now "
-                    "invalid: end it, and wait before or after",
-                    call, device->name, refusal.origin_name);
+  return rondo_fail_node(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
+                         "%s: device '%s' cannot be waited for while a capture is going on; the capture on %s is now "
+                         "invalid%s: end it, and wait before or after",
+                         call, device->name, refusal.origin_name, refusal.position.text);
 }
 
 /* The table of C9. */
@@ -199,12 +230,13 @@ rondo_status rondo_capture_refuse_unsafe(const char *call) {
   }
   pthread_mutex_unlock(&lock);
   if (refusal.count == 0) return RONDO_OK;
-  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
-                    "%s acts at once, which the capture on %s (begun by %s) forbids, and is now invalid: call it "
-                    "before the capture, begin the capture with %s, or set the thread's mode with "
-                    "rondo_capture_exchange_thread_mode",
-                    call, refusal.origin_name, refusal.own ? "this thread" : "another thread, globally",
-                    refusal.own ? "RONDO_CAPTURE_RELAXED" : "RONDO_CAPTURE_THREAD_LOCAL");
+  return rondo_fail_node(
+      RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL, refusal.position.node,
+      "%s acts at once, which the capture on %s (begun by %s) forbids, and is now invalid%s: call it "
+      "before the capture, begin the capture with %s, or set the thread's mode with "
+      "rondo_capture_exchange_thread_mode",
+      call, refusal.origin_name, refusal.own ? "this thread" : "another thread, globally", refusal.position.text,
+      refusal.own ? "RONDO_CAPTURE_RELAXED" : "RONDO_CAPTURE_THREAD_LOCAL");
 }
 
 bool rondo_capture_is_begun_here(const rondo_device *device) {

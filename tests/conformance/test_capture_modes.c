@@ -5,6 +5,7 @@
 #include "support/rondo_test.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MODE_COUNT = 3 };
@@ -298,8 +299,36 @@ static void test_gx3_a_busy_thread_beside_other_captures(void **state) {
   }
 }
 
+/* FW-7: a refused call is named, with the last node that was captured before it, there and at the end. */
+static void assert_position(test_fixture *t, rondo_status (*call)(attempt *self), const char *name, size_t kernels) {
+  attempt self = {.fixture = t, .call = call};
+  char where[64] = "before any node";
+  rondo_graph *graph = NULL;
+  uint32_t *word = test_words(t, 1);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  for (size_t i = 0; i < kernels; i++) test_affine(t, t->stream, word, 1, 3, 1);
+  if (kernels > 0) (void)snprintf(where, sizeof where, "(node %zu)", kernels - 1);
+  assert_fails(call(&self), RONDO_CAPTURE_REFUSED);
+  assert_message(name);
+  assert_message(where);
+  assert_int_equal(rondo_last_error()->node, kernels > 0 ? kernels - 1 : RONDO_NO_NODE);
+  assert_error(rondo_capture_end(t->stream, &graph), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+  assert_message(name);
+  assert_message(where);
+  test_words_free(t, word);
+}
+
+static void test_fw7_refused_calls_say_where_the_capture_was(void **state) {
+  for (size_t kernels = 0; kernels < 3; kernels += 2) {
+    assert_position(*state, call_malloc, "rondo_malloc", kernels);
+    assert_position(*state, call_capturing_synchronize, "rondo_stream_synchronize", kernels);
+    assert_position(*state, call_device_synchronize, "rondo_device_synchronize", kernels);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      test_case(test_fw7_refused_calls_say_where_the_capture_was),
       test_case(test_gx3_c9_malloc),
       test_case(test_gx3_c9_free),
       test_case(test_gx3_c9_waiting_for_another_stream),
