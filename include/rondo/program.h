@@ -234,6 +234,26 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rond
                                                     const rondo_compile_options *options,
                                                     rondo_compiled **out_compiled);
 
+/* What became of the exec. */
+typedef struct rondo_recompile_result {
+  uint32_t struct_size;
+  bool updated;        /* in place: the topology is the same; else there is a new one, if it was recorded */
+  rondo_reason reason; /* why it was not updated, as rondo_update_result; NONE where there was none to update */
+} rondo_recompile_result;
+
+/* Compiles a program in the place of the one that this was compiled from (FW-6): the same with another batch size or
+ * other constants, or any other. What the compiled program was told in rondo_compile_options holds on, by the names of
+ * staged values. States and cells of the same name, type and shape keep what they hold, new ones start as ever, and
+ * those that the program lacks stay for a later one. The arena is used again where it is large enough, else a larger
+ * one takes its place. The work is captured anew; where the topology is the same, the exec is updated in place and
+ * keeps its handle, else it is instantiated anew. Inputs and outputs are zeros, staged ones too. Waits; disturbs no
+ * capture of another thread. For several shapes in turn, compile a program for each, with share. out_result may be
+ * NULL. Thread-compatible. Errors: those of rondo_compile with share and staged; INVALID_STATE/STILL_IN_USE (an input
+ * is mapped); what failed in runs that nobody has waited for, as rondo_compiled_synchronize. All is then as before, but
+ * that inputs and outputs that are not staged may be overwritten (see Sharing). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_recompile(rondo_compiled *compiled, rondo_program *program,
+                                                               rondo_recompile_result *out_result);
+
 /* Waits for its runs. Those that share with it live on. NULL is fine. Errors: what rondo_compiled_synchronize would
  * return; it is gone all the same. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_destroy(rondo_compiled *compiled);
@@ -263,8 +283,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run_unrecorded(rondo_compil
 /* Waits for all queued. Errors: any asynchronous failure, as rondo_compiled_read. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_synchronize(rondo_compiled *compiled);
 
-/* What belongs to it: its stream (of all that share), the graph that was recorded and its exec (NULL when not). Do not
- * destroy them; they go with it. NULL for NULL. Thread-safe. */
+/* What belongs to it, until it is recompiled: its stream (of all that share), the graph that was recorded and its exec
+ * (NULL when not). Do not destroy them; they go with it. NULL for NULL. Thread-safe. */
 RONDO_API rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled);
 RONDO_API rondo_graph *rondo_compiled_graph(const rondo_compiled *compiled);
 RONDO_API rondo_exec *rondo_compiled_exec(const rondo_compiled *compiled);
@@ -300,9 +320,13 @@ typedef struct rondo_compiled_info {
   uint32_t chain_kernels;      /* and kernels made for them: chains alike, also of those that share memory, have one */
   uint64_t staging_host_bytes; /* buffers of staged values, beside the arena */
   uint64_t staging_device_bytes;
+  uint64_t captures;       /* so far: at compilation and at each rondo_compiled_recompile that was recorded; of them */
+  uint64_t updates;        /* ... those that updated the exec in place, */
+  uint64_t instantiations; /* ... and those that made a new one */
 } rondo_compiled_info;
 
-/* Its sizes, fixed when it was compiled. Thread-safe. Errors: INVALID_ARGUMENT. */
+/* Its sizes, fixed when it was compiled or recompiled. Thread-safe while it is not recompiled. Errors:
+ * INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_info(const rondo_compiled *compiled,
                                                               rondo_compiled_info *out_info);
 

@@ -17,7 +17,10 @@
 #include "tensor/state_guard.h"
 
 typedef struct compiler {
+  const char *call;
   const rondo_program *program;
+  rondo_compiled *replaced; /* by this one; NULL: none */
+  rondo_recompile_result result;
   rondo_staged_list staged;
   rondo_layout layout;
   rondo_compiled *compiled;
@@ -208,6 +211,8 @@ static rondo_status find_sharing(compiler *c, const rondo_compile_options *given
   }
   compiled->stream = compiled->sharing->stream;
   compiled->resources.kernels = &compiled->sharing->kernels;
+  compiled->resources.maker = &compiled->sharing->maker;
+  compiled->resources.maker->allow_tf32 = given->allow_tf32;
   return RONDO_OK;
 }
 
@@ -231,6 +236,31 @@ static rondo_status make_recording(const compiler *c) {
   return is_recorded ? rondo_record(c->program, &c->layout, c->compiled) : RONDO_OK;
 }
 
+/* Counts go on from those of the one that is replaced. */
+static rondo_status replace_exec(compiler *c) {
+  rondo_update_result update = {.struct_size = sizeof update};
+  rondo_compiled_info *info = &c->compiled->info;
+  const rondo_compiled_info *before = &c->replaced->info;
+  info->captures += before->captures;
+  info->updates = before->updates;
+  info->instantiations = before->instantiations;
+  RONDO_TRY(rondo_record_replace(c->compiled, c->replaced, &update));
+  c->result.updated = info->updates > before->updates;
+  c->result.reason = update.reason;
+  return RONDO_OK;
+}
+
+/* States that are shared from now on are not if that is all that failed. */
+static rondo_status finish(compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  const size_t before = compiled->sharing->values.count;
+  RONDO_TRY(hand_over_states(c));
+  const rondo_status status = c->replaced == NULL ? rondo_record_instantiate(compiled) : replace_exec(c);
+  if (status != RONDO_OK && compiled->sharing->values.count > before)
+    compiled->states = rondo_sharing_give_back(compiled->sharing, before);
+  return status;
+}
+
 /* Whatever comes of it, shared states are as before. */
 static rondo_status make_guarded_recording(const compiler *c) {
   rondo_state_guard guard;
@@ -245,7 +275,6 @@ static rondo_status make_guarded_recording(const compiler *c) {
 static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
   RONDO_TRY(rondo_record_options_keep(compiled, given));
-  compiled->resources.maker.allow_tf32 = given->allow_tf32;
   RONDO_TRY(look_at_device(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
   RONDO_TRY(find_sharing(c, given));
@@ -256,7 +285,7 @@ static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   RONDO_TRY(rondo_held_list(c->program, &c->layout, compiled));
   RONDO_TRY(make_guarded_recording(c));
   RONDO_TRY(initialise(c));
-  return hand_over_states(c);
+  return finish(c);
 }
 
 /* The compiled program is destroyed; the error is the one that made it fail. */
@@ -267,38 +296,115 @@ static rondo_status give_up(rondo_compiled *compiled) {
   return rondo_error_raise(&error);
 }
 
-static rondo_status check_shared(const rondo_compiled *shared, const rondo_device *device) {
-  static const char call[] = "rondo_compile";
+static rondo_status check_shared(const compiler *c, const rondo_compiled *shared, const rondo_device *device) {
   if (shared == NULL) return RONDO_OK;
-  if (shared->device == device) return rondo_compiled_refuse_capturing(shared, call);
+  if (shared->device == device) return rondo_compiled_refuse_capturing(shared, c->call);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "%s: program '%s', which is to be shared, was compiled for another device", call, shared->name);
+                    "%s: program '%s', which is to be shared, was compiled for another device", c->call, shared->name);
+}
+
+/* Calls that act at once are relaxed. */
+static rondo_status compile_relaxed(compiler *c, const rondo_compile_options *given) {
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+  RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
+  const rondo_status status = compile(c, given);
+  const rondo_status back = rondo_capture_exchange_thread_mode(&mode);
+  return status == RONDO_OK ? back : status;
+}
+
+/* Into c->compiled, which is NULL after a failure. */
+static rondo_status make_compiled(compiler *c, rondo_device *device, const rondo_allocator *allocator,
+                                  const rondo_compile_options *given) {
+  RONDO_TRY(check_shared(c, given->share, device));
+  c->staged = (rondo_staged_list){given->staged, given->staged_count};
+  RONDO_TRY(rondo_feeds_check(c->program, &c->staged));
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *c->compiled, &c->compiled));
+  c->compiled->allocator = *allocator;
+  c->compiled->device = device;
+  rondo_resources_init(&c->compiled->resources, allocator, device);
+  const rondo_status status = compile_relaxed(c, given);
+  rondo_layout_free(c->program, &c->layout);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_compiled *const failed = c->compiled;
+  c->compiled = NULL;
+  return give_up(failed);
 }
 
 rondo_status rondo_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options,
                            rondo_compiled **out_compiled) {
-  RONDO_TRY(rondo_require("rondo_compile", "out_compiled", out_compiled));
+  compiler c = {.call = "rondo_compile", .program = program};
+  RONDO_TRY(rondo_require(c.call, "out_compiled", out_compiled));
   *out_compiled = NULL;
-  RONDO_TRY(rondo_require("rondo_compile", "program", program));
-  RONDO_TRY(rondo_require("rondo_compile", "device", device));
+  RONDO_TRY(rondo_require(c.call, "program", program));
+  RONDO_TRY(rondo_require(c.call, "device", device));
   rondo_compile_options given;
   RONDO_TRY(rondo_versioned_read("rondo_compile_options", options, &given, sizeof given));
-  RONDO_TRY(check_shared(given.share, device));
-  compiler c = {.program = program, .staged = {given.staged, given.staged_count}};
-  RONDO_TRY(rondo_feeds_check(program, &c.staged));
-  RONDO_TRY(rondo_allocate_items(&program->allocator, 1, sizeof *c.compiled, &c.compiled));
-  c.compiled->allocator = program->allocator;
-  c.compiled->device = device;
-  rondo_resources_init(&c.compiled->resources, &program->allocator, device);
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  rondo_status status = rondo_capture_exchange_thread_mode(&mode);
-  if (status == RONDO_OK) {
-    status = compile(&c, &given);
-    const rondo_status back = rondo_capture_exchange_thread_mode(&mode);
-    if (status == RONDO_OK) status = back;
-  }
-  rondo_layout_free(program, &c.layout);
-  if (status != RONDO_OK) return give_up(c.compiled);
+  const rondo_status status = make_compiled(&c, device, &program->allocator, &given);
   *out_compiled = c.compiled;
+  return status;
+}
+
+/* Again --------------------------------------------------------------------------------------------------------------
+ */
+
+/* What it is staged by now; the names are its own. */
+static size_t list_staged(const rondo_compiled *compiled, rondo_staged_value *staged) {
+  size_t count = 0;
+  for (size_t i = 0; i < compiled->values.count; i++) {
+    const rondo_named_value *value = &compiled->values.items[i];
+    if (value->input != NULL)
+      staged[count++] = (rondo_staged_value){value->name, value->input->staging};
+    else if (value->output != NULL)
+      staged[count++] = (rondo_staged_value){value->name, RONDO_STAGING_HOST};
+  }
+  return count;
+}
+
+/* The handle becomes the new one; what it was goes. */
+static void take_place(rondo_compiled *compiled, rondo_compiled *made) {
+  const rondo_compiled before = *compiled;
+  *compiled = *made;
+  *made = before;
+  if (compiled->arena != NULL && compiled->arena->holder == made) compiled->arena->holder = compiled;
+  rondo_status_ignore(rondo_compiled_destroy(made), "its work was waited for and found right");
+}
+
+static rondo_status recompile(compiler *c, rondo_compiled *compiled, const rondo_staged_value *staged, size_t count) {
+  const rondo_compile_options given = {RONDO_COMPILE_OPTIONS_INIT,
+                                       .record = compiled->policy,
+                                       .branches = compiled->branches,
+                                       .fusion = compiled->fusion,
+                                       .share = compiled,
+                                       .least_gain = compiled->bar.least,
+                                       .expected_runs = compiled->bar.runs,
+                                       .allow_tf32 = compiled->allow_tf32,
+                                       .staged = staged,
+                                       .staged_count = count};
+  RONDO_TRY(make_compiled(c, compiled->device, &compiled->allocator, &given));
+  take_place(compiled, c->compiled);
   return RONDO_OK;
+}
+
+static rondo_status check_recompile(const char *call, rondo_compiled *compiled, const rondo_program *program) {
+  RONDO_TRY(rondo_require(call, "compiled", compiled));
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_compiled_refuse_capturing(compiled, call));
+  RONDO_TRY(rondo_feeds_refuse_mapped(compiled, call));
+  return rondo_compiled_synchronize(compiled);
+}
+
+rondo_status rondo_compiled_recompile(rondo_compiled *compiled, rondo_program *program,
+                                      rondo_recompile_result *out_result) {
+  compiler c = {.call = "rondo_compiled_recompile", .program = program, .replaced = compiled};
+  rondo_staged_value *staged;
+  if (out_result != NULL)
+    RONDO_TRY(rondo_versioned_write("rondo_recompile_result", &c.result, out_result, sizeof c.result));
+  RONDO_TRY(check_recompile(c.call, compiled, program));
+  const rondo_allocator allocator = compiled->allocator;
+  const size_t room = compiled->values.count;
+  RONDO_TRY(rondo_allocate_items(&allocator, room, sizeof *staged, &staged));
+  const rondo_status status = recompile(&c, compiled, staged, list_staged(compiled, staged));
+  rondo_release(&allocator, staged, room, sizeof *staged);
+  if (status != RONDO_OK || out_result == NULL) return status;
+  return rondo_versioned_write("rondo_recompile_result", &c.result, out_result, sizeof c.result);
 }

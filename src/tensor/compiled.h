@@ -68,7 +68,9 @@ struct rondo_compiled {
   rondo_gain gain;   /* what recording gains, as it was last measured or predicted */
   rondo_costs costs; /* of the device, that it was predicted with */
   bool has_gain;
-  rondo_branch_policy branches; /* that it was compiled with */
+  rondo_branch_policy branches; /* that it was compiled with, */
+  rondo_fusion_policy fusion;   /* and these */
+  bool allow_tf32;
 };
 
 /* Plays one step on the compiled program's stream; a failure names the operator. */

@@ -34,7 +34,7 @@ typedef struct rondo_product_maker {
   rondo_device *device;
   rondo_allocator allocator;
   cublaslt_handle handle; /* NULL before the first product */
-  bool allow_tf32;        /* for the factors of F32 products */
+  bool allow_tf32;        /* for the factors of F32 products made from now on */
 } rondo_product_maker;
 
 typedef struct rondo_product rondo_product;

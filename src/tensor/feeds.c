@@ -248,7 +248,7 @@ static bool is_anything_fed(const rondo_feeds *feeds) {
   return is_fed;
 }
 
-static rondo_status refuse_mapped(const rondo_compiled *compiled, const char *call) {
+rondo_status rondo_feeds_refuse_mapped(const rondo_compiled *compiled, const char *call) {
   for (size_t i = 0; i < compiled->values.count; i++) {
     const rondo_named_value *value = &compiled->values.items[i];
     if (value->input == NULL || !value->input->is_mapped) continue;
@@ -261,7 +261,7 @@ static rondo_status refuse_mapped(const rondo_compiled *compiled, const char *ca
 
 rondo_status rondo_feeds_before_run(rondo_compiled *compiled, const char *call) {
   rondo_feeds *feeds = &compiled->feeds;
-  RONDO_TRY(refuse_mapped(compiled, call));
+  RONDO_TRY(rondo_feeds_refuse_mapped(compiled, call));
   feeds->is_free = false;
   if (!is_anything_fed(feeds)) return RONDO_OK;
   RONDO_TRY(rondo_compiled_refuse_capturing(compiled, call));

@@ -71,6 +71,9 @@ RONDO_MUST_USE rondo_status rondo_feeds_play_outputs(const rondo_compiled *compi
 RONDO_MUST_USE rondo_status rondo_feeds_write(rondo_compiled *compiled, const rondo_named_value *value,
                                               const char *call, const void *data);
 
+/* INVALID_STATE/STILL_IN_USE while an input is mapped. */
+RONDO_MUST_USE rondo_status rondo_feeds_refuse_mapped(const rondo_compiled *compiled, const char *call);
+
 /* Before a run: lets the program's stream wait for what was fed. Errors: INVALID_STATE/STILL_IN_USE (mapped),
  * CAPTURE_REFUSED/UNSUPPORTED_CALL (fed, while the stream captures). */
 RONDO_MUST_USE rondo_status rondo_feeds_before_run(rondo_compiled *compiled, const char *call);

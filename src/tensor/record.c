@@ -251,11 +251,42 @@ rondo_status rondo_record(const rondo_program *program, const rondo_layout *layo
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   const rondo_status status = capture(program, layout, compiled);
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  if (status != RONDO_OK) return status;
-  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = compiled->stream};
-  RONDO_TRY(rondo_instantiate(compiled->graph, &options, &compiled->exec));
+  if (status == RONDO_OK) compiled->info.captures++;
+  return status;
+}
+
+/* Execs ---------------------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status count_nodes(rondo_compiled *compiled) {
   rondo_exec_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_exec_get_info(compiled->exec, &info));
   compiled->info.nodes = info.node_count;
+  return RONDO_OK;
+}
+
+rondo_status rondo_record_instantiate(rondo_compiled *compiled) {
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = compiled->stream};
+  if (compiled->graph == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_instantiate(compiled->graph, &options, &compiled->exec));
+  compiled->info.instantiations++;
+  return count_nodes(compiled);
+}
+
+rondo_status rondo_record_replace(rondo_compiled *compiled, rondo_compiled *replaced, rondo_update_result *out_result) {
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  if (compiled->graph == NULL || replaced->exec == NULL) return rondo_record_instantiate(compiled);
+  RONDO_TRY(count_nodes(replaced));
+  const rondo_status status = rondo_exec_update(replaced->exec, compiled->graph, out_result);
+  if (status != RONDO_OK && status != RONDO_UPDATE_REFUSED) return status;
+  if (status == RONDO_UPDATE_REFUSED) {
+    rondo_error_restore(&error);
+    return rondo_record_instantiate(compiled);
+  }
+  compiled->exec = replaced->exec;
+  replaced->exec = NULL;
+  compiled->info.nodes = replaced->info.nodes;
+  compiled->info.updates++;
   return RONDO_OK;
 }

@@ -10,14 +10,12 @@
 #include "base/error.h"
 
 void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device) {
-  *resources = (rondo_resources){
-      .allocator = *allocator, .device = device, .maker = {.device = device, .allocator = *allocator}};
+  *resources = (rondo_resources){.allocator = *allocator, .device = device};
 }
 
 void rondo_resources_deinit(rondo_resources *resources) {
   for (size_t i = 0; i < resources->products.count; i++) rondo_product_destroy(resources->products.items[i].product);
   rondo_array_free(&resources->allocator, &resources->products);
-  rondo_product_maker_deinit(&resources->maker);
 }
 
 static void free_made(const rondo_kernel_set *set, const rondo_made_kernel *made) {
@@ -91,7 +89,7 @@ rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t op
                                          const rondo_product_shape *shape, size_t *out_workspace_bytes) {
   rondo_ready_product ready = {.operation = operation};
   *out_workspace_bytes = 0;
-  RONDO_TRY(rondo_product_create(&resources->maker, shape, &ready.product));
+  RONDO_TRY(rondo_product_create(resources->maker, shape, &ready.product));
   if (ready.product == NULL) return RONDO_OK;
   const rondo_status status = rondo_array_push(&resources->allocator, &resources->products, &ready);
   if (status != RONDO_OK) {

@@ -47,7 +47,7 @@ struct rondo_resources {
   bool capturing;
   char late[RONDO_LATE_TEXT]; /* what was made while capturing, by name; "" when nothing */
   RONDO_ARRAY(rondo_ready_product) products;
-  rondo_product_maker maker;
+  rondo_product_maker *maker; /* likewise */
 };
 
 void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device);

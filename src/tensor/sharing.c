@@ -10,8 +10,11 @@ rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device
   *out = NULL;
   rondo_sharing *sharing;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *sharing, &sharing));
-  *sharing =
-      (rondo_sharing){.allocator = *allocator, .device = device, .users = 1, .kernels = {.allocator = *allocator}};
+  *sharing = (rondo_sharing){.allocator = *allocator,
+                             .device = device,
+                             .users = 1,
+                             .kernels = {.allocator = *allocator},
+                             .maker = {.device = device, .allocator = *allocator}};
   const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
   const rondo_status status = rondo_stream_create(device, &options, &sharing->stream);
   if (status != RONDO_OK) {
@@ -34,6 +37,7 @@ rondo_status rondo_sharing_release(rondo_sharing *sharing) {
     keep_first(&status, rondo_free(sharing->device, sharing->blocks.items[i]));
   for (size_t i = 0; i < sharing->values.count; i++) rondo_release_text(&allocator, sharing->values.items[i].name);
   rondo_kernel_set_free(&sharing->kernels);
+  rondo_product_maker_deinit(&sharing->maker);
   rondo_array_free(&allocator, &sharing->blocks);
   rondo_array_free(&allocator, &sharing->values);
   rondo_array_free(&allocator, &sharing->arenas);
@@ -85,6 +89,11 @@ rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *block, const rond
   if (status == RONDO_OK) status = rondo_array_push(&sharing->allocator, &sharing->blocks, &block);
   if (status != RONDO_OK) drop_values(sharing, before);
   return status;
+}
+
+void *rondo_sharing_give_back(rondo_sharing *sharing, size_t count) {
+  drop_values(sharing, count);
+  return sharing->blocks.items[--sharing->blocks.count];
 }
 
 /* Arenas ----------------------------------------------------------------------------------------------------------- */

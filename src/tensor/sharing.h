@@ -39,6 +39,7 @@ typedef struct rondo_sharing {
   RONDO_ARRAY(void *) blocks; /* that the values lie in */
   RONDO_ARRAY(rondo_arena *) arenas;
   rondo_kernel_set kernels;
+  rondo_product_maker maker;
 } rondo_sharing;
 
 /* With one user and a stream of this name. */
@@ -56,6 +57,9 @@ uint32_t rondo_sharing_find(const rondo_sharing *sharing, const char *name);
  * Everything is as before on failure. */
 RONDO_MUST_USE rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *block, const rondo_shared_value *values,
                                                 size_t count);
+
+/* Takes back the last adoption: `count` values remain, and the block is the caller's again. */
+void *rondo_sharing_give_back(rondo_sharing *sharing, size_t count);
 
 /* The largest arena if it has so many bytes, else a new one; its users are one more. */
 RONDO_MUST_USE rondo_status rondo_sharing_take_arena(rondo_sharing *sharing, size_t bytes, rondo_arena **out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Every call of the CUDA driver, by Rondo or by cuBLASLt, and every allocation of host memory may fail while a program
- * is compiled, recorded, fed, run and read on a CUDA device, and another one that shares with it. Either an error comes
- * out or the numbers are right; nothing is left in the driver, in cuBLASLt or in host memory, and nothing is misused.
+ * is compiled, recorded, fed, run, read and recompiled on a CUDA device, and another one that shares with it. Either an
+ * error comes out or the numbers are right; nothing is left in the driver, in cuBLASLt or in host memory, and nothing
+ * is misused.
  */
 #include "fake_cuda/fake_cublaslt.h"
 #include "fault/fault_cuda_sweep.h"
@@ -10,13 +11,13 @@ enum { ROWS = 4, INNER = 80, COLUMNS = 5 };
 
 static const fake_cublaslt_control *products;
 static test_allocator allocator;
-static float right[4]; /* losses without a failure */
+static float right[5]; /* losses without a failure */
 
 static struct {
   rondo_device *device;
   rondo_program *program;
   rondo_compiled *compiled, *sharer;
-  float losses[4];
+  float losses[5];
 } work;
 
 /* The product is so deep that the library makes it in parts, in a workspace. */
@@ -63,7 +64,9 @@ static rondo_status run(const char *device) {
   for (int i = 0; i < 3; i++) TRY(step(work.compiled, i));
   how.share = work.compiled;
   TRY(rondo_compile(work.program, work.device, &how, &work.sharer));
-  return step(work.sharer, 3);
+  TRY(step(work.sharer, 3));
+  TRY(rondo_compiled_recompile(work.compiled, work.program, NULL));
+  return step(work.compiled, 4);
 }
 
 /* Errors here are told as well; the device is gone all the same. */
