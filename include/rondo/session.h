@@ -95,8 +95,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *ses
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_remove_model(rondo_session *session, const char *name);
 
 /* Writes a state or cell of the model, which all its streams have in common, while none of them runs: waits for what
- * runs, and requests that come meanwhile wait. Errors: NOT_FOUND/UNKNOWN_NAME (the model; a name that no state or cell
- * has, or before there are any graphs); as rondo_compiled_write. */
+ * runs and for streams that are taken; requests that come meanwhile wait. Errors: NOT_FOUND/UNKNOWN_NAME (the model; a
+ * name that no state or cell has); as rondo_compiled_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_write(rondo_session *session, const char *model, const char *name,
                                                           const void *data, size_t bytes);
 

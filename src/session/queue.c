@@ -275,17 +275,21 @@ static rondo_lane *find_free_lane(rondo_session *session) {
   return NULL;
 }
 
-/* Under the lock: the caller runs what is ripe on a free lane, once; else the lanes' threads are told. */
+/* Under the lock: the caller runs what is ripe on a free lane, once; else the lanes' threads are told. What becomes of
+ * other requests is none of the caller's errors. */
 static void run_or_tell(rondo_session *session) {
   rondo_lane *lane = find_free_lane(session);
   uint64_t wait_ns;
+  rondo_saved_error before;
   if (lane == NULL) return;
+  rondo_error_save(&before);
   if (rondo_batch_form(session, lane, &wait_ns)) {
     lane->is_claimed = true;
     rondo_batch_lead(session, lane);
     lane->is_claimed = false;
     pthread_cond_broadcast(&session->change);
   }
+  rondo_error_restore(&before);
   if (session->head != NULL || session->open != NULL) pthread_cond_broadcast(&session->work);
 }
 

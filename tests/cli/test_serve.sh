@@ -22,7 +22,7 @@ succeeds serve dense --load "${small[@]}" --json
 json_holds '.model == "dense"' '.streams == 2' '.sizes == 4' '.graphs >= 1 and .graphs <= 3' '.rate > 0' \
   '[.closed_recorded, .closed_unrecorded, .open_recorded, .open_unrecorded] | all(.failed == 0 and .refused == 0)' \
   '[.closed_recorded, .closed_unrecorded] | all(.answered > 0 and .median_us > 0 and .p999_us >= .median_us)' \
-  '[.closed_unrecorded, .open_unrecorded] | all(.padding == 0 and .busy == 0)' '.closed_recorded.busy > 0' \
+  '[.closed_unrecorded, .open_unrecorded] | all(.padding == 0 and .busy == 0)' '.closed_recorded.busy > 0' '.decide_ns > 0' \
   '.state_bytes > 0 and .staging_bytes > 0'
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --rate 50 --streams 1 --delay-us 100 --history few.txt
 for row in 'closed, recorded' 'closed, un-recorded' 'open, recorded' 'open, un-recorded' 'open loop +50.0 requests' 'bytes'; do

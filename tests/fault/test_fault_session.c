@@ -89,12 +89,12 @@ static void sweep_all(bool rest, size_t step) {
 
 static void test_se6_an_allocation_fails(void **state) {
   (void)state;
-  sweep_all(false, 3);
+  sweep_all(false, 5);
 }
 
 static void test_se6_all_allocations_fail_from_then_on(void **state) {
   (void)state;
-  sweep_all(true, 7);
+  sweep_all(true, 13);
 }
 
 int main(void) {

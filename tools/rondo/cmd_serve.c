@@ -93,6 +93,7 @@ typedef struct serving {
   rondo_device_info device_info;
   rondo_model_info info;
   double rate;
+  double decide_ns; /* to say what runs a request, its model looked up by name */
   load_result results[LOADS];
 } serving;
 
@@ -189,8 +190,23 @@ static int run_loads(serving *s) {
   return TOOL_OK;
 }
 
+static rondo_status time_decisions(serving *s) {
+  enum { DECISIONS = 100000 };
+  const uint64_t begin = clock_ns();
+  for (size_t i = 0; i < DECISIONS; i++) {
+    rondo_way way;
+    uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
+    double us;
+    TOOL_TRY(
+        rondo_session_decide(s->session, s->name, s->traffic.rows[i % s->traffic.count], &way, parts, &count, &us));
+  }
+  s->decide_ns = (double)(clock_ns() - begin) / DECISIONS;
+  return RONDO_OK;
+}
+
 static int serve(serving *s) {
-  if (start(s) || warm_up(s)) return tool_fail_status("model '%s' on %s", s->name, s->settings.device);
+  if (start(s) || warm_up(s) || time_decisions(s))
+    return tool_fail_status("model '%s' on %s", s->name, s->settings.device);
   if (run_loads(s) != TOOL_OK) return TOOL_FAILURE;
   s->info.struct_size = sizeof s->info;
   if (rondo_session_get_model_info(s->session, s->name, &s->info)) return tool_fail_status("model '%s'", s->name);
@@ -243,6 +259,7 @@ static int show_json(const serving *s) {
   json_integer(&out, "sizes", s->traffic.count);
   json_real(&out, "rate", s->rate);
   for (int i = 0; i < LOADS; i++) result_to_json(&s->results[i], load_names[i], &out);
+  json_real(&out, "decide_ns", s->decide_ns);
   json_integer(&out, "state_bytes", s->info.state_bytes);
   json_integer(&out, "arena_bytes", s->info.arena_bytes);
   json_integer(&out, "exec_bytes", s->info.exec_bytes);
@@ -261,6 +278,7 @@ static int show_text(const serving *s) {
            r->p99_us, r->p999_us, 100 * padding_of(r), r->busy);
   }
   printf("open loop        %.1f requests a second\n", s->rate);
+  printf("decision         %.0f ns a request\n", s->decide_ns);
   printf("bytes            %" PRIu64 " of states, %" PRIu64 " of arenas, %" PRIu64 " of execs, %" PRIu64
          " of staging\n",
          s->info.state_bytes, s->info.arena_bytes, s->info.exec_bytes, s->info.staging_bytes);

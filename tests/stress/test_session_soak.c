@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * A session under load from several threads, with cancelled requests, deadlines, wrong indices and numbers that are
+ * none, while streams are taken by hand and states written anew: each request has the answer that is due to it, the
+ * counters add up, and nothing is left (SE-6, SE-8, SE-11).
+ */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+#include "support/test_session.h"
+
+enum { CLIENTS = 4, MOST_REQUEST_ROWS = 150 };
+
+typedef struct client {
+  rondo_session *session;
+  uint64_t random;
+  uint32_t rounds;
+  uint32_t right, cancelled, timed_out, refused_index, wrong;
+  test_request request;
+} client;
+
+/* What may become of a request. */
+typedef enum fate { FATE_PLAIN, FATE_CANCELLED, FATE_DEADLINE, FATE_BAD_INDEX, FATE_NOT_A_NUMBER, FATES } fate;
+
+static void spoil(client *c, fate what) {
+  const uint32_t row = test_random_below(&c->random, (uint32_t)c->request.request.rows);
+  if (what == FATE_BAD_INDEX) c->request.ids[row] = TEST_IDS + 3;
+  if (what == FATE_NOT_A_NUMBER) c->request.x[row * TEST_FEATURES] = NAN;
+  if (what == FATE_DEADLINE) c->request.request.deadline_us = 1 + test_random_below(&c->random, 2000);
+  c->request.request.way = test_random_below(&c->random, 8) == 0 ? RONDO_WAY_UNRECORDED : RONDO_WAY_RECORDED;
+}
+
+static rondo_status hand_in(client *c, fate what) {
+  rondo_ticket *ticket = NULL;
+  if (what == FATE_PLAIN && test_random_below(&c->random, 2) == 0)
+    return rondo_session_run(c->session, "scorer", &c->request.request, NULL);
+  const rondo_status status = rondo_session_submit(c->session, "scorer", &c->request.request, &ticket);
+  if (status != RONDO_OK) return status;
+  if (what == FATE_CANCELLED) rondo_ticket_cancel(ticket);
+  return rondo_ticket_wait(ticket, NULL);
+}
+
+static void judge(client *c, fate what, rondo_status status) {
+  const rondo_reason reason = status == RONDO_OK ? RONDO_REASON_NONE : rondo_last_error()->reason;
+  if (status == RONDO_OK && what != FATE_BAD_INDEX && test_request_is_right(&c->request) == (what != FATE_NOT_A_NUMBER))
+    c->right++;
+  else if (what == FATE_CANCELLED && reason == RONDO_REASON_ABORTED)
+    c->cancelled++;
+  else if (what == FATE_DEADLINE && reason == RONDO_REASON_TIMED_OUT)
+    c->timed_out++;
+  else if (what == FATE_BAD_INDEX && status == RONDO_EXECUTION_FAILED && reason == RONDO_REASON_OUT_OF_RANGE)
+    c->refused_index++;
+  else
+    c->wrong++;
+}
+
+static void be_client(void *user) {
+  client *c = user;
+  for (uint32_t i = 0; i < c->rounds; i++) {
+    const uint32_t drawn = test_random_below(&c->random, 12);
+    const fate what = drawn < FATES ? (fate)drawn : FATE_PLAIN;
+    test_request_fill(&c->request, 1 + test_random_below(&c->random, MOST_REQUEST_ROWS), test_random(&c->random));
+    spoil(c, what);
+    judge(c, what, hand_in(c, what));
+  }
+}
+
+typedef struct keeper {
+  rondo_session *session;
+  atomic_uint *running; /* clients */
+  rondo_weights *weights;
+  uint32_t rounds, failed;
+} keeper;
+
+/* Takes streams out of serving and back, and writes the states that are there already. */
+static void be_keeper(void *user) {
+  keeper *k = user;
+  rondo_weight w;
+  k->failed += rondo_weights_find(k->weights, "w", &w) != RONDO_OK;
+  for (; k->rounds < 3 || atomic_load(k->running) > 0; k->rounds++) {
+    rondo_stream *stream = NULL;
+    const size_t number = k->rounds % 2;
+    k->failed += rondo_session_take_stream(k->session, "scorer", number, &stream) != RONDO_OK;
+    k->failed += rondo_session_give_stream(k->session, number) != RONDO_OK;
+    k->failed += rondo_session_write(k->session, "scorer", "w", w.data, w.bytes) != RONDO_OK;
+    test_sleep_ms(1);
+  }
+}
+
+static rondo_session *open_session(test_fixture *t, rondo_weights *weights) {
+  static test_request r;
+  rondo_session *session = NULL;
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_delay_us = 100,
+                                         .max_unrecorded = 4};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = weights};
+  const double times[] = {40, 20};
+  assert_ok(rondo_session_create(t->device, &options, &session));
+  assert_ok(rondo_session_add_model(session, "scorer", &model));
+  assert_ok(rondo_session_capture_begin(session, "scorer"));
+  for (size_t rows = 64; rows >= 16; rows /= 4) {
+    test_request_fill(&r, rows, 1);
+    assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  }
+  assert_ok(rondo_session_capture_end(session));
+  assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 2, 0.75));
+  return session;
+}
+
+static client clients[CLIENTS];
+static atomic_uint running;
+
+static void run_client(void *user) {
+  be_client(user);
+  atomic_fetch_sub(&running, 1);
+}
+
+static void check_counters(rondo_session *session, uint32_t rounds) {
+  rondo_model_info info = {.struct_size = sizeof info};
+  uint32_t right = 0, cancelled = 0, timed_out = 0, refused_index = 0;
+  assert_ok(rondo_session_get_model_info(session, "scorer", &info));
+  for (size_t i = 0; i < CLIENTS; i++) {
+    assert_int_equal(clients[i].wrong, 0);
+    right += clients[i].right;
+    cancelled += clients[i].cancelled;
+    timed_out += clients[i].timed_out;
+    refused_index += clients[i].refused_index;
+  }
+  assert_int_equal(right + cancelled + timed_out + refused_index, CLIENTS * rounds);
+  assert_int_equal(info.requests, right);
+  assert_int_equal(info.cancelled, cancelled);
+  assert_int_equal(info.timed_out, timed_out);
+  assert_int_equal(info.failed, refused_index);
+  assert_int_equal(info.recorded + info.divided + info.unrecorded, right);
+  assert_int_equal(info.refused, 0);
+}
+
+static void test_se8_a_soak(void **state) {
+  test_fixture *t = *state;
+  const uint32_t rounds = test_effort(400);
+  rondo_weights *weights = test_scorer_weights();
+  rondo_session *session = open_session(t, weights);
+  static keeper k;
+  test_thread threads[CLIENTS + 1];
+  for (size_t i = 0; i < CLIENTS; i++) {
+    clients[i] = (client){.session = session, .random = 77 + i, .rounds = rounds};
+    threads[i] = (test_thread){run_client, &clients[i]};
+  }
+  atomic_store(&running, CLIENTS);
+  k = (keeper){.session = session, .running = &running, .weights = weights};
+  threads[CLIENTS] = (test_thread){be_keeper, &k};
+  test_on_threads(threads, CLIENTS + 1);
+  assert_int_equal(k.failed, 0);
+  assert_ok(rondo_session_drain(session));
+  check_counters(session, rounds);
+  assert_ok(rondo_session_destroy(session));
+  rondo_weights_destroy(weights);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_se8_a_soak),
+  };
+  return test_main(tests);
+}
