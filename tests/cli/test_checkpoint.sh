@@ -34,6 +34,13 @@ grep -q '^resumed  behind step 33, from two$' out || die "no word on the beginni
 grep -q '^checkpoint three, behind step 40$' out || die "no word on the checkpoint: $(cat out)"
 cmp whole three || die "three parts gave another checkpoint"
 
+# A gpt.
+gpt=(text --device "$device" --model gpt --context 8 --layers 1 --width 8 --heads 2 --batch 2 --steps 12)
+succeeds train "${gpt[@]}" --checkpoint gpt
+succeeds train "${gpt[@]}" --checkpoint gpt_part --stop-after 5
+succeeds train "${gpt[@]}" --checkpoint gpt_part --resume gpt_part
+cmp gpt gpt_part || die "going on with a gpt gave another checkpoint"
+
 # Without a checkpoint, all steps are compared, to the same losses.
 succeeds train "${forty[@]}" --json
 json_holds .identical '.steps_compared == 40'

@@ -5,12 +5,13 @@
 #include "interrupt.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 static const int watched[] = {SIGINT, SIGTERM};
 enum { WATCHED = sizeof watched / sizeof watched[0] };
 
-static volatile sig_atomic_t noted;
+static atomic_int noted; /* signals come in any thread */
 static struct sigaction before[WATCHED];
 
 static void put_back(void) {
@@ -18,12 +19,12 @@ static void put_back(void) {
 }
 
 static void note(int number) {
-  noted = number;
+  atomic_store(&noted, number);
   put_back();
 }
 
 void interrupt_begin(void) {
-  noted = 0;
+  atomic_store(&noted, 0);
   struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < WATCHED; i++) sigaddset(&action.sa_mask, watched[i]);
@@ -35,9 +36,9 @@ void interrupt_begin(void) {
 
 void interrupt_end(void) {
   put_back();
-  noted = 0;
+  atomic_store(&noted, 0);
 }
 
-int interrupt_signal(void) { return noted; }
+int interrupt_signal(void) { return atomic_load(&noted); }
 
-int interrupt_status(void) { return 128 + noted; }
+int interrupt_status(void) { return 128 + interrupt_signal(); }
