@@ -78,6 +78,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_decode_packed(rondo_pro
                                                                        rondo_value v_cache, rondo_value length,
                                                                        const rondo_attention_options *options,
                                                                        rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_fill_packed(rondo_program *program, rondo_value qkv,
+                                                                     size_t heads, size_t groups, rondo_value k_cache,
+                                                                     rondo_value v_cache);
 
 /* Images -----------------------------------------------------------------------------------------------------------
  * of n images of c channels, any float; heights stand before widths.

@@ -39,6 +39,7 @@
   ROW(attention_decode)          \
   ROW(attention_decode_packed)   \
   ROW(attention_append)          \
+  ROW(attention_fill)            \
   ROW(conv2d)                    \
   ROW(conv2d_input_gradient)     \
   ROW(conv2d_weight_gradient)    \

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# rondo generate: what a trained model writes, recorded and kernel by kernel, and files that are no model.
+# rondo generate (FW-9): what a trained model writes, recorded, kernel by kernel and, where it has caches, without them,
+# and files that are no model.
 source "$(dirname "$0")/support.sh" "$1"
 make_text >text
 succeeds train text --steps 100 --batch 16 --context 4 --embedding 8 --hidden 32 --save model
@@ -14,6 +15,7 @@ succeeds generate model --length 60 --seed 5 --prompt abc --json
 json_holds '.identical' '.length == 60' '.prompt == "abc"' '.kernels > 0' '.recorded.step_us > 0' \
   '.unrecorded.step_us > 0' '.memory.planned >= .memory.lower_bound'
 [ "$(jq -r .text out)" = "$(cat written)" ] || die "--json gave another text"
+json_holds '.kind == "character"' '.caches == null' '.bytes_per_second.recorded > 0' '.recomputed == null'
 
 # The seed decides, unless the temperature is 0.
 succeeds generate model --length 200 --seed 6 --json
@@ -67,10 +69,28 @@ fails 1 "foreign: is no model of rondo train: its metadata have no 'format'" gen
 { head -c -8 tiny; printf '\xff\xff\xff\xff\xff\xff\xff\xff'; } >nan
 fails 1 'nan: its weights are such that its results are no numbers' generate nan
 
-# A gpt.
+# A gpt, whose context is filled more than once: with caches and without, recorded and not, the text is the same.
+succeeds train text --model gpt --context 40 --layers 2 --width 16 --heads 2 --batch 4 --steps 30 --save gpt
+for prompt in '' a 'bcdef ghij' 'a text that is longer than what the model sees is cut'; do
+  succeeds generate gpt --length 100 --prompt "$prompt" --json
+  json_holds '.kind == "gpt"' '.identical' '.caches.identical' '.caches.largest_difference < 1e-4' \
+    '.caches.prompt_lengths == [8, 16, 32, 40]' '.caches.prompt_runs + .caches.next_runs == 100' \
+    '.caches.prompt_runs >= 3 and .caches.prompt_runs <= 6' '[.bytes_per_second[]] | length == 3 and all(. > 0)' \
+    '.recomputed.step_us > 0' '.parameters == 27 * 16 + 40 * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16 + 16 * 27'
+  jq -j .text out >written
+  succeeds generate gpt --length 100 --prompt "$prompt"
+  [ "$(cat out)" = "$prompt$(cat written)" ] || die "--json gave another text behind '$prompt'"
+done
+succeeds generate gpt --length 50 --temperature 0 --json
+json_holds '.caches.identical'
+
+# The shortest contexts, and files.
+for context in 1 2; do
+  succeeds train text --model gpt --context $context --layers 1 --width 8 --heads 2 --batch 2 --steps 2 --save tiny
+  succeeds generate tiny --length 9 --json
+  json_holds '.identical' '.caches.identical' ".caches.prompt_lengths == [$context]"
+done
 succeeds train text --model gpt --context 16 --layers 1 --width 8 --heads 2 --batch 2 --steps 2 --save tiny
-succeeds generate tiny --length 40 --json
-json_holds '.identical' '.length == 40' '.kernels > 10'
 lie '"heads":"2"' '"heads":"3"' 'of the sizes in its metadata the width is not a multiple of the heads'
 lie '"layers":"1"' '"layers":"2"' "there is no tensor 'block1.norm1.scale'"
 lie '"width":"8"' '"width":"4"' "tensor 'tokens.embedding' has the shape"
@@ -80,3 +100,6 @@ for ((count = 1; count < size; count += 997)); do
   head -c "$count" tiny >shortened
   fails 1 'shortened' generate shortened
 done
+header=$((8 + $(od -An -t u8 -N 8 tiny)))
+{ head -c $header tiny; head -c $(($(stat -c %s tiny) - header)) /dev/zero | tr '\0' '\377'; } >nan
+fails 1 'nan: its weights are such that its results are no numbers' generate nan

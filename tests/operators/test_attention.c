@@ -219,51 +219,115 @@ static void test_tokens_see_those_before_them(void **state) {
   rondo_program_destroy(program);
 }
 
-/* Token by token, packed, the same as all at once: rows of q, k and v of which the causal attention is known. */
-static void test_packed_tokens_give_what_all_at_once_do(void **state) {
-  enum { ROW = (H + 2 * G) * D };
+enum { ROW = (H + 2 * G) * D, FILLED = 7 };
+
+static rondo_value add_packed(rondo_program *program, size_t rows) {
+  rondo_value qkv;
+  assert_ok(rondo_program_input(program, "qkv", RONDO_F32, (const size_t[]){B, rows, ROW}, 3, &qkv));
+  return qkv;
+}
+
+static void add_caches(rondo_program *program, rondo_value out[2]) {
+  assert_ok(rondo_program_state(program, "k cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &out[0]));
+  assert_ok(rondo_program_state(program, "v cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &out[1]));
+}
+
+static rondo_compiled *compile(test_fixture *t, rondo_program *program, rondo_compiled *share) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share};
+  rondo_compiled *compiled = NULL;
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_program_destroy(program);
+  return compiled;
+}
+
+/* Causal attention of all rows at once. */
+static rondo_compiled *compile_whole(test_fixture *t) {
   const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
-  static float rows[B][S][ROW], wanted[B][S][H * D];
-  test_fixture *t = *state;
-  rondo_program *programs[2] = {NULL, NULL};
-  rondo_compiled *whole = NULL, *one = NULL;
-  rondo_value qkv, k_cache, v_cache, length, y;
-  uint64_t seed = 9;
-  for (size_t i = 0; i < B * S * ROW; i++) ((float *)rows)[i] = (float)test_random_below(&seed, 201) / 100 - 1;
-  assert_ok(rondo_program_create(NULL, &programs[0]));
-  assert_ok(rondo_program_input(programs[0], "qkv", RONDO_F32, (const size_t[]){B, S, ROW}, 3, &qkv));
-  assert_ok(rondo_op_attention_packed(programs[0], qkv, H, G, &causal, &y));
-  assert_ok(rondo_program_output(programs[0], "y", y));
-  assert_ok(rondo_compile(programs[0], t->device, NULL, &whole));
-  assert_ok(rondo_compiled_write(whole, "qkv", rows, sizeof rows));
-  assert_ok(rondo_compiled_run(whole));
-  assert_ok(rondo_compiled_read(whole, "y", wanted, sizeof wanted));
-  assert_ok(rondo_program_create(NULL, &programs[1]));
-  assert_ok(rondo_program_input(programs[1], "qkv", RONDO_F32, (const size_t[]){B, 1, ROW}, 3, &qkv));
-  assert_ok(rondo_program_state(programs[1], "k cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &k_cache));
-  assert_ok(rondo_program_state(programs[1], "v cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &v_cache));
-  assert_ok(rondo_program_input(programs[1], "length", RONDO_I32, NULL, 0, &length));
-  assert_fails(rondo_op_attention_decode_packed(programs[1], qkv, H, H, k_cache, v_cache, length, NULL, &y),
-               RONDO_INVALID_ARGUMENT);
-  assert_fails(rondo_op_attention_decode_packed(programs[1], qkv, H, G, k_cache, k_cache, length, NULL, &y),
-               RONDO_INVALID_ARGUMENT);
-  assert_message("the caches must be two states");
-  assert_ok(rondo_op_attention_decode_packed(programs[1], qkv, H, G, k_cache, v_cache, length, NULL, &y));
-  assert_ok(rondo_program_output(programs[1], "y", y));
-  assert_ok(rondo_compile(programs[1], t->device, NULL, &one));
-  for (int32_t at = 0; at < S; at++) {
+  rondo_program *program = NULL;
+  rondo_value y;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_op_attention_packed(program, add_packed(program, S), H, G, &causal, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  return compile(t, program, NULL);
+}
+
+static rondo_compiled *compile_fill(test_fixture *t) {
+  rondo_program *program = NULL;
+  rondo_value caches[2];
+  assert_ok(rondo_program_create(NULL, &program));
+  add_caches(program, caches);
+  assert_ok(rondo_op_attention_fill_packed(program, add_packed(program, FILLED), H, G, caches[0], caches[1]));
+  return compile(t, program, NULL);
+}
+
+static rondo_compiled *compile_one(test_fixture *t, rondo_compiled *share) {
+  rondo_program *program = NULL;
+  rondo_value caches[2], length, y;
+  assert_ok(rondo_program_create(NULL, &program));
+  const rondo_value qkv = add_packed(program, 1);
+  add_caches(program, caches);
+  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
+  assert_ok(rondo_op_attention_decode_packed(program, qkv, H, G, caches[0], caches[1], length, NULL, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  return compile(t, program, share);
+}
+
+static void compare_tokens(rondo_compiled *one, float (*rows)[S][ROW], float (*wanted)[S][H * D], size_t first) {
+  for (size_t at = first; at < S; at++) {
+    const int32_t length = (int32_t)at;
     float token[B][ROW], got[B][H * D];
     for (size_t i = 0; i < B; i++) memcpy(token[i], rows[i][at], sizeof token[i]);
     assert_ok(rondo_compiled_write(one, "qkv", token, sizeof token));
-    assert_ok(rondo_compiled_write(one, "length", &at, sizeof at));
+    assert_ok(rondo_compiled_write(one, "length", &length, sizeof length));
     assert_ok(rondo_compiled_run(one));
     assert_ok(rondo_compiled_read(one, "y", got, sizeof got));
     for (size_t i = 0; i < B * H * D; i++)
       assert_true(fabsf(got[i / (H * D)][i % (H * D)] - wanted[i / (H * D)][at][i % (H * D)]) < 1e-5f);
   }
+}
+
+/* Token by token the same as all at once, from empty caches and from those that another program has begun. */
+static void test_packed_tokens_give_what_all_at_once_do(void **state) {
+  static float rows[B][S][ROW], wanted[B][S][H * D];
+  float begun[B][FILLED][ROW];
+  test_fixture *t = *state;
+  uint64_t seed = 9;
+  for (size_t i = 0; i < B * S * ROW; i++) (&rows[0][0][0])[i] = (float)test_random_below(&seed, 201) / 100 - 1;
+  for (size_t i = 0; i < B; i++) memcpy(begun[i], rows[i], sizeof begun[i]);
+  rondo_compiled *whole = compile_whole(t), *fill = compile_fill(t), *one = compile_one(t, fill);
+  assert_ok(rondo_compiled_write(whole, "qkv", rows, sizeof rows));
+  assert_ok(rondo_compiled_run(whole));
+  assert_ok(rondo_compiled_read(whole, "y", wanted, sizeof wanted));
+  compare_tokens(one, rows, wanted, 0);
+  assert_ok(rondo_compiled_write(fill, "qkv", begun, sizeof begun));
+  assert_ok(rondo_compiled_run(fill));
+  compare_tokens(one, rows, wanted, FILLED);
   assert_ok(rondo_compiled_destroy(one));
+  assert_ok(rondo_compiled_destroy(fill));
   assert_ok(rondo_compiled_destroy(whole));
-  for (int i = 0; i < 2; i++) rondo_program_destroy(programs[i]);
+}
+
+static void test_caches_that_do_not_fit_are_refused(void **state) {
+  rondo_program *program = NULL;
+  rondo_value caches[2], shorter, length, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  add_caches(program, caches);
+  assert_ok(rondo_program_state(program, "short", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &shorter));
+  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
+  const rondo_value qkv = add_packed(program, S);
+  assert_fails(rondo_op_attention_decode_packed(program, qkv, H, G, caches[0], caches[1], length, NULL, &y),
+               RONDO_INVALID_ARGUMENT);
+  assert_message("qkv must be [b, 1, (h + 2 g) d]");
+  assert_fails(rondo_op_attention_fill_packed(program, qkv, H, G, caches[0], caches[0]), RONDO_INVALID_ARGUMENT);
+  assert_message("the caches must be two states");
+  assert_fails(rondo_op_attention_fill_packed(program, qkv, H, G, caches[0], shorter), RONDO_INVALID_ARGUMENT);
+  assert_message("k_cache and v_cache must have one type and shape");
+  assert_ok(rondo_program_state(program, "short 2", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &caches[0]));
+  assert_fails(rondo_op_attention_fill_packed(program, qkv, H, G, caches[0], shorter), RONDO_INVALID_ARGUMENT);
+  assert_message("with s not less than t");
+  assert_fails(rondo_op_attention_fill_packed(program, qkv, 0, 0, caches[0], shorter), RONDO_INVALID_ARGUMENT);
+  rondo_program_destroy(program);
 }
 
 static void test_packed_rows_that_do_not_fit_are_refused(void **state) {
@@ -319,6 +383,7 @@ int main(void) {
                                      test_case(test_tokens_see_those_before_them),
                                      test_case(test_attention_of_packed_heads),
                                      test_case(test_packed_tokens_give_what_all_at_once_do),
+                                     cmocka_unit_test(test_caches_that_do_not_fit_are_refused),
                                      cmocka_unit_test(test_packed_rows_that_do_not_fit_are_refused),
                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
   return test_main(tests);

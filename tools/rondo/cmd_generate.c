@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rondo generate: writes text with a model of rondo train, replaying the recorded model once a character.
+ * rondo generate: writes text with a model of rondo train, replaying the recorded model once a byte (writer.h).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,6 +15,7 @@
 #include "options.h"
 #include "runs.h"
 #include "tool.h"
+#include "writer.h"
 
 typedef struct generate_settings {
   const char *device, *prompt;
@@ -48,24 +49,38 @@ static const option_table table = {
     .operand = "MODEL",
     .operand_help = "a model, as 'rondo train --save MODEL' writes it",
     .description =
-        "Writes text with a trained model, byte by byte, by replaying the recorded model. A prompt that is\n"
-        "shorter than what the model sees is preceded, unseen, by the beginning of the text that it was\n"
-        "trained on. --json also writes the same text kernel by kernel, and says whether it is identical.",
+        "Writes text with a trained model, byte by byte, by replaying the recorded model. To a character model\n"
+        "a prompt that is shorter than its context is preceded, unseen, by the beginning of the text that it was\n"
+        "trained on; a gpt goes on from the prompt alone, or, without one, from the first half of that beginning.\n"
+        "It keeps what it has seen in caches, and where its context is full it forgets the first half.\n\n"
+        "--json also writes the same text kernel by kernel, and by a gpt without caches, over all that it sees\n"
+        "again for each byte, and says whether it is identical.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
 };
+
+/* Of so many bytes the scores are kept, to be compared with those that are made without caches. */
+#define COMPARED 256
+
+/* One way of writing the text, with what it took. */
+typedef struct written {
+  unsigned char *text; /* `length` bytes */
+  run_times times;
+  size_t prompt_runs, next_runs; /* of models with caches */
+} written;
+
+enum { WAYS = WRITER_RECOMPUTED + 1 };
 
 typedef struct generation {
   const generate_settings *settings;
   const char *path;
   language_model model;
   rondo_device *device;
-  rondo_compiled *compiled;
-  rondo_compiled_info info;
-  float *logits;
-  unsigned char *text, *unrecorded_text; /* `length` bytes */
-  run_times recorded, unrecorded;
+  writer writer;
+  float *scores, *kept; /* of one byte; of the first, recorded */
+  double difference;    /* the largest between these and the recomputed ones */
+  written ways[WAYS];
 } generation;
 
 /* Making ready ---------------------------------------------------------------------------------------------------- */
@@ -87,34 +102,19 @@ static int check_prompt(const generation *g) {
   return TOOL_OK;
 }
 
+static bool has_caches(const generation *g) { return g->model.kind->build_prompt != NULL; }
+
 static int create_buffers(generation *g) {
-  const size_t length = g->settings->length;
-  g->logits = calloc(g->model.vocabulary.count, sizeof *g->logits);
-  g->text = malloc(length);
-  g->unrecorded_text = malloc(length);
-  if (!g->logits || !g->text || !g->unrecorded_text)
-    return tool_fail("there is no memory for %zu bytes of text", length);
-  const int result = run_times_create(&g->recorded, length);
-  return result == TOOL_OK ? run_times_create(&g->unrecorded, length) : result;
-}
-
-/* Of a model that has scores behind each byte, those behind the last one. */
-static rondo_status add_last_scores(const language_model *model, rondo_program *program, rondo_value logits) {
-  const size_t labels = model_labels(model), count = model->vocabulary.count;
-  if (labels > 1)
-    TOOL_TRY(rondo_op_slice(program, logits, (size_t[]){0, labels - 1, 0}, (size_t[]){1, 1, count}, NULL, &logits));
-  return rondo_program_output(program, "logits", logits);
-}
-
-static rondo_status compile_model(generation *g) {
-  rondo_program *program = NULL;
-  rondo_value logits;
-  TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "generate"}, &program));
-  rondo_status status = model_build(&g->model, program, 1, &logits);
-  if (!status) status = add_last_scores(&g->model, program, logits);
-  if (!status) status = rondo_compile(program, g->device, NULL, &g->compiled);
-  rondo_program_destroy(program);
-  return status ? status : rondo_compiled_get_info(g->compiled, &g->info);
+  const size_t length = g->settings->length, count = g->model.vocabulary.count;
+  g->scores = calloc(count, sizeof *g->scores);
+  g->kept = calloc(COMPARED * count, sizeof *g->kept);
+  if (!g->scores || !g->kept) return tool_fail("there is no memory for the scores");
+  for (size_t way = 0; way < WAYS; way++) {
+    g->ways[way].text = malloc(length);
+    if (!g->ways[way].text) return tool_fail("there is no memory for %zu bytes of text", length);
+    if (run_times_create(&g->ways[way].times, length) != TOOL_OK) return TOOL_FAILURE;
+  }
+  return TOOL_OK;
 }
 
 static int open_device(generation *g) {
@@ -128,8 +128,7 @@ static int prepare(generation *g) {
   if (result == TOOL_OK) result = check_prompt(g);
   if (result == TOOL_OK) result = create_buffers(g);
   if (result == TOOL_OK) result = open_device(g);
-  if (result == TOOL_OK && compile_model(g)) result = tool_fail_status("the model could not be compiled");
-  if (result == TOOL_OK && rondo_weights_apply(weights, g->compiled, NULL)) result = tool_fail_status("%s", g->path);
+  if (result == TOOL_OK) result = writer_create(&g->model, weights, g->device, g->path, &g->writer);
   rondo_weights_destroy(weights);
   return result;
 }
@@ -159,98 +158,142 @@ static uint32_t draw_token(const float *logits, uint32_t count, double temperatu
   return best; /* the rounding of the two sums differed */
 }
 
-/* The last bytes of the opening and the prompt together, as tokens. */
-static void begin_window(const generation *g, int32_t *window) {
+/* The last `context` bytes of the prompt; in front of it the last of the opening where it must be full. */
+static size_t begin_window(const generation *g, int32_t *window) {
   const language_model *model = &g->model;
   const char *prompt = g->settings->prompt;
   const size_t length = strlen(prompt), context = model->sizes[MODEL_CONTEXT];
   const size_t taken = length < context ? length : context;
-  for (size_t i = 0; i < context; i++) {
-    const size_t from_end = context - i;
-    const unsigned char byte = from_end <= taken ? (unsigned char)prompt[length - from_end] : model->opening[i + taken];
-    window[i] = model->vocabulary.token_of[byte];
-  }
+  const size_t fill = !has_caches(g) ? context - taken : taken == 0 ? (context + 1) / 2 : 0;
+  const unsigned char *opening = model->opening + (has_caches(g) ? 0 : taken);
+  for (size_t i = 0; i < fill; i++) window[i] = model->vocabulary.token_of[opening[i]];
+  for (size_t i = 0; i < taken; i++)
+    window[fill + i] = model->vocabulary.token_of[(unsigned char)prompt[length - taken + i]];
+  return fill + taken;
 }
 
-/* One byte behind the window, which moves on. */
-static int write_byte(generation *g, int32_t *window, draw_source *source, run_function run, run_times *times,
-                      unsigned char *out) {
-  const uint32_t context = g->model.sizes[MODEL_CONTEXT], count = g->model.vocabulary.count;
-  rondo_status status = rondo_compiled_write(g->compiled, "tokens", window, context * sizeof *window);
-  if (!status) status = run_timed(g->compiled, run, times);
-  if (!status) status = rondo_compiled_read(g->compiled, "logits", g->logits, count * sizeof *g->logits);
-  if (status) return tool_fail_status("the model could not be run");
-  for (uint32_t i = 0; i < count; i++) {
-    if (!isfinite(g->logits[i])) return tool_fail("%s: its weights are such that its results are no numbers", g->path);
+static int check_scores(const generation *g) {
+  for (uint32_t i = 0; i < g->model.vocabulary.count; i++) {
+    if (!isfinite(g->scores[i])) return tool_fail("%s: its weights are such that its results are no numbers", g->path);
   }
-  const uint32_t token = draw_token(g->logits, count, g->settings->temperature, source);
-  memmove(window, window + 1, (context - 1) * sizeof *window);
-  window[context - 1] = (int32_t)token;
-  *out = g->model.vocabulary.byte_of[token];
   return TOOL_OK;
 }
 
+/* As long as the texts are the same. */
+static void compare_scores(generation *g, writer_way way, size_t at) {
+  const size_t count = g->model.vocabulary.count;
+  if (at >= COMPARED) return;
+  float *kept = g->kept + at * count;
+  if (way == WRITER_RECORDED) memcpy(kept, g->scores, count * sizeof *kept);
+  if (way != WRITER_RECOMPUTED || memcmp(g->ways[WRITER_RECORDED].text, g->ways[way].text, at) != 0) return;
+  for (size_t i = 0; i < count; i++) g->difference = fmax(g->difference, fabs((double)kept[i] - (double)g->scores[i]));
+}
+
 /* The whole text; printed as it comes when `is_shown`. */
-static int write_text(generation *g, run_function run, run_times *times, unsigned char *text, bool is_shown) {
+static int write_text(generation *g, writer_way way, bool is_shown) {
   int32_t window[MODEL_MAX_CONTEXT];
-  begin_window(g, window);
+  size_t count = begin_window(g, window);
+  written *out = &g->ways[way];
   draw_source source = draw_create(g->settings->seed, DRAW_CHARACTERS);
+  writer_begin(&g->writer);
   const uint64_t begin = clock_ns();
-  for (uint64_t i = 0; i < g->settings->length; i++) {
-    if (write_byte(g, window, &source, run, times, &text[i]) != TOOL_OK) return TOOL_FAILURE;
-    if (is_shown) putchar(text[i]);
+  for (size_t i = 0; i < g->settings->length; i++) {
+    if (writer_run(&g->writer, way, window, count, &out->times, g->scores))
+      return tool_fail_status("the model could not be run");
+    if (check_scores(g) != TOOL_OK) return TOOL_FAILURE;
+    const uint32_t token = draw_token(g->scores, g->model.vocabulary.count, g->settings->temperature, &source);
+    out->text[i] = g->model.vocabulary.byte_of[token];
+    compare_scores(g, way, i);
+    writer_push(&g->writer, window, &count, (int32_t)token);
+    if (is_shown) putchar(out->text[i]);
     if (tool_check_output() != TOOL_OK) return TOOL_FAILURE;
   }
-  times->seconds = (double)(clock_ns() - begin) / 1e9;
+  out->times.seconds = (double)(clock_ns() - begin) / 1e9;
+  out->prompt_runs = g->writer.prompt_runs;
+  out->next_runs = g->writer.next_runs;
   return TOOL_OK;
 }
 
 static int show_text(generation *g) {
   fputs(g->settings->prompt, stdout);
-  const int result = write_text(g, rondo_compiled_run, &g->recorded, g->text, true);
-  if (result == TOOL_OK && g->text[g->settings->length - 1] != '\n') putchar('\n');
+  const int result = write_text(g, WRITER_RECORDED, true);
+  if (result == TOOL_OK && g->ways[WRITER_RECORDED].text[g->settings->length - 1] != '\n') putchar('\n');
   return result;
 }
 
-static void write_result(generation *g, bool is_identical, json *out) {
+/* JSON ------------------------------------------------------------------------------------------------------------ */
+
+static const char *const way_names[WAYS] = {
+    [WRITER_RECORDED] = "recorded", [WRITER_UNRECORDED] = "unrecorded", [WRITER_RECOMPUTED] = "recomputed"};
+
+static bool is_same(const generation *g, writer_way way) {
+  return memcmp(g->ways[WRITER_RECORDED].text, g->ways[way].text, g->settings->length) == 0;
+}
+
+static void write_caches(const generation *g, json *out) {
+  json_begin_object(out, "caches");
+  json_boolean(out, "identical", is_same(g, WRITER_RECOMPUTED));
+  json_real(out, "largest_difference", g->difference);
+  json_integer(out, "prompt_runs", g->ways[WRITER_RECORDED].prompt_runs);
+  json_integer(out, "next_runs", g->ways[WRITER_RECORDED].next_runs);
+  json_begin_array(out, "prompt_lengths");
+  for (size_t i = 0; i < g->writer.bucket_count; i++) json_integer(out, NULL, g->writer.lengths[i]);
+  json_end(out);
+  json_end(out);
+}
+
+static int write_result(generation *g, json *out) {
   const generate_settings *s = g->settings;
+  rondo_compiled_info next, largest;
+  if (writer_info(&g->writer, &next, &largest)) return tool_fail_status("the model");
   json_text(out, "device", s->device);
   json_text(out, "model", g->path);
+  json_text(out, "kind", g->model.kind->name);
   json_text(out, "prompt", s->prompt);
   json_integer(out, "length", s->length);
   json_real(out, "temperature", s->temperature);
   json_integer(out, "seed", s->seed);
-  json_bytes(out, "text", g->text, s->length);
-  json_boolean(out, "identical", is_identical);
-  json_integer(out, "parameters", g->info.parameters);
-  json_integer(out, "kernels", g->info.kernels);
-  run_times_to_json(&g->unrecorded, out, "unrecorded");
-  run_times_to_json(&g->recorded, out, "recorded");
-  memory_to_json(&g->info, out);
+  json_bytes(out, "text", g->ways[WRITER_RECORDED].text, s->length);
+  json_boolean(out, "identical", is_same(g, WRITER_UNRECORDED));
+  json_integer(out, "parameters", (uint64_t)model_parameter_elements(&g->model));
+  json_integer(out, "kernels", next.kernels);
+  const size_t ways = has_caches(g) ? WAYS : WRITER_RECOMPUTED;
+  for (size_t way = 0; way < ways; way++) run_times_to_json(&g->ways[way].times, out, way_names[way]);
+  json_begin_object(out, "bytes_per_second");
+  for (size_t way = 0; way < ways; way++)
+    json_real(out, way_names[way], (double)s->length / g->ways[way].times.seconds);
+  json_end(out);
+  if (has_caches(g)) write_caches(g, out);
+  memory_to_json(&largest, out);
+  return TOOL_OK;
 }
 
 static int show_json(generation *g) {
-  int result = write_text(g, rondo_compiled_run_unrecorded, &g->unrecorded, g->unrecorded_text, false);
-  if (result == TOOL_OK) result = write_text(g, rondo_compiled_run, &g->recorded, g->text, false);
+  int result = write_text(g, WRITER_UNRECORDED, false);
+  if (result == TOOL_OK) result = write_text(g, WRITER_RECORDED, false);
+  if (result == TOOL_OK && has_caches(g)) result = write_text(g, WRITER_RECOMPUTED, false);
   if (result != TOOL_OK) return result;
-  const bool is_identical = memcmp(g->text, g->unrecorded_text, g->settings->length) == 0;
   json out;
   json_begin(&out);
-  write_result(g, is_identical, &out);
+  result = write_result(g, &out);
+  if (result != TOOL_OK) {
+    json_discard(&out);
+    return result;
+  }
   result = json_print(&out);
-  if (result != TOOL_OK || is_identical) return result;
+  if (result != TOOL_OK || is_same(g, WRITER_UNRECORDED)) return result;
   return tool_fail("the texts of the two runs differ");
 }
 
 static int take_down(generation *g) {
-  int result = TOOL_OK;
-  if (rondo_compiled_destroy(g->compiled)) result = tool_fail_status("the model");
+  int result = writer_destroy(&g->writer);
   if (rondo_device_close(g->device)) result = tool_fail_status("the device");
-  run_times_destroy(&g->recorded);
-  run_times_destroy(&g->unrecorded);
-  free(g->logits);
-  free(g->text);
-  free(g->unrecorded_text);
+  for (size_t way = 0; way < WAYS; way++) {
+    run_times_destroy(&g->ways[way].times);
+    free(g->ways[way].text);
+  }
+  free(g->scores);
+  free(g->kept);
   return result;
 }
 

@@ -82,6 +82,18 @@ rondo_status model_build(const language_model *model, rondo_program *program, si
   return model->kind->build(model, program, states, tokens, batch, out_logits);
 }
 
+rondo_status model_build_prompt(const language_model *model, rondo_program *program, size_t length) {
+  rondo_value states[MODEL_MAX_PARAMETERS];
+  TOOL_TRY(add_states(model, program, states));
+  return model->kind->build_prompt(model, program, states, length);
+}
+
+rondo_status model_build_next(const language_model *model, rondo_program *program) {
+  rondo_value states[MODEL_MAX_PARAMETERS];
+  TOOL_TRY(add_states(model, program, states));
+  return model->kind->build_next(model, program, states);
+}
+
 rondo_status model_build_step(const language_model *model, rondo_program *program, size_t batch) {
   const size_t shape[] = {batch, model_labels(model)};
   rondo_value logits, labels, loss, rate;

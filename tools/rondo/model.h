@@ -72,6 +72,10 @@ struct model_kind {
   /* See model_build; `states` are the parameters. */
   rondo_status (*build)(const language_model *model, rondo_program *program, const rondo_value *states,
                         rondo_value tokens, size_t batch, rondo_value *out_logits);
+  /* See model_build_prompt and model_build_next; NULL: the kind has no caches. */
+  rondo_status (*build_prompt)(const language_model *model, rondo_program *program, const rondo_value *states,
+                               size_t length);
+  rondo_status (*build_next)(const language_model *model, rondo_program *program, const rondo_value *states);
 };
 
 extern const model_kind model_character, model_gpt;
@@ -92,6 +96,13 @@ bool model_is_parameter(const char *name);
 /* Adds the model to a program: parameters as states, the input "tokens" [batch, context] of type I32, and the scores
  * ("logits") [batch, labels, vocabulary], without the second dimension where a place has one label. */
 rondo_status model_build(const language_model *model, rondo_program *program, size_t batch, rondo_value *out_logits);
+
+/* Programs that write on, of a kind with caches of what was seen, states that they have in common. A prompt begins: the
+ * inputs "tokens" [1, length] and "last" [1], the place of the last token that counts, up to which all goes into the
+ * caches. Next goes on: the input "tokens" [1, 1] behind "length" tokens in the caches, a scalar. All inputs are I32;
+ * the output "logits" of both, `vocabulary` numbers, is what stands behind the last token. */
+rondo_status model_build_prompt(const language_model *model, rondo_program *program, size_t length);
+rondo_status model_build_next(const language_model *model, rondo_program *program);
 
 /* A training step: the model, its mean loss over the input "labels" as the output "loss", gradients and Adam, with the
  * rate in the cell "learning_rate" and the kind's weight decay. */

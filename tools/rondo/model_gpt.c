@@ -102,10 +102,21 @@ static const char *objection(const language_model *model) {
 
 /* Program --------------------------------------------------------------------------------------------------------- */
 
+/* What the program is for: scores behind each token; or, with caches of what was seen, behind the last token of a
+ * prompt, and behind one more token. */
+typedef enum network_use { TO_SCORE, TO_BEGIN, TO_GO_ON } network_use;
+
 typedef struct network {
   const language_model *model;
   rondo_program *program;
+  const rondo_value *states;
+  network_use use;
+  rondo_value length; /* to go on: tokens in the caches */
 } network;
+
+static const rondo_value *last_states(const network *n) {
+  return n->states + FIRST_OF_BLOCKS + (size_t)n->model->sizes[MODEL_LAYERS] * OF_BLOCK;
+}
 
 static rondo_status multiply(const network *n, rondo_value x, rondo_value weight, rondo_value bias,
                              rondo_activation activation, rondo_value *out) {
@@ -119,13 +130,34 @@ static rondo_status normalise(const network *n, rondo_value x, const rondo_value
   return rondo_op_layer_norm(n->program, x, scale_and_shift[0], scale_and_shift[1], 1, EPSILON, out);
 }
 
-static rondo_status add_block(const network *n, const rondo_value *of, rondo_value *x) {
+static rondo_status add_cache(const network *n, size_t block, const char *name, rondo_value *out) {
+  const uint32_t *sizes = n->model->sizes, heads = sizes[MODEL_HEADS];
+  const size_t shape[] = {1, heads, sizes[MODEL_CONTEXT], sizes[MODEL_WIDTH] / heads};
+  char full[40];
+  snprintf(full, sizeof full, "block%u.%s", (unsigned)block, name);
+  return rondo_program_state(n->program, full, n->model->type, shape, 4, out);
+}
+
+static rondo_status attend(const network *n, size_t block, rondo_value qkv, rondo_value *out) {
   const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
   const size_t heads = n->model->sizes[MODEL_HEADS];
+  rondo_value k, v;
+  if (n->use != TO_SCORE) {
+    TOOL_TRY(add_cache(n, block, "k_cache", &k));
+    TOOL_TRY(add_cache(n, block, "v_cache", &v));
+  }
+  if (n->use == TO_GO_ON)
+    return rondo_op_attention_decode_packed(n->program, qkv, heads, heads, k, v, n->length, NULL, out);
+  if (n->use == TO_BEGIN) TOOL_TRY(rondo_op_attention_fill_packed(n->program, qkv, heads, heads, k, v));
+  return rondo_op_attention_packed(n->program, qkv, heads, heads, &causal, out);
+}
+
+static rondo_status add_block(const network *n, size_t block, rondo_value *x) {
+  const rondo_value *of = n->states + FIRST_OF_BLOCKS + block * OF_BLOCK;
   rondo_value y;
   TOOL_TRY(normalise(n, *x, &of[NORM1_SCALE], &y));
   TOOL_TRY(multiply(n, y, of[QKV_WEIGHT], of[QKV_BIAS], RONDO_ACTIVATION_NONE, &y));
-  TOOL_TRY(rondo_op_attention_packed(n->program, y, heads, heads, &causal, &y));
+  TOOL_TRY(attend(n, block, y, &y));
   TOOL_TRY(multiply(n, y, of[JOIN_WEIGHT], of[JOIN_BIAS], RONDO_ACTIVATION_NONE, &y));
   TOOL_TRY(rondo_op_add(n->program, *x, y, x));
   TOOL_TRY(normalise(n, *x, &of[NORM2_SCALE], &y));
@@ -134,19 +166,55 @@ static rondo_status add_block(const network *n, const rondo_value *of, rondo_val
   return rondo_op_add(n->program, *x, y, x);
 }
 
+/* From tokens [.., count] and the embeddings of their places to what the last normalisation is given. */
+static rondo_status add_blocks(const network *n, rondo_value tokens, rondo_value places, rondo_value *x) {
+  TOOL_TRY(rondo_op_embedding(n->program, n->states[TOKENS], tokens, x));
+  TOOL_TRY(rondo_op_add(n->program, *x, places, x));
+  TOOL_TRY(rondo_op_cast(n->program, *x, n->model->type, x));
+  for (size_t block = 0; block < n->model->sizes[MODEL_LAYERS]; block++) TOOL_TRY(add_block(n, block, x));
+  return RONDO_OK;
+}
+
+static rondo_status add_head(const network *n, rondo_value x, rondo_value *out_logits) {
+  const rondo_value *last = last_states(n);
+  TOOL_TRY(normalise(n, x, &last[NORM_SCALE], &x));
+  return multiply(n, x, last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
+}
+
+/* The tokens have the batch already. */
 static rondo_status build(const language_model *model, rondo_program *program, const rondo_value *states,
                           rondo_value tokens, size_t batch, rondo_value *out_logits) {
-  const network n = {model, program};
-  (void)batch; /* it is the tokens' */
-  const rondo_value *last = states + FIRST_OF_BLOCKS + (size_t)model->sizes[MODEL_LAYERS] * OF_BLOCK;
+  const network n = {.model = model, .program = program, .states = states, .use = TO_SCORE};
   rondo_value x;
-  TOOL_TRY(rondo_op_embedding(program, states[TOKENS], tokens, &x));
-  TOOL_TRY(rondo_op_add(program, x, states[PLACES], &x));
-  TOOL_TRY(rondo_op_cast(program, x, model->type, &x));
-  for (const rondo_value *block = states + FIRST_OF_BLOCKS; block < last; block += OF_BLOCK)
-    TOOL_TRY(add_block(&n, block, &x));
-  TOOL_TRY(normalise(&n, x, &last[NORM_SCALE], &x));
-  return multiply(&n, x, last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
+  (void)batch;
+  TOOL_TRY(add_blocks(&n, tokens, states[PLACES], &x));
+  return add_head(&n, x, out_logits);
+}
+
+static rondo_status build_prompt(const language_model *model, rondo_program *program, const rondo_value *states,
+                                 size_t length) {
+  const network n = {.model = model, .program = program, .states = states, .use = TO_BEGIN};
+  const size_t width = model->sizes[MODEL_WIDTH], none[] = {0, 0};
+  rondo_value tokens, last, places, x;
+  TOOL_TRY(rondo_program_input(program, "tokens", RONDO_I32, (size_t[]){1, length}, 2, &tokens));
+  TOOL_TRY(rondo_program_input(program, "last", RONDO_I32, (size_t[]){1}, 1, &last));
+  TOOL_TRY(rondo_op_slice(program, states[PLACES], none, (size_t[]){length, width}, NULL, &places));
+  TOOL_TRY(add_blocks(&n, tokens, places, &x));
+  TOOL_TRY(rondo_op_index_select(program, x, last, 1, &x));
+  TOOL_TRY(add_head(&n, x, &x));
+  return rondo_program_output(program, "logits", x);
+}
+
+static rondo_status build_next(const language_model *model, rondo_program *program, const rondo_value *states) {
+  network n = {.model = model, .program = program, .states = states, .use = TO_GO_ON};
+  rondo_value tokens, place, x;
+  TOOL_TRY(rondo_program_input(program, "tokens", RONDO_I32, (size_t[]){1, 1}, 2, &tokens));
+  TOOL_TRY(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &n.length));
+  TOOL_TRY(rondo_op_reshape(program, n.length, (size_t[]){1, 1}, 2, &place));
+  TOOL_TRY(rondo_op_embedding(program, states[PLACES], place, &place));
+  TOOL_TRY(add_blocks(&n, tokens, place, &x));
+  TOOL_TRY(add_head(&n, x, &x));
+  return rondo_program_output(program, "logits", x);
 }
 
 const model_kind model_gpt = {
@@ -162,4 +230,6 @@ const model_kind model_gpt = {
     .activations = activations,
     .objection = objection,
     .build = build,
+    .build_prompt = build_prompt,
+    .build_next = build_next,
 };

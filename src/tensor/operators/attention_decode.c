@@ -2,7 +2,7 @@
  * attention_decode: one token's row of q, which sees the rows of a cache up to a length that lies on the device, and
  * the token's own row of k and v; append puts these into the caches, behind all else in the run. So every run of a
  * program that generates does the same work at the same addresses. attention_decode_packed is the same where q, k and v
- * lie side by side in a row.
+ * lie side by side in a row. attention_fill begins caches with many such rows.
  */
 #include <string.h>
 
@@ -14,6 +14,7 @@
 enum { Q, K, V, K_CACHE, V_CACHE, LENGTH };                  /* inputs of attention_decode */
 enum { QKV, PACKED_K_CACHE, PACKED_V_CACHE, PACKED_LENGTH }; /* of attention_decode_packed */
 enum { TO_K, TO_V, AT, FROM_K, FROM_V };                     /* of append; without FROM_V, FROM_K is packed */
+enum { FILL_QKV, FILL_K, FILL_V };                           /* of fill */
 
 /* Attention -------------------------------------------------------------------------------------------------------- */
 
@@ -111,26 +112,33 @@ const rondo_operator rondo_operator_attention_decode_packed = {.name = "attentio
 
 /* Caches ----------------------------------------------------------------------------------------------------------- */
 
-/* What the kernel gets as one scalar: two caches [count, columns, size], of elements of so many bytes; rows of `groups`
- * heads of a batch lie one behind another, those of the next batch so many elements further. */
+/* What the kernel gets as one scalar: two caches [heads, columns, size], of elements of so many bytes, heads of all
+ * batches; of each head `count` rows, which lie as `from` says in batches of `groups` heads. */
 typedef struct append_shape {
-  size_t count, columns, size, bytes, groups, apart;
+  size_t heads, columns, size, bytes, count, groups;
+  rondo_attention_place from;
 } append_shape;
 
+static void append_row(const append_shape *shape, const char *from, char *to, size_t head, size_t row, size_t at) {
+  const rondo_attention_place *place = &shape->from;
+  const size_t begin = head / shape->groups * place->batch + head % shape->groups * place->head + row * place->row;
+  memcpy(to + (head * shape->columns + at + row) * shape->size * shape->bytes, from + begin * shape->bytes,
+         shape->size * shape->bytes);
+}
+
+/* Without the place of the first row, it is 0. */
 static void attention_append_cpu(rondo_blocks blocks, void *const *args) {
   const append_shape *shape = args[0];
   const char *from[] = {RONDO_ARG(const char *, 1), RONDO_ARG(const char *, 2)};
-  const int32_t at = *RONDO_ARG(const int32_t *, 3);
+  const int32_t *given = RONDO_ARG(const int32_t *, 3);
   char *to[] = {RONDO_ARG(char *, 4), RONDO_ARG(char *, 5)};
-  const size_t bytes = shape->size * shape->bytes;
-  if (!rondo_check_index(RONDO_ARG(_Atomic uint64_t *, 6), 0, at, shape->columns)) return;
+  const size_t each = shape->heads * shape->count;
+  if (given != NULL && !rondo_check_index(RONDO_ARG(_Atomic uint64_t *, 6), 0, *given, shape->columns)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, 2 * shape->count, 1);
-    for (size_t i = span.first; i < span.last; i++) {
-      const size_t which = i / shape->count, row = i % shape->count;
-      const size_t begin = row / shape->groups * shape->apart * shape->bytes + row % shape->groups * bytes;
-      memcpy(to[which] + (row * shape->columns + (size_t)at) * bytes, from[which] + begin, bytes);
-    }
+    const rondo_span span = rondo_block_span(block, blocks, 2 * each, 1);
+    for (size_t i = span.first; i < span.last; i++)
+      append_row(shape, from[i / each], to[i / each], i % each / shape->count, i % shape->count,
+                 given == NULL ? 0 : (size_t)*given);
   }
 }
 
@@ -139,34 +147,61 @@ static const rondo_kernel_options attention_append_code = {
     .params = {RONDO_SCALAR(append_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES,
                RONDO_UPDATES}};
 
-static rondo_status infer_append(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
-  (void)results;
-  if (program->values.items[operation->inputs[TO_K]].kind == RONDO_VALUE_STATE &&
-      program->values.items[operation->inputs[TO_V]].kind == RONDO_VALUE_STATE &&
-      operation->inputs[TO_K] != operation->inputs[TO_V])
+static append_shape append_shape_of(const rondo_shape *cache, size_t count, rondo_attention_place from) {
+  return (append_shape){.heads = cache->dims[0] * cache->dims[1],
+                        .columns = cache->dims[2],
+                        .size = cache->dims[3],
+                        .bytes = rondo_type_bytes(cache->type),
+                        .count = count,
+                        .groups = cache->dims[1],
+                        .from = from};
+}
+
+/* What the kernel reads and writes beside the shape. */
+typedef struct append_memory {
+  const void *k, *v, *at;
+  void *to_k, *to_v, *cell;
+} append_memory;
+
+static rondo_status emit_rows(rondo_emitter *emitter, const append_shape *shape, const append_memory *memory) {
+  const rondo_grain grain = {4096 / shape->size + 1, RONDO_CUDA_THREADS / 32};
+  return rondo_emit_kernel(
+      emitter, &attention_append_code, rondo_emit_grid(emitter, 2 * shape->heads * shape->count, grain),
+      RONDO_ARGS(shape, &memory->k, &memory->v, &memory->at, &memory->to_k, &memory->to_v, &memory->cell));
+}
+
+static rondo_status require_states(const rondo_program *program, const rondo_operation *operation, uint32_t k,
+                                   uint32_t v) {
+  const uint32_t *inputs = operation->inputs;
+  if (program->values.items[inputs[k]].kind == RONDO_VALUE_STATE &&
+      program->values.items[inputs[v]].kind == RONDO_VALUE_STATE && inputs[k] != inputs[v])
     return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "the caches must be two states");
 }
 
+static rondo_status infer_append(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  (void)results;
+  return require_states(program, operation, TO_K, TO_V);
+}
+
+/* The last heads of packed rows are those of v, in front of them those of k. */
 static rondo_status emit_append(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *cache = rondo_emit_shape(emitter, operation->inputs[TO_K]);
-  const rondo_shape *rows = rondo_emit_shape(emitter, operation->inputs[FROM_K]);
-  const size_t bytes = rondo_type_bytes(cache->type), size = cache->dims[3], groups = cache->dims[1];
-  const append_shape shape = {
-      cache->dims[0] * groups, cache->dims[2], size, bytes, groups, rondo_shape_elements(rows) / cache->dims[0]};
-  const char *k = rondo_emit_address(emitter, operation->inputs[FROM_K]);
-  const char *v = rondo_emit_address(emitter, operation->inputs[FROM_V]);
-  const void *at = rondo_emit_address(emitter, operation->inputs[AT]);
-  void *to_k = rondo_emit_address(emitter, operation->inputs[TO_K]);
-  void *to_v = rondo_emit_address(emitter, operation->inputs[TO_V]), *cell = NULL;
-  if (v == NULL) { /* the last heads of a row */
-    v = k + (shape.apart - groups * size) * bytes;
-    k = v - groups * size * bytes;
+  const size_t size = cache->dims[3], each = cache->dims[1] * size;
+  const size_t row = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[FROM_K])) / cache->dims[0];
+  const append_shape shape = append_shape_of(cache, 1, rondo_attention_abreast(1, row, size));
+  append_memory memory = {.k = rondo_emit_address(emitter, operation->inputs[FROM_K]),
+                          .v = rondo_emit_address(emitter, operation->inputs[FROM_V]),
+                          .at = rondo_emit_address(emitter, operation->inputs[AT]),
+                          .to_k = rondo_emit_address(emitter, operation->inputs[TO_K]),
+                          .to_v = rondo_emit_address(emitter, operation->inputs[TO_V])};
+  if (memory.v == NULL) {
+    const char *begin = memory.k;
+    memory.k = begin + (row - 2 * each) * shape.bytes;
+    memory.v = begin + (row - each) * shape.bytes;
   }
-  RONDO_TRY(rondo_emit_index_check(emitter, AT, shape.columns, &cell));
-  const rondo_grain grain = {4096 / size + 1, RONDO_CUDA_THREADS / 32};
-  return rondo_emit_kernel(emitter, &attention_append_code, rondo_emit_grid(emitter, 2 * shape.count, grain),
-                           RONDO_ARGS(&shape, &k, &v, &at, &to_k, &to_v, &cell));
+  RONDO_TRY(rondo_emit_index_check(emitter, AT, shape.columns, &memory.cell));
+  return emit_rows(emitter, &shape, &memory);
 }
 
 const rondo_operator rondo_operator_attention_append = {.name = "attention_append",
@@ -176,6 +211,44 @@ const rondo_operator rondo_operator_attention_append = {.name = "attention_appen
                                                         .checks_indices = true,
                                                         .infer = infer_append,
                                                         .emit = emit_append};
+
+static rondo_status infer_fill(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const rondo_shape *qkv = rondo_operation_input(program, operation, FILL_QKV);
+  const rondo_shape *cache = rondo_operation_input(program, operation, FILL_K);
+  const size_t groups = operation->attributes.sizes[RONDO_ATTENTION_GROUPS];
+  size_t size = 0;
+  (void)results;
+  RONDO_TRY(rondo_require_packed(program, operation, &size));
+  RONDO_TRY(rondo_require_input(program, operation, FILL_K, qkv->type, 4));
+  RONDO_TRY(rondo_require_same_shape(program, operation, FILL_K, FILL_V));
+  RONDO_TRY(require_states(program, operation, FILL_K, FILL_V));
+  if (cache->dims[0] == qkv->dims[0] && cache->dims[1] == groups && cache->dims[2] >= qkv->dims[1] &&
+      cache->dims[3] == size)
+    return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "the caches must be [b, g, s, d] with s not less than t: here g is %zu and d %zu", groups,
+                              size);
+}
+
+static rondo_status emit_fill(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_attention_shape packed = rondo_attention_packed_shape(emitter, operation);
+  const rondo_attention_parts from = rondo_attention_parts_of(emitter, &packed, operation->inputs[FILL_QKV]);
+  const append_shape shape =
+      append_shape_of(rondo_emit_shape(emitter, operation->inputs[FILL_K]), packed.rows, packed.k);
+  const append_memory memory = {.k = from.k,
+                                .v = from.v,
+                                .to_k = rondo_emit_address(emitter, operation->inputs[FILL_K]),
+                                .to_v = rondo_emit_address(emitter, operation->inputs[FILL_V])};
+  return emit_rows(emitter, &shape, &memory);
+}
+
+const rondo_operator rondo_operator_attention_fill = {.name = "attention_fill",
+                                                      .types = RONDO_FLOATS,
+                                                      .inputs = {"qkv", "k_cache", "v_cache"},
+                                                      .required = 3,
+                                                      .updates = 1u << FILL_K | 1u << FILL_V,
+                                                      .infer = infer_fill,
+                                                      .emit = emit_fill};
 
 /* Calls ------------------------------------------------------------------------------------------------------------ */
 
@@ -223,4 +296,18 @@ rondo_status rondo_op_attention_decode_packed(rondo_program *program, rondo_valu
   RONDO_TRY(rondo_attention_begin(program, call, qkv, "qkv", out_value, &row));
   RONDO_TRY(rondo_packed_attributes(call, row, &of, options, &attributes));
   return add_decode(program, &rondo_operator_attention_decode_packed, inputs, &attributes, out_value);
+}
+
+rondo_status rondo_op_attention_fill_packed(rondo_program *program, rondo_value qkv, size_t heads, size_t groups,
+                                            rondo_value k_cache, rondo_value v_cache) {
+  static const char call[] = "attention_fill";
+  const rondo_value values[] = {qkv, k_cache, v_cache};
+  const rondo_packed_heads of = {heads, groups};
+  rondo_attributes attributes;
+  uint32_t inputs[3];
+  RONDO_TRY(rondo_require(call, "program", program));
+  for (size_t i = 0; i < 3; i++)
+    RONDO_TRY(rondo_program_resolve(program, values[i], call, rondo_operator_attention_fill.inputs[i], &inputs[i]));
+  RONDO_TRY(rondo_packed_attributes(call, 1, &of, NULL, &attributes));
+  return rondo_program_add(program, &rondo_operator_attention_fill, inputs, 3, &attributes, NULL);
 }
