@@ -93,3 +93,14 @@ fails 1 'nowhere/graph: No such file or directory' train text --steps 1 --dump-g
 fails 1 'nowhere/trace' train text --steps 1 --trace nowhere/trace
 fails 1 'takes about [0-9.]+ GiB, of which .cpu. has [0-9.]+: lower --batch' train text --batch 1000000 --context 256 \
   --embedding 1024 --hidden 16384
+
+# FW-7: what is recorded, what not and why, and what it gains; the training is the same.
+succeeds train text "${small[@]}" --steps 30 --explain --json --save explained.safetensors
+json_holds '.explanation.rondo_compiled == 1' '.explanation.recorded' '.explanation.nodes > 0' \
+  '.explanation.gain.is_measured and .explanation.gain.total_gain > 0 and .explanation.gain.host_us > 0' \
+  '.explanation.inputs == 2' 'all(.explanation.advice[]; (.kind | length) > 0 and (.message | length) > 0)'
+succeeds train text "${small[@]}" --steps 30 --json --save plain.safetensors
+cmp -s explained.safetensors plain.safetensors || die "--explain changes what is trained"
+succeeds train text "${small[@]}" --steps 30 --explain
+grep -q "^program 'train' on cpu:0: recorded, a run is one launch of " out || die "no explanation in: $(cat out)"
+grep -q '^  gain  *measured: host ' out || die "no gain in: $(cat out)"

@@ -43,6 +43,7 @@ static const option_row rows[] = {
     {"stop-after", "N", OPTION_COUNT, OFFSET(stop_after), 1, 10e6, "stop behind step N, to be gone on from"},
     {"dump-graph", "FILE", OPTION_TEXT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
     {"trace", "FILE", OPTION_TEXT, OFFSET(trace), 0, 0, "write what ran when to FILE (Chrome trace events)"},
+    {"explain", NULL, OPTION_FLAG, OFFSET(explain), 0, 0, "say what is recorded, what not and why, and what it gains"},
     {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0, "write a page of the recorded step to FILE (HTML)"},
     OPTION_ROW_JSON(train_settings),
 };
@@ -196,6 +197,7 @@ static int prepare(training *t) {
 static int report(training *t) {
   train_evaluate(t);
   if (t->settings.save && model_save(&t->model, t->compiled, t->settings.save) != TOOL_OK) return TOOL_FAILURE;
+  if (t->settings.explain && train_explain(t) != TOOL_OK) return TOOL_FAILURE;
   if (t->settings.report && train_write_page(t) != TOOL_OK) return TOOL_FAILURE;
   const int result = train_show(t);
   if (result != TOOL_OK || t->is_identical) return result;
@@ -214,6 +216,7 @@ static int take_down(training *t) {
   if (rondo_device_close(t->device)) result = tool_fail_status("the device");
   destroy_run(&t->unrecorded);
   destroy_run(&t->recorded);
+  rondo_text_free(t->explanation);
   free(t->tokens);
   free(t->labels);
   rondo_weights_destroy(t->resumed);

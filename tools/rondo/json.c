@@ -111,6 +111,10 @@ void json_real(json *out, const char *name, double value) {
   }
 }
 
+void json_verbatim(json *out, const char *name, const char *text) {
+  if (begin_value(out, name)) fputs(text, out->stream);
+}
+
 void json_text(json *out, const char *name, const char *text) { json_bytes(out, name, text, strlen(text)); }
 
 void json_bytes(json *out, const char *name, const void *bytes, size_t count) {

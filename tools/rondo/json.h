@@ -42,6 +42,8 @@ void json_integer(json *out, const char *name, uint64_t value);
 void json_real(json *out, const char *name, double value);
 /* Bytes that are not UTF-8 become U+FFFD. */
 void json_text(json *out, const char *name, const char *text);
+/* A value that is JSON already. */
+void json_verbatim(json *out, const char *name, const char *text);
 void json_bytes(json *out, const char *name, const void *bytes, size_t count);
 /* NAME (the median), NAME_min and NAME_max. */
 void json_summary(json *out, const char *name, summary value);

@@ -23,7 +23,7 @@ typedef struct train_settings {
   uint64_t sizes[MODEL_SIZES], steps, seed, batch, workers; /* 0 in sizes, steps, batch: the model's own */
   uint64_t compare, checkpoint_every, stop_after;           /* 0: what goes with the other options */
   double learning_rate;                                     /* 0: the model's own */
-  bool json;
+  bool explain, json;
 } train_settings;
 
 /* Steps `first` to before `end`; arrays have room for all steps of the training and are indexed by step. */
@@ -61,6 +61,7 @@ typedef struct training {
   training_run unrecorded, recorded;
   bool is_identical;
   double loss_first, loss_last;
+  char *explanation; /* of --explain, in the form of the results; or NULL */
 } training;
 
 /* All functions that return int return an exit status: TOOL_OK, TOOL_FAILURE having said why, and those of training
@@ -84,6 +85,8 @@ void train_show_how_to_go_on(const training *t);
 
 /* train_show.c */
 void train_evaluate(training *t);
+/* Measures both ways once more, which leaves no trace, and keeps what the library says of it. */
+int train_explain(training *t);
 int train_show(training *t);
 
 /* train_page.c: measuring trains on, so nothing is read or saved after it. */

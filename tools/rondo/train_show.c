@@ -73,6 +73,7 @@ static int show_json(training *t) {
   memory_to_json(&t->info, &out);
   if (t->settings.save) json_text(&out, "saved", t->settings.save);
   if (t->settings.checkpoint) json_text(&out, "checkpoint", t->settings.checkpoint);
+  if (t->explanation) json_verbatim(&out, "explanation", t->explanation);
   return json_print(&out);
 }
 
@@ -114,7 +115,14 @@ static int show_text(training *t) {
   memory_print(&t->info);
   if (s->save) printf("saved    %s\n", s->save);
   if (s->checkpoint) printf("checkpoint %s, behind step %" PRIu64 "\n", s->checkpoint, t->kept_step);
+  if (t->explanation) printf("\n%s", t->explanation);
   return TOOL_OK;
+}
+
+int train_explain(training *t) {
+  const rondo_explain_format format = t->settings.json ? RONDO_EXPLAIN_JSON : RONDO_EXPLAIN_TEXT;
+  if (rondo_compiled_measure(t->compiled, 0, NULL)) return tool_fail_status("--explain: measuring a step both ways");
+  return rondo_compiled_explain(t->compiled, format, &t->explanation) ? tool_fail_status("--explain") : TOOL_OK;
 }
 
 int train_show(training *t) { return t->settings.json ? show_json(t) : show_text(t); }
