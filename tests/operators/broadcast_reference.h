@@ -82,4 +82,43 @@ static inline void reference_broadcast(const test_call *call, double *const *inp
   }
 }
 
+/* rondo_op_`op` of two inputs, element by element, whose value at a and b is value_of_`op`(a, b). */
+#define BINARY_OPERATOR(op)                                                                                \
+  static rondo_status build_##op(const test_call *call, rondo_program *program, const rondo_value *inputs, \
+                                 rondo_value *result) {                                                    \
+    (void)call;                                                                                            \
+    return rondo_op_##op(program, inputs[0], inputs[1], result);                                           \
+  }                                                                                                        \
+  static void reference_##op(const test_call *call, double *const *inputs, double *result) {               \
+    reference_broadcast(call, inputs, result, value_of_##op);                                              \
+  }
+
+/* Two inputs of which many elements are equal. */
+static inline void draw_coarse(uint64_t *seed, test_call *call) {
+  draw_broadcast(seed, call, 2, -3, 3);
+  for (size_t i = 0; i < 2; i++) {
+    if (test_input_elements(call, i) <= MOST_COARSE) call->inputs[i].values = coarse_numbers() + i * MOST_COARSE;
+  }
+}
+
+static inline void draw_floats(uint64_t *seed, test_call *call) { draw_broadcast(seed, call, 2, -3, 3); }
+static inline void draw_integers(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 2, -50, 50); }
+static inline void draw_few_integers(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 2, -2, 2); }
+
+/* The tests test_floats and test_integers of it. */
+#define TEST_ARITHMETIC(op)                                                                                          \
+  BINARY_OPERATOR(op)                                                                                                \
+  TEST_OPERATOR(test_floats, .name = #op, .draw = draw_floats, .build = build_##op, .reference = reference_##op,     \
+                .gradient_tolerance = 4e-4)                                                                          \
+  TEST_OPERATOR(test_integers, .name = #op, .draw = draw_integers, .build = build_##op, .reference = reference_##op, \
+                .only_f32 = true, .has_no_gradient = true)
+
+/* The tests test_`op` and test_`op`_of_integers of it, which gives an integer. */
+#define TEST_COMPARISON(op)                                                                                    \
+  BINARY_OPERATOR(op)                                                                                          \
+  TEST_OPERATOR(test_##op, .name = #op, .draw = draw_coarse, .build = build_##op, .reference = reference_##op, \
+                .has_no_gradient = true)                                                                       \
+  TEST_OPERATOR(test_##op##_of_integers, .name = #op, .draw = draw_few_integers, .build = build_##op,          \
+                .reference = reference_##op, .only_f32 = true, .has_no_gradient = true)
+
 #endif

@@ -81,22 +81,14 @@ TEST_OPERATOR(test_attention_of_wide_heads, .name = "wide attention", .draw = dr
               .reference = reference, .gradient_tolerance = 4e-3, .tolerance = 2e-5)
 
 /* Gradients in the types of half the size, of inputs and results that are cast. */
-static rondo_status build_in(rondo_type type, const test_call *call, rondo_program *program, const rondo_value *inputs,
-                             rondo_value *result) {
-  rondo_value cast[3], y;
-  for (size_t i = 0; i < 3; i++) assert_ok(rondo_op_cast(program, inputs[i], type, &cast[i]));
-  assert_ok(build(call, program, cast, &y));
-  return rondo_op_cast(program, y, RONDO_F32, result);
-}
-
 static rondo_status build_f16(const test_call *call, rondo_program *program, const rondo_value *inputs,
                               rondo_value *result) {
-  return build_in(RONDO_F16, call, program, inputs, result);
+  return test_build_in(RONDO_F16, build, call, program, inputs, result);
 }
 
 static rondo_status build_bf16(const test_call *call, rondo_program *program, const rondo_value *inputs,
                                rondo_value *result) {
-  return build_in(RONDO_BF16, call, program, inputs, result);
+  return test_build_in(RONDO_BF16, build, call, program, inputs, result);
 }
 
 TEST_OPERATOR(test_attention_in_f16, .name = "attention in f16", .draw = draw, .build = build_f16,

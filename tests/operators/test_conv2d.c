@@ -91,10 +91,7 @@ TEST_OPERATOR(test_conv2d_of_many_tiles, .name = "large conv2d", .draw = draw_la
 /* Gradients in a type of half the size, of inputs and results that are cast. */
 static rondo_status build_f16(const test_call *call, rondo_program *program, const rondo_value *inputs,
                               rondo_value *result) {
-  rondo_value cast[3], y;
-  for (size_t i = 0; i < call->input_count; i++) assert_ok(rondo_op_cast(program, inputs[i], RONDO_F16, &cast[i]));
-  assert_ok(build(call, program, cast, &y));
-  return rondo_op_cast(program, y, RONDO_F32, result);
+  return test_build_in(RONDO_F16, build, call, program, inputs, result);
 }
 
 TEST_OPERATOR(test_conv2d_in_f16, .name = "conv2d in f16", .draw = draw, .build = build_f16, .reference = reference,

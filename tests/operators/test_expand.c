@@ -9,8 +9,6 @@ static void draw(uint64_t *seed, test_call *call) {
   call->inputs[1].has_no_gradient = true;
 }
 
-static void draw_integers(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 2, -50, 50); }
-
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
                           rondo_value *result) {
   size_t shape[RONDO_MAX_DIMENSIONS], rank;

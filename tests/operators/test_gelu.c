@@ -3,15 +3,12 @@
  */
 #include <math.h>
 
-#include "support/test_operator.h"
+#include "operators/unary_reference.h"
 
 enum { FORM }; /* sizes */
 
 static void draw(uint64_t *seed, test_call *call) {
-  size_t shape[RONDO_MAX_DIMENSIONS];
-  const size_t rank = test_draw_between(seed, 0, 4);
-  test_draw_shape(seed, rank, 9, shape);
-  test_add_float(call, shape, rank, -6, 6);
+  draw_unary(seed, call, -6, 6);
   call->sizes[FORM] = test_draw_between(seed, 0, 1);
 }
 

@@ -130,23 +130,16 @@ static void reference(const test_call *call, double *const *inputs, double *resu
 }
 
 TEST_OPERATOR(test_matmul, .name = "matmul", .draw = draw, .build = build, .reference = reference)
-/* Inputs of the case are F32, the product is made in another type, so that its gradients are looked at, too. */
-static rondo_status build_in(rondo_type type, const test_call *call, rondo_program *program, const rondo_value *inputs,
-                             rondo_value *result) {
-  rondo_value cast[3], product;
-  for (size_t i = 0; i < call->input_count; i++) assert_ok(rondo_op_cast(program, inputs[i], type, &cast[i]));
-  assert_ok(build(call, program, cast, &product));
-  return rondo_op_cast(program, product, RONDO_F32, result);
-}
 
+/* Inputs of the case are F32, the product is made in another type, so that its gradients are looked at, too. */
 static rondo_status build_f16(const test_call *call, rondo_program *program, const rondo_value *inputs,
                               rondo_value *result) {
-  return build_in(RONDO_F16, call, program, inputs, result);
+  return test_build_in(RONDO_F16, build, call, program, inputs, result);
 }
 
 static rondo_status build_bf16(const test_call *call, rondo_program *program, const rondo_value *inputs,
                                rondo_value *result) {
-  return build_in(RONDO_BF16, call, program, inputs, result);
+  return test_build_in(RONDO_BF16, build, call, program, inputs, result);
 }
 
 TEST_OPERATOR(test_matmul_in_f16, .name = "matmul in f16", .draw = draw, .build = build_f16, .reference = reference,

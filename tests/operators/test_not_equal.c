@@ -3,32 +3,9 @@
  */
 #include "operators/broadcast_reference.h"
 
-/* Many are equal. */
-static void draw(uint64_t *seed, test_call *call) {
-  draw_broadcast(seed, call, 2, -3, 3);
-  for (size_t i = 0; i < 2; i++) {
-    if (test_input_elements(call, i) <= MOST_COARSE) call->inputs[i].values = coarse_numbers() + i * MOST_COARSE;
-  }
-}
-
-static void draw_integers(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 2, -2, 2); }
-
-static rondo_status build_not_equal(const test_call *call, rondo_program *program, const rondo_value *inputs,
-                                    rondo_value *result) {
-  (void)call;
-  return rondo_op_not_equal(program, inputs[0], inputs[1], result);
-}
-
 static double value_of_not_equal(double a, double b) { return a != b; }
 
-static void reference_not_equal(const test_call *call, double *const *inputs, double *result) {
-  reference_broadcast(call, inputs, result, value_of_not_equal);
-}
-
-TEST_OPERATOR(test_not_equal, .name = "not_equal", .draw = draw, .build = build_not_equal,
-              .reference = reference_not_equal, .has_no_gradient = true)
-TEST_OPERATOR(test_not_equal_of_integers, .name = "not_equal", .draw = draw_integers, .build = build_not_equal,
-              .reference = reference_not_equal, .only_f32 = true, .has_no_gradient = true)
+TEST_COMPARISON(not_equal)
 
 int main(void) {
   const struct CMUnitTest tests[] = {test_case(test_not_equal), test_case(test_not_equal_of_integers)};

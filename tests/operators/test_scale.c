@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * scale.
  */
-#include "support/test_operator.h"
+#include "operators/unary_reference.h"
 
 static void draw(uint64_t *seed, test_call *call) {
-  size_t shape[RONDO_MAX_DIMENSIONS];
-  const size_t rank = test_draw_between(seed, 0, 4);
-  test_draw_shape(seed, rank, 9, shape);
-  test_add_float(call, shape, rank, -4, 4);
+  draw_unary(seed, call, -4, 4);
   call->numbers[0] = (double)test_draw_between(seed, 0, 16) / 4 - 2;
 }
 

@@ -14,7 +14,7 @@ static void draw(uint64_t *seed, test_call *call) {
   set_condition(call);
 }
 
-static void draw_integers(uint64_t *seed, test_call *call) {
+static void draw_select_of_integers(uint64_t *seed, test_call *call) {
   draw_broadcast_integers(seed, call, 3, -9, 9);
   set_condition(call);
 }
@@ -35,7 +35,7 @@ static void reference(const test_call *call, double *const *inputs, double *resu
 }
 
 TEST_OPERATOR(test_floats, .name = "select", .draw = draw, .build = build, .reference = reference)
-TEST_OPERATOR(test_integers, .name = "select", .draw = draw_integers, .build = build, .reference = reference,
+TEST_OPERATOR(test_integers, .name = "select", .draw = draw_select_of_integers, .build = build, .reference = reference,
               .only_f32 = true, .has_no_gradient = true)
 
 /* The gradient of what comparisons choose flows through the values, not through the comparison. */

@@ -349,6 +349,31 @@ static void check_case(const test_operator *op, const test_call *call, run_data 
   free(y);
 }
 
+/* For tests of some operators
+ * ------------------------------------------------------------------------------------------ */
+
+rondo_status test_build_in(rondo_type type, test_build build, const test_call *call, rondo_program *program,
+                           const rondo_value *inputs, rondo_value *result) {
+  rondo_value cast[TEST_MAX_TENSORS], y;
+  for (size_t i = 0; i < call->input_count; i++) assert_ok(rondo_op_cast(program, inputs[i], type, &cast[i]));
+  assert_ok(build(call, program, cast, &y));
+  return rondo_op_cast(program, y, RONDO_F32, result);
+}
+
+void test_wrong_index(test_fixture *fixture, rondo_program *program, rondo_value y, const void *indices, size_t bytes,
+                      const char *message, void *result, size_t result_bytes) {
+  rondo_compiled *compiled = NULL;
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_compile(program, fixture->device, NULL, &compiled));
+  assert_ok(rondo_compiled_write(compiled, "indices", indices, bytes));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_error(rondo_compiled_read(compiled, "y", result, result_bytes), RONDO_EXECUTION_FAILED,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_message(message);
+  assert_ok(rondo_compiled_read(compiled, "y", result, result_bytes));
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static void run_case(test_fixture *fixture, const test_operator *op, rondo_type type, uint64_t *seed) {

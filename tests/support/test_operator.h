@@ -38,12 +38,15 @@ typedef struct test_call {
   double numbers[4];
 } test_call;
 
+typedef rondo_status (*test_build)(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                                   rondo_value *result);
+
 typedef struct test_operator {
   const char *name;
   /* Sets input_count, inputs, sizes, numbers; small shapes (some hundred elements), odd sizes included. */
   void (*draw)(uint64_t *seed, test_call *call);
   /* Adds it to the program: one result, of a type of float (or integers, then without gradients). */
-  rondo_status (*build)(const test_call *call, rondo_program *program, const rondo_value *inputs, rondo_value *result);
+  test_build build;
   /* The result in double precision; inputs as doubles, integers too. */
   void (*reference)(const test_call *call, double *const *inputs, double *result);
   double tolerance;          /* of F32 results and gradients, relative to the larger of 1 and the value; 0: 4e-6 */
@@ -64,6 +67,15 @@ size_t test_input_elements(const test_call *call, size_t input);
 test_tensor *test_add_float(test_call *call, const size_t *shape, size_t rank, double low, double high);
 /* An I32 input, 0 <= i < bound. */
 test_tensor *test_add_index(test_call *call, const size_t *shape, size_t rank, size_t bound);
+
+/* What `build` makes of inputs that are cast to `type`, cast to F32: for gradients in types of half the size. */
+rondo_status test_build_in(rondo_type type, test_build build, const test_call *call, rondo_program *program,
+                           const rondo_value *inputs, rondo_value *result);
+
+/* Runs a program whose result y is made by its input "indices", which is wrong: reading fails with this message, and
+ * then gives the result. */
+void test_wrong_index(test_fixture *fixture, rondo_program *program, rondo_value y, const void *indices, size_t bytes,
+                      const char *message, void *result, size_t result_bytes);
 
 /* All cases of one operator, on the fixture's device. */
 void test_operator_cases(test_fixture *fixture, const test_operator *op);
