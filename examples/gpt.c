@@ -5,7 +5,7 @@
  *
  *   gpt [DEVICE]
  *
- * Prints: after 180 replayed steps: the cow jumped over the moon
+ * Prints: after 80 replayed steps: the cow jumped over the moon
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@
     if (try_status != RONDO_OK) return try_status; \
   } while (0)
 
-enum { LAYERS = 2, WIDTH = 32, HEADS = 2, CONTEXT = 16, BATCH = 8, BYTES = 128, STEPS = 180, WRITTEN = 28 };
+enum { LAYERS = 2, WIDTH = 32, HEADS = 2, CONTEXT = 16, BATCH = 8, BYTES = 128, STEPS = 80, WRITTEN = 28 };
 
-static const char rhyme[] = "hey diddle diddle the cat and the fiddle the cow jumped over the moon ";
+static const char rhyme[] = "hey diddle diddle the cow jumped over the moon ";
 
 typedef struct network {
   rondo_program *program;
@@ -129,7 +129,7 @@ static rondo_status train(rondo_compiled *compiled) {
         labels[row][i] = rhyme[(at + 1) % length];
       }
     }
-    const float rate = 0.013f * (float)(STEPS - step) / STEPS; /* changes without touching the graph */
+    const float rate = 0.009f * (float)(STEPS - step) / STEPS; /* changes without touching the graph */
     TRY(rondo_compiled_write(compiled, "rate", &rate, sizeof rate));
     TRY(rondo_compiled_write(compiled, "tokens", tokens, sizeof tokens));
     TRY(rondo_compiled_write(compiled, "labels", labels, sizeof labels));

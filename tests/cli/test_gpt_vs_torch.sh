@@ -41,32 +41,38 @@ cuda = Names(is_available=lambda: True, set_device=lambda *_: None, synchronize=
 backends = Names(cuda=Names(matmul=Names(allow_tf32=False)))
 nn = Names(Module=Anything, Embedding=Anything, Linear=Anything, LayerNorm=Anything, Sequential=Anything,
            ModuleList=lambda items: list(items), functional=Anything())
-optim = Names(AdamW=lambda *_, **options: Anything() if options["capturable"] and options["fused"] else None)
+optim = Names(AdamW=Anything)
+set_num_threads, get_num_threads = lambda _: None, lambda: 2
 randint = lambda *_, **__: Anything()
 manual_seed = arange = lambda *_: None
 END
-# program HOST STEP: the tool, by its times in microseconds.
+# program DEVICE HOST STEP: the tool, by its times in microseconds.
 program() {
   cat >program <<END
 #!/bin/sh
-case "\$*" in "bench gpt --device cuda:0 --type "*" --seconds 0.02 --tf32 --json --layers 4 "*) ;; *) exit 3 ;; esac
-echo '{"kernels": 100, "memory": {"planned": 4096}, "recorded": {"host_us": $1, "step_us": $2},
+case "\$*" in "bench gpt --device $1 --type "*" --seconds 0.02 --tf32 --json --layers 4 "*) ;; *) exit 3 ;; esac
+echo '{"kernels": 100, "memory": {"planned": 4096}, "recorded": {"host_us": $2, "step_us": $3},
   "unrecorded": {"host_us": 50, "step_us": 60}}'
 END
   chmod +x program
 }
-program 1.0 5.0
+program cuda:0 1.0 5.0
 run 0 --tool ./program --seconds 0.02 --json
-json_holds '.torch == "0.0"' '.gpu == "a GPU"' '[.rows[].type] == ["f32", "bf16"]' \
+json_holds '.torch == "0.0"' '.device == "a GPU"' '[.rows[].type] == ["f32", "bf16"]' \
   'all(.rows[]; .kernels == 100 and .torch_eager.host_us >= 100 and .torch_graph.total_us >= 10 and
     .recorded == {"host_us": 1, "step_us": 5} and .ratios.eager_host >= 100 and .ratios.unrecorded_total == 12 and
     .ratios.graph_total >= 2 and .ratios.pool == 256 and all(.met[]; .))'
 run 0 --tool ./program --seconds 0.02 --types bf16
 grep -Eq '^bf16 +12.00 times faster than un-recorded; the bar is 1: met$' out || die "no line of a bar: $(cat out)"
 
-program 1e9 1e9
+program cuda:0 1e9 1e9
 run 0 --tool ./program --seconds 0.02
 grep -Eq '^f32 .* times faster than the CUDAGraph; the bar is 1: missed$' out || die "a bar is met: $(cat out)"
+program cpu 1.0 5.0
+run 0 --tool ./program --device cpu --types f32 --seconds 0.02 --json
+json_holds '.device == "2 processors"' '.bars | keys == ["eager_total", "unrecorded_total"]' \
+  'all(.rows[]; .torch_graph == null and .ratios.eager_total >= 20 and all(.met[]; .))'
+run 0 --tool ./program --device cpu --types f32 --seconds 0.02
 run 1 --tool /bin/false --seconds 0.02
 grep -q 'exit status 1' err || die "no reason: $(cat err)"
 sed -i 's/is_available=lambda: True/is_available=lambda: False/' modules/torch.py
