@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lives and plans. A life ends behind the last use in the order; where the graph has branches, behind all uses: at the
  * end of the use that all others come before, or, where there is none, at the first operation that comes behind them
- * all.
+ * all. A kernel of several operations runs when the first of them does; what they touch lives until the last is over.
  *
  * The nodes of a plan for branches: one for the start of the run, then three a position: a gate that opens when all
  * before it has ended, the beginning, where results and the workspace get their places, and the end.
@@ -67,6 +67,7 @@ static uint32_t list_touched(const arena *a, uint32_t position, uint32_t touched
 }
 
 #define MOST_TOUCHED (RONDO_MAX_OPERANDS + RONDO_MAX_RESULTS)
+#define MOST_USERS 2 /* positions that an operation makes users of what it touches */
 
 /* An item for each value that was marked, and each input. */
 static rondo_status list_values(arena *a) {
@@ -100,13 +101,26 @@ static void add_user(arena *a, arena_item *item, uint32_t position) {
   a->users[item->end_user++] = position;
 }
 
-/* Room for each item's users, then the users: positions rise. */
-static void list_users(arena *a) {
-  uint32_t touched[MOST_TOUCHED], room = 0;
-  for (uint32_t p = 0; p < a->layout->schedule.count; p++) {
+/* Of what the operations of a kernel touch, from position `first` to `last`, `user` is a user. */
+static void add_users(arena *a, uint32_t first, uint32_t last, uint32_t user) {
+  uint32_t touched[MOST_TOUCHED];
+  for (uint32_t p = first; p <= last; p++) {
     const uint32_t count = list_touched(a, p, touched);
     for (uint32_t i = 0; i < count; i++) {
-      if (a->item_of[touched[i]] != 0) a->items[a->item_of[touched[i]] - 1].end_user++;
+      if (a->item_of[touched[i]] != 0) add_user(a, &a->items[a->item_of[touched[i]] - 1], user);
+    }
+  }
+}
+
+/* Room for each item's users, then the users: positions rise. What a kernel of several operations touches is used from
+ * the first of them to the last. */
+static void list_users(arena *a) {
+  const rondo_schedule *schedule = &a->layout->schedule;
+  uint32_t touched[MOST_TOUCHED], room = 0;
+  for (uint32_t p = 0; p < schedule->count; p++) {
+    const uint32_t count = list_touched(a, p, touched);
+    for (uint32_t i = 0; i < count; i++) {
+      if (a->item_of[touched[i]] != 0) a->items[a->item_of[touched[i]] - 1].end_user += MOST_USERS;
     }
   }
   for (size_t i = 0; i < a->count; i++) {
@@ -114,11 +128,10 @@ static void list_users(arena *a) {
     a->items[i].first_user = a->items[i].end_user = room;
     room += mine;
   }
-  for (uint32_t p = 0; p < a->layout->schedule.count; p++) {
-    const uint32_t count = list_touched(a, p, touched);
-    for (uint32_t i = 0; i < count; i++) {
-      if (a->item_of[touched[i]] != 0) add_user(a, &a->items[a->item_of[touched[i]] - 1], p);
-    }
+  for (uint32_t first = 0; first < schedule->count; first += schedule->joined[first]) {
+    const uint32_t last = first + schedule->joined[first] - 1;
+    add_users(a, first, last, first);
+    if (last > first) add_users(a, first, last, last);
   }
 }
 
@@ -327,7 +340,7 @@ static rondo_status try_branches(arena *a, rondo_branch_policy branches) {
 static rondo_status allocate(arena *a) {
   const size_t values = a->layout->schedule.values, count = a->layout->schedule.count;
   a->item_room = values + count;
-  a->user_room = (MOST_TOUCHED + 1) * count;
+  a->user_room = (MOST_USERS * MOST_TOUCHED + 1) * count;
   RONDO_TRY(rondo_allocate_items(a->allocator, a->item_room, sizeof *a->items, &a->items));
   RONDO_TRY(rondo_allocate_items(a->allocator, a->item_room, sizeof *a->planned, &a->planned));
   RONDO_TRY(rondo_allocate_items(a->allocator, values, sizeof *a->item_of, &a->item_of));

@@ -58,9 +58,11 @@ rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_gra
   return (rondo_grid){.x = blocks > MOST_BLOCKS ? MOST_BLOCKS : (uint32_t)blocks};
 }
 
-static const rondo_operation *current(const rondo_emitter *emitter) {
-  return rondo_schedule_operation(emitter->program, &emitter->layout->schedule, emitter->operation);
+static const rondo_operation *joined_operation(const rondo_emitter *emitter, uint32_t index) {
+  return rondo_schedule_operation(emitter->program, &emitter->layout->schedule, emitter->joined[index]);
 }
+
+static const rondo_operation *current(const rondo_emitter *emitter) { return joined_operation(emitter, 0); }
 
 const rondo_chain *rondo_emit_chain(const rondo_emitter *emitter) {
   const rondo_schedule *schedule = &emitter->layout->schedule;
@@ -101,15 +103,21 @@ static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const
   return at >= begin && at - begin < bytes ? bytes - (at - begin) : 0;
 }
 
-/* 0 when the address is none of the current operation's. */
-static size_t bytes_at(const rondo_emitter *emitter, const void *address) {
-  const rondo_operation *operation = current(emitter);
-  size_t bytes = address == emitter->cell ? sizeof(uint64_t) : 0;
-  if (address == rondo_emit_workspace(emitter)) bytes = emitter->layout->workspaces[emitter->operation].bytes;
+static size_t operation_bytes_at(const rondo_emitter *emitter, const rondo_operation *operation, const void *address) {
+  size_t bytes = 0;
   for (size_t i = 0; i < RONDO_MAX_OPERANDS && bytes == 0; i++)
     bytes = value_bytes_at(emitter, operation->inputs[i], address);
   for (size_t i = 0; i < operation->row->result_count && bytes == 0; i++)
     bytes = value_bytes_at(emitter, operation->results[i], address);
+  return bytes;
+}
+
+/* 0 when the address is none of the current operations'. */
+static size_t bytes_at(const rondo_emitter *emitter, const void *address) {
+  size_t bytes = address == emitter->cell ? sizeof(uint64_t) : 0;
+  if (address == rondo_emit_workspace(emitter)) bytes = emitter->layout->workspaces[emitter->operation].bytes;
+  for (uint32_t i = 0; i < emitter->joined_count && bytes == 0; i++)
+    bytes = operation_bytes_at(emitter, joined_operation(emitter, i), address);
   return bytes;
 }
 
@@ -197,14 +205,23 @@ static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status)
                             emitter->program->name);
 }
 
+static rondo_status emit_current(rondo_emitter *emitter) {
+  const rondo_operation *operations[RONDO_MOST_JOINED];
+  const rondo_operator *row = current(emitter)->row;
+  if (emitter->joined_count == 1) return row->emit(emitter, current(emitter));
+  for (uint32_t i = 0; i < emitter->joined_count; i++) operations[i] = joined_operation(emitter, i);
+  return row->join->emit(emitter, operations, emitter->joined_count);
+}
+
 rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   rondo_emitter emitter = {.program = program, .layout = layout, .compiled = compiled};
   const size_t made = compiled->resources.kernels->made.count;
-  for (uint32_t i = 0; i < layout->schedule.count; i++) {
-    emitter.operation = layout->schedule.order[i];
+  for (uint32_t i = 0; i < layout->schedule.count; i += emitter.joined_count) {
+    emitter.joined = &layout->schedule.order[i];
+    emitter.joined_count = layout->schedule.joined[i];
+    emitter.operation = emitter.joined[0];
     emitter.cell = NULL;
-    const rondo_operation *operation = current(&emitter);
-    const rondo_status status = operation->row->emit(&emitter, operation);
+    const rondo_status status = emit_current(&emitter);
     if (status != RONDO_OK) return fail_emit(&emitter, status);
   }
   compiled->info.chain_kernels = (uint32_t)(compiled->resources.kernels->made.count - made);

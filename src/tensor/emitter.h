@@ -11,8 +11,10 @@ struct rondo_emitter {
   const rondo_program *program;
   const rondo_layout *layout;
   rondo_compiled *compiled; /* its blocks are allocated */
-  uint32_t operation;       /* the one that is being emitted */
-  void *cell;               /* of its index check; NULL when it has none */
+  uint32_t operation;       /* the one that is being emitted, or the first of them */
+  const uint32_t *joined;   /* all of them */
+  uint32_t joined_count;
+  void *cell; /* of its index check; NULL when it has none */
 };
 
 /* Emits all operations of the layout's order. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/arena_plan.h"
+#include "tensor/joins.h"
 #include "tensor/shape.h"
 
 /* What lives for ever ---------------------------------------------------------------------------------------------- */
@@ -108,6 +109,7 @@ static rondo_status make(const rondo_program *program, const rondo_layout_option
   const rondo_schedule_sizes sizes = {.workspaces = workspaces, .alignment = RONDO_VALUE_ALIGNMENT};
   RONDO_TRY(make_ready(program, options->resources, &layout->schedule, workspaces));
   RONDO_TRY(order(program, &sizes, options->fusion, &layout->schedule));
+  RONDO_TRY(rondo_joins_make(program, &sizes, options->fusion, &layout->schedule));
   RONDO_TRY(place_lasting(program, options->sharing, layout));
   RONDO_TRY(rondo_arena_plan_make(program, workspaces, options, layout));
   for (uint32_t i = 0; i < layout->schedule.values; i++) layout->places[i] = layout->places[layout->schedule.owners[i]];

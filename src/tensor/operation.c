@@ -71,12 +71,7 @@ rondo_status rondo_fail_operation(const rondo_program *program, const rondo_oper
 }
 
 bool rondo_program_reads(const rondo_program *program, uint32_t value) {
-  bool reads = false;
-  for (size_t i = 0; i < program->outputs.count; i++) reads = reads || program->outputs.items[i].value == value;
-  for (size_t i = 0; i < program->operations.count && !reads; i++) {
-    for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) reads = reads || program->operations.items[i].inputs[k] == value;
-  }
-  return reads;
+  return program->values.items[value].readers > 0;
 }
 
 bool rondo_value_is_made(const rondo_program *program, uint32_t value) {
@@ -133,6 +128,11 @@ rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_
   if (rondo_shape_same(x, y)) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s and %s must have one type and shape",
                               operation->row->inputs[a], operation->row->inputs[b]);
+}
+
+bool rondo_attributes_same(const rondo_attributes *a, const rondo_attributes *b) {
+  return a->size_count == b->size_count && memcmp(a->sizes, b->sizes, sizeof a->sizes) == 0 &&
+         memcmp(a->numbers, b->numbers, sizeof a->numbers) == 0 && memcmp(a->flags, b->flags, sizeof a->flags) == 0;
 }
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
@@ -199,6 +199,8 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
                               .view_of = row->is_view ? operation.inputs[0] : RONDO_NO_VALUE};
     if (out_results != NULL) out_results[i] = operation.results[i];
   }
+  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++)
+    if (operation.inputs[i] != RONDO_NO_VALUE) program->values.items[operation.inputs[i]].readers++;
   program->operations.items[program->operations.count++] = operation;
   return RONDO_OK;
 }

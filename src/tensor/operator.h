@@ -74,6 +74,21 @@ typedef struct rondo_element {
   uint32_t others; /* so many inputs, the last ones, are not elements */
 } rondo_element;
 
+/* Whether they tell an operator the same. */
+bool rondo_attributes_same(const rondo_attributes *a, const rondo_attributes *b);
+
+/* How operations of one row run as one kernel, where the schedule has them do so (tensor/joins.h). They are emitted as
+ * the first of them would be; none of them takes a workspace. */
+#define RONDO_MOST_JOINED 30
+typedef struct rondo_join {
+  uint32_t most;   /* operations of one kernel, at most RONDO_MOST_JOINED */
+  uint32_t shared; /* bit i: input i is the same one for all of them */
+  bool in_order;   /* one may read results of the one before it, whose memory is not written then */
+
+  /* Says what runs for `count` operations, at least two, in their order. */
+  rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count);
+} rondo_join;
+
 struct rondo_operator {
   const char *name;
   const char *inputs[RONDO_MAX_OPERANDS]; /* what messages call them, up to the first NULL */
@@ -106,6 +121,8 @@ struct rondo_operator {
 
   /* Says what runs: kernels and calls (tensor/emit.h). NULL for views. */
   rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *operation);
+
+  const rondo_join *join; /* NULL: each runs by itself */
 };
 
 /* The table; *out_count rows. */

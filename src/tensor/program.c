@@ -49,13 +49,19 @@ rondo_program_mark rondo_program_get_mark(const rondo_program *program) {
 }
 
 void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
+  while (program->operations.count > mark.operations) {
+    const rondo_operation *last = &program->operations.items[--program->operations.count];
+    for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++)
+      if (last->inputs[i] != RONDO_NO_VALUE) program->values.items[last->inputs[i]].readers--;
+  }
+  while (program->outputs.count > mark.outputs) {
+    const rondo_named_output *last = &program->outputs.items[--program->outputs.count];
+    program->values.items[last->value].readers--;
+    rondo_release_text(&program->allocator, last->name);
+  }
   while (program->values.count > mark.values) {
     rondo_release_text(&program->allocator, program->values.items[--program->values.count].name);
   }
-  while (program->outputs.count > mark.outputs) {
-    rondo_release_text(&program->allocator, program->outputs.items[--program->outputs.count].name);
-  }
-  program->operations.count = mark.operations;
 }
 
 /* Tags ------------------------------------------------------------------------------------------------------------- */
@@ -191,6 +197,9 @@ rondo_status rondo_program_output(rondo_program *program, const char *name, rond
   RONDO_TRY(check_name(program, name));
   RONDO_TRY(rondo_allocate_text(&program->allocator, name, &output.name));
   const rondo_status status = rondo_array_push(&program->allocator, &program->outputs, &output);
-  if (status != RONDO_OK) rondo_release_text(&program->allocator, output.name);
+  if (status == RONDO_OK)
+    program->values.items[output.value].readers++;
+  else
+    rondo_release_text(&program->allocator, output.name);
   return status;
 }

@@ -36,6 +36,7 @@ typedef struct rondo_program_value {
   bool trained;       /* a state that an optimizer updates */
   uint32_t operation; /* results: the one that computes it */
   uint32_t view_of;   /* the value whose bytes it shows; RONDO_NO_VALUE: its own */
+  uint32_t readers;   /* inputs of operations, and outputs, that it is */
 } rondo_program_value;
 
 typedef struct rondo_named_output {

@@ -43,11 +43,6 @@ static bool mark_runs(const rondo_program *program, bool *needed, bool *runs) {
 
 /* Repetitions ------------------------------------------------------------------------------------------------------ */
 
-static bool same_attributes(const rondo_attributes *a, const rondo_attributes *b) {
-  return a->size_count == b->size_count && memcmp(a->sizes, b->sizes, sizeof a->sizes) == 0 &&
-         memcmp(a->numbers, b->numbers, sizeof a->numbers) == 0 && memcmp(a->flags, b->flags, sizeof a->flags) == 0;
-}
-
 static bool same_input(const rondo_program *program, const uint32_t *owners, uint32_t a, uint32_t b) {
   if (a == RONDO_NO_VALUE || b == RONDO_NO_VALUE) return a == b;
   return owners[a] == owners[b] && rondo_shape_same(rondo_program_shape(program, a), rondo_program_shape(program, b));
@@ -55,7 +50,7 @@ static bool same_input(const rondo_program *program, const uint32_t *owners, uin
 
 static bool same_operation(const rondo_program *program, const uint32_t *owners, const rondo_operation *a,
                            const rondo_operation *b) {
-  if (a->row != b->row || !same_attributes(&a->attributes, &b->attributes)) return false;
+  if (a->row != b->row || !rondo_attributes_same(&a->attributes, &b->attributes)) return false;
   for (uint32_t r = 0; r < a->row->result_count; r++) {
     if (rondo_value_is_made(program, a->results[r]) != rondo_value_is_made(program, b->results[r])) return false;
   }
@@ -178,6 +173,7 @@ void rondo_schedule_free(const rondo_program *program, rondo_schedule *schedule)
   rondo_release(allocator, schedule->chain_of, schedule->operations, sizeof *schedule->chain_of);
   rondo_array_free(allocator, &schedule->chains);
   rondo_release(allocator, schedule->order, schedule->operations, sizeof *schedule->order);
+  rondo_release(allocator, schedule->joined, schedule->operations, sizeof *schedule->joined);
   rondo_edges_free(allocator, &schedule->before);
   *schedule = (rondo_schedule){0};
 }

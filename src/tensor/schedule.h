@@ -5,7 +5,8 @@
  * A run means: all that computes sees the states as they were before the run; then those that update states, in the
  * program's order. What must come before what are the data's dependencies under that meaning alone, so an update may
  * run as soon as its gradient is there and nobody reads the old state any more. The order is one of those that keep
- * them, chosen so that little memory is live at once.
+ * them, chosen so that little memory is live at once; then some operations are put off to run as one kernel
+ * (tensor/joins.h).
  */
 #ifndef RONDO_TENSOR_SCHEDULE_H
 #define RONDO_TENSOR_SCHEDULE_H
@@ -24,6 +25,8 @@ typedef struct rondo_schedule {
   uint32_t *chain_of; /* one an operation: its chain plus one; 0: none */
   uint32_t *order;    /* operations in the order in which they run, so many: */
   uint32_t count;
+  uint32_t *joined;    /* one a position: how many from it on run as one kernel, 1 for most; 0: with one before it.
+                          Made by rondo_joins_make */
   rondo_edges before;  /* between positions of the order */
   size_t program_peak; /* most bytes of results and workspaces live at once: in the program's order, */
   size_t peak;         /* and in this one */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Adam (Kingma and Ba 2015, algorithm 1), with decoupled weight decay when asked (Loshchilov and Hutter 2019).
  * adam_step counts the step, a state on the device, and gives the two factors 1 / (1 - beta^t) that undo the moments'
- * start at zero; adam updates one parameter with its moments. The decays and epsilon are attributes (numbers), the rate
- * is a cell (FW-5).
+ * start at zero; adam updates one parameter with its moments, joined several. The decays and epsilon are attributes
+ * (numbers), the rate is a cell (FW-5).
  */
 #include <math.h>
 
 #include "tensor/emit.h"
 #include "tensor/operators.h"
-#include "tensor/operators/kernel_support.h"
+#include "tensor/operators/joined.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -102,29 +102,55 @@ static void adam_span(float *restrict p, float *restrict m, float *restrict v, c
   for (; i < count; i++) adam_one(&p[i], &m[i], &v[i], g[i], &numbers, rates);
 }
 
-static void adam_cpu(rondo_blocks blocks, void *const *args) {
+/* Arguments: numbers, rate, factors, control from `args` on. False: nothing is to be done. */
+static bool read_rates(void *const *args, adam_rates *out) {
   const adam_numbers *numbers = args[0];
-  float *p = RONDO_ARG(float *, 1);
-  float *m = RONDO_ARG(float *, 2);
-  float *v = RONDO_ARG(float *, 3);
-  const float *g = RONDO_ARG(const float *, 4);
-  const float *factors = RONDO_ARG(const float *, 6);
-  const float *control = RONDO_ARG(const float *, 7);
-  const size_t count = RONDO_ARG(size_t, 8);
-  const float rate = *RONDO_ARG(const float *, 5);
-  const adam_rates rates = {rate * factors[0], factors[1], 1.0f - rate * numbers->decay,
-                            numbers->is_controlled != 0 ? control[0] : 1.0f};
-  if (numbers->is_controlled != 0 && control[1] == 0) return;
+  const float rate = *RONDO_ARG(const float *, 1), *factors = RONDO_ARG(const float *, 2);
+  const float *control = RONDO_ARG(const float *, 3);
+  const bool is_controlled = numbers->is_controlled != 0;
+  *out = (adam_rates){rate * factors[0], factors[1], 1.0f - rate * numbers->decay, is_controlled ? control[0] : 1.0f};
+  return !is_controlled || control[1] != 0;
+}
+
+/* The pointers of one parameter: p, m, v and g from `args` on. */
+static void update_span(void *const *args, rondo_span span, adam_numbers numbers, adam_rates rates) {
+  adam_span(RONDO_ARG(float *, 0) + span.first, RONDO_ARG(float *, 1) + span.first, RONDO_ARG(float *, 2) + span.first,
+            RONDO_ARG(const float *, 3) + span.first, span.last - span.first, numbers, rates);
+}
+
+static void adam_cpu(rondo_blocks blocks, void *const *args) {
+  const adam_numbers *numbers = args[1];
+  const size_t count = RONDO_ARG(size_t, 0);
+  adam_rates rates;
+  if (!read_rates(args + 1, &rates)) return;
+  for (size_t block = blocks.first; block < blocks.last; block++)
+    update_span(args + 5, rondo_block_span(block, blocks, count, RONDO_LANES), *numbers, rates);
+}
+
+static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_joined_table *table = args[0];
+  const adam_numbers *numbers = args[1];
+  adam_rates rates;
+  if (!read_rates(args + 1, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    adam_span(p + span.first, m + span.first, v + span.first, g + span.first, span.last - span.first, *numbers, rates);
+    const rondo_joined_share share = rondo_joined_share_of(table, block);
+    update_span(args + 5 + 4 * share.update, share.span, *numbers, rates);
   }
 }
 
+#define POINTERS RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS
+
 static const rondo_kernel_options adam_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu, RONDO_CUDA(adam),
-    .params = {RONDO_SCALAR(adam_numbers), RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS, RONDO_READS,
-               RONDO_READS, RONDO_READS, RONDO_SCALAR(size_t)}};
+    .params = {RONDO_SCALAR(size_t), RONDO_SCALAR(adam_numbers), RONDO_READS, RONDO_READS, RONDO_READS, POINTERS}};
+
+static const rondo_parameter joined_parameters[] = {
+    RONDO_SCALAR(rondo_joined_table), RONDO_SCALAR(adam_numbers), RONDO_READS, RONDO_READS, RONDO_READS,
+    RONDO_JOINED_PARAMETERS(POINTERS)};
+
+static const rondo_kernel_options adam_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "adam_joined",
+                                                      .cpu = adam_joined_cpu, RONDO_CUDA(adam),
+                                                      RONDO_PARAMETER_LIST(joined_parameters)};
 
 static rondo_status infer_adam(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
@@ -134,6 +160,17 @@ static rondo_status infer_adam(const rondo_program *program, const rondo_operati
   if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
     RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   return rondo_require_input(program, operation, FACTORS, RONDO_F32, 1);
+}
+
+static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t inputs[] = {PARAMETER, FIRST, SECOND, GRADIENT};
+  const rondo_joined_kernel kernel = {&adam_joined_code, inputs, 4};
+  const uint32_t *shared = operations[0]->inputs;
+  const adam_numbers numbers = numbers_of(operations[0], shared[CONTROL]);
+  const float *rate = rondo_emit_address(emitter, shared[RATE]);
+  const float *factors = rondo_emit_address(emitter, shared[FACTORS]);
+  const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, shared[CONTROL]) : factors;
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&numbers, &rate, &factors, &control));
 }
 
 static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -147,8 +184,11 @@ static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *ope
   const float *factors = rondo_emit_address(emitter, operation->inputs[FACTORS]);
   const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[CONTROL]) : factors;
   return rondo_emit_kernel(emitter, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&numbers, &p, &m, &v, &g, &rate, &factors, &control, &count));
+                           RONDO_ARGS(&count, &numbers, &rate, &factors, &control, &p, &m, &v, &g));
 }
+
+static const rondo_join adam_join = {
+    .most = RONDO_MOST_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .emit = emit_joined};
 
 const rondo_operator rondo_operator_adam = {
     .name = "adam",
@@ -156,4 +196,5 @@ const rondo_operator rondo_operator_adam = {
     .required = 6,
     .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND,
     .infer = infer_adam,
-    .emit = emit_adam};
+    .emit = emit_adam,
+    .join = &adam_join};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA form of adam.c.
  */
-#include "tensor/operators/kernel_support.cuh"
+#include "tensor/operators/joined.cuh"
 
 struct adam_numbers {
   float beta1, beta2, epsilon, decay;
@@ -17,20 +17,56 @@ extern "C" __global__ void adam_step(adam_numbers numbers, int *step, float *fac
   factors[1] = (float)(1.0 / (1.0 - pow((double)numbers.beta2, (double)*step)));
 }
 
-extern "C" __global__ void adam(adam_numbers numbers, float *__restrict__ p, float *__restrict__ m,
-                                float *__restrict__ v, const float *__restrict__ g, const float *__restrict__ rate,
-                                const float *__restrict__ factors, const float *__restrict__ control, size_t count) {
-  const float first = *rate * factors[0];
-  const float second = factors[1];
-  const float keep = 1.0f - *rate * numbers.decay;
-  const float scale = numbers.is_controlled ? control[0] : 1.0f;
-  if (numbers.is_controlled && control[1] == 0) return;
-  for (size_t i = first_element(); i < count; i += element_stride()) {
-    const float gradient = g[i] * scale;
-    const float mean = numbers.beta1 * m[i] + (1.0f - numbers.beta1) * gradient;
-    const float square = numbers.beta2 * v[i] + (1.0f - numbers.beta2) * (gradient * gradient);
-    m[i] = mean;
-    v[i] = square;
-    p[i] = p[i] * keep - first * mean / (sqrtf(square * second) + numbers.epsilon);
-  }
+struct adam_rates {
+  float rate, second, keep, scale;
+  bool applies;
+};
+
+__device__ inline adam_rates read_rates(const adam_numbers &numbers, const float *rate, const float *factors,
+                                        const float *control) {
+  adam_rates rates;
+  rates.rate = *rate * factors[0];
+  rates.second = factors[1];
+  rates.keep = 1.0f - *rate * numbers.decay;
+  rates.scale = numbers.is_controlled ? control[0] : 1.0f;
+  rates.applies = !numbers.is_controlled || control[1] != 0;
+  return rates;
+}
+
+__device__ inline void adam_one(const adam_numbers &numbers, const adam_rates &rates, float *p, float *m, float *v,
+                                float g) {
+  const float gradient = g * rates.scale;
+  const float mean = numbers.beta1 * *m + (1.0f - numbers.beta1) * gradient;
+  const float square = numbers.beta2 * *v + (1.0f - numbers.beta2) * (gradient * gradient);
+  *m = mean;
+  *v = square;
+  *p = *p * rates.keep - rates.rate * mean / (sqrtf(square * rates.second) + numbers.epsilon);
+}
+
+extern "C" __global__ void adam(size_t count, adam_numbers numbers, const float *__restrict__ rate,
+                                const float *__restrict__ factors, const float *__restrict__ control,
+                                float *__restrict__ p, float *__restrict__ m, float *__restrict__ v,
+                                const float *__restrict__ g) {
+  const adam_rates rates = read_rates(numbers, rate, factors, control);
+  if (!rates.applies) return;
+  for (size_t i = first_element(); i < count; i += element_stride())
+    adam_one(numbers, rates, &p[i], &m[i], &v[i], g[i]);
+}
+
+#define PARAMETERS(i) , float *p##i, float *m##i, float *v##i, const float *g##i
+#define PICK(i)                             \
+  case i:                                   \
+    p = p##i, m = m##i, v = v##i, g = g##i; \
+    break;
+
+extern "C" __global__ void adam_joined(joined_table table, adam_numbers numbers, const float *rate,
+                                       const float *factors, const float *control EACH_JOINED(PARAMETERS)) {
+  const joined_share share = share_of(table);
+  const adam_rates rates = read_rates(numbers, rate, factors, control);
+  float *p = 0, *m = 0, *v = 0;
+  const float *g = 0;
+  if (!rates.applies) return;
+  switch (share.update) { EACH_JOINED(PICK) }
+  for (size_t i = share.first; i < share.elements; i += share.stride)
+    adam_one(numbers, rates, &p[i], &m[i], &v[i], g[i]);
 }

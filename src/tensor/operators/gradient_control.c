@@ -13,7 +13,7 @@
 #include "tensor/emit.h"
 #include "tensor/norm_parts.h"
 #include "tensor/operators.h"
-#include "tensor/operators/kernel_support.h"
+#include "tensor/operators/joined.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -32,20 +32,37 @@ static void add_span(float *restrict sum, const float *restrict g, size_t count,
   for (; i < count; i++) sum[i] += g[i];
 }
 
+/* The pointers of one gradient, sum and g, from `args` on. */
+static void accumulate_span(void *const *args, rondo_span span, const int32_t *counters) {
+  add_span(RONDO_ARG(float *, 0) + span.first, RONDO_ARG(const float *, 1) + span.first, span.last - span.first,
+           counters[0] == 0);
+}
+
 static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
-  float *sum = RONDO_ARG(float *, 0);
-  const float *g = RONDO_ARG(const float *, 1);
-  const int32_t *counters = RONDO_ARG(const int32_t *, 2);
-  const size_t count = RONDO_ARG(size_t, 3);
+  const size_t count = RONDO_ARG(size_t, 0);
+  for (size_t block = blocks.first; block < blocks.last; block++)
+    accumulate_span(args + 2, rondo_block_span(block, blocks, count, RONDO_LANES), RONDO_ARG(const int32_t *, 1));
+}
+
+static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    add_span(sum + span.first, g + span.first, span.last - span.first, counters[0] == 0);
+    const rondo_joined_share share = rondo_joined_share_of(args[0], block);
+    accumulate_span(args + 2 + 2 * share.update, share.span, RONDO_ARG(const int32_t *, 1));
   }
 }
 
-static const rondo_kernel_options accumulate_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate", .cpu = accumulate_cpu, RONDO_CUDA(gradient_control),
-    .params = {RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_SCALAR(size_t)}};
+#define POINTERS RONDO_UPDATES, RONDO_READS
+
+static const rondo_kernel_options accumulate_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate",
+                                                     .cpu = accumulate_cpu, RONDO_CUDA(gradient_control),
+                                                     .params = {RONDO_SCALAR(size_t), RONDO_READS, POINTERS}};
+
+static const rondo_parameter accumulate_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_READS,
+                                                        RONDO_JOINED_PARAMETERS(POINTERS)};
+
+static const rondo_kernel_options accumulate_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate_joined",
+                                                            .cpu = accumulate_joined_cpu, RONDO_CUDA(gradient_control),
+                                                            RONDO_PARAMETER_LIST(accumulate_parameters)};
 
 static rondo_status infer_accumulate(const rondo_program *program, const rondo_operation *operation,
                                      rondo_shape *results) {
@@ -61,24 +78,43 @@ static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operatio
   const float *g = rondo_emit_address(emitter, operation->inputs[ADDED]);
   const int32_t *counters = rondo_emit_address(emitter, operation->inputs[COUNTERS]);
   return rondo_emit_kernel(emitter, &accumulate_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&sum, &g, &counters, &count));
+                           RONDO_ARGS(&count, &counters, &sum, &g));
 }
+
+static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t inputs[] = {SUM, ADDED};
+  const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2};
+  const int32_t *counters = rondo_emit_address(emitter, operations[0]->inputs[COUNTERS]);
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&counters));
+}
+
+static const rondo_join accumulate_join = {
+    .most = RONDO_MOST_JOINED, .shared = 1u << COUNTERS, .emit = join_accumulate};
 
 const rondo_operator rondo_operator_accumulate = {.name = "accumulate",
                                                   .inputs = {"sum", "gradient", "counters"},
                                                   .required = 3,
                                                   .updates = 1u << SUM,
                                                   .infer = infer_accumulate,
-                                                  .emit = emit_accumulate};
+                                                  .emit = emit_accumulate,
+                                                  .join = &accumulate_join};
 
 /* Squares ---------------------------------------------------------------------------------------------------------- */
 
-enum { FIRST_GRADIENT = 1 }; /* input 0: the parts so far; left out, with a gradient in its place, for none */
+enum { FIRST_GRADIENT = 1 }; /* input 0: the parts so far; left out for none */
 
+#define MOST_SQUARES 16 /* operations of a joined kernel */
+
+/* Of each gradient its elements, 0 for one that is left out, whose pointer is NULL. Without padding. */
 typedef struct squared_counts {
   size_t elements[RONDO_SQUARED_GRADIENTS];
   uint64_t is_first; /* no parts so far */
 } squared_counts;
+
+typedef struct joined_counts {
+  size_t elements[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
+  uint64_t is_first;
+} joined_counts;
 
 static float squares_of(const float *x, size_t count) {
   float sums[RONDO_LANES] = {0};
@@ -91,24 +127,43 @@ static float squares_of(const float *x, size_t count) {
   return sums[0];
 }
 
-static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
-  const squared_counts *counts = args[0];
-  const float *before = RONDO_ARG(const float *, 1);
-  float *parts = RONDO_ARG(float *, 2);
+/* `args`: before, parts, gradients. */
+static void sum_squares(rondo_blocks blocks, const size_t *elements, size_t count, bool is_first, void *const *args) {
+  const float *before = RONDO_ARG(const float *, 0);
+  float *parts = RONDO_ARG(float *, 1);
   for (size_t part = blocks.first; part < blocks.last; part++) {
-    float sum = counts->is_first != 0 ? 0.0f : before[part];
-    for (size_t g = 0; g < RONDO_SQUARED_GRADIENTS; g++) {
-      const rondo_span span = rondo_block_span(part, blocks, counts->elements[g], RONDO_LANES);
-      sum += squares_of(RONDO_ARG(const float *, 3 + g) + span.first, span.last - span.first);
+    float sum = is_first ? 0.0f : before[part];
+    for (size_t g = 0; g < count; g++) {
+      const rondo_span span = rondo_block_span(part, blocks, elements[g], RONDO_LANES);
+      if (elements[g] > 0) sum += squares_of(RONDO_ARG(const float *, 2 + g) + span.first, span.last - span.first);
     }
     parts[part] = sum;
   }
 }
 
+static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
+  const squared_counts *counts = args[0];
+  sum_squares(blocks, counts->elements, RONDO_SQUARED_GRADIENTS, counts->is_first != 0, args + 1);
+}
+
+static void gradient_squares_joined_cpu(rondo_blocks blocks, void *const *args) {
+  const joined_counts *counts = args[0];
+  sum_squares(blocks, counts->elements, MOST_SQUARES * RONDO_SQUARED_GRADIENTS, counts->is_first != 0, args + 1);
+}
+
+#define SEVEN_READS RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS
+#define FOUR_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
+
 static const rondo_kernel_options gradient_squares_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_squares", .cpu = gradient_squares_cpu, RONDO_CUDA(gradient_control),
-    .params = {RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES, RONDO_READS, RONDO_READS, RONDO_READS,
-               RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS}};
+    .params = {RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES, SEVEN_READS}};
+
+static const rondo_parameter squares_parameters[] = {RONDO_SCALAR(joined_counts), RONDO_READS, RONDO_WRITES,
+                                                     FOUR_TIMES(FOUR_TIMES(SEVEN_READS))};
+
+static const rondo_kernel_options gradient_squares_joined_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_squares_joined", .cpu = gradient_squares_joined_cpu,
+    RONDO_CUDA(gradient_control), RONDO_PARAMETER_LIST(squares_parameters)};
 
 static rondo_status infer_squares(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -120,22 +175,44 @@ static rondo_status infer_squares(const rondo_program *program, const rondo_oper
   return RONDO_OK;
 }
 
-/* A gradient that is left out has no elements, and the address of one that is there. */
+/* Elements and pointers of an operation's gradients. */
+static void list_gradients(const rondo_emitter *emitter, const rondo_operation *operation, size_t *elements,
+                           const void **pointers) {
+  for (uint32_t g = 0; g < RONDO_SQUARED_GRADIENTS; g++) {
+    const uint32_t value = operation->inputs[FIRST_GRADIENT + g];
+    pointers[g] = rondo_emit_address(emitter, value);
+    elements[g] = value == RONDO_NO_VALUE ? 0 : rondo_shape_elements(rondo_emit_shape(emitter, value));
+  }
+}
+
 static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *operation) {
-  const float *x[RONDO_SQUARED_GRADIENTS];
-  const float *some = rondo_emit_address(emitter, operation->inputs[FIRST_GRADIENT]);
+  const void *x[RONDO_SQUARED_GRADIENTS];
   const float *before = rondo_emit_address(emitter, operation->inputs[0]);
   float *parts = rondo_emit_address(emitter, operation->results[0]);
   squared_counts counts = {.is_first = before == NULL};
-  if (before == NULL) before = some;
-  for (uint32_t g = 0; g < RONDO_SQUARED_GRADIENTS; g++) {
-    const uint32_t value = operation->inputs[FIRST_GRADIENT + g];
-    x[g] = value == RONDO_NO_VALUE ? some : rondo_emit_address(emitter, value);
-    if (value != RONDO_NO_VALUE) counts.elements[g] = rondo_shape_elements(rondo_emit_shape(emitter, value));
-  }
+  list_gradients(emitter, operation, counts.elements, x);
   return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS},
                            RONDO_ARGS(&counts, &before, &parts, &x[0], &x[1], &x[2], &x[3], &x[4], &x[5], &x[6]));
 }
+
+/* What the operations hand each other stays in the kernel. */
+static rondo_status join_squares(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  enum { GRADIENTS = MOST_SQUARES * RONDO_SQUARED_GRADIENTS };
+  const void *x[GRADIENTS] = {NULL}, *args[3 + GRADIENTS];
+  const float *before = rondo_emit_address(emitter, operations[0]->inputs[0]);
+  float *parts = rondo_emit_address(emitter, operations[count - 1]->results[0]);
+  joined_counts counts = {.is_first = before == NULL};
+  for (uint32_t i = 0; i < count; i++)
+    list_gradients(emitter, operations[i], counts.elements + i * RONDO_SQUARED_GRADIENTS,
+                   x + i * RONDO_SQUARED_GRADIENTS);
+  args[0] = &counts;
+  args[1] = &before;
+  args[2] = &parts;
+  for (size_t g = 0; g < GRADIENTS; g++) args[3 + g] = &x[g];
+  return rondo_emit_kernel(emitter, &gradient_squares_joined_code, (rondo_grid){.x = PARTS}, args, 3 + GRADIENTS);
+}
+
+static const rondo_join squares_join = {.most = MOST_SQUARES, .in_order = true, .emit = join_squares};
 
 const rondo_operator rondo_operator_gradient_squares = {
     .name = "gradient_squares",
@@ -144,7 +221,8 @@ const rondo_operator rondo_operator_gradient_squares = {
     .result_count = 1,
     .is_late = true,
     .infer = infer_squares,
-    .emit = emit_squares};
+    .emit = emit_squares,
+    .join = &squares_join};
 
 /* Control ---------------------------------------------------------------------------------------------------------- */
 

@@ -1,19 +1,45 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA form of gradient_control.c.
  */
+#include "tensor/operators/joined.cuh"
 #include "tensor/operators/rows.cuh"
 
 #define NORM_PARTS 64
 
-extern "C" __global__ void accumulate(float *__restrict__ sum, const float *__restrict__ g,
-                                      const int *__restrict__ counters, size_t count) {
+__device__ inline void accumulate_one(float *sum, float g, bool is_first) { *sum = is_first ? g : *sum + g; }
+
+extern "C" __global__ void accumulate(size_t count, const int *__restrict__ counters, float *__restrict__ sum,
+                                      const float *__restrict__ g) {
   const bool is_first = counters[0] == 0;
-  for (size_t i = first_element(); i < count; i += element_stride()) sum[i] = is_first ? g[i] : sum[i] + g[i];
+  for (size_t i = first_element(); i < count; i += element_stride()) accumulate_one(&sum[i], g[i], is_first);
 }
 
+#define SUM_PARAMETERS(i) , float *sum##i, const float *g##i
+#define SUM_PICK(i)         \
+  case i:                   \
+    sum = sum##i, g = g##i; \
+    break;
+
+extern "C" __global__ void accumulate_joined(joined_table table, const int *counters EACH_JOINED(SUM_PARAMETERS)) {
+  const joined_share share = share_of(table);
+  const bool is_first = counters[0] == 0;
+  float *sum = 0;
+  const float *g = 0;
+  switch (share.update) { EACH_JOINED(SUM_PICK) }
+  for (size_t i = share.first; i < share.elements; i += share.stride) accumulate_one(&sum[i], g[i], is_first);
+}
+
+#define SQUARED 7       /* gradients of an operation */
+#define MOST_SQUARES 16 /* operations of a joined kernel */
+
 struct squared_counts {
-  size_t elements[7];
-  unsigned long long is_first;
+  size_t elements[SQUARED];
+  u64 is_first;
+};
+
+struct joined_counts {
+  size_t elements[MOST_SQUARES * SQUARED];
+  u64 is_first;
 };
 
 /* A block a part: every NORM_PARTS-th stretch of BLOCK_THREADS elements of each gradient. */
@@ -23,12 +49,17 @@ __device__ inline float squares_of(const float *__restrict__ x, size_t count) {
   return sum;
 }
 
+/* Of what the block's threads hold. */
+__device__ inline float join_block(float sum) {
+  row_team team;
+  team.lane = threadIdx.x;
+  team.lanes = BLOCK_THREADS;
+  return team_join<join_sum>(team, sum);
+}
+
 extern "C" __global__ void gradient_squares(squared_counts counts, const float *before, float *parts, const float *x0,
                                             const float *x1, const float *x2, const float *x3, const float *x4,
                                             const float *x5, const float *x6) {
-  row_team team; /* the whole block */
-  team.lane = threadIdx.x;
-  team.lanes = BLOCK_THREADS;
   float sum = squares_of(x0, counts.elements[0]);
   sum += squares_of(x1, counts.elements[1]);
   sum += squares_of(x2, counts.elements[2]);
@@ -36,8 +67,38 @@ extern "C" __global__ void gradient_squares(squared_counts counts, const float *
   sum += squares_of(x4, counts.elements[4]);
   sum += squares_of(x5, counts.elements[5]);
   sum += squares_of(x6, counts.elements[6]);
-  sum = team_join<join_sum>(team, sum);
+  sum = join_block(sum);
   if (threadIdx.x == 0) parts[blockIdx.x] = (counts.is_first ? 0.0f : before[blockIdx.x]) + sum;
+}
+
+#define EACH_SQUARES(ROW) EACH_OF_TEN(ROW, ) ROW(10) ROW(11) ROW(12) ROW(13) ROW(14) ROW(15)
+#define GRADIENTS(i)                                                                                                   \
+  , const float *x##i##_0, const float *x##i##_1, const float *x##i##_2, const float *x##i##_3, const float *x##i##_4, \
+      const float *x##i##_5, const float *x##i##_6
+#define LIST(i)                  \
+  x[i * SQUARED + 0] = x##i##_0; \
+  x[i * SQUARED + 1] = x##i##_1; \
+  x[i * SQUARED + 2] = x##i##_2; \
+  x[i * SQUARED + 3] = x##i##_3; \
+  x[i * SQUARED + 4] = x##i##_4; \
+  x[i * SQUARED + 5] = x##i##_5; \
+  x[i * SQUARED + 6] = x##i##_6;
+
+/* Operation by operation as alone; one without a gradient is behind the last. */
+extern "C" __global__ void gradient_squares_joined(joined_counts counts, const float *before,
+                                                   float *parts EACH_SQUARES(GRADIENTS)) {
+  __shared__ const float *x[MOST_SQUARES * SQUARED];
+  float total = counts.is_first ? 0.0f : before[blockIdx.x];
+  if (threadIdx.x == 0) {
+    EACH_SQUARES(LIST)
+  }
+  __syncthreads();
+  for (unsigned first = 0; first < MOST_SQUARES * SQUARED && counts.elements[first] > 0; first += SQUARED) {
+    float sum = 0;
+    for (unsigned i = first; i < first + SQUARED; i++) sum += squares_of(x[i], counts.elements[i]);
+    total += join_block(sum);
+  }
+  if (threadIdx.x == 0) parts[blockIdx.x] = total;
 }
 
 struct control_numbers {

@@ -6,7 +6,7 @@
  */
 #include "tensor/emit.h"
 #include "tensor/operators.h"
-#include "tensor/operators/kernel_support.h"
+#include "tensor/operators/joined.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -48,50 +48,75 @@ static void momentum_span(float *restrict p, const float *restrict g, float *res
   for (; i < count; i++) momentum_one(&p[i], g[i], &v[i], rates);
 }
 
-/* Arguments of both kernels: numbers, p, g, rate, control, count; with momentum v and momentum behind them. */
-static sgd_rates rates_of(void *const *args, bool *out_applies) {
+/* Arguments: numbers, rate, control, and for the form with momentum that, from `args` on. False: nothing is to be done.
+ */
+static bool read_rates(void *const *args, bool has_momentum, sgd_rates *out) {
   const sgd_numbers *numbers = args[0];
-  const float *control = RONDO_ARG(const float *, 4);
+  const float *control = RONDO_ARG(const float *, 2);
   const bool is_controlled = numbers->is_controlled != 0;
-  *out_applies = !is_controlled || control[1] != 0;
-  return (sgd_rates){
-      .rate = *RONDO_ARG(const float *, 3), .decay = numbers->decay, .scale = is_controlled ? control[0] : 1.0f};
+  *out = (sgd_rates){.rate = *RONDO_ARG(const float *, 1),
+                     .momentum = has_momentum ? *RONDO_ARG(const float *, 3) : 0,
+                     .decay = numbers->decay,
+                     .scale = is_controlled ? control[0] : 1.0f};
+  return !is_controlled || control[1] != 0;
 }
 
-static void sgd_cpu(rondo_blocks blocks, void *const *args) {
-  float *p = RONDO_ARG(float *, 1);
-  const float *g = RONDO_ARG(const float *, 2);
-  const size_t count = RONDO_ARG(size_t, 5);
-  bool applies;
-  const sgd_rates rates = rates_of(args, &applies);
-  for (size_t block = blocks.first; applies && block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    sgd_span(p + span.first, g + span.first, span.last - span.first, rates);
+/* The pointers of one parameter, p and g, with momentum v, from `args` on. */
+static void update_span(void *const *args, bool has_momentum, rondo_span span, sgd_rates rates) {
+  float *p = RONDO_ARG(float *, 0) + span.first;
+  const float *g = RONDO_ARG(const float *, 1) + span.first;
+  if (has_momentum)
+    momentum_span(p, g, RONDO_ARG(float *, 2) + span.first, span.last - span.first, rates);
+  else
+    sgd_span(p, g, span.last - span.first, rates);
+}
+
+static void update(rondo_blocks blocks, void *const *args, bool has_momentum) {
+  const size_t count = RONDO_ARG(size_t, 0);
+  sgd_rates rates;
+  if (!read_rates(args + 1, has_momentum, &rates)) return;
+  for (size_t block = blocks.first; block < blocks.last; block++)
+    update_span(args + 4 + has_momentum, has_momentum, rondo_block_span(block, blocks, count, RONDO_LANES), rates);
+}
+
+static void update_joined(rondo_blocks blocks, void *const *args, bool has_momentum) {
+  const rondo_joined_table *table = args[0];
+  const uint32_t pointers = has_momentum ? 3 : 2;
+  sgd_rates rates;
+  if (!read_rates(args + 1, has_momentum, &rates)) return;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_joined_share share = rondo_joined_share_of(table, block);
+    update_span(args + 4 + has_momentum + pointers * share.update, has_momentum, share.span, rates);
   }
 }
 
-static void momentum_cpu(rondo_blocks blocks, void *const *args) {
-  float *p = RONDO_ARG(float *, 1);
-  const float *g = RONDO_ARG(const float *, 2);
-  const size_t count = RONDO_ARG(size_t, 5);
-  float *v = RONDO_ARG(float *, 6);
-  bool applies;
-  sgd_rates rates = rates_of(args, &applies);
-  rates.momentum = *RONDO_ARG(const float *, 7);
-  for (size_t block = blocks.first; applies && block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    momentum_span(p + span.first, g + span.first, v + span.first, span.last - span.first, rates);
-  }
-}
+static void sgd_cpu(rondo_blocks blocks, void *const *args) { update(blocks, args, false); }
+static void momentum_cpu(rondo_blocks blocks, void *const *args) { update(blocks, args, true); }
+static void sgd_joined_cpu(rondo_blocks blocks, void *const *args) { update_joined(blocks, args, false); }
+static void momentum_joined_cpu(rondo_blocks blocks, void *const *args) { update_joined(blocks, args, true); }
 
-static const rondo_kernel_options sgd_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd", .cpu = sgd_cpu, RONDO_CUDA(sgd),
-    .params = {RONDO_SCALAR(sgd_numbers), RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_SCALAR(size_t)}};
+#define SGD_SHARED RONDO_SCALAR(sgd_numbers), RONDO_READS, RONDO_READS
+#define SGD_POINTERS RONDO_UPDATES, RONDO_READS
+#define MOMENTUM_SHARED SGD_SHARED, RONDO_READS
+#define MOMENTUM_POINTERS RONDO_UPDATES, RONDO_READS, RONDO_UPDATES
 
-static const rondo_kernel_options momentum_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum", .cpu = momentum_cpu, RONDO_CUDA(sgd),
-    .params = {RONDO_SCALAR(sgd_numbers), RONDO_UPDATES, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_SCALAR(size_t),
-               RONDO_UPDATES, RONDO_READS}};
+static const rondo_parameter sgd_parameters[] = {RONDO_SCALAR(rondo_joined_table), SGD_SHARED,
+                                                 RONDO_JOINED_PARAMETERS(SGD_POINTERS)};
+static const rondo_parameter momentum_parameters[] = {RONDO_SCALAR(rondo_joined_table), MOMENTUM_SHARED,
+                                                      RONDO_JOINED_PARAMETERS(MOMENTUM_POINTERS)};
+
+/* Alone, joined. */
+static const rondo_kernel_options sgd_code[] = {
+    {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd", .cpu = sgd_cpu, RONDO_CUDA(sgd),
+     .params = {RONDO_SCALAR(size_t), SGD_SHARED, SGD_POINTERS}},
+    {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_joined", .cpu = sgd_joined_cpu, RONDO_CUDA(sgd),
+     RONDO_PARAMETER_LIST(sgd_parameters)}};
+
+static const rondo_kernel_options momentum_code[] = {
+    {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum", .cpu = momentum_cpu, RONDO_CUDA(sgd),
+     .params = {RONDO_SCALAR(size_t), MOMENTUM_SHARED, MOMENTUM_POINTERS}},
+    {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum_joined", .cpu = momentum_joined_cpu, RONDO_CUDA(sgd),
+     RONDO_PARAMETER_LIST(momentum_parameters)}};
 
 static rondo_status infer_sgd(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
@@ -109,29 +134,55 @@ static rondo_status infer_momentum(const rondo_program *program, const rondo_ope
   return rondo_require_input(program, operation, MOMENTUM, RONDO_F32, 0);
 }
 
+/* The arguments that all updates share. */
+typedef struct sgd_shared {
+  sgd_numbers numbers;
+  const float *rate, *control, *momentum;
+} sgd_shared;
+
+static sgd_shared shared_of(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const bool is_controlled = operation->inputs[CONTROL] != RONDO_NO_VALUE;
+  const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
+  return (sgd_shared){.numbers = {operation->attributes.numbers[DECAY], is_controlled},
+                      .rate = rate,
+                      .control = is_controlled ? rondo_emit_address(emitter, operation->inputs[CONTROL]) : rate,
+                      .momentum = rondo_emit_address(emitter, operation->inputs[MOMENTUM])};
+}
+
 static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *operation) {
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[PARAMETER]));
-  const bool has_momentum = operation->row == &rondo_operator_sgd_momentum;
-  const sgd_numbers numbers = {operation->attributes.numbers[DECAY], operation->inputs[CONTROL] != RONDO_NO_VALUE};
+  const sgd_shared shared = shared_of(emitter, operation);
   float *p = rondo_emit_address(emitter, operation->inputs[PARAMETER]);
   const float *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
-  const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
-  const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[CONTROL]) : rate;
   float *v = rondo_emit_address(emitter, operation->inputs[VELOCITY]);
-  const float *momentum = rondo_emit_address(emitter, operation->inputs[MOMENTUM]);
   const rondo_grid grid = rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN);
-  if (!has_momentum)
-    return rondo_emit_kernel(emitter, &sgd_code, grid, RONDO_ARGS(&numbers, &p, &g, &rate, &control, &count));
-  return rondo_emit_kernel(emitter, &momentum_code, grid,
-                           RONDO_ARGS(&numbers, &p, &g, &rate, &control, &count, &v, &momentum));
+  if (operation->row == &rondo_operator_sgd)
+    return rondo_emit_kernel(emitter, &sgd_code[0], grid,
+                             RONDO_ARGS(&count, &shared.numbers, &shared.rate, &shared.control, &p, &g));
+  return rondo_emit_kernel(
+      emitter, &momentum_code[0], grid,
+      RONDO_ARGS(&count, &shared.numbers, &shared.rate, &shared.control, &shared.momentum, &p, &g, &v));
 }
+
+static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t inputs[] = {PARAMETER, GRADIENT, VELOCITY};
+  const bool has_momentum = operations[0]->row != &rondo_operator_sgd;
+  const rondo_joined_kernel kernel = {has_momentum ? &momentum_code[1] : &sgd_code[1], inputs, has_momentum ? 3 : 2};
+  const sgd_shared shared = shared_of(emitter, operations[0]);
+  const void *const args[] = {&shared.numbers, &shared.rate, &shared.control, &shared.momentum};
+  return rondo_emit_joined(emitter, &kernel, operations, count, args, has_momentum ? 4 : 3);
+}
+
+static const rondo_join sgd_join = {
+    .most = RONDO_MOST_JOINED, .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM, .emit = emit_joined};
 
 const rondo_operator rondo_operator_sgd = {.name = "sgd",
                                            .inputs = {"parameter", "gradient", "rate", "control"},
                                            .required = 3,
                                            .updates = 1u << PARAMETER,
                                            .infer = infer_sgd,
-                                           .emit = emit_sgd};
+                                           .emit = emit_sgd,
+                                           .join = &sgd_join};
 
 const rondo_operator rondo_operator_sgd_momentum = {
     .name = "sgd_momentum",
@@ -139,4 +190,5 @@ const rondo_operator rondo_operator_sgd_momentum = {
     .required = 3,
     .updates = 1u << PARAMETER | 1u << VELOCITY,
     .infer = infer_momentum,
-    .emit = emit_sgd};
+    .emit = emit_sgd,
+    .join = &sgd_join};

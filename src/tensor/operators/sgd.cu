@@ -1,29 +1,86 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA form of sgd.c.
  */
-#include "tensor/operators/kernel_support.cuh"
+#include "tensor/operators/joined.cuh"
 
 struct sgd_numbers {
   float decay;
   unsigned is_controlled;
 };
 
-extern "C" __global__ void sgd(sgd_numbers numbers, float *__restrict__ p, const float *__restrict__ g,
-                               const float *__restrict__ rate, const float *__restrict__ control, size_t count) {
-  const float scale = numbers.is_controlled ? control[0] : 1.0f;
-  if (numbers.is_controlled && control[1] == 0) return;
-  for (size_t i = first_element(); i < count; i += element_stride())
-    p[i] -= *rate * (g[i] * scale + numbers.decay * p[i]);
+struct sgd_rates {
+  float rate, momentum, decay, scale;
+  bool applies;
+};
+
+/* momentum may be NULL. */
+__device__ inline sgd_rates read_rates(const sgd_numbers &numbers, const float *rate, const float *control,
+                                       const float *momentum) {
+  sgd_rates rates;
+  rates.rate = *rate;
+  rates.momentum = momentum == 0 ? 0.0f : *momentum;
+  rates.decay = numbers.decay;
+  rates.scale = numbers.is_controlled ? control[0] : 1.0f;
+  rates.applies = !numbers.is_controlled || control[1] != 0;
+  return rates;
 }
 
-extern "C" __global__ void sgd_momentum(sgd_numbers numbers, float *__restrict__ p, const float *__restrict__ g,
-                                        const float *__restrict__ rate, const float *__restrict__ control, size_t count,
-                                        float *__restrict__ v, const float *__restrict__ momentum) {
-  const float scale = numbers.is_controlled ? control[0] : 1.0f;
-  if (numbers.is_controlled && control[1] == 0) return;
-  for (size_t i = first_element(); i < count; i += element_stride()) {
-    const float velocity = *momentum * v[i] + (g[i] * scale + numbers.decay * p[i]);
-    v[i] = velocity;
-    p[i] -= *rate * velocity;
-  }
+__device__ inline void sgd_one(const sgd_rates &rates, float *p, float g) {
+  *p -= rates.rate * (g * rates.scale + rates.decay * *p);
+}
+
+__device__ inline void momentum_one(const sgd_rates &rates, float *p, float g, float *v) {
+  const float velocity = rates.momentum * *v + (g * rates.scale + rates.decay * *p);
+  *v = velocity;
+  *p -= rates.rate * velocity;
+}
+
+extern "C" __global__ void sgd(size_t count, sgd_numbers numbers, const float *__restrict__ rate,
+                               const float *__restrict__ control, float *__restrict__ p, const float *__restrict__ g) {
+  const sgd_rates rates = read_rates(numbers, rate, control, 0);
+  if (!rates.applies) return;
+  for (size_t i = first_element(); i < count; i += element_stride()) sgd_one(rates, &p[i], g[i]);
+}
+
+extern "C" __global__ void sgd_momentum(size_t count, sgd_numbers numbers, const float *__restrict__ rate,
+                                        const float *__restrict__ control, const float *__restrict__ momentum,
+                                        float *__restrict__ p, const float *__restrict__ g, float *__restrict__ v) {
+  const sgd_rates rates = read_rates(numbers, rate, control, momentum);
+  if (!rates.applies) return;
+  for (size_t i = first_element(); i < count; i += element_stride()) momentum_one(rates, &p[i], g[i], &v[i]);
+}
+
+#define SGD_PARAMETERS(i) , float *p##i, const float *g##i
+#define SGD_PICK(i)     \
+  case i:               \
+    p = p##i, g = g##i; \
+    break;
+
+extern "C" __global__ void sgd_joined(joined_table table, sgd_numbers numbers, const float *rate,
+                                      const float *control EACH_JOINED(SGD_PARAMETERS)) {
+  const joined_share share = share_of(table);
+  const sgd_rates rates = read_rates(numbers, rate, control, 0);
+  float *p = 0;
+  const float *g = 0;
+  if (!rates.applies) return;
+  switch (share.update) { EACH_JOINED(SGD_PICK) }
+  for (size_t i = share.first; i < share.elements; i += share.stride) sgd_one(rates, &p[i], g[i]);
+}
+
+#define MOMENTUM_PARAMETERS(i) , float *p##i, const float *g##i, float *v##i
+#define MOMENTUM_PICK(i)          \
+  case i:                         \
+    p = p##i, g = g##i, v = v##i; \
+    break;
+
+extern "C" __global__ void sgd_momentum_joined(joined_table table, sgd_numbers numbers, const float *rate,
+                                               const float *control,
+                                               const float *momentum EACH_JOINED(MOMENTUM_PARAMETERS)) {
+  const joined_share share = share_of(table);
+  const sgd_rates rates = read_rates(numbers, rate, control, momentum);
+  float *p = 0, *v = 0;
+  const float *g = 0;
+  if (!rates.applies) return;
+  switch (share.update) { EACH_JOINED(MOMENTUM_PICK) }
+  for (size_t i = share.first; i < share.elements; i += share.stride) momentum_one(rates, &p[i], g[i], &v[i]);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "tensor/joins.h"
 #include "tensor/layout.h"
 #include "tensor/operators.h"
 
@@ -168,6 +169,81 @@ static void test_updates_run_early(void **state) {
   rondo_program_destroy(program);
 }
 
+/* Joins ------------------------------------------------------------------------------------------------------------ */
+
+/* Groups cover the order; in each, all are of one row and each follows on the one before it alone. */
+static size_t count_kernels(const rondo_schedule *schedule, const rondo_program *program) {
+  size_t kernels = 0;
+  for (uint32_t first = 0; first < schedule->count; first += schedule->joined[first], kernels++) {
+    const rondo_operator *row = program->operations.items[schedule->order[first]].row;
+    const uint32_t end = first + schedule->joined[first];
+    assert_true(schedule->joined[first] > 0 && end <= schedule->count);
+    assert_true(end == first + 1 || schedule->joined[first] <= row->join->most);
+    for (uint32_t p = first + 1; p < end; p++) {
+      assert_int_equal(schedule->joined[p], 0);
+      assert_ptr_equal(program->operations.items[schedule->order[p]].row, row);
+      assert_int_equal(schedule->before.start[p + 1] - schedule->before.start[p], 1);
+      assert_true(has_edge(&schedule->before, p - 1, p));
+    }
+  }
+  return kernels;
+}
+
+/* Most bytes of results live at once, found again by brute force: a kernel's values are there while it runs. */
+static size_t peak_by_kernels(const rondo_layout *layout, const rondo_program *program) {
+  const rondo_schedule *schedule = &layout->schedule;
+  size_t peak = 0;
+  for (uint32_t p = 0; p < schedule->count; p++) {
+    size_t live = 0;
+    for (uint32_t v = 0; v < schedule->values; v++) {
+      const rondo_place *place = &layout->places[v];
+      if (schedule->owners[v] != v || program->values.items[v].kind != RONDO_VALUE_RESULT) continue;
+      if (place->block == RONDO_BLOCK_ARENA && place->first <= p && p <= place->last) live += place->bytes;
+    }
+    if (live > peak) peak = live;
+  }
+  return peak;
+}
+
+/* Of the same program alone and joined. */
+static void assert_joins_cost_little(const rondo_program *program, size_t least_saved, size_t most_saved) {
+  rondo_layout joined, alone;
+  const rondo_layout_options never = {.branches = RONDO_BRANCHES_NEVER, .fusion = RONDO_FUSION_NEVER};
+  assert_ok(rondo_layout_make(program, &(rondo_layout_options){.branches = RONDO_BRANCHES_NEVER}, &joined));
+  assert_ok(rondo_layout_make(program, &never, &alone));
+  const size_t saved = alone.schedule.count - count_kernels(&joined.schedule, program);
+  assert_int_equal(count_kernels(&alone.schedule, program), alone.schedule.count);
+  assert_in_range(saved, least_saved, most_saved);
+  assert_int_equal(alone.schedule.peak, peak_by_kernels(&alone, program));
+  assert_int_equal(joined.schedule.peak, peak_by_kernels(&joined, program));
+  assert_true(joined.schedule.peak <= alone.schedule.peak + alone.schedule.peak / RONDO_JOIN_SHARE);
+  rondo_layout_free(program, &joined);
+  rondo_layout_free(program, &alone);
+}
+
+/* Of a deep network of one row the biases at least; with many rows, where activations outweigh gradients, all. */
+static void test_small_updates_are_joined(void **state) {
+  (void)state;
+  for (int many = 0; many < 2; many++) {
+    const size_t shape[] = {many ? 64 : 1, EDGE}, vector[] = {EDGE};
+    char name[16];
+    rondo_value x, bias;
+    rondo_program *program = new_program(&x);
+    assert_ok(rondo_program_input(program, "rows", RONDO_F32, shape, 2, &x));
+    for (int i = 0; i < 40; i++) {
+      (void)snprintf(name, sizeof name, "w%d", i);
+      const rondo_value w = new_state(program, name);
+      name[0] = 'b';
+      assert_ok(rondo_program_state(program, name, RONDO_F32, vector, 1, &bias));
+      assert_ok(rondo_op_matmul(program, x, w, bias, &x));
+      assert_ok(rondo_op_tanh(program, x, &x));
+    }
+    add_training(program, add_loss(program, x, shape[0] * EDGE), 0.1f);
+    assert_joins_cost_little(program, many ? 76 : 39, 77);
+    rondo_program_destroy(program);
+  }
+}
+
 /* Random programs -------------------------------------------------------------------------------------------------- */
 
 static rondo_program *random_program(uint64_t *seed) {
@@ -263,13 +339,15 @@ static void test_random_programs_keep_what_is_live(void **state) {
       rondo_layout layout;
       const rondo_layout_options options = {.branches = (rondo_branch_policy)policy};
       assert_ok(rondo_layout_make(program, &options, &layout));
-      assert_true(layout.schedule.peak <= layout.schedule.program_peak);
+      assert_true(layout.schedule.peak <= layout.schedule.program_peak + layout.schedule.program_peak / 64);
       assert_true(layout.arena_bound <= layout.arena_bytes && layout.arena_bytes <= layout.arena_sum);
       if (policy == RONDO_BRANCHES_NEVER) assert_false(layout.has_branches);
+      assert_true(count_kernels(&layout.schedule, program) <= layout.schedule.count);
       assert_nothing_live_is_shared(&layout, program);
       assert_dependencies_are_kept(&layout, program);
       rondo_layout_free(program, &layout);
     }
+    assert_joins_cost_little(program, 0, 4);
     rondo_program_destroy(program);
   }
 }
@@ -279,6 +357,7 @@ int main(void) {
       cmocka_unit_test(test_edges_that_others_imply_go),
       cmocka_unit_test(test_equal_operators_run_once),
       cmocka_unit_test(test_updates_run_early),
+      cmocka_unit_test(test_small_updates_are_joined),
       cmocka_unit_test(test_random_programs_keep_what_is_live),
   };
   return cmocka_run_group_tests_name("tensor/schedule", tests, NULL, NULL);

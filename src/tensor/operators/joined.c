@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * The table of joined updates and the arguments of their kernels.
+ */
+#include "tensor/operators/joined.h"
+
+#include <assert.h>
+
+#include "tensor/program_internal.h"
+#include "tensor/shape.h"
+
+rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t block) {
+  uint32_t update = 0;
+  while (block >= table->first_blocks[update + 1]) update++;
+  const size_t first = table->first_blocks[update];
+  const rondo_blocks blocks = {.grid = {.x = table->first_blocks[update + 1] - (uint32_t)first}};
+  return (rondo_joined_share){update, rondo_block_span(block - first, blocks, table->elements[update], RONDO_LANES)};
+}
+
+static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *kernel,
+                       const rondo_operation *const *operations, uint32_t count, rondo_joined_table *table) {
+  for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
+    uint32_t blocks = 0;
+    if (i < count) {
+      table->elements[i] = rondo_shape_elements(rondo_emit_shape(emitter, operations[i]->inputs[kernel->inputs[0]]));
+      blocks = rondo_emit_grid(emitter, table->elements[i], RONDO_ELEMENTWISE_GRAIN).x;
+    }
+    table->first_blocks[i + 1] = table->first_blocks[i] + blocks;
+  }
+}
+
+rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel *kernel,
+                               const rondo_operation *const *operations, uint32_t count, const void *const *shared,
+                               size_t shared_count) {
+  rondo_joined_table table = {.first_blocks = {0}};
+  void *pointers[RONDO_MAX_PARAMETERS];
+  const void *args[RONDO_MAX_PARAMETERS] = {&table};
+  size_t arg_count = 1;
+  fill_table(emitter, kernel, operations, count, &table);
+  for (size_t i = 0; i < shared_count; i++) args[arg_count++] = shared[i];
+  assert(arg_count + RONDO_MOST_JOINED * kernel->input_count <= RONDO_MAX_PARAMETERS);
+  for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
+    for (uint32_t k = 0; k < kernel->input_count; k++, arg_count++) {
+      pointers[arg_count] = i < count ? rondo_emit_address(emitter, operations[i]->inputs[kernel->inputs[k]]) : NULL;
+      args[arg_count] = &pointers[arg_count];
+    }
+  }
+  return rondo_emit_kernel(emitter, kernel->code, (rondo_grid){.x = table.first_blocks[RONDO_MOST_JOINED]}, args,
+                           arg_count);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * Updates of several parameters in one kernel, as joined.h says. The pointers of an update are picked by its number,
+ * which is one for a block:
+ *
+ *   #define PARAMETERS(i) , float *p##i, const float *g##i
+ *   #define PICK(i) case i: p = p##i, g = g##i; break;
+ *   extern "C" __global__ void scale_joined(joined_table table, float factor EACH_JOINED(PARAMETERS)) {
+ *     const joined_share share = share_of(table);
+ *     float *p = 0; const float *g = 0;
+ *     switch (share.update) { EACH_JOINED(PICK) }
+ *     for (size_t i = share.first; i < share.elements; i += share.stride) p[i] = factor * g[i];
+ *   }
+ */
+#include "tensor/operators/kernel_support.cuh"
+
+#define MOST_JOINED 30 /* RONDO_MOST_JOINED */
+
+#define EACH_OF_TEN(ROW, t) \
+  ROW(t##0) ROW(t##1) ROW(t##2) ROW(t##3) ROW(t##4) ROW(t##5) ROW(t##6) ROW(t##7) ROW(t##8) ROW(t##9)
+#define EACH_JOINED(ROW) EACH_OF_TEN(ROW, ) EACH_OF_TEN(ROW, 1) EACH_OF_TEN(ROW, 2)
+
+struct joined_table {
+  size_t elements[MOST_JOINED];
+  unsigned first_blocks[MOST_JOINED + 2];
+};
+
+/* for (size_t i = share.first; i < share.elements; i += share.stride) */
+struct joined_share {
+  unsigned update;
+  size_t first, elements, stride;
+};
+
+/* Of the calling thread. */
+__device__ inline joined_share share_of(const joined_table &table) {
+  joined_share share;
+  share.update = 0;
+#pragma unroll
+  for (unsigned i = 1; i < MOST_JOINED; i++) share.update += blockIdx.x >= table.first_blocks[i];
+  const unsigned begin = table.first_blocks[share.update];
+  share.first = (size_t)(blockIdx.x - begin) * BLOCK_THREADS + threadIdx.x;
+  share.elements = table.elements[share.update];
+  share.stride = (size_t)(table.first_blocks[share.update + 1] - begin) * BLOCK_THREADS;
+  return share;
+}

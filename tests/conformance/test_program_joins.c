@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ * Updates that are joined into few kernels, beside updates with a kernel each: the same bits, fewer kernels, and hardly
+ * more memory (FW-4); whatever is done to gradients before, recorded and not, with branches and without.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+#define LAYERS 21
+#define STEPS 3
+
+static const rondo_value none;
+
+typedef enum method { SGD, MOMENTUM, ADAM, METHODS } method;
+
+/* Programs --------------------------------------------------------------------------------------------------------- */
+
+static void add_optimizer(rondo_program *program, rondo_value loss, method by,
+                          const rondo_gradient_options *gradients) {
+  rondo_value rate, momentum = none;
+  assert_ok(rondo_program_cell(program, "rate", 0.05f, &rate));
+  if (by == MOMENTUM) assert_ok(rondo_program_cell(program, "momentum", 0.9f, &momentum));
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.01f,
+                                   .gradients = gradients};
+  const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum,
+                                 .gradients = gradients};
+  assert_ok(by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
+}
+
+static rondo_value new_state(rondo_program *program, const char *kind, int layer, size_t rows, size_t columns) {
+  const size_t shape[] = {rows, columns};
+  char name[16];
+  rondo_value state;
+  (void)snprintf(name, sizeof name, "%s%d", kind, layer);
+  assert_ok(rondo_program_state(program, name, RONDO_F32, rows == 0 ? shape + 1 : shape, rows == 0 ? 1 : 2, &state));
+  return state;
+}
+
+/* A chain of products with biases, of widths that are no multiples of anything: more parameters than one kernel takes.
+ */
+static rondo_program *new_program(method by, size_t rows, size_t width, const rondo_gradient_options *gradients) {
+  rondo_program *program = NULL;
+  size_t from = 5;
+  const size_t shape[] = {rows, from};
+  rondo_value x, target, loss;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
+  for (int i = 0; i < LAYERS; i++) {
+    const size_t to = width + (size_t)(i % 4);
+    const rondo_value w = new_state(program, "w", i, from, to), b = new_state(program, "b", i, 0, to);
+    assert_ok(rondo_op_matmul(program, x, w, b, &x));
+    assert_ok(rondo_op_tanh(program, x, &x));
+    from = to;
+  }
+  const size_t last[] = {rows, from};
+  assert_ok(rondo_program_input(program, "target", RONDO_F32, last, 2, &target));
+  assert_ok(rondo_op_mse(program, x, target, RONDO_COMBINE_MEAN, &loss));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  add_optimizer(program, loss, by, gradients);
+  return program;
+}
+
+/* Running ---------------------------------------------------------------------------------------------------------- */
+
+static void write_random(rondo_compiled *compiled, const rondo_compiled_value *value, uint64_t seed) {
+  const size_t count = value->bytes / sizeof(float);
+  float *numbers = malloc(count * sizeof *numbers);
+  assert_non_null(numbers);
+  for (size_t i = 0; i < count; i++) numbers[i] = (float)test_random_below(&seed, 2001) / 2000.0f - 0.5f;
+  assert_ok(rondo_compiled_write(compiled, value->name, numbers, value->bytes));
+  free(numbers);
+}
+
+/* The bytes of all states, one behind the other. */
+static unsigned char *train(rondo_compiled *compiled, size_t *out_bytes) {
+  rondo_compiled_value value = {.struct_size = sizeof value};
+  unsigned char *states = NULL;
+  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
+    const bool is_weight = value.kind == 's' && strchr(value.name, '.') == NULL;
+    if (is_weight || value.kind == 'i') write_random(compiled, &value, i + 1);
+  }
+  for (int i = 0; i < STEPS; i++) assert_ok(rondo_compiled_run(compiled));
+  *out_bytes = 0;
+  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
+    if (value.kind != 's') continue;
+    states = realloc(states, *out_bytes + value.bytes);
+    assert_non_null(states);
+    assert_ok(rondo_compiled_read(compiled, value.name, states + *out_bytes, value.bytes));
+    *out_bytes += value.bytes;
+  }
+  return states;
+}
+
+static unsigned char *run_form(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
+                               rondo_compiled_info *info, size_t *out_bytes) {
+  rondo_compiled *compiled = NULL;
+  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  *info = (rondo_compiled_info){.struct_size = sizeof *info};
+  assert_ok(rondo_compiled_get_info(compiled, info));
+  unsigned char *states = train(compiled, out_bytes);
+  assert_ok(rondo_compiled_destroy(compiled));
+  return states;
+}
+
+/* Every form of the program against updates alone. Returns how many kernels joining saves. */
+static uint32_t compare_forms(test_fixture *t, rondo_program *program) {
+  const rondo_compile_options forms[] = {
+      {RONDO_COMPILE_OPTIONS_INIT},
+      {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER},
+      {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_NEVER},
+      {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS},
+  };
+  const rondo_compile_options alone = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
+  rondo_compiled_info info, apart;
+  size_t bytes, wanted_bytes;
+  unsigned char *wanted = run_form(t, program, &alone, &apart, &wanted_bytes);
+  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+    unsigned char *states = run_form(t, program, &forms[i], &info, &bytes);
+    assert_int_equal(bytes, wanted_bytes);
+    assert_memory_equal(states, wanted, bytes);
+    assert_true(info.kernels < apart.kernels);
+    assert_true(info.order_peak <= apart.order_peak + apart.order_peak / 64);
+    free(states);
+  }
+  free(wanted);
+  return apart.kernels - info.kernels;
+}
+
+/* Tests ------------------------------------------------------------------------------------------------------------ */
+
+/* Many rows: what is live while gradients are made is more than the gradients. Two kernels update 42 parameters. */
+static void test_fw4_joined_updates_leave_the_same_bits(void **state) {
+  const rondo_gradient_options forms[] = {
+      {RONDO_GRADIENT_OPTIONS_INIT},
+      {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.01f},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .max_norm = 0.01f, .scale_loss = true, .norm_output = "norm"},
+  };
+  test_fixture *t = *state;
+  for (int by = SGD; by < METHODS; by++) {
+    for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
+      rondo_program *program = new_program((method)by, 256, 7, &forms[f]);
+      const uint32_t saved = compare_forms(t, program);
+      assert_true(saved >= 2 * LAYERS - 4);
+      if (forms[f].max_norm > 0) assert_true(saved >= 2 * LAYERS - 4 + 2 * LAYERS / 7 - 1);
+      rondo_program_destroy(program);
+    }
+  }
+}
+
+/* One row: gradients of weights are nearly all that is live, and are freed one by one; those of biases wait. */
+static void test_fw4_large_gradients_do_not_wait(void **state) {
+  test_fixture *t = *state;
+  rondo_program *program = new_program(ADAM, 1, 70, NULL);
+  const uint32_t saved = compare_forms(t, program);
+  assert_in_range(saved, LAYERS / 2, LAYERS + 1);
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_fw4_joined_updates_leave_the_same_bits),
+      test_case(test_fw4_large_gradients_do_not_wait),
+  };
+  return test_main(tests);
+}
