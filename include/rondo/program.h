@@ -114,22 +114,58 @@ typedef struct rondo_gradient_options {
 } rondo_gradient_options;
 #define RONDO_GRADIENT_OPTIONS_INIT .struct_size = sizeof(rondo_gradient_options)
 
+/* How a learning rate follows the steps of an optimizer: s is how many updates it has made, t = s - warm_up. The first
+ * warm_up updates rise in a line: rate (s + 1) / warm_up. Then:
+ *   CONSTANT:      rate
+ *   LINEAR:        in a line from rate to `last` over `period` updates, then `last` (PyTorch: LinearLR)
+ *   COSINE:        last + (rate - last) (1 + cos(pi t / period)) / 2, then `last`; with `restarts` from rate again
+ * after each period (Loshchilov and Hutter, SGDR, ICLR 2017, equation 5; PyTorch: CosineAnnealingLR) STEPS: rate
+ * factor^k, k = t / period rounded down (PyTorch: StepLR) INVERSE_SQRT:  rate sqrt(warm_up / (s + 1)), where warm_up of
+ * 0 counts as 1 (Vaswani et al. 2017, section 5.3) */
+typedef enum rondo_rate_kind {
+  RONDO_RATE_CONSTANT,
+  RONDO_RATE_LINEAR,
+  RONDO_RATE_COSINE,
+  RONDO_RATE_STEPS,
+  RONDO_RATE_INVERSE_SQRT
+} rondo_rate_kind;
+
+typedef struct rondo_rate_options {
+  uint32_t struct_size;
+  rondo_rate_kind kind;
+  float rate;         /* the highest; above 0 */
+  float last;         /* of LINEAR and COSINE: at least 0, at most rate */
+  float factor;       /* of STEPS: above 0, at most 1; 0 is 0.1 */
+  uint32_t warm_up;   /* this and period in updates */
+  uint32_t period;    /* of LINEAR, COSINE and STEPS: at least 1 */
+  bool restarts;      /* of COSINE */
+  const char *output; /* the name of an output that is the rate of the run; copied; NULL: none */
+} rondo_rate_options;
+#define RONDO_RATE_OPTIONS_INIT .struct_size = sizeof(rondo_rate_options)
+
+/* The rate of the update behind `updates` others. A CPU device computes the same bits; CUDA may differ in the last.
+ * Thread-safe. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE (naming the number), BAD_OPTIONS. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_rate_at(const rondo_rate_options *options, uint64_t updates,
+                                                    float *out_rate);
+
 typedef struct rondo_sgd_options {
   uint32_t struct_size;
   float weight_decay;                      /* times the parameter, added to its gradient */
-  rondo_value learning_rate;               /* a cell; required */
-  rondo_value momentum;                    /* a cell, or no value for none */
+  rondo_value learning_rate;               /* a scalar F32, such as a cell; none with a schedule */
+  rondo_value momentum;                    /* the same, or no value for none */
   const rondo_gradient_options *gradients; /* may be NULL */
+  const rondo_rate_options *schedule;      /* the rate is computed on the device; NULL: it is learning_rate */
 } rondo_sgd_options;
 #define RONDO_SGD_OPTIONS_INIT .struct_size = sizeof(rondo_sgd_options)
 
 typedef struct rondo_adam_options {
   uint32_t struct_size;
   float beta1, beta2, epsilon; /* 0 = 0.9, 0.999, 1e-8 */
-  rondo_value learning_rate;   /* a cell; required */
+  rondo_value learning_rate;   /* a scalar F32, such as a cell; none with a schedule */
   float weight_decay; /* a parameter loses the rate times this of itself (AdamW: Loshchilov and Hutter 2019); 0: none */
   uint32_t reserved;
   const rondo_gradient_options *gradients; /* may be NULL */
+  const rondo_rate_options *schedule;      /* the rate is computed on the device; NULL: it is learning_rate */
 } rondo_adam_options;
 #define RONDO_ADAM_OPTIONS_INIT .struct_size = sizeof(rondo_adam_options)
 
@@ -137,10 +173,13 @@ typedef struct rondo_adam_options {
  * program is a whole training step (FW-4); a gradient needs no zeroing, for each run writes it anew.
  * SGD: p -= rate g; with momentum (Polyak 1964) v = momentum v + g, p -= rate v, where v is the state
  * "<name>.momentum". Adam (Kingma and Ba 2015, algorithm 1, with bias correction) keeps its moments as states
- * "<name>.m", "<name>.v" and its step as the I32 state "adam.step", counted on the device. Errors as
- * rondo_program_gradients; INVALID_ARGUMENT when the loss depends on no F32 state (NONE), when a rate or momentum is no
- * cell (TYPE) or a number is out of range (OUT_OF_RANGE), DUPLICATE_NAME when a state of these names is there;
- * INVALID_STATE when the program has an optimizer already. The program is then as before. */
+ * "<name>.m", "<name>.v" and its step as the I32 state "adam.step", counted on the device. With a schedule, SGD counts
+ * its updates in the I32 state "sgd.step"; the host writes nothing between runs, and updates that are left out
+ * (overflow, accumulation) do not count (FW-5, RC-6). Errors as rondo_program_gradients; INVALID_ARGUMENT when the loss
+ * depends on no F32 state (NONE), when a rate or momentum is no F32 (TYPE) or no scalar (SHAPE), when there is a rate
+ * and a schedule (BAD_OPTIONS) or neither (NULL_ARGUMENT), when a number is out of range (OUT_OF_RANGE), DUPLICATE_NAME
+ * when a state or output of these names is there; INVALID_STATE when the program has an optimizer already. The program
+ * is then as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss,
                                                         const rondo_sgd_options *options);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_adam(rondo_program *program, rondo_value loss,

@@ -128,6 +128,8 @@
   ROW(accumulate)                \
   ROW(gradient_squares)          \
   ROW(gradient_control)          \
+  ROW(learning_rate)             \
+  ROW(count_update)              \
   ROW(sgd)                       \
   ROW(sgd_momentum)              \
   ROW(adam_step)                 \

@@ -9,6 +9,7 @@
 #include "base/versioned.h"
 #include "tensor/norm_parts.h"
 #include "tensor/operators.h"
+#include "tensor/operators/rate.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -177,12 +178,40 @@ static rondo_status train(rondo_program *program, const char *call, uint32_t los
   return status;
 }
 
-static rondo_status resolve_cell(const rondo_program *program, rondo_value value, const char *call, const char *what,
-                                 uint32_t *out_index) {
+static rondo_status resolve_scalar(const rondo_program *program, rondo_value value, const char *call, const char *what,
+                                   uint32_t *out_index) {
+  char text[RONDO_SHAPE_TEXT];
   RONDO_TRY(rondo_program_resolve(program, value, call, what, out_index));
-  if (program->values.items[*out_index].kind == RONDO_VALUE_CELL) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: %s is not a cell; make one by rondo_program_cell",
-                    call, what);
+  const rondo_shape *shape = rondo_program_shape(program, *out_index);
+  if (shape->type == RONDO_F32 && shape->rank == 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, shape->type != RONDO_F32 ? RONDO_REASON_TYPE : RONDO_REASON_SHAPE,
+                    "%s: %s is %s %s, not a scalar f32, such as a cell", call, what, rondo_type_name(shape->type),
+                    rondo_shape_text(text, shape));
+}
+
+/* Where an optimizer has its rate from. */
+typedef struct rate_source {
+  bool is_scheduled;
+  rondo_rate_options schedule;
+  uint32_t rate;
+} rate_source;
+
+static rondo_status read_rate(const rondo_program *program, rondo_value rate, const rondo_rate_options *schedule,
+                              const char *call, rate_source *out) {
+  *out = (rate_source){.is_scheduled = schedule != NULL, .rate = RONDO_NO_VALUE};
+  if (schedule == NULL) return resolve_scalar(program, rate, call, "learning_rate", &out->rate);
+  if (rate.id == 0) return rondo_rate_read(schedule, call, &out->schedule);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s: both a learning_rate and a schedule are given: leave one out", call);
+}
+
+/* updates: the state that counts them. */
+static rondo_status add_rate(rondo_program *program, uint32_t updates, rate_source *source) {
+  if (!source->is_scheduled) return RONDO_OK;
+  const rondo_attributes attributes = rondo_rate_attributes(&source->schedule);
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_learning_rate, &updates, 1, &attributes, &source->rate));
+  if (source->schedule.output == NULL) return RONDO_OK;
+  return rondo_program_output(program, source->schedule.output, rondo_program_tag(program, source->rate));
 }
 
 /* What both fronts check. */
@@ -200,17 +229,28 @@ static rondo_status check_call(const rondo_program *program, const void *options
 /* SGD -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct sgd_setup {
-  uint32_t rate, momentum; /* momentum: RONDO_NO_VALUE for none */
+  rate_source source;
+  uint32_t momentum; /* RONDO_NO_VALUE for none */
   rondo_attributes attributes;
 } sgd_setup;
 
 static rondo_status add_sgd(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control, const void *user) {
   const sgd_setup *setup = user;
-  uint32_t inputs[] = {state, gradient, setup->rate, control, RONDO_NO_VALUE, setup->momentum};
+  uint32_t inputs[] = {state, gradient, setup->source.rate, control, RONDO_NO_VALUE, setup->momentum};
   if (setup->momentum == RONDO_NO_VALUE)
     return rondo_program_add(t->program, &rondo_operator_sgd, inputs, 4, &setup->attributes, NULL);
   RONDO_TRY(declare_beside(t->program, state, ".momentum", &inputs[4]));
   return rondo_program_add(t->program, &rondo_operator_sgd_momentum, inputs, 6, &setup->attributes, NULL);
+}
+
+static rondo_status add_sgd_rate(rondo_program *program, uint32_t control, void *user) {
+  sgd_setup *setup = user;
+  const rondo_shape scalar = rondo_shape_scalar(RONDO_I32);
+  uint32_t inputs[] = {0, control};
+  if (!setup->source.is_scheduled) return RONDO_OK;
+  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "sgd.step", &scalar, 0, &inputs[0]));
+  RONDO_TRY(add_rate(program, inputs[0], &setup->source));
+  return rondo_program_add(program, &rondo_operator_count_update, inputs, 2, NULL, NULL);
 }
 
 static rondo_status check_decay(float decay, const char *call) {
@@ -226,23 +266,24 @@ rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss, const r
   rondo_sgd_options given;
   RONDO_TRY(rondo_versioned_read("rondo_sgd_options", options, &given, sizeof given));
   sgd_setup setup = {.momentum = RONDO_NO_VALUE, .attributes = {.numbers = {given.weight_decay}}};
-  RONDO_TRY(resolve_cell(program, given.learning_rate, call, "learning_rate", &setup.rate));
-  if (given.momentum.id != 0) RONDO_TRY(resolve_cell(program, given.momentum, call, "momentum", &setup.momentum));
+  RONDO_TRY(read_rate(program, given.learning_rate, given.schedule, call, &setup.source));
+  if (given.momentum.id != 0) RONDO_TRY(resolve_scalar(program, given.momentum, call, "momentum", &setup.momentum));
   RONDO_TRY(check_decay(given.weight_decay, call));
-  const optimizer by = {.add = add_sgd, .user = &setup};
+  const optimizer by = {.add = add_sgd, .prepare = add_sgd_rate, .user = &setup};
   return train(program, call, index, given.gradients, &by);
 }
 
 /* Adam ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct adam_setup {
-  uint32_t rate, factors;
+  rate_source source;
+  uint32_t factors;
   rondo_attributes attributes; /* numbers: beta1, beta2, epsilon, decay */
 } adam_setup;
 
 static rondo_status add_adam(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control, const void *user) {
   const adam_setup *setup = user;
-  uint32_t inputs[] = {state, 0, 0, gradient, setup->rate, setup->factors, control};
+  uint32_t inputs[] = {state, 0, 0, gradient, setup->source.rate, setup->factors, control};
   RONDO_TRY(declare_beside(t->program, state, ".m", &inputs[1]));
   RONDO_TRY(declare_beside(t->program, state, ".v", &inputs[2]));
   return rondo_program_add(t->program, &rondo_operator_adam, inputs, 7, &setup->attributes, NULL);
@@ -266,6 +307,7 @@ static rondo_status add_step(rondo_program *program, uint32_t control, void *use
   const rondo_shape scalar = rondo_shape_scalar(RONDO_I32);
   uint32_t inputs[] = {0, control};
   RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "adam.step", &scalar, 0, &inputs[0]));
+  RONDO_TRY(add_rate(program, inputs[0], &setup->source));
   return rondo_program_add(program, &rondo_operator_adam_step, inputs, 2, &setup->attributes, &setup->factors);
 }
 
@@ -276,7 +318,7 @@ rondo_status rondo_program_adam(rondo_program *program, rondo_value loss, const 
   rondo_adam_options given;
   adam_setup setup = {0};
   RONDO_TRY(rondo_versioned_read("rondo_adam_options", options, &given, sizeof given));
-  RONDO_TRY(resolve_cell(program, given.learning_rate, call, "learning_rate", &setup.rate));
+  RONDO_TRY(read_rate(program, given.learning_rate, given.schedule, call, &setup.source));
   RONDO_TRY(check_numbers(&given, &setup.attributes));
   const optimizer by = {.add = add_adam, .prepare = add_step, .user = &setup};
   return train(program, call, index, given.gradients, &by);

@@ -19,6 +19,7 @@
   ROW(gradient_control)         \
   ROW(one_hot)                  \
   ROW(pair_loss)                \
+  ROW(rate)                     \
   ROW(dropout_advance)          \
   ROW(sgd)                      \
   ROW(slice)                    \

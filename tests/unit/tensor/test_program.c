@@ -296,8 +296,8 @@ static void test_wrong_optimizers_are_refused(void **state) {
   assert_ok(rondo_op_reshape(c.program, rate, NULL, 0, &lonely));
   const rondo_program_mark before = rondo_program_get_mark(c.program);
   rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = c.w};
-  assert_error(rondo_program_adam(c.program, c.loss, &adam), BAD, RONDO_REASON_TYPE);
-  assert_message("learning_rate is not a cell");
+  assert_error(rondo_program_adam(c.program, c.loss, &adam), BAD, RONDO_REASON_SHAPE);
+  assert_message("not a scalar f32, such as a cell");
   adam.learning_rate = none;
   assert_error(rondo_program_adam(c.program, c.loss, &adam), BAD, RONDO_REASON_NULL_ARGUMENT);
   adam.learning_rate = rate;
@@ -310,7 +310,7 @@ static void test_wrong_optimizers_are_refused(void **state) {
   assert_error(rondo_program_adam(c.program, c.loss, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_message("rondo_program_adam: options is NULL");
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = c.v};
-  assert_error(rondo_program_sgd(c.program, c.loss, &sgd), BAD, RONDO_REASON_TYPE);
+  assert_error(rondo_program_sgd(c.program, c.loss, &sgd), BAD, RONDO_REASON_SHAPE);
   assert_as_before(c.program, &before);
   const rondo_value taken = state_of(c.program, "v.m", 1, 1);
   (void)taken;
