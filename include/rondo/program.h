@@ -376,7 +376,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_info(const rondo_compil
 /* Measures what recording gains: runs both ways, `repeats` times each as rondo_gain_measure, on what is in memory,
  * which is afterwards as it was before: states do not train on. What is not recorded is predicted. The device must have
  * memory for a copy of states and arena. Waits. out_gain may be NULL. Thread-compatible. Errors: as rondo_gain_measure;
- * OUT_OF_MEMORY with the bytes wanted; what rondo_exec_launch returns. */
+ * OUT_OF_MEMORY with the bytes wanted; INVALID_STATE/STILL_IN_USE (an input is mapped); what rondo_exec_launch returns.
+ */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_measure(rondo_compiled *compiled, uint32_t repeats,
                                                              rondo_gain *out_gain);
 
@@ -391,15 +392,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  *   {"rondo_compiled":1, "name":"", "device":"cpu:0", "recorded":true, "policy":"always", "reason":null, "message":"",
  *    "kernels":12, "operators":10, "nodes":12, "dependencies":11, "branches":"none", "arena_bytes":4096,
  *    "branch_bytes":0, "state_bytes":1024, "inputs":2, "input_bytes":512,
+ *    "staged_inputs":0,
  *    "gain":{"works":12, "host_us":4.1, "device_us":20.5, "total_us":22.3, "recorded_host_us":0.2,
  *      "recorded_total_us":15.2, "record_us":180.0, "host_gain":20.5, "total_gain":1.47, "runs_to_repay":26,
  *      "is_measured":true},
  *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}]}
  * The policy is "always", "never" or "where it pays"; the reason ASKED or NO_GAIN (rondo_unrecorded), null when it is
  * recorded; the message says it in words. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER) or "memory"
- * (they would need branch_bytes). The gain is null while it is not known. Advice is of the kinds MEASURE, RECORD,
- * LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. Errors: INVALID_ARGUMENT (NULL, another format),
- * OUT_OF_MEMORY. Thread-compatible. */
+ * (they would need branch_bytes). Inputs are those that are not staged. The gain is null while it is not known. Advice
+ * is of the kinds MEASURE, RECORD, LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. Errors: INVALID_ARGUMENT
+ * (NULL, another format), OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
 

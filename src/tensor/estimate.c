@@ -65,23 +65,26 @@ rondo_status rondo_record_decide(rondo_compiled *compiled, bool *out_is_recorded
 
 /* Measuring -------------------------------------------------------------------------------------------------------- */
 
-/* What runs write: each state, each staged output, the cells of index checks, and the arena. Those of `index`; false
- * past the last. */
+/* What runs write: each state, the cells of index checks, the arena, and what outputs are staged in. Those of `index`;
+ * false past the last. */
 static bool find_block(const rondo_compiled *compiled, size_t index, unsigned char **out_address, size_t *out_bytes) {
-  const size_t states = compiled->values.count;
+  const size_t values = compiled->values.count;
   *out_bytes = 0;
-  if (index < states) {
+  if (index < values) {
     const rondo_named_value *value = &compiled->values.items[index];
     *out_address = value->address;
-    if (value->kind == 's' || value->output != NULL) *out_bytes = rondo_shape_bytes(&value->shape);
-  } else if (index == states) {
+    if (value->kind == 's') *out_bytes = rondo_shape_bytes(&value->shape);
+  } else if (index == values) {
     *out_address = compiled->checks.cells;
     *out_bytes = compiled->checks.room * sizeof(uint64_t);
-  } else if (compiled->arena != NULL) {
-    *out_address = compiled->arena->memory;
-    *out_bytes = (size_t)compiled->info.arena_bytes;
+  } else if (index == values + 1) {
+    *out_address = compiled->arena == NULL ? NULL : compiled->arena->memory;
+    *out_bytes = compiled->arena == NULL ? 0 : (size_t)compiled->info.arena_bytes;
+  } else if (index - values - 2 < compiled->feeds.outputs.count) {
+    *out_address = compiled->feeds.outputs.items[index - values - 2].buffer;
+    *out_bytes = compiled->feeds.outputs.items[index - values - 2].bytes;
   }
-  return index <= states + 1;
+  return index < values + 2 + compiled->feeds.outputs.count;
 }
 
 static size_t count_bytes(const rondo_compiled *compiled) {
@@ -140,6 +143,7 @@ rondo_status rondo_compiled_measure(rondo_compiled *compiled, uint32_t repeats, 
   const char *const call = "rondo_compiled_measure";
   RONDO_TRY(rondo_require(call, "compiled", compiled));
   RONDO_TRY(rondo_gain_check(call, compiled->stream, repeats));
+  if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, call));
   RONDO_TRY(measure_relaxed(call, compiled, repeats));
   return out_gain == NULL ? RONDO_OK : rondo_compiled_get_gain(compiled, out_gain);
 }

@@ -102,8 +102,8 @@ static void advise_on_inputs(rondo_explanation *e) {
   char size[RONDO_SIZE_TEXT];
   if (e->input_bytes < MANY_BYTES) return;
   advise(e, RONDO_ADVICE_INPUTS,
-         "%s of inputs are copied in front of each run that they are written for: what does not change from run to run "
-         "is better a state",
+         "%s of inputs are copied in front of each run that they are written for: stage them "
+         "(rondo_compile_options.staged), which puts the copy into the graph, or make what does not change a state",
          rondo_size_text(size, e->input_bytes));
 }
 
@@ -131,6 +131,8 @@ static void count_inputs(rondo_explanation *e) {
   for (size_t i = 0; i < e->compiled->values.count; i++) {
     const rondo_named_value *value = &e->compiled->values.items[i];
     if (value->kind != 'i') continue;
+    e->staged_inputs += value->input != NULL;
+    if (value->input != NULL) continue;
     e->inputs++;
     e->input_bytes += rondo_shape_bytes(&value->shape);
   }

@@ -35,7 +35,7 @@ typedef enum rondo_branch_state {
 typedef struct rondo_explanation {
   const rondo_compiled *compiled;
   rondo_branch_state branches;
-  uint32_t inputs;
+  uint32_t inputs, staged_inputs; /* inputs: that are not staged, with */
   uint64_t input_bytes;
   char reason[RONDO_GAIN_MESSAGE]; /* why it is not recorded; "" */
   rondo_advice advice[RONDO_MOST_ADVICE];

@@ -55,6 +55,10 @@ static void put_recorded(const rondo_explanation *e, rondo_text *out) {
   put_size(out, info->arena_bytes);
   rondo_text_add(out, ", states ");
   put_size(out, info->state_bytes);
+  if (e->staged_inputs > 0) {
+    rondo_text_add(out, "; copies of ");
+    put_count(out, e->staged_inputs, "staged input", "staged inputs");
+  }
   rondo_text_add(out, "\n");
 }
 
@@ -151,6 +155,7 @@ static void put_sizes(const rondo_explanation *e, rondo_text *out) {
   put_number(out, "state_bytes", info->state_bytes);
   put_number(out, "inputs", e->inputs);
   put_number(out, "input_bytes", e->input_bytes);
+  put_number(out, "staged_inputs", e->staged_inputs);
 }
 
 static void put_gain(const rondo_explanation *e, rondo_text *out) {

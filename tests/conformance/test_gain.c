@@ -304,6 +304,33 @@ static void test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace(void **st
   assert_true(losses[2] < losses[0]);
 }
 
+/* FW-3: what is staged is part of both ways, and what an output was staged in is what the last real run left. */
+static void test_fw8_staged_values_are_as_they_were(void **state) {
+  test_fixture *t = *state;
+  const rondo_staged_value staged[] = {{"x", RONDO_STAGING_HOST}, {"loss", RONDO_STAGING_HOST}};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};
+  rondo_program *program = make_program();
+  rondo_compiled *compiled = NULL;
+  rondo_gain gain = {.struct_size = sizeof gain};
+  float x[6] = {1, -1, 2, -2, 3, -3}, loss = 0, again = 0;
+  void *mapped = NULL;
+  assert_ok(rondo_device_set_costs(t->device, &dear));
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  write_inputs(compiled);
+  assert_ok(rondo_compiled_feed(compiled, "x", x, sizeof x));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_fetch(compiled, "loss", &loss, sizeof loss));
+  assert_ok(rondo_compiled_measure(compiled, 2, &gain));
+  assert_true(gain.is_measured);
+  assert_ok(rondo_compiled_fetch(compiled, "loss", &again, sizeof again));
+  assert_memory_equal(&again, &loss, sizeof loss);
+  assert_ok(rondo_compiled_map(compiled, "x", NULL, &mapped));
+  assert_error(rondo_compiled_measure(compiled, 1, NULL), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_ok(rondo_compiled_unmap(compiled, "x"));
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+
 static void test_fw8_programs_are_not_measured_while_they_are_captured(void **state) {
   test_fixture *t = *state;
   assert_ok(rondo_device_set_costs(t->device, &dear));
@@ -331,6 +358,7 @@ int main(void) {
       test_case(test_fw8_programs_can_ask_for_more),
       test_case(test_fw8_programs_are_recorded_while_others_capture),
       test_case(test_fw8_gain_of_a_program_is_measured_and_leaves_no_trace),
+      test_case(test_fw8_staged_values_are_as_they_were),
       test_case(test_fw8_programs_are_not_measured_while_they_are_captured),
   };
   return test_main(tests);

@@ -79,10 +79,10 @@ static void assert_keys(json_t *json, const char *const *keys, size_t count) {
 
 static void test_fw7_json_has_the_fields_of_the_header(void **state) {
   test_fixture *t = *state;
-  static const char *const keys[] = {"rondo_compiled", "name",        "device",      "recorded",     "policy",
-                                     "reason",         "message",     "kernels",     "operators",    "nodes",
-                                     "dependencies",   "branches",    "arena_bytes", "branch_bytes", "state_bytes",
-                                     "inputs",         "input_bytes", "gain",        "advice"};
+  static const char *const keys[] = {"rondo_compiled", "name",        "device",        "recorded",     "policy",
+                                     "reason",         "message",     "kernels",       "operators",    "nodes",
+                                     "dependencies",   "branches",    "arena_bytes",   "branch_bytes", "state_bytes",
+                                     "inputs",         "input_bytes", "staged_inputs", "gain",         "advice"};
   static const char *const gain_keys[] = {
       "works",     "host_us",   "device_us",  "total_us",      "recorded_host_us", "recorded_total_us",
       "record_us", "host_gain", "total_gain", "runs_to_repay", "is_measured"};
