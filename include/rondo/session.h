@@ -141,7 +141,7 @@ typedef struct rondo_model_graph {
   uint32_t struct_size;
   uint32_t nodes;       /* of the exec on one stream */
   size_t rows;          /* it has room for */
-  double run_us;        /* measured: from the launch until it is done */
+  double run_us;        /* measured: from the launch until it is done, the least of some */
   double unrecorded_us; /* the same work, un-recorded */
   uint64_t exec_bytes;  /* host and device memory of the exec, on one stream */
   uint64_t arena_bytes; /* that it needs of the arena of its stream */

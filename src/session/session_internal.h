@@ -217,7 +217,7 @@ RONDO_MUST_USE rondo_status rondo_place_open(rondo_place *place, rondo_session_m
 void rondo_place_close(rondo_place *place, rondo_status *kept);
 RONDO_MUST_USE rondo_status rondo_place_capture(rondo_place *place, size_t rows);
 void rondo_place_drop_last(rondo_place *place, rondo_status *kept);
-/* Microseconds from a launch until it is done, recorded and not: medians of some. */
+/* Microseconds from a launch until it is done, recorded and not: the least of some. */
 RONDO_MUST_USE rondo_status rondo_place_measure(rondo_place *place, size_t graph, double *out_run,
                                                 double *out_unrecorded);
 RONDO_MUST_USE rondo_status rondo_place_describe(const rondo_place *place, size_t graph, rondo_session_graph *out);

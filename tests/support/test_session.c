@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT
+ * The model's program and states, and the plain C that its answers are held against.
  */
 #include "support/test_session.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT
+ * Sizes of requests: a reader that trusts nothing, and draws that are the same everywhere for a seed.
  */
 #include "traffic.h"
 
