@@ -38,12 +38,14 @@ static double unrecorded_us(const maker *m, size_t rows) {
   return below->unrecorded_us + part * (above->unrecorded_us - below->unrecorded_us);
 }
 
+/* Of equal times that with least padding. */
 static void enter_alone(maker *m, size_t rows) {
   rondo_table_entry best = {.us = INFINITY, .way = RONDO_WAY_UNRECORDED};
   for (size_t i = 0; i < m->count; i++) {
-    if (m->sizes[i].rows < rows || (float)m->sizes[i].run_us >= best.us) continue;
-    best = (rondo_table_entry){
-        .us = (float)m->sizes[i].run_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {(uint8_t)i}};
+    const rondo_table_size *s = &m->sizes[i];
+    if (s->rows < rows || (float)s->run_us > best.us) continue;
+    if (best.count > 0 && (float)s->run_us >= best.us && s->rows > m->sizes[best.graphs[0]].rows) continue;
+    best = (rondo_table_entry){.us = (float)s->run_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {(uint8_t)i}};
   }
   const double us = unrecorded_us(m, rows);
   if (us < (double)best.us) best = (rondo_table_entry){.us = (float)us, .way = RONDO_WAY_UNRECORDED};

@@ -108,10 +108,22 @@ static void test_se8_more_rows_than_the_table_has(void **state) {
   rondo_table_free(table);
 }
 
+static void test_se8_of_equal_times_the_least_padding(void **state) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  const rondo_table_size sizes[] = {{.rows = 16, .run_us = 8}, {.rows = 4, .run_us = 8}, {.rows = 8, .run_us = 8}};
+  const size_t rows[] = {3, 4, 5, 8, 9, 16}, wanted[] = {1, 1, 2, 2, 0, 0};
+  rondo_table *table = NULL;
+  (void)state;
+  assert_ok(rondo_table_make(&allocator, sizes, 3, 1, &table));
+  for (size_t i = 0; i < 6; i++) assert_int_equal(rondo_table_decide(table, rows[i]).entry->graphs[0], wanted[i]);
+  rondo_table_free(table);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_se8_no_division_is_cheaper),
       cmocka_unit_test(test_se8_more_rows_than_the_table_has),
+      cmocka_unit_test(test_se8_of_equal_times_the_least_padding),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
