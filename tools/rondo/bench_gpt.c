@@ -119,7 +119,7 @@ static rondo_status compile_step(gpt_bench *b) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .allow_tf32 = b->settings.tf32};
   rondo_program *program = NULL;
   TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "gpt"}, &program));
-  rondo_status status = model_build_step(&b->model, program, b->settings.batch);
+  rondo_status status = model_build_step(&b->model, program, b->settings.batch, NULL);
   if (!status) status = rondo_compile(program, b->device, &options, &b->compiled);
   rondo_program_destroy(program);
   return status ? status : rondo_compiled_get_info(b->compiled, &b->info);

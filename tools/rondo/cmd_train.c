@@ -150,10 +150,20 @@ static int check_size(const training *t) {
                    needed / gib, t->settings.device, held / gib);
 }
 
+/* Rises over the first twentieth of the steps, at most 100, then falls to zero as half a cosine. */
+static rondo_rate_options schedule_of(const train_settings *settings) {
+  const uint64_t twentieth = (settings->steps + 19) / 20, rise = twentieth < 100 ? twentieth : 100;
+  const uint64_t fall = settings->steps > rise ? settings->steps - rise : 1;
+  return (rondo_rate_options){RONDO_RATE_OPTIONS_INIT, .kind = RONDO_RATE_COSINE,
+                              .rate = (float)settings->learning_rate, .warm_up = (uint32_t)rise,
+                              .period = fall < UINT32_MAX ? (uint32_t)fall : UINT32_MAX};
+}
+
 static rondo_status compile_step(training *t) {
+  const rondo_rate_options schedule = schedule_of(&t->settings);
   rondo_program *program = NULL;
   TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "train"}, &program));
-  rondo_status status = model_build_step(&t->model, program, t->batch.places);
+  rondo_status status = model_build_step(&t->model, program, t->batch.places, &schedule);
   if (!status) status = rondo_compile(program, t->device, NULL, &t->compiled);
   rondo_program_destroy(program);
   return status ? status : rondo_compiled_get_info(t->compiled, &t->info);

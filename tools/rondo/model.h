@@ -105,8 +105,9 @@ rondo_status model_build_prompt(const language_model *model, rondo_program *prog
 rondo_status model_build_next(const language_model *model, rondo_program *program);
 
 /* A training step: the model, its mean loss over the input "labels" as the output "loss", gradients and Adam, with the
- * rate in the cell "learning_rate" and the kind's weight decay. */
-rondo_status model_build_step(const language_model *model, rondo_program *program, size_t batch);
+ * rate of the schedule, or, where that is NULL, in the cell "learning_rate", and the kind's weight decay. */
+rondo_status model_build_step(const language_model *model, rondo_program *program, size_t batch,
+                              const rondo_rate_options *schedule);
 
 /* Gives the parameters their first values, drawn from the seed, and sets all other states to zero. This and what
  * follows return TOOL_OK, or TOOL_FAILURE having said why. */

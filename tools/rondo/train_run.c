@@ -14,29 +14,18 @@
 
 /* Steps ------------------------------------------------------------------------------------------------------------ */
 
-/* Rises over the first twentieth of the steps, at most 100, then falls to zero as half a cosine (Loshchilov and Hutter,
- * ICLR 2017, equation 5). */
-static float learning_rate_at(const train_settings *settings, uint64_t step) {
-  const double pi = 3.14159265358979323846;
-  const double rise = fmin(100, ceil((double)settings->steps / 20));
-  const double fall = (1 + cos(pi * (double)step / (double)settings->steps)) / 2;
-  return (float)(settings->learning_rate * fmin(1, (double)(step + 1) / rise) * fall);
-}
-
-static rondo_status write_inputs(training *t, uint64_t step) {
-  const float rate = learning_rate_at(&t->settings, step);
+static rondo_status write_inputs(training *t) {
   const size_t places = t->batch.places;
   corpus_draw_batch(&t->corpus, &t->progress.batches, &t->batch, t->tokens, t->labels);
   TOOL_TRY(rondo_compiled_write(t->compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
-  TOOL_TRY(rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels));
-  return rondo_compiled_write(t->compiled, "learning_rate", &rate, sizeof rate);
+  return rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels);
 }
 
 /* The next step. */
 static rondo_status train_step(training *t, run_function run, training_run *out) {
   train_progress *progress = &t->progress;
   float *loss = &out->losses[progress->step];
-  TOOL_TRY(write_inputs(t, progress->step));
+  TOOL_TRY(write_inputs(t));
   TOOL_TRY(run_timed(t->compiled, run, &out->times));
   out->step_us[progress->step] = (float)out->times.step.us[out->times.step.count - 1];
   TOOL_TRY(rondo_compiled_read(t->compiled, "loss", loss, sizeof *loss));
