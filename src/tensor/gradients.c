@@ -124,9 +124,9 @@ static rondo_status resolve_asked(const rondo_program *program, const rondo_valu
   for (size_t i = 0; i < count; i++) {
     RONDO_TRY(rondo_program_resolve(program, values[i], "rondo_program_gradients", "an entry of values", &indices[i]));
     const rondo_shape *shape = rondo_program_shape(program, indices[i]);
-    if (shape->type != RONDO_F32) {
+    if (!rondo_shape_is_float(shape)) {
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
-                        "rondo_program_gradients: value %zu of the list is %s; only f32 has gradients", i,
+                        "rondo_program_gradients: value %zu of the list is %s; f32, f16 and bf16 have gradients", i,
                         rondo_type_name(shape->type));
     }
   }

@@ -515,8 +515,45 @@ static void test_fw5_a_cell_changes_runs_without_touching_the_graph(void **state
   assert_ok(rondo_compiled_destroy(m.compiled));
 }
 
+/* FW-4: of F16 and BF16 values too, with the value's type, where it has several readers, and where it has none. */
+static void test_values_of_half_types_have_gradients(void **state) {
+  static const struct {
+    rondo_type type;
+    uint16_t values[4], wanted[4]; /* 1, 2, 3, 4; 2 h + 1 */
+  } forms[] = {{RONDO_F16, {0x3c00, 0x4000, 0x4200, 0x4400}, {0x4200, 0x4500, 0x4700, 0x4880}},
+               {RONDO_BF16, {0x3f80, 0x4000, 0x4040, 0x4080}, {0x4040, 0x40a0, 0x40e0, 0x4110}}};
+  test_fixture *t = *state;
+  const size_t shape[] = {4};
+  for (size_t i = 0; i < 2; i++) {
+    rondo_program *program = NULL;
+    rondo_compiled *compiled = NULL;
+    rondo_value asked[2], square, sum, loss, gradients[2];
+    uint16_t read[4], zeros[4] = {0};
+    assert_ok(rondo_program_create(NULL, &program));
+    assert_ok(rondo_program_input(program, "h", forms[i].type, shape, 1, &asked[0]));
+    assert_ok(rondo_program_input(program, "unread", forms[i].type, shape, 1, &asked[1]));
+    assert_ok(rondo_op_mul(program, asked[0], asked[0], &square));
+    assert_ok(rondo_op_add(program, square, asked[0], &sum));
+    assert_ok(rondo_op_cast(program, sum, RONDO_F32, &loss));
+    assert_ok(rondo_op_sum(program, loss, NULL, 0, false, &loss));
+    assert_ok(rondo_program_gradients(program, loss, asked, 2, gradients));
+    assert_ok(rondo_program_output(program, "gradient", gradients[0]));
+    assert_ok(rondo_program_output(program, "none", gradients[1]));
+    assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+    rondo_program_destroy(program);
+    assert_ok(rondo_compiled_write(compiled, "h", forms[i].values, sizeof forms[i].values));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "gradient", read, sizeof read));
+    assert_memory_equal(read, forms[i].wanted, sizeof read);
+    assert_ok(rondo_compiled_read(compiled, "none", read, sizeof read));
+    assert_memory_equal(read, zeros, sizeof read);
+    assert_ok(rondo_compiled_destroy(compiled));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      test_case(test_values_of_half_types_have_gradients),
       test_case(test_fw4_fw9_recorded_training_has_the_same_bits),
       test_case(test_fw4_the_number_of_workers_does_not_matter),
       test_case(test_fw4_the_number_of_workers_does_not_matter_to_many_blocks),
