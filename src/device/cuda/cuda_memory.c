@@ -134,47 +134,33 @@ cu_result cuda_set_access(cuda_device *device, cu_address address, size_t bytes,
   return set_access(device, address, bytes, flags, who_may_access(device));
 }
 
-/* The mapping with the lowest address from `*address` on; false past the last. */
-static bool next_mapping(cuda_device *device, cu_address *address, cuda_range *out) {
-  bool found = false;
-  pthread_mutex_lock(&device->lock);
+/* With the mapping lock, without which the list does not change. */
+static rondo_status let_access(cuda_device *device, uint64_t peers) {
   for (size_t i = 0; i < device->mappings.count; i++) {
     const cuda_range *at = &device->mappings.items[i];
-    if (at->address < *address || (found && at->address > out->address)) continue;
-    *out = *at;
-    found = true;
+    const cu_result code = set_access(device, at->address, at->bytes, CU_ACCESS_READ_WRITE, peers);
+    RONDO_TRY(cuda_check(device, code, "letting other devices access %zu bytes of device '%s'", at->bytes,
+                         device->base.name));
   }
-  pthread_mutex_unlock(&device->lock);
-  if (found) *address = out->address + out->bytes;
-  return found;
+  return RONDO_OK;
 }
 
-/* What is mapped from now on is for the new peers too; then comes what was mapped before. A mapping that went meanwhile
- * needs no access. */
+/* Who is admitted can access all that is mapped, also to another thread that asks for the same meanwhile. */
 rondo_status cuda_admit(rondo_device *base, uint64_t peers) {
   cuda_device *device = cuda_device_of(base);
-  cuda_range at = {0};
-  cu_address address = 0;
   cuda_scope scope;
-  rondo_status status = RONDO_OK;
-  pthread_mutex_lock(&device->lock);
-  const uint64_t added = peers & ~device->admitted;
-  device->admitted |= added;
-  pthread_mutex_unlock(&device->lock);
-  if (added == 0) return RONDO_OK;
+  if ((peers & ~who_may_access(device)) == 0) return RONDO_OK;
   RONDO_TRY(cuda_enter(device, &scope));
-  while (status == RONDO_OK && next_mapping(device, &address, &at)) {
-    const cu_result code = set_access(device, at.address, at.bytes, CU_ACCESS_READ_WRITE, added);
-    cu_address same = at.address;
-    cuda_range now;
-    if (code == CU_INVALID_VALUE && (!next_mapping(device, &same, &now) || now.address != at.address)) continue;
-    status = cuda_check(device, code, "letting other devices access %zu bytes of device '%s'", at.bytes, base->name);
+  pthread_mutex_lock(&device->mapping);
+  const uint64_t added = peers & ~who_may_access(device);
+  const rondo_status status = added == 0 ? RONDO_OK : let_access(device, added);
+  if (status == RONDO_OK) {
+    pthread_mutex_lock(&device->lock);
+    device->admitted |= added;
+    pthread_mutex_unlock(&device->lock);
   }
+  pthread_mutex_unlock(&device->mapping);
   cuda_leave(&scope);
-  if (status == RONDO_OK) return RONDO_OK;
-  pthread_mutex_lock(&device->lock);
-  device->admitted &= ~added;
-  pthread_mutex_unlock(&device->lock);
   return status;
 }
 
