@@ -173,9 +173,15 @@ static int describe(rondo_product *p) {
   return code == CUBLASLT_OK ? create_layouts(p) : code;
 }
 
+/* Parts of half precision would be rounded before they are added. */
+static uint32_t reductions_of(const rondo_product_shape *shape) {
+  const uint32_t in_f32 = CUBLASLT_REDUCE_COMPUTE_TYPE;
+  return shape->type == RONDO_F32 ? in_f32 | CUBLASLT_REDUCE_OUTPUT_TYPE : in_f32;
+}
+
 static int wish(const rondo_product *p, cublaslt_wishes wishes) {
   const uint64_t most = workspace_limit(&p->shape);
-  const uint32_t reductions = CUBLASLT_REDUCE_COMPUTE_TYPE | CUBLASLT_REDUCE_OUTPUT_TYPE;
+  const uint32_t reductions = reductions_of(&p->shape);
   const int code = api.wishes_set(wishes, CUBLASLT_WISH_WORKSPACE, &most, sizeof most);
   return code == CUBLASLT_OK ? api.wishes_set(wishes, CUBLASLT_WISH_REDUCTIONS, &reductions, sizeof reductions) : code;
 }

@@ -114,7 +114,7 @@ const char *fake_status_name(int status) {
 typedef struct product_arguments {
   uint64_t rows, columns, depth, a_stride, b_stride, d_stride, kept_stride;
   uint64_t batches, a_batch, b_batch, d_batch, kept_batch;
-  uint64_t transpose_a, transpose_b, parts, type, epilogue;
+  uint64_t transpose_a, transpose_b, parts, rounds_parts, type, epilogue;
   const void *a, *b, *bias;
   void *d, *kept;
   float *workspace;
@@ -162,6 +162,14 @@ static float *make_column(const product_arguments *p) {
   return column;
 }
 
+static void round_column(const product_arguments *p, float *column) {
+  float room;
+  for (size_t row = 0; row < p->rows; row++) {
+    store(p, &room, 0, column[row]);
+    column[row] = load(p, &room, 0);
+  }
+}
+
 /* A block is a column of a part of one product. */
 static void part_cpu(rondo_blocks blocks, void *const *args) {
   const product_arguments *p = args[0];
@@ -171,7 +179,10 @@ static void part_cpu(rondo_blocks blocks, void *const *args) {
     const size_t batch = block / p->columns / p->parts;
     float *to = p->parts == 1 ? own : p->workspace + block * p->rows;
     multiply(p, batch, column, p->depth * part / p->parts, p->depth * (part + 1) / p->parts, to);
-    if (p->parts == 1) finish(p, batch, column, to);
+    if (p->parts == 1)
+      finish(p, batch, column, to);
+    else if (p->rounds_parts)
+      round_column(p, to);
   }
   free(own);
 }
@@ -372,7 +383,8 @@ int fake_choose(cublaslt_handle handle, cublaslt_product product, cublaslt_layou
   if (handle == NULL || room < 1 || c != d || !describe(product, a, b, d, &described)) return CUBLASLT_BAD_VALUE;
   const size_t needed = 2 * described.batches * described.rows * described.columns * sizeof(float);
   const bool in_parts = described.depth > DEEP && needed <= wishes->workspace && wishes->reductions != 0;
-  *choices = (cublaslt_choice){.algorithm = {{fingerprint(&described), in_parts ? 2 : 1}},
+  const bool rounds = (wishes->reductions & CUBLASLT_REDUCE_OUTPUT_TYPE) != 0;
+  *choices = (cublaslt_choice){.algorithm = {{fingerprint(&described), in_parts ? 2 : 1, rounds}},
                                .workspace_bytes = in_parts ? needed : 0,
                                .waves = waves_of(&described, in_parts ? 2 : 1)};
   *count = 1;
@@ -410,6 +422,7 @@ int fake_multiply(cublaslt_handle handle, cublaslt_product product, const void *
       !is_one_and_zero(alpha, beta) || algorithm->data[0] != fingerprint(&arguments))
     return CUBLASLT_BAD_VALUE;
   arguments.parts = algorithm->data[1];
+  arguments.rounds_parts = algorithm->data[2];
   if (arguments.parts > 1 &&
       (workspace == NULL ||
        workspace_bytes < arguments.parts * arguments.batches * arguments.rows * arguments.columns * sizeof(float)))

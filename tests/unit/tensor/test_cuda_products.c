@@ -124,6 +124,34 @@ static void test_tf32_is_used_where_it_is_allowed(void **state) {
   assert_int_equal(products_in_tf32(*state, RONDO_BF16, true), 0);
 }
 
+/* Of half precision too: 256 + 1 in one part and -256 in the other, where BF16 holds 256 and 258. */
+static void test_parts_are_added_in_f32(void **state) {
+  static uint16_t left[K], right[K];
+  const uint16_t one = 0x3f80, most = 0x4380, least = 0xc380;
+  test_fixture *t = *state;
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value x, y, product;
+  uint16_t result = 0;
+  for (size_t i = 0; i < K; i++) left[i] = one;
+  right[0] = most, right[1] = one, right[K - 1] = least;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "a", RONDO_BF16, (const size_t[]){1, K}, 2, &x));
+  assert_ok(rondo_program_input(program, "b", RONDO_BF16, (const size_t[]){K, 1}, 2, &y));
+  assert_ok(rondo_op_matmul(program, x, y, (rondo_value){0}, &product));
+  assert_ok(rondo_program_output(program, "c", product));
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_program_destroy(program);
+  assert_ok(rondo_compiled_write(compiled, "a", left, sizeof left));
+  assert_ok(rondo_compiled_write(compiled, "b", right, sizeof right));
+  const uint64_t in_parts = library->workspaces();
+  assert_ok(rondo_compiled_run_unrecorded(compiled));
+  assert_ok(rondo_compiled_read(compiled, "c", &result, sizeof result));
+  assert_int_equal(library->workspaces(), in_parts + 1);
+  assert_int_equal(result, one);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
 /* The workspace lies in the arena while the product runs, and so in the memory map of a report. */
 static void test_workspaces_are_in_the_memory_map(void **state) {
   test_fixture *t = *state;
@@ -282,6 +310,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       product_case(test_products_are_the_librarys),
       product_case(test_tf32_is_used_where_it_is_allowed),
+      product_case(test_parts_are_added_in_f32),
       product_case(test_workspaces_are_in_the_memory_map),
       product_case(test_without_a_way_the_own_kernel_runs),
       product_case(test_ways_that_leave_the_device_idle_are_not_taken),
