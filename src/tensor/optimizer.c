@@ -9,8 +9,8 @@
 #include "base/versioned.h"
 #include "tensor/norm_parts.h"
 #include "tensor/operators.h"
-#include "tensor/operators/rate.h"
 #include "tensor/program_internal.h"
+#include "tensor/rate.h"
 #include "tensor/shape.h"
 
 /* The states to train, and their gradients. */

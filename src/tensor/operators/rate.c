@@ -2,7 +2,7 @@
  * learning_rate: the rate of a schedule (rondo_rate_options) from the number of updates so far, a state, which it sees
  * as it was before the run. count_update counts them where the optimizer itself does not.
  */
-#include "tensor/operators/rate.h"
+#include "tensor/rate.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Learning rates by the step, told to the row learning_rate.
  */
-#ifndef RONDO_TENSOR_OPERATORS_RATE_H
-#define RONDO_TENSOR_OPERATORS_RATE_H
+#ifndef RONDO_TENSOR_RATE_H
+#define RONDO_TENSOR_RATE_H
 
 #include "tensor/operator.h"
 
