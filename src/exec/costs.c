@@ -150,13 +150,23 @@ static rondo_status queue_line(const laboratory *lab, uint32_t length) {
   return RONDO_OK;
 }
 
-static rondo_status capture_line(const laboratory *lab, uint32_t length, rondo_graph **out) {
+/* Captures of measurements that are on, of all devices: they are nobody's to disturb. */
+static _Atomic uint32_t own_captures;
+
+static rondo_status capture_work(const laboratory *lab, uint32_t length, rondo_graph **out) {
   RONDO_TRY(rondo_capture_begin(lab->stream, RONDO_CAPTURE_RELAXED));
   const rondo_status status = queue_line(lab, length);
   rondo_saved_error error;
   rondo_error_save(&error);
   const rondo_status ended = rondo_capture_end(lab->stream, out);
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
+}
+
+static rondo_status capture_line(const laboratory *lab, uint32_t length, rondo_graph **out) {
+  atomic_fetch_add_explicit(&own_captures, 1, memory_order_acq_rel);
+  const rondo_status status = capture_work(lab, length, out);
+  atomic_fetch_sub_explicit(&own_captures, 1, memory_order_acq_rel);
+  return status;
 }
 
 static rondo_status run_exec(const laboratory *lab, rondo_exec *exec, double *out_host, double *out_total) {
@@ -326,7 +336,8 @@ static rondo_status measure(rondo_device *device, rondo_costs *out) {
 /* The front doors -------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse_while_capturing(const char *call, const rondo_device *device) {
-  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) == 0) return RONDO_OK;
+  const uint32_t own = atomic_load_explicit(&own_captures, memory_order_acquire);
+  if (atomic_load_explicit(&rondo_capture_count, memory_order_acquire) <= own) return RONDO_OK;
   return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
                     "%s: what device '%s' costs was not measured yet, and is not while something is captured: ask "
                     "before, or give it by rondo_device_set_costs; the capture goes on",
@@ -352,23 +363,14 @@ static void settle(costs_slot *slot, rondo_status status, const rondo_costs *cos
   pthread_mutex_unlock(&slot->lock);
 }
 
-static bool is_known(costs_slot *slot, rondo_costs *out) {
-  pthread_mutex_lock(&slot->lock);
-  const bool known = slot->state == KNOWN;
-  *out = slot->costs;
-  pthread_mutex_unlock(&slot->lock);
-  return known;
-}
-
 static rondo_status find(const char *call, rondo_device *device, costs_slot *slot, rondo_costs *out) {
-  if (is_known(slot, out)) return RONDO_OK;
-  RONDO_TRY(refuse_while_capturing(call, device));
   pthread_mutex_lock(&slot->lock);
   const bool is_mine = wait_or_begin(slot);
   *out = slot->costs;
   pthread_mutex_unlock(&slot->lock);
   if (!is_mine) return RONDO_OK;
-  const rondo_status status = measure(device, out);
+  rondo_status status = refuse_while_capturing(call, device);
+  if (status == RONDO_OK) status = measure(device, out);
   settle(slot, status, out);
   return status;
 }

@@ -171,7 +171,7 @@ static rondo_status emit_count_update(rondo_emitter *emitter, const rondo_operat
   return rondo_emit_kernel(emitter, &count_update_code, (rondo_grid){.x = 1}, RONDO_ARGS(&updates, &control));
 }
 
-const rondo_operator rondo_operator_count_update = {.name = "count_update",
+const rondo_operator rondo_operator_count_update = {.name = "learning_rate_step",
                                                     .inputs = {"updates", "control"},
                                                     .required = 1,
                                                     .updates = 1u << UPDATES,
