@@ -139,10 +139,11 @@ void rondo_own_keep(rondo_tree *tree, rondo_buffer *buffer) {
   link_in(tree, buffer);
 }
 
+/* All its room: a part may lie beyond the rows that were handed out of it. */
 rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffer *buffer) {
   void *address;
-  RONDO_TRY(rondo_own_allocate(tree, stream, buffer->extent.bytes, buffer->origin->name, &address));
-  const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->extent.bytes);
+  RONDO_TRY(rondo_own_allocate(tree, stream, buffer->room, buffer->origin->name, &address));
+  const rondo_status status = rondo_copy_async(stream, address, buffer->address, buffer->room);
   if (status != RONDO_OK) {
     rondo_own_free_address(tree, stream, address);
     return status;
@@ -155,7 +156,7 @@ rondo_status rondo_own_clone(rondo_tree *tree, rondo_stream *stream, rondo_buffe
   buffer->is_recorded = false;
   tree->pool_bytes += buffer->extent.bytes;
   tree->clones++;
-  tree->cloned_bytes += buffer->extent.bytes;
+  tree->cloned_bytes += buffer->room;
   link_in(tree, buffer);
   return RONDO_OK;
 }

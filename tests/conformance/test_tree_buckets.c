@@ -152,6 +152,44 @@ static void test_tr7_rows_beyond_all_buckets(void **state) {
   assert_int_equal(bucket_info(f, 1).calls, 3);
 }
 
+/* The rows, and as a part of them the last one of the bucket. */
+static rondo_status last_row_body(rondo_call *call, void *user) {
+  rondo_input input;
+  void *out;
+  scene_enter(user);
+  assert_ok(rondo_call_get_input(call, 0, &input));
+  const rondo_output_options options = {RONDO_OUTPUT_OPTIONS_INIT, .rank = 2, .flags = RONDO_OUTPUT_ROWS,
+                                        .shape = {input.shape[0], ROW}};
+  const size_t row_bytes = ROW * sizeof(uint32_t);
+  assert_ok(rondo_call_output(call, 0, input.bytes, &options, &out));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
+  return rondo_call_output_of_output(call, 1, 0, input.bytes - row_bytes, row_bytes, NULL);
+}
+
+static void test_tr9_a_clone_has_the_parts_beyond_the_rows(void **state) {
+  test_scene *s = *state;
+  static const uint32_t kind = RONDO_INPUT_MOVING | RONDO_INPUT_ROWS;
+  SCENE_TREE(s, .outputs = RONDO_OUTPUTS_CLONE);
+  rondo_function *f = SCENE_FUNCTION(s, "rows", last_row_body, scene_work(s, 0, 0), .inputs = &kind, .input_count = 1,
+                                     .buckets = buckets, .bucket_count = 3, .padding = 7);
+  rondo_buffer *held[2] = {NULL, NULL}, *outs[2];
+  for (uint32_t i = 0; i < 5; i++) {
+    SCENE_CALL(s, f, outs, 2, rows_at(scene_words(s, 10 * i), 1));
+    for (size_t k = 0; k < 2; k++) {
+      uint32_t words[ROW];
+      if (i > 0) {
+        assert_ok(rondo_buffer_copy(held[k], s->stream, 0, words, sizeof words));
+        assert_ok(rondo_stream_synchronize(s->stream));
+        for (uint32_t w = 0; w < ROW; w++) assert_int_equal(words[w], k == 1 ? 7 : 10 * (i - 1) + w);
+      }
+      rondo_buffer_release(held[k]);
+      held[k] = outs[k];
+    }
+  }
+  for (size_t k = 0; k < 2; k++) rondo_buffer_release(held[k]);
+  assert_seen(s, "urppp");
+}
+
 static void assert_no_function(test_scene *s, const uint32_t *kind, const size_t *sizes, size_t count) {
   rondo_function *f;
   const rondo_function_options options = {
@@ -191,6 +229,7 @@ int main(void) {
       scene_case(test_tr7_rows_that_are_written),
       scene_case(test_tr7_rows_on_a_path),
       scene_case(test_tr7_rows_beyond_all_buckets),
+      scene_case(test_tr9_a_clone_has_the_parts_beyond_the_rows),
       scene_case(test_tr7_what_is_refused),
   };
   return test_main(tests);
