@@ -165,7 +165,7 @@ rondo_status rondo_layout_read(const char *call, size_t bytes, const rondo_outpu
 /* Reading ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer) {
-  if (atomic_load_explicit(&buffer->commons->is_gone, memory_order_relaxed))
+  if (rondo_buffer_is_gone(buffer))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE,
                       "%s: the buffer's tree was destroyed, and its memory with it: copy what is to outlive it", call);
   if (buffer->era == RONDO_STALE_ERA || (buffer->base != NULL && buffer->base->era == RONDO_STALE_ERA))

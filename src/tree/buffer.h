@@ -106,12 +106,18 @@ void rondo_buffer_put_back(rondo_buffer *buffer);
 /* Puts a buffer that nobody holds where the tree takes it over; frees it when the tree is gone. */
 void rondo_buffer_push(rondo_buffer *buffer);
 
+/* Its tree was destroyed, or, of a part, that of its base. */
+static inline bool rondo_buffer_is_gone(const rondo_buffer *buffer) {
+  return atomic_load_explicit(&buffer->commons->is_gone, memory_order_relaxed) ||
+         (buffer->base != NULL && atomic_load_explicit(&buffer->base->commons->is_gone, memory_order_relaxed));
+}
+
 /* Whether it may be read now; and the error that says why not, for `call`. */
 static inline bool rondo_buffer_is_current(const rondo_buffer *buffer) {
   const rondo_buffer *memory = buffer->base != NULL ? buffer->base : buffer;
   const rondo_tree_commons *commons = memory->commons;
   return (memory->era == RONDO_NO_ERA || memory->era == commons->era || memory->era == commons->take_era) &&
-         !atomic_load_explicit(&commons->is_gone, memory_order_relaxed);
+         !rondo_buffer_is_gone(buffer);
 }
 rondo_status rondo_buffer_refuse_stale(const char *call, const rondo_buffer *buffer);
 

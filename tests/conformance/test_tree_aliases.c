@@ -245,6 +245,54 @@ static void test_tr6_peer_51_inputs_over_one_another(void **state) {
   }
 }
 
+static rondo_status hand_through_body(rondo_call *call, void *user) {
+  scene_enter(user);
+  return rondo_call_output_of_input(call, 0, 0, 0, SCENE_BYTES, NULL);
+}
+
+static rondo_function *make_hand_through(test_scene *s, rondo_tree *tree) {
+  rondo_function *made;
+  assert_ok(rondo_function_create(
+      tree,
+      &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "hand", .body = hand_through_body,
+                                .user = scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING)},
+      &made));
+  return made;
+}
+
+static void assert_gone(test_scene *s, rondo_function *reader, rondo_buffer *buffer) {
+  rondo_buffer *out;
+  void *address;
+  const rondo_input input = {.buffer = buffer};
+  assert_error(rondo_buffer_address(buffer, &address), RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE);
+  assert_error(rondo_buffer_clone(buffer, s->stream, &out), RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE);
+  assert_error(rondo_function_call(reader, s->stream, &input, 1, &out, 1), RONDO_INVALID_STATE, RONDO_REASON_TREE_GONE);
+}
+
+/* A part of another tree's buffer ends with either tree. */
+static void test_tr9_parts_of_another_trees_buffers(void **state) {
+  test_scene *s = *state;
+  rondo_function *here = make_hand_through(s, s->tree);
+  for (int goes_first = 0; goes_first < 2; goes_first++) {
+    rondo_tree *other;
+    rondo_buffer *whole, *part;
+    assert_ok(rondo_tree_create(s->fixture->device, NULL, &other));
+    assert_ok(rondo_buffer_create(goes_first == 0 ? s->tree : other, SCENE_BYTES, NULL, &whole));
+    const rondo_input input = {.buffer = whole};
+    assert_ok(
+        rondo_function_call(goes_first == 0 ? make_hand_through(s, other) : here, s->stream, &input, 1, &part, 1));
+    assert_ptr_equal(scene_address(part), scene_address(whole));
+    assert_ok(rondo_tree_destroy(other));
+    assert_gone(s, here, part);
+    if (goes_first == 0)
+      assert_non_null(scene_address(whole));
+    else
+      assert_gone(s, here, whole);
+    rondo_buffer_release(part);
+    rondo_buffer_release(whole);
+  }
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
       scene_case(test_tr6_peer_49_54_58_87_parts_of_parameters),
@@ -255,6 +303,7 @@ int main(void) {
       scene_case(test_tr8_peer_176_a_body_without_work),
       scene_case(test_tr3_peer_177_a_body_that_only_allocates),
       scene_case(test_tr6_peer_51_inputs_over_one_another),
+      scene_case(test_tr9_parts_of_another_trees_buffers),
   };
   return test_main(tests);
 }
