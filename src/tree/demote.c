@@ -151,8 +151,9 @@ static rondo_status look_for_writes(rondo_tree *tree, const rondo_recorded_call 
   for (size_t i = 0; i < call->segment_count; i++) {
     const rondo_segment *segment = &call->segments[i];
     RONDO_TRY(take_exec(tree, call, segment));
-    RONDO_TRY(look_at_inputs(call, segment, demoted));
-    RONDO_TRY(give_exec_back(call, segment));
+    const rondo_status status = look_at_inputs(call, segment, demoted);
+    RONDO_TRY(give_exec_back(call, segment)); /* also then: the recording stays */
+    RONDO_TRY(status);
   }
   return RONDO_OK;
 }

@@ -106,13 +106,26 @@ static inline rondo_status tree_make(tree_work *w, const char *name, rondo_funct
   return *out != NULL ? RONDO_OK : rondo_function_create(w->tree, &options, out);
 }
 
+/* Beside what moves and is demoted, inputs that stay where they are. */
+static inline rondo_status tree_make_pick(tree_work *w) {
+  static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING, RONDO_INPUT_STATIC};
+  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
+                                          .name = "pick",
+                                          .body = tree_triple_body,
+                                          .user = w,
+                                          .inputs = kinds,
+                                          .input_count = 3,
+                                          .demote_after = 1};
+  return w->pick != NULL ? RONDO_OK : rondo_function_create(w->tree, &options, &w->pick);
+}
+
 static inline rondo_status tree_make_all(tree_work *w) {
   const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = "fault", .outputs = RONDO_OUTPUTS_CLONE};
   if (w->tree == NULL) TREE_TRY(rondo_tree_create(w->device, &options, &w->tree));
   TREE_TRY(tree_make(w, "triple", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_PATCH, &w->triple));
   TREE_TRY(
       tree_make(w, "hop", tree_hop_body, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED, RONDO_BINDING_AUTOMATIC, &w->hop));
-  TREE_TRY(tree_make(w, "pick", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_AUTOMATIC, &w->pick));
+  TREE_TRY(tree_make_pick(w));
   return tree_make(w, "gone", tree_triple_body, RONDO_INPUT_MOVING, RONDO_BINDING_COPY, &w->gone);
 }
 
@@ -166,7 +179,7 @@ static inline rondo_status tree_pick(tree_work *w, rondo_buffer *made[3], uint32
   uint32_t words[TREE_WORDS];
   TREE_TRY(rondo_function_call(w->triple, w->streams[0], &x, 1, &made[0], 1));
   TREE_TRY(rondo_function_call(w->triple, w->streams[0], &(rondo_input){.buffer = made[0]}, 1, &made[1], 1));
-  TREE_TRY(rondo_function_call(w->pick, w->streams[0], &(rondo_input){.buffer = made[which]}, 1, &made[2], 1));
+  TREE_TRY(rondo_function_call(w->pick, w->streams[0], (rondo_input[]){{.buffer = made[which]}, x, x}, 3, &made[2], 1));
   const rondo_status status = rondo_buffer_copy(made[2], w->streams[0], 0, words, sizeof words);
   const rondo_status waited = rondo_stream_synchronize(w->streams[0]); /* before the words go */
   TREE_TRY(status);
