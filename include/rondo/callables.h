@@ -102,7 +102,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_callables_destroy(rondo_callables *c
  * first `output_count` outputs. Errors, with nothing queued but for the last two: INVALID_STATE/CALL_ORDER: another
  * call is due, which the message names, with the round; INVALID_ARGUMENT: NULL, OUT_OF_RANGE (no such callable, or it
  * has no backward), ARGUMENT_COUNT (inputs, or more outputs than there are), BAD_SIZE (other bytes than the sample),
- * SHAPE (another type or shape, where one is given), FOREIGN_ADDRESS (a static input elsewhere), OTHER_DEVICE;
+ * SHAPE (another type or shape, where one is given), FOREIGN_ADDRESS (a static input elsewhere), OTHER_DEVICE, OVERLAP
+ * (an input in the memory of another one's sample, whose bytes would be lost);
  *   INVALID_LIFETIME/STALE_BUFFER (an input of an earlier round); CAPTURE_REFUSED (the stream captures);
  *   INVALID_STATE/CONCURRENT_USE, IN_CALLBACK;
  *   those of rondo_copy_async (an input that overlaps its sample's memory), and of rondo_function_call. */

@@ -110,6 +110,26 @@ static rondo_status check_input(const char *call, const rondo_callable_part *par
   return RONDO_OK;
 }
 
+/* The input lies in another sample's memory, which is written with that input before this one is read, or before what
+ * this one is written back to is. */
+static rondo_status check_apart(const char *call, const rondo_callable_part *part, size_t index,
+                                const rondo_resolved_input *inputs) {
+  const rondo_resolved_input *given = &inputs[index];
+  if (given->address == part->values[index].address) return RONDO_OK;
+  for (size_t i = 0; i < part->caller_count; i++) {
+    const char *sample = part->values[i].address;
+    const bool is_written = i != index && inputs[i].address != sample;
+    const bool matters = i < index || (part->kinds[index] & RONDO_INPUT_MUTATED) != 0;
+    if (is_written && matters && given->address < sample + part->values[i].bytes &&
+        sample < given->address + given->bytes)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OVERLAP,
+                        "%s: input %zu of '%s' is in the memory of input %zu's sample, which gets that input's bytes: "
+                        "give it in memory of its own",
+                        call, index, part->function->origin->name, i);
+  }
+  return RONDO_OK;
+}
+
 /* Where the caller's inputs are, into tree->inputs. */
 static rondo_status look_at_inputs(const char *call, const rondo_callables *callables, const rondo_callable_part *part,
                                    const rondo_input *inputs) {
@@ -120,6 +140,7 @@ static rondo_status look_at_inputs(const char *call, const rondo_callables *call
   if (others > 0) memcpy(part->given + part->caller_count, part->values + part->caller_count, others * sizeof *inputs);
   RONDO_TRY(rondo_inputs_resolve(call, part->function, part->given, tree->inputs));
   for (size_t i = 0; i < part->caller_count; i++) RONDO_TRY(check_input(call, part, i, &tree->inputs[i]));
+  for (size_t i = 0; i < part->caller_count; i++) RONDO_TRY(check_apart(call, part, i, tree->inputs));
   return RONDO_OK;
 }
 

@@ -312,6 +312,45 @@ static void test_tr12_inputs_that_are_refused(void **state) {
   assert_ok(rondo_callables_destroy(p.callables));
 }
 
+static rondo_status combine_body(rondo_call *call, void *user) {
+  scene_enter(user);
+  scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
+  return RONDO_OK;
+}
+
+/* Inputs in the memory of each other's samples: refused where one would be lost, and right elsewhere. */
+static void test_tr12_inputs_in_other_samples(void **state) {
+  test_scene *s = *state;
+  static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING};
+  const rondo_input samples[] = {scene_at(scene_words(s, 0)), scene_at(scene_words(s, 100))};
+  const rondo_input other = scene_at(scene_words(s, 7));
+  const rondo_callable part = {.name = "combine",
+                               .user = scene_work(s, 0, 0),
+                               .forward = combine_body,
+                               .inputs = kinds,
+                               .samples = samples,
+                               .input_count = 2,
+                               .output_count = 1};
+  const rondo_callables_options options = {RONDO_CALLABLES_OPTIONS_INIT, .callables = &part, .callable_count = 1};
+  const rondo_input lost[][2] = {{other, samples[0]}, {samples[1], samples[0]}};
+  const rondo_input fine[][2] = {{samples[1], other}, {samples[0], samples[0]}};
+  static const uint32_t firsts[] = {100 * 31 + 7, 100 * 32};
+  rondo_callables *callables;
+  rondo_buffer *out;
+  assert_ok(rondo_callables_create(s->fixture->device, s->stream, &options, &callables));
+  for (size_t i = 0; i < 2; i++) {
+    assert_error(rondo_callables_forward(callables, 0, s->stream, lost[i], 2, &out, 1), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_OVERLAP);
+    assert_message("input 1 of 'combine' is in the memory of input 0's sample");
+  }
+  for (size_t i = 0; i < 2; i++) {
+    assert_ok(rondo_callables_forward(callables, 0, s->stream, fine[i], 2, &out, 1));
+    assert_counts(s, out, firsts[i], 32);
+    rondo_buffer_release(out);
+  }
+  assert_ok(rondo_callables_destroy(callables));
+}
+
 static rondo_status waiting_body(rondo_call *call, void *user) {
   (void)user;
   return rondo_stream_synchronize(rondo_call_stream(call));
@@ -375,6 +414,7 @@ int main(void) {
       scene_case(test_tr12_gradients_are_not_overwritten_silently),
       scene_case(test_tr12_creating_has_no_side_effects),
       scene_case(test_tr12_inputs_that_are_refused),
+      scene_case(test_tr12_inputs_in_other_samples),
       scene_case(test_tr12_options_that_are_refused),
   };
   return test_main(tests);
