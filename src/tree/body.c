@@ -50,6 +50,13 @@ rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, vo
   return status;
 }
 
+rondo_status rondo_body_failure(const rondo_function *function, const char *what, rondo_status status) {
+  if (status == RONDO_OK || rondo_last_error()->status == status) return status;
+  return rondo_fail(status, RONDO_REASON_HOST_FUNCTION_FAILED,
+                    "rondo_function_call: %s of '%s' returned %s, and no call of Rondo that failed says why", what,
+                    function->origin->name, rondo_status_name(status));
+}
+
 rondo_call *rondo_call_outermost(rondo_call *call) {
   while (call->outer != NULL) call = call->outer;
   return call;

@@ -186,7 +186,7 @@ static rondo_status launch_segments(const rondo_recorded_call *call, rondo_strea
     RONDO_TRY(rondo_replay_segment(call, segment, stream));
     if (segment->step == NULL) continue;
     RONDO_TRY(rondo_stream_drain(stream, "a host step"));
-    RONDO_TRY(take_step(segment, stream));
+    RONDO_TRY(rondo_body_failure(call->function, "a host step", take_step(segment, stream)));
   }
   return RONDO_OK;
 }

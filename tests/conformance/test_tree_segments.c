@@ -3,6 +3,8 @@
  * the tests have. The peer's compiler cuts a program at operations of the host; Rondo's bodies say where the host has
  * something to do, and what is between is recorded.
  */
+#include <string.h>
+
 #include "support/test_scene.h"
 
 /* What host steps have: memory of the host that the work before them wrote, and a count. */
@@ -349,6 +351,36 @@ static void test_tr14_steps_that_fail(void **state) {
   }
 }
 
+/* A step or a body that fails by itself has words for it all the same, in each state. */
+static rondo_status fail_alone(void *user) {
+  host_work *host = user;
+  return ++host->steps == host->step_limit ? RONDO_NOT_FOUND : RONDO_OK;
+}
+static rondo_status body_failing_alone(rondo_call *call, void *user) {
+  scene_put(call, 0, scene_input(call, 0), 2, 0);
+  return rondo_call_host_step(call, fail_alone, user);
+}
+static void test_tr14_steps_that_fail_without_words(void **state) {
+  test_scene *s = *state;
+  for (uint32_t at = 1; at <= 4; at++) {
+    host_work host = {.scene = s, .step_limit = at};
+    rondo_function *f = SCENE_FUNCTION(s, "wordless", body_failing_alone, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+    const uint32_t *x = scene_words(s, 1);
+    for (uint32_t i = 1; i < at; i++) {
+      rondo_buffer *out;
+      SCENE_CALL(s, f, &out, 1, scene_at(x));
+      rondo_buffer_release(out);
+    }
+    rondo_buffer *out;
+    const rondo_input input = scene_at(x);
+    assert_error(rondo_stream_synchronize(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT); /* before it */
+    assert_error(rondo_function_call(f, s->stream, &input, 1, &out, 1), RONDO_NOT_FOUND,
+                 RONDO_REASON_HOST_FUNCTION_FAILED);
+    assert_non_null(strstr(rondo_last_error()->message, "'wordless' returned NOT_FOUND"));
+    s->calls = 0;
+  }
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
       scene_case(test_tr14_peer_158_the_host_in_the_middle),
@@ -361,6 +393,7 @@ int main(void) {
       scene_case(test_tr14_peer_42_host_steps_change),
       scene_case(test_tr15_steps_are_taken_once_a_call),
       scene_case(test_tr14_steps_that_fail),
+      scene_case(test_tr14_steps_that_fail_without_words),
   };
   return test_main(tests);
 }
