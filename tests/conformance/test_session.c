@@ -84,7 +84,7 @@ static void test_models_have_names_and_values(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-/* SE-1 to SE-3 ---------------------------------------------------------------------------------------------------- */
+/* SE-1, SE-2, SE-3 ------------------------------------------------------------------------------------------------- */
 
 static void test_se1_k_runs_make_k_graphs_of_a_model(void **state) {
   test_fixture *t = *state;
