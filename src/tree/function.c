@@ -195,6 +195,8 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   }
   function->options.inputs = inputs;
   function->options.input_count = count;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *function->by_address, &function->by_address));
+  for (uint32_t i = 0; i < count; i++) function->by_address[i] = i;
   RONDO_TRY(reserve_scratch(tree, count));
   function->options.buckets = NULL;
   RONDO_TRY(rondo_padding_create(tree, options, &function->padding));
@@ -241,6 +243,7 @@ void rondo_function_free(rondo_function *function) {
   if (function->origin != NULL) rondo_origin_retire(tree->commons, function->origin);
   rondo_release(&tree->allocator, (void *)(uintptr_t)function->options.inputs, function->options.input_count,
                 sizeof *function->options.inputs);
+  rondo_release(&tree->allocator, function->by_address, function->options.input_count, sizeof *function->by_address);
   rondo_release(&tree->allocator, function, 1, sizeof *function);
 }
 

@@ -137,13 +137,31 @@ bool rondo_inputs_overlap(const rondo_resolved_input *a, const rondo_resolved_in
          b->address < a->address + a->bytes;
 }
 
+/* From one call to the next the order hardly changes, and then this takes one pass. */
+static void sort_by_address(const rondo_resolved_input *inputs, uint32_t *order, size_t count) {
+  for (size_t i = 1; i < count; i++) {
+    const uint32_t input = order[i];
+    size_t at = i;
+    for (; at > 0 && inputs[order[at - 1]].address > inputs[input].address; at--) order[at] = order[at - 1];
+    order[at] = input;
+  }
+}
+
+/* An input has bytes in common with one that begins before it where that one's end is behind its beginning. So of those
+ * before it, the furthest ends of those that move or not, and are written or not, say all. */
 bool rondo_inputs_are_written_shared(const rondo_function *function, const rondo_resolved_input *inputs) {
-  const size_t count = function->options.input_count;
-  for (size_t i = 0; function->has_written && i < count; i++) {
-    if (inputs[i].way != RONDO_WAY_MOVING) continue;
-    for (size_t j = 0; j < count; j++)
-      if (j != i && (inputs[i].is_mutated || inputs[j].is_mutated) && rondo_inputs_overlap(&inputs[i], &inputs[j]))
-        return true;
+  const size_t count = function->has_written ? function->options.input_count : 0;
+  const char *ends[2][2] = {{NULL}};
+  sort_by_address(inputs, function->by_address, count);
+  for (size_t i = 0; i < count; i++) {
+    const rondo_resolved_input *input = &inputs[function->by_address[i]];
+    if (input->way > RONDO_WAY_MANAGED || input->bytes == 0) continue;
+    const bool moves = input->way == RONDO_WAY_MOVING;
+    for (int other_moves = !moves; other_moves < 2; other_moves++)
+      for (int other_is_mutated = !input->is_mutated; other_is_mutated < 2; other_is_mutated++)
+        if (ends[other_moves][other_is_mutated] > input->address) return true;
+    const char **end = &ends[moves][input->is_mutated];
+    if (*end < input->address + input->bytes) *end = input->address + input->bytes;
   }
   return false;
 }

@@ -65,6 +65,7 @@ struct rondo_function {
   bool is_off;
   bool has_written;        /* inputs that are RONDO_INPUT_MUTATED */
   bool has_written_moving; /* ... and RONDO_INPUT_MOVING */
+  uint32_t *by_address;    /* inputs, as they lay at the last call: scratch of rondo_inputs_are_written_shared */
   rondo_padding *padding;  /* NULL without buckets */
   rondo_form *forms;
   uint32_t form_count, recordings;
