@@ -383,7 +383,7 @@ rondo_status rondo_joins_make(const rondo_program *program, const rondo_schedule
   RONDO_TRY(
       rondo_allocate_items(&program->allocator, schedule->operations, sizeof *schedule->joined, &schedule->joined));
   for (uint32_t p = 0; p < schedule->count; p++) schedule->joined[p] = 1;
-  if (fusion == RONDO_FUSION_NEVER) return RONDO_OK;
+  if (fusion == RONDO_FUSION_NEVER || schedule->count == 0) return RONDO_OK;
   joiner j = {.program = program, .allocator = &program->allocator, .sizes = sizes, .schedule = schedule};
   const rondo_status status = join(&j);
   release(&j);
