@@ -115,6 +115,18 @@ static rondo_status declare_setup(rondo_program *program, gradient_setup *setup)
                                &setup->scale);
 }
 
+/* A gradient that was made in F16 or BF16 is read as it is: what works with it makes each element an F32. */
+static void skip_casts(trainees *t) {
+  const rondo_program *program = t->program;
+  for (size_t i = 0; i < t->count; i++) {
+    const rondo_program_value *value = &program->values.items[t->gradients[i]];
+    if (value->kind != RONDO_VALUE_RESULT) continue;
+    const rondo_operation *made_by = &program->operations.items[value->operation];
+    if (made_by->row == &rondo_operator_cast && rondo_shape_is_float(rondo_program_shape(program, made_by->inputs[0])))
+      t->gradients[i] = made_by->inputs[0];
+  }
+}
+
 /* Sums beside the states take the gradients' places. */
 static rondo_status accumulate(trainees *t, const gradient_setup *setup) {
   for (size_t i = 0; i < t->count && setup->given.accumulate > 1; i++) {
@@ -157,6 +169,7 @@ static rondo_status add_updates(trainees *t, uint32_t loss, gradient_setup *setu
   RONDO_TRY(declare_setup(t->program, setup));
   RONDO_TRY(collect(t, loss));
   RONDO_TRY(rondo_program_differentiate(t->program, loss, setup->scale, t->states, t->count, t->gradients));
+  skip_casts(t);
   RONDO_TRY(add_control(t, setup));
   if (by->prepare != NULL) RONDO_TRY(by->prepare(t->program, setup->control, by->user));
   for (size_t i = 0; i < t->count; i++) RONDO_TRY(by->add(t, t->states[i], t->gradients[i], setup->control, by->user));

@@ -38,9 +38,20 @@ static rondo_value new_state(rondo_program *program, const char *kind, int layer
   return state;
 }
 
+/* A product with a bias in one of the types of float; the parameters are F32. */
+static void add_layer(rondo_program *program, rondo_type type, rondo_value w, rondo_value b, rondo_value *x) {
+  assert_ok(rondo_op_cast(program, *x, type, x));
+  assert_ok(rondo_op_cast(program, w, type, &w));
+  assert_ok(rondo_op_cast(program, b, type, &b));
+  assert_ok(rondo_op_matmul(program, *x, w, b, x));
+  assert_ok(rondo_op_tanh(program, *x, x));
+}
+
 /* A chain of products with biases, of widths that are no multiples of anything: more parameters than one kernel takes.
  */
-static rondo_program *new_program(method by, size_t rows, size_t width, const rondo_gradient_options *gradients) {
+static rondo_program *new_program(method by, size_t rows, size_t width, bool is_mixed,
+                                  const rondo_gradient_options *gradients) {
+  static const rondo_type types[] = {RONDO_F32, RONDO_BF16, RONDO_F16};
   rondo_program *program = NULL;
   size_t from = 5;
   const size_t shape[] = {rows, from};
@@ -50,12 +61,12 @@ static rondo_program *new_program(method by, size_t rows, size_t width, const ro
   for (int i = 0; i < LAYERS; i++) {
     const size_t to = width + (size_t)(i % 4);
     const rondo_value w = new_state(program, "w", i, from, to), b = new_state(program, "b", i, 0, to);
-    assert_ok(rondo_op_matmul(program, x, w, b, &x));
-    assert_ok(rondo_op_tanh(program, x, &x));
+    add_layer(program, types[is_mixed ? i % 3 : 0], w, b, &x);
     from = to;
   }
   const size_t last[] = {rows, from};
   assert_ok(rondo_program_input(program, "target", RONDO_F32, last, 2, &target));
+  assert_ok(rondo_op_cast(program, x, RONDO_F32, &x));
   assert_ok(rondo_op_mse(program, x, target, RONDO_COMBINE_MEAN, &loss));
   assert_ok(rondo_program_output(program, "loss", loss));
   add_optimizer(program, loss, by, gradients);
@@ -141,7 +152,7 @@ static void test_fw4_joined_updates_leave_the_same_bits(void **state) {
   test_fixture *t = *state;
   for (int by = SGD; by < METHODS; by++) {
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
-      rondo_program *program = new_program((method)by, 256, 7, &forms[f]);
+      rondo_program *program = new_program((method)by, 256, 7, false, &forms[f]);
       const uint32_t saved = compare_forms(t, program);
       assert_true(saved >= 2 * LAYERS - 4);
       if (forms[f].max_norm > 0) assert_true(saved >= 2 * LAYERS - 4 + 2 * LAYERS / 7 - 1);
@@ -150,10 +161,25 @@ static void test_fw4_joined_updates_leave_the_same_bits(void **state) {
   }
 }
 
+/* Gradients that come in F32, BF16 and F16 are read as they are, by one kernel. */
+static void test_fw4_gradients_of_mixed_types_are_joined(void **state) {
+  const rondo_gradient_options forms[METHODS] = {
+      [SGD] = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2},
+      [MOMENTUM] = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.01f, .scale_loss = true, .initial_scale = 64},
+      [ADAM] = {RONDO_GRADIENT_OPTIONS_INIT},
+  };
+  test_fixture *t = *state;
+  for (int by = SGD; by < METHODS; by++) {
+    rondo_program *program = new_program((method)by, 256, 18, true, &forms[by]);
+    assert_true(compare_forms(t, program) >= 2 * LAYERS - 4);
+    rondo_program_destroy(program);
+  }
+}
+
 /* One row: gradients of weights are nearly all that is live, and are freed one by one; those of biases wait. */
 static void test_fw4_large_gradients_do_not_wait(void **state) {
   test_fixture *t = *state;
-  rondo_program *program = new_program(ADAM, 1, 70, NULL);
+  rondo_program *program = new_program(ADAM, 1, 70, false, NULL);
   const uint32_t saved = compare_forms(t, program);
   assert_in_range(saved, LAYERS / 2, LAYERS + 1);
   rondo_program_destroy(program);
@@ -162,6 +188,7 @@ static void test_fw4_large_gradients_do_not_wait(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_fw4_joined_updates_leave_the_same_bits),
+      test_case(test_fw4_gradients_of_mixed_types_are_joined),
       test_case(test_fw4_large_gradients_do_not_wait),
   };
   return test_main(tests);

@@ -21,6 +21,7 @@ typedef struct setting {
   method by;
   float decay;
   rondo_gradient_options gradients;
+  rondo_type type; /* of the product, and so of the gradient; 0: F32. It has all numbers that gradients have here */
 } setting;
 
 static const float rate_of_all = 0.1f, momentum_of_all = 0.5f;
@@ -46,8 +47,12 @@ static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool u
   assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, row, 2, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, column, 2, &w));
+  const rondo_type type = s->type == 0 ? RONDO_F32 : s->type;
+  assert_ok(rondo_op_cast(program, x, type, &x));
+  assert_ok(rondo_op_cast(program, w, type, &w));
   assert_ok(rondo_op_matmul(program, x, w, none, &loss));
   assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
+  assert_ok(rondo_op_cast(program, loss, RONDO_F32, &loss));
   assert_ok(rondo_program_output(program, "loss", loss));
   add_optimizer(program, loss, s);
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT,
@@ -143,13 +148,37 @@ static void test_fw4_optimizers_agree_with_plain_c(void **state) {
   test_fixture *t = *state;
   for (int by = SGD; by <= ADAM; by++) {
     for (size_t f = 0; f < 2 * sizeof forms / sizeof forms[0]; f++) {
-      const setting s = {(method)by, f % 2 == 0 ? 0 : 0.1f, forms[f / 2]};
+      const setting s = {.by = (method)by, .decay = f % 2 == 0 ? 0 : 0.1f, .gradients = forms[f / 2]};
       float got[COUNT], again[COUNT], wanted[COUNT];
       run_setting(t, &s, MOST_RUNS, false, got);
       run_setting(t, &s, MOST_RUNS, true, again);
       run_reference(&s, MOST_RUNS, wanted);
       assert_memory_equal(got, again, sizeof got);
       assert_near(got, wanted, COUNT, 2e-6f);
+    }
+  }
+}
+
+/* Gradients of F16 and BF16 are those of F32 here, and so is what comes of them, bit for bit. */
+static void test_fw4_gradients_of_every_type_are_taken(void **state) {
+  const rondo_gradient_options forms[] = {
+      {RONDO_GRADIENT_OPTIONS_INIT},
+      {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.7f},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 3},
+      {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 256, .accumulate = 2, .max_norm = 0.5f},
+  };
+  static const rondo_type types[] = {RONDO_F16, RONDO_BF16};
+  test_fixture *t = *state;
+  for (int by = SGD; by <= ADAM; by++) {
+    for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
+      float wanted[COUNT], got[COUNT];
+      setting s = {.by = (method)by, .decay = 0.1f, .gradients = forms[f]};
+      run_setting(t, &s, MOST_RUNS, false, wanted);
+      for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        s.type = types[i];
+        run_setting(t, &s, MOST_RUNS, false, got);
+        assert_memory_equal(got, wanted, sizeof got);
+      }
     }
   }
 }
@@ -163,10 +192,10 @@ static float read_number(rondo_compiled *compiled, const char *name) {
 /* Gradients that are not finite change nothing but the scale, which then recovers. */
 static void test_overflow_leaves_the_update_out(void **state) {
   test_fixture *t = *state;
-  const setting s = {ADAM,
-                     0.1f,
-                     {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 1024, .growth_interval = 2,
-                      .norm_output = "norm"}};
+  const setting s = {.by = ADAM,
+                     .decay = 0.1f,
+                     .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 1024,
+                                   .growth_interval = 2, .norm_output = "norm"}};
   rondo_compiled *compiled = compile_setting(t, &s, false);
   float w[COUNT], before[COUNT], g[COUNT];
   int32_t steps;
@@ -191,7 +220,7 @@ static void test_overflow_leaves_the_update_out(void **state) {
 /* RC-6: a cell that changes between runs changes the step, not the graph. */
 static void test_rc6_the_rate_changes_between_runs(void **state) {
   test_fixture *t = *state;
-  const setting s = {SGD, 0, {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 100}};
+  const setting s = {.by = SGD, .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 100}};
   rondo_compiled *compiled = compile_setting(t, &s, false);
   const float g[COUNT] = {1, 1, 1, 1, 1}, rates[] = {0.5f, 0.25f, 0};
   float wanted = 0;
@@ -244,9 +273,8 @@ static void test_wrong_gradient_options_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_fw4_optimizers_agree_with_plain_c),
-      test_case(test_overflow_leaves_the_update_out),
-      test_case(test_rc6_the_rate_changes_between_runs),
+      test_case(test_fw4_optimizers_agree_with_plain_c),  test_case(test_fw4_gradients_of_every_type_are_taken),
+      test_case(test_overflow_leaves_the_update_out),     test_case(test_rc6_the_rate_changes_between_runs),
       test_case(test_wrong_gradient_options_are_refused),
   };
   return test_main(tests);

@@ -112,19 +112,24 @@ static bool read_rates(void *const *args, adam_rates *out) {
   return !is_controlled || control[1] != 0;
 }
 
-/* The pointers of one parameter: p, m, v and g from `args` on. */
-static void update_span(void *const *args, rondo_span span, adam_numbers numbers, adam_rates rates) {
-  adam_span(RONDO_ARG(float *, 0) + span.first, RONDO_ARG(float *, 1) + span.first, RONDO_ARG(float *, 2) + span.first,
-            RONDO_ARG(const float *, 3) + span.first, span.last - span.first, numbers, rates);
+/* The pointers of one parameter: p, m, v and g, which is of this type, from `args` on. */
+static void update_span(rondo_type type, void *const *args, rondo_span span, adam_numbers numbers, adam_rates rates) {
+  float *p = RONDO_ARG(float *, 0), *m = RONDO_ARG(float *, 1), *v = RONDO_ARG(float *, 2), room[RONDO_CHUNK];
+  for (size_t at = span.first, count; at < span.last; at += count) {
+    count = rondo_gradient_run(type, at, span.last);
+    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 3), at, count, room);
+    adam_span(p + at, m + at, v + at, g, count, numbers, rates);
+  }
 }
 
 static void adam_cpu(rondo_blocks blocks, void *const *args) {
   const adam_numbers *numbers = args[1];
   const size_t count = RONDO_ARG(size_t, 0);
+  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 9);
   adam_rates rates;
   if (!read_rates(args + 1, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++)
-    update_span(args + 5, rondo_block_span(block, blocks, count, RONDO_LANES), *numbers, rates);
+    update_span(type, args + 5, rondo_block_span(block, blocks, count, RONDO_LANES), *numbers, rates);
 }
 
 static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
@@ -134,15 +139,16 @@ static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
   if (!read_rates(args + 1, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(table, block);
-    update_span(args + 5 + 4 * share.update, share.span, *numbers, rates);
+    update_span(share.type, args + 5 + 4 * share.update, share.span, *numbers, rates);
   }
 }
 
 #define POINTERS RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS
 
-static const rondo_kernel_options adam_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu, RONDO_CUDA(adam),
-    .params = {RONDO_SCALAR(size_t), RONDO_SCALAR(adam_numbers), RONDO_READS, RONDO_READS, RONDO_READS, POINTERS}};
+static const rondo_kernel_options adam_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "adam", .cpu = adam_cpu,
+                                               RONDO_CUDA(adam),
+                                               .params = {RONDO_SCALAR(size_t), RONDO_SCALAR(adam_numbers), RONDO_READS,
+                                                          RONDO_READS, RONDO_READS, POINTERS, RONDO_SCALAR(uint32_t)}};
 
 static const rondo_parameter joined_parameters[] = {
     RONDO_SCALAR(rondo_joined_table), RONDO_SCALAR(adam_numbers), RONDO_READS, RONDO_READS, RONDO_READS,
@@ -155,7 +161,8 @@ static const rondo_kernel_options adam_joined_code = {RONDO_KERNEL_OPTIONS_INIT,
 static rondo_status infer_adam(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
   RONDO_TRY(rondo_require_input(program, operation, PARAMETER, RONDO_F32, RONDO_ANY_RANK));
-  for (uint32_t i = FIRST; i <= GRADIENT; i++) RONDO_TRY(rondo_require_same_shape(program, operation, PARAMETER, i));
+  for (uint32_t i = FIRST; i <= SECOND; i++) RONDO_TRY(rondo_require_same_shape(program, operation, PARAMETER, i));
+  RONDO_TRY(rondo_require_gradient(program, operation, PARAMETER, GRADIENT));
   RONDO_TRY(rondo_require_input(program, operation, RATE, RONDO_F32, 0));
   if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
     RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
@@ -164,7 +171,7 @@ static rondo_status infer_adam(const rondo_program *program, const rondo_operati
 
 static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {PARAMETER, FIRST, SECOND, GRADIENT};
-  const rondo_joined_kernel kernel = {&adam_joined_code, inputs, 4};
+  const rondo_joined_kernel kernel = {&adam_joined_code, inputs, 4, GRADIENT};
   const uint32_t *shared = operations[0]->inputs;
   const adam_numbers numbers = numbers_of(operations[0], shared[CONTROL]);
   const float *rate = rondo_emit_address(emitter, shared[RATE]);
@@ -179,12 +186,13 @@ static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *ope
   float *p = rondo_emit_address(emitter, operation->inputs[PARAMETER]);
   float *m = rondo_emit_address(emitter, operation->inputs[FIRST]);
   float *v = rondo_emit_address(emitter, operation->inputs[SECOND]);
-  const float *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
+  const void *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
+  const uint32_t type = rondo_emit_shape(emitter, operation->inputs[GRADIENT])->type;
   const float *rate = rondo_emit_address(emitter, operation->inputs[RATE]);
   const float *factors = rondo_emit_address(emitter, operation->inputs[FACTORS]);
   const float *control = numbers.is_controlled != 0 ? rondo_emit_address(emitter, operation->inputs[CONTROL]) : factors;
   return rondo_emit_kernel(emitter, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&count, &numbers, &rate, &factors, &control, &p, &m, &v, &g));
+                           RONDO_ARGS(&count, &numbers, &rate, &factors, &control, &p, &m, &v, &g, &type));
 }
 
 static const rondo_join adam_join = {

@@ -46,14 +46,14 @@ __device__ inline void adam_one(const adam_numbers &numbers, const adam_rates &r
 extern "C" __global__ void adam(size_t count, adam_numbers numbers, const float *__restrict__ rate,
                                 const float *__restrict__ factors, const float *__restrict__ control,
                                 float *__restrict__ p, float *__restrict__ m, float *__restrict__ v,
-                                const float *__restrict__ g) {
+                                const void *__restrict__ g, unsigned type) {
   const adam_rates rates = read_rates(numbers, rate, factors, control);
   if (!rates.applies) return;
-  for (size_t i = first_element(); i < count; i += element_stride())
-    adam_one(numbers, rates, &p[i], &m[i], &v[i], g[i]);
+  each_gradient(type, g, first_element(), count, element_stride(),
+                [&](size_t i, float gradient) { adam_one(numbers, rates, &p[i], &m[i], &v[i], gradient); });
 }
 
-#define PARAMETERS(i) , float *p##i, float *m##i, float *v##i, const float *g##i
+#define PARAMETERS(i) , float *p##i, float *m##i, float *v##i, const void *g##i
 #define PICK(i)                             \
   case i:                                   \
     p = p##i, m = m##i, v = v##i, g = g##i; \
@@ -64,9 +64,9 @@ extern "C" __global__ void adam_joined(joined_table table, adam_numbers numbers,
   const joined_share share = share_of(table);
   const adam_rates rates = read_rates(numbers, rate, factors, control);
   float *p = 0, *m = 0, *v = 0;
-  const float *g = 0;
+  const void *g = 0;
   if (!rates.applies) return;
   switch (share.update) { EACH_JOINED(PICK) }
-  for (size_t i = share.first; i < share.elements; i += share.stride)
-    adam_one(numbers, rates, &p[i], &m[i], &v[i], g[i]);
+  each_gradient(share.type, g, share.first, share.elements, share.stride,
+                [&](size_t i, float gradient) { adam_one(numbers, rates, &p[i], &m[i], &v[i], gradient); });
 }

@@ -32,30 +32,34 @@ static void add_span(float *restrict sum, const float *restrict g, size_t count,
   for (; i < count; i++) sum[i] += g[i];
 }
 
-/* The pointers of one gradient, sum and g, from `args` on. */
-static void accumulate_span(void *const *args, rondo_span span, const int32_t *counters) {
-  add_span(RONDO_ARG(float *, 0) + span.first, RONDO_ARG(const float *, 1) + span.first, span.last - span.first,
-           counters[0] == 0);
+/* The pointers of one gradient, sum and g, which is of this type, from `args` on. */
+static void accumulate_span(rondo_type type, void *const *args, rondo_span span, const int32_t *counters) {
+  float *sum = RONDO_ARG(float *, 0), room[RONDO_CHUNK];
+  for (size_t at = span.first, count; at < span.last; at += count) {
+    count = rondo_gradient_run(type, at, span.last);
+    add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room), count, counters[0] == 0);
+  }
 }
 
 static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
   const size_t count = RONDO_ARG(size_t, 0);
+  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 4);
   for (size_t block = blocks.first; block < blocks.last; block++)
-    accumulate_span(args + 2, rondo_block_span(block, blocks, count, RONDO_LANES), RONDO_ARG(const int32_t *, 1));
+    accumulate_span(type, args + 2, rondo_block_span(block, blocks, count, RONDO_LANES), RONDO_ARG(const int32_t *, 1));
 }
 
 static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(args[0], block);
-    accumulate_span(args + 2 + 2 * share.update, share.span, RONDO_ARG(const int32_t *, 1));
+    accumulate_span(share.type, args + 2 + 2 * share.update, share.span, RONDO_ARG(const int32_t *, 1));
   }
 }
 
 #define POINTERS RONDO_UPDATES, RONDO_READS
 
-static const rondo_kernel_options accumulate_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate",
-                                                     .cpu = accumulate_cpu, RONDO_CUDA(gradient_control),
-                                                     .params = {RONDO_SCALAR(size_t), RONDO_READS, POINTERS}};
+static const rondo_kernel_options accumulate_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "accumulate", .cpu = accumulate_cpu, RONDO_CUDA(gradient_control),
+    .params = {RONDO_SCALAR(size_t), RONDO_READS, POINTERS, RONDO_SCALAR(uint32_t)}};
 
 static const rondo_parameter accumulate_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_READS,
                                                         RONDO_JOINED_PARAMETERS(POINTERS)};
@@ -68,22 +72,23 @@ static rondo_status infer_accumulate(const rondo_program *program, const rondo_o
                                      rondo_shape *results) {
   (void)results;
   RONDO_TRY(rondo_require_input(program, operation, SUM, RONDO_F32, RONDO_ANY_RANK));
-  RONDO_TRY(rondo_require_same_shape(program, operation, SUM, ADDED));
+  RONDO_TRY(rondo_require_gradient(program, operation, SUM, ADDED));
   return rondo_require_input(program, operation, COUNTERS, RONDO_I32, 1);
 }
 
 static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *operation) {
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[SUM]));
   float *sum = rondo_emit_address(emitter, operation->inputs[SUM]);
-  const float *g = rondo_emit_address(emitter, operation->inputs[ADDED]);
+  const void *g = rondo_emit_address(emitter, operation->inputs[ADDED]);
+  const uint32_t type = rondo_emit_shape(emitter, operation->inputs[ADDED])->type;
   const int32_t *counters = rondo_emit_address(emitter, operation->inputs[COUNTERS]);
   return rondo_emit_kernel(emitter, &accumulate_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&count, &counters, &sum, &g));
+                           RONDO_ARGS(&count, &counters, &sum, &g, &type));
 }
 
 static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {SUM, ADDED};
-  const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2};
+  const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2, ADDED};
   const int32_t *counters = rondo_emit_address(emitter, operations[0]->inputs[COUNTERS]);
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&counters));
 }
@@ -105,37 +110,40 @@ enum { FIRST_GRADIENT = 1 }; /* input 0: the parts so far; left out for none */
 
 #define MOST_SQUARES 16 /* operations of a joined kernel */
 
-/* Of each gradient its elements, 0 for one that is left out, whose pointer is NULL. Without padding. */
+/* Of each gradient its elements, 0 for one that is left out, whose pointer is NULL, and its type. Without padding. */
 typedef struct squared_counts {
   size_t elements[RONDO_SQUARED_GRADIENTS];
   uint64_t is_first; /* no parts so far */
+  uint8_t types[RONDO_SQUARED_GRADIENTS + 1];
 } squared_counts;
 
 typedef struct joined_counts {
   size_t elements[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
   uint64_t is_first;
+  uint8_t types[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
 } joined_counts;
 
-static float squares_of(const float *x, size_t count) {
-  float sums[RONDO_LANES] = {0};
-  size_t i = 0;
-  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
-    for (size_t lane = 0; lane < RONDO_LANES; lane++) sums[lane] += x[i + lane] * x[i + lane];
+static float squares_of(rondo_type type, const void *g, rondo_span span) {
+  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  for (size_t at = span.first, count; at < span.last; at += count) {
+    count = rondo_gradient_run(type, at, span.last);
+    const float *x = rondo_load_chunk(type, g, at, count, room);
+    RONDO_EACH_LANE(i, lane, count, sums[lane] += x[i] * x[i]);
   }
-  for (size_t lane = 0; i < count; i++, lane++) sums[lane] += x[i] * x[i];
   for (size_t lane = 1; lane < RONDO_LANES; lane++) sums[0] += sums[lane];
   return sums[0];
 }
 
-/* `args`: before, parts, gradients. */
-static void sum_squares(rondo_blocks blocks, const size_t *elements, size_t count, bool is_first, void *const *args) {
+/* Of `count` gradients. `args`: before, parts, gradients. */
+static void sum_squares(rondo_blocks blocks, const size_t *elements, const uint8_t *types, size_t count, bool is_first,
+                        void *const *args) {
   const float *before = RONDO_ARG(const float *, 0);
   float *parts = RONDO_ARG(float *, 1);
   for (size_t part = blocks.first; part < blocks.last; part++) {
     float sum = is_first ? 0.0f : before[part];
     for (size_t g = 0; g < count; g++) {
       const rondo_span span = rondo_block_span(part, blocks, elements[g], RONDO_LANES);
-      if (elements[g] > 0) sum += squares_of(RONDO_ARG(const float *, 2 + g) + span.first, span.last - span.first);
+      if (elements[g] > 0) sum += squares_of((rondo_type)types[g], RONDO_ARG(const void *, 2 + g), span);
     }
     parts[part] = sum;
   }
@@ -143,12 +151,13 @@ static void sum_squares(rondo_blocks blocks, const size_t *elements, size_t coun
 
 static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
   const squared_counts *counts = args[0];
-  sum_squares(blocks, counts->elements, RONDO_SQUARED_GRADIENTS, counts->is_first != 0, args + 1);
+  sum_squares(blocks, counts->elements, counts->types, RONDO_SQUARED_GRADIENTS, counts->is_first != 0, args + 1);
 }
 
 static void gradient_squares_joined_cpu(rondo_blocks blocks, void *const *args) {
   const joined_counts *counts = args[0];
-  sum_squares(blocks, counts->elements, MOST_SQUARES * RONDO_SQUARED_GRADIENTS, counts->is_first != 0, args + 1);
+  sum_squares(blocks, counts->elements, counts->types, MOST_SQUARES * RONDO_SQUARED_GRADIENTS, counts->is_first != 0,
+              args + 1);
 }
 
 #define SEVEN_READS RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS
@@ -167,21 +176,22 @@ static const rondo_kernel_options gradient_squares_joined_code = {
 
 static rondo_status infer_squares(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
-  for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) {
-    if (operation->inputs[i] != RONDO_NO_VALUE)
-      RONDO_TRY(rondo_require_input(program, operation, i, RONDO_F32, RONDO_ANY_RANK));
+  if (operation->inputs[0] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, 0, RONDO_F32, 1));
+  for (uint32_t i = FIRST_GRADIENT; i < RONDO_MAX_OPERANDS; i++) {
+    if (operation->inputs[i] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_float(program, operation, i, RONDO_ANY_RANK));
   }
   results[0] = rondo_shape_vector(RONDO_F32, PARTS);
   return RONDO_OK;
 }
 
-/* Elements and pointers of an operation's gradients. */
+/* Elements, types and pointers of an operation's gradients. */
 static void list_gradients(const rondo_emitter *emitter, const rondo_operation *operation, size_t *elements,
-                           const void **pointers) {
+                           uint8_t *types, const void **pointers) {
   for (uint32_t g = 0; g < RONDO_SQUARED_GRADIENTS; g++) {
     const uint32_t value = operation->inputs[FIRST_GRADIENT + g];
     pointers[g] = rondo_emit_address(emitter, value);
     elements[g] = value == RONDO_NO_VALUE ? 0 : rondo_shape_elements(rondo_emit_shape(emitter, value));
+    types[g] = value == RONDO_NO_VALUE ? 0 : (uint8_t)rondo_emit_shape(emitter, value)->type;
   }
 }
 
@@ -190,7 +200,7 @@ static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *
   const float *before = rondo_emit_address(emitter, operation->inputs[0]);
   float *parts = rondo_emit_address(emitter, operation->results[0]);
   squared_counts counts = {.is_first = before == NULL};
-  list_gradients(emitter, operation, counts.elements, x);
+  list_gradients(emitter, operation, counts.elements, counts.types, x);
   return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS},
                            RONDO_ARGS(&counts, &before, &parts, &x[0], &x[1], &x[2], &x[3], &x[4], &x[5], &x[6]));
 }
@@ -204,7 +214,7 @@ static rondo_status join_squares(rondo_emitter *emitter, const rondo_operation *
   joined_counts counts = {.is_first = before == NULL};
   for (uint32_t i = 0; i < count; i++)
     list_gradients(emitter, operations[i], counts.elements + i * RONDO_SQUARED_GRADIENTS,
-                   x + i * RONDO_SQUARED_GRADIENTS);
+                   counts.types + i * RONDO_SQUARED_GRADIENTS, x + i * RONDO_SQUARED_GRADIENTS);
   args[0] = &counts;
   args[1] = &before;
   args[2] = &parts;

@@ -9,12 +9,13 @@
 __device__ inline void accumulate_one(float *sum, float g, bool is_first) { *sum = is_first ? g : *sum + g; }
 
 extern "C" __global__ void accumulate(size_t count, const int *__restrict__ counters, float *__restrict__ sum,
-                                      const float *__restrict__ g) {
+                                      const void *__restrict__ g, unsigned type) {
   const bool is_first = counters[0] == 0;
-  for (size_t i = first_element(); i < count; i += element_stride()) accumulate_one(&sum[i], g[i], is_first);
+  each_gradient(type, g, first_element(), count, element_stride(),
+                [&](size_t i, float gradient) { accumulate_one(&sum[i], gradient, is_first); });
 }
 
-#define SUM_PARAMETERS(i) , float *sum##i, const float *g##i
+#define SUM_PARAMETERS(i) , float *sum##i, const void *g##i
 #define SUM_PICK(i)         \
   case i:                   \
     sum = sum##i, g = g##i; \
@@ -24,9 +25,10 @@ extern "C" __global__ void accumulate_joined(joined_table table, const int *coun
   const joined_share share = share_of(table);
   const bool is_first = counters[0] == 0;
   float *sum = 0;
-  const float *g = 0;
+  const void *g = 0;
   switch (share.update) { EACH_JOINED(SUM_PICK) }
-  for (size_t i = share.first; i < share.elements; i += share.stride) accumulate_one(&sum[i], g[i], is_first);
+  each_gradient(share.type, g, share.first, share.elements, share.stride,
+                [&](size_t i, float gradient) { accumulate_one(&sum[i], gradient, is_first); });
 }
 
 #define SQUARED 7       /* gradients of an operation */
@@ -35,17 +37,19 @@ extern "C" __global__ void accumulate_joined(joined_table table, const int *coun
 struct squared_counts {
   size_t elements[SQUARED];
   u64 is_first;
+  unsigned char types[SQUARED + 1];
 };
 
 struct joined_counts {
   size_t elements[MOST_SQUARES * SQUARED];
   u64 is_first;
+  unsigned char types[MOST_SQUARES * SQUARED];
 };
 
 /* A block a part: every NORM_PARTS-th stretch of BLOCK_THREADS elements of each gradient. */
-__device__ inline float squares_of(const float *__restrict__ x, size_t count) {
+__device__ inline float squares_of(unsigned type, const void *__restrict__ x, size_t count) {
   float sum = 0;
-  for (size_t i = first_element(); i < count; i += element_stride()) sum += x[i] * x[i];
+  each_gradient(type, x, first_element(), count, element_stride(), [&](size_t, float g) { sum += g * g; });
   return sum;
 }
 
@@ -57,24 +61,24 @@ __device__ inline float join_block(float sum) {
   return team_join<join_sum>(team, sum);
 }
 
-extern "C" __global__ void gradient_squares(squared_counts counts, const float *before, float *parts, const float *x0,
-                                            const float *x1, const float *x2, const float *x3, const float *x4,
-                                            const float *x5, const float *x6) {
-  float sum = squares_of(x0, counts.elements[0]);
-  sum += squares_of(x1, counts.elements[1]);
-  sum += squares_of(x2, counts.elements[2]);
-  sum += squares_of(x3, counts.elements[3]);
-  sum += squares_of(x4, counts.elements[4]);
-  sum += squares_of(x5, counts.elements[5]);
-  sum += squares_of(x6, counts.elements[6]);
+extern "C" __global__ void gradient_squares(squared_counts counts, const float *before, float *parts, const void *x0,
+                                            const void *x1, const void *x2, const void *x3, const void *x4,
+                                            const void *x5, const void *x6) {
+  float sum = squares_of(counts.types[0], x0, counts.elements[0]);
+  sum += squares_of(counts.types[1], x1, counts.elements[1]);
+  sum += squares_of(counts.types[2], x2, counts.elements[2]);
+  sum += squares_of(counts.types[3], x3, counts.elements[3]);
+  sum += squares_of(counts.types[4], x4, counts.elements[4]);
+  sum += squares_of(counts.types[5], x5, counts.elements[5]);
+  sum += squares_of(counts.types[6], x6, counts.elements[6]);
   sum = join_block(sum);
   if (threadIdx.x == 0) parts[blockIdx.x] = (counts.is_first ? 0.0f : before[blockIdx.x]) + sum;
 }
 
 #define EACH_SQUARES(ROW) EACH_OF_TEN(ROW, ) ROW(10) ROW(11) ROW(12) ROW(13) ROW(14) ROW(15)
-#define GRADIENTS(i)                                                                                                   \
-  , const float *x##i##_0, const float *x##i##_1, const float *x##i##_2, const float *x##i##_3, const float *x##i##_4, \
-      const float *x##i##_5, const float *x##i##_6
+#define GRADIENTS(i)                                                                                              \
+  , const void *x##i##_0, const void *x##i##_1, const void *x##i##_2, const void *x##i##_3, const void *x##i##_4, \
+      const void *x##i##_5, const void *x##i##_6
 #define LIST(i)                  \
   x[i * SQUARED + 0] = x##i##_0; \
   x[i * SQUARED + 1] = x##i##_1; \
@@ -87,7 +91,7 @@ extern "C" __global__ void gradient_squares(squared_counts counts, const float *
 /* Operation by operation as alone; one without a gradient is behind the last. */
 extern "C" __global__ void gradient_squares_joined(joined_counts counts, const float *before,
                                                    float *parts EACH_SQUARES(GRADIENTS)) {
-  __shared__ const float *x[MOST_SQUARES * SQUARED];
+  __shared__ const void *x[MOST_SQUARES * SQUARED];
   float total = counts.is_first ? 0.0f : before[blockIdx.x];
   if (threadIdx.x == 0) {
     EACH_SQUARES(LIST)
@@ -95,7 +99,7 @@ extern "C" __global__ void gradient_squares_joined(joined_counts counts, const f
   __syncthreads();
   for (unsigned first = 0; first < MOST_SQUARES * SQUARED && counts.elements[first] > 0; first += SQUARED) {
     float sum = 0;
-    for (unsigned i = first; i < first + SQUARED; i++) sum += squares_of(x[i], counts.elements[i]);
+    for (unsigned i = first; i < first + SQUARED; i++) sum += squares_of(counts.types[i], x[i], counts.elements[i]);
     total += join_block(sum);
   }
   if (threadIdx.x == 0) parts[blockIdx.x] = total;

@@ -4,6 +4,7 @@
 #include "tensor/operators/joined.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
@@ -13,7 +14,18 @@ rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t
   while (block >= table->first_blocks[update + 1]) update++;
   const size_t first = table->first_blocks[update];
   const rondo_blocks blocks = {.grid = {.x = table->first_blocks[update + 1] - (uint32_t)first}};
-  return (rondo_joined_share){update, rondo_block_span(block - first, blocks, table->elements[update], RONDO_LANES)};
+  return (rondo_joined_share){update, (rondo_type)table->types[update],
+                              rondo_block_span(block - first, blocks, table->elements[update], RONDO_LANES)};
+}
+
+rondo_status rondo_require_gradient(const rondo_program *program, const rondo_operation *operation, uint32_t parameter,
+                                    uint32_t gradient) {
+  const rondo_shape *wanted = rondo_operation_input(program, operation, parameter);
+  const rondo_shape *given = rondo_operation_input(program, operation, gradient);
+  RONDO_TRY(rondo_require_float(program, operation, gradient, wanted->rank));
+  if (memcmp(given->dims, wanted->dims, wanted->rank * sizeof *wanted->dims) == 0) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s and %s must have the same sizes",
+                              operation->row->inputs[parameter], operation->row->inputs[gradient]);
 }
 
 static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *kernel,
@@ -22,6 +34,7 @@ static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *
     uint32_t blocks = 0;
     if (i < count) {
       table->elements[i] = rondo_shape_elements(rondo_emit_shape(emitter, operations[i]->inputs[kernel->inputs[0]]));
+      table->types[i] = (uint8_t)rondo_emit_shape(emitter, operations[i]->inputs[kernel->gradient])->type;
       blocks = rondo_emit_grid(emitter, table->elements[i], RONDO_ELEMENTWISE_GRAIN).x;
     }
     table->first_blocks[i + 1] = table->first_blocks[i] + blocks;

@@ -2,16 +2,17 @@
  * Updates of several parameters in one kernel, as joined.h says. The pointers of an update are picked by its number,
  * which is one for a block:
  *
- *   #define PARAMETERS(i) , float *p##i, const float *g##i
+ *   #define PARAMETERS(i) , float *p##i, const void *g##i
  *   #define PICK(i) case i: p = p##i, g = g##i; break;
  *   extern "C" __global__ void scale_joined(joined_table table, float factor EACH_JOINED(PARAMETERS)) {
  *     const joined_share share = share_of(table);
- *     float *p = 0; const float *g = 0;
+ *     float *p = 0; const void *g = 0;
  *     switch (share.update) { EACH_JOINED(PICK) }
- *     for (size_t i = share.first; i < share.elements; i += share.stride) p[i] = factor * g[i];
+ *     each_gradient(share.type, g, share.first, share.elements, share.stride,
+ *                   [&](size_t i, float gradient) { p[i] = factor * gradient; });
  *   }
  */
-#include "tensor/operators/kernel_support.cuh"
+#include "tensor/operators/gradients.cuh"
 
 #define MOST_JOINED 30 /* RONDO_MOST_JOINED */
 
@@ -22,11 +23,12 @@
 struct joined_table {
   size_t elements[MOST_JOINED];
   unsigned first_blocks[MOST_JOINED + 2];
+  unsigned char types[MOST_JOINED + 2];
 };
 
 /* for (size_t i = share.first; i < share.elements; i += share.stride) */
 struct joined_share {
-  unsigned update;
+  unsigned update, type; /* of the gradient */
   size_t first, elements, stride;
 };
 
@@ -36,6 +38,7 @@ __device__ inline joined_share share_of(const joined_table &table) {
   share.update = 0;
 #pragma unroll
   for (unsigned i = 1; i < MOST_JOINED; i++) share.update += blockIdx.x >= table.first_blocks[i];
+  share.type = table.types[share.update];
   const unsigned begin = table.first_blocks[share.update];
   share.first = (size_t)(blockIdx.x - begin) * BLOCK_THREADS + threadIdx.x;
   share.elements = table.elements[share.update];

@@ -4,26 +4,38 @@
  * there, to the same bits. What they update are parameters of the kernel, so that verification sees every access.
  *
  * A kernel has the table, what they share, and then for each of RONDO_MOST_JOINED updates its pointers; NULL where
- * there are fewer. In CUDA: joined.cuh.
+ * there are fewer. In CUDA: joined.cuh. Gradients may be of any type of float: each of them is made an F32 as it is
+ * read.
  */
 #ifndef RONDO_TENSOR_OPERATORS_JOINED_H
 #define RONDO_TENSOR_OPERATORS_JOINED_H
 
-#include "tensor/operators/kernel_support.h"
+#include "tensor/operators/element.h"
 
 /* The first parameter, without padding. */
 typedef struct rondo_joined_table {
   size_t elements[RONDO_MOST_JOINED];
   uint32_t first_blocks[RONDO_MOST_JOINED + 2]; /* of each update; behind the last the number of all blocks */
+  uint8_t types[RONDO_MOST_JOINED + 2];         /* of each gradient */
 } rondo_joined_table;
 
 /* What a block does. */
 typedef struct rondo_joined_share {
   uint32_t update;
+  rondo_type type; /* of the gradient */
   rondo_span span;
 } rondo_joined_share;
 
 rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t block);
+
+/* So many elements of a gradient are read together (rondo_load_chunk), from `at` on, before `last`. */
+static inline size_t rondo_gradient_run(rondo_type type, size_t at, size_t last) {
+  return type == RONDO_F32 ? last - at : rondo_chunk_length(at, last);
+}
+
+/* TYPE or SHAPE unless input `gradient` is of a type of float and has the sizes of input `parameter`. */
+RONDO_MUST_USE rondo_status rondo_require_gradient(const rondo_program *program, const rondo_operation *operation,
+                                                   uint32_t parameter, uint32_t gradient);
 
 #define RONDO_SIX_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
 #define RONDO_FIVE_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
@@ -38,6 +50,7 @@ typedef struct rondo_joined_kernel {
   const rondo_kernel_options *code;
   const uint32_t *inputs; /* of the operation: an update's pointers, as the kernel has them; the first has the shape */
   uint32_t input_count;
+  uint32_t gradient; /* the input that may be of any type of float */
 } rondo_joined_kernel;
 
 /* `shared`: the arguments behind the table. */

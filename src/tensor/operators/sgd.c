@@ -61,22 +61,27 @@ static bool read_rates(void *const *args, bool has_momentum, sgd_rates *out) {
   return !is_controlled || control[1] != 0;
 }
 
-/* The pointers of one parameter, p and g, with momentum v, from `args` on. */
-static void update_span(void *const *args, bool has_momentum, rondo_span span, sgd_rates rates) {
-  float *p = RONDO_ARG(float *, 0) + span.first;
-  const float *g = RONDO_ARG(const float *, 1) + span.first;
-  if (has_momentum)
-    momentum_span(p, g, RONDO_ARG(float *, 2) + span.first, span.last - span.first, rates);
-  else
-    sgd_span(p, g, span.last - span.first, rates);
+/* The pointers of one parameter, p and g, which is of this type, with momentum v, from `args` on. */
+static void update_span(rondo_type type, void *const *args, bool has_momentum, rondo_span span, sgd_rates rates) {
+  float *p = RONDO_ARG(float *, 0), room[RONDO_CHUNK];
+  for (size_t at = span.first, count; at < span.last; at += count) {
+    count = rondo_gradient_run(type, at, span.last);
+    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room);
+    if (has_momentum)
+      momentum_span(p + at, g, RONDO_ARG(float *, 2) + at, count, rates);
+    else
+      sgd_span(p + at, g, count, rates);
+  }
 }
 
 static void update(rondo_blocks blocks, void *const *args, bool has_momentum) {
   const size_t count = RONDO_ARG(size_t, 0);
+  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, has_momentum ? 8 : 6);
   sgd_rates rates;
   if (!read_rates(args + 1, has_momentum, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++)
-    update_span(args + 4 + has_momentum, has_momentum, rondo_block_span(block, blocks, count, RONDO_LANES), rates);
+    update_span(type, args + 4 + has_momentum, has_momentum, rondo_block_span(block, blocks, count, RONDO_LANES),
+                rates);
 }
 
 static void update_joined(rondo_blocks blocks, void *const *args, bool has_momentum) {
@@ -86,7 +91,7 @@ static void update_joined(rondo_blocks blocks, void *const *args, bool has_momen
   if (!read_rates(args + 1, has_momentum, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(table, block);
-    update_span(args + 4 + has_momentum + pointers * share.update, has_momentum, share.span, rates);
+    update_span(share.type, args + 4 + has_momentum + pointers * share.update, has_momentum, share.span, rates);
   }
 }
 
@@ -108,20 +113,20 @@ static const rondo_parameter momentum_parameters[] = {RONDO_SCALAR(rondo_joined_
 /* Alone, joined. */
 static const rondo_kernel_options sgd_code[] = {
     {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd", .cpu = sgd_cpu, RONDO_CUDA(sgd),
-     .params = {RONDO_SCALAR(size_t), SGD_SHARED, SGD_POINTERS}},
+     .params = {RONDO_SCALAR(size_t), SGD_SHARED, SGD_POINTERS, RONDO_SCALAR(uint32_t)}},
     {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_joined", .cpu = sgd_joined_cpu, RONDO_CUDA(sgd),
      RONDO_PARAMETER_LIST(sgd_parameters)}};
 
 static const rondo_kernel_options momentum_code[] = {
     {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum", .cpu = momentum_cpu, RONDO_CUDA(sgd),
-     .params = {RONDO_SCALAR(size_t), MOMENTUM_SHARED, MOMENTUM_POINTERS}},
+     .params = {RONDO_SCALAR(size_t), MOMENTUM_SHARED, MOMENTUM_POINTERS, RONDO_SCALAR(uint32_t)}},
     {RONDO_KERNEL_OPTIONS_INIT, .name = "sgd_momentum_joined", .cpu = momentum_joined_cpu, RONDO_CUDA(sgd),
      RONDO_PARAMETER_LIST(momentum_parameters)}};
 
 static rondo_status infer_sgd(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
   RONDO_TRY(rondo_require_input(program, operation, PARAMETER, RONDO_F32, RONDO_ANY_RANK));
-  RONDO_TRY(rondo_require_same_shape(program, operation, PARAMETER, GRADIENT));
+  RONDO_TRY(rondo_require_gradient(program, operation, PARAMETER, GRADIENT));
   if (operation->inputs[CONTROL] != RONDO_NO_VALUE)
     RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   return rondo_require_input(program, operation, RATE, RONDO_F32, 0);
@@ -153,21 +158,23 @@ static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *oper
   const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[PARAMETER]));
   const sgd_shared shared = shared_of(emitter, operation);
   float *p = rondo_emit_address(emitter, operation->inputs[PARAMETER]);
-  const float *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
+  const void *g = rondo_emit_address(emitter, operation->inputs[GRADIENT]);
+  const uint32_t type = rondo_emit_shape(emitter, operation->inputs[GRADIENT])->type;
   float *v = rondo_emit_address(emitter, operation->inputs[VELOCITY]);
   const rondo_grid grid = rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN);
   if (operation->row == &rondo_operator_sgd)
     return rondo_emit_kernel(emitter, &sgd_code[0], grid,
-                             RONDO_ARGS(&count, &shared.numbers, &shared.rate, &shared.control, &p, &g));
+                             RONDO_ARGS(&count, &shared.numbers, &shared.rate, &shared.control, &p, &g, &type));
   return rondo_emit_kernel(
       emitter, &momentum_code[0], grid,
-      RONDO_ARGS(&count, &shared.numbers, &shared.rate, &shared.control, &shared.momentum, &p, &g, &v));
+      RONDO_ARGS(&count, &shared.numbers, &shared.rate, &shared.control, &shared.momentum, &p, &g, &v, &type));
 }
 
 static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {PARAMETER, GRADIENT, VELOCITY};
   const bool has_momentum = operations[0]->row != &rondo_operator_sgd;
-  const rondo_joined_kernel kernel = {has_momentum ? &momentum_code[1] : &sgd_code[1], inputs, has_momentum ? 3 : 2};
+  const rondo_joined_kernel kernel = {has_momentum ? &momentum_code[1] : &sgd_code[1], inputs, has_momentum ? 3 : 2,
+                                      GRADIENT};
   const sgd_shared shared = shared_of(emitter, operations[0]);
   const void *const args[] = {&shared.numbers, &shared.rate, &shared.control, &shared.momentum};
   return rondo_emit_joined(emitter, &kernel, operations, count, args, has_momentum ? 4 : 3);

@@ -36,21 +36,25 @@ __device__ inline void momentum_one(const sgd_rates &rates, float *p, float g, f
 }
 
 extern "C" __global__ void sgd(size_t count, sgd_numbers numbers, const float *__restrict__ rate,
-                               const float *__restrict__ control, float *__restrict__ p, const float *__restrict__ g) {
+                               const float *__restrict__ control, float *__restrict__ p, const void *__restrict__ g,
+                               unsigned type) {
   const sgd_rates rates = read_rates(numbers, rate, control, 0);
   if (!rates.applies) return;
-  for (size_t i = first_element(); i < count; i += element_stride()) sgd_one(rates, &p[i], g[i]);
+  each_gradient(type, g, first_element(), count, element_stride(),
+                [&](size_t i, float gradient) { sgd_one(rates, &p[i], gradient); });
 }
 
 extern "C" __global__ void sgd_momentum(size_t count, sgd_numbers numbers, const float *__restrict__ rate,
                                         const float *__restrict__ control, const float *__restrict__ momentum,
-                                        float *__restrict__ p, const float *__restrict__ g, float *__restrict__ v) {
+                                        float *__restrict__ p, const void *__restrict__ g, float *__restrict__ v,
+                                        unsigned type) {
   const sgd_rates rates = read_rates(numbers, rate, control, momentum);
   if (!rates.applies) return;
-  for (size_t i = first_element(); i < count; i += element_stride()) momentum_one(rates, &p[i], g[i], &v[i]);
+  each_gradient(type, g, first_element(), count, element_stride(),
+                [&](size_t i, float gradient) { momentum_one(rates, &p[i], gradient, &v[i]); });
 }
 
-#define SGD_PARAMETERS(i) , float *p##i, const float *g##i
+#define SGD_PARAMETERS(i) , float *p##i, const void *g##i
 #define SGD_PICK(i)     \
   case i:               \
     p = p##i, g = g##i; \
@@ -61,13 +65,14 @@ extern "C" __global__ void sgd_joined(joined_table table, sgd_numbers numbers, c
   const joined_share share = share_of(table);
   const sgd_rates rates = read_rates(numbers, rate, control, 0);
   float *p = 0;
-  const float *g = 0;
+  const void *g = 0;
   if (!rates.applies) return;
   switch (share.update) { EACH_JOINED(SGD_PICK) }
-  for (size_t i = share.first; i < share.elements; i += share.stride) sgd_one(rates, &p[i], g[i]);
+  each_gradient(share.type, g, share.first, share.elements, share.stride,
+                [&](size_t i, float gradient) { sgd_one(rates, &p[i], gradient); });
 }
 
-#define MOMENTUM_PARAMETERS(i) , float *p##i, const float *g##i, float *v##i
+#define MOMENTUM_PARAMETERS(i) , float *p##i, const void *g##i, float *v##i
 #define MOMENTUM_PICK(i)          \
   case i:                         \
     p = p##i, g = g##i, v = v##i; \
@@ -79,8 +84,9 @@ extern "C" __global__ void sgd_momentum_joined(joined_table table, sgd_numbers n
   const joined_share share = share_of(table);
   const sgd_rates rates = read_rates(numbers, rate, control, momentum);
   float *p = 0, *v = 0;
-  const float *g = 0;
+  const void *g = 0;
   if (!rates.applies) return;
   switch (share.update) { EACH_JOINED(MOMENTUM_PICK) }
-  for (size_t i = share.first; i < share.elements; i += share.stride) momentum_one(rates, &p[i], g[i], &v[i]);
+  each_gradient(share.type, g, share.first, share.elements, share.stride,
+                [&](size_t i, float gradient) { momentum_one(rates, &p[i], gradient, &v[i]); });
 }
