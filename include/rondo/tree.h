@@ -541,7 +541,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_call_output_of_output(rondo_call *ca
 
 /* The body needs input `index` no more: of an input that was given (rondo_input.give), and that no one else holds, nor
  * another input or an output of the call, the memory may be used again by what is queued after this call on the call's
- * stream. Nothing happens for others. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE; CAPTURE_INVALID. */
+ * stream. Nothing happens for others. A body that reads the input all the same is not recorded (OTHER_WORK), as far as
+ * that is seen: while nothing has taken the memory, and always on "cpu:check". Errors: INVALID_ARGUMENT with
+ * NULL_ARGUMENT, OUT_OF_RANGE; CAPTURE_INVALID. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_drop_input(rondo_call *call, size_t index);
 
 /* A host step (TR-14): `step` is called on the caller's thread when all that the body queued so far is done, once in

@@ -584,6 +584,50 @@ static void test_tr4_dropped_inputs_are_no_outputs(void **state) {
   scene_end(s);
 }
 
+/* out 0 = the input, read after it was dropped: where `term` is 1, when other memory may have taken its place. */
+static rondo_status keep_given_body(rondo_call *call, void *user) {
+  const test_work *work = scene_enter(user);
+  const uint32_t *given = scene_input(call, 0), *b = scene_input(call, 1);
+  void *out, *scratch;
+  if (work->term == 0) assert_ok(rondo_call_output(call, 0, SCENE_BYTES, NULL, &out));
+  assert_ok(rondo_call_drop_input(call, 0));
+  if (work->term == 1) {
+    assert_ok(rondo_malloc_async(rondo_call_stream(call), SCENE_BYTES, NULL, &scratch));
+    test_affine(work->fixture, rondo_call_stream(call), scratch, SCENE_WORDS, 0, 77);
+    assert_ok(rondo_free_async(rondo_call_stream(call), scratch));
+    assert_ok(rondo_call_output(call, 0, SCENE_BYTES, NULL, &out));
+  }
+  return rondo_launch(rondo_call_stream(call), test_kernel(work->fixture, TEST_KERNEL_COMBINE),
+                      (rondo_grid){SCENE_WORDS, 0, 0}, RONDO_ARGS(&b, &given, &out));
+}
+
+/* A body that keeps an input it gave up is not recorded: replays would read what takes its place. Found where nothing
+ * has taken it yet, and always where each allocation has pages of its own. */
+static void test_tr15_inputs_that_are_given_up_and_kept(void **state) {
+  test_scene *s = *state;
+  const uint32_t *x = scene_words(s, 1);
+  for (uint32_t reused = 0; reused <= test_is_guarded(s->fixture); reused++) {
+    rondo_function *f = scene_affine(s, "made", 1, 0);
+    rondo_function *keep = SCENE_FUNCTION(s, "keep", keep_given_body, scene_work(s, 0, reused),
+                                          RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
+    for (int i = 0; i < 4; i++) {
+      scene_begin(s);
+      rondo_buffer *y = scene_call(s, f, scene_at(x)), *out;
+      SCENE_CALL(s, keep, &out, 1, scene_given(y), scene_at(x));
+      assert_counts(s, out, 32, 32);
+      if (i > 0) assert_skip(s->tree, OTHER_WORK);
+      if (i > 0) assert_non_null(strstr(test_last_call(s->tree).message, "'made'"));
+      rondo_buffer_release(out);
+      scene_end(s);
+    }
+    assert_seen(s, "uurupupu");
+    assert_int_equal(test_function_info(keep).recordings, 0);
+    assert_int_equal(test_function_info(keep).skipped[RONDO_SKIP_OTHER_WORK], 3);
+  }
+  assert_true(scene_info(s).rolled_back > 0);
+  assert_int_equal(scene_info(s).live_outputs, 0);
+}
+
 static rondo_status accumulate_body(rondo_call *call, void *user) {
   scene_enter(user);
   scene_change(call, scene_input(call, 0), 2, 0);
@@ -757,6 +801,7 @@ int main(void) {
       scene_case(test_tr15_bodies_that_end_the_capture),
       scene_case(test_tr4_one_buffer_given_and_read),
       scene_case(test_tr4_dropped_inputs_are_no_outputs),
+      scene_case(test_tr15_inputs_that_are_given_up_and_kept),
       scene_case(test_tr6_static_inputs_that_are_written_and_read),
       scene_case(test_tr8_buffers_where_they_do_not_belong),
       scene_case(test_calls_inside_calls_inside_a_capture),

@@ -324,6 +324,27 @@ static void test_tr8_work_on_another_device(void **state) {
   assert_ok(rondo_device_close(second));
 }
 
+/* Where the test's device is none of the host. */
+static bool open_host(const test_scene *s, rondo_device **out) {
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1,
+                                        .allocator = &s->fixture->allocator.table};
+  if (!test_device_is("cuda")) return false;
+  assert_ok(rondo_device_open("cpu", &options, out));
+  return true;
+}
+
+/* Beside a GPU: work, and memory in its order, of a device of the host. */
+static void test_tr8_work_on_the_host_device(void **state) {
+  test_scene *s = *state;
+  rondo_device *host;
+  stray self;
+  if (!open_host(s, &host)) skip();
+  open_stray(&self, s, host);
+  assert_all_refused(&self, RONDO_SKIP_SEVERAL_DEVICES);
+  close_stray(&self);
+  assert_ok(rondo_device_close(host));
+}
+
 /* Each call does it once. */
 static void test_tr15_stray_work_is_done_once_a_call(void **state) {
   static rondo_status (*const counted[])(stray *) = {by_launch, by_launch_with, by_exec, by_patches, by_recording};
@@ -747,6 +768,12 @@ static rondo_status by_malloc_at_once(stray *self) {
   return status == RONDO_OK ? rondo_free(self->device, address) : status;
 }
 
+static rondo_status by_host_malloc(stray *self) {
+  void *address;
+  const rondo_status status = rondo_host_malloc(self->device, 64, &address);
+  return status == RONDO_OK ? rondo_host_free(self->device, address) : status;
+}
+
 static rondo_status by_seed(stray *self) { return rondo_generator_seed(self->generator, 7); }
 
 static void assert_host_work(stray *self) {
@@ -755,6 +782,7 @@ static void assert_host_work(stray *self) {
                                       {"rondo_event_synchronize", by_event_synchronize},
                                       {"rondo_device_synchronize", by_device_synchronize},
                                       {"rondo_malloc", by_malloc_at_once},
+                                      {"rondo_host_malloc", by_host_malloc},
                                       {"rondo_generator_seed", by_seed}};
   test_scene *s = self->scene;
   const uint32_t *x = scene_words(s, 1);
@@ -770,18 +798,26 @@ static void assert_host_work(stray *self) {
   }
 }
 
+static void assert_host_work_of(test_scene *s, rondo_device *device) {
+  stray self;
+  open_stray(&self, s, device);
+  assert_host_work(&self);
+  close_stray(&self);
+}
+
+/* Of the device, of a second one, and of the host's beside a GPU; allocating at once is such a call. */
 static void test_tr8_waiting_for_other_streams_is_host_work(void **state) {
   test_scene *s = *state;
-  rondo_device *second;
-  stray self;
-  open_stray(&self, s, s->fixture->device);
-  assert_host_work(&self);
-  close_stray(&self);
-  if (!open_second(s, &second)) return;
-  open_stray(&self, s, second);
-  assert_host_work(&self);
-  close_stray(&self);
-  assert_ok(rondo_device_close(second));
+  rondo_device *other;
+  assert_host_work_of(s, s->fixture->device);
+  if (open_second(s, &other)) {
+    assert_host_work_of(s, other);
+    assert_ok(rondo_device_close(other));
+  }
+  if (open_host(s, &other)) {
+    assert_host_work_of(s, other);
+    assert_ok(rondo_device_close(other));
+  }
 }
 
 /* Captures of the caller's ----------------------------------------------------------------------------------------- */
@@ -827,6 +863,7 @@ int main(void) {
   static const struct CMUnitTest tests[] = {
       scene_case(test_tr8_work_on_a_stream_that_is_not_forked),
       scene_case(test_tr8_work_on_another_device),
+      scene_case(test_tr8_work_on_the_host_device),
       scene_case(test_tr15_stray_work_is_done_once_a_call),
       scene_case(test_tr8_programs_run_on_streams_of_their_own),
       scene_case(test_tr8_memory_of_another_device_out_of_reach),
