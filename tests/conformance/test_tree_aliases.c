@@ -22,11 +22,11 @@ static void check_through(test_scene *s, rondo_buffer *const outs[3], uint32_t f
   assert_counts(s, outs[2], 2 * first, 2);
 }
 
-/* 58 test_aliased_static_parameter, 54 and 55 test_aliasing_static_ref, 87 test_alias_of_parameter, 49
- * test_constant_output: parts of a static input are that memory in every state, outlive the step, and do not live on
- * the path. */
-static void test_tr6_peer_49_54_58_87_parts_of_parameters(void **state) {
-  test_scene *s = *state;
+/* 58 test_aliased_static_parameter, 54 test_aliasing_static_ref, 55 ..._no_graph_partition, 87 test_alias_of_parameter,
+ * 49 test_constant_output: parts of a static input are that memory in every state, outlive the step, and do not live on
+ * the path; whether bodies may be cut at host steps or not. */
+static void assert_parts_of_parameters(test_scene *s, bool no_host_steps) {
+  SCENE_TREE(s, .no_host_steps = no_host_steps);
   rondo_function *f = SCENE_FUNCTION(s, "f", through_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_STATIC));
   uint32_t *parameter = scene_words(s, 1);
   rondo_buffer *old = NULL, *outs[3];
@@ -46,6 +46,10 @@ static void test_tr6_peer_49_54_58_87_parts_of_parameters(void **state) {
   }
   rondo_buffer_release(old);
   assert_seen(s, "urppp");
+}
+
+static void test_tr6_peer_49_54_55_58_87_parts_of_parameters(void **state) {
+  for (int way = 0; way < 2; way++) assert_parts_of_parameters(*state, way != 0);
 }
 
 /* 67 test_output_alias: an ordinary input handed back, and a part of it: wherever the input is at that call. */
@@ -295,7 +299,7 @@ static void test_tr9_parts_of_another_trees_buffers(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      scene_case(test_tr6_peer_49_54_58_87_parts_of_parameters),
+      scene_case(test_tr6_peer_49_54_55_58_87_parts_of_parameters),
       scene_case(test_tr6_peer_67_inputs_handed_back),
       scene_case(test_tr4_peer_53_two_functions_share_memory),
       scene_case(test_tr4_peer_69_83_parts_hold_the_whole),

@@ -307,6 +307,27 @@ static void test_tr8_peer_224_225_227_policies(void **state) {
   assert_seen(s, "urppuuuurur");
 }
 
+/* 226 test_wrap_output_called, 230 test_should_wrap_false_with_wrap_output: the peer's policy may wrap all that it
+ * compiled once more. Here that is a function around others: it is asked for by itself, and recorded with what its body
+ * calls, though the policy refuses that alone. */
+static void test_tr8_peer_226_230_a_function_around_others(void **state) {
+  test_scene *s = *state;
+  policy p = {0};
+  SCENE_TREE(s, .should_record = ask, .user = &p);
+  const uint32_t *x = scene_words(s, 1);
+  rondo_function *inner = scene_affine(s, "inner", 3, 1);
+  rondo_function *outer = SCENE_FUNCTION(s, "outer", outer_body, inner, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  p.refused = inner;
+  for (int i = 0; i < 4; i++) call_affine(s, outer, x);
+  assert_seen(s, "urpp");
+  assert_int_equal(p.asked, 1);
+  assert_string_equal(p.name, "outer");
+  for (int i = 0; i < 2; i++) call_affine(s, inner, x);
+  assert_skip(s->tree, REFUSED);
+  assert_string_equal(p.name, "inner");
+  assert_int_equal(scene_info(s).recordings, 1);
+}
+
 /* 228, 229 test_policy_cudagraphify_partition: a body with host steps is one question. */
 static rondo_status nothing(void *user) {
   (void)user;
@@ -365,6 +386,7 @@ int main(void) {
       scene_case(test_tr8_peer_148_149_small_recordings),
       scene_case(test_tr15_peer_70_memory_that_is_kept),
       scene_case(test_tr8_peer_224_225_227_policies),
+      scene_case(test_tr8_peer_226_230_a_function_around_others),
       scene_case(test_tr8_peer_228_229_segments_are_one_question),
       scene_case(test_tr8_peer_167_decisions_are_logged),
   };

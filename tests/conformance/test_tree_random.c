@@ -39,9 +39,10 @@ static void call_draw(test_scene *s, rondo_function *f, const uint32_t *x, uint6
   for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
 }
 
-/* 13 test_rng_trees: after seeding anew the same numbers come, by any mix of warm-ups, recordings and replays. */
-static void test_tr13_peer_13_the_same_numbers(void **state) {
-  test_scene *s = *state;
+/* 13 test_rng_trees, 14 test_rng_non_trees: after seeding anew the same numbers come, by any mix of warm-ups,
+ * recordings and replays; of separate recordings too. */
+static void assert_same_numbers(test_scene *s, bool separate) {
+  SCENE_TREE(s, .separate = separate);
   rondo_generator *generator = test_generator(s->fixture, "g", 3);
   rondo_function *f = make_draw(s, "f", RONDO_FUNCTION_INFERENCE, generator);
   const uint32_t *x = scene_words(s, 1);
@@ -54,7 +55,12 @@ static void test_tr13_peer_13_the_same_numbers(void **state) {
       call_draw(s, f, x, seed, 4 * i);
     }
   }
+  assert_seen(s, "pupupupupupu");
   rondo_generator_destroy(generator);
+}
+
+static void test_tr13_peer_13_14_the_same_numbers(void **state) {
+  for (int separate = 0; separate < 2; separate++) assert_same_numbers(*state, separate != 0);
 }
 
 /* A recording that is given up draws nothing: the plain run behind it does. */
@@ -168,11 +174,94 @@ static void test_tr13_peer_235_237_recorded_or_not(void **state) {
   }
 }
 
+/* 233 test_cpu_and_cuda_rng, 238 test_multi_device: a tree and a generator each on two devices, of two kinds where
+ * there are. Both draw the same numbers, and a backward draws again what the forward of the other device drew. */
+typedef struct drawer {
+  rondo_stream *stream;
+  rondo_tree *tree;
+  rondo_generator *generator;
+  rondo_function *forward, *backward;
+} drawer;
+
+static rondo_status draw_alone_body(rondo_call *call, void *user) {
+  void *out;
+  assert_ok(rondo_call_output(call, 0, SCENE_BYTES, NULL, &out));
+  return rondo_random_uniform(user, rondo_call_stream(call), out, SCENE_WORDS, 0, 1);
+}
+
+static void open_drawer(drawer *d, rondo_device *device) {
+  const rondo_generator_options options = {RONDO_GENERATOR_OPTIONS_INIT, .name = "g", .seed = 5};
+  assert_ok(rondo_stream_create(device, NULL, &d->stream));
+  assert_ok(rondo_tree_create(device, NULL, &d->tree));
+  assert_ok(rondo_generator_create(device, &options, &d->generator));
+  rondo_function_options function = {RONDO_FUNCTION_OPTIONS_INIT, .kind = RONDO_FUNCTION_FORWARD, .name = "forward",
+                                     .body = draw_alone_body, .user = d->generator};
+  assert_ok(rondo_function_create(d->tree, &function, &d->forward));
+  function.kind = RONDO_FUNCTION_BACKWARD;
+  function.name = "backward";
+  assert_ok(rondo_function_create(d->tree, &function, &d->backward));
+}
+
+static void close_drawer(const drawer *d) {
+  assert_ok(rondo_tree_destroy(d->tree));
+  rondo_generator_destroy(d->generator);
+  assert_ok(rondo_stream_destroy(d->stream));
+}
+
+/* Calls it; its numbers are those of the seed at the offset. */
+static void draw_alone(const drawer *d, rondo_function *f, uint64_t offset) {
+  rondo_buffer *out;
+  float drawn[SCENE_WORDS], expected[SCENE_WORDS];
+  assert_ok(rondo_function_call(f, d->stream, NULL, 0, &out, 1));
+  assert_ok(rondo_buffer_copy(out, d->stream, 0, drawn, sizeof drawn));
+  assert_ok(rondo_stream_synchronize(d->stream));
+  test_expect_uniform(expected, SCENE_WORDS, 5, offset, 0, 1);
+  assert_memory_equal(drawn, expected, sizeof drawn);
+  rondo_buffer_release(out);
+}
+
+static void draw_on_both(const drawer drawers[2]) {
+  for (uint64_t i = 0; i < 5; i++) {
+    rondo_generator_state then[2], now = {RONDO_GENERATOR_STATE_INIT};
+    for (int k = 0; k < 2; k++) {
+      then[k] = (rondo_generator_state){RONDO_GENERATOR_STATE_INIT};
+      assert_ok(rondo_generator_get_state(drawers[k].generator, &then[k]));
+      draw_alone(&drawers[k], drawers[k].forward, 4 * i);
+    }
+    assert_ok(rondo_generator_get_state(drawers[0].generator, &now));
+    for (int k = 0; k < 2; k++) {
+      assert_ok(rondo_generator_set_state(drawers[k].generator, &then[1 - k]));
+      draw_alone(&drawers[k], drawers[k].backward, 4 * i);
+      assert_ok(rondo_generator_set_state(drawers[k].generator, &now));
+    }
+  }
+  for (int k = 0; k < 2; k++) assert_outcome(drawers[k].tree, RONDO_CALL_REPLAYED);
+}
+
+static void test_tr13_peer_233_238_on_two_devices(void **state) {
+  test_scene *s = *state;
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1,
+                                        .allocator = &s->fixture->allocator.table};
+  const char *const names[] = {test_device_is("cuda") ? "cuda:1" : "cpu:1", "cpu:2"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    rondo_device *other = NULL;
+    drawer drawers[2];
+    const rondo_status opened = rondo_device_open(names[i], &options, &other);
+    if (opened == RONDO_NOT_FOUND && i == 0 && test_device_is("cuda")) continue; /* one GPU */
+    assert_ok(opened);
+    open_drawer(&drawers[0], s->fixture->device);
+    open_drawer(&drawers[1], other);
+    draw_on_both(drawers);
+    for (int k = 0; k < 2; k++) close_drawer(&drawers[k]);
+    assert_ok(rondo_device_close(other));
+  }
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      scene_case(test_tr13_peer_13_the_same_numbers),     scene_case(test_tr13_what_is_taken_back_draws_nothing),
+      scene_case(test_tr13_peer_13_14_the_same_numbers),  scene_case(test_tr13_what_is_taken_back_draws_nothing),
       scene_case(test_tr13_peer_231_232_239_drawn_again), scene_case(test_tr13_peer_234_backwards_in_any_order),
-      scene_case(test_tr13_peer_235_237_recorded_or_not),
+      scene_case(test_tr13_peer_235_237_recorded_or_not), scene_case(test_tr13_peer_233_238_on_two_devices),
   };
   return test_main(tests);
 }

@@ -174,8 +174,8 @@ static void test_tr14_peer_28_29_192_written_across_segments(void **state) {
   }
 }
 
-/* 178 test_graph_partition_forward_backward, 179 to 183 (values), 185, 186: a forward with a host step, and a backward
- * that takes what its segments made. */
+/* 178 test_graph_partition_forward_backward, 179 to 183 (values), 186 ..._forward_backward_not_called: a forward with a
+ * host step, and a backward that takes what its segments made; to one forward in two comes none. */
 static void test_tr14_peer_178_to_183_forward_and_backward(void **state) {
   test_scene *s = *state;
   host_work host = {.scene = s};
@@ -196,6 +196,127 @@ static void test_tr14_peer_178_to_183_forward_and_backward(void **state) {
   assert_seen(s, "uuurrrppppppppp");
   assert_int_equal(scene_info(s).recordings, 3);
   assert_int_equal(host.steps, 10);
+}
+
+/* 185 test_graph_partition_forward_with_skipped_cudagraphed_backward: the backward of a forward in segments is not
+ * recorded, and ends the step all the same. */
+static void test_tr14_peer_185_the_backward_is_not_recorded(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s};
+  rondo_function *forward =
+      SCENE_FUNCTION(s, "forward", hop_body, &host, .kind = RONDO_FUNCTION_FORWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  rondo_function *backward = SCENE_FUNCTION(s, "backward", test_body_affine, scene_work(s, 5, 2),
+                                            .kind = RONDO_FUNCTION_BACKWARD, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  assert_ok(rondo_function_set_recording(backward, false));
+  for (uint32_t i = 0; i < 5; i++) {
+    rondo_buffer *saved = scene_call(s, forward, scene_at(scene_words(s, i)));
+    rondo_buffer *gradient = scene_call(s, backward, scene_given(saved));
+    assert_skip(s->tree, DISABLED);
+    assert_counts(s, gradient, 5 * (2 * i + 1) + 2, 10);
+    rondo_buffer_release(gradient);
+    assert_int_equal(scene_info(s).steps, i + 1);
+    assert_int_equal(host.steps, i + 1);
+  }
+  assert_seen(s, "uurupupupu");
+  assert_int_equal(scene_info(s).recordings, 1);
+}
+
+/* 197 test_graph_partition_reorder_cpu_and_gpu, 198 ..._interleave: the peer's compiler moves operations of the host
+ * together, so that fewer graphs are left. Here a body whose host work only the device waits for queues it as host
+ * functions: they are nodes, and five parts in turns are one segment. */
+static void assert_segments(const test_scene *s, const char *expected) {
+  char *text = NULL;
+  assert_ok(rondo_tree_explain(s->tree, RONDO_EXPLAIN_JSON, &text));
+  const bool is_there = strstr(text, expected) != NULL;
+  rondo_text_free(text);
+  assert_true(is_there);
+}
+static rondo_status interleaved_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  rondo_stream *stream = rondo_call_stream(call);
+  void *out;
+  host->runs++;
+  assert_ok(rondo_call_output(call, 0, SCENE_BYTES, NULL, &out));
+  assert_ok(rondo_copy_async(stream, host->words, scene_input(call, 0), SCENE_BYTES));
+  for (int i = 0; i < 2; i++) {
+    assert_ok(rondo_host_async(stream, change_words, host));
+    assert_ok(rondo_copy_async(stream, out, host->words, SCENE_BYTES));
+    scene_change(call, out, 2, 0);
+    assert_ok(rondo_copy_async(stream, host->words, out, SCENE_BYTES));
+  }
+  return RONDO_OK;
+}
+static void test_tr14_peer_197_198_the_host_in_the_graph(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s};
+  rondo_function *f = SCENE_FUNCTION(s, "f", interleaved_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  for (uint32_t i = 0; i < 5; i++) {
+    rondo_buffer *out = scene_call(s, f, scene_at(scene_words(s, i)));
+    assert_counts(s, out, 2 * (2 * (i + 1000) + 1000), 4);
+    assert_int_equal(host.steps, 2 * (i + 1));
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "urppp");
+  assert_int_equal(host.runs, 2);
+  assert_segments(s, "\"segments\":1,");
+}
+
+/* 199 test_graph_partition_reorder_custom_op_with_no_dependency, 200 ..._dependency1: what must not be recorded and
+ * needs nothing comes first in the body: one recording for each of two forms, which a third call uses again. */
+static rondo_status step_first_body(rondo_call *call, void *user) {
+  host_work *host = user;
+  rondo_input input;
+  void *out;
+  host->runs++;
+  assert_ok(rondo_call_host_step(call, fill_words, host));
+  assert_ok(rondo_call_get_input(call, 0, &input));
+  assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
+  test_affine(host->scene->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 0);
+  return RONDO_OK;
+}
+static void test_tr14_peer_199_200_the_step_comes_first(void **state) {
+  test_scene *s = *state;
+  host_work host = {.scene = s};
+  rondo_function *f = SCENE_FUNCTION(s, "f", step_first_body, &host, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  for (uint32_t i = 0; i < 9; i++) {
+    rondo_buffer *out;
+    const size_t words = i % 3 == 1 ? 16 : 8;
+    SCENE_CALL(s, f, &out, 1, {.address = (void *)(uintptr_t)x, .bytes = words * sizeof *x});
+    test_assert_buffer(s->fixture, out, 3, 3);
+    assert_int_equal(host.steps, i + 1);
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "uurprpppp");
+  assert_int_equal(scene_info(s).recordings, 2);
+  assert_int_equal(host.runs, 4);
+}
+
+/* 203 test_graph_partition_condition_op: which of two branches is taken depends on data. The caller looks at what the
+ * first function made and calls one of two others: a path each, of inputs of one size and of two. */
+static void test_tr2_peer_203_branches_by_data(void **state) {
+  test_scene *s = *state;
+  rondo_function *predicate = scene_affine(s, "predicate", 3, 1);
+  rondo_function *branches[] = {scene_affine(s, "even", 2, 0), scene_affine(s, "odd", 5, 7)};
+  uint32_t *x = scene_words(s, 0);
+  for (uint32_t i = 0; i < 16; i++) {
+    uint32_t word;
+    rondo_buffer *made;
+    scene_set(s, x, i);
+    scene_begin(s);
+    SCENE_CALL(s, predicate, &made, 1, {.address = x, .bytes = i < 8 ? SCENE_BYTES : SCENE_BYTES / 2});
+    assert_ok(rondo_buffer_copy(made, s->stream, 0, &word, sizeof word));
+    assert_ok(rondo_stream_synchronize(s->stream));
+    assert_int_equal(word, 3 * i + 1);
+    rondo_buffer *out = scene_call(s, branches[word % 2], scene_given(made));
+    test_assert_buffer(s->fixture, out, word % 2 == 0 ? 2 * word : 5 * word + 7, word % 2 == 0 ? 6 : 15);
+    rondo_buffer_release(out);
+    scene_end(s);
+  }
+  assert_seen(s, "uuruprprppppppppuuruprprpppppppp");
+  assert_int_equal(scene_info(s).recordings, 6);
+  assert_int_equal(scene_info(s).roots, 2);
 }
 
 /* 184 test_graph_partition_cpu_only: a body of host steps alone. */
@@ -388,6 +509,10 @@ int main(void) {
       scene_case(test_tr14_peer_159_to_163_from_the_host),
       scene_case(test_tr14_peer_28_29_192_written_across_segments),
       scene_case(test_tr14_peer_178_to_183_forward_and_backward),
+      scene_case(test_tr14_peer_185_the_backward_is_not_recorded),
+      scene_case(test_tr14_peer_197_198_the_host_in_the_graph),
+      scene_case(test_tr14_peer_199_200_the_step_comes_first),
+      scene_case(test_tr2_peer_203_branches_by_data),
       scene_case(test_tr14_peer_184_nothing_but_the_host),
       scene_case(test_tr14_peer_45_191_212_memory_of_segments),
       scene_case(test_tr14_peer_42_host_steps_change),

@@ -172,7 +172,7 @@ static void test_tr7_peer_153_limits_of_each(void **state) {
   assert_int_equal(test_function_info(backward).skipped[RONDO_SKIP_SHAPE_LIMIT], 9);
 }
 
-/* 188 test_graph_partition_dynamic_shapes, 195 ..._custom_op_no_split: three forms, three recordings. 217, 218, 219
+/* 188 test_graph_partition_dynamic_shapes, 195 ..._custom_op_no_split: three forms, three recordings. 217
  * test_cudagraph_capture_sizes: the peer has a list of sizes that are recorded; here the caller switches recording off
  * around the others, which is one call. */
 static void test_tr7_peer_188_195_217_forms_that_are_wanted(void **state) {
@@ -190,6 +190,57 @@ static void test_tr7_peer_188_195_217_forms_that_are_wanted(void **state) {
     }
   assert_int_equal(scene_info(s).recordings, 3);
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_DISABLED], 21);
+}
+
+/* 218 test_cudagraph_capture_sizes1, 219 ..._sizes2: the sizes of two and of three inputs, of which four pairs or
+ * triples are recorded. */
+static rondo_status sizes_body(rondo_call *call, void *user) {
+  const test_work *work = scene_enter(user);
+  for (size_t i = 0; i < work->factor; i++) {
+    rondo_input input;
+    void *out;
+    assert_ok(rondo_call_get_input(call, i, &input));
+    assert_ok(rondo_call_output(call, i, input.bytes, NULL, &out));
+    assert_ok(rondo_copy_async(rondo_call_stream(call), out, input.address, input.bytes));
+    test_affine(work->fixture, rondo_call_stream(call), out, input.bytes / sizeof(uint32_t), 3, 1);
+  }
+  return RONDO_OK;
+}
+static void call_sizes(test_scene *s, rondo_function *f, uint32_t *x, uint32_t inputs, uint32_t bits) {
+  rondo_input given[3];
+  rondo_buffer *outs[3];
+  for (uint32_t i = 0; i < inputs; i++)
+    given[i] = (rondo_input){.address = x, .bytes = (4 + 4 * (size_t)(bits >> i & 1)) * sizeof *x};
+  scene_call_all(s, f, given, inputs, outs, inputs);
+  for (uint32_t i = 0; i < inputs; i++) {
+    rondo_buffer_info info = {.struct_size = sizeof info};
+    assert_ok(rondo_buffer_get_info(outs[i], &info));
+    assert_int_equal(info.bytes, given[i].bytes);
+    test_assert_buffer(s->fixture, outs[i], 4, 3);
+    rondo_buffer_release(outs[i]);
+  }
+}
+static void test_tr7_peer_218_219_sizes_of_several_inputs(void **state) {
+  test_scene *s = *state;
+  static const uint32_t moving[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING, RONDO_INPUT_MOVING};
+  static const uint32_t wanted[] = {0x0f, 0x69}; /* all pairs; the triples of an even number of large ones */
+  uint32_t *x = scene_words(s, 1);
+  for (uint32_t inputs = 2; inputs <= 3; inputs++) {
+    SCENE_TREE(s, .name = "sizes");
+    rondo_function *f =
+        SCENE_FUNCTION(s, "f", sizes_body, scene_work(s, inputs, 0), .inputs = moving, .input_count = inputs);
+    const uint32_t forms = 1U << inputs;
+    for (uint32_t i = 0; i < 4 * forms; i++) {
+      const bool is_wanted = (wanted[inputs - 2] >> i % forms & 1) != 0;
+      assert_ok(rondo_function_set_recording(f, is_wanted));
+      call_sizes(s, f, x, inputs, i % forms);
+      if (!is_wanted) assert_skip(s->tree, DISABLED);
+    }
+    assert_int_equal(scene_info(s).recordings, 4);
+    assert_int_equal(scene_info(s).replayed, 8);
+    assert_int_equal(scene_info(s).skipped[RONDO_SKIP_DISABLED], 4 * (forms - 4));
+    s->calls = 0;
+  }
 }
 
 /* 196 test_graph_partition_cpu_tensor_symints, 223 test_opaque_value_input_cudagraph: what the host alone looks at, an
@@ -246,11 +297,17 @@ static void test_tr6_peer_168_to_174_numbers_in_cells(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      scene_case(test_tr1_peer_107_numbers_warm_up),   scene_case(test_tr7_peer_106_sizes_of_a_backward),
-      scene_case(test_tr1_peer_1_108_warm_up_again),   scene_case(test_tr1_warm_ups_are_counted),
-      scene_case(test_tr7_peer_17_18_one_form),        scene_case(test_tr7_peer_152_154_155_156_as_many_forms),
-      scene_case(test_tr7_peer_153_limits_of_each),    scene_case(test_tr7_peer_188_195_217_forms_that_are_wanted),
-      scene_case(test_tr7_peer_196_223_opaque_inputs), scene_case(test_tr6_peer_168_to_174_numbers_in_cells),
+      scene_case(test_tr1_peer_107_numbers_warm_up),
+      scene_case(test_tr7_peer_106_sizes_of_a_backward),
+      scene_case(test_tr1_peer_1_108_warm_up_again),
+      scene_case(test_tr1_warm_ups_are_counted),
+      scene_case(test_tr7_peer_17_18_one_form),
+      scene_case(test_tr7_peer_152_154_155_156_as_many_forms),
+      scene_case(test_tr7_peer_153_limits_of_each),
+      scene_case(test_tr7_peer_188_195_217_forms_that_are_wanted),
+      scene_case(test_tr7_peer_196_223_opaque_inputs),
+      scene_case(test_tr6_peer_168_to_174_numbers_in_cells),
+      scene_case(test_tr7_peer_218_219_sizes_of_several_inputs),
   };
   return test_main(tests);
 }

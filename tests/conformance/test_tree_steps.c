@@ -145,7 +145,7 @@ static void test_tr9_peer_109_forwards_belong_to_one_step(void **state) {
   assert_int_equal(scene_info(s).roots, 1);
 }
 
-/* 38 test_forward_backward_not_called, 186: of two forwards one has no backward; the one backward ends the step. */
+/* 38 test_forward_backward_not_called: of two forwards one has no backward; the one backward ends the step. */
 static void test_tr9_peer_38_a_backward_is_not_called(void **state) {
   test_scene *s = *state;
   const training model = make_training(s);
@@ -160,7 +160,7 @@ static void test_tr9_peer_38_a_backward_is_not_called(void **state) {
   assert_int_equal(scene_info(s).recordings, 3);
 }
 
-/* 33 test_forward_with_skipped_cudagraphed_backward, 185: an un-recorded backward ends the step all the same. */
+/* 33 test_forward_with_skipped_cudagraphed_backward: an un-recorded backward ends the step all the same. */
 static void test_tr9_peer_33_an_unrecorded_backward_ends_the_step(void **state) {
   test_scene *s = *state;
   const training model = make_training(s);
@@ -321,6 +321,32 @@ static void test_tr9_peer_11_two_batches_in_a_step(void **state) {
   assert_seen(s, "uuuurrrrpppppppppppp");
 }
 
+/* 118 test_storage_access_error, 119 test_clear_storage_data_ptr_access_error: an old output keeps its error, whoever
+ * asks for its memory and whatever becomes of that; its memory has none: the step's own output is there and is read. */
+static void test_tr9_peer_118_119_the_error_is_the_handles(void **state) {
+  test_scene *s = *state;
+  rondo_function *f = scene_affine(s, "f", 3, 1), *g = scene_affine(s, "g", 5, 2);
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 2; i++) rondo_buffer_release(scene_call(s, f, scene_at(x)));
+  rondo_buffer *old = scene_call(s, f, scene_at(x));
+  const void *const at = scene_address(old);
+  for (int i = 0; i < 3; i++) {
+    rondo_buffer *now = scene_call(s, f, scene_at(x)), *out;
+    const rondo_input given = scene_of(old);
+    assert_ptr_equal(scene_address(now), at);
+    assert_counts(s, now, 4, 3);
+    scene_assert_stale(old, "'f'");
+    assert_error(rondo_function_call(g, s->stream, &given, 1, &out, 1), RONDO_INVALID_LIFETIME,
+                 RONDO_REASON_STALE_BUFFER);
+    assert_message("'f'");
+    rondo_buffer_release(now);
+  }
+  assert_ok(rondo_tree_reset(s->tree));
+  scene_assert_stale(old, "'f'");
+  rondo_buffer_release(old);
+  assert_seen(s, "urpppp");
+}
+
 /* 89 test_error_on_dealloc_use, 90 test_error_on_dealloc_use2: reading an output of a step that is over is an error in
  * every state, of a part of it too; the message names function and step and says what to do. */
 static rondo_status part_body(rondo_call *call, void *user) {
@@ -407,6 +433,7 @@ int main(void) {
       scene_case(test_tr5_peer_9_a_moved_parameter_behind_a_forward),
       scene_case(test_tr9_peer_11_two_batches_in_a_step),
       scene_case(test_tr9_peer_89_90_old_outputs_are_not_read),
+      scene_case(test_tr9_peer_118_119_the_error_is_the_handles),
       scene_case(test_tr9_marks_take_over),
       scene_case(test_tr9_scopes_nest),
   };
