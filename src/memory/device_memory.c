@@ -463,3 +463,11 @@ rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address) 
   atomic_fetch_sub_explicit(&memory->device->allocations, 1, memory_order_relaxed);
   return RONDO_OK;
 }
+
+bool rondo_memory_host_has(rondo_device_memory *memory, const void *address, size_t bytes) {
+  pthread_mutex_lock(&memory->lock);
+  const rondo_allocation *at = rondo_allocation_table_around(&memory->host, address);
+  const bool has = at != NULL && bytes <= at->bytes - (size_t)((const char *)address - (const char *)at->address);
+  pthread_mutex_unlock(&memory->lock);
+  return has;
+}

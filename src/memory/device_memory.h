@@ -87,6 +87,8 @@ RONDO_MUST_USE rondo_status rondo_memory_free(rondo_device_memory *memory, const
 
 RONDO_MUST_USE rondo_status rondo_memory_host_allocate(rondo_device_memory *memory, size_t bytes, void **out_address);
 RONDO_MUST_USE rondo_status rondo_memory_host_free(rondo_device_memory *memory, void *address);
+/* Whether these bytes lie in one allocation of host memory that is not freed. Takes the lock. */
+bool rondo_memory_host_has(rondo_device_memory *memory, const void *address, size_t bytes);
 
 /* A range of addresses becomes the device's own, in the index; its place there. And is so no more: it is about to be
  * given back. Under the lock. */

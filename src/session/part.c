@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Running a part of a batch on a place: rows of requests to the device, a launch, rows of results back. Does not
- * allocate once warm and takes no lock. On a CPU device inputs are copied from where the requests have them; else they
- * are put together in staging memory, which the driver copies without a detour.
+ * allocate once warm and takes no lock. Inputs are copied from where the requests have them on a CPU device, and where
+ * that is host memory of the device's; other memory the driver would copy by a detour and wait, so that its rows are
+ * put together in staging memory first.
  */
 #include <string.h>
 
 #include "session/session_internal.h"
+#include "tensor/program_internal.h"
 
 /* The rows of a request that are in the part: from `row` of the request on, to `at` in the part. */
 typedef struct piece {
@@ -49,68 +51,96 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
 
 /* Feeding --------------------------------------------------------------------------------------------------------- */
 
-/* Padding is zeros: an index that is in every table, and the same result whatever ran before. */
-static rondo_status feed_direct(const rondo_place_graph *g, rondo_stream *stream, const rondo_part *part, size_t input,
-                                size_t row_bytes) {
-  unsigned char *to = g->copies[input].copy.dst;
+/* Where the rows of an input go: to `address`, which has room for `rows`, past the staging memory there is for them. */
+typedef struct slot {
+  unsigned char *address;
+  unsigned char *stage;
+  size_t rows, row_bytes;
+} slot;
+
+static bool is_direct(const rondo_part *part, size_t input) {
   piece p;
   for (size_t i = 0; next_piece(part, &i, &p);)
-    RONDO_TRY(rondo_copy_async(stream, to + p.at * row_bytes, source_of(&p, input, row_bytes), p.rows * row_bytes));
-  if (part->rows == g->rows) return RONDO_OK;
-  const rondo_fill padding = {
-      .dst = to + part->rows * row_bytes, .element_bytes = 1, .width = (g->rows - part->rows) * row_bytes};
+    if ((p.request->direct >> input & 1) == 0) return false;
+  return true;
+}
+
+/* Padding is zeros: an index that is in every table, and the same result whatever ran before. */
+static rondo_status feed_direct(const slot *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+  piece p;
+  for (size_t i = 0; next_piece(part, &i, &p);)
+    RONDO_TRY(rondo_copy_async(stream, to->address + p.at * to->row_bytes, source_of(&p, input, to->row_bytes),
+                               p.rows * to->row_bytes));
+  if (part->rows == to->rows) return RONDO_OK;
+  const rondo_fill padding = {.dst = to->address + part->rows * to->row_bytes,
+                              .element_bytes = 1,
+                              .width = (to->rows - part->rows) * to->row_bytes};
   return rondo_fill_async(stream, &padding);
 }
 
-static rondo_status feed_staged(const rondo_session_model *model, const rondo_place_graph *g, rondo_stream *stream,
-                                const rondo_part *part, size_t input) {
-  const size_t row_bytes = model->inputs.items[input].row_bytes;
-  unsigned char *stage = rondo_stage_input(model, g->stage, g->stage_rows, input);
-  gather(part, input, row_bytes, stage);
-  memset(stage + part->rows * row_bytes, 0, (g->rows - part->rows) * row_bytes);
-  return rondo_copy_async(stream, g->copies[input].copy.dst, stage, g->rows * row_bytes);
+static rondo_status feed_staged(const slot *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+  gather(part, input, to->row_bytes, to->stage);
+  memset(to->stage + part->rows * to->row_bytes, 0, (to->rows - part->rows) * to->row_bytes);
+  return rondo_copy_async(stream, to->address, to->stage, to->rows * to->row_bytes);
 }
 
-static rondo_status feed(const rondo_session_model *model, const rondo_place_graph *g, rondo_stream *stream,
-                         const rondo_part *part) {
-  for (size_t i = 0; i < model->inputs.count; i++) {
-    RONDO_TRY(model->session->is_cuda ? feed_staged(model, g, stream, part, i)
-                                      : feed_direct(g, stream, part, i, model->inputs.items[i].row_bytes));
-  }
-  return RONDO_OK;
+static rondo_status feed(const slot *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+  return is_direct(part, input) ? feed_direct(to, stream, part, input) : feed_staged(to, stream, part, input);
 }
 
 /* Running --------------------------------------------------------------------------------------------------------- */
 
+/* What was queued is waited for in any case: it reads what belongs to requests. */
+static rondo_status wait_for(rondo_compiled *compiled, rondo_status queued) {
+  rondo_saved_error error;
+  if (queued != RONDO_OK) rondo_error_save(&error);
+  const rondo_status waited = rondo_compiled_synchronize(compiled);
+  return queued == RONDO_OK ? waited : rondo_error_raise(&error);
+}
+
 static rondo_status queue_recorded(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+  const rondo_session_model *model = place->model;
   rondo_stream *stream = rondo_compiled_stream(g->compiled);
-  RONDO_TRY(feed(place->model, g, stream, part));
+  for (size_t i = 0; i < model->inputs.count; i++) {
+    const slot to = {.address = g->copies[i].copy.dst,
+                     .stage = rondo_stage_input(model, g->stage, g->stage_rows, i),
+                     .rows = g->rows,
+                     .row_bytes = model->inputs.items[i].row_bytes};
+    RONDO_TRY(feed(&to, stream, part, i));
+  }
   return rondo_exec_launch(g->exec, stream);
 }
 
-/* What was queued is waited for in any case: it reads what belongs to requests. */
+static void scatter_outputs(const rondo_session_model *model, const rondo_stage *stage, const rondo_part *part) {
+  for (size_t i = 0; i < model->outputs.count; i++)
+    scatter(part, i, model->outputs.items[i].row_bytes, rondo_stage_output(model, stage->memory, stage->rows, i));
+}
+
 static rondo_status run_recorded(const rondo_place *place, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   const rondo_place_graph *g = &place->graphs.items[part->graph];
-  const rondo_status queued = queue_recorded(place, g, part);
-  rondo_saved_error error;
-  if (queued != RONDO_OK) rondo_error_save(&error);
-  const rondo_status waited = rondo_compiled_synchronize(g->compiled);
-  if (queued != RONDO_OK) return rondo_error_raise(&error);
-  RONDO_TRY(waited);
-  for (size_t i = 0; i < model->outputs.count; i++)
-    scatter(part, i, model->outputs.items[i].row_bytes, rondo_stage_output(model, g->stage, g->stage_rows, i));
+  RONDO_TRY(wait_for(g->compiled, queue_recorded(place, g, part)));
+  scatter_outputs(model, &(rondo_stage){g->stage, g->stage_rows}, part);
   return RONDO_OK;
 }
 
-static rondo_status write_inputs(rondo_place *place, rondo_compiled *compiled, const rondo_part *part) {
+static rondo_status queue_unrecorded(const rondo_place *place, rondo_compiled *compiled, const rondo_part *part) {
   const rondo_session_model *model = place->model;
+  rondo_stream *stream = rondo_compiled_stream(compiled);
+  const rondo_stage *stage = &place->plain;
+  rondo_compiled_claim_inputs(compiled);
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const rondo_session_value *value = &model->inputs.items[i];
-    unsigned char *stage = rondo_stage_input(model, place->plain.memory, place->plain.rows, i);
-    gather(part, i, value->row_bytes, stage);
-    RONDO_TRY(rondo_compiled_write(compiled, value->name, stage, value->row_bytes * part->rows));
+    const slot to = {.address = rondo_place_input_address(compiled, i),
+                     .stage = rondo_stage_input(model, stage->memory, stage->rows, i),
+                     .rows = part->rows,
+                     .row_bytes = model->inputs.items[i].row_bytes};
+    RONDO_TRY(feed(&to, stream, part, i));
   }
+  RONDO_TRY(rondo_compiled_run_unrecorded(compiled));
+  for (size_t i = 0; i < model->outputs.count; i++)
+    RONDO_TRY(rondo_copy_async(stream, rondo_stage_output(model, stage->memory, stage->rows, i),
+                               rondo_place_output_address(compiled, i),
+                               model->outputs.items[i].row_bytes * part->rows));
   return RONDO_OK;
 }
 
@@ -119,14 +149,8 @@ static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {
   rondo_compiled *compiled = NULL;
   RONDO_TRY(rondo_place_program_for(place, part->rows, &compiled));
   RONDO_TRY(rondo_place_reserve_plain(place, part->rows));
-  RONDO_TRY(write_inputs(place, compiled, part));
-  RONDO_TRY(rondo_compiled_run_unrecorded(compiled));
-  for (size_t i = 0; i < model->outputs.count; i++) {
-    const rondo_session_value *value = &model->outputs.items[i];
-    unsigned char *stage = rondo_stage_output(model, place->plain.memory, place->plain.rows, i);
-    RONDO_TRY(rondo_compiled_read(compiled, value->name, stage, value->row_bytes * part->rows));
-    scatter(part, i, value->row_bytes, stage);
-  }
+  RONDO_TRY(wait_for(compiled, queue_unrecorded(place, compiled, part)));
+  scatter_outputs(model, &place->plain, part);
   return RONDO_OK;
 }
 

@@ -160,6 +160,14 @@ static rondo_compiled_value value_of(const rondo_compiled *compiled, char kind, 
   return value;
 }
 
+void *rondo_place_input_address(const rondo_compiled *compiled, size_t input) {
+  return value_of(compiled, 'i', input).address;
+}
+
+void *rondo_place_output_address(const rondo_compiled *compiled, size_t output) {
+  return value_of(compiled, 'o', output).address;
+}
+
 /* Inputs, the work and outputs, all on the one stream. */
 static rondo_status queue_all(const rondo_place *place, const rondo_place_graph *g) {
   const rondo_session_model *model = place->model;

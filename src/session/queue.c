@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/versioned.h"
 #include "exec/front.h"
+#include "memory/device_memory.h"
 #include "session/session_internal.h"
 
 /* What a ticket's futex says. */
@@ -137,6 +138,17 @@ static rondo_status take_slot(const char *call, rondo_session_model *model, rond
   return RONDO_OK;
 }
 
+/* Which inputs need not be put together in staging memory first. */
+static uint64_t find_direct(const rondo_session_model *model, const rondo_request *r) {
+  rondo_device_memory *memory = rondo_device_memory_made(model->session->device);
+  uint64_t direct = 0;
+  if (!model->session->is_cuda) return UINT64_MAX;
+  for (size_t i = 0; memory != NULL && i < model->inputs.count; i++)
+    if (rondo_memory_host_has(memory, r->inputs[i], model->inputs.items[i].row_bytes * r->rows))
+      direct |= UINT64_C(1) << i;
+  return direct;
+}
+
 static void fill_slot(rondo_ticket *ticket, rondo_session_model *model, const rondo_request *r) {
   ticket->model = model;
   ticket->way = r->way;
@@ -146,6 +158,7 @@ static void fill_slot(rondo_ticket *ticket, rondo_session_model *model, const ro
   if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - ticket->taken_ns) / 1000)
     ticket->deadline_ns = ticket->taken_ns + r->deadline_us * 1000;
   memcpy(ticket->inputs, r->inputs, model->inputs.count * sizeof *ticket->inputs);
+  ticket->direct = find_direct(model, r);
   memset(ticket->outputs, 0, model->outputs.count * sizeof *ticket->outputs);
   if (r->outputs != NULL) memcpy(ticket->outputs, r->outputs, model->outputs.count * sizeof *ticket->outputs);
   ticket->answer = (rondo_answer){.struct_size = sizeof ticket->answer};

@@ -123,6 +123,7 @@ struct rondo_ticket {
   uint64_t taken_ns, deadline_ns; /* no deadline: UINT64_MAX */
   const void *inputs[RONDO_SESSION_MAX_VALUES];
   void *outputs[RONDO_SESSION_MAX_VALUES];
+  uint64_t direct; /* bit i: the device copies input i from where the request has it */
   rondo_answer answer;
   rondo_saved_error error;
   _Atomic uint32_t done; /* futex */
@@ -225,6 +226,9 @@ RONDO_MUST_USE rondo_status rondo_place_describe(const rondo_place *place, size_
 RONDO_MUST_USE rondo_status rondo_place_program_for(rondo_place *place, size_t rows, rondo_compiled **out);
 /* Room for so many rows in place->plain. */
 RONDO_MUST_USE rondo_status rondo_place_reserve_plain(rondo_place *place, size_t rows);
+/* Where the program has an input or output of the model's. */
+void *rondo_place_input_address(const rondo_compiled *compiled, size_t input);
+void *rondo_place_output_address(const rondo_compiled *compiled, size_t output);
 unsigned char *rondo_stage_input(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
 unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
 

@@ -4,6 +4,7 @@
 #include "tensor/arena_use.h"
 
 #include "base/error.h"
+#include "tensor/program_internal.h"
 
 void rondo_arena_claim(rondo_compiled *compiled) {
   if (compiled->arena == NULL || compiled->arena->holder == compiled) return;
@@ -19,6 +20,16 @@ void rondo_arena_note_written(rondo_compiled *compiled, rondo_named_value *value
   value->is_lost = false;
   compiled->has_lost = false;
   for (size_t i = 0; i < compiled->values.count; i++) compiled->has_lost |= compiled->values.items[i].is_lost;
+}
+
+void rondo_compiled_claim_inputs(rondo_compiled *compiled) {
+  rondo_arena_claim(compiled);
+  compiled->has_lost = false;
+  for (size_t i = 0; i < compiled->values.count; i++) {
+    rondo_named_value *value = &compiled->values.items[i];
+    if (value->kind == 'i') value->is_lost = false;
+    compiled->has_lost |= value->is_lost;
+  }
 }
 
 static bool is_lost(const rondo_compiled *compiled, const rondo_named_value *value) {

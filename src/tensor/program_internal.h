@@ -133,4 +133,8 @@ RONDO_MUST_USE rondo_status rondo_program_differentiate(rondo_program *program, 
 /* Sets needed[v] for every value that `value` is computed from, itself among them. One entry a value, zeroed. */
 void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bool *needed);
 
+/* arena_use.c: before copies in the order of the program's stream write all of its inputs at their addresses: makes the
+ * program the one that holds the arena; no input of it is lost. */
+void rondo_compiled_claim_inputs(rondo_compiled *compiled);
+
 #endif

@@ -240,6 +240,39 @@ static void test_se8_waiting_requests_run_together(void **state) {
 }
 
 /* Requests that together need more than one by one run one by one. */
+/* Moves an input of the request to host memory of the device's. */
+static void move_input(test_fixture *t, test_request *r, size_t input, size_t bytes) {
+  void *memory;
+  assert_ok(rondo_host_malloc(t->device, bytes, &memory));
+  memcpy(memory, r->inputs[input], bytes);
+  r->inputs[input] = memory;
+}
+
+static void test_se8_inputs_in_host_memory_of_the_device(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  for (int unrecorded = 0; unrecorded < 2; unrecorded++) {
+    hold(session);
+    for (size_t i = 0; i < TOGETHER; i++) { /* both inputs, one, the other, neither */
+      test_request_fill(&requests[i], 5 + i, 10 + i);
+      requests[i].request.way = unrecorded ? RONDO_WAY_UNRECORDED : RONDO_WAY_RECORDED;
+      if (i % 2 == 0) move_input(t, &requests[i], 0, (5 + i) * TEST_FEATURES * sizeof(float));
+      if (i < 2) move_input(t, &requests[i], 1, (5 + i) * sizeof(int32_t));
+      assert_ok(rondo_session_submit(session, "scorer", &requests[i].request, &tickets[i]));
+    }
+    assert_ok(rondo_session_give_stream(session, 0));
+    for (size_t i = 0; i < TOGETHER; i++) {
+      assert_ok(rondo_ticket_wait(tickets[i], NULL));
+      assert_true(test_request_is_right(&requests[i]));
+      if (i % 2 == 0) assert_ok(rondo_host_free(t->device, (void *)(uintptr_t)requests[i].inputs[0]));
+      if (i < 2) assert_ok(rondo_host_free(t->device, (void *)(uintptr_t)requests[i].inputs[1]));
+    }
+  }
+  assert_int_equal(info_of(session).batched, TOGETHER);
+  assert_int_equal(info_of(session).unrecorded, TOGETHER);
+  assert_ok(rondo_session_destroy(session));
+}
+
 static void test_se8_not_together_where_that_costs_more(void **state) {
   rondo_session *session = open_session(*state, 1);
   const double steep[] = {1000, 20};
@@ -456,6 +489,7 @@ int main(void) {
       test_case(test_se8_decisions_can_be_asked),
       test_case(test_se6_shape_addresses_and_running_are_separate),
       test_case(test_se8_waiting_requests_run_together),
+      test_case(test_se8_inputs_in_host_memory_of_the_device),
       test_case(test_se8_not_together_where_that_costs_more),
       test_case(test_se8_the_delay_ends),
       test_case(test_se8_the_queue_has_a_bound),

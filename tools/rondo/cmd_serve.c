@@ -115,13 +115,16 @@ static rondo_status add_model(serving *s) {
   return status;
 }
 
+static rondo_status open_device(serving *s) {
+  s->device_info.struct_size = sizeof s->device_info;
+  TOOL_TRY(rondo_device_open(s->settings.device, NULL, &s->device));
+  return rondo_device_get_info(s->device, &s->device_info);
+}
+
 static rondo_status start(serving *s) {
   const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = (uint32_t)s->settings.streams,
                                          .max_delay_us = (uint32_t)s->settings.delay_us, .max_queue = 4096,
                                          .max_unrecorded = 4096};
-  s->device_info.struct_size = sizeof s->device_info;
-  TOOL_TRY(rondo_device_open(s->settings.device, NULL, &s->device));
-  TOOL_TRY(rondo_device_get_info(s->device, &s->device_info));
   TOOL_TRY(rondo_session_create(s->device, &options, &s->session));
   TOOL_TRY(add_model(s));
   tool_show_progress("recording");
@@ -205,6 +208,9 @@ static rondo_status time_decisions(serving *s) {
 }
 
 static int serve(serving *s) {
+  if (open_device(s)) return tool_fail_status("%s", s->settings.device);
+  if (recommender_inputs_create(&s->model, s->device, s->most_rows, s->settings.seed, &s->inputs) != TOOL_OK)
+    return TOOL_FAILURE;
   if (start(s) || warm_up(s) || time_decisions(s))
     return tool_fail_status("model '%s' on %s", s->name, s->settings.device);
   if (run_loads(s) != TOOL_OK) return TOOL_FAILURE;
@@ -216,6 +222,7 @@ static int serve(serving *s) {
 static int serve_and_close(serving *s) {
   int result = serve(s);
   if (rondo_session_destroy(s->session) && result == TOOL_OK) result = tool_fail_status("the session");
+  if (recommender_inputs_destroy(&s->inputs) != TOOL_OK) result = TOOL_FAILURE;
   if (rondo_device_close(s->device) && result == TOOL_OK) result = tool_fail_status("%s", s->settings.device);
   tool_clear_progress();
   return result;
@@ -308,7 +315,7 @@ static int prepare(serving *s) {
   if (result != TOOL_OK) return result;
   for (size_t i = 0; i < s->traffic.count; i++)
     if (s->traffic.rows[i] > s->most_rows) s->most_rows = s->traffic.rows[i];
-  return recommender_inputs_create(&s->model, s->most_rows, o->seed, &s->inputs);
+  return TOOL_OK;
 }
 
 int command_serve(int argc, char **argv) {
@@ -320,7 +327,6 @@ int command_serve(int argc, char **argv) {
   if (result == TOOL_OK) result = prepare(&s);
   if (result == TOOL_OK) result = serve_and_close(&s);
   if (result == TOOL_OK) result = s.settings.json ? show_json(&s) : show_text(&s);
-  recommender_inputs_destroy(&s.inputs);
   traffic_destroy(&s.traffic);
   return result;
 }

@@ -153,20 +153,29 @@ static void fill_inputs(const recommender *model, size_t rows, uint64_t seed, re
     ((float *)in->looked_up)[i] = draw_real(&random, 1);
 }
 
-int recommender_inputs_create(const recommender *model, size_t rows, uint64_t seed, recommender_inputs *out) {
+int recommender_inputs_create(const recommender *model, rondo_device *device, size_t rows, uint64_t seed,
+                              recommender_inputs *out) {
   const size_t row_bytes =
       model->has_tables ? RECOMMENDER_TABLES * sizeof(int32_t) : RECOMMENDER_TABLES * RECOMMENDER_WIDTH * sizeof(float);
-  out->numbers = malloc(rows * RECOMMENDER_NUMBERS * sizeof *out->numbers);
-  out->looked_up = malloc(rows * row_bytes);
-  if (out->numbers == NULL || out->looked_up == NULL) return tool_fail("no memory for %zu rows of inputs", rows);
+  void *numbers = NULL;
+  *out = (recommender_inputs){.device = device};
+  if (rondo_host_malloc(device, rows * RECOMMENDER_NUMBERS * sizeof(float), &numbers) != RONDO_OK ||
+      rondo_host_malloc(device, rows * row_bytes, &out->looked_up) != RONDO_OK) {
+    out->numbers = numbers;
+    return tool_fail_status("memory for %zu rows of inputs", rows);
+  }
+  out->numbers = numbers;
   fill_inputs(model, rows, seed, out);
   out->inputs[0] = out->numbers;
   out->inputs[1] = out->looked_up;
   return TOOL_OK;
 }
 
-void recommender_inputs_destroy(recommender_inputs *inputs) {
-  free(inputs->numbers);
-  free(inputs->looked_up);
+int recommender_inputs_destroy(recommender_inputs *inputs) {
+  if (inputs->device == NULL) return TOOL_OK;
+  const rondo_status numbers = rondo_host_free(inputs->device, inputs->numbers);
+  const rondo_status looked_up = rondo_host_free(inputs->device, inputs->looked_up);
   *inputs = (recommender_inputs){0};
+  if (numbers == RONDO_OK && looked_up == RONDO_OK) return TOOL_OK;
+  return tool_fail_status("freeing the inputs");
 }

@@ -27,13 +27,15 @@ rondo_status recommender_weights(const recommender *model, uint64_t seed, rondo_
 
 /* Inputs for up to so many rows, drawn from the seed; one serves all requests of no more rows. */
 typedef struct recommender_inputs {
+  rondo_device *device; /* the memory is the host's, and it copies from there */
   float *numbers;
   void *looked_up; /* ids, or vectors */
   const void *inputs[2];
 } recommender_inputs;
 
-/* Returns TOOL_OK, or TOOL_FAILURE having said why. */
-int recommender_inputs_create(const recommender *model, size_t rows, uint64_t seed, recommender_inputs *out);
-void recommender_inputs_destroy(recommender_inputs *inputs);
+/* Returns TOOL_OK, or TOOL_FAILURE having said why. The device stays open until they are destroyed. */
+int recommender_inputs_create(const recommender *model, rondo_device *device, size_t rows, uint64_t seed,
+                              recommender_inputs *out);
+int recommender_inputs_destroy(recommender_inputs *inputs);
 
 #endif
