@@ -424,15 +424,35 @@ static bool is_page_locked(uint64_t address) {
   return false;
 }
 
+static cu_result give_attribute(cu_pointer_attribute attribute, cu_address address, void *value) {
+  const bool is_device = fake_memory_is_device(address), is_there = is_device || is_page_locked(address);
+  const unsigned type = is_device ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
+  switch (attribute) {
+    case CU_POINTER_MEMORY_TYPE:
+      *(unsigned *)value = is_there ? type : 0;
+      return CU_OK;
+    case CU_POINTER_DEVICE_ORDINAL:
+      *(int *)value = is_there ? ordinal_of(address) : 0;
+      return CU_OK;
+    default:
+      return CU_INVALID_VALUE;
+  }
+}
+
 cu_result fake_pointer_get_attribute(void *value, cu_pointer_attribute attribute, cu_address address) {
   cu_result code = fake_begin(CALL_pointer_get_attribute, FAKE_IN_CONTEXT);
-  const bool is_known = attribute == CU_POINTER_MEMORY_TYPE || attribute == CU_POINTER_DEVICE_ORDINAL;
-  if (code == CU_OK && (value == NULL || !is_known)) code = CU_INVALID_VALUE;
-  const bool is_device = fake_memory_is_device(address);
-  if (code == CU_OK && !is_device && !is_page_locked(address)) code = CU_INVALID_VALUE;
-  if (code == CU_OK && attribute == CU_POINTER_MEMORY_TYPE)
-    *(unsigned *)value = is_device ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
-  if (code == CU_OK && attribute == CU_POINTER_DEVICE_ORDINAL) *(int *)value = ordinal_of(address);
+  if (code == CU_OK && value == NULL) code = CU_INVALID_VALUE;
+  if (code == CU_OK && !fake_memory_is_device(address) && !is_page_locked(address)) code = CU_INVALID_VALUE;
+  if (code == CU_OK) code = give_attribute(attribute, address, value);
+  return fake_end(code);
+}
+
+/* Unlike the one above, it takes any address. */
+cu_result fake_pointer_get_attributes(unsigned count, cu_pointer_attribute *attributes, void **values,
+                                      cu_address address) {
+  cu_result code = fake_begin(CALL_pointer_get_attributes, FAKE_IN_CONTEXT);
+  if (code == CU_OK && (count == 0 || attributes == NULL || values == NULL)) code = CU_INVALID_VALUE;
+  for (unsigned i = 0; code == CU_OK && i < count; i++) code = give_attribute(attributes[i], address, values[i]);
   return fake_end(code);
 }
 

@@ -256,16 +256,15 @@ void cuda_host_release(rondo_device *base, void *address, size_t bytes) {
 
 bool cuda_has_address(rondo_device *base, const void *address) {
   cuda_device *device = cuda_device_of(base);
-  const cu_address at = cuda_address(address);
+  cu_pointer_attribute attributes[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_DEVICE_ORDINAL};
   cuda_scope scope;
-  unsigned type = 0;
+  unsigned type = 0; /* as it stays where the driver knows nothing of the address, which is no error of this call */
   int ordinal = -1;
+  void *values[] = {&type, &ordinal};
   if (cuda_is_lost(device) || cuda_enter_for_work(device, &scope) != RONDO_OK) return false;
-  cu_result code = device->api->pointer_get_attribute(&type, CU_POINTER_MEMORY_TYPE, at);
-  if (code == CU_OK && type == CU_MEMORY_DEVICE)
-    code = device->api->pointer_get_attribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, at);
+  const cu_result code = device->api->pointer_get_attributes(2, attributes, values, cuda_address(address));
   cuda_leave(&scope);
-  return code == CU_OK && ordinal == device->ordinal;
+  return code == CU_OK && type == CU_MEMORY_DEVICE && ordinal == device->ordinal;
 }
 
 bool cuda_knows_address(rondo_device *base, const void *address, bool *out_is_device) {

@@ -44,6 +44,8 @@ required(host_alloc, cuMemHostAlloc, 2020, (void **address, size_t bytes, unsign
 required(host_free, cuMemFreeHost, 2000, (void *address))
 required(pointer_get_attribute, cuPointerGetAttribute, 4000,
          (void *value, cu_pointer_attribute attribute, cu_address address))
+required(pointer_get_attributes, cuPointerGetAttributes, 7000,
+         (unsigned count, cu_pointer_attribute *attributes, void **values, cu_address address))
 
 /* Streams and events */
 required(stream_create, cuStreamCreate, 2000, (cu_stream *stream, unsigned flags))

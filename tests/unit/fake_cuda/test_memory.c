@@ -257,6 +257,27 @@ static void captures_take_what_is_not_mapped_yet(void **state) {
   assert_cu_ok(f->api->mem_unreserve(memory, GRANULE));
 }
 
+/* One attribute of what is no memory of the driver's is an error; several are zeros. */
+static void addresses_are_asked_about(void **state) {
+  const fixture *f = *state;
+  const cu_address memory = make_memory(f);
+  cu_pointer_attribute attributes[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_DEVICE_ORDINAL};
+  unsigned type = 99, alone = 99;
+  int ordinal = 99;
+  void *values[] = {&type, &ordinal};
+  assert_cu_ok(f->api->pointer_get_attributes(2, attributes, values, memory + 8));
+  assert_int_equal(type, CU_MEMORY_DEVICE);
+  assert_int_equal(ordinal, 0);
+  assert_cu_ok(f->api->pointer_get_attribute(&alone, CU_POINTER_MEMORY_TYPE, memory + 8));
+  assert_int_equal(alone, CU_MEMORY_DEVICE);
+  assert_cu_ok(f->api->pointer_get_attributes(2, attributes, values, (cu_address)(uintptr_t)&type));
+  assert_int_equal(type, 0);
+  assert_code(f->api->pointer_get_attribute(&alone, CU_POINTER_MEMORY_TYPE, (cu_address)(uintptr_t)&type),
+              CU_INVALID_VALUE);
+  expect_violations(f, 0);
+  free_memory(f, memory);
+}
+
 static void a_kernel_whose_pointer_is_closed_faults(void **state) {
   const fixture *f = *state;
   const cu_address memory = make_closed_memory(f);
@@ -294,6 +315,7 @@ int main(void) {
       fake_test(two_addresses_show_the_same_bytes),
       fake_test(fills_write_elements_and_rows),
       fake_test(copies_take_boxes),
+      fake_test(addresses_are_asked_about),
       fake_test(host_memory_is_the_drivers),
       fake_test_of_ruins(access_before_it_is_given_is_a_fault),
       fake_test(a_copy_past_the_end_is_refused),

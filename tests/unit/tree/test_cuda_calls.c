@@ -5,6 +5,7 @@
  */
 #include "device/cuda/cuda_library.h"
 #include "fake_cuda/fake_cuda.h"
+#include "support/foreign_library.h"
 #include "support/test_tree.h"
 
 enum { INPUTS = 4, WORDS = 8, BYTES = WORDS * sizeof(uint32_t) };
@@ -101,7 +102,7 @@ static void unmake(reading *of) {
 
 /* How often the driver was called by one call of the function, and for what. */
 typedef struct asked {
-  uint64_t launches, sets, current, copies, all;
+  uint64_t launches, sets, current, copies, attributes, all;
 } asked;
 
 static asked count(void) {
@@ -109,6 +110,7 @@ static asked count(void) {
                  .sets = fake->calls("cuGraphExecKernelNodeSetParams"),
                  .current = fake->calls("cuCtxGetCurrent"),
                  .copies = fake->calls("cuMemcpyAsync"),
+                 .attributes = fake->calls("cuPointerGetAttribute") + fake->calls("cuPointerGetAttributes"),
                  .all = fake->calls(NULL)};
 }
 
@@ -121,6 +123,7 @@ static asked count_call(const reading *of) {
                  .sets = after.sets - before.sets,
                  .current = after.current - before.current,
                  .copies = after.copies - before.copies,
+                 .attributes = after.attributes - before.attributes,
                  .all = after.all - before.all};
 }
 
@@ -230,12 +233,48 @@ static void memory_from_elsewhere_is_copied_by_copies(void **state) {
   unmake(&of);
 }
 
+/* Memory of the device that others made is copied by the kernel: whose it is takes the driver one call more when it
+ * moves, and none while it stays. */
+static void foreign_memory_takes_one_call_more(void **state) {
+  reading of = {.fixture = *state, .readers = {1, 4, 2, 1}};
+  make(&of, RONDO_BINDING_COPY, false);
+  const cuda_api *api = enter();
+  uint32_t *const kept = of.places[1][1];
+  foreign_library *library = foreign_open();
+  void *const stream = rondo_stream_native(of.fixture->stream);
+  uint32_t words[WORDS];
+  void *foreign = NULL;
+  for (int w = 0; w < WORDS; w++) words[w] = 10 + 1 + 1;
+  assert_non_null(library);
+  assert_int_equal(foreign_allocate(library, stream, BYTES, &foreign), CU_OK);
+  of.places[1][1] = foreign;
+  test_write(of.fixture, of.places[1][1], words, sizeof words);
+  for (int round = 0; round < 2; round++) {
+    of.moved = 1 << 1;
+    const asked moved = count_call(&of), still = count_call(&of);
+    assert_int_equal(moved.sets, 1);
+    assert_int_equal(moved.attributes, 1);
+    assert_int_equal(moved.copies, 0);
+    assert_int_equal(moved.all, moved.launches + moved.sets + moved.current + moved.attributes);
+    assert_int_equal(still.all, still.launches);
+    call_and_look(&of);
+    of.moved = 0;
+    call_and_look(&of);
+  }
+  assert_int_equal(foreign_free(library, stream, foreign), CU_OK);
+  foreign_close(library);
+  of.places[1][1] = kept;
+  leave(api);
+  unmake(&of);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(patched_calls_ask_the_driver_for_nothing_else, set_up, test_tree_teardown),
       cmocka_unit_test_setup_teardown(copied_inputs_take_the_driver_one_call, set_up, test_tree_teardown),
       cmocka_unit_test_setup_teardown(without_the_kernel_copies_are_queued, set_up, test_tree_teardown),
       cmocka_unit_test_setup_teardown(memory_from_elsewhere_is_copied_by_copies, set_up, test_tree_teardown),
+      cmocka_unit_test_setup_teardown(foreign_memory_takes_one_call_more, set_up, test_tree_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
