@@ -527,8 +527,7 @@ static void free_uncaptured(const rondo_take *take, const rondo_call *call) {
   }
 }
 
-/* A recording that does not stand leaves nothing; the thread's last error says why, if a call of the library's failed.
- */
+/* A recording that does not stand leaves nothing; if that is an error, the thread's last one says so. */
 static void take_back(rondo_take *take) {
   rondo_saved_error error;
   rondo_error_save(&error);
@@ -549,6 +548,8 @@ rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo
   rondo_tree *tree = function->tree;
   rondo_take take = {.tree = tree, .function = function, .form = form, .stream = stream, .given = inputs};
   rondo_call call = {.tree = tree, .function = function, .stream = stream, .take = &take};
+  rondo_saved_error before;
+  rondo_error_save(&before);
   *out = NULL;
   rondo_commons_begin_take(tree->commons);
   const rondo_status status = record(&take, &call, key_count, hash);
@@ -563,5 +564,7 @@ rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo
   memcpy(out_result->message, take.message, sizeof take.message);
   if (take.skip != RONDO_SKIP_NONE && take.is_for_good) rondo_form_skip(form, take.skip, take.message);
   finish(&take);
-  return take.skip != RONDO_SKIP_NONE ? RONDO_OK : status;
+  if (status != RONDO_OK && take.skip == RONDO_SKIP_NONE) return status;
+  rondo_error_restore(&before); /* what failed on the way was dealt with, or is the reason in *out_result */
+  return RONDO_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test_scene.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +118,11 @@ rondo_input scene_given(rondo_buffer *buffer) { return (rondo_input){.buffer = b
 
 void scene_call_all(test_scene *scene, rondo_function *function, const rondo_input *inputs, size_t input_count,
                     rondo_buffer **outputs, size_t output_count) {
+  char before[256], after[256];
+  (void)snprintf(before, sizeof before, "%s", rondo_last_error()->message);
   assert_ok(rondo_function_call(function, scene->stream, inputs, input_count, outputs, output_count));
+  (void)snprintf(after, sizeof after, "%s", rondo_last_error()->message);
+  if (!scene->fails_inside) assert_string_equal(after, before);
   for (size_t i = 0; i < output_count; i++) assert_non_null(outputs[i]);
   assert_true(scene->calls < SCENE_CALLS);
   scene->seen[scene->calls++] = "?pru"[test_last_call(scene->tree).outcome];

@@ -20,6 +20,7 @@ typedef struct test_scene {
   test_work works[SCENE_PLACES];
   uint32_t *places[SCENE_PLACES]; /* freed at the end */
   size_t work_count, place_count;
+  bool fails_inside; /* bodies pass over calls of theirs that fail; else calls leave the thread's last error as it is */
 } test_scene;
 
 int scene_setup(void **state);

@@ -331,15 +331,19 @@ rondo_status cuda_executable_rebuild(cuda_executable *executable) {
  * stands. */
 static rondo_status rebuild_unless(cu_result code, cuda_executable *executable, cuda_node *node, cuda_node *changed) {
   cuda_device *device = cuda_device_of(executable->base.device);
+  if (code == CU_OK) return RONDO_OK;
+  rondo_saved_error first, before;
+  rondo_error_save(&before);
   const rondo_status status =
       cuda_check_node(device, code, changed->number, "changing node '%s' (node %u)", changed->name, changed->number);
-  if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY || status == RONDO_DEVICE_LOST) return status;
-  rondo_saved_error first;
+  if (status == RONDO_OUT_OF_MEMORY || status == RONDO_DEVICE_LOST) return status;
   rondo_error_save(&first);
   exchange(node, changed);
   const rondo_status rebuilt = cuda_executable_rebuild(executable);
   exchange(node, changed);
-  return rebuilt == RONDO_OK ? RONDO_OK : rondo_error_raise(&first);
+  if (rebuilt != RONDO_OK) return rondo_error_raise(&first);
+  rondo_error_restore(&before);
+  return RONDO_OK;
 }
 
 rondo_status cuda_executable_change(cuda_executable *executable, const cuda_node *changed, cu_result *out_code) {

@@ -50,35 +50,42 @@ static inline bool write_sites(cuda_executable *executable, const rondo_patch_ch
   return has_copies;
 }
 
+/* The node that was refused, and the thread's last error from before. */
+typedef struct cuda_refusal {
+  cuda_node *node;
+  rondo_saved_error before;
+} cuda_refusal;
+
 /* What is not a kernel of the executable's, and what the driver refused. */
-static __attribute__((noinline)) rondo_status set_otherwise(cuda_executable *executable, const cuda_node *node,
-                                                            cu_result code) {
+static __attribute__((noinline)) rondo_status set_otherwise(cuda_executable *executable, cuda_node *node,
+                                                            cu_result code, cuda_refusal *out) {
+  out->node = node;
+  rondo_error_save(&out->before);
   if (node->kind == RONDO_NODE_FILL) code = cuda_node_change(executable, &executable->built, node);
   if (node->kind == RONDO_NODE_COPY) RONDO_TRY(cuda_executable_change(executable, node, &code));
   return cuda_check_node(cuda_device_of(executable->base.device), code, node->number, "patching node '%s' (node %u)",
                          node->name, node->number);
 }
 
-static inline rondo_status set_node(cuda_executable *executable, const cuda_node *node) {
+static inline rondo_status set_node(cuda_executable *executable, cuda_node *node, cuda_refusal *out) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   cu_result code = CU_OK;
   if (__builtin_expect(node->kind == RONDO_NODE_KERNEL, 1)) {
     code = api->exec_set_kernel(executable->built.exec, executable->handles[node->first], &node->as.kernel);
     if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
   }
-  return set_otherwise(executable, node, code);
+  return set_otherwise(executable, node, code, out);
 }
 
 /* Gives the driver the nodes of the sites; of run `only`, unless that is 0. The first failure ends it. */
 static rondo_status set_nodes(cuda_executable *executable, const rondo_patch_change *changes, size_t count,
-                              uint64_t only, cuda_node **out_failed) {
+                              uint64_t only, cuda_refusal *out) {
   const uint64_t run = ++executable->patch_runs;
   for (size_t i = 0; i < count; i++) {
     for (size_t k = 0; k < changes[i].count; k++) {
       cuda_node *node = &executable->nodes[changes[i].sites[k].node];
       if (node->patched == run || (only != 0 && node->patched != only)) continue;
-      const rondo_status status = set_node(executable, node);
-      *out_failed = node;
+      const rondo_status status = set_node(executable, node, out);
       if (status != RONDO_OK) return status;
       node->patched = run;
     }
@@ -90,10 +97,10 @@ static rondo_status set_nodes(cuda_executable *executable, const rondo_patch_cha
 static void take_back(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
   const uint64_t run = executable->patch_runs;
   rondo_saved_error first;
-  cuda_node *failed;
+  cuda_refusal refusal;
   rondo_error_save(&first);
   (void)write_sites(executable, changes, count, true);
-  if (set_nodes(executable, changes, count, run, &failed) != RONDO_OK) executable->is_torn = true;
+  if (set_nodes(executable, changes, count, run, &refusal) != RONDO_OK) executable->is_torn = true;
   cuda_note_direct(executable);
   rondo_status_ignore(rondo_error_raise(&first), "the caller returns it");
 }
@@ -104,11 +111,14 @@ static bool wants_rebuild(rondo_status status, const cuda_node *failed) {
 }
 
 static rondo_status patch_inside(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
-  cuda_node *failed = NULL;
-  rondo_status status = set_nodes(executable, changes, count, 0, &failed);
+  cuda_refusal refusal;
+  rondo_status status = set_nodes(executable, changes, count, 0, &refusal);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
-  if (wants_rebuild(status, failed)) status = cuda_executable_rebuild(executable);
-  if (status != RONDO_OK) take_back(executable, changes, count);
+  if (wants_rebuild(status, refusal.node)) status = cuda_executable_rebuild(executable);
+  if (status == RONDO_OK)
+    rondo_error_restore(&refusal.before);
+  else
+    take_back(executable, changes, count);
   return status;
 }
 
