@@ -10,6 +10,9 @@
  * Rows are taken from the end of the table (tensor/operators.h), where those stand that use what others make: when they
  * have been put off, those before them have further to go.
  *
+ * Operations of a row that is early, and read nothing but what lasts, are brought forward by the same rules, with the
+ * order walked from its end: what they make is held. Nothing comes before them, for updates wait for the readers.
+ *
  * Decided by the program and its sizes alone. The operations of a group stand side by side in the order; each depends
  * on the one before it, the first on all that any of them does, and what depends on any depends on the last.
  */
@@ -24,7 +27,7 @@
 #define NEVER UINT32_MAX
 
 typedef struct group {
-  uint32_t first, last; /* positions; it will run at the last */
+  uint32_t first, last; /* positions; it will run at the last, or brought forward at the first */
   uint32_t count;
   uint32_t first_after; /* the first position that needs one of them; NEVER: none */
   size_t held;          /* bytes that the operations so far hold */
@@ -54,6 +57,18 @@ static const rondo_operation *operation_at(const joiner *j, uint32_t position) {
 }
 
 static bool is_of_row(const joiner *j, uint32_t position) { return operation_at(j, position)->row == j->row; }
+
+static bool reads_what_lasts(const joiner *j, const rondo_operation *operation) {
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    const uint32_t value = operation->inputs[k];
+    if (value != RONDO_NO_VALUE && rondo_value_is_transient(j->program, j->schedule->owners[value])) return false;
+  }
+  return true;
+}
+
+static bool may_move(const joiner *j, uint32_t position) {
+  return is_of_row(j, position) && (!j->row->join->is_early || reads_what_lasts(j, operation_at(j, position)));
+}
 
 /* Live bytes ------------------------------------------------------------------------------------------------------- */
 
@@ -128,10 +143,10 @@ static size_t cost_of(const joiner *j, const rondo_operation *operation, uint32_
 static void find_costs(joiner *j) {
   uint32_t last = 0;
   for (uint32_t p = 0; p < j->schedule->count; p++) {
-    if (is_of_row(j, p)) last = p;
+    if (may_move(j, p)) last = p;
   }
   for (uint32_t p = 0; p < j->schedule->count; p++) {
-    if (is_of_row(j, p)) j->cost[p] = cost_of(j, operation_at(j, p), last);
+    if (may_move(j, p)) j->cost[p] = cost_of(j, operation_at(j, p), last);
   }
 }
 
@@ -152,7 +167,7 @@ static void find_successors(joiner *j) {
 static size_t sum_up_to(const joiner *j, size_t most) {
   size_t sum = 0;
   for (uint32_t p = 0; p < j->schedule->count; p++) {
-    if (is_of_row(j, p) && j->cost[p] <= most) sum += j->cost[p];
+    if (may_move(j, p) && j->cost[p] <= most) sum += j->cost[p];
   }
   return sum;
 }
@@ -194,6 +209,15 @@ static bool can_wait(const joiner *j, const group *g, uint32_t position) {
   return true;
 }
 
+/* The same for what is brought forward: what the group makes is there from then on. */
+static bool can_come(const joiner *j, const group *g, uint32_t position) {
+  if (g->count == j->row->join->most) return false;
+  for (uint32_t p = position; p < g->first && !g->is_small; p++) {
+    if (j->live[p] + g->held > j->most_live) return false;
+  }
+  return true;
+}
+
 /* In an order, what an operation of another group reads must have run by then. */
 static void note_readers(joiner *j, uint32_t position) {
   const rondo_edges *before = &j->schedule->before;
@@ -207,11 +231,33 @@ static void note_readers(joiner *j, uint32_t position) {
 static void put_off(joiner *j, group *g, uint32_t position) {
   for (uint32_t p = g->last + 1; p <= position && !g->is_small; p++) j->live[p] += g->held;
   if (j->first_after[position] < g->first_after) g->first_after = j->first_after[position];
-  g->held += j->cost[position];
   g->last = position;
-  g->count++;
-  j->group_of[position] = (uint32_t)(g - j->groups) + 1;
   note_readers(j, position);
+}
+
+static void bring_forward(joiner *j, group *g, uint32_t position) {
+  for (uint32_t p = position; p < g->first && !g->is_small; p++) j->live[p] += g->held;
+  g->first = position;
+}
+
+/* To the open group that it can join, or to a new one. Returns whether it joined one. */
+static bool find_group(joiner *j, uint32_t position, bool is_small) {
+  const bool is_early = j->row->join->is_early;
+  group *g = find_open(j, position, is_small);
+  const bool joins = g != NULL && (is_early ? can_come(j, g, position) : can_wait(j, g, position));
+  if (g != NULL && !joins) g->is_open = false;
+  if (!joins) {
+    g = &j->groups[j->group_count++];
+    *g = (group){.first = position, .last = position, .first_after = NEVER, .is_small = is_small, .is_open = true};
+  }
+  j->group_of[position] = (uint32_t)(g - j->groups) + 1;
+  if (is_early)
+    bring_forward(j, g, position);
+  else
+    put_off(j, g, position);
+  g->held += j->cost[position];
+  g->count++;
+  return joins;
 }
 
 /* Returns whether any group has more than one operation. */
@@ -220,20 +266,9 @@ static bool find_groups(joiner *j) {
   bool any = false;
   memset(j->group_of, 0, j->schedule->count * sizeof *j->group_of);
   j->group_count = 0;
-  for (uint32_t p = 0; p < j->schedule->count; p++) {
-    if (!is_of_row(j, p)) continue;
-    const bool is_small = j->cost[p] <= small_bytes;
-    group *g = find_open(j, p, is_small);
-    if (g != NULL && !can_wait(j, g, p)) {
-      g->is_open = false;
-      g = NULL;
-    }
-    any = any || g != NULL;
-    if (g == NULL) {
-      g = &j->groups[j->group_count++];
-      *g = (group){.first = p, .last = p, .first_after = NEVER, .is_small = is_small, .is_open = true};
-    }
-    put_off(j, g, p);
+  for (uint32_t i = 0; i < j->schedule->count; i++) {
+    const uint32_t p = j->row->join->is_early ? j->schedule->count - 1 - i : i;
+    if (may_move(j, p) && find_group(j, p, j->cost[p] <= small_bytes)) any = true;
   }
   return any;
 }
@@ -255,8 +290,8 @@ static void place_all(joiner *j) {
   for (uint32_t p = 0; p < j->schedule->count; p++) {
     const group *g = group_at(j, p);
     if (g == NULL) place_position(j, &at, p, j->schedule->joined[p]);
-    if (g == NULL || g->last != p) continue;
-    for (uint32_t q = g->first; q <= p; q++) {
+    if (g == NULL || p != (j->row->join->is_early ? g->first : g->last)) continue;
+    for (uint32_t q = g->first; q <= g->last; q++) {
       if (group_at(j, q) == g) place_position(j, &at, q, q == g->first ? g->count : 0);
     }
   }

@@ -7,7 +7,7 @@
 
 #include "tensor/schedule.h"
 
-/* Of a schedule that has its order: moves operations back to where they stand side by side, and sets joined, the order,
+/* Of a schedule that has its order: moves operations to where they stand side by side, and sets joined, the order,
  * its dependencies and its peak accordingly. The peak rises by at most one part in RONDO_JOIN_SHARE. With
  * RONDO_FUSION_NEVER each operation is a kernel. Errors: OUT_OF_MEMORY. */
 #define RONDO_JOIN_SHARE 64

@@ -84,6 +84,7 @@ typedef struct rondo_join {
   uint32_t most;   /* operations of one kernel, at most RONDO_MOST_JOINED */
   uint32_t shared; /* bit i: input i is the same one for all of them */
   bool in_order;   /* one may read results of the one before it, whose memory is not written then */
+  bool is_early;   /* they are brought forward, if they read nothing but what lasts, and not put off */
 
   /* Says what runs for `count` operations, at least two, in their order. */
   rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count);

@@ -139,7 +139,7 @@ static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
   if (!read_rates(args + 1, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(table, block);
-    update_span(share.type, args + 5 + 4 * share.update, share.span, *numbers, rates);
+    update_span(share.type, args + 5 + 4 * share.operation, share.span, *numbers, rates);
   }
 }
 
@@ -171,7 +171,7 @@ static rondo_status infer_adam(const rondo_program *program, const rondo_operati
 
 static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {PARAMETER, FIRST, SECOND, GRADIENT};
-  const rondo_joined_kernel kernel = {&adam_joined_code, inputs, 4, GRADIENT};
+  const rondo_joined_kernel kernel = {&adam_joined_code, inputs, 4, GRADIENT, RONDO_ELEMENTWISE_GRAIN};
   const uint32_t *shared = operations[0]->inputs;
   const adam_numbers numbers = numbers_of(operations[0], shared[CONTROL]);
   const float *rate = rondo_emit_address(emitter, shared[RATE]);

@@ -66,7 +66,7 @@ extern "C" __global__ void adam_joined(joined_table table, adam_numbers numbers,
   float *p = 0, *m = 0, *v = 0;
   const void *g = 0;
   if (!rates.applies) return;
-  switch (share.update) { EACH_JOINED(PICK) }
+  switch (share.operation) { EACH_JOINED(PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { adam_one(numbers, rates, &p[i], &m[i], &v[i], gradient); });
 }

@@ -3,7 +3,7 @@
  * an F32, all others are F32 on their way.
  */
 #include "tensor/operators.h"
-#include "tensor/operators/element.h"
+#include "tensor/operators/joined.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
@@ -60,23 +60,39 @@ static void compute_cast(const rondo_chunk_call *call) {
     memcpy(call->result, call->terms[0], call->count * (to_float ? sizeof(float) : sizeof(int64_t)));
 }
 
+/* x and y from `args` on. */
+static void cast_span(rondo_type from, rondo_type to, void *const *args, rondo_span span) {
+  for (size_t at = span.first; at < span.last; at += RONDO_CHUNK)
+    cast_chunk(from, to, RONDO_ARG(const void *, 0), RONDO_ARG(void *, 1), at, rondo_chunk_length(at, span.last));
+}
+
 static void cast_cpu(rondo_blocks blocks, void *const *args) {
-  const void *x = RONDO_ARG(const void *, 0);
-  void *y = RONDO_ARG(void *, 1);
   const rondo_type from = (rondo_type)RONDO_ARG(uint32_t, 2);
   const rondo_type to = (rondo_type)RONDO_ARG(uint32_t, 3);
   const size_t count = RONDO_ARG(size_t, 4);
+  for (size_t block = blocks.first; block < blocks.last; block++)
+    cast_span(from, to, args, rondo_block_span(block, blocks, count, RONDO_LANES));
+}
+
+static void cast_joined_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
-      cast_chunk(from, to, x, y, at, span.last - at < RONDO_CHUNK ? span.last - at : RONDO_CHUNK);
-    }
+    const rondo_joined_share share = rondo_joined_share_of(args[0], block);
+    cast_span(share.type, (rondo_type)RONDO_ARG(uint32_t, 1), args + 2 + 2 * share.operation, share.span);
   }
 }
 
 static const rondo_kernel_options cast_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "cast", .cpu = cast_cpu, RONDO_CUDA(cast),
     .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(uint32_t), RONDO_SCALAR(uint32_t), RONDO_SCALAR(size_t)}};
+
+#define POINTERS RONDO_READS, RONDO_WRITES
+
+static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_SCALAR(uint32_t),
+                                                    RONDO_JOINED_PARAMETERS(POINTERS)};
+
+static const rondo_kernel_options cast_joined_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "cast_joined",
+                                                      .cpu = cast_joined_cpu, RONDO_CUDA(cast),
+                                                      RONDO_PARAMETER_LIST(joined_parameters)};
 
 /* Row -------------------------------------------------------------------------------------------------------------- */
 
@@ -110,6 +126,16 @@ static rondo_status emit_cast(rondo_emitter *emitter, const rondo_operation *ope
                            RONDO_ARGS(&x, &y, &from, &to, &count));
 }
 
+static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t values[] = {0, RONDO_JOINED_RESULT(0)};
+  const rondo_joined_kernel kernel = {&cast_joined_code, values, 2, 0, RONDO_PACKED_GRAIN};
+  const uint32_t to = (uint32_t)operations[0]->attributes.sizes[TYPE];
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&to));
+}
+
+/* Of parameters: few kernels make what a network works with in another type. */
+static const rondo_join cast_join = {.most = RONDO_MOST_JOINED, .is_early = true, .emit = emit_joined};
+
 const rondo_operator rondo_operator_cast = {.name = "cast",
                                             .types = RONDO_NUMBERS,
                                             .inputs = {"value"},
@@ -118,6 +144,7 @@ const rondo_operator rondo_operator_cast = {.name = "cast",
                                             .infer = infer_cast,
                                             .differentiate = differentiate_cast,
                                             .emit = emit_cast,
+                                            .join = &cast_join,
                                             .element = RONDO_ELEMENT(compute_cast, cast, cast)};
 
 rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type, rondo_value *out_value) {

@@ -51,7 +51,7 @@ static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
 static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(args[0], block);
-    accumulate_span(share.type, args + 2 + 2 * share.update, share.span, RONDO_ARG(const int32_t *, 1));
+    accumulate_span(share.type, args + 2 + 2 * share.operation, share.span, RONDO_ARG(const int32_t *, 1));
   }
 }
 
@@ -88,7 +88,7 @@ static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operatio
 
 static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {SUM, ADDED};
-  const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2, ADDED};
+  const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN};
   const int32_t *counters = rondo_emit_address(emitter, operations[0]->inputs[COUNTERS]);
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&counters));
 }

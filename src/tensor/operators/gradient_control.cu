@@ -26,7 +26,7 @@ extern "C" __global__ void accumulate_joined(joined_table table, const int *coun
   const bool is_first = counters[0] == 0;
   float *sum = 0;
   const void *g = 0;
-  switch (share.update) { EACH_JOINED(SUM_PICK) }
+  switch (share.operation) { EACH_JOINED(SUM_PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { accumulate_one(&sum[i], gradient, is_first); });
 }

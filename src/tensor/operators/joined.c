@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of joined updates and the arguments of their kernels.
+ * The table of joined operations and the arguments of their kernels.
  */
 #include "tensor/operators/joined.h"
 
@@ -10,12 +10,12 @@
 #include "tensor/shape.h"
 
 rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t block) {
-  uint32_t update = 0;
-  while (block >= table->first_blocks[update + 1]) update++;
-  const size_t first = table->first_blocks[update];
-  const rondo_blocks blocks = {.grid = {.x = table->first_blocks[update + 1] - (uint32_t)first}};
-  return (rondo_joined_share){update, (rondo_type)table->types[update],
-                              rondo_block_span(block - first, blocks, table->elements[update], RONDO_LANES)};
+  uint32_t operation = 0;
+  while (block >= table->first_blocks[operation + 1]) operation++;
+  const size_t first = table->first_blocks[operation];
+  const rondo_blocks blocks = {.grid = {.x = table->first_blocks[operation + 1] - (uint32_t)first}};
+  return (rondo_joined_share){operation, (rondo_type)table->types[operation],
+                              rondo_block_span(block - first, blocks, table->elements[operation], RONDO_LANES)};
 }
 
 rondo_status rondo_require_gradient(const rondo_program *program, const rondo_operation *operation, uint32_t parameter,
@@ -33,12 +33,16 @@ static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *
   for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
     uint32_t blocks = 0;
     if (i < count) {
-      table->elements[i] = rondo_shape_elements(rondo_emit_shape(emitter, operations[i]->inputs[kernel->inputs[0]]));
-      table->types[i] = (uint8_t)rondo_emit_shape(emitter, operations[i]->inputs[kernel->gradient])->type;
-      blocks = rondo_emit_grid(emitter, table->elements[i], RONDO_ELEMENTWISE_GRAIN).x;
+      table->elements[i] = rondo_shape_elements(rondo_emit_shape(emitter, operations[i]->inputs[kernel->values[0]]));
+      table->types[i] = (uint8_t)rondo_emit_shape(emitter, operations[i]->inputs[kernel->typed])->type;
+      blocks = rondo_emit_grid(emitter, table->elements[i], kernel->grain).x;
     }
     table->first_blocks[i + 1] = table->first_blocks[i] + blocks;
   }
+}
+
+static uint32_t value_of(const rondo_operation *operation, uint32_t index) {
+  return index < RONDO_MAX_OPERANDS ? operation->inputs[index] : operation->results[index - RONDO_MAX_OPERANDS];
 }
 
 rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel *kernel,
@@ -50,10 +54,10 @@ rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel
   size_t arg_count = 1;
   fill_table(emitter, kernel, operations, count, &table);
   for (size_t i = 0; i < shared_count; i++) args[arg_count++] = shared[i];
-  assert(arg_count + RONDO_MOST_JOINED * kernel->input_count <= RONDO_MAX_PARAMETERS);
+  assert(arg_count + RONDO_MOST_JOINED * kernel->value_count <= RONDO_MAX_PARAMETERS);
   for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
-    for (uint32_t k = 0; k < kernel->input_count; k++, arg_count++) {
-      pointers[arg_count] = i < count ? rondo_emit_address(emitter, operations[i]->inputs[kernel->inputs[k]]) : NULL;
+    for (uint32_t k = 0; k < kernel->value_count; k++, arg_count++) {
+      pointers[arg_count] = i < count ? rondo_emit_address(emitter, value_of(operations[i], kernel->values[k])) : NULL;
       args[arg_count] = &pointers[arg_count];
     }
   }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Updates of several parameters in one kernel, as joined.h says. The pointers of an update are picked by its number,
- * which is one for a block:
+ * Operations on several values in one kernel, as joined.h says. The pointers of one are picked by its number, which is
+ * the same for a block:
  *
  *   #define PARAMETERS(i) , float *p##i, const void *g##i
  *   #define PICK(i) case i: p = p##i, g = g##i; break;
  *   extern "C" __global__ void scale_joined(joined_table table, float factor EACH_JOINED(PARAMETERS)) {
  *     const joined_share share = share_of(table);
  *     float *p = 0; const void *g = 0;
- *     switch (share.update) { EACH_JOINED(PICK) }
+ *     switch (share.operation) { EACH_JOINED(PICK) }
  *     each_gradient(share.type, g, share.first, share.elements, share.stride,
  *                   [&](size_t i, float gradient) { p[i] = factor * gradient; });
  *   }
@@ -28,20 +28,20 @@ struct joined_table {
 
 /* for (size_t i = share.first; i < share.elements; i += share.stride) */
 struct joined_share {
-  unsigned update, type; /* of the gradient */
+  unsigned operation, type; /* as in joined.h */
   size_t first, elements, stride;
 };
 
 /* Of the calling thread. */
 __device__ inline joined_share share_of(const joined_table &table) {
   joined_share share;
-  share.update = 0;
+  share.operation = 0;
 #pragma unroll
-  for (unsigned i = 1; i < MOST_JOINED; i++) share.update += blockIdx.x >= table.first_blocks[i];
-  share.type = table.types[share.update];
-  const unsigned begin = table.first_blocks[share.update];
+  for (unsigned i = 1; i < MOST_JOINED; i++) share.operation += blockIdx.x >= table.first_blocks[i];
+  share.type = table.types[share.operation];
+  const unsigned begin = table.first_blocks[share.operation];
   share.first = (size_t)(blockIdx.x - begin) * BLOCK_THREADS + threadIdx.x;
-  share.elements = table.elements[share.update];
-  share.stride = (size_t)(table.first_blocks[share.update + 1] - begin) * BLOCK_THREADS;
+  share.elements = table.elements[share.operation];
+  share.stride = (size_t)(table.first_blocks[share.operation + 1] - begin) * BLOCK_THREADS;
   return share;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Updates of several parameters in one kernel: rows whose `join` (tensor/operator.h) updates element by element. A
- * kernel's blocks are those of the single updates, one parameter's behind the other's, so each element is computed as
- * there, to the same bits. What they update are parameters of the kernel, so that verification sees every access.
+ * Operations on several values in one kernel: rows whose `join` (tensor/operator.h) works element by element, as
+ * updates of parameters do. A kernel's blocks are those of the single operations, one behind the other's, so each
+ * element is computed as there, to the same bits. What they access are parameters of the kernel, so that verification
+ * sees it.
  *
- * A kernel has the table, what they share, and then for each of RONDO_MOST_JOINED updates its pointers; NULL where
- * there are fewer. In CUDA: joined.cuh. Gradients may be of any type of float: each of them is made an F32 as it is
- * read.
+ * A kernel has the table, what they share, and then for each of RONDO_MOST_JOINED operations its pointers; NULL where
+ * there are fewer. In CUDA: joined.cuh. One of the inputs may be of several types. Gradients are of any type of float:
+ * each element is made an F32 as it is read.
  */
 #ifndef RONDO_TENSOR_OPERATORS_JOINED_H
 #define RONDO_TENSOR_OPERATORS_JOINED_H
@@ -15,14 +16,14 @@
 /* The first parameter, without padding. */
 typedef struct rondo_joined_table {
   size_t elements[RONDO_MOST_JOINED];
-  uint32_t first_blocks[RONDO_MOST_JOINED + 2]; /* of each update; behind the last the number of all blocks */
-  uint8_t types[RONDO_MOST_JOINED + 2];         /* of each gradient */
+  uint32_t first_blocks[RONDO_MOST_JOINED + 2]; /* of each; behind the last the number of all blocks */
+  uint8_t types[RONDO_MOST_JOINED + 2];         /* of the input of each that may be of several */
 } rondo_joined_table;
 
 /* What a block does. */
 typedef struct rondo_joined_share {
-  uint32_t update;
-  rondo_type type; /* of the gradient */
+  uint32_t operation;
+  rondo_type type; /* as in the table */
   rondo_span span;
 } rondo_joined_share;
 
@@ -39,18 +40,22 @@ RONDO_MUST_USE rondo_status rondo_require_gradient(const rondo_program *program,
 
 #define RONDO_SIX_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
 #define RONDO_FIVE_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
-/* The pointers of all updates, given those of one. */
+/* The pointers of all operations, given those of one. */
 #define RONDO_JOINED_PARAMETERS(...) RONDO_FIVE_TIMES(RONDO_SIX_TIMES(__VA_ARGS__))
 
 /* Members of rondo_kernel_options. */
 #define RONDO_PARAMETER_LIST(list) .param_list = (list), .param_count = sizeof(list) / sizeof(list)[0]
 
-/* What a kernel of joined updates is emitted with. */
+/* Of a kernel's values: a result, not an input. */
+#define RONDO_JOINED_RESULT(result) (RONDO_MAX_OPERANDS + (result))
+
+/* What a kernel of joined operations is emitted with. */
 typedef struct rondo_joined_kernel {
   const rondo_kernel_options *code;
-  const uint32_t *inputs; /* of the operation: an update's pointers, as the kernel has them; the first has the shape */
-  uint32_t input_count;
-  uint32_t gradient; /* the input that may be of any type of float */
+  const uint32_t *values; /* whose pointers it has of each operation: inputs, of which the first has the shape */
+  uint32_t value_count;
+  uint32_t typed; /* the input that may be of several types */
+  rondo_grain grain;
 } rondo_joined_kernel;
 
 /* `shared`: the arguments behind the table. */

@@ -91,7 +91,7 @@ static void update_joined(rondo_blocks blocks, void *const *args, bool has_momen
   if (!read_rates(args + 1, has_momentum, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(table, block);
-    update_span(share.type, args + 4 + has_momentum + pointers * share.update, has_momentum, share.span, rates);
+    update_span(share.type, args + 4 + has_momentum + pointers * share.operation, has_momentum, share.span, rates);
   }
 }
 
@@ -174,7 +174,7 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   static const uint32_t inputs[] = {PARAMETER, GRADIENT, VELOCITY};
   const bool has_momentum = operations[0]->row != &rondo_operator_sgd;
   const rondo_joined_kernel kernel = {has_momentum ? &momentum_code[1] : &sgd_code[1], inputs, has_momentum ? 3 : 2,
-                                      GRADIENT};
+                                      GRADIENT, RONDO_ELEMENTWISE_GRAIN};
   const sgd_shared shared = shared_of(emitter, operations[0]);
   const void *const args[] = {&shared.numbers, &shared.rate, &shared.control, &shared.momentum};
   return rondo_emit_joined(emitter, &kernel, operations, count, args, has_momentum ? 4 : 3);

@@ -67,7 +67,7 @@ extern "C" __global__ void sgd_joined(joined_table table, sgd_numbers numbers, c
   float *p = 0;
   const void *g = 0;
   if (!rates.applies) return;
-  switch (share.update) { EACH_JOINED(SGD_PICK) }
+  switch (share.operation) { EACH_JOINED(SGD_PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { sgd_one(rates, &p[i], gradient); });
 }
@@ -86,7 +86,7 @@ extern "C" __global__ void sgd_momentum_joined(joined_table table, sgd_numbers n
   float *p = 0, *v = 0;
   const void *g = 0;
   if (!rates.applies) return;
-  switch (share.update) { EACH_JOINED(MOMENTUM_PICK) }
+  switch (share.operation) { EACH_JOINED(MOMENTUM_PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { momentum_one(rates, &p[i], gradient, &v[i]); });
 }
