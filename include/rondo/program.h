@@ -270,11 +270,13 @@ typedef struct rondo_compile_options {
  * NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, DUPLICATE_NAME (a name twice), or BAD_OPTIONS (no such
  * staging, or none for an output; an output that shows an input, state or cell).
  *
- * Matrix products on a CPU device go through CBLAS when RONDO_CBLAS_LIBRARY, libopenblas.so.0, libcblas.so.3 or
- * libblas.so.3 has it ("none": plain C), on tiles cut by shape alone: results have the same bits for any number of
- * workers, and recorded or not, but not with another library. OpenBLAS is told once to use one thread, which holds for
- * all of the process: a program that calls OpenBLAS too, with more threads, sets RONDO_CBLAS_LIBRARY to another build
- * or to "none". Other libraries are used as they are set: give one that is single-threaded, or tell it to be. */
+ * Matrix products on a CPU device are made on tiles cut by shape alone: results have the same bits for any number of
+ * workers, and recorded or not, but not with another library. On x86-64 oneDNN makes the larger ones when
+ * RONDO_ONEDNN_LIBRARY, libdnnl.so.3 or libdnnl.so.2 is found, and CBLAS the others when RONDO_CBLAS_LIBRARY,
+ * libopenblas.so.0, libcblas.so.3 or libblas.so.3 is; with RONDO_CBLAS_LIBRARY set CBLAS makes all ("none": plain C).
+ * OpenBLAS is told once to use one thread, which holds for all of the process: a program that calls OpenBLAS too, with
+ * more threads, sets RONDO_CBLAS_LIBRARY to another build or to "none". Other BLAS libraries are used as they are set:
+ * give one that is single-threaded, or tell it to be. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rondo_device *device,
                                                     const rondo_compile_options *options,
                                                     rondo_compiled **out_compiled);

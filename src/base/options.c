@@ -92,10 +92,16 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                    .kind = "text",
                                    .default_value = "",
                                    .meaning = "library for collectives on CUDA, instead of libnccl.so.2"},
+    [RONDO_OPTION_ONEDNN_LIBRARY] = {.name = "RONDO_ONEDNN_LIBRARY",
+                                     .kind = "text",
+                                     .default_value = "",
+                                     .meaning = "library for large matrix products on a CPU, instead of libdnnl.so; "
+                                                "\"none\" = CBLAS makes all"},
     [RONDO_OPTION_CBLAS_LIBRARY] = {.name = "RONDO_CBLAS_LIBRARY",
                                     .kind = "text",
                                     .default_value = "",
-                                    .meaning = "library with cblas_sgemm; \"none\" = plain C"},
+                                    .meaning = "library with cblas_sgemm, which then makes all matrix products on a "
+                                               "CPU; \"none\" = plain C"},
     [RONDO_OPTION_SYNC] = {.name = "RONDO_SYNC",
                            .kind = "flag",
                            .default_value = "off",

@@ -28,7 +28,8 @@ typedef enum rondo_option {
                                     "none" = own kernels */
   RONDO_OPTION_CUBLASLT_LEAST,   /* number: multiplications in a product that it makes, at least; default 2^25 */
   RONDO_OPTION_NCCL_LIBRARY,     /* text: the library for collectives on CUDA; "" = libnccl.so.2 */
-  RONDO_OPTION_CBLAS_LIBRARY,    /* text: library with cblas_sgemm; "none" = plain C */
+  RONDO_OPTION_ONEDNN_LIBRARY,   /* text: library with dnnl_sgemm; "" = libdnnl.so.3 or .2, "none" = CBLAS alone */
+  RONDO_OPTION_CBLAS_LIBRARY,    /* text: library with cblas_sgemm, oneDNN is then left out; "none" = plain C */
   RONDO_OPTION_SYNC,             /* flag: synchronise after every operation, for debugging; default off */
   RONDO_OPTION_CHECK_ORDERS,     /* number: orders that each launch is run in on cpu:check; default 2 */
   RONDO_OPTION_CHECK_SEED,       /* number: what these orders are drawn from; default 1 */

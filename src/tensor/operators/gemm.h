@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products of one tile, on the calling thread: through CBLAS when a library with cblas_sgemm is found, in plain
- * C otherwise. Which of the two is settled once a process, so that all products of it are made alike.
+ * Matrix products of one tile, on the calling thread: by oneDNN and CBLAS where these libraries are found, in plain C
+ * otherwise. Which there are is settled once a process and which one makes a product by its shape, so that all products
+ * of a shape are made alike.
  */
 #ifndef RONDO_TENSOR_OPERATORS_GEMM_H
 #define RONDO_TENSOR_OPERATORS_GEMM_H
@@ -20,14 +21,15 @@ typedef struct rondo_gemm {
   size_t a_stride, b_stride, c_stride;
 } rondo_gemm;
 
-/* Looks for the library named by RONDO_CBLAS_LIBRARY ("none": plain C), then for libopenblas.so.0, libcblas.so.3 and
+/* Looks for oneDNN (gemm_onednn.h), unless RONDO_CBLAS_LIBRARY is set: then its library makes all products. Looks for
+ * the library named by RONDO_CBLAS_LIBRARY ("none": plain C), then for libopenblas.so.0, libcblas.so.3 and
  * libblas.so.3, and tells OpenBLAS to use one thread: for the whole process and for good. Putting its number back after
  * each product would race, since it belongs to all threads (openblas_set_num_threads), and other BLAS libraries must be
  * told by their users. Later calls do nothing. A library that was asked for by name and
  * cannot be had is said through the log. Thread-safe. */
 void rondo_gemm_prepare(void);
 
-/* The path of the library in use, "" for plain C; after rondo_gemm_prepare. */
+/* The path of the library that makes large products, "" for plain C; after rondo_gemm_prepare. */
 const char *rondo_gemm_library(void);
 
 /* After rondo_gemm_prepare. Any thread. */

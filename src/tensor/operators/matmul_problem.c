@@ -90,7 +90,7 @@ static void cut_for_cpu(const rondo_matmul_problem *p, size_t most, rondo_tiling
   t->columns = p->n < most ? p->n : most;
   while (count_tiles(p, t->rows, t->columns) < ENOUGH_TILES &&
          (double)t->rows * (double)t->columns * (double)p->k > ENOUGH_PRODUCTS && (t->rows > 16 || t->columns > 16)) {
-    if (t->columns >= t->rows) {
+    if (t->columns > t->rows) { /* libraries lose less with rows that are cut */
       t->columns = (t->columns + 1) / 2;
     } else {
       t->rows = (t->rows + 1) / 2;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products of a tile: plain C and CBLAS against the definition in double precision, for every way of storing,
- * sizes around the edges of blocks, rows that are longer than the tile, and adding to what is there.
+ * Matrix products of a tile: plain C and libraries against the definition in double precision, for every way of
+ * storing, sizes around the edges of blocks, rows that are longer than the tile, and adding to what is there.
  */
 #include "tensor/operators/gemm.h"
 
+#include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "support/rondo_test.h"
@@ -47,8 +49,9 @@ static void check(const rondo_gemm *g, void (*multiply)(const rondo_gemm *)) {
 }
 
 static void check_all(void (*multiply)(const rondo_gemm *)) {
-  static const size_t sizes[][3] = {{1, 1, 1},  {4, 8, 1},   {3, 7, 5},   {5, 9, 17},   {12, 16, 40},
-                                    {1, 33, 9}, {33, 1, 13}, {8, 8, 256}, {6, 10, 257}, {37, 29, 100}};
+  static const size_t sizes[][3] = {{1, 1, 1},    {4, 8, 1},     {3, 7, 5},     {5, 9, 17},
+                                    {12, 16, 40}, {1, 33, 9},    {33, 1, 13},   {8, 8, 256},
+                                    {6, 10, 257}, {37, 29, 100}, {64, 64, 128}, {90, 70, 101}};
   fill(a, 1);
   fill(b, 2);
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -85,10 +88,53 @@ static void test_products_in_use(void **state) {
   check_all(rondo_gemm_run);
 }
 
+/* Too large for a library that is asked for small ones alone. */
+static rondo_gemm large_product(float *to) {
+  return (rondo_gemm){
+      .m = 100, .n = 90, .k = 100, .a = a, .b = b, .c = to, .a_stride = 100, .b_stride = 90, .c_stride = 90};
+}
+
+static void *multiply_once(void *to) {
+  const rondo_gemm g = large_product(to);
+  rondo_gemm_run(&g);
+  return NULL;
+}
+
+static void test_threads_give_the_same_bits(void **state) {
+  (void)state;
+  static float others[100 * 90];
+  pthread_t thread;
+  rondo_gemm_prepare();
+  fill(a, 1);
+  fill(b, 2);
+  assert_int_equal(pthread_create(&thread, NULL, multiply_once, others), 0);
+  (void)multiply_once(c);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_memory_equal(c, others, sizeof others);
+}
+
+/* A product uses its caller's thread alone and leaves the caller's number of OpenMP threads as it is. */
+static void test_openmp_threads_are_put_back(void **state) {
+  (void)state;
+  void *openmp = dlopen("libgomp.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (openmp == NULL) skip();
+  void *symbols[] = {dlsym(openmp, "omp_set_num_threads"), dlsym(openmp, "omp_get_max_threads")};
+  void (*set_threads)(int);
+  int (*get_threads)(void);
+  memcpy(&set_threads, &symbols[0], sizeof set_threads);
+  memcpy(&get_threads, &symbols[1], sizeof get_threads);
+  rondo_gemm_prepare();
+  set_threads(3);
+  (void)multiply_once(c);
+  assert_int_equal(get_threads(), 3);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_plain_products),
       cmocka_unit_test(test_products_in_use),
+      cmocka_unit_test(test_threads_give_the_same_bits),
+      cmocka_unit_test(test_openmp_threads_are_put_back),
   };
   return cmocka_run_group_tests_name("tensor/gemm", tests, NULL, NULL);
 }
