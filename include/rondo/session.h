@@ -34,6 +34,7 @@ RONDO_EXTERN_C_BEGIN
 #define RONDO_SESSION_MAX_STREAMS 16
 #define RONDO_SESSION_MAX_SIZES 64
 #define RONDO_SESSION_MAX_VALUES 64 /* inputs, and outputs, of a model */
+#define RONDO_SESSION_MAX_BATCH 64  /* requests that run together */
 #define RONDO_SESSION_MAX_PARTS 8   /* graphs that run one request's rows, or those of a batch of requests */
 
 typedef struct rondo_session rondo_session;
@@ -49,6 +50,10 @@ typedef struct rondo_session_options {
   uint32_t max_unrecorded; /* numbers of rows that a stream keeps a program for, for un-recorded runs; the least
                               recently used goes; 0 = 8 */
   const char *name;        /* for messages; copied; may be NULL */
+  uint32_t max_batch; /* requests that graphs run together, at most; 0 = RONDO_SESSION_MAX_BATCH; 1: each by itself.
+                         They do where that saves 3 % at least; un-recorded, each runs by itself */
+  bool timed;         /* keep how long work is under way on the device (rondo_session_get_usage): two events for
+                         each graph or un-recorded run */
 } rondo_session_options;
 #define RONDO_SESSION_OPTIONS_INIT .struct_size = sizeof(rondo_session_options)
 
@@ -127,7 +132,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_begin(rondo_session 
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_end(rondo_session *session);
 
 /* Chooses sizes for the model's history, within its budgets (<rondo/sizes.h>), from times that are measured on the way,
- * and records them on all streams, the largest first. Errors: as a run in capture mode; INVALID_STATE with
+ * and records them on all streams, the largest first. Times are medians of rounds in which all sizes take turns,
+ * recorded and not. One graph runs a request unless several graphs, or an un-recorded run, are cheaper by 3 % at least;
+ * an un-recorded run costs the compilation of a program too, for the share of the history whose rows no program is kept
+ * for (rondo_session_options.max_unrecorded). Errors: as a run in capture mode; INVALID_STATE with
  * ALREADY_CAPTURED (it has graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the
  * budgets); what rondo_compile, rondo_instantiate and rondo_graph_audit_copies return. The model has then no graphs. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture(rondo_session *session, const char *model);
@@ -141,7 +149,8 @@ typedef struct rondo_model_graph {
   uint32_t struct_size;
   uint32_t nodes;       /* of the exec on one stream */
   size_t rows;          /* it has room for */
-  double run_us;        /* measured: from the launch until it is done, the least of some */
+  double run_us;        /* measured: from the launch until it is done; the median of some, with which those of all
+                           graphs of the model rise with their rows. 0 in capture mode */
   double unrecorded_us; /* the same work, un-recorded */
   uint64_t exec_bytes;  /* host and device memory of the exec, on one stream */
   uint64_t arena_bytes; /* that it needs of the arena of its stream */
@@ -303,6 +312,21 @@ typedef struct rondo_model_info {
 /* Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_model_info(rondo_session *session, const char *model,
                                                                    rondo_model_info *out_info);
+
+/* How long the session's work was under way on the device, since it was created: from the first kernel or copy of a
+ * graph, or of an un-recorded run, to the last, by events of the device around each. Copies of inputs that come before
+ * a graph do not count. Between the kernels of an un-recorded run the device may wait for the host: that time counts.
+ */
+typedef struct rondo_session_usage {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t parts; /* graphs and un-recorded runs */
+  double busy_us; /* in which one of them at least was under way, on whatever stream */
+  double sum_us;  /* of all of them, added */
+} rondo_session_usage;
+
+/* Thread-safe. Errors: INVALID_ARGUMENT; INVALID_STATE/NO_TIMING (rondo_session_options.timed). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_usage(rondo_session *session, rondo_session_usage *out_usage);
 
 /* What a request of so many rows would be run by, and what that costs by the times known; *out_parts graphs by index in
  * `parts`, room for RONDO_SESSION_MAX_PARTS. More rows than the table has are run by the largest graph as often as it

@@ -30,12 +30,56 @@ static uint64_t wait_for(const rondo_ticket *ticket, uint64_t now) {
   return waited >= delay ? 0 : delay - waited;
 }
 
-static bool joins(const rondo_batch *batch, const rondo_table *table, const rondo_ticket *leader,
-                  const rondo_ticket *ticket) {
+static bool has_free_lane_beside(const rondo_lane *lane) {
+  const rondo_session *session = lane->session;
+  for (uint32_t i = 0; i < session->options.streams; i++)
+    if (i != lane->number && !session->lanes[i].is_claimed) return true;
+  return false;
+}
+
+/* Requests that could run together, in the order of the queue, and what they take one by one. */
+typedef struct company {
+  rondo_ticket *requests[RONDO_SESSION_MAX_BATCH];
+  size_t count, rows;
+  double sum_us, longest_us;
+} company;
+
+/* One by one; on several lanes at once if one is free. */
+static double cost_apart(const rondo_lane *lane, const company *c, double overlap) {
+  const double at_once = overlap * c->sum_us;
+  if (!has_free_lane_beside(lane)) return c->sum_us;
+  return at_once > c->longest_us ? at_once : c->longest_us;
+}
+
+/* Nobody has a program for a sum of rows that would run un-recorded. */
+static bool fits(const company *c, const rondo_table *table, const rondo_ticket *leader, const rondo_ticket *ticket) {
   if (ticket->model != leader->model || ticket->way != leader->way) return false;
-  if (ticket->rows > table->largest_rows || batch->rows > table->largest_rows - ticket->rows) return false;
-  const float together = table->entries[batch->rows + ticket->rows].us;
-  return together <= table->entries[batch->rows].us + table->entries[ticket->rows].us;
+  if (ticket->rows > table->largest_rows || c->rows > table->largest_rows - ticket->rows) return false;
+  return c->count == 0 || table->entries[c->rows + ticket->rows].way != RONDO_WAY_UNRECORDED;
+}
+
+static void add_company(company *c, const rondo_table *table, rondo_ticket *ticket) {
+  const double us = (double)table->entries[ticket->rows].us;
+  c->requests[c->count++] = ticket;
+  c->rows += ticket->rows;
+  c->sum_us += us;
+  if (us > c->longest_us) c->longest_us = us;
+}
+
+/* As many as save most: nobody waits for others where that saves next to nothing. */
+static size_t find_company(const rondo_lane *lane, const rondo_table *table, rondo_ticket *leader, company *c) {
+  size_t best = 1;
+  double most = 0;
+  for (rondo_ticket *at = leader; at != NULL && c->count < lane->session->options.max_batch; at = at->next) {
+    if (!fits(c, table, leader, at)) continue;
+    add_company(c, table, at);
+    const double apart = cost_apart(lane, c, leader->model->overlap) * (1 - RONDO_DECISION_MARGIN);
+    const double saved = apart - (double)table->entries[c->rows].us;
+    if (c->count < 2 || saved <= most) continue;
+    most = saved;
+    best = c->count;
+  }
+  return best;
 }
 
 static void add_request(rondo_session *session, rondo_batch *batch, rondo_ticket *ticket) {
@@ -46,15 +90,12 @@ static void add_request(rondo_session *session, rondo_batch *batch, rondo_ticket
   batch->rows += ticket->rows;
 }
 
-static void gather(rondo_session *session, rondo_batch *batch, rondo_ticket *leader) {
+static void gather(rondo_session *session, rondo_lane *lane, rondo_ticket *leader) {
   const rondo_table *table = table_for(leader);
-  rondo_ticket *next = leader->next;
-  add_request(session, batch, leader);
-  while (table != NULL && next != NULL && batch->count < RONDO_SESSION_MAX_BATCH) {
-    rondo_ticket *ticket = next;
-    next = ticket->next;
-    if (joins(batch, table, leader, ticket)) add_request(session, batch, ticket);
-  }
+  company c = {.count = 0};
+  const size_t count = table == NULL || leader->rows > table->largest_rows ? 1 : find_company(lane, table, leader, &c);
+  if (c.count == 0) c.requests[0] = leader;
+  for (size_t i = 0; i < count; i++) add_request(session, &lane->batch, c.requests[i]);
 }
 
 /* What runs it. */
@@ -91,7 +132,7 @@ bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wa
   }
   if (leader == NULL) return false;
   begin(&lane->batch, leader->model);
-  gather(session, &lane->batch, leader);
+  gather(session, lane, leader);
   decide(&lane->batch, leader);
   return true;
 }

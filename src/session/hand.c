@@ -8,10 +8,6 @@
 #include "exec/front.h"
 #include "session/session_internal.h"
 
-static void keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
-
 /* Finds the model and keeps the lock; without it on failure. */
 static rondo_status enter(const char *call, rondo_session *session, const char *name, rondo_session_model **out) {
   RONDO_TRY(rondo_front(call, "the session", session));
@@ -64,7 +60,7 @@ static rondo_status write_state(rondo_place *place, const char *name, const void
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = rondo_compiled_write(place->anchor, name, data, bytes);
   if (status == RONDO_OK) status = rondo_compiled_synchronize(place->anchor);
-  keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   return status;
 }
 
@@ -150,6 +146,7 @@ static rondo_status set_times(rondo_session_model *m, const double *recorded, co
     m->graphs.items[i].unrecorded_us = unrecorded == NULL ? 0 : unrecorded[i];
   }
   if (overlap != 0) m->overlap = overlap;
+  m->unrecorded_extra_us = 0;
   return rondo_model_make_tables(m);
 }
 
@@ -195,7 +192,7 @@ rondo_status rondo_session_take_stream(rondo_session *session, const char *model
 static rondo_status settle_lane(rondo_session *session, size_t number) {
   rondo_status status = RONDO_OK;
   for (rondo_session_model *m = session->models; m != NULL; m = m->next)
-    keep_first(&status, rondo_compiled_synchronize(m->places[number].anchor));
+    rondo_keep_first(&status, rondo_compiled_synchronize(m->places[number].anchor));
   return status;
 }
 

@@ -5,10 +5,6 @@
 
 #include "session/session_internal.h"
 
-static void keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
-
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out) {
@@ -26,14 +22,21 @@ rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, r
 
 /* Tables ---------------------------------------------------------------------------------------------------------- */
 
+/* 0: it is not known. */
+static double price_unrecorded(const rondo_session_model *model, const rondo_session_graph *g) {
+  return g->unrecorded_us > 0 ? g->unrecorded_us + model->unrecorded_extra_us : 0;
+}
+
 static rondo_status make_table(rondo_session_model *model, bool with_unrecorded, rondo_table **out) {
   rondo_table_size sizes[RONDO_SESSION_MAX_SIZES];
   for (size_t i = 0; i < model->graphs.count; i++) {
     const rondo_session_graph *g = &model->graphs.items[i];
     sizes[i] = (rondo_table_size){
-        .rows = g->rows, .run_us = g->run_us, .unrecorded_us = with_unrecorded ? g->unrecorded_us : 0};
+        .rows = g->rows, .run_us = g->run_us, .unrecorded_us = with_unrecorded ? price_unrecorded(model, g) : 0};
   }
-  return rondo_table_make(&model->session->allocator, sizes, model->graphs.count, model->overlap, out);
+  const rondo_table_input input = {
+      .sizes = sizes, .count = model->graphs.count, .overlap = model->overlap, .margin = RONDO_DECISION_MARGIN};
+  return rondo_table_make(&model->session->allocator, &input, out);
 }
 
 rondo_status rondo_model_make_tables(rondo_session_model *model) {
@@ -125,8 +128,8 @@ rondo_status rondo_model_make(rondo_session *session, const char *name, const ro
     status = fill_model(model, name, options);
     rondo_saved_error error;
     rondo_error_save(&error);
-    if (status != RONDO_OK) keep_first(&status, rondo_model_free(model));
-    keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+    if (status != RONDO_OK) rondo_keep_first(&status, rondo_model_free(model));
+    rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
     if (error.status == status) rondo_error_restore(&error);
   }
   if (status == RONDO_OK) *out = model;

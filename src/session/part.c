@@ -98,6 +98,8 @@ static rondo_status wait_for(rondo_compiled *compiled, rondo_status queued) {
   return queued == RONDO_OK ? waited : rondo_error_raise(&error);
 }
 
+static rondo_lane *lane_of(const rondo_place *place) { return &place->model->session->lanes[place->lane]; }
+
 static rondo_status queue_recorded(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   rondo_stream *stream = rondo_compiled_stream(g->compiled);
@@ -108,7 +110,9 @@ static rondo_status queue_recorded(const rondo_place *place, const rondo_place_g
                      .row_bytes = model->inputs.items[i].row_bytes};
     RONDO_TRY(feed(&to, stream, part, i));
   }
-  return rondo_exec_launch(g->exec, stream);
+  RONDO_TRY(rondo_usage_begin(lane_of(place), stream));
+  RONDO_TRY(rondo_exec_launch(g->exec, stream));
+  return rondo_usage_end(lane_of(place), stream);
 }
 
 static void scatter_outputs(const rondo_session_model *model, const rondo_stage *stage, const rondo_part *part) {
@@ -120,6 +124,7 @@ static rondo_status run_recorded(const rondo_place *place, const rondo_part *par
   const rondo_session_model *model = place->model;
   const rondo_place_graph *g = &place->graphs.items[part->graph];
   RONDO_TRY(wait_for(g->compiled, queue_recorded(place, g, part)));
+  RONDO_TRY(rondo_usage_take(lane_of(place)));
   scatter_outputs(model, &(rondo_stage){g->stage, g->stage_rows}, part);
   return RONDO_OK;
 }
@@ -136,12 +141,13 @@ static rondo_status queue_unrecorded(const rondo_place *place, rondo_compiled *c
                      .row_bytes = model->inputs.items[i].row_bytes};
     RONDO_TRY(feed(&to, stream, part, i));
   }
+  RONDO_TRY(rondo_usage_begin(lane_of(place), stream));
   RONDO_TRY(rondo_compiled_run_unrecorded(compiled));
   for (size_t i = 0; i < model->outputs.count; i++)
     RONDO_TRY(rondo_copy_async(stream, rondo_stage_output(model, stage->memory, stage->rows, i),
                                rondo_place_output_address(compiled, i),
                                model->outputs.items[i].row_bytes * part->rows));
-  return RONDO_OK;
+  return rondo_usage_end(lane_of(place), stream);
 }
 
 static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {
@@ -150,6 +156,7 @@ static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {
   RONDO_TRY(rondo_place_program_for(place, part->rows, &compiled));
   RONDO_TRY(rondo_place_reserve_plain(place, part->rows));
   RONDO_TRY(wait_for(compiled, queue_unrecorded(place, compiled, part)));
+  RONDO_TRY(rondo_usage_take(lane_of(place)));
   scatter_outputs(model, &place->plain, part);
   return RONDO_OK;
 }

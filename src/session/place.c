@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "session/session_internal.h"
 
 /* Staging --------------------------------------------------------------------------------------------------------- */
@@ -55,14 +54,10 @@ static rondo_status make_stage(rondo_place *place, size_t rows, rondo_stage *out
   return RONDO_OK;
 }
 
-static void keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
-
 static void drop_stage(rondo_place *place, rondo_stage *stage, rondo_status *kept) {
   if (stage->memory == NULL) return;
   count_staging(place, 0, stage_bytes(place->model, stage->rows));
-  keep_first(kept, rondo_host_free(place->model->session->device, stage->memory));
+  rondo_keep_first(kept, rondo_host_free(place->model->session->device, stage->memory));
   *stage = (rondo_stage){.memory = NULL};
 }
 
@@ -116,7 +111,7 @@ rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, ui
 }
 
 static void drop_program(rondo_place_program *program, rondo_status *kept) {
-  keep_first(kept, rondo_compiled_destroy(program->compiled));
+  rondo_keep_first(kept, rondo_compiled_destroy(program->compiled));
   *program = (rondo_place_program){.rows = 0};
 }
 
@@ -234,7 +229,7 @@ static rondo_status make_graph(rondo_place *place, rondo_place_graph *g) {
   rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* what must not happen in a capture is refused here */
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = record_work(place, g);
-  keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
+  rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   RONDO_TRY(status);
   RONDO_TRY(audit(model, g));
   const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT,
@@ -245,8 +240,8 @@ static rondo_status make_graph(rondo_place *place, rondo_place_graph *g) {
 static void drop_graph(rondo_place *place, rondo_place_graph *g, rondo_status *kept) {
   rondo_session_model *model = place->model;
   rondo_exec_destroy(g->exec);
-  keep_first(kept, rondo_graph_destroy(g->graph));
-  keep_first(kept, rondo_compiled_destroy(g->compiled));
+  rondo_keep_first(kept, rondo_graph_destroy(g->graph));
+  rondo_keep_first(kept, rondo_compiled_destroy(g->compiled));
   rondo_release(&model->session->allocator, g->copies, model->inputs.count, sizeof *g->copies);
   *g = (rondo_place_graph){.rows = 0};
 }
@@ -282,7 +277,7 @@ void rondo_place_close(rondo_place *place, rondo_status *kept) {
   drop_stage(place, &place->plain, kept);
   for (size_t i = 0; i < place->stages.count; i++) drop_stage(place, &place->stages.items[i], kept);
   rondo_release(&session->allocator, place->programs, session->options.max_unrecorded, sizeof *place->programs);
-  keep_first(kept, rondo_compiled_destroy(place->anchor));
+  rondo_keep_first(kept, rondo_compiled_destroy(place->anchor));
   rondo_array_free(&session->allocator, &place->graphs);
   rondo_array_free(&session->allocator, &place->stages);
   *place = (rondo_place){.model = NULL};
@@ -290,44 +285,18 @@ void rondo_place_close(rondo_place *place, rondo_status *kept) {
 
 /* Measuring ------------------------------------------------------------------------------------------------------- */
 
-enum { MEASURED_RUNS = 7 };
-
-static rondo_status run_once(rondo_compiled *compiled, rondo_exec *exec) {
-  RONDO_TRY(exec != NULL ? rondo_exec_launch(exec, rondo_compiled_stream(compiled))
-                         : rondo_compiled_run_unrecorded(compiled));
-  return rondo_compiled_synchronize(compiled);
-}
-
-/* The least: what else the machine does only adds to it. */
-static rondo_status measure(rondo_compiled *compiled, rondo_exec *exec, double *out_us) {
-  RONDO_TRY(run_once(compiled, exec));
-  for (size_t i = 0; i < MEASURED_RUNS; i++) {
-    const uint64_t begin = rondo_clock_ns();
-    RONDO_TRY(run_once(compiled, exec));
-    const double us = (double)(rondo_clock_ns() - begin) / 1e3;
-    if (i == 0 || us < *out_us) *out_us = us;
-  }
-  return RONDO_OK;
-}
-
-/* Zeros in all inputs, from memory that holds nothing yet. */
-static rondo_status write_zeros(rondo_place *place, rondo_compiled *compiled, size_t rows) {
+/* From memory that holds nothing yet: an index that is in every table. */
+rondo_status rondo_place_write_zeros(rondo_place *place, size_t graph) {
   const rondo_session_model *model = place->model;
-  RONDO_TRY(rondo_place_reserve_plain(place, rows));
+  const rondo_place_graph *g = &place->graphs.items[graph];
+  RONDO_TRY(rondo_place_reserve_plain(place, g->rows));
   memset(place->plain.memory, 0, stage_bytes(model, place->plain.rows));
   for (size_t i = 0; i < model->inputs.count; i++) {
     const rondo_session_value *value = &model->inputs.items[i];
     const void *zeros = rondo_stage_input(model, place->plain.memory, place->plain.rows, i);
-    RONDO_TRY(rondo_compiled_write(compiled, value->name, zeros, value->row_bytes * rows));
+    RONDO_TRY(rondo_compiled_write(g->compiled, value->name, zeros, value->row_bytes * g->rows));
   }
   return RONDO_OK;
-}
-
-rondo_status rondo_place_measure(rondo_place *place, size_t graph, double *out_run, double *out_unrecorded) {
-  const rondo_place_graph *g = &place->graphs.items[graph];
-  RONDO_TRY(write_zeros(place, g->compiled, g->rows));
-  RONDO_TRY(measure(g->compiled, g->exec, out_run));
-  return measure(g->compiled, NULL, out_unrecorded);
 }
 
 rondo_status rondo_place_describe(const rondo_place *place, size_t graph, rondo_session_graph *out) {

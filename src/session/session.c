@@ -161,11 +161,15 @@ static rondo_status resolve_options(const rondo_session_options *given, rondo_se
   if (out->streams == 0) out->streams = 1;
   if (out->max_queue == 0) out->max_queue = 1024;
   if (out->max_unrecorded == 0) out->max_unrecorded = 8;
-  if (out->streams <= RONDO_SESSION_MAX_STREAMS && out->max_queue <= 1u << 20 && out->max_unrecorded <= 4096)
+  if (out->max_batch == 0) out->max_batch = RONDO_SESSION_MAX_BATCH;
+  if (out->streams <= RONDO_SESSION_MAX_STREAMS && out->max_queue <= 1u << 20 && out->max_unrecorded <= 4096 &&
+      out->max_batch <= RONDO_SESSION_MAX_BATCH)
     return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "rondo_session_create: %u streams (at most %d), %u requests (2^20), %u programs (4096)",
-                    out->streams, RONDO_SESSION_MAX_STREAMS, out->max_queue, out->max_unrecorded);
+                    "rondo_session_create: %u streams (at most %d), %u requests (2^20), %u programs (4096), batches of "
+                    "%u requests (%d)",
+                    out->streams, RONDO_SESSION_MAX_STREAMS, out->max_queue, out->max_unrecorded, out->max_batch,
+                    RONDO_SESSION_MAX_BATCH);
 }
 
 static rondo_status make_slots(rondo_session *session) {
@@ -224,6 +228,7 @@ static rondo_status free_session(rondo_session *session) {
   const rondo_allocator allocator = session->allocator;
   stop_lanes(session);
   const rondo_status status = free_models(session);
+  rondo_usage_close(session);
   pthread_cond_destroy(&session->work);
   pthread_cond_destroy(&session->change);
   pthread_mutex_destroy(&session->lock);
@@ -239,6 +244,7 @@ static rondo_status open_session(rondo_session *session) {
   session->is_cuda = info.cuda;
   RONDO_TRY(rondo_allocate_text(&session->allocator, session->options.name, &session->name));
   RONDO_TRY(make_slots(session));
+  RONDO_TRY(rondo_usage_open(session));
   return start_lanes(session);
 }
 

@@ -18,13 +18,21 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "device/device.h"
+#include "session/busy.h"
 #include "session/table.h"
 
-#define RONDO_SESSION_MAX_BATCH 64 /* requests that run together */
 #define RONDO_STAGING_ALIGNMENT 256
+#define RONDO_DECISION_MARGIN                                                            \
+  0.03 /* by which several graphs, or none, must be cheaper than one: times are measured \
+        */
 
 typedef struct rondo_lane rondo_lane;
 typedef struct rondo_session_model rondo_session_model;
+
+/* Of several that went wrong, the first counts. */
+static inline void rondo_keep_first(rondo_status *kept, rondo_status status) {
+  if (*kept == RONDO_OK) *kept = status;
+}
 
 /* Models ---------------------------------------------------------------------------------------------------------- */
 
@@ -94,6 +102,7 @@ struct rondo_session_model {
   rondo_table *table;    /* NULL: no graphs */
   rondo_table *recorded; /* without un-recorded runs */
   double overlap;
+  double unrecorded_extra_us; /* that an un-recorded run costs beside its time, as programs are compiled for some */
   bool is_changing;
   bool is_recording;   /* in capture mode: a run records just now */
   uint32_t taken;      /* requests that wait or run */
@@ -158,12 +167,21 @@ typedef struct rondo_part {
 
 /* The session ----------------------------------------------------------------------------------------------------- */
 
+/* Spans of work on a lane's stream, by events. `begin` becomes `origin` before its distance gets so long that the
+ * driver's single-precision times are coarse. */
+typedef struct rondo_lane_timer {
+  rondo_event *origin, *begin, *end; /* NULL: nothing is timed */
+  double origin_us;                  /* since the session's epoch */
+  bool has_origin;
+} rondo_lane_timer;
+
 struct rondo_lane {
   rondo_session *session;
   uint32_t number;
   bool has_thread, is_claimed, is_taken; /* taken: by hand */
   rondo_thread thread;
   rondo_batch batch; /* of who has claimed the lane */
+  rondo_lane_timer timer;
 };
 
 struct rondo_session {
@@ -179,10 +197,13 @@ struct rondo_session {
   rondo_session_model *capturing; /* in capture mode */
   rondo_lane lanes[RONDO_SESSION_MAX_STREAMS];
   rondo_ticket *slots, *free_slots, *head, *tail;
-  rondo_batch *open; /* batches with parts that nobody has taken */
-  uint32_t taken;    /* slots that are not free */
-  uint32_t running;  /* requests that wait or run */
-  uint32_t runs;     /* rondo_model_run of all models */
+  rondo_batch *open;  /* batches with parts that nobody has taken */
+  rondo_event *epoch; /* complete; NULL: nothing is timed */
+  rondo_busy busy;    /* of all lanes */
+  rondo_session_usage usage;
+  uint32_t taken;   /* slots that are not free */
+  uint32_t running; /* requests that wait or run */
+  uint32_t runs;    /* rondo_model_run of all models */
   bool is_draining, is_stopping;
 };
 
@@ -218,9 +239,8 @@ RONDO_MUST_USE rondo_status rondo_place_open(rondo_place *place, rondo_session_m
 void rondo_place_close(rondo_place *place, rondo_status *kept);
 RONDO_MUST_USE rondo_status rondo_place_capture(rondo_place *place, size_t rows);
 void rondo_place_drop_last(rondo_place *place, rondo_status *kept);
-/* Microseconds from a launch until it is done, recorded and not: the least of some. */
-RONDO_MUST_USE rondo_status rondo_place_measure(rondo_place *place, size_t graph, double *out_run,
-                                                double *out_unrecorded);
+/* Zeros in all inputs of the graph's program. */
+RONDO_MUST_USE rondo_status rondo_place_write_zeros(rondo_place *place, size_t graph);
 RONDO_MUST_USE rondo_status rondo_place_describe(const rondo_place *place, size_t graph, rondo_session_graph *out);
 /* The program for un-recorded runs of so many rows. */
 RONDO_MUST_USE rondo_status rondo_place_program_for(rondo_place *place, size_t rows, rondo_compiled **out);
@@ -232,11 +252,34 @@ void *rondo_place_output_address(const rondo_compiled *compiled, size_t output);
 unsigned char *rondo_stage_input(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
 unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
 
+/* measure.c: microseconds from a launch until it is done, by graph of the place, recorded and not; medians that rise
+ * with the rows. Likewise. */
+RONDO_MUST_USE rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *out_unrecorded);
+/* Makes values rise, changing them as little as can be. At most RONDO_SESSION_MAX_SIZES of them. */
+void rondo_measure_smooth(double *us, size_t count);
+
 /* part.c: runs a part on its place and waits for it. */
 RONDO_MUST_USE rondo_status rondo_part_run(rondo_place *place, const rondo_part *part);
 
-/* capture.c: records a graph for so many rows on all lanes; the model is changing. */
+/* usage.c: how long work is under way on the device, in a session that is timed. begin and end stand around the work,
+ * by who has claimed the lane; take counts it once it is done. */
+RONDO_MUST_USE rondo_status rondo_usage_open(rondo_session *session);
+void rondo_usage_close(rondo_session *session);
+RONDO_MUST_USE rondo_status rondo_usage_begin(rondo_lane *lane, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_usage_end(rondo_lane *lane, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_usage_take(rondo_lane *lane);
+
+/* capture.c, while the model is changing. Records a graph for so many rows on all lanes; its times are not known yet.
+ */
 RONDO_MUST_USE rondo_status rondo_session_record(rondo_session_model *model, size_t rows);
+/* On one lane; `out` is of the first. */
+RONDO_MUST_USE rondo_status rondo_session_record_on(rondo_session_model *model, uint32_t lane, size_t rows,
+                                                    rondo_session_graph *out);
+/* Back to `count` graphs on each lane; the error of before stays. */
+void rondo_session_take_back(rondo_session_model *model, size_t count);
+
+/* choose.c: times of all graphs, and the tables that follow from them. */
+RONDO_MUST_USE rondo_status rondo_model_measure(rondo_session_model *model);
 
 /* batch.c, under the lock, and with the lane claimed. Forms a batch of what waits; false when nothing is ripe, and
  * *out_wait_ns says for how long (UINT64_MAX: until something comes). */

@@ -12,7 +12,7 @@
 typedef struct maker {
   const rondo_table_size *sizes;
   size_t count;
-  double overlap;
+  double overlap, margin;
   rondo_table *table;
   float *sums;           /* (RONDO_SESSION_MAX_PARTS + 1) x (rows + 1): by number of parts and rows */
   unsigned char *choice; /* the same: the graph that the sum ends with */
@@ -38,6 +38,11 @@ static double unrecorded_us(const maker *m, size_t rows) {
   return below->unrecorded_us + part * (above->unrecorded_us - below->unrecorded_us);
 }
 
+/* What another way must be cheaper than. */
+static double bar(const maker *m, const rondo_table_entry *entry) {
+  return entry->way == RONDO_WAY_RECORDED ? (double)entry->us * (1 - m->margin) : (double)entry->us;
+}
+
 /* Of equal times that with least padding. */
 static void enter_alone(maker *m, size_t rows) {
   rondo_table_entry best = {.us = INFINITY, .way = RONDO_WAY_UNRECORDED};
@@ -48,7 +53,7 @@ static void enter_alone(maker *m, size_t rows) {
     best = (rondo_table_entry){.us = (float)s->run_us, .way = RONDO_WAY_RECORDED, .count = 1, .graphs = {(uint8_t)i}};
   }
   const double us = unrecorded_us(m, rows);
-  if (us < (double)best.us) best = (rondo_table_entry){.us = (float)us, .way = RONDO_WAY_UNRECORDED};
+  if (us < bar(m, &best)) best = (rondo_table_entry){.us = (float)us, .way = RONDO_WAY_UNRECORDED};
   m->table->entries[rows] = best;
 }
 
@@ -100,7 +105,7 @@ static void divide(maker *m, double most_us) {
         sum_up(m, most_us, parts, r);
       const float sum = m->sums[at(m, parts, r)] * (float)m->overlap;
       const float us = sum > (float)most_us ? sum : (float)most_us;
-      if (parts > 1 && us < m->table->entries[r].us) enter_parts(m, parts, r, us);
+      if (parts > 1 && (double)us < bar(m, &m->table->entries[r])) enter_parts(m, parts, r, us);
     }
   }
 }
@@ -118,10 +123,11 @@ static rondo_status fill(maker *m) {
   return RONDO_OK;
 }
 
-rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_table_size *sizes, size_t count,
-                              double overlap, rondo_table **out) {
+rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_table_input *input, rondo_table **out) {
   *out = NULL;
-  maker m = {.sizes = sizes, .count = count, .overlap = overlap};
+  const rondo_table_size *sizes = input->sizes;
+  const size_t count = input->count;
+  maker m = {.sizes = sizes, .count = count, .overlap = input->overlap, .margin = input->margin};
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *m.table, &m.table));
   m.table->allocator = *allocator;
   for (uint32_t i = 0; i < count; i++)

@@ -34,9 +34,15 @@ typedef struct rondo_table {
   rondo_table_entry *entries;
 } rondo_table;
 
-/* Sizes by index of their graphs, in any order, at least one and at most RONDO_SESSION_MAX_SIZES. */
-RONDO_MUST_USE rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_table_size *sizes,
-                                             size_t count, double overlap, rondo_table **out);
+typedef struct rondo_table_input {
+  const rondo_table_size *sizes; /* by index of their graphs, in any order */
+  size_t count;                  /* at least one and at most RONDO_SESSION_MAX_SIZES */
+  double overlap;
+  double margin; /* one graph is taken unless another way is cheaper by this share of its time; entries say the way's */
+} rondo_table_input;
+
+RONDO_MUST_USE rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_table_input *input,
+                                             rondo_table **out);
 void rondo_table_free(rondo_table *table); /* NULL is fine */
 
 /* How a batch runs: `repeats` times the largest graph, then what the entry says. */

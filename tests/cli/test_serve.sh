@@ -20,20 +20,35 @@ done
 small=(--requests 4 --least 4 --most 16 --median 8 --seconds 0.2 --sizes 3)
 succeeds serve dense --load "${small[@]}" --json
 json_holds '.model == "dense"' '.streams == 2' '.sizes == 4' '.graphs >= 1 and .graphs <= 3' '.rate > 0' \
-  '[.closed_recorded, .closed_unrecorded, .open_recorded, .open_unrecorded] | all(.failed == 0 and .refused == 0)' \
-  '[.closed_recorded, .closed_unrecorded] | all(.answered > 0 and .median_us > 0 and .p999_us >= .median_us)' \
-  '[.closed_unrecorded, .open_unrecorded] | all(.padding == 0 and .busy == 0)' '.closed_recorded.busy > 0' '.decide_ns > 0' \
-  '.state_bytes > 0 and .staging_bytes > 0'
+  '[.closed_recorded, .closed_unrecorded, .closed_chosen] | all(.answered > 0 and .median_us > 0 and .p999_us >= .median_us)' \
+  '[.closed_recorded, .closed_unrecorded, .closed_chosen, .open_recorded, .open_unrecorded, .open_chosen]
+    | all(.failed == 0 and .refused == 0 and .busy > 0 and .busy <= 1 and .processors > 0)' \
+  '[.closed_unrecorded, .open_unrecorded] | all(.padding == 0)' '.gain > 0 and .gain_chosen > 0 and .median_ratio > 0' \
+  '.decide_ns > 0' '.state_bytes > 0 and .staging_bytes > 0' 'has("choice") or has("soak") | not'
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --rate 50 --streams 1 --delay-us 100 --history few.txt
-for row in 'closed, recorded' 'closed, un-recorded' 'open, recorded' 'open, un-recorded' 'open loop +50.0 requests' 'bytes'; do
+for row in 'closed, recorded' 'closed, un-recorded' 'closed, chosen' 'open, recorded' 'open, un-recorded' 'open, chosen' \
+  'recorded +[0-9.]+ times the requests, [0-9.]+ times the median' 'open loop +50.0 requests' 'bytes'; do
   grep -Eq "^$row" out || die "no row '$row' in: $(cat out)"
 done
+
+# Sizes beside the chosen ones, each request by itself, a page, and a soak with every kind of bad request.
+succeeds serve recommender --load "${small[@]}" --table-rows 40 --batch 1 --regret --soak 1 --report page.html --json
+json_holds '.choice | .tried >= 1 and .best_us > 0 and .regret >= 0 and .chosen_us >= .best_us' \
+  '[.closed_recorded, .open_recorded] | all(.batched == 0)' '.curve_recorded | length == 8' \
+  '.curve_unrecorded | all(.answered > 0)' \
+  '.soak | .answered > 0 and .wrong == 0 and .stuck == 0 and .refused_shape + .not_numbers > 0' \
+  '.soak | (.windows | length) >= 4' \
+  '.soak | .p99_us >= .median_us and .resident_bytes_after > 0'
+grep -q 'requests a second' page.html || die 'the page has no latency curve'
+grep -q '</html>' page.html || die 'the page has no end'
+command -v xmllint >/dev/null && { xmllint --noout page.html || die 'the page is not well-formed'; }
 
 # Bad input is named.
 fails 2 '--load is missing' serve dense
 fails 2 "no model 'other'" serve other --load
 fails 2 'least 9 is more than --most 8' serve dense --load --least 9 --most 8
 fails 2 'median 5 is not from' serve dense --load --least 9 --most 18 --median 5
+fails 1 'none/page.html' serve dense --load --report none/page.html
 fails 2 "'go' is nothing to do" session go
 fails 2 "no model 'other'" session plan --model other
 printf '5\nx\n' >bad.txt

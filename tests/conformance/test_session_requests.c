@@ -289,12 +289,71 @@ static void test_se8_not_together_where_that_costs_more(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* Nor do they where it saves next to nothing, nor more than the session's bound. */
+static void test_se8_not_together_for_next_to_nothing(void **state) {
+  const double dear[] = {39.5, 20};
+  for (uint32_t i = 0; i < 2; i++) {
+    rondo_session *session = open_with(*state, (rondo_session_options){.streams = 1, .max_batch = i});
+    if (i == 0) assert_ok(rondo_session_set_times(session, "scorer", dear, NULL, 2, 1));
+    hold(session);
+    submit(session, 0, 16);
+    submit(session, 1, 16);
+    assert_ok(rondo_session_give_stream(session, 0));
+    for (size_t k = 0; k < 2; k++) {
+      rondo_answer answer = {.struct_size = sizeof answer};
+      assert_ok(rondo_ticket_wait(tickets[k], &answer));
+      assert_int_equal(answer.batch_requests, 1);
+    }
+    assert_ok(rondo_session_destroy(session));
+  }
+}
+
 /* Nobody waits longer for others than the delay, and a full graph waits for no one. */
 static void test_se8_the_delay_ends(void **state) {
   rondo_session *session = open_with(*state, (rondo_session_options){.max_delay_us = 20000});
   rondo_answer answer = run(session, 8, RONDO_WAY_AUTO);
   assert_true(answer.queue_us >= 20000);
   assert_int_equal(run(session, 64, RONDO_WAY_AUTO).batch_requests, 1);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Utilisation ------------------------------------------------------------------------------------------------------ */
+
+static void test_se11_how_long_work_was_under_way(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_with(t, (rondo_session_options){.streams = 2, .timed = true});
+  rondo_session_usage before = {.struct_size = sizeof before}, after = before;
+  rondo_event *begin = NULL, *end = NULL;
+  rondo_stream *stream = NULL;
+  const rondo_event_options timing = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
+  double wall_us;
+  assert_ok(rondo_stream_create(t->device, NULL, &stream));
+  assert_ok(rondo_event_create(t->device, &timing, &begin));
+  assert_ok(rondo_event_create(t->device, &timing, &end));
+  assert_ok(rondo_session_get_usage(session, &before));
+  assert_ok(rondo_event_record(begin, stream));
+  assert_ok(rondo_stream_synchronize(stream));
+  (void)run(session, 64, RONDO_WAY_RECORDED);
+  (void)run(session, 200, RONDO_WAY_RECORDED); /* four graphs */
+  (void)run(session, 7, RONDO_WAY_UNRECORDED);
+  assert_ok(rondo_event_record(end, stream));
+  assert_ok(rondo_stream_synchronize(stream));
+  assert_ok(rondo_event_elapsed(begin, end, &wall_us));
+  assert_ok(rondo_session_get_usage(session, &after));
+  assert_true(after.parts - before.parts >= 4);
+  assert_true(after.busy_us > before.busy_us && after.sum_us >= after.busy_us - 1e-6);
+  assert_true(after.busy_us - before.busy_us <= wall_us * 1.001 + 1);
+  rondo_event_destroy(begin);
+  rondo_event_destroy(end);
+  assert_ok(rondo_stream_destroy(stream));
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se11_only_in_a_session_that_is_timed(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  rondo_session_usage usage = {.struct_size = sizeof usage};
+  assert_error(rondo_session_get_usage(session, &usage), RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING);
+  assert_error(rondo_session_get_usage(session, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -370,8 +429,8 @@ static void test_se8_draining(void **state) {
 static void test_se8_a_wrong_index_hurts_no_other(void **state) {
   rondo_session *session = open_session(*state, 1);
   hold(session);
-  for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5);
-  requests[2].ids[3] = TEST_IDS; /* inputs are read when the request runs */
+  for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 4); /* all of them in the smaller graph */
+  requests[2].ids[3] = TEST_IDS;                               /* inputs are read when the request runs */
   assert_ok(rondo_session_give_stream(session, 0));
   for (size_t i = 0; i < TOGETHER; i++) {
     rondo_answer answer = {.struct_size = sizeof answer};
@@ -491,7 +550,10 @@ int main(void) {
       test_case(test_se8_waiting_requests_run_together),
       test_case(test_se8_inputs_in_host_memory_of_the_device),
       test_case(test_se8_not_together_where_that_costs_more),
+      test_case(test_se8_not_together_for_next_to_nothing),
       test_case(test_se8_the_delay_ends),
+      test_case(test_se11_how_long_work_was_under_way),
+      test_case(test_se11_only_in_a_session_that_is_timed),
       test_case(test_se8_the_queue_has_a_bound),
       test_case(test_se8_deadlines),
       test_case(test_se8_cancelling),

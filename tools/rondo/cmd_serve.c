@@ -9,21 +9,14 @@
 #include <string.h>
 
 #include "commands.h"
-#include "json.h"
-#include "load.h"
+#include "file.h"
 #include "options.h"
-#include "recommender.h"
+#include "serve.h"
 #include "tool.h"
-
-typedef struct serve_settings {
-  const char *device, *history;
-  uint64_t streams, sizes, delay_us, clients, requests, least, most, seed, table_rows;
-  double seconds, rate, median, spread;
-  bool load, json;
-} serve_settings;
 
 static const serve_settings defaults = {.device = "cpu",
                                         .history = "",
+                                        .report = "",
                                         .streams = 2,
                                         .sizes = 16,
                                         .clients = 4,
@@ -45,13 +38,20 @@ static const option_row rows[] = {
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to serve on"},
     {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "batch sizes to record, at most"},
     {"delay-us", "N", OPTION_COUNT, OFFSET(delay_us), 0, 1000000, "microseconds that a request waits for others"},
-    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "how long each of the four loads lasts"},
+    {"batch", "N", OPTION_COUNT, OFFSET(batch), 0, RONDO_SESSION_MAX_BATCH,
+     "requests that run together, at most; 0: as many as may; 1: each by itself"},
+    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "how long each of the six loads lasts"},
     {"clients", "N", OPTION_COUNT, OFFSET(clients), 1, 256, "clients of the closed loop"},
     {"rate", "X", OPTION_REAL, OFFSET(rate), 0, 1e7,
      "requests a second of the open loop; 0: 70 % of what there can be un-recorded"},
+    {"regret", NULL, OPTION_FLAG, OFFSET(regret), 0, 0, "try sizes beside the chosen ones, and say what these lose"},
+    {"soak", "X", OPTION_REAL, OFFSET(soak), 0, 86400,
+     "seconds of open loop at 90 % of saturation, with cancels, deadlines and bad requests; 0: none"},
+    {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0,
+     "write a page with the latency curve, for which there are 16 loads more"},
     {"history", "FILE", OPTION_TEXT, OFFSET(history), 0, 0,
-     "sizes of requests, as for rondo session plan; else drawn:"},
-    {"requests", "N", OPTION_COUNT, OFFSET(requests), 1, 4096, "sizes that are drawn, which come in turn"},
+     "sizes of requests, as for rondo session plan, which are chosen for and come; else drawn:"},
+    {"requests", "N", OPTION_COUNT, OFFSET(requests), 1, 4096, "sizes that are drawn to come, in turn"},
     {"least", "N", OPTION_COUNT, OFFSET(least), 1, TRAFFIC_MAX_ROWS, "rows of the smallest request"},
     {"most", "N", OPTION_COUNT, OFFSET(most), 1, TRAFFIC_MAX_ROWS, "rows of the largest"},
     {"median", "X", OPTION_REAL, OFFSET(median), 1, TRAFFIC_MAX_ROWS, "median of the log-normal they are drawn from"},
@@ -74,28 +74,8 @@ static const option_table table = {
     .count = sizeof rows / sizeof rows[0],
 };
 
-enum { CLOSED_RECORDED, CLOSED_UNRECORDED, OPEN_RECORDED, OPEN_UNRECORDED, LOADS };
-
-static const char *const load_names[LOADS] = {"closed_recorded", "closed_unrecorded", "open_recorded",
-                                              "open_unrecorded"};
-static const char *const load_labels[LOADS] = {"closed, recorded", "closed, un-recorded", "open, recorded",
-                                               "open, un-recorded"};
-
-typedef struct serving {
-  serve_settings settings;
-  const char *name;
-  recommender model;
-  traffic traffic;
-  size_t most_rows;
-  recommender_inputs inputs;
-  rondo_device *device;
-  rondo_session *session;
-  rondo_device_info device_info;
-  rondo_model_info info;
-  double rate;
-  double decide_ns; /* to say what runs a request, its model looked up by name */
-  load_result results[LOADS];
-} serving;
+/* What sizes are chosen for, when it is drawn. */
+enum { DRAWN_HISTORY = 2000 };
 
 /* Starting ----------------------------------------------------------------------------------------------------------
  */
@@ -108,8 +88,8 @@ static rondo_status add_model(serving *s) {
                                        .build = recommender_build,
                                        .user = &s->model,
                                        .weights = weights,
-                                       .history = s->traffic.rows,
-                                       .history_count = s->traffic.count};
+                                       .history = s->history.rows,
+                                       .history_count = s->history.count};
   const rondo_status status = rondo_session_add_model(s->session, s->name, &options);
   rondo_weights_destroy(weights);
   return status;
@@ -122,13 +102,20 @@ static rondo_status open_device(serving *s) {
 }
 
 static rondo_status start(serving *s) {
-  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = (uint32_t)s->settings.streams,
-                                         .max_delay_us = (uint32_t)s->settings.delay_us, .max_queue = 4096,
-                                         .max_unrecorded = 4096};
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT,
+                                         .streams = (uint32_t)s->settings.streams,
+                                         .max_delay_us = (uint32_t)s->settings.delay_us,
+                                         .max_queue = 4096,
+                                         .max_unrecorded = 4096,
+                                         .max_batch = (uint32_t)s->settings.batch,
+                                         .timed = true};
   TOOL_TRY(rondo_session_create(s->device, &options, &s->session));
   TOOL_TRY(add_model(s));
   tool_show_progress("recording");
-  return rondo_session_capture(s->session, s->name);
+  const uint64_t begin = clock_ns();
+  TOOL_TRY(rondo_session_capture(s->session, s->name));
+  s->start_seconds = (double)(clock_ns() - begin) / 1e9;
+  return RONDO_OK;
 }
 
 static rondo_status run_all_sizes(const serving *s) {
@@ -165,32 +152,88 @@ static rondo_status warm_up(const serving *s) {
 /* Loading -----------------------------------------------------------------------------------------------------------
  */
 
-static int run_load(serving *s, int which) {
-  const bool is_recorded = which == CLOSED_RECORDED || which == OPEN_RECORDED;
-  const bool is_open = which == OPEN_RECORDED || which == OPEN_UNRECORDED;
-  const load l = {.session = s->session,
-                  .model = s->name,
-                  .inputs = s->inputs.inputs,
-                  .output_bytes = sizeof(float),
-                  .traffic = &s->traffic,
-                  .most_rows = s->most_rows,
-                  .way = is_recorded ? RONDO_WAY_RECORDED : RONDO_WAY_UNRECORDED,
-                  .seconds = s->settings.seconds,
-                  .rate = is_open ? s->rate : 0,
-                  .clients = (uint32_t)s->settings.clients,
-                  .seed = s->settings.seed};
-  tool_show_progress("load %d of %d: %s", which + 1, LOADS, load_labels[which]);
-  return load_run(&l, &s->results[which]);
+/* Of requests from the `first`-th on; rate 0: in the closed loop. */
+static load load_of(const serving *s, rondo_way way, size_t first, double rate, double seconds) {
+  return (load){.session = s->session,
+                .model = s->name,
+                .inputs = s->inputs.inputs,
+                .output_bytes = sizeof(float),
+                .traffic = &s->traffic,
+                .most_rows = s->most_rows,
+                .way = way,
+                .seconds = seconds,
+                .first = first,
+                .rate = rate,
+                .clients = (uint32_t)s->settings.clients,
+                .seed = s->settings.seed};
+}
+
+/* The ways take turns, so that what disturbs the machine for a while disturbs all of them. */
+static int run_ways(serving *s, double rate, const char *what, load_result *results) {
+  enum { ROUNDS = 4 };
+  static const rondo_way ways[SERVE_WAYS] = {RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED, RONDO_WAY_AUTO};
+  load_tally tallies[SERVE_WAYS] = {{.answered = 0}};
+  int result = TOOL_OK;
+  for (size_t i = 0; i < SERVE_WAYS * ROUNDS && result == TOOL_OK; i++) {
+    const size_t first = i / SERVE_WAYS * s->traffic.count / ROUNDS;
+    const load l = load_of(s, ways[i % SERVE_WAYS], first, rate, s->settings.seconds / ROUNDS);
+    tool_show_progress("%s, %zu of %d", what, i + 1, SERVE_WAYS * ROUNDS);
+    result = load_run(&l, &tallies[i % SERVE_WAYS]);
+  }
+  for (size_t i = 0; i < SERVE_WAYS; i++) results[i] = load_summarize(&tallies[i]);
+  return result;
 }
 
 static int run_loads(serving *s) {
-  for (int which = 0; which < LOADS; which++) {
-    s->rate = s->settings.rate > 0 ? s->settings.rate : 0.7 * s->results[CLOSED_UNRECORDED].rate;
-    if (which >= OPEN_RECORDED && !(s->rate > 0))
-      return tool_fail("no request was answered un-recorded in %g seconds: give more of them", s->settings.seconds);
-    if (run_load(s, which) != TOOL_OK) return TOOL_FAILURE;
+  load_result *r = s->results;
+  const int result = run_ways(s, 0, "closed loop", &r[CLOSED_RECORDED]);
+  s->rate = s->settings.rate > 0 ? s->settings.rate : 0.7 * r[CLOSED_UNRECORDED].rate;
+  if (result != TOOL_OK) return result;
+  if (!(s->rate > 0))
+    return tool_fail("no request was answered un-recorded in %g seconds: give more of them", s->settings.seconds);
+  return run_ways(s, s->rate, "open loop", &r[OPEN_RECORDED]);
+}
+
+static int run_curve(serving *s) {
+  static const double parts[SERVE_POINTS] = {0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1};
+  const double seconds = s->settings.seconds / 3;
+  int result = TOOL_OK;
+  for (size_t i = 0; i < 2 * SERVE_POINTS && result == TOOL_OK; i++) {
+    const bool is_recorded = i < SERVE_POINTS;
+    const double most = s->results[is_recorded ? CLOSED_RECORDED : CLOSED_UNRECORDED].rate;
+    const load l =
+        load_of(s, is_recorded ? RONDO_WAY_RECORDED : RONDO_WAY_UNRECORDED, 0, parts[i % SERVE_POINTS] * most, seconds);
+    load_tally tally = {.answered = 0};
+    tool_show_progress("curve, %zu of %d", i + 1, 2 * SERVE_POINTS);
+    result = load_run(&l, &tally);
+    s->curve[is_recorded ? 0 : 1][i % SERVE_POINTS] = load_summarize(&tally);
   }
-  return TOOL_OK;
+  return result;
+}
+
+static int run_soak(serving *s) {
+  const soak given = {.device = s->device,
+                      .session = s->session,
+                      .name = s->name,
+                      .model = &s->model,
+                      .inputs = &s->inputs,
+                      .traffic = &s->traffic,
+                      .most_rows = s->most_rows,
+                      .seconds = s->settings.soak,
+                      .rate = 0.9 * s->results[CLOSED_RECORDED].rate,
+                      .seed = s->settings.seed};
+  return soak_run(&given, &s->soaked);
+}
+
+static int judge_choice(serving *s) {
+  const choice_question question = {.device = s->device,
+                                    .model = &s->model,
+                                    .inputs = s->inputs.inputs,
+                                    .history = &s->history,
+                                    .chosen = s->sizes,
+                                    .chosen_count = s->info.graphs,
+                                    .max_sizes = (uint32_t)s->settings.sizes};
+  return choice_judge(&question, &s->choice);
 }
 
 static rondo_status time_decisions(serving *s) {
@@ -207,89 +250,41 @@ static rondo_status time_decisions(serving *s) {
   return RONDO_OK;
 }
 
+static rondo_status look_at_model(serving *s) {
+  s->info.struct_size = sizeof s->info;
+  TOOL_TRY(rondo_session_get_model_info(s->session, s->name, &s->info));
+  for (size_t i = 0; i < s->info.graphs; i++) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    TOOL_TRY(rondo_session_get_graph(s->session, s->name, i, &graph));
+    s->sizes[i] = graph.rows;
+  }
+  return RONDO_OK;
+}
+
 static int serve(serving *s) {
   if (open_device(s)) return tool_fail_status("%s", s->settings.device);
   if (recommender_inputs_create(&s->model, s->device, s->most_rows, s->settings.seed, &s->inputs) != TOOL_OK)
     return TOOL_FAILURE;
   if (start(s) || warm_up(s) || time_decisions(s))
     return tool_fail_status("model '%s' on %s", s->name, s->settings.device);
-  if (run_loads(s) != TOOL_OK) return TOOL_FAILURE;
-  s->info.struct_size = sizeof s->info;
-  if (rondo_session_get_model_info(s->session, s->name, &s->info)) return tool_fail_status("model '%s'", s->name);
-  return TOOL_OK;
+  int result = run_loads(s);
+  if (result == TOOL_OK && s->settings.report[0] != '\0') result = run_curve(s);
+  if (result == TOOL_OK && s->settings.soak > 0) result = run_soak(s);
+  if (result == TOOL_OK && look_at_model(s)) result = tool_fail_status("model '%s'", s->name);
+  if (result == TOOL_OK && s->settings.regret) result = judge_choice(s);
+  if (result == TOOL_OK && s->settings.report[0] != '\0') result = serve_write_page(s);
+  return result;
 }
 
+/* A session that a request is stuck in cannot be waited for. */
 static int serve_and_close(serving *s) {
   int result = serve(s);
+  if (s->soaked.stuck > 0) return result;
   if (rondo_session_destroy(s->session) && result == TOOL_OK) result = tool_fail_status("the session");
   if (recommender_inputs_destroy(&s->inputs) != TOOL_OK) result = TOOL_FAILURE;
   if (rondo_device_close(s->device) && result == TOOL_OK) result = tool_fail_status("%s", s->settings.device);
   tool_clear_progress();
   return result;
-}
-
-/* Results -----------------------------------------------------------------------------------------------------------
- */
-
-static double padding_of(const load_result *r) {
-  const double all = (double)r->rows + (double)r->padding_rows;
-  return all > 0 ? (double)r->padding_rows / all : 0;
-}
-
-static void result_to_json(const load_result *r, const char *name, json *out) {
-  json_begin_object(out, name);
-  json_real(out, "seconds", r->seconds);
-  json_real(out, "requests_per_second", r->rate);
-  json_real(out, "median_us", r->median_us);
-  json_real(out, "p95_us", r->p95_us);
-  json_real(out, "p99_us", r->p99_us);
-  json_real(out, "p999_us", r->p999_us);
-  json_real(out, "maximum_us", r->maximum_us);
-  json_integer(out, "answered", r->answered);
-  json_integer(out, "failed", r->failed);
-  json_integer(out, "refused", r->refused);
-  json_integer(out, "batched", r->batched);
-  json_integer(out, "rows", r->rows);
-  json_real(out, "padding", padding_of(r));
-  json_real(out, "busy", r->busy);
-  json_end(out);
-}
-
-static int show_json(const serving *s) {
-  json out;
-  json_begin(&out);
-  json_text(&out, "model", s->name);
-  json_text(&out, "device", s->device_info.name);
-  json_text(&out, "description", s->device_info.description);
-  json_integer(&out, "streams", s->settings.streams);
-  json_integer(&out, "graphs", s->info.graphs);
-  json_integer(&out, "sizes", s->traffic.count);
-  json_real(&out, "rate", s->rate);
-  for (int i = 0; i < LOADS; i++) result_to_json(&s->results[i], load_names[i], &out);
-  json_real(&out, "decide_ns", s->decide_ns);
-  json_integer(&out, "state_bytes", s->info.state_bytes);
-  json_integer(&out, "arena_bytes", s->info.arena_bytes);
-  json_integer(&out, "exec_bytes", s->info.exec_bytes);
-  json_integer(&out, "staging_bytes", s->info.staging_bytes);
-  return json_print(&out);
-}
-
-static int show_text(const serving *s) {
-  tool_print_device("device           ", s->device_info.name, &s->device_info);
-  printf("graphs           %" PRIu32 " sizes on %" PRIu64 " streams\n", s->info.graphs, s->settings.streams);
-  printf("%-20s %10s %10s %10s %10s %10s %9s %6s\n", "", "requests/s", "median us", "95 %", "99 %", "99.9 %",
-         "padding %", "busy");
-  for (int i = 0; i < LOADS; i++) {
-    const load_result *r = &s->results[i];
-    printf("%-20s %10.1f %10.1f %10.1f %10.1f %10.1f %9.2f %6.2f\n", load_labels[i], r->rate, r->median_us, r->p95_us,
-           r->p99_us, r->p999_us, 100 * padding_of(r), r->busy);
-  }
-  printf("open loop        %.1f requests a second\n", s->rate);
-  printf("decision         %.0f ns a request\n", s->decide_ns);
-  printf("bytes            %" PRIu64 " of states, %" PRIu64 " of arenas, %" PRIu64 " of execs, %" PRIu64
-         " of staging\n",
-         s->info.state_bytes, s->info.arena_bytes, s->info.exec_bytes, s->info.staging_bytes);
-  return TOOL_OK;
 }
 
 /* The command -------------------------------------------------------------------------------------------------------
@@ -307,14 +302,32 @@ static int check(serving *s) {
   return TOOL_OK;
 }
 
-static int prepare(serving *s) {
+static int draw(const serve_settings *o, size_t count, uint64_t seed, traffic *out) {
+  return traffic_draw(count, (size_t)o->least, (size_t)o->most, o->median, o->spread, seed, out);
+}
+
+static int find_traffic(serving *s) {
   const serve_settings *o = &s->settings;
-  const int result = o->history[0] != '\0' ? traffic_read(o->history, &s->traffic)
-                                           : traffic_draw((size_t)o->requests, (size_t)o->least, (size_t)o->most,
-                                                          o->median, o->spread, o->seed, &s->traffic);
+  int result;
+  if (o->history[0] != '\0') {
+    result = traffic_read(o->history, &s->history);
+    return result == TOOL_OK ? traffic_copy(&s->history, &s->traffic) : result;
+  }
+  result = draw(o, DRAWN_HISTORY, o->seed, &s->history);
+  return result == TOOL_OK ? draw(o, (size_t)o->requests, o->seed + 1, &s->traffic) : result;
+}
+
+static size_t most_rows_of(const traffic *t, size_t most) {
+  for (size_t i = 0; i < t->count; i++)
+    if (t->rows[i] > most) most = t->rows[i];
+  return most;
+}
+
+static int prepare(serving *s) {
+  const int result = find_traffic(s);
   if (result != TOOL_OK) return result;
-  for (size_t i = 0; i < s->traffic.count; i++)
-    if (s->traffic.rows[i] > s->most_rows) s->most_rows = s->traffic.rows[i];
+  if (s->settings.report[0] != '\0' && file_check_replaceable(s->settings.report) != TOOL_OK) return TOOL_FAILURE;
+  s->most_rows = most_rows_of(&s->traffic, most_rows_of(&s->history, 0));
   return TOOL_OK;
 }
 
@@ -326,7 +339,8 @@ int command_serve(int argc, char **argv) {
   int result = check(&s);
   if (result == TOOL_OK) result = prepare(&s);
   if (result == TOOL_OK) result = serve_and_close(&s);
-  if (result == TOOL_OK) result = s.settings.json ? show_json(&s) : show_text(&s);
+  if (result == TOOL_OK) result = s.settings.json ? serve_show_json(&s) : serve_show_text(&s);
+  traffic_destroy(&s.history);
   traffic_destroy(&s.traffic);
   return result;
 }

@@ -8,20 +8,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tool.h"
 
 enum { MOST_SAMPLES = 1 << 20, MOST_OUT = 4096 };
 
-/* What one thread has seen. */
-typedef struct tally {
-  samples times;
-  uint64_t answered, failed, refused, rows, batched;
-  double padding; /* a request's share of its batch's */
-  bool has_no_memory;
-} tally;
-
-static void count(tally *t, const rondo_answer *answer, size_t rows, double us) {
+static void count(load_tally *t, const rondo_answer *answer, size_t rows, double us) {
   t->answered++;
   t->rows += rows;
   t->batched += answer->batch_requests > 1;
@@ -42,7 +35,7 @@ typedef struct client {
   pthread_t thread;
   size_t first; /* request */
   uint64_t end_ns;
-  tally tally;
+  load_tally tally;
 } client;
 
 static void *run_client(void *user) {
@@ -68,7 +61,7 @@ static uint32_t start_clients(const load *l, client *clients, uint64_t end_ns) {
   uint32_t started = 0;
   for (; started < l->clients; started++) {
     client *c = &clients[started];
-    *c = (client){.load = l, .first = started * l->traffic->count / l->clients, .end_ns = end_ns};
+    *c = (client){.load = l, .first = l->first + started * l->traffic->count / l->clients, .end_ns = end_ns};
     if (!samples_create(&c->tally.times, MOST_SAMPLES / l->clients)) break;
     if (pthread_create(&c->thread, NULL, run_client, c) != 0) {
       samples_destroy(&c->tally.times);
@@ -78,7 +71,7 @@ static uint32_t start_clients(const load *l, client *clients, uint64_t end_ns) {
   return started;
 }
 
-static void add_tally(tally *all, tally *one) {
+static void add_tally(load_tally *all, load_tally *one) {
   for (size_t i = 0; i < one->times.count; i++) samples_add(&all->times, one->times.us[i]);
   all->answered += one->answered;
   all->failed += one->failed;
@@ -90,7 +83,7 @@ static void add_tally(tally *all, tally *one) {
   samples_destroy(&one->times);
 }
 
-static int run_closed(const load *l, tally *all) {
+static int run_closed(const load *l, load_tally *all) {
   client *clients = calloc(l->clients, sizeof *clients);
   if (clients == NULL) return tool_fail("no memory for %u clients", l->clients);
   const uint32_t started = start_clients(l, clients, clock_ns() + (uint64_t)(l->seconds * 1e9));
@@ -120,7 +113,7 @@ typedef struct open_loop {
   flight flights[MOST_OUT];
   size_t begun, ended; /* of all time */
   bool is_over;
-  tally tally;
+  load_tally tally;
 } open_loop;
 
 static void *collect(void *user) {
@@ -174,17 +167,17 @@ static void hand_in(open_loop *o, size_t index, uint64_t due_ns) {
 
 static void make_arrivals(open_loop *o) {
   const load *l = o->load;
-  uint64_t random = l->seed;
+  uint64_t random = l->seed + l->first;
   const uint64_t begin = clock_ns();
   double due = 0; /* seconds */
   for (size_t i = 0; (due += traffic_draw_gap(&random) / l->rate) < l->seconds; i++) {
     const uint64_t due_ns = begin + (uint64_t)(due * 1e9);
     wait_until(due_ns);
-    hand_in(o, i, due_ns);
+    hand_in(o, l->first + i, due_ns);
   }
 }
 
-static int run_open(const load *l, tally *all) {
+static int run_open(const load *l, load_tally *all) {
   open_loop *o = calloc(1, sizeof *o);
   pthread_t collector;
   if (o == NULL || !samples_create(&o->tally.times, MOST_SAMPLES)) {
@@ -213,16 +206,17 @@ static int run_open(const load *l, tally *all) {
 /* The whole ---------------------------------------------------------------------------------------------------------
  */
 
-/* What the graphs that were launched take, by the times that were measured. */
-static rondo_status graph_us(const load *l, double *out_us) {
-  rondo_model_info info = {.struct_size = sizeof info};
-  *out_us = 0;
-  TOOL_TRY(rondo_session_get_model_info(l->session, l->model, &info));
-  for (size_t i = 0; i < info.graphs; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    TOOL_TRY(rondo_session_get_graph(l->session, l->model, i, &graph));
-    *out_us += (double)graph.launches * graph.run_us;
-  }
+/* What has run on the device and on the processors so far. */
+typedef struct usage {
+  double busy_us, processor_seconds;
+} usage;
+
+static rondo_status get_usage(const load *l, usage *out) {
+  rondo_session_usage of_session = {.struct_size = sizeof of_session};
+  struct timespec used = {0};
+  TOOL_TRY(rondo_session_get_usage(l->session, &of_session));
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  *out = (usage){.busy_us = of_session.busy_us, .processor_seconds = (double)used.tv_sec + (double)used.tv_nsec / 1e9};
   return RONDO_OK;
 }
 
@@ -232,34 +226,39 @@ static double percentile(const samples *sorted, double part) {
   return sorted->us[index < sorted->count ? index : sorted->count - 1];
 }
 
-static void summarize(tally *all, load_result *out) {
-  const summary s = samples_summarize(&all->times);
-  out->median_us = s.median;
-  out->p95_us = percentile(&all->times, 0.95);
-  out->p99_us = percentile(&all->times, 0.99);
-  out->p999_us = percentile(&all->times, 0.999);
-  out->maximum_us = s.maximum;
-  out->answered = all->answered;
-  out->failed = all->failed;
-  out->refused = all->refused;
-  out->rows = all->rows;
-  out->batched = all->batched;
-  out->padding_rows = (uint64_t)(all->padding + 0.5);
-  out->rate = out->seconds > 0 ? (double)all->answered / out->seconds : 0;
+int load_run(const load *l, load_tally *inout) {
+  usage before, after;
+  if (inout->times.us == NULL && !samples_create(&inout->times, MOST_SAMPLES))
+    return tool_fail("no memory for the times of requests");
+  if (get_usage(l, &before)) return tool_fail_status("model '%s'", l->model);
+  const uint64_t begin = clock_ns();
+  const int result = l->rate > 0 ? run_open(l, inout) : run_closed(l, inout);
+  inout->seconds += (double)(clock_ns() - begin) / 1e9;
+  if (result != TOOL_OK) return result;
+  if (get_usage(l, &after)) return tool_fail_status("model '%s'", l->model);
+  inout->busy_us += after.busy_us - before.busy_us;
+  inout->processor_seconds += after.processor_seconds - before.processor_seconds;
+  return TOOL_OK;
 }
 
-int load_run(const load *l, load_result *out) {
-  tally all = {0};
-  double before = 0, after = 0;
-  *out = (load_result){0};
-  if (!samples_create(&all.times, MOST_SAMPLES)) return tool_fail("no memory for the times of requests");
-  int result = graph_us(l, &before) ? tool_fail_status("model '%s'", l->model) : TOOL_OK;
-  const uint64_t begin = clock_ns();
-  if (result == TOOL_OK) result = l->rate > 0 ? run_open(l, &all) : run_closed(l, &all);
-  out->seconds = (double)(clock_ns() - begin) / 1e9;
-  if (result == TOOL_OK && graph_us(l, &after)) result = tool_fail_status("model '%s'", l->model);
-  out->busy = (after - before) / 1e6 / out->seconds;
-  summarize(&all, out);
-  samples_destroy(&all.times);
-  return result;
+load_result load_summarize(load_tally *tally) {
+  const summary s = samples_summarize(&tally->times);
+  const double seconds = tally->seconds > 0 ? tally->seconds : 1;
+  const load_result out = {.seconds = tally->seconds,
+                           .rate = (double)tally->answered / seconds,
+                           .answered = tally->answered,
+                           .failed = tally->failed,
+                           .refused = tally->refused,
+                           .median_us = s.median,
+                           .p95_us = percentile(&tally->times, 0.95),
+                           .p99_us = percentile(&tally->times, 0.99),
+                           .p999_us = percentile(&tally->times, 0.999),
+                           .maximum_us = s.maximum,
+                           .rows = tally->rows,
+                           .padding_rows = (uint64_t)(tally->padding + 0.5),
+                           .batched = tally->batched,
+                           .busy = tally->busy_us / 1e6 / seconds,
+                           .processors = tally->processor_seconds / seconds / (double)sysconf(_SC_NPROCESSORS_ONLN)};
+  samples_destroy(&tally->times);
+  return out;
 }

@@ -21,10 +21,20 @@ typedef struct load {
   size_t most_rows;
   rondo_way way;
   double seconds;
+  size_t first;     /* request that it begins with */
   double rate;      /* requests a second; 0: closed loop */
   uint32_t clients; /* of the closed loop */
   uint64_t seed;
 } load;
+
+/* What loads have shown so far. Zero is nothing; load_summarize frees it. */
+typedef struct load_tally {
+  samples times;
+  uint64_t answered, failed, refused, rows, batched;
+  double padding; /* each request's share of its batch's */
+  double seconds, busy_us, processor_seconds;
+  bool has_no_memory;
+} load_tally;
 
 typedef struct load_result {
   double seconds;
@@ -32,10 +42,14 @@ typedef struct load_result {
   uint64_t answered, failed, refused;
   double median_us, p95_us, p99_us, p999_us, maximum_us;
   uint64_t rows, padding_rows, batched; /* batched: answers of requests that ran with others */
-  double busy; /* times of graphs that ran, as measured, over the time it took; 0 un-recorded */
+  double busy;       /* share of the time in which work was under way on the device (rondo_session_get_usage) */
+  double processors; /* processor time of this process over what the machine's processors have: on a CPU device that of
+                        its workers, and of the clients, which work along */
 } load_result;
 
-/* Returns TOOL_OK, or TOOL_FAILURE having said why. */
-int load_run(const load *l, load_result *out);
+/* Adds what one load shows, in a session that is timed. Returns TOOL_OK, or TOOL_FAILURE having said why. */
+int load_run(const load *l, load_tally *inout);
+
+load_result load_summarize(load_tally *tally);
 
 #endif

@@ -43,6 +43,13 @@ int traffic_draw(size_t count, size_t least, size_t most, double median, double 
   return TOOL_OK;
 }
 
+int traffic_copy(const traffic *t, traffic *out) {
+  *out = (traffic){.rows = malloc((t->count == 0 ? 1 : t->count) * sizeof *out->rows), .count = t->count};
+  if (out->rows == NULL) return tool_fail("no memory for %zu requests", t->count);
+  memcpy(out->rows, t->rows, t->count * sizeof *out->rows);
+  return TOOL_OK;
+}
+
 void traffic_destroy(traffic *t) {
   free(t->rows);
   *t = (traffic){0};

@@ -24,6 +24,9 @@ int traffic_read(const char *path, traffic *out);
  * where they are not from `least` to `most`: most requests are small and some are large. Returns as traffic_read. */
 int traffic_draw(size_t count, size_t least, size_t most, double median, double spread, uint64_t seed, traffic *out);
 
+/* Likewise. */
+int traffic_copy(const traffic *t, traffic *out);
+
 void traffic_destroy(traffic *t);
 
 /* A number above 0 and below 1, and one that is exponentially distributed with mean 1, for arrivals. */

@@ -69,8 +69,14 @@ static void check_entry(const rondo_table_size *sizes, size_t count, double over
     assert_true(sizes[entry->graphs[i - 1]].rows >= sizes[entry->graphs[i]].rows);
 }
 
-static void test_se8_no_division_is_cheaper(void **state) {
+static rondo_status make_table(const rondo_table_size *sizes, size_t count, double overlap, double margin,
+                               rondo_table **out) {
   const rondo_allocator allocator = rondo_allocator_default();
+  const rondo_table_input input = {.sizes = sizes, .count = count, .overlap = overlap, .margin = margin};
+  return rondo_table_make(&allocator, &input, out);
+}
+
+static void test_se8_no_division_is_cheaper(void **state) {
   uint64_t random = 3;
   (void)state;
   for (uint32_t round = 0; round < test_effort(200); round++) {
@@ -85,7 +91,7 @@ static void test_se8_no_division_is_cheaper(void **state) {
       if (has_unrecorded) sizes[i].unrecorded_us = 5 + 1.2 * (double)rows;
     }
     rondo_table *table = NULL;
-    assert_ok(rondo_table_make(&allocator, sizes, count, overlap, &table));
+    assert_ok(make_table(sizes, count, overlap, 0, &table));
     assert_int_equal(table->rows, 2 * rows);
     for (size_t r = 1; r <= table->rows; r++) check_entry(sizes, count, overlap, has_unrecorded, table, r);
     rondo_table_free(table);
@@ -93,11 +99,10 @@ static void test_se8_no_division_is_cheaper(void **state) {
 }
 
 static void test_se8_more_rows_than_the_table_has(void **state) {
-  const rondo_allocator allocator = rondo_allocator_default();
   const rondo_table_size sizes[] = {{.rows = 4, .run_us = 4}, {.rows = 16, .run_us = 8}};
   rondo_table *table = NULL;
   (void)state;
-  assert_ok(rondo_table_make(&allocator, sizes, 2, 1, &table));
+  assert_ok(make_table(sizes, 2, 1, 0, &table));
   for (size_t rows = 1; rows < 200; rows++) {
     const rondo_decision_made d = rondo_table_decide(table, rows);
     const size_t room = d.repeats * 16 + (d.entry == NULL ? 0 : room_of(sizes, d.entry));
@@ -109,13 +114,29 @@ static void test_se8_more_rows_than_the_table_has(void **state) {
 }
 
 static void test_se8_of_equal_times_the_least_padding(void **state) {
-  const rondo_allocator allocator = rondo_allocator_default();
   const rondo_table_size sizes[] = {{.rows = 16, .run_us = 8}, {.rows = 4, .run_us = 8}, {.rows = 8, .run_us = 8}};
   const size_t rows[] = {3, 4, 5, 8, 9, 16}, wanted[] = {1, 1, 2, 2, 0, 0};
   rondo_table *table = NULL;
   (void)state;
-  assert_ok(rondo_table_make(&allocator, sizes, 3, 1, &table));
+  assert_ok(make_table(sizes, 3, 1, 0, &table));
   for (size_t i = 0; i < 6; i++) assert_int_equal(rondo_table_decide(table, rows[i]).entry->graphs[0], wanted[i]);
+  rondo_table_free(table);
+}
+
+/* Another way is taken only where it is cheaper by the margin, and then costs what it costs. */
+static void test_se8_one_graph_within_the_margin(void **state) {
+  const rondo_table_size sizes[] = {{.rows = 10, .run_us = 100, .unrecorded_us = 98},
+                                    {.rows = 20, .run_us = 206, .unrecorded_us = 190}};
+  rondo_table *table = NULL;
+  (void)state;
+  assert_ok(make_table(sizes, 2, 1, 0.03, &table));
+  assert_int_equal(rondo_table_decide(table, 10).entry->way, RONDO_WAY_RECORDED);
+  assert_int_equal(rondo_table_decide(table, 20).entry->way, RONDO_WAY_UNRECORDED);
+  assert_true(fabsf(rondo_table_decide(table, 20).entry->us - 190) < 0.01f);
+  rondo_table_free(table);
+  assert_ok(make_table(sizes, 2, 0.9, 0.03, &table));
+  assert_int_equal(rondo_table_decide(table, 20).entry->way, RONDO_WAY_DIVIDED);
+  assert_true(fabsf(rondo_table_decide(table, 20).entry->us - 180) < 0.01f);
   rondo_table_free(table);
 }
 
@@ -124,6 +145,7 @@ int main(void) {
       cmocka_unit_test(test_se8_no_division_is_cheaper),
       cmocka_unit_test(test_se8_more_rows_than_the_table_has),
       cmocka_unit_test(test_se8_of_equal_times_the_least_padding),
+      cmocka_unit_test(test_se8_one_graph_within_the_margin),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

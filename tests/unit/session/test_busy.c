@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * The union of spans against a row of cells, for spans drawn at random that come in order of their ends or nearly so;
+ * and what becomes of spans when there are more than are kept (SE-11).
+ */
+#include "session/busy.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+
+enum { CELLS = 1000 };
+
+static size_t count_cells(const bool *cells) {
+  size_t count = 0;
+  for (size_t i = 0; i < CELLS; i++) count += cells[i];
+  return count;
+}
+
+static void test_se11_busy_is_the_union_of_spans(void **state) {
+  uint64_t random = 5;
+  (void)state;
+  for (uint32_t round = 0; round < test_effort(200); round++) {
+    static bool cells[CELLS];
+    rondo_busy busy = {.count = 0};
+    memset(cells, 0, sizeof cells);
+    for (uint32_t i = 0; i < 60; i++) {
+      const uint32_t end = 1 + i * 15 + test_random_below(&random, 40);
+      const uint32_t longest = end < 60 ? end : 60;
+      const uint32_t length = test_random_below(&random, longest + 1);
+      memset(cells + end - length, true, length);
+      rondo_busy_add(&busy, end - length, end);
+      assert_true(fabs(rondo_busy_us(&busy) - (double)count_cells(cells)) < 1e-9);
+    }
+  }
+}
+
+static void test_se11_more_spans_than_are_kept(void **state) {
+  rondo_busy busy = {.count = 0};
+  (void)state;
+  for (size_t i = 0; i < 10 * RONDO_BUSY_SPANS; i++) rondo_busy_add(&busy, (double)(4 * i), (double)(4 * i + 3));
+  assert_int_equal(busy.count, RONDO_BUSY_SPANS);
+  assert_true(fabs(rondo_busy_us(&busy) - 30.0 * RONDO_BUSY_SPANS) < 1e-9);
+  rondo_busy_add(&busy, 0, 40.0 * RONDO_BUSY_SPANS); /* what was settled is not counted twice */
+  const double settled = 27.0 * RONDO_BUSY_SPANS, end = 36.0 * RONDO_BUSY_SPANS - 1;
+  assert_true(fabs(rondo_busy_us(&busy) - (settled + 40.0 * RONDO_BUSY_SPANS - end)) < 1e-9);
+  rondo_busy_add(&busy, 1, 1);
+  rondo_busy_add(&busy, NAN, NAN);
+  assert_int_equal(busy.count, 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_se11_busy_is_the_union_of_spans),
+      cmocka_unit_test(test_se11_more_spans_than_are_kept),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * How good the sizes are that a session has chosen: they are recorded once more, with others between them, all are
+ * measured, and the best choice of all these, which is exact (<rondo/sizes.h>), is held beside theirs.
+ */
+#ifndef RONDO_TOOL_CHOICE_H
+#define RONDO_TOOL_CHOICE_H
+
+#include "recommender.h"
+#include "traffic.h"
+
+typedef struct choice_question {
+  rondo_device *device;
+  const recommender *model;
+  const void *const *inputs; /* for the largest size */
+  const traffic *history;
+  const size_t *chosen; /* rows */
+  size_t chosen_count;
+  uint32_t max_sizes;
+} choice_question;
+
+typedef struct choice_answer {
+  size_t tried;   /* sizes, the chosen ones among them */
+  double best_us; /* of a request of the history, at the mean */
+  double chosen_us;
+  double regret; /* chosen_us / best_us - 1 */
+} choice_answer;
+
+/* Returns TOOL_OK, or TOOL_FAILURE having said why. */
+int choice_judge(const choice_question *question, choice_answer *out);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT
+ * One thread hands requests in when they are due and cancels some that wait; one collects answers in the order of
+ * requests. All requests have the same rows, as far as they go, so that there is one right answer for each row.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "soak.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "timing.h"
+#include "tool.h"
+
+enum { MOST_OUT = 1024, STUCK_SECONDS = 30, BUCKETS = 2400 };
+
+/* What is to become of a request. */
+typedef enum fate { FATE_PLAIN, FATE_CANCELLED, FATE_DEADLINE, FATE_INDEX, FATE_SHAPE, FATE_NOT_A_NUMBER } fate;
+
+/* Times in buckets of 1 % of themselves. */
+typedef struct histogram {
+  uint64_t counts[BUCKETS], total;
+} histogram;
+
+typedef struct flight {
+  rondo_ticket *ticket;
+  fate fate;
+  uint64_t due_ns, handed_ns;
+  size_t rows;
+  float *scores; /* its own, for the largest request */
+} flight;
+
+typedef struct soaking {
+  const soak *soak;
+  pthread_mutex_t lock;
+  pthread_cond_t change;
+  flight flights[MOST_OUT];
+  size_t begun, ended; /* of all time */
+  bool is_over;
+  uint64_t begin_ns, random;
+  float *scores;          /* of all flights */
+  float *right;           /* scores of each row */
+  recommender_inputs bad; /* as the others but for the first row: numbers that are none, an index in no table */
+  histogram all, window;
+  soak_result result;
+} soaking;
+
+/* Times -------------------------------------------------------------------------------------------------------------
+ */
+
+static void histogram_add(histogram *h, double us) {
+  const double bucket = us > 1 ? log(us) / log(1.01) : 0;
+  h->counts[bucket < BUCKETS - 1 ? (size_t)bucket : BUCKETS - 1]++;
+  h->total++;
+}
+
+static double histogram_percentile(const histogram *h, double part) {
+  uint64_t before = 0;
+  for (size_t i = 0; i < BUCKETS; i++) {
+    before += h->counts[i];
+    if (h->total > 0 && (double)before > part * (double)h->total) return pow(1.01, (double)i + 0.5);
+  }
+  return 0;
+}
+
+static uint64_t read_resident(void) {
+  unsigned long long all = 0, resident = 0;
+  FILE *statm = fopen("/proc/self/statm", "r");
+  if (statm == NULL) return 0;
+  if (fscanf(statm, "%llu %llu", &all, &resident) != 2) resident = 0;
+  fclose(statm);
+  return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void read_memory(soaking *s, size_t at) {
+  rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+  s->result.resident_bytes[at] = read_resident();
+  if (!rondo_device_get_statistics(s->soak->device, &statistics)) s->result.mapped_bytes[at] = statistics.mapped_bytes;
+}
+
+static void end_window(soaking *s) {
+  soak_result *r = &s->result;
+  if (r->window_count == 0) read_memory(s, 0);
+  r->windows[r->window_count++] = (soak_window){.answered = s->window.total,
+                                                .median_us = histogram_percentile(&s->window, 0.5),
+                                                .p99_us = histogram_percentile(&s->window, 0.99)};
+  memset(&s->window, 0, sizeof s->window);
+}
+
+static void add_time(soaking *s, const flight *f, double us) {
+  const double at = (double)(f->due_ns - s->begin_ns) / 1e9 / s->result.window_seconds;
+  while (s->result.window_count + 1 < SOAK_MOST_WINDOWS && (size_t)at > s->result.window_count) end_window(s);
+  histogram_add(&s->window, us);
+  histogram_add(&s->all, us);
+}
+
+/* Answers -----------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_right(const soaking *s, const flight *f) {
+  const size_t first = f->fate == FATE_NOT_A_NUMBER ? 1 : 0;
+  for (size_t i = first; i < f->rows; i++)
+    if (!(fabsf(f->scores[i] - s->right[i]) <= 1e-4f)) return false;
+  return first == 0 || isnan(f->scores[0]);
+}
+
+static void judge(soaking *s, const flight *f, rondo_status status, double us) {
+  soak_result *r = &s->result;
+  const rondo_reason reason = status ? rondo_last_error()->reason : RONDO_REASON_NONE;
+  if (status == RONDO_OK && f->fate != FATE_INDEX && is_right(s, f)) {
+    r->answered++;
+    r->not_numbers += f->fate == FATE_NOT_A_NUMBER;
+    add_time(s, f, us);
+  } else if (f->fate == FATE_CANCELLED && reason == RONDO_REASON_ABORTED) {
+    r->cancelled++;
+  } else if (f->fate == FATE_DEADLINE && reason == RONDO_REASON_TIMED_OUT) {
+    r->timed_out++;
+  } else if (f->fate == FATE_INDEX && status == RONDO_EXECUTION_FAILED && reason == RONDO_REASON_OUT_OF_RANGE) {
+    r->refused_index++;
+  } else {
+    r->wrong++;
+    tool_warn("a request of %zu rows: %s", f->rows, status ? rondo_last_error()->message : "its scores are wrong");
+  }
+}
+
+static void sleep_us(long us) { nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL); }
+
+/* False: it was not answered in half a minute. */
+static bool wait_for(const flight *f) {
+  while (rondo_ticket_query(f->ticket) == RONDO_NOT_READY) {
+    if (clock_ns() - f->handed_ns > (uint64_t)STUCK_SECONDS * 1000000000) return false;
+    sleep_us(50);
+  }
+  return true;
+}
+
+/* The oldest stays among the flights until it is answered, but is cancelled no more. */
+static bool collect_one(soaking *s, const flight *f) {
+  rondo_answer answer = {.struct_size = sizeof answer};
+  if (!wait_for(f)) {
+    s->result.stuck++;
+    return false;
+  }
+  const rondo_status status = rondo_ticket_wait(f->ticket, &answer);
+  judge(s, f, status, (double)(f->handed_ns - f->due_ns) / 1e3 + answer.queue_us + answer.run_us);
+  return true;
+}
+
+static void *collect(void *user) {
+  soaking *s = user;
+  bool is_stuck = false;
+  pthread_mutex_lock(&s->lock);
+  while (!is_stuck && (!s->is_over || s->ended < s->begun)) {
+    if (s->ended == s->begun) {
+      pthread_cond_wait(&s->change, &s->lock);
+      continue;
+    }
+    const flight f = s->flights[s->ended % MOST_OUT];
+    pthread_mutex_unlock(&s->lock);
+    is_stuck = !collect_one(s, &f);
+    pthread_mutex_lock(&s->lock);
+    s->ended++;
+    pthread_cond_broadcast(&s->change);
+  }
+  s->is_over = true;
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+/* Requests ----------------------------------------------------------------------------------------------------------
+ */
+
+/* Four of five are plain. */
+static fate draw_fate(soaking *s) {
+  const double drawn = traffic_draw_unit(&s->random) * 100;
+  if (drawn < 6) return FATE_CANCELLED;
+  if (drawn < 12) return FATE_DEADLINE;
+  if (drawn < 13) return s->soak->model->has_tables ? FATE_INDEX : FATE_PLAIN;
+  if (drawn < 15) return FATE_SHAPE;
+  return drawn < 20 ? FATE_NOT_A_NUMBER : FATE_PLAIN;
+}
+
+static rondo_request request_of(const soaking *s, const flight *f, const void *inputs[2], void *outputs[1]) {
+  const recommender_inputs *good = s->soak->inputs;
+  inputs[0] = f->fate == FATE_NOT_A_NUMBER ? s->bad.numbers : good->numbers;
+  inputs[1] = f->fate == FATE_INDEX ? s->bad.looked_up : good->looked_up;
+  outputs[0] = f->scores;
+  return (rondo_request){RONDO_REQUEST_INIT, .way = RONDO_WAY_RECORDED,
+                         .rows = f->rows,    .inputs = inputs,
+                         .outputs = outputs, .input_count = f->fate == FATE_SHAPE ? 1 : 2,
+                         .output_count = 1,  .deadline_us = f->fate == FATE_DEADLINE ? 200 : 0};
+}
+
+static rondo_status submit(const soaking *s, flight *f) {
+  const void *inputs[2];
+  void *outputs[1];
+  const rondo_request request = request_of(s, f, inputs, outputs);
+  f->handed_ns = clock_ns();
+  return rondo_session_submit(s->soak->session, s->soak->name, &request, &f->ticket);
+}
+
+static void count_refusal(soaking *s, const flight *f, rondo_status status) {
+  if (status == RONDO_LIMIT_EXCEEDED)
+    s->result.full++;
+  else if (f->fate == FATE_SHAPE && rondo_last_error()->reason == RONDO_REASON_ARGUMENT_COUNT)
+    s->result.refused_shape++;
+  else
+    s->result.wrong++;
+}
+
+/* One that is not the oldest is not waited for yet. */
+static void cancel_latest(soaking *s) {
+  pthread_mutex_lock(&s->lock);
+  if (s->begun > s->ended + 1) {
+    flight *f = &s->flights[(s->begun - 1) % MOST_OUT];
+    if (f->fate == FATE_CANCELLED) rondo_ticket_cancel(f->ticket);
+  }
+  pthread_mutex_unlock(&s->lock);
+}
+
+/* Room for one more; NULL when all is over. */
+static flight *next_flight(soaking *s) {
+  pthread_mutex_lock(&s->lock);
+  while (s->begun - s->ended == MOST_OUT && !s->is_over) pthread_cond_wait(&s->change, &s->lock);
+  flight *f = s->is_over ? NULL : &s->flights[s->begun % MOST_OUT];
+  pthread_mutex_unlock(&s->lock);
+  return f;
+}
+
+static bool hand_in(soaking *s, size_t index, uint64_t due_ns) {
+  flight *f = next_flight(s);
+  if (f == NULL) return false;
+  const size_t place = (size_t)(f - s->flights);
+  *f = (flight){.fate = draw_fate(s),
+                .due_ns = due_ns,
+                .rows = s->soak->traffic->rows[index % s->soak->traffic->count],
+                .scores = s->scores + place * s->soak->most_rows};
+  const rondo_status status = submit(s, f);
+  pthread_mutex_lock(&s->lock);
+  if (status)
+    count_refusal(s, f, status);
+  else
+    s->begun++;
+  pthread_cond_broadcast(&s->change);
+  pthread_mutex_unlock(&s->lock);
+  return true;
+}
+
+static void wait_until(uint64_t due_ns) {
+  const struct timespec due = {.tv_sec = (time_t)(due_ns / 1000000000), .tv_nsec = (long)(due_ns % 1000000000)};
+  while (clock_ns() < due_ns)
+    if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == 0) break;
+}
+
+static void make_arrivals(soaking *s) {
+  double due = 0; /* seconds */
+  for (size_t i = 0; (due += traffic_draw_gap(&s->random) / s->soak->rate) < s->soak->seconds; i++) {
+    const uint64_t due_ns = s->begin_ns + (uint64_t)(due * 1e9);
+    wait_until(due_ns);
+    cancel_latest(s);
+    if (!hand_in(s, i, due_ns)) return;
+    if (i % 256 == 0) tool_show_progress("soaking, %.0f of %.0f seconds", due, s->soak->seconds);
+  }
+}
+
+/* The whole ---------------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status find_right_scores(soaking *s) {
+  const soak *given = s->soak;
+  void *outputs[1] = {s->right};
+  const rondo_request request = {RONDO_REQUEST_INIT, .way = RONDO_WAY_UNRECORDED, .rows = given->most_rows,
+                                 .inputs = given->inputs->inputs, .outputs = outputs};
+  return rondo_session_run(given->session, given->name, &request, NULL);
+}
+
+static int prepare(soaking *s) {
+  const soak *given = s->soak;
+  if (recommender_inputs_create(given->model, given->device, given->most_rows, given->seed, &s->bad) != TOOL_OK)
+    return TOOL_FAILURE;
+  s->bad.numbers[0] = NAN;
+  if (given->model->has_tables) *(int32_t *)s->bad.looked_up = INT32_MAX;
+  s->scores = calloc(MOST_OUT * given->most_rows, sizeof *s->scores);
+  s->right = calloc(given->most_rows, sizeof *s->right);
+  if (s->scores == NULL || s->right == NULL) return tool_fail("no memory for the soak");
+  return find_right_scores(s) ? tool_fail_status("the soak") : TOOL_OK;
+}
+
+static int run(soaking *s) {
+  pthread_t collector;
+  s->begin_ns = clock_ns();
+  if (pthread_create(&collector, NULL, collect, s) != 0) return tool_fail("a thread could not be started");
+  make_arrivals(s);
+  pthread_mutex_lock(&s->lock);
+  s->is_over = true;
+  pthread_cond_broadcast(&s->change);
+  pthread_mutex_unlock(&s->lock);
+  pthread_join(collector, NULL);
+  s->result.seconds = (double)(clock_ns() - s->begin_ns) / 1e9;
+  return TOOL_OK;
+}
+
+static int conclude(soaking *s) {
+  soak_result *r = &s->result;
+  if (s->window.total > 0 && r->window_count < SOAK_MOST_WINDOWS) end_window(s);
+  read_memory(s, 1);
+  r->median_us = histogram_percentile(&s->all, 0.5);
+  r->p99_us = histogram_percentile(&s->all, 0.99);
+  if (r->window_count > 2 && r->windows[1].p99_us > 0)
+    r->drift = r->windows[r->window_count - 1].p99_us / r->windows[1].p99_us;
+  if (r->stuck > 0) return tool_fail("a request was not answered in %d seconds", STUCK_SECONDS);
+  return r->wrong > 0 ? tool_fail("%llu of the soak's answers are wrong", (unsigned long long)r->wrong) : TOOL_OK;
+}
+
+/* Minutes, or a fifth of a shorter soak. */
+static double choose_window(double seconds) {
+  if (seconds < 300) return seconds / 5;
+  return seconds / 60 <= SOAK_MOST_WINDOWS ? 60 : seconds / SOAK_MOST_WINDOWS;
+}
+
+int soak_run(const soak *given, soak_result *out) {
+  soaking *s = calloc(1, sizeof *s);
+  if (s == NULL) return tool_fail("no memory for the soak");
+  s->soak = given;
+  s->random = given->seed + 17;
+  s->result.window_seconds = choose_window(given->seconds);
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->change, NULL);
+  int result = prepare(s);
+  if (result == TOOL_OK) result = run(s);
+  if (result == TOOL_OK) result = conclude(s);
+  *out = s->result;
+  pthread_cond_destroy(&s->change);
+  pthread_mutex_destroy(&s->lock);
+  if (recommender_inputs_destroy(&s->bad) != TOOL_OK) result = TOOL_FAILURE;
+  free(s->scores);
+  free(s->right);
+  free(s);
+  return result;
+}
