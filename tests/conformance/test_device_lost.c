@@ -28,6 +28,11 @@ static void assert_lost(rondo_status status) {
   assert_non_null(strstr(rondo_last_error()->driver_name, "CUDA_ERROR_"));
 }
 
+static void assert_lost_in_the_graph(rondo_status status) {
+  assert_lost(status);
+  assert_message("graph 'faulty' on stream");
+}
+
 static void assert_cpu_works(void) {
   rondo_device *device;
   rondo_stream *stream;
@@ -54,12 +59,12 @@ static void test_a_fault_in_a_kernel_loses_the_device(void **state) {
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_ok(rondo_kernel_create(device, fault_here(), &kernel));
   assert_ok(rondo_malloc(device, 1000, "memory", &memory));
-  assert_ok(rondo_graph_create(device, NULL, &graph));
+  assert_ok(rondo_graph_create(device, &(rondo_graph_options){RONDO_GRAPH_OPTIONS_INIT, .name = "faulty"}, &graph));
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, one_block, RONDO_NO_ARGS, &node));
   assert_ok(rondo_instantiate(graph, NULL, &exec));
   assert_ok(rondo_exec_launch(exec, stream));
-  assert_lost(rondo_stream_synchronize(stream));
-  assert_lost(rondo_exec_launch(exec, stream));
+  assert_lost_in_the_graph(rondo_stream_synchronize(stream));
+  assert_lost_in_the_graph(rondo_exec_launch(exec, stream));
   assert_lost(rondo_launch(stream, kernel, one_block, RONDO_NO_ARGS));
   assert_lost(rondo_instantiate(graph, NULL, &second));
   assert_null(second);

@@ -7,7 +7,7 @@
  * made. What acts at once runs under the relaxed capture mode, so that it breaks nobody's capture.
  *
  * A fault in a kernel takes the context with it: the first sticky code is kept in `lost`, and every later call returns
- * DEVICE_LOST with it without asking the driver, but for what frees.
+ * DEVICE_LOST with it, and with the graphs that may have been at fault, without asking the driver, but for what frees.
  *
  * Threads: as driver.h says for each slot. The device's lock is a leaf: no call of the driver is made under it. Host
  * functions run on threads of the device (cuda_host.c).
@@ -50,6 +50,8 @@ typedef struct cuda_range {
 
 typedef RONDO_ARRAY(cuda_range) cuda_ranges;
 
+#define CUDA_SUSPECTS_BYTES 160
+
 typedef struct cuda_device {
   rondo_device base;
   const cuda_api *api;
@@ -88,6 +90,7 @@ typedef struct cuda_device {
   cuda_executable *dead;      /* destroyed, but with host functions that are still to be called */
   cuda_kernel *dead_kernels;
   cuda_gate_page *gates;
+  char suspects[CUDA_SUSPECTS_BYTES]; /* what may have lost the context, for messages; written once, before `lost` is */
 } cuda_device;
 
 /* A word of pinned memory that a stream waits for. */
@@ -118,15 +121,17 @@ struct cuda_queue {
   _Atomic bool is_busy;
   _Atomic uint64_t settled;
   _Atomic uint64_t kernels, launches; /* that it was given; the owner alone counts */
-  char label[RONDO_STREAM_LABEL];     /* for messages: "stream 3" */
-  cuda_queue *previous, *next;        /* of the device's, or of the dead ones */
-  _Atomic(cuda_host_work *) unused;   /* pushed by threads that ran them, popped by the owner alone */
-  cuda_host_work *records;            /* all there are, by next_of_queue */
-  cuda_gate *gate;                    /* of its host functions; NULL before the first */
-  uint32_t hosts_queued;              /* so far: what the gate will be */
-  atomic_uint hosts_left;             /* records that a thread still has or will get */
-  _Atomic uint32_t failed;            /* 0 no, 1 being written or read, 2 `failure` holds one */
-  rondo_saved_error failure;          /* of a host function, not yet handed out */
+  _Atomic(cuda_executable *)
+      last;                       /* that was launched since the queue was waited for; NULL: none that there still is */
+  char label[RONDO_STREAM_LABEL]; /* for messages: "stream 3" */
+  cuda_queue *previous, *next;    /* of the device's, or of the dead ones */
+  _Atomic(cuda_host_work *) unused; /* pushed by threads that ran them, popped by the owner alone */
+  cuda_host_work *records;          /* all there are, by next_of_queue */
+  cuda_gate *gate;                  /* of its host functions; NULL before the first */
+  uint32_t hosts_queued;            /* so far: what the gate will be */
+  atomic_uint hosts_left;           /* records that a thread still has or will get */
+  _Atomic uint32_t failed;          /* 0 no, 1 being written or read, 2 `failure` holds one */
+  rondo_saved_error failure;        /* of a host function, not yet handed out */
 };
 
 typedef struct cuda_event {
@@ -251,6 +256,12 @@ RONDO_MUST_USE rondo_status cuda_host_allocate(rondo_device *device, size_t byte
 void cuda_host_release(rondo_device *device, void *address, size_t bytes);
 bool cuda_knows_address(rondo_device *device, const void *address, bool *out_is_device);
 bool cuda_has_address(rondo_device *device, const void *address);
+
+/* For an executable that is about to be destroyed: no queue names it any more. */
+void cuda_queues_forget(cuda_device *device, cuda_executable *executable);
+/* Under the device's lock: the graphs that were launched since their queues were waited for, as a text that stands
+ * behind others; "" when there are none. */
+void cuda_queues_name_launched(const cuda_device *device, char *text, size_t bytes);
 
 /* Queues (cuda_queue.c) -------------------------------------------------------------------------------------------- */
 

@@ -57,17 +57,25 @@ static const struct {
 };
 
 rondo_status cuda_fail_lost(const cuda_device *device, const char *what) {
-  const cu_result code = atomic_load_explicit(&device->lost, memory_order_relaxed);
+  const cu_result code = atomic_load_explicit(&device->lost, memory_order_acquire);
   return rondo_fail_driver(RONDO_DEVICE_LOST, RONDO_REASON_NONE, (int32_t)code, cuda_code_name(device->api, code),
-                           "%s: device '%s' is lost: work on it failed, and nothing on it runs any more; close it, and "
-                           "find the node with rondo_device_options.synchronous",
-                           what, device->base.name);
+                           "%s: device '%s' is lost: work on it failed%s, and nothing on it runs any more; close it, "
+                           "and find the node with rondo_device_options.synchronous",
+                           what, device->base.name, device->suspects);
+}
+
+static void note_lost(cuda_device *device, cu_result code) {
+  pthread_mutex_lock(&device->lock);
+  if (!cuda_is_lost(device)) {
+    cuda_queues_name_launched(device, device->suspects, sizeof device->suspects);
+    atomic_store_explicit(&device->lost, code, memory_order_release);
+  }
+  pthread_mutex_unlock(&device->lock);
 }
 
 static rondo_status check(cuda_device *device, cu_result code, const char *what) {
   if (is_sticky(code)) {
-    cu_result none = CU_OK;
-    atomic_compare_exchange_strong(&device->lost, &none, code);
+    note_lost(device, code);
     return cuda_fail_lost(device, what);
   }
   for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)

@@ -150,10 +150,12 @@ void cuda_executables_free(cuda_device *device) {
 
 static void executable_destroy(rondo_executable *base) {
   cuda_executable *executable = (cuda_executable *)base;
+  cuda_device *device = cuda_device_of(base->device);
+  cuda_queues_forget(device, executable);
   if (is_over(executable))
     free_executable(executable);
   else
-    bury(cuda_device_of(base->device), executable);
+    bury(device, executable);
 }
 
 /* Launching ------------------------------------------------------------------------------------------------------- */
@@ -264,6 +266,7 @@ rondo_status cuda_queue_launch(rondo_queue *base, rondo_executable *base_executa
   cuda_device *device = cuda_device_of(base->device);
   RONDO_TRY(cuda_require(device));
   cuda_queue_note_work(queue);
+  atomic_store_explicit(&queue->last, executable, memory_order_relaxed);
   if (__builtin_expect(executable->direct == NULL, 0)) return launch_otherwise(executable, queue);
   const cu_result code = device->api->exec_launch(executable->direct, queue->stream);
   if (__builtin_expect(code != CU_OK, 0)) return check_launch(executable, queue, code);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/allocation.h"
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_executable.h"
 
 /* Failures of host functions -------------------------------------------------------------------------------------- */
 
@@ -170,6 +170,7 @@ static rondo_status queue_wait(rondo_queue *base, rondo_device_event *event) {
 static void settle(cuda_queue *queue, uint64_t epoch) {
   atomic_store_explicit(&queue->settled, epoch, memory_order_release);
   atomic_store_explicit(&queue->is_busy, false, memory_order_release);
+  atomic_store_explicit(&queue->last, NULL, memory_order_relaxed);
 }
 
 void cuda_queues_settle(cuda_device *device, uint64_t epoch) {
@@ -211,6 +212,34 @@ static rondo_status queue_query(rondo_queue *base) {
 }
 
 static void *queue_native(rondo_queue *base) { return ((cuda_queue *)base)->stream; }
+
+/* What was launched ----------------------------------------------------------------------------------------------- */
+
+void cuda_queues_forget(cuda_device *device, cuda_executable *executable) {
+  pthread_mutex_lock(&device->lock);
+  for (cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
+    cuda_executable *last = executable;
+    atomic_compare_exchange_strong_explicit(&queue->last, &last, NULL, memory_order_relaxed, memory_order_relaxed);
+  }
+  pthread_mutex_unlock(&device->lock);
+}
+
+/* Under the lock executables that queues name are there. */
+void cuda_queues_name_launched(const cuda_device *device, char *text, size_t bytes) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (const cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
+    const cuda_executable *last = atomic_load_explicit(&queue->last, memory_order_relaxed);
+    if (last == NULL) continue;
+    const int length = snprintf(text + used, bytes - used, "%s graph '%.40s' on %s",
+                                used == 0 ? " behind a launch of" : " or", last->name, queue->label);
+    if (length < 0 || (size_t)length >= bytes - used) {
+      text[used] = '\0'; /* those that have room */
+      return;
+    }
+    used += (size_t)length;
+  }
+}
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 

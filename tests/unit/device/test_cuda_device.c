@@ -551,7 +551,9 @@ static void a_fault_loses_the_device(void **state) {
   assert_string_equal(rondo_last_error()->driver_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
   assert_message("cuda:0");
   assert_fails(rondo_exec_launch(exec, t->stream), RONDO_DEVICE_LOST);
+  assert_message("behind a launch of graph '");
   assert_fails(rondo_instantiate(graph, NULL, &second), RONDO_DEVICE_LOST);
+  assert_message("behind a launch of graph '");
   assert_fails(rondo_launch(t->stream, kernel, one_block, RONDO_NO_ARGS), RONDO_DEVICE_LOST);
   rondo_device *cpu = NULL;
   assert_ok(rondo_device_open("cpu", NULL, &cpu));
@@ -564,6 +566,48 @@ static void a_fault_loses_the_device(void **state) {
   assert_fails(rondo_device_close(t->device), RONDO_DEVICE_LOST);
   assert_int_equal(atomic_load(&t->allocator.live), 0);
   assert_int_equal(fake->live(FAKE_CUDA_ANY), 0);
+  assert_ok(rondo_device_open("cuda:0", &(rondo_device_options){.allocator = &t->allocator.table}, &t->device));
+  assert_ok(rondo_stream_create(t->device, NULL, &t->stream));
+}
+
+static rondo_exec *launch_named(test_fixture *t, const char *name, rondo_stream *stream) {
+  rondo_graph *graph = NULL;
+  rondo_exec *exec = NULL;
+  rondo_node node;
+  assert_ok(rondo_graph_create(t->device, &(rondo_graph_options){RONDO_GRAPH_OPTIONS_INIT, .name = name}, &graph));
+  assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  assert_ok(rondo_exec_launch(exec, stream));
+  assert_ok(rondo_graph_destroy(graph));
+  return exec;
+}
+
+/* What was launched and not waited for, and is still there. */
+static void a_loss_names_the_graphs_that_may_have_been_at_fault(void **state) {
+  test_fixture *t = *state;
+  rondo_stream *streams[4];
+  rondo_exec *execs[4];
+  static const char *const names[] = {"waited_for", "destroyed", "first", "second"};
+  for (size_t i = 0; i < 4; i++) {
+    streams[i] = test_stream(t, names[i]);
+    execs[i] = launch_named(t, names[i], streams[i]);
+  }
+  assert_ok(rondo_stream_synchronize(streams[0]));
+  rondo_exec_destroy(execs[1]);
+  execs[1] = NULL;
+  fake->lose(0, LAUNCH_FAILED);
+  assert_fails(rondo_stream_synchronize(streams[3]), RONDO_DEVICE_LOST);
+  assert_message("graph 'first' on stream 'first'");
+  assert_message("graph 'second' on stream 'second'");
+  assert_null(strstr(rondo_last_error()->message, "waited_for"));
+  assert_null(strstr(rondo_last_error()->message, "destroyed"));
+  for (size_t i = 0; i < 4; i++) {
+    rondo_exec_destroy(execs[i]);
+    assert_fails(rondo_stream_destroy(streams[i]), RONDO_DEVICE_LOST);
+  }
+  drop_kernels(t);
+  assert_fails(rondo_stream_destroy(t->stream), RONDO_DEVICE_LOST);
+  assert_fails(rondo_device_close(t->device), RONDO_DEVICE_LOST);
   assert_ok(rondo_device_open("cuda:0", &(rondo_device_options){.allocator = &t->allocator.table}, &t->device));
   assert_ok(rondo_stream_create(t->device, NULL, &t->stream));
 }
@@ -646,6 +690,7 @@ int main(void) {
       cuda_case(launching_makes_no_context_current),
       cuda_case(what_cannot_be_freed_is_no_reason_to_stop),
       cuda_case(a_fault_loses_the_device),
+      cuda_case(a_loss_names_the_graphs_that_may_have_been_at_fault),
       cuda_case(host_functions_outlast_their_stream_on_a_lost_device),
       cuda_case(a_synchronous_launch_names_the_node),
   };
