@@ -42,6 +42,20 @@ static void draw(uint64_t *seed, test_call *call) { draw_of(seed, call, 3, 5); }
 /* Several tiles, and panels. */
 static void draw_large(uint64_t *seed, test_call *call) { draw_of(seed, call, 40, 14); }
 
+/* Several patches of depthwise convolutions: one channel a group, images that are wide or high. */
+static void draw_depthwise(uint64_t *seed, test_call *call) {
+  size_t *s = call->sizes;
+  const bool keeps_size = test_random_below(seed, 2) == 0, is_wide = test_random_below(seed, 2) == 0;
+  s[IMAGES] = test_draw_between(seed, 1, 2);
+  s[GROUPS] = test_draw_between(seed, 1, 3);
+  s[IN] = s[OUT] = 1;
+  s[HAS_BIAS] = test_draw_between(seed, 0, 1);
+  for (size_t axis = 0; axis < 2; axis++) draw_axis(seed, s, axis, keeps_size, is_wide == (axis == 1) ? 300 : 40);
+  test_add_float(call, (const size_t[]){s[IMAGES], s[GROUPS], s[H], s[W]}, 4, -1, 1);
+  test_add_float(call, (const size_t[]){s[GROUPS], 1, s[KH], s[KW]}, 4, -1, 1);
+  if (s[HAS_BIAS]) test_add_float(call, &s[GROUPS], 1, -1, 1);
+}
+
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
                           rondo_value *result) {
   const size_t *s = call->sizes;
@@ -102,6 +116,14 @@ static void draw_middle(uint64_t *seed, test_call *call) { draw_of(seed, call, 2
 TEST_OPERATOR(test_gradients_of_many_tiles, .name = "middle conv2d", .draw = draw_middle, .build = build,
               .reference = reference, .tolerance = 4e-5, .gradient_tolerance = 2e-3, .only_f32 = true)
 
+TEST_OPERATOR(test_depthwise, .name = "depthwise conv2d", .draw = draw_depthwise, .build = build,
+              .reference = reference, .tolerance = 4e-5, .has_no_gradient = true)
+
+static void draw_small_depthwise(uint64_t *seed, test_call *call) { draw_of(seed, call, 1, 20); }
+
+TEST_OPERATOR(test_gradients_of_depthwise, .name = "small depthwise conv2d", .draw = draw_small_depthwise,
+              .build = build, .reference = reference, .tolerance = 4e-5, .gradient_tolerance = 2e-3)
+
 static void test_what_does_not_fit_is_refused(void **state) {
   rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = 2};
   rondo_program *program = NULL;
@@ -123,8 +145,12 @@ static void test_what_does_not_fit_is_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_conv2d), test_case(test_conv2d_of_many_tiles),
-                                     test_case(test_conv2d_in_f16), test_case(test_gradients_of_many_tiles),
+  const struct CMUnitTest tests[] = {test_case(test_conv2d),
+                                     test_case(test_conv2d_of_many_tiles),
+                                     test_case(test_conv2d_in_f16),
+                                     test_case(test_gradients_of_many_tiles),
+                                     test_case(test_depthwise),
+                                     test_case(test_gradients_of_depthwise),
                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
   return test_main(tests);
 }

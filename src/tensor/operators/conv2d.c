@@ -17,13 +17,15 @@ enum { GROUPS = RONDO_WINDOW_SIZES, HEIGHT, WIDTH, SIZES }; /* sizes, behind the
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
 static void conv2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_conv2d_cpu(type, blocks, args);
+  (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise_cpu : rondo_conv2d_cpu)(type, blocks, args);
 }
 static void conv2d_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_conv2d_input_gradient_cpu(type, blocks, args);
+  (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise_input_gradient_cpu : rondo_conv2d_input_gradient_cpu)(
+      type, blocks, args);
 }
 static void conv2d_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_conv2d_weight_gradient_cpu(type, blocks, args);
+  (rondo_conv2d_is_depthwise(args[0]) ? rondo_conv2d_depthwise_weight_gradient_cpu : rondo_conv2d_weight_gradient_cpu)(
+      type, blocks, args);
 }
 
 RONDO_TYPED_KERNEL(conv2d, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS, RONDO_READS,
@@ -38,11 +40,19 @@ RONDO_TYPED_KERNEL(conv2d_weight_gradient, conv2d, RONDO_SCALAR(rondo_conv2d_sha
 #define MOST_BLOCKS ((size_t)1 << 30)
 
 /* A tile is as large as leaves enough of them for a usual number of workers; by the shape alone. */
-static rondo_grid cut(const rondo_emitter *emitter, rondo_conv2d_shape *shape, rondo_conv2d_product product) {
-  shape->edge = rondo_emit_is_cuda(emitter) ? CUDA_EDGE : RONDO_CONV2D_EDGE;
-  while (!rondo_emit_is_cuda(emitter) && shape->edge > 32 && rondo_conv2d_tiles(shape, product) < ENOUGH_TILES)
-    shape->edge /= 2;
-  const size_t tiles = rondo_conv2d_tiles(shape, product);
+static size_t cut_product(rondo_conv2d_shape *shape, rondo_conv2d_product product, bool is_cuda) {
+  shape->edge = is_cuda ? CUDA_EDGE : RONDO_CONV2D_EDGE;
+  while (!is_cuda && shape->edge > 32 && rondo_conv2d_tiles(shape, product) < ENOUGH_TILES) shape->edge /= 2;
+  return rondo_conv2d_tiles(shape, product);
+}
+
+typedef size_t (*count_tiles)(const rondo_conv2d_shape *shape);
+
+static rondo_grid cut(const rondo_emitter *emitter, rondo_conv2d_shape *shape, rondo_conv2d_product product,
+                      count_tiles depthwise) {
+  const bool is_cuda = rondo_emit_is_cuda(emitter);
+  const bool is_depthwise = !is_cuda && rondo_conv2d_is_depthwise(shape);
+  const size_t tiles = is_depthwise ? depthwise(shape) : cut_product(shape, product, is_cuda);
   return (rondo_grid){.x = (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS)};
 }
 
@@ -122,7 +132,7 @@ static rondo_status emit_conv2d(rondo_emitter *emitter, const rondo_operation *o
   const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[X]);
   rondo_conv2d_shape shape =
       shape_of(of_x, rondo_emit_shape(emitter, operation->inputs[WEIGHT]), &operation->attributes);
-  const rondo_grid grid = cut(emitter, &shape, rondo_conv2d_forward(&shape));
+  const rondo_grid grid = cut(emitter, &shape, rondo_conv2d_forward(&shape), rondo_conv2d_depthwise_tiles);
   const void *x = rondo_emit_address(emitter, operation->inputs[X]);
   const void *weight = rondo_emit_address(emitter, operation->inputs[WEIGHT]);
   const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
@@ -194,8 +204,7 @@ static rondo_status infer_weight_gradient(const rondo_program *program, const ro
 }
 
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation, rondo_conv2d_shape *shape,
-                                  rondo_conv2d_product product, const rondo_kernel_options *code) {
-  const rondo_grid grid = cut(emitter, shape, product);
+                                  rondo_grid grid, const rondo_kernel_options *code) {
   const void *other = rondo_emit_address(emitter, operation->inputs[0]);
   const void *dy = rondo_emit_address(emitter, operation->inputs[1]);
   void *gradient = rondo_emit_address(emitter, operation->results[0]);
@@ -206,15 +215,17 @@ static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation 
 static rondo_status emit_input_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *weight = rondo_emit_shape(emitter, operation->inputs[0]);
   rondo_conv2d_shape shape = shape_of(rondo_emit_shape(emitter, operation->results[0]), weight, &operation->attributes);
-  return emit_gradient(emitter, operation, &shape, rondo_conv2d_input_gradient(&shape),
-                       &conv2d_input_gradient_code[weight->type]);
+  const rondo_grid grid =
+      cut(emitter, &shape, rondo_conv2d_input_gradient(&shape), rondo_conv2d_depthwise_input_gradient_tiles);
+  return emit_gradient(emitter, operation, &shape, grid, &conv2d_input_gradient_code[weight->type]);
 }
 
 static rondo_status emit_weight_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *x = rondo_emit_shape(emitter, operation->inputs[0]);
   rondo_conv2d_shape shape = shape_of(x, rondo_emit_shape(emitter, operation->results[0]), &operation->attributes);
-  return emit_gradient(emitter, operation, &shape, rondo_conv2d_weight_gradient(&shape),
-                       &conv2d_weight_gradient_code[x->type]);
+  const rondo_grid grid =
+      cut(emitter, &shape, rondo_conv2d_weight_gradient(&shape), rondo_conv2d_depthwise_weight_gradient_tiles);
+  return emit_gradient(emitter, operation, &shape, grid, &conv2d_weight_gradient_code[x->type]);
 }
 
 const rondo_operator rondo_operator_conv2d_input_gradient = {.name = "conv2d_input_gradient",

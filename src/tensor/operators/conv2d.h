@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions as matrix products: what their kernels share, and their forms for a CPU (conv2d_tile.c).
+ * Convolutions as matrix products: what their kernels share, and their forms for a CPU (conv2d_tile.c,
+ * conv2d_depthwise.c).
  *
  * For each group of channels, with taps the places of a window: y [o, places] = w [o, c taps] · x's windows [c taps,
  * places]; dx [c, places] = w [c, o taps] · dy's windows; dw [o, c taps] = dy [o, images places] · x's windows.
@@ -53,11 +54,23 @@ static inline size_t rondo_conv2d_tiles(const rondo_conv2d_shape *s, rondo_conv2
 
 #define RONDO_CONV2D_EDGE 128 /* of a tile at most */
 
+/* Depthwise convolutions, which have forms of their own on a CPU (conv2d_depthwise.c): one channel of a group goes in
+ * and one comes out, and windows and strides are at most so large. */
+#define RONDO_CONV2D_DEPTHWISE_EXTENT 16
+#define RONDO_CONV2D_DEPTHWISE_STRIDE 4
+bool rondo_conv2d_is_depthwise(const rondo_conv2d_shape *s);
+size_t rondo_conv2d_depthwise_tiles(const rondo_conv2d_shape *s);
+size_t rondo_conv2d_depthwise_input_gradient_tiles(const rondo_conv2d_shape *s);
+size_t rondo_conv2d_depthwise_weight_gradient_tiles(const rondo_conv2d_shape *s);
+
 /* shape, x, weight, bias, y; bias may be NULL */
 void rondo_conv2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+void rondo_conv2d_depthwise_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
 /* shape, weight, dy, dx */
 void rondo_conv2d_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+void rondo_conv2d_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
 /* shape, x, dy, dweight */
 void rondo_conv2d_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+void rondo_conv2d_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
 
 #endif
