@@ -43,6 +43,15 @@ typedef struct rondo_costs {
   double launch_kernel;      /* that a kernel in an exec takes of the device, in a straight line */
   double record;             /* to capture, instantiate, upload and launch for the first time, */
   double record_node;        /* ... and for each node */
+  /* What moving inputs add to a launch, of the host's time and of the time until all is done together, by which
+   * RONDO_BINDING_AUTOMATIC (<rondo/tree.h>) decides. These are not measured here, so that it decides alike in every
+   * process: unless others are given they are those of an H200, or of a Xeon. 0: the library's own. */
+  double input_patched;      /* patching any, */
+  double input_patched_node; /* ... and for each node that is told of one; */
+  double input_copied;       /* copying any inside the graph, */
+  double input_copied_each;  /* ... and for each; */
+  double input_queued_each;  /* for each that is copied in front of the launch; */
+  double input_copied_kib;   /* and for each KiB that is copied */
 } rondo_costs;
 #define RONDO_COSTS_INIT .struct_size = sizeof(rondo_costs)
 
@@ -55,8 +64,9 @@ typedef struct rondo_costs {
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_get_costs(rondo_device *device, rondo_costs *out_costs);
 
 /* Makes these the device's costs, of an earlier process for example, so that decisions are the same in each; with NULL
- * they are measured anew when they are asked for. Thread-safe. Errors: INVALID_ARGUMENT with NULL_ARGUMENT (device),
- * OUT_OF_RANGE (a cost that is negative or not finite), BAD_OPTIONS; OUT_OF_MEMORY, IN_CALLBACK. */
+ * they are measured anew when they are asked for. What was decided stays. Thread-safe. Errors: INVALID_ARGUMENT with
+ * NULL_ARGUMENT (device), OUT_OF_RANGE (a cost that is negative or not finite), BAD_OPTIONS; OUT_OF_MEMORY,
+ * IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_set_costs(rondo_device *device, const rondo_costs *costs);
 
 /* Work as it is, and recorded. */

@@ -301,7 +301,7 @@ typedef enum rondo_function_kind {
  * alignment that it was recorded with modulo RONDO_PATCH_ALIGNMENT (<rondo/patch.h>), else the input is copied for that
  * call: so each moving input has a slot of its bytes in the arena, patched or not, which rondo_tree_explain shows. */
 typedef enum rondo_binding {
-  RONDO_BINDING_AUTOMATIC = 0, /* what costs least by measured times: patched where all readers are known, or copied */
+  RONDO_BINDING_AUTOMATIC = 0, /* what costs least by rondo_costs: patched where all readers are known, or copied */
   RONDO_BINDING_COPY = 1,
   RONDO_BINDING_PATCH = 2 /* copied where not all readers are known */
 } rondo_binding;

@@ -25,6 +25,32 @@ static const uint32_t lengths[LENGTHS] = {8, 96};
 #define ROUNDS_END_NS UINT64_C(8000000)
 #define GATE_NS UINT64_C(5000000)
 
+/* What moving inputs add. A GPU, measured on an H200 (bench/results/2026-11-22-h200-copies.md): a launch that was told
+ * other arguments takes the driver longer until it is done, however few, so that up to 2 MiB a copy is done before one
+ * patched reader. A CPU, measured on two cores of a Xeon (bench/results/2026-11-21-patching.md, of 1 to 16 readers):
+ * 0.005 a node until the work is done; copies of 4 to 256 KiB grow by 0.042 to 0.047 for each KiB. */
+static const rondo_costs cpu_inputs = {
+    .input_patched_node = 0.005, .input_copied_each = 0.06, .input_queued_each = 0.4, .input_copied_kib = 0.042};
+static const rondo_costs gpu_inputs = {.input_patched = 3,
+                                       .input_patched_node = 0.45,
+                                       .input_copied = 2.1,
+                                       .input_copied_each = 0.12,
+                                       .input_queued_each = 8.5,
+                                       .input_copied_kib = 0.0006};
+
+static double given_or(double given, double own) { return given != 0 ? given : own; }
+
+/* Those that were not given. */
+static void add_inputs(const rondo_device *device, rondo_costs *costs) {
+  const rondo_costs *own = device->ops->copy_kernel != NULL ? &gpu_inputs : &cpu_inputs;
+  costs->input_patched = given_or(costs->input_patched, own->input_patched);
+  costs->input_patched_node = given_or(costs->input_patched_node, own->input_patched_node);
+  costs->input_copied = given_or(costs->input_copied, own->input_copied);
+  costs->input_copied_each = given_or(costs->input_copied_each, own->input_copied_each);
+  costs->input_queued_each = given_or(costs->input_queued_each, own->input_queued_each);
+  costs->input_copied_kib = given_or(costs->input_copied_kib, own->input_copied_kib);
+}
+
 /* The slot --------------------------------------------------------------------------------------------------------- */
 
 typedef enum costs_state { UNKNOWN, BEING_MEASURED, KNOWN } costs_state;
@@ -371,8 +397,20 @@ static rondo_status find(const char *call, rondo_device *device, costs_slot *slo
   if (!is_mine) return RONDO_OK;
   rondo_status status = refuse_while_capturing(call, device);
   if (status == RONDO_OK) status = measure(device, out);
+  if (status == RONDO_OK) add_inputs(device, out);
   settle(slot, status, out);
   return status;
+}
+
+void rondo_costs_known(rondo_device *device, rondo_costs *out) {
+  costs_slot *slot = atomic_load_explicit(&device->costs.state, memory_order_acquire);
+  *out = (rondo_costs){.struct_size = sizeof *out};
+  if (slot != NULL) {
+    pthread_mutex_lock(&slot->lock);
+    if (slot->state == KNOWN) *out = slot->costs;
+    pthread_mutex_unlock(&slot->lock);
+  }
+  add_inputs(device, out);
 }
 
 rondo_status rondo_device_get_costs(rondo_device *device, rondo_costs *out_costs) {
@@ -387,10 +425,15 @@ rondo_status rondo_device_get_costs(rondo_device *device, rondo_costs *out_costs
 }
 
 static rondo_status check_costs(const rondo_costs *costs) {
-  const double all[] = {costs->stream_host,      costs->stream_host_kernel, costs->stream_latency,
-                        costs->stream_kernel,    costs->launch_host,        costs->launch_host_node,
-                        costs->launch_host_cold, costs->launch_latency,     costs->launch_kernel,
-                        costs->record,           costs->record_node};
+  const double all[] = {costs->stream_host,        costs->stream_host_kernel,
+                        costs->stream_latency,     costs->stream_kernel,
+                        costs->launch_host,        costs->launch_host_node,
+                        costs->launch_host_cold,   costs->launch_latency,
+                        costs->launch_kernel,      costs->record,
+                        costs->record_node,        costs->input_patched,
+                        costs->input_patched_node, costs->input_copied,
+                        costs->input_copied_each,  costs->input_queued_each,
+                        costs->input_copied_kib};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
     if (!isfinite(all[i]) || all[i] < 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
@@ -405,6 +448,7 @@ rondo_status rondo_device_set_costs(rondo_device *device, const rondo_costs *cos
   RONDO_TRY(rondo_versioned_read("rondo_costs", costs, &known, sizeof known));
   RONDO_TRY(check_costs(&known));
   RONDO_TRY(slot_of(device, &slot));
+  add_inputs(device, &known);
   pthread_mutex_lock(&slot->lock);
   slot->costs = known;
   slot->state = costs != NULL ? KNOWN : UNKNOWN;

@@ -8,6 +8,9 @@
 
 #include "exec/meter.h"
 
+/* The costs as they are known now; of what is not known, those that are not measured alone. */
+void rondo_costs_known(rondo_device *device, rondo_costs *out);
+
 RONDO_MUST_USE rondo_status rondo_costs_gates(rondo_device *device, rondo_gates **out);
 
 /* Medians: sorts the samples. 0 of none. */

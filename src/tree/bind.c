@@ -1,33 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * From a recorded graph to an exec whose moving inputs can be told at each launch. Where all nodes that use an input
- * are known by what they declare, its address is patched in them; else a node in front of all others copies it into its
- * slot, and that node's source is what is patched: a copy node, or on devices that have it one kernel for several
- * inputs. Where the graph cannot get such a node, or that costs more, the copy is queued in front of the launch.
+ * are known, by what they declare or by what was found (find.c), its address is patched in them; else a node in front
+ * of all others copies it into its slot, and that node's source is what is patched: a copy node, or on devices that
+ * have it one kernel for several inputs, with a second one behind all others that copies back what is written. Where
+ * the graph cannot get such nodes, or that costs more, copies are queued around the launch.
  *
- * Which is better was measured: patching costs the host for each node, copying the device for each byte.
+ * Invariant: an input's way is decided once for its recording, here; replay.c departs from it for single calls alone.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "base/logging.h"
+#include "exec/costs.h"
 #include "tree/record.h"
 #include "tree/share.h"
-
-/* Nanoseconds that inputs add to a launch: what patching takes at all, and for each node; what copying takes at all,
- * for each input, and for each KiB; and instead of the first two for each input whose copy is queued in front of the
- * launch. Host time and the time until the work is done count alike.
- *
- * GPU, measured on an H200 (bench/results/2026-11-22-h200-copies.md): a launch that was told other arguments takes the
- * driver longer until it is done, however few, so that up to 2 MiB a copy is done before one patched reader.
- * CPU, measured on two cores of a Xeon (bench/results/2026-11-21-patching.md, of 1 to 16 readers): 5 a node until the
- * work is done; copies of 4 to 256 KiB grow by 42 to 47 for each KiB. */
-typedef struct rondo_binding_cost {
-  double patches, patch_node, copies, copy, copy_kib, queued;
-} rondo_binding_cost;
-static const rondo_binding_cost cpu_cost = {.patch_node = 5, .copy = 60, .copy_kib = 42, .queued = 400};
-static const rondo_binding_cost gpu_cost = {
-    .patches = 3000, .patch_node = 450, .copies = 2100, .copy = 120, .copy_kib = 0.6, .queued = 8500};
 
 /* What is known of an input, and how it comes to the work. */
 typedef struct rondo_binding_choice {
@@ -37,51 +24,53 @@ typedef struct rondo_binding_choice {
   bool is_patched;
 } rondo_binding_choice;
 
-static double patch_cost(const rondo_binding_cost *cost, const rondo_binding_choice *choice) {
-  return cost->patch_node * choice->info.nodes;
+static double patch_cost(const rondo_costs *costs, const rondo_binding_choice *choice) {
+  return costs->input_patched_node * choice->info.nodes;
 }
 
-static double copy_cost(const rondo_binding_cost *cost, const rondo_binding_choice *choice) {
-  return (choice->is_in_graph ? cost->copy : cost->queued) + cost->copy_kib * (double)choice->bytes / 1024;
+static double copy_cost(const rondo_costs *costs, const rondo_binding_choice *choice) {
+  const double each = choice->is_in_graph ? costs->input_copied_each : costs->input_queued_each;
+  return each + costs->input_copied_kib * (double)choice->bytes / 1024;
 }
 
-static double cost_of_all(const rondo_binding_cost *cost, const rondo_binding_choice *choices, size_t count) {
+static double cost_of_all(const rondo_costs *costs, const rondo_binding_choice *choices, size_t count) {
   bool has_patches = false, has_copies = false;
   double sum = 0;
   for (size_t i = 0; i < count; i++) {
     const rondo_binding_choice *choice = &choices[i];
     has_patches = has_patches || (choice->is_patched && choice->info.nodes > 0);
     has_copies = has_copies || (!choice->is_patched && choice->is_in_graph);
-    sum += choice->is_patched ? patch_cost(cost, choice) : copy_cost(cost, choice);
+    sum += choice->is_patched ? patch_cost(costs, choice) : copy_cost(costs, choice);
   }
-  return sum + (has_patches ? cost->patches : 0) + (has_copies ? cost->copies : 0);
+  return sum + (has_patches ? costs->input_patched : 0) + (has_copies ? costs->input_copied : 0);
 }
 
 /* By RONDO_BINDING_AUTOMATIC: each for itself. */
-static void bind_each(const rondo_binding_cost *cost, rondo_binding_choice *choices, size_t count, rondo_binding way) {
+static void bind_each(const rondo_costs *costs, rondo_binding_choice *choices, size_t count, rondo_binding way) {
   for (size_t i = 0; i < count; i++) {
     rondo_binding_choice *choice = &choices[i];
     const bool pays = way == RONDO_BINDING_PATCH ||
-                      (way == RONDO_BINDING_AUTOMATIC && patch_cost(cost, choice) <= copy_cost(cost, choice));
+                      (way == RONDO_BINDING_AUTOMATIC && patch_cost(costs, choice) <= copy_cost(costs, choice));
     choice->is_patched = choice->info.is_patchable && pays;
   }
 }
 
 /* The way that costs least: all patched, all copied, or each as is better for itself once both are there. No other can
  * cost less: what either takes at all is paid once. */
-static void choose(const rondo_device *device, rondo_binding_choice *choices, size_t count) {
-  const rondo_binding_cost *cost = device->ops->call_library == NULL ? &cpu_cost : &gpu_cost;
+static void choose(rondo_device *device, rondo_binding_choice *choices, size_t count) {
   static const rondo_binding ways[] = {RONDO_BINDING_PATCH, RONDO_BINDING_AUTOMATIC, RONDO_BINDING_COPY};
   double least = INFINITY;
   rondo_binding best = RONDO_BINDING_PATCH;
+  rondo_costs costs;
+  rondo_costs_known(device, &costs);
   for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-    bind_each(cost, choices, count, ways[i]);
-    const double sum = cost_of_all(cost, choices, count);
+    bind_each(&costs, choices, count, ways[i]);
+    const double sum = cost_of_all(&costs, choices, count);
     if (sum >= least) continue;
     least = sum;
     best = ways[i];
   }
-  bind_each(cost, choices, count, best);
+  bind_each(&costs, choices, count, best);
 }
 
 /* The graph's exec, a new one or a shared one. On trial, nothing has to go for it yet. */

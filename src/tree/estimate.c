@@ -49,12 +49,15 @@ rondo_status rondo_estimate_decide(const rondo_function *function, rondo_form *f
   const rondo_gain_bar bar = {.least = function->options.least_gain, .runs = function->options.expected_runs};
   char message[RONDO_GAIN_MESSAGE];
   if (form->meter.stream == NULL) return RONDO_OK;
+  rondo_saved_error before;
+  rondo_error_save(&before);
   const rondo_status status = estimate(function, form);
   rondo_meter_free(&form->meter);
   if (status == RONDO_DEVICE_LOST) return status;
   if (status != RONDO_OK) {
     rondo_log(RONDO_LOG_INFO, "tree", "'%s' is recorded without an estimate: %s", function->origin->name,
               rondo_last_error()->message);
+    rondo_error_restore(&before);
     return RONDO_OK;
   }
   if (rondo_gain_pays(&form->gain, bar.least, bar.runs)) return RONDO_OK;

@@ -16,9 +16,10 @@ static const rondo_value none = {0};
 
 /* Costs ------------------------------------------------------------------------------------------------------------ */
 
+/* But for what inputs add, of which zeros are the library's own. */
 static void assert_costs(const rondo_costs *actual, const rondo_costs *expected) {
-  const size_t from = offsetof(rondo_costs, stream_host);
-  assert_memory_equal((const char *)actual + from, (const char *)expected + from, sizeof *actual - from);
+  const size_t from = offsetof(rondo_costs, stream_host), to = offsetof(rondo_costs, input_patched);
+  assert_memory_equal((const char *)actual + from, (const char *)expected + from, to - from);
 }
 
 static void test_fw8_costs_are_measured_once(void **state) {
@@ -77,6 +78,17 @@ static void test_fw8_costs_can_be_given(void **state) {
   assert_ok(rondo_device_set_costs(t->device, NULL));
   assert_ok(rondo_device_get_costs(t->device, &costs));
   assert_true(costs.launch_host < dear.launch_host);
+  const double own = costs.input_copied_kib;
+  assert_true(own > 0 && costs.input_patched_node > 0);
+  costs.input_copied_kib = 2 * own;
+  assert_ok(rondo_device_set_costs(t->device, &costs));
+  assert_ok(rondo_device_get_costs(t->device, &costs));
+  assert_true(costs.input_copied_kib == 2 * own);
+  assert_ok(rondo_device_set_costs(t->device, &dear));
+  assert_ok(rondo_device_get_costs(t->device, &costs));
+  assert_true(costs.input_copied_kib == own);
+  costs.input_queued_each = -1;
+  assert_error(rondo_device_set_costs(t->device, &costs), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_device_set_costs(NULL, &dear), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_device_get_costs(t->device, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
 }

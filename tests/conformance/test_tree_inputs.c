@@ -158,6 +158,21 @@ static void test_tr6_the_cheaper_binding_is_taken(void **state) {
   }
 }
 
+/* By costs that are given (<rondo/gain.h>), and by the library's own again. */
+static void test_tr6_the_binding_follows_the_costs(void **state) {
+  const test_fixture *t = *state;
+  const bool is_own_patched = !test_device_is("cuda");
+  const rondo_costs dear_patches = {RONDO_COSTS_INIT, .input_patched_node = 1e6};
+  const rondo_costs dear_copies = {RONDO_COSTS_INIT, .input_copied_kib = 1e6};
+  assert_binding(*state, 1, WORDS, is_own_patched);
+  assert_ok(rondo_device_set_costs(t->device, &dear_patches));
+  assert_binding(*state, 1, WORDS, false);
+  assert_ok(rondo_device_set_costs(t->device, &dear_copies));
+  assert_binding(*state, 100, WORDS, true);
+  assert_ok(rondo_device_set_costs(t->device, NULL));
+  assert_binding(*state, 1, WORDS, is_own_patched);
+}
+
 /* The same memory twice, and places that keep no alignment. */
 static void test_tr6_inputs_anywhere(void **state) {
   test_fixture *t = *state;
@@ -612,6 +627,7 @@ int main(void) {
       test_tree_case(test_outputs_of_memory_that_there_is),
       test_tree_case(test_calls_on_several_streams),
       test_tree_case(test_tr6_the_cheaper_binding_is_taken),
+      test_tree_case(test_tr6_the_binding_follows_the_costs),
       test_tree_case(test_tr6_undeclared_addresses_are_found),
       test_tree_case(test_tr6_work_with_hidden_addresses_is_not_patched),
       test_tree_case(test_tr6_trying_has_no_side_effects),
