@@ -30,6 +30,7 @@
 #define RONDO_PROGRAM_H
 
 #include <rondo/exec.h>
+#include <rondo/executor.h>
 #include <rondo/gain.h>
 #include <rondo/type.h>
 
@@ -236,6 +237,8 @@ typedef struct rondo_compile_options {
   const rondo_staged_value *staged; /* staged_count of them; what is not named is not staged. Read during the call */
   size_t staged_count;
   bool share_states_only; /* share states and cells, and have a stream and arena of its own (see below) */
+  rondo_executor_policy executor_policy; /* when un-recorded runs go */
+  rondo_executor *executor; /* ... by this one (<rondo/executor.h>), which outlives the program; NULL: in a line */
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 
@@ -323,8 +326,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_read(rondo_compiled *compil
  * rondo_launch when not recorded; INVALID_STATE/OVERWRITTEN (see Sharing). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run(rondo_compiled *compiled);
 
-/* Queues a run kernel by kernel even when recorded; same arena, same addresses, same results bit for bit (FW-9).
- * Errors: as rondo_launch; INVALID_STATE/OVERWRITTEN (see Sharing). Thread-compatible. */
+/* Queues a run kernel by kernel even when recorded; same arena, same addresses, same results bit for bit (FW-9). Where
+ * it goes by an executor, it returns when the last operator has been queued, on a CPU device when the last expensive
+ * one has been computed. Errors: as rondo_launch, the first failure of an operator; those that were under way are over
+ * then, or come before whatever is queued next; INVALID_STATE/OVERWRITTEN (see Sharing). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled);
 
 /* Waits for all queued. Errors: any asynchronous failure, as rondo_compiled_read. Thread-compatible. */
@@ -342,6 +347,15 @@ typedef enum rondo_unrecorded {
   RONDO_UNRECORDED_ASKED = 1,  /* RONDO_RECORD_NEVER */
   RONDO_UNRECORDED_NO_GAIN = 2 /* RONDO_RECORD_WHERE_IT_PAYS, and it does not */
 } rondo_unrecorded;
+
+/* Why these go in a line on one stream. */
+typedef enum rondo_unexecuted {
+  RONDO_UNEXECUTED_NONE = 0,      /* they do not: they go by the executor */
+  RONDO_UNEXECUTED_NOT_ASKED = 1, /* no executor was given */
+  RONDO_UNEXECUTED_SLOWER = 2,    /* RONDO_EXECUTOR_WHERE_FASTER, and it was not */
+  RONDO_UNEXECUTED_LINE = 3,      /* likewise: operators depend on each other in one line, and nothing is staged */
+  RONDO_UNEXECUTED_BUSY = 4       /* likewise: the executor had other runs when the two were to be compared */
+} rondo_unexecuted;
 
 typedef struct rondo_compiled_info {
   uint32_t struct_size;
@@ -370,6 +384,10 @@ typedef struct rondo_compiled_info {
   uint64_t captures;       /* so far: at compilation and at each rondo_compiled_recompile that was recorded; of them */
   uint64_t updates;        /* ... those that updated the exec in place, */
   uint64_t instantiations; /* ... and those that made a new one */
+  rondo_unexecuted unexecuted; /* why un-recorded runs go in a line; with an executor: */
+  uint32_t expensive;          /* nodes of a run that are expensive, */
+  double line_us, executor_us; /* the least that a run took until it was done, both ways, when it was compiled; 0: not
+                                  measured */
 } rondo_compiled_info;
 
 /* Its sizes, fixed when it was compiled or recompiled. Thread-safe while it is not recompiled. Errors:
@@ -400,11 +418,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  *    "gain":{"works":12, "host_us":4.1, "device_us":20.5, "total_us":22.3, "recorded_host_us":0.2,
  *      "recorded_total_us":15.2, "record_us":180.0, "host_gain":20.5, "total_gain":1.47, "runs_to_repay":26,
  *      "is_measured":true},
- *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}]}
+ *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}],
+ *    "executor":{"used":false, "reason":"SLOWER", "expensive":3, "line_us":20.5, "executor_us":24.1}}
  * The policy is "always", "never" or "where it pays"; the reason ASKED or NO_GAIN (rondo_unrecorded), null when it is
  * recorded; the message says it in words. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER) or "memory"
  * (they would need branch_bytes). Inputs are those that are not staged. The gain is null while it is not known. Advice
- * is of the kinds MEASURE, RECORD, LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. Errors: INVALID_ARGUMENT
+ * is of the kinds MEASURE, RECORD, LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null when
+ * none was given; its reason is SLOWER, LINE or BUSY (rondo_unexecuted), null when it is used. Errors: INVALID_ARGUMENT
  * (NULL, another format), OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);

@@ -24,6 +24,7 @@
 #include <rondo/collective.h>
 #include <rondo/device.h>
 #include <rondo/exec.h>
+#include <rondo/executor.h>
 #include <rondo/feed.h>
 #include <rondo/gain.h>
 #include <rondo/graph.h>

@@ -231,6 +231,7 @@ static rondo_status make_recording(const compiler *c) {
   if (c->compiled->arena != NULL) c->compiled->arena->holder = c->compiled;
   RONDO_TRY(initialise(c));
   RONDO_TRY(rondo_warm_up(c->compiled));
+  RONDO_TRY(rondo_executed_make(c->program, &c->layout, c->compiled));
   bool is_recorded;
   RONDO_TRY(rondo_record_decide(c->compiled, &is_recorded));
   return is_recorded ? rondo_record(c->program, &c->layout, c->compiled) : RONDO_OK;
@@ -275,6 +276,7 @@ static rondo_status make_guarded_recording(const compiler *c) {
 static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
   RONDO_TRY(rondo_record_options_keep(compiled, given));
+  RONDO_TRY(rondo_executed_keep(compiled, given));
   RONDO_TRY(look_at_device(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
   RONDO_TRY(find_sharing(c, given));
@@ -378,6 +380,8 @@ static rondo_status recompile(compiler *c, rondo_compiled *compiled, const rondo
                                        .least_gain = compiled->bar.least,
                                        .expected_runs = compiled->bar.runs,
                                        .allow_tf32 = compiled->allow_tf32,
+                                       .executor = compiled->executed.executor,
+                                       .executor_policy = compiled->executed.policy,
                                        .staged = staged,
                                        .staged_count = count};
   RONDO_TRY(make_compiled(c, compiled->device, &compiled->allocator, &given));

@@ -11,16 +11,16 @@
 /* Running --------------------------------------------------------------------------------------------------------- */
 
 /* What is recorded is verified, so the bytes are said. */
-static rondo_status play_kernel(rondo_compiled *compiled, const rondo_step *step) {
+static rondo_status play_kernel(const rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
   if (!compiled->resources.capturing)
-    return rondo_launch(compiled->stream, step->kernel, step->grid, step->args, step->arg_count);
+    return rondo_launch(stream, step->kernel, step->grid, step->args, step->arg_count);
   const rondo_launch_options options = {RONDO_LAUNCH_OPTIONS_INIT, .arg_bytes = step->arg_bytes};
-  return rondo_launch_with(compiled->stream, step->kernel, step->grid, step->args, step->arg_count, &options);
+  return rondo_launch_with(stream, step->kernel, step->grid, step->args, step->arg_count, &options);
 }
 
-rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step) {
-  const rondo_status status = step->kernel != NULL ? play_kernel(compiled, step)
-                                                   : step->call(&compiled->resources, compiled->stream, step->memory);
+rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
+  const rondo_status status = step->kernel != NULL ? play_kernel(compiled, step, stream)
+                                                   : step->call(&compiled->resources, stream, step->memory);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
   return rondo_fail_context(status, "%s (operator %u of program '%s')", step->operator_name, step->operation,
                             compiled->name);
@@ -29,7 +29,7 @@ rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *ste
 rondo_status rondo_compiled_play_all(rondo_compiled *compiled) {
   RONDO_TRY(rondo_feeds_play_inputs(compiled));
   for (size_t i = 0; i < compiled->steps.count; i++)
-    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i]));
+    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i], compiled->stream));
   return rondo_feeds_play_outputs(compiled);
 }
 
@@ -38,7 +38,7 @@ rondo_status rondo_compiled_run_unrecorded(rondo_compiled *compiled) {
   RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_unrecorded"));
   if (!rondo_arena_is_whole(compiled)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run_unrecorded"));
   if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run_unrecorded"));
-  return rondo_compiled_play_all(compiled);
+  return rondo_executed_play(compiled);
 }
 
 rondo_status rondo_compiled_run(rondo_compiled *compiled) {
@@ -52,6 +52,7 @@ rondo_status rondo_compiled_run(rondo_compiled *compiled) {
 rondo_status rondo_compiled_judge(rondo_compiled *compiled) {
   RONDO_TRY(rondo_index_checks_queue(&compiled->checks, compiled->stream));
   RONDO_TRY(rondo_stream_synchronize(compiled->stream));
+  RONDO_TRY(rondo_executor_settle(compiled->executed.plan));
   const rondo_status status = rondo_index_checks_judge(&compiled->checks, compiled->stream);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "program '%s'", compiled->name);
 }
@@ -113,6 +114,7 @@ static rondo_status finish_work(rondo_compiled *compiled) {
 static rondo_status settle(rondo_compiled *compiled) {
   rondo_status status = finish_work(compiled);
   rondo_exec_destroy(compiled->exec);
+  rondo_executed_deinit(compiled);
   keep_first(&status, rondo_graph_destroy(compiled->graph));
   keep_first(&status, rondo_feeds_deinit(compiled));
   keep_first(&status, rondo_bounce_deinit(&compiled->bounce));

@@ -11,6 +11,7 @@
 
 #include "exec/gain.h"
 #include "tensor/emit.h"
+#include "tensor/executed.h"
 #include "tensor/feeds.h"
 #include "tensor/held.h"
 #include "tensor/index_check.h"
@@ -61,6 +62,7 @@ struct rondo_compiled {
   RONDO_ARRAY(rondo_held_value) held;    /* of the arena */
   rondo_index_checks checks;
   rondo_feeds feeds;
+  rondo_executed executed;
   rondo_bounce bounce;
   rondo_compiled_info info;
   rondo_record_policy policy;
@@ -73,10 +75,10 @@ struct rondo_compiled {
   bool allow_tf32;
 };
 
-/* Plays one step on the compiled program's stream; a failure names the operator. */
-RONDO_MUST_USE rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step);
+/* Plays one step; a failure names the operator. */
+RONDO_MUST_USE rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream);
 
-/* Plays a whole run, with staged inputs and outputs. */
+/* Plays a whole run in a line, with staged inputs and outputs. */
 RONDO_MUST_USE rondo_status rondo_compiled_play_all(rondo_compiled *compiled);
 
 /* Waits for all runs, and looks for wrong indices. */

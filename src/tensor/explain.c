@@ -38,6 +38,14 @@ const char *rondo_unrecorded_name(rondo_unrecorded reason) {
   return names[reason];
 }
 
+const char *rondo_unexecuted_name(rondo_unexecuted reason) {
+  static const char *const names[] = {[RONDO_UNEXECUTED_NOT_ASKED] = "NOT_ASKED",
+                                      [RONDO_UNEXECUTED_SLOWER] = "SLOWER",
+                                      [RONDO_UNEXECUTED_LINE] = "LINE",
+                                      [RONDO_UNEXECUTED_BUSY] = "BUSY"};
+  return names[reason];
+}
+
 /* Advice ----------------------------------------------------------------------------------------------------------- */
 
 static void advise(rondo_explanation *e, rondo_advice_kind kind, const char *format, ...) RONDO_PRINTF(3, 4);

@@ -45,6 +45,7 @@ typedef struct rondo_explanation {
 const char *rondo_advice_name(rondo_advice_kind kind);         /* "MEASURE" */
 const char *rondo_branch_state_name(rondo_branch_state state); /* "none" */
 const char *rondo_unrecorded_name(rondo_unrecorded reason);    /* "NO_GAIN"; NULL for NONE */
+const char *rondo_unexecuted_name(rondo_unexecuted reason);    /* "SLOWER"; NULL for NONE */
 
 void rondo_explanation_to_text(const rondo_explanation *e, rondo_text *out);
 void rondo_explanation_to_json(const rondo_explanation *e, rondo_text *out);

@@ -97,11 +97,35 @@ static void put_unrecorded(const rondo_explanation *e, rondo_text *out) {
   rondo_text_add(out, "), each at its fixed address: copies in front of a run\n");
 }
 
+static void put_us(rondo_text *out, double us) {
+  rondo_text_add_fixed(out, us, 1);
+  rondo_text_add(out, " us");
+}
+
+/* How un-recorded runs go, where there is a choice. */
+static void put_executor(const rondo_explanation *e, rondo_text *out) {
+  const rondo_compiled_info *info = &e->compiled->info;
+  if (info->unexecuted == RONDO_UNEXECUTED_NOT_ASKED) return;
+  put_label(out, "executor");
+  if (info->unexecuted == RONDO_UNEXECUTED_NONE)
+    rondo_text_add(out, "runs un-recorded, %u expensive operators", info->expensive);
+  else
+    rondo_text_add(out, "not used, %s: un-recorded runs go in a line", rondo_unexecuted_name(info->unexecuted));
+  if (info->executor_us > 0) {
+    rondo_text_add(out, "; measured ");
+    put_us(out, info->executor_us);
+    rondo_text_add(out, ", in a line ");
+    put_us(out, info->line_us);
+  }
+  rondo_text_add(out, "\n");
+}
+
 void rondo_explanation_to_text(const rondo_explanation *e, rondo_text *out) {
   put_heading(e, out);
   put_recorded(e, out);
   put_branches(e, out);
   put_unrecorded(e, out);
+  put_executor(e, out);
   put_label(out, "gain");
   if (e->compiled->has_gain)
     rondo_gain_to_text(&e->compiled->gain, out);
@@ -169,6 +193,25 @@ static void put_gain(const rondo_explanation *e, rondo_text *out) {
   rondo_json_object_end(out);
 }
 
+static void put_execution(const rondo_explanation *e, rondo_text *out) {
+  const rondo_compiled_info *info = &e->compiled->info;
+  if (info->unexecuted == RONDO_UNEXECUTED_NOT_ASKED) {
+    put_string(out, "executor", NULL);
+    return;
+  }
+  rondo_json_key(out, "executor");
+  rondo_json_object_begin(out);
+  rondo_json_key(out, "used");
+  rondo_json_bool(out, info->unexecuted == RONDO_UNEXECUTED_NONE);
+  put_string(out, "reason", rondo_unexecuted_name(info->unexecuted));
+  put_number(out, "expensive", info->expensive);
+  rondo_json_key(out, "line_us");
+  rondo_json_double(out, info->line_us);
+  rondo_json_key(out, "executor_us");
+  rondo_json_double(out, info->executor_us);
+  rondo_json_object_end(out);
+}
+
 void rondo_explanation_to_json(const rondo_explanation *e, rondo_text *out) {
   rondo_json_object_begin(out);
   put_number(out, "rondo_compiled", 1);
@@ -184,5 +227,6 @@ void rondo_explanation_to_json(const rondo_explanation *e, rondo_text *out) {
     rondo_json_object_end(out);
   }
   rondo_json_array_end(out);
+  put_execution(e, out);
   rondo_json_object_end(out);
 }

@@ -219,24 +219,25 @@ rondo_staged_output *rondo_feeds_output(const rondo_feeds *feeds, uint32_t outpu
 
 /* Playing ---------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_feeds_play_input(const rondo_compiled *compiled, const rondo_staged_input *input) {
-  return rondo_copy_async(compiled->stream, input->slot, input->buffer, input->bytes);
+rondo_status rondo_feeds_play_input(const rondo_staged_input *input, rondo_stream *stream) {
+  return rondo_copy_async(stream, input->slot, input->buffer, input->bytes);
 }
 
-rondo_status rondo_feeds_play_output(const rondo_compiled *compiled, const rondo_staged_output *output) {
-  return rondo_copy_async(compiled->stream, output->buffer, output->slot, output->bytes);
+rondo_status rondo_feeds_play_output(const rondo_staged_output *output, rondo_stream *stream) {
+  return rondo_copy_async(stream, output->buffer, output->slot, output->bytes);
 }
 
 rondo_status rondo_feeds_play_inputs(const rondo_compiled *compiled) {
   const rondo_feeds *feeds = &compiled->feeds;
-  for (size_t i = 0; i < feeds->inputs.count; i++) RONDO_TRY(rondo_feeds_play_input(compiled, &feeds->inputs.items[i]));
+  for (size_t i = 0; i < feeds->inputs.count; i++)
+    RONDO_TRY(rondo_feeds_play_input(&feeds->inputs.items[i], compiled->stream));
   return feeds->taken == NULL ? RONDO_OK : rondo_event_record(feeds->taken, compiled->stream);
 }
 
 rondo_status rondo_feeds_play_outputs(const rondo_compiled *compiled) {
   const rondo_feeds *feeds = &compiled->feeds;
   for (size_t i = 0; i < feeds->outputs.count; i++) {
-    RONDO_TRY(rondo_feeds_play_output(compiled, &feeds->outputs.items[i]));
+    RONDO_TRY(rondo_feeds_play_output(&feeds->outputs.items[i], compiled->stream));
     RONDO_TRY(rondo_event_record(feeds->outputs.items[i].ready, compiled->stream));
   }
   return RONDO_OK;

@@ -59,9 +59,9 @@ RONDO_MUST_USE rondo_status rondo_feeds_clear(rondo_compiled *compiled);
 rondo_staged_input *rondo_feeds_input(const rondo_feeds *feeds, uint32_t value);
 rondo_staged_output *rondo_feeds_output(const rondo_feeds *feeds, uint32_t output);
 
-/* One copy on the program's stream. */
-RONDO_MUST_USE rondo_status rondo_feeds_play_input(const rondo_compiled *compiled, const rondo_staged_input *input);
-RONDO_MUST_USE rondo_status rondo_feeds_play_output(const rondo_compiled *compiled, const rondo_staged_output *output);
+/* One copy. */
+RONDO_MUST_USE rondo_status rondo_feeds_play_input(const rondo_staged_input *input, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_feeds_play_output(const rondo_staged_output *output, rondo_stream *stream);
 
 /* All of them, with their events, where nothing is captured. */
 RONDO_MUST_USE rondo_status rondo_feeds_play_inputs(const rondo_compiled *compiled);

@@ -92,7 +92,7 @@ static rondo_status capture_call(recorder *r, const rondo_step *step) {
   size_t seen = 0;
   RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
   RONDO_TRY(rondo_graph_nodes(info.graph, NULL, &seen));
-  const rondo_status status = rondo_compiled_play(compiled, step);
+  const rondo_status status = rondo_compiled_play(compiled, step, compiled->stream);
   rondo_saved_error error;
   rondo_error_save(&error);
   RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
@@ -108,7 +108,7 @@ static rondo_status capture_call(recorder *r, const rondo_step *step) {
 /* A kernel is one node. */
 static rondo_status capture_step(recorder *r, rondo_step *step) {
   if (step->kernel != NULL) r->nodes++;
-  RONDO_TRY(step->kernel != NULL ? rondo_compiled_play(r->compiled, step) : capture_call(r, step));
+  RONDO_TRY(step->kernel != NULL ? rondo_compiled_play(r->compiled, step, r->compiled->stream) : capture_call(r, step));
   step->nodes_end = r->nodes;
   return RONDO_OK;
 }
@@ -136,7 +136,7 @@ static rondo_status capture_inputs(recorder *r) {
   if (feeds->inputs.count == 0) return RONDO_OK;
   for (size_t i = 0; i < feeds->inputs.count; i++) {
     RONDO_TRY(set_frontier(r, NULL, 0, true));
-    RONDO_TRY(rondo_feeds_play_input(r->compiled, &feeds->inputs.items[i]));
+    RONDO_TRY(rondo_feeds_play_input(&feeds->inputs.items[i], r->compiled->stream));
     RONDO_TRY(read_frontier(r, &r->copies[i]));
   }
   RONDO_TRY(set_frontier(r, r->copies, feeds->inputs.count, true));
@@ -167,7 +167,7 @@ static rondo_status capture_outputs(recorder *r, uint32_t operation) {
     rondo_node first;
     if (output->operation != operation) continue;
     RONDO_TRY(read_frontier(r, &first));
-    RONDO_TRY(rondo_feeds_play_output(r->compiled, output));
+    RONDO_TRY(rondo_feeds_play_output(output, r->compiled->stream));
     RONDO_TRY(rondo_event_record_external(output->ready, r->compiled->stream));
     RONDO_TRY(set_frontier(r, r->frontier.items, r->frontier.count, true));
     r->nodes += 2;

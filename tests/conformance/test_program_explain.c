@@ -79,10 +79,10 @@ static void assert_keys(json_t *json, const char *const *keys, size_t count) {
 
 static void test_fw7_json_has_the_fields_of_the_header(void **state) {
   test_fixture *t = *state;
-  static const char *const keys[] = {"rondo_compiled", "name",        "device",        "recorded",     "policy",
-                                     "reason",         "message",     "kernels",       "operators",    "nodes",
-                                     "dependencies",   "branches",    "arena_bytes",   "branch_bytes", "state_bytes",
-                                     "inputs",         "input_bytes", "staged_inputs", "gain",         "advice"};
+  static const char *const keys[] = {
+      "rondo_compiled", "name",      "device",      "recorded",      "policy",   "reason",      "message",
+      "kernels",        "operators", "nodes",       "dependencies",  "branches", "arena_bytes", "branch_bytes",
+      "state_bytes",    "inputs",    "input_bytes", "staged_inputs", "gain",     "advice",      "executor"};
   static const char *const gain_keys[] = {
       "works",     "host_us",   "device_us",  "total_us",      "recorded_host_us", "recorded_total_us",
       "record_us", "host_gain", "total_gain", "runs_to_repay", "is_measured"};
@@ -101,11 +101,37 @@ static void test_fw7_json_has_the_fields_of_the_header(void **state) {
   assert_int_equal(number_of(json, "inputs"), 1);
   assert_int_equal(number_of(json, "input_bytes"), 8 * 16 * 4);
   assert_true(json_is_true(json_object_get(json_object_get(json, "gain"), "is_measured")));
+  assert_true(json_is_null(json_object_get(json, "executor")));
   json_decref(json);
   assert_text_has(compiled, "program 'odd \\\"name\\\"\\n\xef\xbf\xbd' on ");
   assert_text_has(compiled, "gain         measured: host ");
   assert_text_has(compiled, "writing 1 input (512 B), each at its fixed address");
   assert_ok(rondo_compiled_destroy(compiled));
+}
+
+/* SE-10: whether an executor is used, and why not. */
+static void test_fw7_executors_are_told(void **state) {
+  test_fixture *t = *state;
+  static const char *const keys[] = {"used", "reason", "expensive", "line_us", "executor_us"};
+  rondo_executor *executor = NULL;
+  assert_ok(rondo_executor_create(t->device, NULL, &executor));
+  rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
+  for (int i = 0; i < 2; i++) {
+    options.executor_policy = i == 0 ? RONDO_EXECUTOR_WHERE_FASTER : RONDO_EXECUTOR_ALWAYS;
+    rondo_compiled *compiled = compile(t, &options);
+    rondo_compiled_info info = {.struct_size = sizeof info};
+    assert_ok(rondo_compiled_get_info(compiled, &info));
+    json_t *json = explain(compiled), *told = json_object_get(json, "executor");
+    assert_keys(told, keys, sizeof keys / sizeof keys[0]);
+    assert_int_equal(json_is_true(json_object_get(told, "used")), info.unexecuted == RONDO_UNEXECUTED_NONE);
+    assert_int_equal(json_is_null(json_object_get(told, "reason")), info.unexecuted == RONDO_UNEXECUTED_NONE);
+    json_decref(json);
+    assert_text_has(compiled, info.unexecuted == RONDO_UNEXECUTED_NONE ? "executor     runs un-recorded, "
+                                                                       : "executor     not used, ");
+    if (info.executor_us > 0) assert_text_has(compiled, ", in a line ");
+    assert_ok(rondo_compiled_destroy(compiled));
+  }
+  assert_ok(rondo_executor_destroy(executor));
 }
 
 static void test_fw7_what_is_not_recorded_has_a_reason(void **state) {
@@ -217,6 +243,7 @@ static void test_what_cannot_be_explained_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_fw7_json_has_the_fields_of_the_header),
+      test_case(test_fw7_executors_are_told),
       test_case(test_fw7_what_is_not_recorded_has_a_reason),
       test_case(test_fw7_what_would_raise_the_gain),
       test_case(test_fw7_branches_are_told),

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * Every call of the CUDA driver, by Rondo or by cuBLASLt, and every allocation of host memory may fail while an
+ * executor is created and a program with it compiled, fed, run un-recorded, read and destroyed (SE-10). Either an error
+ * comes out or the numbers are right; nothing is left in the driver or in host memory, nothing is misused, and nothing
+ * that was under way when an operator failed uses what is freed.
+ */
+#include "fake_cuda/fake_cublaslt.h"
+#include "fault/fault_cuda_sweep.h"
+
+enum { ROWS = 4, INNER = 80, COLUMNS = 5, BRANCHES = 3, RUNS = 2 };
+
+static const fake_cublaslt_control *products;
+static test_allocator allocator;
+static float right[RUNS];
+
+static struct {
+  rondo_device *device;
+  rondo_executor *executor;
+  rondo_program *program;
+  rondo_compiled *compiled;
+  float sums[RUNS];
+} work;
+
+/* Branches of a product, which is so deep that the library makes it, and what follows; joined by a sum. */
+static rondo_status build(void) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "wide", .allocator = &allocator.table};
+  static const char *const names[BRANCHES] = {"w0", "w1", "w2"};
+  rondo_value x, weight, y, none = {0}, sum = {0};
+  TRY(rondo_program_create(&options, &work.program));
+  TRY(rondo_program_input(work.program, "x", RONDO_F32, (const size_t[]){ROWS, INNER}, 2, &x));
+  for (int i = 0; i < BRANCHES; i++) {
+    TRY(rondo_program_state(work.program, names[i], RONDO_F32, (const size_t[]){INNER, COLUMNS}, 2, &weight));
+    TRY(rondo_op_matmul(work.program, x, weight, none, &y));
+    TRY(rondo_op_softmax(work.program, y, &y));
+    TRY(i == 0 ? RONDO_OK : rondo_op_add(work.program, sum, y, &y));
+    sum = y;
+  }
+  return rondo_program_output(work.program, "sum", sum);
+}
+
+static rondo_status run_once(int number) {
+  float x[ROWS * INNER], y[ROWS * COLUMNS];
+  for (int i = 0; i < ROWS * INNER; i++) x[i] = (float)((i + number) % 7) - 3;
+  TRY(rondo_compiled_write(work.compiled, "x", x, sizeof x));
+  TRY(rondo_compiled_run_unrecorded(work.compiled));
+  TRY(rondo_compiled_read(work.compiled, "sum", y, sizeof y));
+  for (int i = 0; i < ROWS * COLUMNS; i++) work.sums[number] += y[i] * (float)(i + 1);
+  return RONDO_OK;
+}
+
+static rondo_status run(const char *device) {
+  memset(&work, 0, sizeof work);
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &allocator.table};
+  const rondo_executor_options threads = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = 1, .expensive_us = 1e-3};
+  const rondo_staged_value staged[] = {{"x", RONDO_STAGING_HOST}, {"sum", RONDO_STAGING_HOST}};
+  TRY(rondo_device_open(device, &options, &work.device));
+  TRY(rondo_executor_create(work.device, &threads, &work.executor));
+  TRY(build());
+  const rondo_compile_options how = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
+                                     .executor = work.executor,  .executor_policy = RONDO_EXECUTOR_ALWAYS,
+                                     .staged = staged,           .staged_count = 2};
+  TRY(rondo_compile(work.program, work.device, &how, &work.compiled));
+  for (int i = 0; i < RUNS; i++) TRY(run_once(i));
+  return RONDO_OK;
+}
+
+/* Errors here are told as well; the objects are gone all the same. */
+static void take_down(void) {
+  rondo_status status = rondo_compiled_destroy(work.compiled);
+  (void)status;
+  status = rondo_executor_destroy(work.executor);
+  (void)status;
+  rondo_program_destroy(work.program);
+  status = rondo_device_close(work.device);
+  (void)status;
+}
+
+static fault_work all;
+
+static void check(const fault_failure *of, rondo_status status) {
+  const char *call = all.fake->failed(), *const what = call == NULL ? "allocation" : call;
+  const size_t at = (size_t)(of->driver_at + of->allocation_at);
+  fault_cuda_assert_clean(all.fake, &allocator, fault_may_be_left(of, call) ? SIZE_MAX : 0, what, at);
+  if (all.fake->live(FAKE_CUDA_ANY) > 0) all.fake->reset();
+  if (products->live() > 0) fail_msg("%s, failure %zu: %zu objects of cuBLASLt left", what, at, products->live());
+  if (status == RONDO_OK) assert_memory_equal(work.sums, right, sizeof right);
+}
+
+static fault_work all = {.run = run, .take_down = take_down, .check = check, .least = 100, .memory = &allocator};
+
+static int load_driver(void **state) {
+  *state = &all;
+  products = fake_cublaslt_get();
+  assert_non_null(products);
+  fault_work_begin(&all);
+  memcpy(right, work.sums, sizeof right);
+  take_down();
+  return 0;
+}
+
+int main(void) { return fault_work_main("fault_cuda_executor", load_driver); }
