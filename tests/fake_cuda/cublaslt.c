@@ -6,6 +6,7 @@
  * product, too small a workspace, types that differ, epilogues and strides that it has not. Threads: any.
  */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,13 +203,19 @@ static void sum_cpu(rondo_blocks blocks, void *const *args) {
   free(own);
 }
 
+static cuda_api driver_api;
+static bool has_driver;
+
+static void find_driver(void) {
+  const get_address_fn get_address = find_driver_entry();
+  has_driver = get_address != NULL;
+  if (has_driver) fill_driver(get_address, &driver_api);
+}
+
 /* The driver's functions that this library calls; NULL when there is no driver. */
 static const cuda_api *driver(void) {
-  static cuda_api api;
-  const get_address_fn get_address = find_driver_entry();
-  if (get_address == NULL) return NULL;
-  fill_driver(get_address, &api);
-  return &api;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  return pthread_once(&once, find_driver) == 0 && has_driver ? &driver_api : NULL;
 }
 
 int fake_create(cublaslt_handle *out) {
