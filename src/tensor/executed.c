@@ -158,8 +158,8 @@ static void drop_plan(rondo_compiled *compiled) {
 static rondo_status choose(rondo_compiled *compiled) {
   rondo_compiled_info *info = &compiled->info;
   bool has_run;
-  RONDO_TRY(compare(compiled, &has_run));
   if (compiled->executed.policy == RONDO_EXECUTOR_ALWAYS) return RONDO_OK;
+  RONDO_TRY(compare(compiled, &has_run));
   info->unexecuted = decide(info, has_run);
   if (info->unexecuted == RONDO_UNEXECUTED_NONE) return RONDO_OK;
   rondo_log(RONDO_LOG_INFO, "tensor", "un-recorded runs of program '%s' go in a line: %.1f us, %.1f us by its executor",

@@ -4,6 +4,7 @@
 # it. rondo bench memory (GM-9): every way is there. rondo bench change (GX-5): every row is there.
 # rondo bench patch (TR-6), rondo bench gain (FW-8): the same. rondo bench tree (TR-1, TR-4, TR-6): the same; hits allocate nothing, and what the
 # library decides can be read with RONDO_LOG=tree (TR-8). rondo bench gpt (FW-4, FW-9): both ways give the same losses.
+# rondo bench executor (SE-10): every program and way is there, and all give the same.
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds bench launch --seconds 0.3 --json
@@ -105,3 +106,16 @@ grep -Eq '^kernels [0-9]+ a step: ' out || die "no kernels: $(cat out)"
 fails 2 "--type takes f32, bf16 or f16, not 'i32'" bench gpt --type i32
 fails 2 'the width is not a multiple of the heads' bench gpt --width 30
 fails 1 'nonsense' bench gpt --device nonsense
+
+# Runs by an executor.
+small=(--seconds 0.1 --rows 8 --table-rows 50 --branches 6 --length 2 --width 16)
+succeeds bench executor "${small[@]}" --threads 2 --expensive 0.001 --json
+json_holds '.device == "cpu"' '.threads == 2' '[.programs[].program] == ["recommender", "tables", "branches"]' \
+  'all(.programs[]; .identical and .operators > 0 and .nodes > 0 and .thread_nodes <= .nodes and .expensive > 0)' \
+  'all(.programs[] | .line, .executor, .recorded; .host_us > 0 and .host_us_min <= .host_us and
+    .total_us >= .host_us_min and .total_us_min <= .total_us)' \
+  'all(.programs[]; .taken_line_us > 0 and .taken_executor_us > 0 and
+    ((.taken == "executor") == (.taken_line_us >= 1.05 * .taken_executor_us)))'
+succeeds bench executor "${small[@]}"
+grep -q '^branches ' out || die "no row of the branches: $(cat out)"
+fails 1 'nonsense' bench executor --device nonsense

@@ -24,5 +24,6 @@ int bench_copies(int argc, char **argv);
 int bench_tree(int argc, char **argv);
 int bench_gain(int argc, char **argv);
 int bench_gpt(int argc, char **argv);
+int bench_executor(int argc, char **argv);
 
 #endif
