@@ -396,10 +396,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_info(const rondo_compil
                                                               rondo_compiled_info *out_info);
 
 /* Measures what recording gains: runs both ways, `repeats` times each as rondo_gain_measure, on what is in memory,
- * which is afterwards as it was before: states do not train on. What is not recorded is predicted. The device must have
- * memory for a copy of states and arena. Waits. out_gain may be NULL. Thread-compatible. Errors: as rondo_gain_measure;
- * OUT_OF_MEMORY with the bytes wanted; INVALID_STATE/STILL_IN_USE (an input is mapped); what rondo_exec_launch returns.
- */
+ * which is afterwards as it was before: states do not train on. Un-recorded runs are measured in a line. What is not
+ * recorded is predicted. The device must have memory for a copy of states and arena. Waits. out_gain may be NULL.
+ * Thread-compatible. Errors: as rondo_gain_measure; OUT_OF_MEMORY with the bytes wanted; INVALID_STATE/STILL_IN_USE (an
+ * input is mapped); what rondo_exec_launch returns. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_measure(rondo_compiled *compiled, uint32_t repeats,
                                                              rondo_gain *out_gain);
 

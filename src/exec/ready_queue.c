@@ -83,7 +83,7 @@ struct rondo_ready_queue {
   ready_list handed;          /* under the lock */
   _Atomic uint32_t waiting;   /* in that list: looked at without the lock */
   uint32_t sleepers;          /* threads, under the lock */
-  bool is_waited, is_stopped; /* likewise */
+  bool is_waited, is_stopped; /* likewise; is_waited: the one that runs sleeps, and was told nothing yet */
   _Atomic uint32_t unfinished;
   atomic_bool has_failed;
   rondo_saved_error error; /* of who set has_failed */
@@ -124,6 +124,7 @@ static void hand_over(ready_lane *lane, uint32_t node) {
     pthread_cond_signal(&queue->news);
   else if (queue->sleepers > 0)
     pthread_cond_signal(&queue->work);
+  queue->is_waited = false; /* told; what comes next is for others */
   pthread_mutex_unlock(&queue->lock);
 }
 
@@ -195,8 +196,10 @@ static uint32_t await_news(rondo_ready_queue *queue) {
   uint32_t node = NO_NODE;
   look_out(queue);
   pthread_mutex_lock(&queue->lock);
-  queue->is_waited = true;
-  while ((node = take_handed(queue)) == NO_NODE && !is_over(queue)) pthread_cond_wait(&queue->news, &queue->lock);
+  while ((node = take_handed(queue)) == NO_NODE && !is_over(queue)) {
+    queue->is_waited = true;
+    pthread_cond_wait(&queue->news, &queue->lock);
+  }
   queue->is_waited = false;
   pthread_mutex_unlock(&queue->lock);
   return node;
