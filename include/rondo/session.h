@@ -54,11 +54,15 @@ typedef struct rondo_session_options {
                          They do where that saves 3 % at least; un-recorded, each runs by itself */
   bool timed;         /* keep how long work is under way on the device (rondo_session_get_usage): two events for
                          each graph or un-recorded run */
+  const rondo_executor_options *executor; /* each stream has such an executor (<rondo/executor.h>), by which the model's
+                                             work goes in un-recorded runs where that was measured to be faster; copied;
+                                             NULL: none has, and it goes in a line */
 } rondo_session_options;
 #define RONDO_SESSION_OPTIONS_INIT .struct_size = sizeof(rondo_session_options)
 
 /* An empty session. options may be NULL. The caller destroys it before the device is closed. Thread-safe. Errors:
- * INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS, OUT_OF_RANGE; OUT_OF_MEMORY; LIMIT_EXCEEDED (threads). */
+ * INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS, OUT_OF_RANGE; OUT_OF_MEMORY; LIMIT_EXCEEDED (threads); those of
+ * rondo_executor_create. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_create(rondo_device *device, const rondo_session_options *options,
                                                            rondo_session **out_session);
 
@@ -307,6 +311,7 @@ typedef struct rondo_model_info {
   uint64_t isolated;                     /* batches that failed and were run again one by one */
   uint64_t state_bytes, arena_bytes, exec_bytes, staging_bytes; /* on all streams */
   double overlap;                                               /* see rondo_session_set_times */
+  uint64_t executor_programs; /* of unrecorded_programs, those whose runs go by the streams' executors */
 } rondo_model_info;
 
 /* Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */

@@ -91,10 +91,12 @@ static rondo_status compile(rondo_place *place, size_t rows, rondo_compiled **ou
   rondo_program *program = NULL;
   RONDO_TRY(rondo_model_make_program(place->model, rows, &program));
   const bool is_anchor = place->anchor == NULL;
+  const rondo_session *session = place->model->session;
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                          .share = is_anchor ? place->model->places[0].anchor : place->anchor,
-                                         .share_states_only = is_anchor};
-  const rondo_status status = rondo_compile(program, place->model->session->device, &options, out);
+                                         .share_states_only = is_anchor,
+                                         .executor = is_anchor ? NULL : session->lanes[place->lane].executor};
+  const rondo_status status = rondo_compile(program, session->device, &options, out);
   rondo_program_destroy(program);
   return status;
 }
@@ -132,12 +134,14 @@ rondo_status rondo_place_program_for(rondo_place *place, size_t rows, rondo_comp
     return RONDO_OK;
   }
   rondo_compiled *compiled = NULL;
+  rondo_compiled_info info = {.struct_size = sizeof info};
   RONDO_TRY(compile(place, rows, &compiled));
-  rondo_status status = RONDO_OK;
+  rondo_status status = rondo_compiled_get_info(compiled, &info);
   rondo_place_program *victim = choose_victim(place);
   rondo_session *session = place->model->session;
   pthread_mutex_lock(&session->lock);
   place->model->info.unrecorded_programs++;
+  place->model->info.executor_programs += info.unexecuted == RONDO_UNEXECUTED_NONE;
   place->model->info.evicted += victim->compiled != NULL;
   pthread_mutex_unlock(&session->lock);
   drop_program(victim, &status);

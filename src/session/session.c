@@ -204,6 +204,18 @@ static rondo_status start_lanes(rondo_session *session) {
   return RONDO_OK;
 }
 
+static rondo_status make_executors(rondo_session *session) {
+  const rondo_executor_options *options = session->options.executor;
+  for (uint32_t i = 0; options != NULL && i < session->options.streams; i++)
+    RONDO_TRY(rondo_executor_create(session->device, options, &session->lanes[i].executor));
+  session->options.executor = NULL; /* the caller's */
+  return RONDO_OK;
+}
+
+static void keep_first(rondo_status *kept, rondo_status status) {
+  if (*kept == RONDO_OK) *kept = status;
+}
+
 static void stop_lanes(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_stopping = true;
@@ -227,7 +239,9 @@ static rondo_status free_models(rondo_session *session) {
 static rondo_status free_session(rondo_session *session) {
   const rondo_allocator allocator = session->allocator;
   stop_lanes(session);
-  const rondo_status status = free_models(session);
+  rondo_status status = free_models(session);
+  for (uint32_t i = 0; i < session->options.streams; i++)
+    keep_first(&status, rondo_executor_destroy(session->lanes[i].executor));
   rondo_usage_close(session);
   pthread_cond_destroy(&session->work);
   pthread_cond_destroy(&session->change);
@@ -245,6 +259,7 @@ static rondo_status open_session(rondo_session *session) {
   RONDO_TRY(rondo_allocate_text(&session->allocator, session->options.name, &session->name));
   RONDO_TRY(make_slots(session));
   RONDO_TRY(rondo_usage_open(session));
+  RONDO_TRY(make_executors(session));
   return start_lanes(session);
 }
 

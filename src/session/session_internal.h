@@ -180,7 +180,8 @@ struct rondo_lane {
   uint32_t number;
   bool has_thread, is_claimed, is_taken; /* taken: by hand */
   rondo_thread thread;
-  rondo_batch batch; /* of who has claimed the lane */
+  rondo_executor *executor; /* of un-recorded runs; NULL: they go in a line */
+  rondo_batch batch;        /* of who has claimed the lane */
   rondo_lane_timer timer;
 };
 

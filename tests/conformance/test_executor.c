@@ -7,6 +7,7 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_session.h"
 
 #define EDGE 6
 #define CELLS (EDGE * EDGE)
@@ -371,6 +372,68 @@ static void test_se10_threads_may_share_an_executor(void **state) {
   rondo_program_destroy(program);
 }
 
+/* Sessions --------------------------------------------------------------------------------------------------------- */
+
+enum { CALLERS = 3, REQUESTS = 12 };
+
+typedef struct caller {
+  rondo_session *session;
+  uint32_t number;
+  rondo_status status;
+  bool is_right;
+  test_request request;
+} caller;
+
+/* Of few numbers of rows, so that programs are found again. */
+static void call_often(void *user) {
+  caller *c = user;
+  c->is_right = true;
+  for (uint32_t i = 0; i < REQUESTS && c->status == RONDO_OK; i++) {
+    test_request_fill(&c->request, 1 + (i + c->number) % 4, i);
+    c->request.request.way = i % 3 == 0 ? RONDO_WAY_AUTO : RONDO_WAY_UNRECORDED;
+    c->status = rondo_session_run(c->session, "scorer", &c->request.request, NULL);
+    c->is_right = c->is_right && (c->status != RONDO_OK || test_request_is_right(&c->request));
+  }
+}
+
+static void record_size(rondo_session *session, size_t rows) {
+  static test_request r;
+  test_request_fill(&r, rows, 1);
+  assert_ok(rondo_session_capture_begin(session, "scorer"));
+  assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  assert_ok(rondo_session_capture_end(session));
+}
+
+static void test_se10_sessions_run_what_is_not_recorded_by_executors(void **state) {
+  test_fixture *t = *state;
+  static caller callers[CALLERS];
+  test_thread threads[CALLERS];
+  rondo_session *session = NULL;
+  rondo_model_info info = {.struct_size = sizeof info};
+  rondo_weights *weights = test_scorer_weights();
+  const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = 1, .expensive_us = 1e-3};
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_unrecorded = 3,
+                                         .executor = &executor};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = weights};
+  assert_ok(rondo_session_create(t->device, &options, &session));
+  assert_ok(rondo_session_add_model(session, "scorer", &model));
+  record_size(session, 2);
+  for (uint32_t i = 0; i < CALLERS; i++) {
+    callers[i] = (caller){.session = session, .number = i};
+    threads[i] = (test_thread){call_often, &callers[i]};
+  }
+  test_on_threads(threads, CALLERS);
+  for (uint32_t i = 0; i < CALLERS; i++) assert_true(callers[i].status == RONDO_OK && callers[i].is_right);
+  assert_ok(rondo_session_get_model_info(session, "scorer", &info));
+  assert_int_equal(info.requests, CALLERS * REQUESTS);
+  assert_true(info.unrecorded > 0 && info.executor_programs <= info.unrecorded_programs);
+  assert_ok(rondo_session_destroy(session));
+  const rondo_executor_options wrong = {RONDO_EXECUTOR_OPTIONS_INIT, .expensive_us = -1};
+  const rondo_session_options refused = {RONDO_SESSION_OPTIONS_INIT, .executor = &wrong};
+  assert_error(rondo_session_create(t->device, &refused, &session), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  rondo_weights_destroy(weights);
+}
+
 /* Mistakes --------------------------------------------------------------------------------------------------------- */
 
 /* A wrong index is found by who waits, as in any run. */
@@ -456,6 +519,7 @@ int main(void) {
       test_case(test_se10_without_an_executor_runs_go_in_a_line),
       test_case(test_se10_a_captured_run_goes_in_a_line),
       test_case(test_se10_threads_may_share_an_executor),
+      test_case(test_se10_sessions_run_what_is_not_recorded_by_executors),
       test_case(test_se10_what_fails_later_comes_out_when_it_is_waited_for),
       test_case(test_se10_an_executor_in_use_is_not_destroyed),
       test_case(test_se10_wrong_options_are_refused),

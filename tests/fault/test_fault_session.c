@@ -39,7 +39,9 @@ static rondo_status record(rig *r) {
 
 static rondo_status do_all(rig *r) {
   const size_t history[] = {3, 9, 27};
-  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_unrecorded = 1, .timed = true};
+  const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = RONDO_EXECUTOR_NO_THREADS};
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_unrecorded = 1, .timed = true,
+                                         .executor = &executor};
   const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = r->weights,
                                      .history = history,       .history_count = 3,         .max_sizes = 2};
   TRY(rondo_session_create(r->device, &options, &r->session));
