@@ -370,6 +370,21 @@ typedef struct rondo_operator_info {
  * functions here choose among several. Thread-safe. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_operator_enumerate(size_t index, rondo_operator_info *out_info);
 
+/* Libraries that make the arithmetic of operators on CUDA devices, where they are found: cuBLASLt and cuDNN. Without
+ * one of them kernels of Rondo's own do its part. */
+typedef struct rondo_library_info {
+  uint32_t struct_size; /* RONDO_LIBRARY_INFO_INIT sets it; 0 means the library's own */
+  const char *name;     /* "cuDNN" */
+  const char *purpose;  /* what it makes: "convolutions" */
+  const char *path;     /* the name that it was found by; NULL when it is not used */
+  const char *reason;   /* why it is not used: what went wrong with each name that was tried; "" when it is */
+} rondo_library_info;
+#define RONDO_LIBRARY_INFO_INIT .struct_size = sizeof(rondo_library_info)
+
+/* What libraries there are, one call each index. Loads the library if nothing has yet; it stays loaded, and what is
+ * told of it stays the same and valid. Past the last: NOT_FOUND. Thread-safe. Errors: INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_library_enumerate(size_t index, rondo_library_info *out_info);
+
 RONDO_EXTERN_C_END
 
 #endif

@@ -232,8 +232,9 @@ typedef struct rondo_compile_options {
   rondo_compiled *share;  /* share the memory of this one (see below); NULL: have memory of its own */
   double least_gain;      /* for RONDO_RECORD_WHERE_IT_PAYS, as `least` and */
   uint64_t expected_runs; /* ... `runs` of rondo_gain_pays (<rondo/gain.h>) */
-  bool allow_tf32;        /* on CUDA, cuBLASLt may round the factors of F32 products to TF32, which has 10 bits of
-                             mantissa: quicker on tensor cores, with relative errors of about 2^-11 a factor */
+  bool allow_tf32;        /* on CUDA, cuBLASLt and cuDNN may round the factors of F32 products and convolutions to TF32,
+                             which has 10 bits of mantissa: quicker on tensor cores, with relative errors of about 2^-11
+                             a factor */
   const rondo_staged_value *staged; /* staged_count of them; what is not named is not staged. Read during the call */
   size_t staged_count;
   bool share_states_only; /* share states and cells, and have a stream and arena of its own (see below) */

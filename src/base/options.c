@@ -88,6 +88,17 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                      .meaning = "multiplications in a product from which cuBLASLt makes it, where it "
                                                 "keeps the device busy; 1 = all that it can",
                                      .maximum = UINT64_MAX},
+    [RONDO_OPTION_CUDNN_LIBRARY] = {.name = "RONDO_CUDNN_LIBRARY",
+                                    .kind = "text",
+                                    .default_value = "",
+                                    .meaning = "library for convolutions on CUDA, instead of libcudnn.so.9; \"none\" = "
+                                               "own kernels"},
+    [RONDO_OPTION_CUDNN_LEAST] = {.name = "RONDO_CUDNN_LEAST",
+                                  .kind = "number",
+                                  .default_value = "1048576",
+                                  .meaning = "multiplications in a convolution from which cuDNN makes it; 1 = all that "
+                                             "it can",
+                                  .maximum = UINT64_MAX},
     [RONDO_OPTION_NCCL_LIBRARY] = {.name = "RONDO_NCCL_LIBRARY",
                                    .kind = "text",
                                    .default_value = "",

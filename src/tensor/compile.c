@@ -213,6 +213,8 @@ static rondo_status find_sharing(compiler *c, const rondo_compile_options *given
   compiled->resources.kernels = &compiled->sharing->kernels;
   compiled->resources.maker = &compiled->sharing->maker;
   compiled->resources.maker->allow_tf32 = given->allow_tf32;
+  compiled->resources.convolution_maker = &compiled->sharing->convolution_maker;
+  compiled->resources.convolution_maker->allow_tf32 = given->allow_tf32;
   return RONDO_OK;
 }
 

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Loading cuBLASLt, choosing ways, running products. The library stores matrices column by column: what is stored row
+ * Choosing ways, running products. The library stores matrices column by column: what is stored row
  * by row is to it the transposed matrix, so it is asked for c transposed, which is b' transposed times a' transposed.
  */
 #include "tensor/cublaslt.h"
 
-#include <pthread.h>
-#include <string.h>
-
-#include "base/dylib.h"
-#include "base/error.h"
 #include "base/logging.h"
-#include "base/options.h"
 #include "device/device.h"
+#include "tensor/libraries.h"
 
 struct rondo_product {
   rondo_product_maker *maker;
@@ -32,57 +27,23 @@ typedef struct cublaslt_api {
 #undef MEMBER
 } cublaslt_api;
 
-static const struct {
-  const char *symbol;
-  size_t offset;
-} rows[] = {
-#define ROW_OF(result, member, symbol, arguments) {#symbol, offsetof(cublaslt_api, member)},
-    CUBLASLT_FUNCTIONS(ROW_OF)
-#undef ROW_OF
+static const rondo_library_symbol symbols[] = {
+#define SYMBOL(result, member, symbol, arguments) {#symbol, offsetof(cublaslt_api, member)},
+    CUBLASLT_FUNCTIONS(SYMBOL)
+#undef SYMBOL
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static rondo_dylib library;
-static cublaslt_api api; /* written once, before any thread reads it */
-static bool found;
+static cublaslt_api api;
 
-static rondo_status find_functions(void) {
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    void *address = rondo_dylib_symbol(&library, rows[i].symbol);
-    if (address == NULL)
-      return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s has no %s: cuBLAS of CUDA 12 or 13 is needed",
-                        library.path, rows[i].symbol);
-    memcpy((char *)&api + rows[i].offset, &address, sizeof address);
-  }
-  return RONDO_OK;
-}
-
-static void find_library(void) {
-  const char *const asked = rondo_option_text(RONDO_OPTION_CUBLASLT_LIBRARY);
-  const char *const candidates[] = {asked, "libcublasLt.so.13", "libcublasLt.so.12"};
-  const bool is_named = asked[0] != '\0';
-  if (strcmp(asked, "none") == 0) return;
-  rondo_status status = rondo_dylib_open(candidates, is_named ? 1 : 3, &library);
-  if (status == RONDO_OK) status = find_functions();
-  found = status == RONDO_OK;
-  if (!found)
-    rondo_log(is_named ? RONDO_LOG_WARNING : RONDO_LOG_DEBUG, "tensor", "no matrix products from cuBLASLt: %s",
-              rondo_last_error()->message);
-}
-
-/* A library that is not there is no error of the call that looked for it. */
-static void find_library_quietly(void) {
-  rondo_saved_error before;
-  rondo_error_save(&before);
-  find_library();
-  rondo_status_ignore(rondo_error_raise(&before), "it is the error from before that is put back");
-}
-
-static bool has_library(void) {
-  const int failed = pthread_once(&once, find_library_quietly);
-  (void)failed; /* it has no errors but those of a wrong argument */
-  return found;
-}
+rondo_library rondo_cublaslt = {.name = "cuBLASLt",
+                                .purpose = "matrix products",
+                                .needed = "cuBLAS of CUDA 12 or 13",
+                                .option = RONDO_OPTION_CUBLASLT_LIBRARY,
+                                .usual = {"libcublasLt.so.13", "libcublasLt.so.12"},
+                                .symbols = symbols,
+                                .symbol_count = sizeof symbols / sizeof symbols[0],
+                                .functions = &api,
+                                .search = PTHREAD_MUTEX_INITIALIZER};
 
 static rondo_status check(int code, const char *what) {
   if (code == CUBLASLT_OK) return RONDO_OK;
@@ -244,7 +205,8 @@ static bool is_worth_while(const rondo_product_shape *shape) {
 
 rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape, rondo_product **out) {
   *out = NULL;
-  if (!rondo_device_takes_libraries(maker->device) || !is_worth_while(shape) || !has_library()) return RONDO_OK;
+  if (!rondo_device_takes_libraries(maker->device) || !is_worth_while(shape) || !rondo_library_find(&rondo_cublaslt))
+    return RONDO_OK;
   rondo_product *made;
   RONDO_TRY(rondo_allocate_items(&maker->allocator, 1, sizeof *made, &made));
   *made = (rondo_product){.maker = maker, .shape = *shape};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products by cuBLASLt, which is found by dlopen (RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12; "none":
- * no such products) at the first question for it and never unloaded. How a product is made is chosen once, for its
- * shape, among the ways that give the same bits each time: no way that adds parts as they come. The scratch memory that
- * the way needs is the caller's.
+ * Matrix products by cuBLASLt (libraries.h: RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12). How a product is
+ * made is chosen once, for its shape, among the ways that give the same bits each time: no way that adds parts as they
+ * come. The scratch memory that the way needs is the caller's.
  *
- * Threads: the table is constant once loaded; a product and a maker belong to one thread at a time.
+ * Threads: a product and a maker belong to one thread at a time.
  */
 #ifndef RONDO_TENSOR_CUBLASLT_H
 #define RONDO_TENSOR_CUBLASLT_H
@@ -48,8 +47,8 @@ typedef struct rondo_product_memory {
 
 /* Makes one ready. *out becomes NULL, with status OK, where products are to be made otherwise: the device takes no work
  * of libraries, the product is so small that own kernels are quicker (RONDO_CUBLASLT_LEAST; from 1 on, all are the
- * library's), there is no cuBLASLt (said once through the log where it was asked for by name), or it has no way for
- * this shape that keeps the device busy. Errors: OUT_OF_MEMORY, DEVICE_LOST, EXECUTION_FAILED with the library's code.
+ * library's), there is no cuBLASLt, or it has no way for this shape that keeps the device busy. Errors: OUT_OF_MEMORY,
+ * DEVICE_LOST, EXECUTION_FAILED with the library's code.
  */
 RONDO_MUST_USE rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape,
                                                  rondo_product **out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Kernels of compiled programs, one for each piece of code, found by the code's address where codes are static, and by
- * a text where they are made for a program. Products of libraries, one for each operation that has one.
+ * a text where they are made for a program. Products and convolutions of libraries, one for each operation that has
+ * one.
  */
 #include "tensor/resources.h"
 
@@ -16,6 +17,9 @@ void rondo_resources_init(rondo_resources *resources, const rondo_allocator *all
 void rondo_resources_deinit(rondo_resources *resources) {
   for (size_t i = 0; i < resources->products.count; i++) rondo_product_destroy(resources->products.items[i].product);
   rondo_array_free(&resources->allocator, &resources->products);
+  for (size_t i = 0; i < resources->convolutions.count; i++)
+    rondo_convolution_destroy(resources->convolutions.items[i].convolution);
+  rondo_array_free(&resources->allocator, &resources->convolutions);
 }
 
 static void free_made(const rondo_kernel_set *set, const rondo_made_kernel *made) {
@@ -103,5 +107,26 @@ rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t op
 rondo_product *rondo_resources_product(const rondo_resources *resources, uint32_t operation) {
   for (size_t i = 0; i < resources->products.count; i++)
     if (resources->products.items[i].operation == operation) return resources->products.items[i].product;
+  return NULL;
+}
+
+rondo_status rondo_resources_add_convolution(rondo_resources *resources, uint32_t operation,
+                                             const rondo_convolution_shape *shape, size_t *out_workspace_bytes) {
+  rondo_ready_convolution ready = {.operation = operation};
+  *out_workspace_bytes = 0;
+  RONDO_TRY(rondo_convolution_create(resources->convolution_maker, shape, &ready.convolution));
+  if (ready.convolution == NULL) return RONDO_OK;
+  const rondo_status status = rondo_array_push(&resources->allocator, &resources->convolutions, &ready);
+  if (status != RONDO_OK) {
+    rondo_convolution_destroy(ready.convolution);
+    return status;
+  }
+  *out_workspace_bytes = rondo_convolution_workspace(ready.convolution);
+  return RONDO_OK;
+}
+
+rondo_convolution *rondo_resources_convolution(const rondo_resources *resources, uint32_t operation) {
+  for (size_t i = 0; i < resources->convolutions.count; i++)
+    if (resources->convolutions.items[i].operation == operation) return resources->convolutions.items[i].convolution;
   return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a compiled program makes ready once and uses at every run: kernels, in a set that those that share have in
- * common, and products of libraries. Something that is first asked for while the program is being captured was missed
- * by the warm-up; it is made, and noted by name, so that the compilation can refuse (FW-2).
+ * common, and products and convolutions of libraries. Something that is first asked for while the program is being
+ * captured was missed by the warm-up; it is made, and noted by name, so that the compilation can refuse (FW-2).
  */
 #ifndef RONDO_TENSOR_RESOURCES_H
 #define RONDO_TENSOR_RESOURCES_H
@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "tensor/cublaslt.h"
+#include "tensor/cudnn.h"
 #include "tensor/operator.h"
 
 #define RONDO_LATE_TEXT 256
@@ -40,6 +41,11 @@ typedef struct rondo_ready_product {
   rondo_product *product;
 } rondo_ready_product;
 
+typedef struct rondo_ready_convolution {
+  uint32_t operation;
+  rondo_convolution *convolution;
+} rondo_ready_convolution;
+
 struct rondo_resources {
   rondo_allocator allocator;
   rondo_device *device;
@@ -47,7 +53,9 @@ struct rondo_resources {
   bool capturing;
   char late[RONDO_LATE_TEXT]; /* what was made while capturing, by name; "" when nothing */
   RONDO_ARRAY(rondo_ready_product) products;
-  rondo_product_maker *maker; /* likewise */
+  RONDO_ARRAY(rondo_ready_convolution) convolutions;
+  rondo_product_maker *maker; /* likewise, this and the next */
+  rondo_convolution_maker *convolution_maker;
 };
 
 void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device);
@@ -67,5 +75,11 @@ RONDO_MUST_USE rondo_status rondo_resources_add_product(rondo_resources *resourc
                                                         const rondo_product_shape *shape, size_t *out_workspace_bytes);
 /* NULL when no library makes it. */
 rondo_product *rondo_resources_product(const rondo_resources *resources, uint32_t operation);
+
+/* The same for convolutions. */
+RONDO_MUST_USE rondo_status rondo_resources_add_convolution(rondo_resources *resources, uint32_t operation,
+                                                            const rondo_convolution_shape *shape,
+                                                            size_t *out_workspace_bytes);
+rondo_convolution *rondo_resources_convolution(const rondo_resources *resources, uint32_t operation);
 
 #endif

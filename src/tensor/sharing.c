@@ -14,7 +14,8 @@ rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device
                              .device = device,
                              .users = 1,
                              .kernels = {.allocator = *allocator},
-                             .maker = {.device = device, .allocator = *allocator}};
+                             .maker = {.device = device, .allocator = *allocator},
+                             .convolution_maker = {.device = device, .allocator = *allocator}};
   const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
   const rondo_status status = rondo_stream_create(device, &options, &sharing->stream);
   if (status != RONDO_OK) {
@@ -38,6 +39,7 @@ rondo_status rondo_sharing_release(rondo_sharing *sharing) {
   for (size_t i = 0; i < sharing->values.count; i++) rondo_release_text(&allocator, sharing->values.items[i].name);
   rondo_kernel_set_free(&sharing->kernels);
   rondo_product_maker_deinit(&sharing->maker);
+  rondo_convolution_maker_deinit(&sharing->convolution_maker);
   rondo_array_free(&allocator, &sharing->blocks);
   rondo_array_free(&allocator, &sharing->values);
   rondo_array_free(&allocator, &sharing->arenas);

@@ -40,6 +40,7 @@ typedef struct rondo_sharing {
   RONDO_ARRAY(rondo_arena *) arenas;
   rondo_kernel_set kernels;
   rondo_product_maker maker;
+  rondo_convolution_maker convolution_maker;
 } rondo_sharing;
 
 /* With one user and a stream of this name. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo devices: what can be opened here, and what cannot and why; and the operators that programs on them have.
+ * rondo devices: what can be opened here, and what cannot and why, and the libraries for work on them, likewise; and
+ * the operators that programs on them have.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -25,7 +26,9 @@ static const option_row rows[] = {
 
 static const option_table table = {
     .command = "rondo devices",
-    .description = "Lists the devices that can be opened, and the drivers that cannot be had, with the reason.",
+    .description =
+        "Lists the devices that can be opened, and the drivers that cannot be had, with the reason; and the libraries\n"
+        "for arithmetic on CUDA devices, likewise.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
@@ -105,6 +108,38 @@ static int show_all(json *out) {
   return status == RONDO_NOT_FOUND ? TOOL_OK : tool_fail_status("the devices could not be listed");
 }
 
+/* Libraries ------------------------------------------------------------------------------------------------------- */
+
+static void write_library(const rondo_library_info *info, json *out) {
+  json_begin_object(out, NULL);
+  json_text(out, "name", info->name);
+  json_text(out, "purpose", info->purpose);
+  json_boolean(out, "available", info->path != NULL);
+  if (info->path)
+    json_text(out, "path", info->path);
+  else
+    json_text(out, "reason", info->reason);
+  json_end(out);
+}
+
+static void print_library(const rondo_library_info *info) {
+  if (info->path)
+    printf("%-10s %s on CUDA devices: %s\n", info->name, info->purpose, info->path);
+  else
+    printf("%-10s not available, %s on CUDA devices are own kernels': %s\n", info->name, info->purpose, info->reason);
+}
+
+static int show_libraries(json *out) {
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; !status; i++) {
+    rondo_library_info info = {RONDO_LIBRARY_INFO_INIT};
+    status = rondo_library_enumerate(i, &info);
+    if (!status && out) write_library(&info, out);
+    if (!status && !out) print_library(&info);
+  }
+  return status == RONDO_NOT_FOUND ? TOOL_OK : tool_fail_status("the libraries could not be listed");
+}
+
 /* Operators ------------------------------------------------------------------------------------------------------- */
 
 static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
@@ -156,8 +191,13 @@ static int show_json(const devices_settings *settings) {
   json_begin(&out);
   json_text(&out, "version", rondo_version());
   json_begin_array(&out, settings->operators ? "operators" : "devices");
-  const int result = settings->operators ? show_operators(&out) : show_all(&out);
+  int result = settings->operators ? show_operators(&out) : show_all(&out);
   json_end(&out);
+  if (!settings->operators && result == TOOL_OK) {
+    json_begin_array(&out, "libraries");
+    result = show_libraries(&out);
+    json_end(&out);
+  }
   if (result == TOOL_OK) return json_print(&out);
   json_discard(&out);
   return result;
@@ -168,5 +208,7 @@ int command_devices(int argc, char **argv) {
   const option_result parsed = options_parse(&table, argc, argv, &settings, NULL);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
   if (settings.json) return show_json(&settings);
-  return settings.operators ? show_operators(NULL) : show_all(NULL);
+  if (settings.operators) return show_operators(NULL);
+  const int result = show_all(NULL);
+  return result == TOOL_OK ? show_libraries(NULL) : result;
 }

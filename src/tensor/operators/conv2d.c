@@ -2,8 +2,13 @@
  * conv2d: cross-correlation of images [n, c, h, w] with weights [o, c / groups, kh, kw], as matrix products whose one
  * factor, the windows of an image, is gathered as it is wanted (Chellapilla et al., "High Performance Convolutional
  * Neural Networks", 2006). The gradients are such products, too: nothing is scattered.
+ *
+ * On CUDA convolutions are a library's where it is quicker (cudnn.h), which leaves adding the bias to a step of its
+ * own.
  */
 #include "tensor/operators/conv2d.h"
+
+#include <string.h>
 
 #include "base/versioned.h"
 #include "tensor/operators.h"
@@ -33,6 +38,21 @@ RONDO_TYPED_KERNEL(conv2d, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS
 RONDO_TYPED_KERNEL(conv2d_input_gradient, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS,
                    RONDO_WRITES);
 RONDO_TYPED_KERNEL(conv2d_weight_gradient, conv2d, RONDO_SCALAR(rondo_conv2d_shape), RONDO_READS, RONDO_READS,
+                   RONDO_WRITES);
+
+/* What a library adds to: elements, places of a plane, channels, bias, y. */
+static void conv2d_bias_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const size_t count = RONDO_ARG(size_t, 0), places = RONDO_ARG(size_t, 1), channels = RONDO_ARG(size_t, 2);
+  const unsigned char *bias = RONDO_ARG(const unsigned char *, 3);
+  unsigned char *y = RONDO_ARG(unsigned char *, 4);
+  const size_t bytes = rondo_type_bytes(type);
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
+    for (size_t i = span.first; i < span.last; i++) memcpy(y + i * bytes, bias + i / places % channels * bytes, bytes);
+  }
+}
+
+RONDO_TYPED_KERNEL(conv2d_bias, conv2d, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_READS,
                    RONDO_WRITES);
 
 #define CUDA_EDGE 64 /* of a tile: conv2d.cu */
@@ -65,6 +85,58 @@ static rondo_conv2d_shape shape_of(const rondo_shape *x, const rondo_shape *weig
                               .groups = groups,
                               .in_channels = weight->dims[1],
                               .out_channels = weight->dims[0] / groups};
+}
+
+/* Convolutions of a library ---------------------------------------------------------------------------------------- */
+
+static rondo_status prepare(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
+                            const rondo_shape *x, const rondo_conv2d_shape *shape, bool adds,
+                            size_t *out_workspace_bytes) {
+  const rondo_window *w = &shape->window;
+  rondo_convolution_shape made = {.pass = pass,
+                                  .type = x->type,
+                                  .adds = adds,
+                                  .images = shape->images,
+                                  .groups = shape->groups,
+                                  .in_channels = shape->in_channels,
+                                  .out_channels = shape->out_channels};
+  memcpy(made.in, w->in, sizeof made.in);
+  memcpy(made.out, w->out, sizeof made.out);
+  memcpy(made.kernel, w->kernel, sizeof made.kernel);
+  memcpy(made.stride, w->stride, sizeof made.stride);
+  memcpy(made.padding, w->padding, sizeof made.padding);
+  memcpy(made.dilation, w->dilation, sizeof made.dilation);
+  return rondo_resources_add_convolution(resources, number, &made, out_workspace_bytes);
+}
+
+/* rondo_step_call; user: a convolution. */
+static rondo_status run_convolution(rondo_resources *resources, rondo_stream *stream, const void *user) {
+  const rondo_convolution *convolution;
+  (void)resources;
+  memcpy(&convolution, user, sizeof convolution);
+  return rondo_convolution_run(convolution, stream);
+}
+
+static rondo_status emit_convolution(rondo_emitter *emitter, rondo_convolution *convolution, uint32_t x,
+                                     uint32_t weight, uint32_t y) {
+  const rondo_convolution_memory memory = {.x = rondo_emit_address(emitter, x),
+                                           .weight = rondo_emit_address(emitter, weight),
+                                           .y = rondo_emit_address(emitter, y),
+                                           .workspace = rondo_emit_workspace(emitter)};
+  RONDO_TRY(rondo_convolution_bind(convolution, &memory));
+  return rondo_emit_call(emitter, run_convolution, &convolution, sizeof convolution);
+}
+
+/* Fills the result with the bias, if there is one. */
+static rondo_status emit_bias(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->results[0]);
+  const size_t count = rondo_shape_elements(shape), places = shape->dims[2] * shape->dims[3];
+  const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  if (bias == NULL) return RONDO_OK;
+  return rondo_emit_kernel(emitter, &conv2d_bias_code[shape->type],
+                           rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
+                           RONDO_ARGS(&count, &places, &shape->dims[1], &bias, &y));
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
@@ -128,7 +200,22 @@ static rondo_status differentiate_conv2d(rondo_program *program, const rondo_ope
   return add_bias_gradient(program, dy, operation->inputs[BIAS], &input_gradients[BIAS]);
 }
 
+static rondo_status prepare_conv2d(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                   size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const rondo_shape *x = rondo_operation_input(program, operation, X);
+  const rondo_conv2d_shape shape =
+      shape_of(x, rondo_operation_input(program, operation, WEIGHT), &operation->attributes);
+  const bool adds = operation->inputs[BIAS] != RONDO_NO_VALUE;
+  return prepare(resources, number, RONDO_CONVOLUTION_FORWARD, x, &shape, adds, out_workspace_bytes);
+}
+
 static rondo_status emit_conv2d(rondo_emitter *emitter, const rondo_operation *operation) {
+  rondo_convolution *made = rondo_emit_convolution(emitter);
+  if (made != NULL) {
+    RONDO_TRY(emit_bias(emitter, operation));
+    return emit_convolution(emitter, made, operation->inputs[X], operation->inputs[WEIGHT], operation->results[0]);
+  }
   const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[X]);
   rondo_conv2d_shape shape =
       shape_of(of_x, rondo_emit_shape(emitter, operation->inputs[WEIGHT]), &operation->attributes);
@@ -148,6 +235,7 @@ const rondo_operator rondo_operator_conv2d = {.name = "conv2d",
                                               .result_count = 1,
                                               .infer = infer_conv2d,
                                               .differentiate = differentiate_conv2d,
+                                              .prepare = prepare_conv2d,
                                               .emit = emit_conv2d};
 
 rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value weight,
@@ -212,7 +300,27 @@ static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation 
   return rondo_emit_kernel(emitter, code, grid, RONDO_ARGS(shape, &other, &dy, &gradient));
 }
 
+static rondo_status prepare_input_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                           size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const rondo_shape *x = rondo_program_shape(program, operation->results[0]);
+  const rondo_conv2d_shape shape = shape_of(x, rondo_operation_input(program, operation, 0), &operation->attributes);
+  return prepare(resources, number, RONDO_CONVOLUTION_INPUT_GRADIENT, x, &shape, false, out_workspace_bytes);
+}
+
+static rondo_status prepare_weight_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                            size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const rondo_shape *x = rondo_operation_input(program, operation, 0);
+  const rondo_conv2d_shape shape =
+      shape_of(x, rondo_program_shape(program, operation->results[0]), &operation->attributes);
+  return prepare(resources, number, RONDO_CONVOLUTION_WEIGHT_GRADIENT, x, &shape, false, out_workspace_bytes);
+}
+
 static rondo_status emit_input_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  rondo_convolution *made = rondo_emit_convolution(emitter);
+  if (made != NULL)
+    return emit_convolution(emitter, made, operation->results[0], operation->inputs[0], operation->inputs[1]);
   const rondo_shape *weight = rondo_emit_shape(emitter, operation->inputs[0]);
   rondo_conv2d_shape shape = shape_of(rondo_emit_shape(emitter, operation->results[0]), weight, &operation->attributes);
   const rondo_grid grid =
@@ -221,6 +329,9 @@ static rondo_status emit_input_gradient(rondo_emitter *emitter, const rondo_oper
 }
 
 static rondo_status emit_weight_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  rondo_convolution *made = rondo_emit_convolution(emitter);
+  if (made != NULL)
+    return emit_convolution(emitter, made, operation->inputs[0], operation->results[0], operation->inputs[1]);
   const rondo_shape *x = rondo_emit_shape(emitter, operation->inputs[0]);
   rondo_conv2d_shape shape = shape_of(x, rondo_emit_shape(emitter, operation->results[0]), &operation->attributes);
   const rondo_grid grid =
@@ -233,10 +344,12 @@ const rondo_operator rondo_operator_conv2d_input_gradient = {.name = "conv2d_inp
                                                              .required = 2,
                                                              .result_count = 1,
                                                              .infer = infer_input_gradient,
+                                                             .prepare = prepare_input_gradient,
                                                              .emit = emit_input_gradient};
 const rondo_operator rondo_operator_conv2d_weight_gradient = {.name = "conv2d_weight_gradient",
                                                               .inputs = {"x", "gradient"},
                                                               .required = 2,
                                                               .result_count = 1,
                                                               .infer = infer_weight_gradient,
+                                                              .prepare = prepare_weight_gradient,
                                                               .emit = emit_weight_gradient};

@@ -179,3 +179,8 @@ extern "C" __global__ void conv2d_weight_gradient_TYPE(conv2d_shape shape, const
   const weight_gradient p = {shape, x, dy};
   make_tiles(p, dweight);
 }
+
+extern "C" __global__ void conv2d_bias_TYPE(size_t count, size_t places, size_t channels,
+                                            const element *__restrict__ bias, element *__restrict__ y) {
+  for (size_t i = first_element(); i < count; i += element_stride()) y[i] = bias[i / places % channels];
+}

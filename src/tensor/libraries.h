@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * Libraries that make the arithmetic of operators on CUDA. Each is found by dlopen (its environment variable, else its
+ * usual names; "none": it is not used) at the first question for it, and never unloaded. Why one is not used is kept.
+ *
+ * Threads: any. What is not part of the search is constant, and so is all the rest once the library was asked for.
+ */
+#ifndef RONDO_TENSOR_LIBRARIES_H
+#define RONDO_TENSOR_LIBRARIES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/dylib.h"
+#include "base/error.h"
+#include "base/options.h"
+
+/* A function, and where its address belongs. */
+typedef struct rondo_library_symbol {
+  const char *name;
+  size_t offset; /* in the library's table of functions */
+} rondo_library_symbol;
+
+#define RONDO_LIBRARY_NAMES 2
+
+typedef struct rondo_library {
+  const char *name, *purpose;
+  const char *needed; /* what has all the functions */
+  rondo_option option;
+  const char *usual[RONDO_LIBRARY_NAMES]; /* NULL behind the last */
+  const rondo_library_symbol *symbols;
+  size_t symbol_count;
+  void *functions; /* the table; written once, before any thread reads it */
+
+  pthread_mutex_t search;
+  atomic_int state; /* 0: nobody asked for it yet */
+  rondo_dylib file;
+  char reason[RONDO_ERROR_MESSAGE_BYTES]; /* why it is not used; "" when it is */
+} rondo_library;
+
+/* Whether its functions can be called. That it is not there is no error of the call that looked for it; it is said once
+ * through the log, as a warning where a library was asked for by name. */
+bool rondo_library_find(rondo_library *library);
+
+extern rondo_library rondo_cublaslt, rondo_cudnn;
+
+#endif

@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: MIT
+ * The fake cuDNN, a library of its own: a foreign library as the real one is, which knows of nothing but the driver. A
+ * convolution is a kernel launched on the handle's stream by the driver that RONDO_CUDA_LIBRARY names, with its
+ * arguments in one buffer (`extra`); those of F32 are made in the workspace, from which a second kernel rounds. What
+ * the heuristics list is made to be chosen from: ways that must not be taken come first. Descriptors are what the
+ * manual says, no more: each knows what it may be given, is given nothing once it is final, and may outlive what it was
+ * made of. It works in the context that is current. Threads: any.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_cuda/fake_cudnn.h"
+#include "fake_cuda/foreign_library.h"
+#include "fake_cuda/image.h"
+#include "tensor/cudnn_abi.h"
+#include "tensor/operators/element.h"
+
+#define RANK 4
+#define MOST_ATTRIBUTES 7
+#define NONDETERMINISTIC 4 /* CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC */
+#define WINOGRAD 5         /* CUDNN_NUMERICAL_NOTE_WINOGRAD */
+#define NOT_FINAL 2004     /* CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED */
+
+struct cudnn_context {
+  cu_context context;
+  cu_module module;
+  cu_function convolve, round;
+  cudnn_stream stream;
+};
+
+/* A convolution; what both kernels get. */
+typedef struct problem {
+  size_t pass, type, images, in_channels, out_channels, group_in, group_out;
+  size_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+  size_t adds, in_tf32;
+  void *x, *weight, *y;
+  float *workspace;
+} problem;
+
+/* Functions: fake_<member>, under the library's names. */
+#define ROW(result, member, symbol, arguments) EXPORT result fake_##member arguments __asm__(#symbol);
+CUDNN_FUNCTIONS(ROW)
+#undef ROW
+
+/* What tests ask ----------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t convolutions, workspaces, in_tf32, inexact, violations;
+static uint64_t refused_in; /* calls; 0: none is refused */
+static int refused_code;
+
+static uint64_t count_convolutions(void) { return read_count(&convolutions); }
+static uint64_t count_workspaces(void) { return read_count(&workspaces); }
+static uint64_t count_in_tf32(void) { return read_count(&in_tf32); }
+static uint64_t count_inexact(void) { return read_count(&inexact); }
+static uint64_t count_violations(void) { return read_count(&violations); }
+
+static bool refuse_call(uint64_t number, int code) {
+  pthread_mutex_lock(&lock);
+  const bool came = refused_in == 0;
+  refused_in = number;
+  refused_code = code;
+  pthread_mutex_unlock(&lock);
+  return came;
+}
+
+EXPORT const void *fake_control(void) __asm__(FAKE_CUDNN_ENTRY);
+const void *fake_control(void) {
+  static const fake_cudnn_control control = {count_live,    count_convolutions, count_workspaces, count_in_tf32,
+                                             count_inexact, count_violations,   set_failure,      refuse_call};
+  return &control;
+}
+
+static _Thread_local char words[128];
+
+/* What this call is to fail with. */
+static int enter(const char *symbol) {
+  int code = begin(symbol);
+  pthread_mutex_lock(&lock);
+  if (refused_in > 0 && --refused_in == 0) code = refused_code;
+  pthread_mutex_unlock(&lock);
+  if (code != CUDNN_OK) (void)snprintf(words, sizeof words, "%s was told\nto fail", symbol);
+  return code;
+}
+
+/* What the manual forbids. */
+static int misuse(int code, const char *what) {
+  pthread_mutex_lock(&lock);
+  violations++;
+  pthread_mutex_unlock(&lock);
+  (void)snprintf(words, sizeof words, "misuse: %s", what);
+  return code;
+}
+
+const char *fake_status_name(int status) {
+  switch (status) {
+    case CUDNN_OK:
+      return "CUDNN_STATUS_SUCCESS";
+    case CUDNN_BAD_VALUE:
+      return "CUDNN_STATUS_BAD_PARAM";
+    case CUDNN_NO_SUCH:
+      return "CUDNN_STATUS_NOT_SUPPORTED";
+    case CUDNN_NO_MEMORY:
+      return "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED";
+    case CUDNN_NOT_RUN:
+      return "CUDNN_STATUS_EXECUTION_FAILED";
+    default:
+      return "CUDNN_STATUS_OF_ANOTHER_KIND";
+  }
+}
+
+void fake_last_words(char *message, size_t room) {
+  (void)snprintf(message, room, "%s", words);
+  words[0] = '\0';
+}
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static float load(const problem *p, const void *memory, size_t at) {
+  float room;
+  const float x = *rondo_load_chunk((rondo_type)p->type, memory, at, 1, &room);
+  return p->in_tf32 ? rondo_float_of(rondo_float_bits(x) & ~0x1fffu) : x;
+}
+
+/* Rounded once, with what was there before where that is added to. */
+static void store(const problem *p, void *memory, size_t at, float x) {
+  float room;
+  if (p->adds) x += *rondo_load_chunk((rondo_type)p->type, memory, at, 1, &room);
+  *rondo_chunk_of((rondo_type)p->type, memory, at, &x) = x;
+  rondo_store_chunk((rondo_type)p->type, memory, at, 1, &x);
+}
+
+/* A plane as floats: where it lies, or in the room. */
+static const float *read_plane_of(const problem *p, const void *memory, size_t plane, size_t size, float *room) {
+  if (p->type == RONDO_F32 && !p->in_tf32) return (const float *)memory + plane * size;
+  for (size_t i = 0; i < size; i++) room[i] = load(p, memory, plane * size + i);
+  return room;
+}
+
+/* The outputs along an axis whose window has this tap in the image, and where it lies for output 0, modulo 2^64. */
+static rondo_span inside(const problem *p, int axis, size_t tap, size_t *out_offset) {
+  rondo_span span = {0, 0};
+  *out_offset = tap * p->dilation[axis] - p->padding[axis];
+  while (span.first < p->out[axis] && span.first * p->stride[axis] + *out_offset >= p->in[axis]) span.first++;
+  span.last = span.first;
+  while (span.last < p->out[axis] && span.last * p->stride[axis] + *out_offset < p->in[axis]) span.last++;
+  return span;
+}
+
+/* What is multiplied, and the sums of one plane of the result. */
+typedef struct planes {
+  const float *x, *window, *y;
+  float *sums;
+} planes;
+
+/* The products of one tap and a row of outputs are added where the pass wants them. */
+static void add_row(const problem *p, const planes *of, size_t tap, const float *x, size_t row, rondo_span columns) {
+  const size_t stride = p->stride[1];
+  if (p->pass == CUDNN_FORWARD)
+    for (size_t i = columns.first; i < columns.last; i++) of->sums[row + i] += x[i * stride] * of->window[tap];
+  if (p->pass == CUDNN_INPUT_GRADIENT)
+    for (size_t i = columns.first; i < columns.last; i++)
+      of->sums[(size_t)(x - of->x) + i * stride] += of->y[row + i] * of->window[tap];
+  if (p->pass == CUDNN_WEIGHT_GRADIENT)
+    for (size_t i = columns.first; i < columns.last; i++) of->sums[tap] += of->y[row + i] * x[i * stride];
+}
+
+static void add_tap(const problem *p, const planes *of, size_t tap) {
+  size_t down, across;
+  const rondo_span rows = inside(p, 0, tap / p->kernel[1], &down), columns = inside(p, 1, tap % p->kernel[1], &across);
+  for (size_t row = rows.first; row < rows.last && columns.first < columns.last; row++) {
+    const size_t first = (row * p->stride[0] + down) * p->in[1] + across + columns.first * p->stride[1];
+    add_row(p, of, tap, of->x + first, row * p->out[1] + columns.first, (rondo_span){0, columns.last - columns.first});
+  }
+}
+
+/* The products of a plane of x, a window and a plane of y. The room is for a copy of each. */
+static void add_products(const problem *p, size_t x_plane, size_t window, size_t y_plane, float *room, float *sums) {
+  const size_t in = p->in[0] * p->in[1], taps = p->kernel[0] * p->kernel[1], out = p->out[0] * p->out[1];
+  const planes of = {.x = read_plane_of(p, p->x, x_plane, in, room),
+                     .window = read_plane_of(p, p->weight, window, taps, room + in),
+                     .y = read_plane_of(p, p->y, y_plane, out, room + in + taps),
+                     .sums = sums};
+  for (size_t tap = 0; tap < taps; tap++) add_tap(p, &of, tap);
+}
+
+/* A block makes one plane: of y, of dx, or the taps of one window. */
+static size_t planes_of(const problem *p) {
+  if (p->pass == CUDNN_FORWARD) return p->images * p->out_channels;
+  return p->pass == CUDNN_INPUT_GRADIENT ? p->images * p->in_channels : p->out_channels * p->group_in;
+}
+
+static size_t plane_size(const problem *p) {
+  const size_t *sizes = p->pass == CUDNN_FORWARD ? p->out : p->pass == CUDNN_INPUT_GRADIENT ? p->in : p->kernel;
+  return sizes[0] * sizes[1];
+}
+
+static void *result_of(const problem *p) {
+  return p->pass == CUDNN_FORWARD ? p->y : p->pass == CUDNN_INPUT_GRADIENT ? p->x : p->weight;
+}
+
+static void convolve_plane(const problem *p, size_t plane, float *room, float *sums) {
+  if (p->pass == CUDNN_FORWARD) {
+    const size_t image = plane / p->out_channels, o = plane % p->out_channels, group = o / p->group_out;
+    for (size_t c = 0; c < p->group_in; c++)
+      add_products(p, image * p->in_channels + group * p->group_in + c, o * p->group_in + c, plane, room, sums);
+  } else if (p->pass == CUDNN_INPUT_GRADIENT) {
+    const size_t image = plane / p->in_channels, c = plane % p->in_channels, first = c / p->group_in * p->group_out;
+    for (size_t o = first; o < first + p->group_out; o++)
+      add_products(p, plane, o * p->group_in + c % p->group_in, image * p->out_channels + o, room, sums);
+  } else {
+    const size_t o = plane / p->group_in, c = o / p->group_out * p->group_in + plane % p->group_in;
+    for (size_t image = 0; image < p->images; image++)
+      add_products(p, image * p->in_channels + c, plane, image * p->out_channels + o, room, sums);
+  }
+}
+
+static void convolve_cpu(rondo_blocks blocks, void *const *args) {
+  const problem *p = args[0];
+  const size_t size = plane_size(p);
+  const size_t room = p->in[0] * p->in[1] + p->kernel[0] * p->kernel[1] + p->out[0] * p->out[1];
+  float *sums = malloc((size + room) * sizeof *sums);
+  if (sums == NULL) abort();
+  for (size_t plane = blocks.first; plane < blocks.last; plane++) {
+    memset(sums, 0, size * sizeof *sums);
+    convolve_plane(p, plane, sums + size, sums);
+    for (size_t i = 0; i < size && p->workspace == NULL; i++) store(p, result_of(p), plane * size + i, sums[i]);
+    if (p->workspace != NULL) memcpy(p->workspace + plane * size, sums, size * sizeof *sums);
+  }
+  free(sums);
+}
+
+static void round_cpu(rondo_blocks blocks, void *const *args) {
+  const problem *p = args[0];
+  const size_t size = plane_size(p);
+  for (size_t i = blocks.first * size; i < blocks.last * size; i++) store(p, result_of(p), i, p->workspace[i]);
+}
+
+/* Handles ---------------------------------------------------------------------------------------------------------- */
+
+static void note_live(size_t change) {
+  pthread_mutex_lock(&lock);
+  live += change;
+  pthread_mutex_unlock(&lock);
+}
+
+static void *allocate(size_t bytes) {
+  void *memory = calloc(1, bytes);
+  if (memory == NULL) abort();
+  note_live(1);
+  return memory;
+}
+
+/* The driver's functions that this library calls; NULL when there is no driver. */
+static const cuda_api *driver(void) {
+  static cuda_api api;
+  const get_address_fn get_address = find_driver_entry();
+  if (get_address == NULL) return NULL;
+  fill_driver(get_address, &api);
+  return &api;
+}
+
+int fake_create(cudnn_handle *out) {
+  static const char image[] = FAKE_IMAGE_HEAD "fake_cudnn_convolve\nfake_cudnn_round\n";
+  static const rondo_parameter parameters[] = {RONDO_SCALAR(problem)};
+  const cuda_api *api = driver();
+  const int code = enter("cudnnCreate");
+  if (code != CUDNN_OK) return code;
+  if (api == NULL || api->test_kernel == NULL) return 1001; /* CUDNN_STATUS_NOT_INITIALIZED */
+  cudnn_handle handle = allocate(sizeof *handle);
+  (void)api->test_kernel("fake_cudnn_convolve", convolve_cpu, 1, parameters);
+  (void)api->test_kernel("fake_cudnn_round", round_cpu, 1, parameters);
+  if (api->context_get_current(&handle->context) != CU_OK || handle->context == NULL ||
+      api->module_load(&handle->module, image, 0, NULL, NULL) != CU_OK ||
+      api->module_get_function(&handle->convolve, handle->module, "fake_cudnn_convolve") != CU_OK ||
+      api->module_get_function(&handle->round, handle->module, "fake_cudnn_round") != CU_OK) {
+    (void)fake_destroy(handle);
+    return 1001;
+  }
+  *out = handle;
+  return CUDNN_OK;
+}
+
+int fake_destroy(cudnn_handle handle) {
+  if (handle == NULL) return misuse(CUDNN_BAD_VALUE, "destroying no handle");
+  if (handle->module != NULL) (void)driver()->module_unload(handle->module);
+  free(handle);
+  note_live((size_t)-1);
+  return CUDNN_OK;
+}
+
+int fake_set_stream(cudnn_handle handle, cudnn_stream stream) {
+  const int code = enter("cudnnSetStream");
+  if (code == CUDNN_OK) handle->stream = stream;
+  return code;
+}
+
+/* Descriptors ------------------------------------------------------------------------------------------------------ */
+
+typedef enum workspace_need { NO_WORKSPACE, OF_THE_RESULT, MORE_THAN_THERE_IS } workspace_need;
+
+/* A way of making a convolution. */
+typedef struct way {
+  int notes[2];
+  int note_count;
+  bool of_f32, of_half; /* for which types it is listed */
+  bool is_safe;         /* in which list */
+  bool cannot_be_made;
+  workspace_need workspace;
+} way;
+
+static const way ways[] = {
+    {.notes = {NONDETERMINISTIC}, .note_count = 1, .of_f32 = true, .of_half = true},
+    {.notes = {CUDNN_NOTE_TENSOR_CORE, CUDNN_NOTE_ROUNDS_FACTORS}, .note_count = 2, .of_f32 = true},
+    {.notes = {WINOGRAD}, .note_count = 1, .of_f32 = true, .of_half = true},
+    {.of_f32 = true, .of_half = true, .workspace = MORE_THAN_THERE_IS},
+    {.of_f32 = true, .of_half = true, .cannot_be_made = true},
+    {.of_f32 = true, .workspace = OF_THE_RESULT},
+    {.notes = {CUDNN_NOTE_TENSOR_CORE}, .note_count = 1, .of_half = true},
+    {.notes = {CUDNN_NOTE_STRICT_NOT_NUMBER}, .note_count = 1, .of_f32 = true, .of_half = true, .is_safe = true},
+};
+#define WAYS (sizeof ways / sizeof ways[0])
+
+typedef struct attribute {
+  int name;
+  int64_t count;
+  union {
+    int64_t numbers[RANK];
+    float factor;
+    int word;
+    void *addresses[RANK];
+  } of;
+} attribute;
+
+typedef struct descriptor {
+  int kind;
+  bool is_final;
+  attribute attributes[MOST_ATTRIBUTES];
+  size_t count;
+  problem made; /* from an operation on: what it is about */
+  cudnn_handle handle;
+  int mode;
+  const way *chosen;
+} descriptor;
+
+static size_t element_bytes(int type) {
+  switch (type) {
+    case CUDNN_OF_TYPE:
+    case CUDNN_OF_MODE:
+    case CUDNN_OF_HEURISTIC:
+    case CUDNN_OF_NOTE:
+      return sizeof(int);
+    case CUDNN_OF_FLOAT:
+      return sizeof(float);
+    default:
+      return sizeof(int64_t);
+  }
+}
+
+/* What a kind of descriptor is given, with how many elements; all of it but a workspace, before it is final. */
+static const struct {
+  int kind, attribute, type;
+  int64_t count;
+} rows[] = {
+    {CUDNN_TENSOR, CUDNN_TENSOR_ALIGNMENT, CUDNN_OF_INT64, 1},
+    {CUDNN_TENSOR, CUDNN_TENSOR_TYPE, CUDNN_OF_TYPE, 1},
+    {CUDNN_TENSOR, CUDNN_TENSOR_SIZES, CUDNN_OF_INT64, RANK},
+    {CUDNN_TENSOR, CUDNN_TENSOR_STRIDES, CUDNN_OF_INT64, RANK},
+    {CUDNN_TENSOR, CUDNN_TENSOR_NUMBER, CUDNN_OF_INT64, 1},
+    {CUDNN_WINDOW, CUDNN_WINDOW_COMPUTE, CUDNN_OF_TYPE, 1},
+    {CUDNN_WINDOW, CUDNN_WINDOW_MODE, CUDNN_OF_MODE, 1},
+    {CUDNN_WINDOW, CUDNN_WINDOW_DILATION, CUDNN_OF_INT64, 2},
+    {CUDNN_WINDOW, CUDNN_WINDOW_STRIDE, CUDNN_OF_INT64, 2},
+    {CUDNN_WINDOW, CUDNN_WINDOW_AFTER, CUDNN_OF_INT64, 2},
+    {CUDNN_WINDOW, CUDNN_WINDOW_BEFORE, CUDNN_OF_INT64, 2},
+    {CUDNN_WINDOW, CUDNN_WINDOW_AXES, CUDNN_OF_INT64, 1},
+#define OPERATION(kind, first)                                                                  \
+  {kind, first, CUDNN_OF_FLOAT, 1}, {kind, first + CUDNN_BEHIND_ALPHA_BETA, CUDNN_OF_FLOAT, 1}, \
+      {kind, first + CUDNN_BEHIND_ALPHA_WINDOW, CUDNN_OF_DESCRIPTOR, 1},                        \
+      {kind, first + CUDNN_BEHIND_ALPHA_WEIGHT, CUDNN_OF_DESCRIPTOR, 1},                        \
+      {kind, first + CUDNN_BEHIND_ALPHA_X, CUDNN_OF_DESCRIPTOR, 1}, {                           \
+    kind, first + CUDNN_BEHIND_ALPHA_Y, CUDNN_OF_DESCRIPTOR, 1                                  \
+  }
+    OPERATION(CUDNN_FORWARD, CUDNN_FORWARD_ALPHA),
+    OPERATION(CUDNN_INPUT_GRADIENT, CUDNN_INPUT_GRADIENT_ALPHA),
+    OPERATION(CUDNN_WEIGHT_GRADIENT, CUDNN_WEIGHT_GRADIENT_ALPHA),
+#undef OPERATION
+    {CUDNN_GRAPH, CUDNN_GRAPH_HANDLE, CUDNN_OF_HANDLE, 1},
+    {CUDNN_GRAPH, CUDNN_GRAPH_OPERATIONS, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_HEURISTIC, CUDNN_HEURISTIC_MODE, CUDNN_OF_HEURISTIC, 1},
+    {CUDNN_HEURISTIC, CUDNN_HEURISTIC_GRAPH, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_PLAN, CUDNN_PLAN_HANDLE, CUDNN_OF_HANDLE, 1},
+    {CUDNN_PLAN, CUDNN_PLAN_CONFIG, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_PACK, CUDNN_PACK_NUMBERS, CUDNN_OF_INT64, 3},
+    {CUDNN_PACK, CUDNN_PACK_ADDRESSES, CUDNN_OF_ADDRESS, 3},
+    {CUDNN_PACK, CUDNN_PACK_WORKSPACE, CUDNN_OF_ADDRESS, 1},
+};
+
+static attribute *find(descriptor *d, int name) {
+  for (size_t i = 0; i < d->count; i++)
+    if (d->attributes[i].name == name) return &d->attributes[i];
+  return NULL;
+}
+
+/* The descriptor that an attribute names. */
+static descriptor *named(descriptor *d, int name) { return find(d, name)->of.addresses[0]; }
+
+int fake_descriptor_create(int kind, cudnn_descriptor *out) {
+  const int code = enter("cudnnBackendCreateDescriptor");
+  if (code != CUDNN_OK) return code;
+  descriptor *d = allocate(sizeof *d);
+  d->kind = kind;
+  *out = d;
+  return CUDNN_OK;
+}
+
+int fake_descriptor_destroy(cudnn_descriptor d) {
+  if (d == NULL) return misuse(CUDNN_BAD_VALUE, "destroying no descriptor");
+  free(d);
+  note_live((size_t)-1);
+  return CUDNN_OK;
+}
+
+int fake_descriptor_set(cudnn_descriptor of, int name, int type, int64_t count, const void *elements) {
+  descriptor *d = of;
+  const int code = enter("cudnnBackendSetAttribute");
+  if (code != CUDNN_OK) return code;
+  if (d->is_final || find(d, name) != NULL) return misuse(CUDNN_BAD_VALUE, "an attribute is set twice or late");
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (rows[i].kind != d->kind || rows[i].attribute != name) continue;
+    if (rows[i].type != type || rows[i].count != count) break;
+    attribute *to = &d->attributes[d->count++];
+    *to = (attribute){.name = name, .count = count};
+    memcpy(&to->of, elements, (size_t)count * element_bytes(type));
+    if (type == CUDNN_OF_DESCRIPTOR && !named(d, name)->is_final) return misuse(NOT_FINAL, "a part is not final");
+    return CUDNN_OK;
+  }
+  return misuse(CUDNN_BAD_VALUE, "no such attribute, of another type or count");
+}
+
+/* Making final ----------------------------------------------------------------------------------------------------- */
+
+static bool has_all(descriptor *d) {
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    if (rows[i].kind == d->kind && rows[i].attribute != CUDNN_PACK_WORKSPACE && find(d, rows[i].attribute) == NULL)
+      return false;
+  return true;
+}
+
+static int finalize_tensor(descriptor *d) {
+  const int64_t *sizes = find(d, CUDNN_TENSOR_SIZES)->of.numbers, *strides = find(d, CUDNN_TENSOR_STRIDES)->of.numbers;
+  int64_t stride = 1;
+  for (int i = RANK - 1; i >= 0; stride *= sizes[i--])
+    if (sizes[i] < 1 || strides[i] != stride) return misuse(CUDNN_BAD_VALUE, "no packed tensor");
+  return CUDNN_OK;
+}
+
+static void read_axes(descriptor *window, int name, size_t *out) {
+  const int64_t *numbers = find(window, name)->of.numbers;
+  out[0] = (size_t)numbers[0];
+  out[1] = (size_t)numbers[1];
+}
+
+static void read_plane(descriptor *tensor, size_t *out) {
+  const int64_t *sizes = find(tensor, CUDNN_TENSOR_SIZES)->of.numbers;
+  out[0] = (size_t)sizes[2];
+  out[1] = (size_t)sizes[3];
+}
+
+static size_t size_at(descriptor *tensor, int dimension) {
+  return (size_t)find(tensor, CUDNN_TENSOR_SIZES)->of.numbers[dimension];
+}
+
+/* Whether the sizes belong together; as the window moves. */
+static bool fits(const problem *p, size_t y_images) {
+  for (int axis = 0; axis < 2; axis++) {
+    const size_t extent = p->dilation[axis] * (p->kernel[axis] - 1) + 1, padded = p->in[axis] + 2 * p->padding[axis];
+    if (padded < extent || (padded - extent) / p->stride[axis] + 1 != p->out[axis]) return false;
+  }
+  return y_images == p->images && p->in_channels % p->group_in == 0 && p->out_channels % p->group_out == 0;
+}
+
+static int read_problem(descriptor *d, int first, problem *p) {
+  descriptor *x = named(d, first + CUDNN_BEHIND_ALPHA_X), *y = named(d, first + CUDNN_BEHIND_ALPHA_Y);
+  descriptor *weight = named(d, first + CUDNN_BEHIND_ALPHA_WEIGHT), *w = named(d, first + CUDNN_BEHIND_ALPHA_WINDOW);
+  const int type = find(x, CUDNN_TENSOR_TYPE)->of.word;
+  *p = (problem){.pass = (size_t)d->kind, .images = size_at(x, 0), .in_channels = size_at(x, 1)};
+  p->type = type == CUDNN_F16 ? RONDO_F16 : type == CUDNN_BF16 ? RONDO_BF16 : RONDO_F32;
+  p->adds = find(d, first + CUDNN_BEHIND_ALPHA_BETA)->of.factor == 1;
+  p->out_channels = size_at(weight, 0);
+  p->group_in = size_at(weight, 1);
+  p->group_out = p->out_channels / (p->in_channels / p->group_in);
+  read_plane(x, p->in);
+  read_plane(y, p->out);
+  read_plane(weight, p->kernel);
+  read_axes(w, CUDNN_WINDOW_STRIDE, p->stride);
+  read_axes(w, CUDNN_WINDOW_BEFORE, p->padding);
+  read_axes(w, CUDNN_WINDOW_DILATION, p->dilation);
+  if (!fits(p, size_at(y, 0)) || size_at(y, 1) != p->out_channels || find(y, CUDNN_TENSOR_TYPE)->of.word != type ||
+      find(w, CUDNN_WINDOW_MODE)->of.word != CUDNN_CORRELATION || find(d, first)->of.factor != 1)
+    return misuse(CUDNN_BAD_VALUE, "no convolution");
+  /* As of some engines of the real one: a window may not lie in the padding alone. */
+  for (int axis = 0; axis < 2; axis++)
+    if (p->padding[axis] > p->dilation[axis] * (p->kernel[axis] - 1)) return CUDNN_NO_SUCH;
+  return CUDNN_OK;
+}
+
+static int finalize_plan(descriptor *d) {
+  const descriptor *config = named(d, CUDNN_PLAN_CONFIG);
+  d->made = config->made;
+  d->chosen = config->chosen;
+  d->handle = find(d, CUDNN_PLAN_HANDLE)->of.addresses[0];
+  return d->chosen->cannot_be_made ? CUDNN_NO_SUCH : CUDNN_OK;
+}
+
+static int finalize_heuristic(descriptor *d) {
+  d->made = named(d, CUDNN_HEURISTIC_GRAPH)->made;
+  d->mode = find(d, CUDNN_HEURISTIC_MODE)->of.word;
+  return d->mode == CUDNN_HEURISTIC_LEARNED && d->made.group_in == 1 ? CUDNN_NO_SUCH : CUDNN_OK;
+}
+
+static int finalize(descriptor *d) {
+  switch (d->kind) {
+    case CUDNN_TENSOR:
+      return finalize_tensor(d);
+    case CUDNN_FORWARD:
+      return read_problem(d, CUDNN_FORWARD_ALPHA, &d->made);
+    case CUDNN_INPUT_GRADIENT:
+      return read_problem(d, CUDNN_INPUT_GRADIENT_ALPHA, &d->made);
+    case CUDNN_WEIGHT_GRADIENT:
+      return read_problem(d, CUDNN_WEIGHT_GRADIENT_ALPHA, &d->made);
+    case CUDNN_GRAPH:
+      d->made = named(d, CUDNN_GRAPH_OPERATIONS)->made;
+      return CUDNN_OK;
+    case CUDNN_HEURISTIC:
+      return finalize_heuristic(d);
+    case CUDNN_PLAN:
+      return finalize_plan(d);
+    default:
+      return CUDNN_OK;
+  }
+}
+
+int fake_finalize(cudnn_descriptor of) {
+  descriptor *d = of;
+  int code = enter("cudnnBackendFinalize");
+  if (code != CUDNN_OK) return code;
+  if (d->is_final || !has_all(d)) return misuse(CUDNN_BAD_VALUE, "made final twice, or before all is said");
+  code = finalize(d);
+  d->is_final = code == CUDNN_OK;
+  return code;
+}
+
+/* What is asked of descriptors ------------------------------------------------------------------------------------- */
+
+static size_t workspace_of(const descriptor *plan) {
+  const problem *p = &plan->made;
+  if (plan->chosen->workspace == MORE_THAN_THERE_IS) return (size_t)1 << 50;
+  return plan->chosen->workspace == NO_WORKSPACE ? 0 : planes_of(p) * plane_size(p) * sizeof(float);
+}
+
+static bool is_listed(const descriptor *heuristic, const way *w) {
+  return w->is_safe == (heuristic->mode == CUDNN_HEURISTIC_SAFE) &&
+         (heuristic->made.type == RONDO_F32 ? w->of_f32 : w->of_half);
+}
+
+/* Fills as many configurations as there is room for; all are counted where there is none. */
+static int64_t list_ways(const descriptor *heuristic, int64_t room, cudnn_descriptor *configs) {
+  int64_t count = 0;
+  for (size_t i = 0; i < WAYS && (room == 0 || count < room); i++) {
+    if (!is_listed(heuristic, &ways[i])) continue;
+    if (room > 0) {
+      descriptor *config = configs[count];
+      config->made = heuristic->made;
+      config->chosen = &ways[i];
+      config->is_final = true;
+    }
+    count++;
+  }
+  return count;
+}
+
+int fake_descriptor_get(const cudnn_descriptor of, int name, int type, int64_t room, int64_t *count, void *elements) {
+  const descriptor *d = of;
+  const int code = enter("cudnnBackendGetAttribute");
+  if (code != CUDNN_OK) return code;
+  if (!d->is_final) return misuse(NOT_FINAL, "asked before it is final");
+  if (d->kind == CUDNN_HEURISTIC && name == CUDNN_HEURISTIC_RESULTS && type == CUDNN_OF_DESCRIPTOR) {
+    *count = list_ways(d, room, elements);
+  } else if (d->kind == CUDNN_CONFIG && name == CUDNN_CONFIG_ENGINE && type == CUDNN_OF_DESCRIPTOR && room == 1) {
+    descriptor *engine = *(cudnn_descriptor *)elements;
+    engine->chosen = d->chosen;
+    engine->is_final = true;
+    *count = 1;
+  } else if (d->kind == CUDNN_ENGINE && name == CUDNN_ENGINE_NOTES && type == CUDNN_OF_NOTE && room == CUDNN_NOTES) {
+    *count = d->chosen->note_count;
+    memcpy(elements, d->chosen->notes, (size_t)*count * sizeof(int));
+  } else if (d->kind == CUDNN_PLAN && name == CUDNN_PLAN_WORKSPACE && type == CUDNN_OF_INT64 && room == 1) {
+    *(int64_t *)elements = (int64_t)workspace_of(d);
+    *count = 1;
+  } else {
+    return misuse(CUDNN_BAD_VALUE, "no such question");
+  }
+  return CUDNN_OK;
+}
+
+/* Running ---------------------------------------------------------------------------------------------------------- */
+
+static int launch(cudnn_handle handle, cu_function function, problem *p) {
+  size_t bytes = sizeof *p;
+  void *extra[] = {(void *)(uintptr_t)1, p, (void *)(uintptr_t)2, &bytes, NULL};
+  const cu_result code = driver()->launch_kernel(function, (unsigned)planes_of(p), 1, 1, 32, 1, 1, 0,
+                                                 (cu_stream)(void *)handle->stream, NULL, extra);
+  return code == CU_OK ? CUDNN_OK : CUDNN_NOT_RUN;
+}
+
+/* The memory that the pack names; false where it does not do for the plan. */
+static bool read_pack(const descriptor *plan, descriptor *pack, problem *p) {
+  const attribute *numbers = find(pack, CUDNN_PACK_NUMBERS), *addresses = find(pack, CUDNN_PACK_ADDRESSES);
+  const attribute *workspace = find(pack, CUDNN_PACK_WORKSPACE);
+  void **const to[] = {&p->x, &p->weight, &p->y};
+  for (int i = 0; i < 3; i++) {
+    if (numbers->of.numbers[i] != i || addresses->of.addresses[i] == NULL) return false;
+    if ((uintptr_t)addresses->of.addresses[i] % 16 != 0) return false;
+    *to[i] = addresses->of.addresses[i];
+  }
+  p->workspace = workspace_of(plan) > 0 && workspace != NULL ? workspace->of.addresses[0] : NULL;
+  return workspace_of(plan) == 0 || p->workspace != NULL;
+}
+
+static bool has_note(const way *w, int note) {
+  return (w->note_count > 0 && w->notes[0] == note) || (w->note_count > 1 && w->notes[1] == note);
+}
+
+static void count_run(const way *w) {
+  pthread_mutex_lock(&lock);
+  convolutions++;
+  workspaces += w->workspace != NO_WORKSPACE;
+  in_tf32 += has_note(w, CUDNN_NOTE_ROUNDS_FACTORS);
+  inexact += has_note(w, NONDETERMINISTIC) || has_note(w, WINOGRAD);
+  pthread_mutex_unlock(&lock);
+}
+
+int fake_execute(cudnn_handle handle, cudnn_descriptor plan, cudnn_descriptor pack) {
+  const descriptor *d = plan;
+  cu_context context = NULL;
+  int code = enter("cudnnBackendExecute");
+  if (code != CUDNN_OK) return code;
+  problem p = d->made;
+  if (driver()->context_get_current(&context) != CU_OK || context != handle->context || d->handle != handle)
+    return misuse(CUDNN_BAD_VALUE, "another handle's plan, or context");
+  if (!((descriptor *)pack)->is_final || !read_pack(plan, pack, &p))
+    return misuse(CUDNN_BAD_VALUE, "the memory is not the plan's");
+  p.in_tf32 = has_note(d->chosen, CUDNN_NOTE_ROUNDS_FACTORS);
+  code = launch(handle, handle->convolve, &p);
+  if (code == CUDNN_OK && p.workspace != NULL) code = launch(handle, handle->round, &p);
+  if (code == CUDNN_OK) count_run(d->chosen);
+  return code;
+}
