@@ -21,25 +21,32 @@ static inline uint16_t rondo_to_bf16(float x) {
   return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded >> 16);
 }
 
+/* `condition ? a : b` without the branch that compilers make of that, so that loops are vectorised. */
+static inline uint32_t rondo_choose_bits(bool condition, uint32_t a, uint32_t b) {
+  const uint32_t mask = 0u - (uint32_t)condition;
+  return (a & mask) | (b & ~mask);
+}
+
 /* IEEE 754 binary16. A subnormal is a multiple of 2^-24, so arithmetic of floats makes it exactly. */
 static inline float rondo_from_f16(uint16_t bits) {
   const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
   const uint32_t magnitude = bits & 0x7fffu;
-  if (magnitude >= 0x7c00u) return rondo_float_of(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
-  if (magnitude >= 0x0400u) return rondo_float_of(sign | ((magnitude << 13) + 0x38000000u));
-  return rondo_float_of(sign | rondo_float_bits((float)magnitude * 0x1p-24f));
+  const uint32_t shifted = magnitude << 13;
+  const uint32_t subnormal = rondo_float_bits((float)(int32_t)magnitude * 0x1p-24f);
+  const uint32_t finite = rondo_choose_bits(magnitude >= 0x0400u, shifted + 0x38000000u, subnormal);
+  return rondo_float_of(sign | rondo_choose_bits(magnitude >= 0x7c00u, shifted + 0x70000000u, finite));
 }
 
 static inline uint16_t rondo_to_f16(float x) {
   const uint32_t bits = rondo_float_bits(x);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
-  if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
-  if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* 65520 and more */
-  if (magnitude < 0x38800000u) { /* below 2^-14: adding 1/2 leaves the multiple of 2^-24 in the low bits */
-    return (uint16_t)(sign | (rondo_float_bits(rondo_float_of(magnitude) + 0.5f) - 0x3f000000u));
-  }
-  return (uint16_t)(sign | (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13);
+  const uint32_t sign = bits >> 16 & 0x8000u;
+  const uint32_t infinite = 0x7c00u | (uint32_t)(magnitude > 0x7f800000u) << 9;
+  /* Below 2^-14: adding 1/2 leaves the multiple of 2^-24 in the low bits. */
+  const uint32_t subnormal = rondo_float_bits(rondo_float_of(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  const uint32_t finite = rondo_choose_bits(magnitude < 0x38800000u, subnormal, normal);
+  return (uint16_t)(sign | rondo_choose_bits(magnitude >= 0x477ff000u, infinite, finite)); /* 65520 and more */
 }
 
 /* Of the chunk that begins at `at`, of `count` elements. */
@@ -52,7 +59,11 @@ static inline const float *rondo_load_chunk(rondo_type type, const void *memory,
                                             float *room) {
   if (type == RONDO_F32) return (const float *)memory + first;
   const uint16_t *from = (const uint16_t *)memory + first;
-  for (size_t i = 0; i < count; i++) room[i] = type == RONDO_BF16 ? rondo_from_bf16(from[i]) : rondo_from_f16(from[i]);
+  if (type == RONDO_BF16) {
+    RONDO_EACH_LANE(i, lane, count, room[i] = rondo_from_bf16(from[i]));
+  } else {
+    RONDO_EACH_LANE(i, lane, count, room[i] = rondo_from_f16(from[i]));
+  }
   return room;
 }
 
@@ -62,9 +73,12 @@ static inline float *rondo_chunk_of(rondo_type type, void *memory, size_t first,
 }
 
 static inline void rondo_store_chunk(rondo_type type, void *memory, size_t first, size_t count, const float *chunk) {
-  if (type == RONDO_F32) return;
   uint16_t *to = (uint16_t *)memory + first;
-  for (size_t i = 0; i < count; i++) to[i] = type == RONDO_BF16 ? rondo_to_bf16(chunk[i]) : rondo_to_f16(chunk[i]);
+  if (type == RONDO_BF16) {
+    RONDO_EACH_LANE(i, lane, count, to[i] = rondo_to_bf16(chunk[i]));
+  } else if (type == RONDO_F16) {
+    RONDO_EACH_LANE(i, lane, count, to[i] = rondo_to_f16(chunk[i]));
+  }
 }
 
 /* The same for I32 and I64, by way of int64_t: a result that an I32 does not hold keeps its lower half. */
