@@ -173,16 +173,17 @@ typedef struct rondo_adam_options {
 #define RONDO_ADAM_OPTIONS_INIT .struct_size = sizeof(rondo_adam_options)
 
 /* Adds the gradients of `loss` for all F32 states that it depends on, and one update for each, so that a run of the
- * program is a whole training step (FW-4); a gradient needs no zeroing, for each run writes it anew.
+ * program is a whole training step (FW-4); a gradient needs no zeroing, for each run writes it anew. States to which no
+ * gradient comes, such as the running statistics that a batch_norm of inference is given, are left as they are.
  * SGD: p -= rate g; with momentum (Polyak 1964) v = momentum v + g, p -= rate v, where v is the state
  * "<name>.momentum". Adam (Kingma and Ba 2015, algorithm 1, with bias correction) keeps its moments as states
  * "<name>.m", "<name>.v" and its step as the I32 state "adam.step", counted on the device. With a schedule, SGD counts
  * its updates in the I32 state "sgd.step"; the host writes nothing between runs, and updates that are left out
  * (overflow, accumulation) do not count (FW-5, RC-6). Errors as rondo_program_gradients; INVALID_ARGUMENT when the loss
- * depends on no F32 state (NONE), when a rate or momentum is no F32 (TYPE) or no scalar (SHAPE), when there is a rate
- * and a schedule (BAD_OPTIONS) or neither (NULL_ARGUMENT), when a number is out of range (OUT_OF_RANGE), DUPLICATE_NAME
- * when a state or output of these names is there; INVALID_STATE when the program has an optimizer already. The program
- * is then as before. */
+ * has a gradient for no F32 state (NONE), when a rate or momentum is no F32 (TYPE) or no scalar (SHAPE), when there is
+ * a rate and a schedule (BAD_OPTIONS) or neither (NULL_ARGUMENT), when a number is out of range (OUT_OF_RANGE),
+ * DUPLICATE_NAME when a state or output of these names is there; INVALID_STATE when the program has an optimizer
+ * already. The program is then as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss,
                                                         const rondo_sgd_options *options);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_adam(rondo_program *program, rondo_value loss,

@@ -77,11 +77,7 @@ static rondo_status walk_back(walk *w, uint32_t loss, uint32_t seed, const uint3
   w->gradients[loss] = seed;
   if (seed == RONDO_NO_VALUE) RONDO_TRY(rondo_program_constant(w->program, 1.0f, &w->gradients[loss]));
   for (size_t i = operations; i > 0; i--) RONDO_TRY(walk_operation(w, (uint32_t)i - 1));
-  for (size_t i = 0; i < count; i++) {
-    gradients[i] = w->gradients[values[i]];
-    const rondo_shape shape = *rondo_program_shape(w->program, values[i]);
-    if (gradients[i] == RONDO_NO_VALUE) RONDO_TRY(rondo_program_add_zeros(w->program, &shape, &gradients[i]));
-  }
+  for (size_t i = 0; i < count; i++) gradients[i] = w->gradients[values[i]];
   return RONDO_OK;
 }
 
@@ -133,12 +129,23 @@ static rondo_status resolve_asked(const rondo_program *program, const rondo_valu
   return RONDO_OK;
 }
 
+/* What has no gradient gets zeros. */
+static rondo_status differentiate_all(rondo_program *program, uint32_t loss, const uint32_t *values, size_t count,
+                                      uint32_t *gradients) {
+  RONDO_TRY(rondo_program_differentiate(program, loss, RONDO_NO_VALUE, values, count, gradients));
+  for (size_t i = 0; i < count; i++) {
+    const rondo_shape shape = *rondo_program_shape(program, values[i]);
+    if (gradients[i] == RONDO_NO_VALUE) RONDO_TRY(rondo_program_add_zeros(program, &shape, &gradients[i]));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status add_gradients(rondo_program *program, uint32_t loss, const rondo_value *values, size_t count,
                                   uint32_t *asked, rondo_value *out_gradients) {
   uint32_t *gradients = count == 0 ? NULL : asked + count;
   RONDO_TRY(resolve_asked(program, values, count, asked));
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = rondo_program_differentiate(program, loss, RONDO_NO_VALUE, asked, count, gradients);
+  const rondo_status status = differentiate_all(program, loss, asked, count, gradients);
   if (status != RONDO_OK) {
     rondo_program_roll_back(program, mark);
     return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Optimizers: the gradients of the loss for every F32 state that it depends on, and one update operator for each.
- * All or nothing: a failure rolls the program back.
+ * Optimizers: the gradients of the loss for every F32 state that it depends on, and one update operator for each that
+ * has one. All or nothing: a failure rolls the program back.
  */
 #include <stdio.h>
 #include <string.h>
@@ -59,12 +59,22 @@ static rondo_status collect(trainees *t, uint32_t loss) {
     if (needed[i] && value->kind == RONDO_VALUE_STATE && value->shape.type == RONDO_F32) t->states[t->count++] = i;
   }
   rondo_release(&program->allocator, needed, t->room, sizeof *needed);
-  if (status == RONDO_OK && t->count == 0) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
-                      "%s: the loss of program '%s' depends on no f32 state, so there is nothing to train", t->call,
-                      program->name);
-  }
   return status;
+}
+
+/* States without a gradient are not the optimizer's: weight decay would shrink them. */
+static rondo_status keep_differentiable(trainees *t) {
+  size_t kept = 0;
+  for (size_t i = 0; i < t->count; i++) {
+    if (t->gradients[i] == RONDO_NO_VALUE) continue;
+    t->states[kept] = t->states[i];
+    t->gradients[kept++] = t->gradients[i];
+  }
+  t->count = kept;
+  if (kept > 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
+                    "%s: the loss of program '%s' has a gradient for no f32 state, so there is nothing to train",
+                    t->call, t->program->name);
 }
 
 /* Names ------------------------------------------------------------------------------------------------------------ */
@@ -169,6 +179,7 @@ static rondo_status add_updates(trainees *t, uint32_t loss, gradient_setup *setu
   RONDO_TRY(declare_setup(t->program, setup));
   RONDO_TRY(collect(t, loss));
   RONDO_TRY(rondo_program_differentiate(t->program, loss, setup->scale, t->states, t->count, t->gradients));
+  RONDO_TRY(keep_differentiable(t));
   skip_casts(t);
   RONDO_TRY(add_control(t, setup));
   if (by->prepare != NULL) RONDO_TRY(by->prepare(t->program, setup->control, by->user));

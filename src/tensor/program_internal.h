@@ -126,7 +126,7 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark);
 /* Differentiation -------------------------------------------------------------------------------------------------- */
 
 /* As rondo_program_gradients, on indices: gradients[i] becomes the gradient of values[i], times the scalar `seed`, or 1
- * for RONDO_NO_VALUE. Does not roll back. */
+ * for RONDO_NO_VALUE; RONDO_NO_VALUE where no gradient comes to it. Does not roll back. */
 RONDO_MUST_USE rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, uint32_t seed,
                                                         const uint32_t *values, size_t count, uint32_t *gradients);
 

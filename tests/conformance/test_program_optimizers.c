@@ -271,11 +271,89 @@ static void test_wrong_gradient_options_are_refused(void **state) {
   rondo_program_destroy(program);
 }
 
+/* States to which no gradient comes ----------------------------------------------------------------------------------
+ */
+
+#define CHANNELS 3
+
+/* The loss: batch_norm of x with the statistics of states, times the weight w, summed. */
+static rondo_compiled *compile_fixed_norm(test_fixture *t, const setting *s) {
+  const size_t of_x[] = {4, CHANNELS}, of_w[] = {CHANNELS};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value x, w, mean, variance, y, loss;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, of_x, 2, &x));
+  assert_ok(rondo_program_state(program, "w", RONDO_F32, of_w, 1, &w));
+  assert_ok(rondo_program_state(program, "mean", RONDO_F32, of_w, 1, &mean));
+  assert_ok(rondo_program_state(program, "variance", RONDO_F32, of_w, 1, &variance));
+  const rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .running_mean = mean,
+                                            .running_variance = variance, .inference = true};
+  assert_ok(rondo_op_batch_norm(program, x, &options, &y));
+  assert_ok(rondo_op_mul(program, y, w, &y));
+  assert_ok(rondo_op_sum(program, y, NULL, 0, false, &loss));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  add_optimizer(program, loss, s);
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_program_destroy(program);
+  return compiled;
+}
+
+static void test_fw4_states_without_a_gradient_are_left(void **state) {
+  const float x[4 * CHANNELS] = {1, 2, 3, -1, 0.5f, 2, 3, 1, -2, 0, 1, 1};
+  const float mean[CHANNELS] = {0.5f, -1, 2}, variance[CHANNELS] = {1, 4, 0.25f}, ones[CHANNELS] = {1, 1, 1};
+  test_fixture *t = *state;
+  for (int by = SGD; by <= ADAM; by++) {
+    const setting s = {
+        .by = (method)by, .decay = 0.1f, .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 1, .accumulate = 2}};
+    rondo_compiled *compiled = compile_fixed_norm(t, &s);
+    float got[CHANNELS];
+    assert_ok(rondo_compiled_write(compiled, "x", x, sizeof x));
+    assert_ok(rondo_compiled_write(compiled, "w", ones, sizeof ones));
+    assert_ok(rondo_compiled_write(compiled, "mean", mean, sizeof mean));
+    assert_ok(rondo_compiled_write(compiled, "variance", variance, sizeof variance));
+    for (int i = 0; i < 4; i++) assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "mean", got, sizeof got));
+    assert_memory_equal(got, mean, sizeof got);
+    assert_ok(rondo_compiled_read(compiled, "variance", got, sizeof got));
+    assert_memory_equal(got, variance, sizeof got);
+    assert_ok(rondo_compiled_read(compiled, "w", got, sizeof got));
+    assert_memory_not_equal(got, ones, sizeof got);
+    assert_error(rondo_compiled_read(compiled, "mean.m", got, sizeof got), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+    assert_ok(rondo_compiled_destroy(compiled));
+  }
+}
+
+/* An operator that makes its own of a state, and hands no gradient on, leaves nothing to train. */
+static void test_a_loss_without_a_trained_state_is_refused(void **state) {
+  const size_t one[] = {CHANNELS};
+  rondo_program *program = NULL;
+  rondo_value rate, mean, variance, x, y, loss;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_cell(program, "rate", 1, &rate));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){2, CHANNELS}, 2, &x));
+  assert_ok(rondo_program_state(program, "mean", RONDO_F32, one, 1, &mean));
+  assert_ok(rondo_program_state(program, "variance", RONDO_F32, one, 1, &variance));
+  const rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .running_mean = mean,
+                                            .running_variance = variance, .inference = true};
+  assert_ok(rondo_op_batch_norm(program, x, &options, &y));
+  assert_ok(rondo_op_sum(program, y, NULL, 0, false, &loss));
+  const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.1f};
+  assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE);
+  assert_message("has a gradient for no f32 state");
+  rondo_program_destroy(program);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_fw4_optimizers_agree_with_plain_c),  test_case(test_fw4_gradients_of_every_type_are_taken),
-      test_case(test_overflow_leaves_the_update_out),     test_case(test_rc6_the_rate_changes_between_runs),
+      test_case(test_fw4_optimizers_agree_with_plain_c),
+      test_case(test_fw4_gradients_of_every_type_are_taken),
+      test_case(test_overflow_leaves_the_update_out),
+      test_case(test_rc6_the_rate_changes_between_runs),
       test_case(test_wrong_gradient_options_are_refused),
+      test_case(test_fw4_states_without_a_gradient_are_left),
+      test_case(test_a_loss_without_a_trained_state_is_refused),
   };
   return test_main(tests);
 }
