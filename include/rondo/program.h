@@ -241,6 +241,7 @@ typedef struct rondo_compile_options {
   bool share_states_only; /* share states and cells, and have a stream and arena of its own (see below) */
   rondo_executor_policy executor_policy; /* when un-recorded runs go */
   rondo_executor *executor; /* ... by this one (<rondo/executor.h>), which outlives the program; NULL: in a line */
+  bool own_kernels;         /* on CUDA, no library makes products or convolutions (rondo_library_enumerate) */
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 

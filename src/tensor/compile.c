@@ -211,6 +211,7 @@ static rondo_status find_sharing(compiler *c, const rondo_compile_options *given
   }
   compiled->stream = compiled->sharing->stream;
   compiled->resources.kernels = &compiled->sharing->kernels;
+  compiled->resources.own_kernels = given->own_kernels;
   compiled->resources.maker = &compiled->sharing->maker;
   compiled->resources.maker->allow_tf32 = given->allow_tf32;
   compiled->resources.convolution_maker = &compiled->sharing->convolution_maker;
@@ -382,6 +383,7 @@ static rondo_status recompile(compiler *c, rondo_compiled *compiled, const rondo
                                        .least_gain = compiled->bar.least,
                                        .expected_runs = compiled->bar.runs,
                                        .allow_tf32 = compiled->allow_tf32,
+                                       .own_kernels = compiled->own_kernels,
                                        .executor = compiled->executed.executor,
                                        .executor_policy = compiled->executed.policy,
                                        .staged = staged,

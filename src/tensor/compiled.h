@@ -72,7 +72,7 @@ struct rondo_compiled {
   bool has_gain;
   rondo_branch_policy branches; /* that it was compiled with, */
   rondo_fusion_policy fusion;   /* and these */
-  bool allow_tf32;
+  bool allow_tf32, own_kernels;
 };
 
 /* Plays one step; a failure names the operator. */

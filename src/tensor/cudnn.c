@@ -353,6 +353,12 @@ void rondo_convolution_destroy(rondo_convolution *convolution) {
   rondo_release(&allocator, convolution, 1, sizeof *convolution);
 }
 
+void rondo_convolution_maker_init(rondo_convolution_maker *maker, rondo_device *device,
+                                  const rondo_allocator *allocator) {
+  *maker = (rondo_convolution_maker){.device = device, .allocator = *allocator};
+  pthread_mutex_init(&maker->use, NULL);
+}
+
 /* rondo_library_call. */
 static rondo_status free_handle(void *user) {
   (void)api.destroy(user); /* a lost device has nothing of it any more */
@@ -364,6 +370,7 @@ void rondo_convolution_maker_deinit(rondo_convolution_maker *maker) {
     rondo_status_ignore(rondo_device_call_library(maker->device, RONDO_LIBRARY_FREE, free_handle, maker->handle),
                         "what cannot be entered has nothing left to free");
   maker->handle = NULL;
+  pthread_mutex_destroy(&maker->use);
 }
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
@@ -387,13 +394,20 @@ typedef struct convolution_run {
   cudnn_stream stream;
 } convolution_run;
 
+static rondo_status queue(const rondo_convolution *c, cudnn_stream stream) {
+  const cudnn_handle handle = c->maker->handle;
+  RONDO_TRY(check(api.set_stream(handle, stream), "a convolution's stream"));
+  return check(api.execute(handle, c->descriptors[PLAN], c->descriptors[PACK]), "a convolution");
+}
+
 /* rondo_library_call. */
 static rondo_status execute(void *user) {
   const convolution_run *run = user;
-  const rondo_convolution *c = run->convolution;
-  const cudnn_handle handle = c->maker->handle;
-  RONDO_TRY(check(api.set_stream(handle, run->stream), "a convolution's stream"));
-  return check(api.execute(handle, c->descriptors[PLAN], c->descriptors[PACK]), "a convolution");
+  pthread_mutex_t *use = &run->convolution->maker->use;
+  pthread_mutex_lock(use);
+  const rondo_status status = queue(run->convolution, run->stream);
+  pthread_mutex_unlock(use);
+  return status;
 }
 
 rondo_status rondo_convolution_run(const rondo_convolution *convolution, rondo_stream *stream) {

@@ -4,11 +4,12 @@
  * sum of products in F32: none that adds parts as they come, none by transforms (Winograd's, Fourier's). The scratch
  * memory that the way needs is the caller's.
  *
- * Threads: a convolution and a maker belong to one thread at a time.
+ * Threads: a convolution and a maker belong to one thread at a time, but convolutions that are bound may run at once.
  */
 #ifndef RONDO_TENSOR_CUDNN_H
 #define RONDO_TENSOR_CUDNN_H
 
+#include <pthread.h>
 #include <rondo/stream.h>
 #include <rondo/type.h>
 
@@ -38,7 +39,11 @@ typedef struct rondo_convolution_maker {
   rondo_allocator allocator;
   cudnn_handle handle; /* NULL before the first convolution */
   bool allow_tf32;     /* for the factors of F32 convolutions made from now on */
+  pthread_mutex_t use; /* of the handle, which has one stream, to queue on it */
 } rondo_convolution_maker;
+
+void rondo_convolution_maker_init(rondo_convolution_maker *maker, rondo_device *device,
+                                  const rondo_allocator *allocator);
 
 typedef struct rondo_convolution rondo_convolution;
 

@@ -15,6 +15,7 @@ rondo_status rondo_record_options_keep(rondo_compiled *compiled, const rondo_com
   compiled->branches = given->branches;
   compiled->fusion = given->fusion;
   compiled->allow_tf32 = given->allow_tf32;
+  compiled->own_kernels = given->own_kernels;
   compiled->bar = (rondo_gain_bar){.least = given->least_gain, .runs = given->expected_runs};
   RONDO_TRY(rondo_record_policy_check(call, compiled->policy));
   return rondo_gain_bar_check(call, compiled->bar);

@@ -93,6 +93,7 @@ rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t op
                                          const rondo_product_shape *shape, size_t *out_workspace_bytes) {
   rondo_ready_product ready = {.operation = operation};
   *out_workspace_bytes = 0;
+  if (resources->own_kernels) return RONDO_OK;
   RONDO_TRY(rondo_product_create(resources->maker, shape, &ready.product));
   if (ready.product == NULL) return RONDO_OK;
   const rondo_status status = rondo_array_push(&resources->allocator, &resources->products, &ready);
@@ -114,6 +115,7 @@ rondo_status rondo_resources_add_convolution(rondo_resources *resources, uint32_
                                              const rondo_convolution_shape *shape, size_t *out_workspace_bytes) {
   rondo_ready_convolution ready = {.operation = operation};
   *out_workspace_bytes = 0;
+  if (resources->own_kernels) return RONDO_OK;
   RONDO_TRY(rondo_convolution_create(resources->convolution_maker, shape, &ready.convolution));
   if (ready.convolution == NULL) return RONDO_OK;
   const rondo_status status = rondo_array_push(&resources->allocator, &resources->convolutions, &ready);

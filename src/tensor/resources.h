@@ -50,6 +50,7 @@ struct rondo_resources {
   rondo_allocator allocator;
   rondo_device *device;
   rondo_kernel_set *kernels; /* somebody else's; set before a kernel is asked for */
+  bool own_kernels;          /* no library is to make anything */
   bool capturing;
   char late[RONDO_LATE_TEXT]; /* what was made while capturing, by name; "" when nothing */
   RONDO_ARRAY(rondo_ready_product) products;

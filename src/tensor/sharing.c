@@ -14,14 +14,14 @@ rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device
                              .device = device,
                              .users = 1,
                              .kernels = {.allocator = *allocator},
-                             .maker = {.device = device, .allocator = *allocator},
-                             .convolution_maker = {.device = device, .allocator = *allocator}};
+                             .maker = {.device = device, .allocator = *allocator}};
   const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
   const rondo_status status = rondo_stream_create(device, &options, &sharing->stream);
   if (status != RONDO_OK) {
     rondo_release(allocator, sharing, 1, sizeof *sharing);
     return status;
   }
+  rondo_convolution_maker_init(&sharing->convolution_maker, device, allocator);
   *out = sharing;
   return RONDO_OK;
 }

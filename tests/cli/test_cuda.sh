@@ -37,6 +37,14 @@ succeeds bench patch --device cuda:0 --seconds 0.1 --json
 json_holds 'all(.rondo, .bare; (.readers | length) == 5 and all(.readers[]; .patched.host_us > 0) and
     all(.sizes[]; .copied.host_us > 0))'
 
+succeeds bench conv --most 20 --seconds 0.1 --json
+json_holds '.device == "cuda:0"' '[.cases[].name] == ["small", "smaller", "smallest"]' \
+  'all(.cases[] | .forward, .input_gradient, .weight_gradient; .by_cudnn and .cudnn_us > 0 and .own_us > 0 and .ratio > 0)'
+RONDO_CUDNN_LEAST=1000000 succeeds bench conv --most 20 --seconds 0.1 --type bf16
+grep -Eq '^smallest .*\*/' out || die "what is too small is not marked: $(cat out)"
+fails 1 'no CUDA device' bench conv --device cpu
+fails 2 'f32, bf16 or f16' bench conv --type f64
+
 succeeds bench copies --device cuda:0 --seconds 0.1 --most 16384 --json
 json_holds '(.cases | length) == 15' '(.crossings | length) == 5' \
   'all(.cases[]; .launch.host_us > 0 and .queued.host_us > 0 and .kernel_list.host_us > 0 and .kernel_buffer.host_us > 0)'

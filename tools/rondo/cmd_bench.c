@@ -19,6 +19,7 @@ static const benchmark benchmarks[] = {
      "empty kernels in five shapes: by streams, as a graph, as a plain loop"},
     {"change", "rondo bench change", bench_change, "making an exec, updating it, patching a node and launching"},
     {"patch", "rondo bench patch", bench_patch, "launching with an input elsewhere: patching it or copying it"},
+    {"conv", "rondo bench conv", bench_conv, "convolutions on CUDA: by cuDNN and by own kernels"},
     {"copies", "rondo bench copies", bench_copies, "copying inputs in front of a graph: queued, or by a kernel in it"},
     {"gain", "rondo bench gain", bench_gain, "what recording gains, predicted and measured"},
     {"tree", "rondo bench tree", bench_tree,

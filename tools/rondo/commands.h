@@ -20,6 +20,7 @@ int bench_launch(int argc, char **argv);
 int bench_memory(int argc, char **argv);
 int bench_change(int argc, char **argv);
 int bench_patch(int argc, char **argv);
+int bench_conv(int argc, char **argv);
 int bench_copies(int argc, char **argv);
 int bench_tree(int argc, char **argv);
 int bench_gain(int argc, char **argv);

@@ -159,6 +159,26 @@ static void test_tf32_is_used_where_it_is_allowed(void **state) {
   assert_int_equal(runs_in_tf32(*state, true), 3);
 }
 
+/* By request, also when compiled anew. */
+static void test_own_kernels_do_without(void **state) {
+  test_fixture *t = *state;
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .own_kernels = true};
+  rondo_compiled *compiled = NULL;
+  assert_ok(compile_as(t, &options, &compiled));
+  rondo_program *program = make_program();
+  const uint64_t before = library->convolutions();
+  for (int i = 0; i < 2; i++) {
+    write_inputs(compiled);
+    assert_ok(rondo_compiled_run_unrecorded(compiled));
+    assert_results(compiled);
+    assert_int_equal(library->convolutions(), before);
+    assert_int_equal(library->live(), 0);
+    assert_ok(rondo_compiled_recompile(compiled, program, NULL));
+  }
+  rondo_program_destroy(program);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
 static void test_workspaces_are_in_the_memory_map(void **state) {
   test_fixture *t = *state;
   const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .title = "images"};
@@ -309,6 +329,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       convolution_case(test_all_passes_are_the_librarys),
       convolution_case(test_tf32_is_used_where_it_is_allowed),
+      convolution_case(test_own_kernels_do_without),
       convolution_case(test_workspaces_are_in_the_memory_map),
       convolution_case(test_small_ones_are_made_by_own_kernels),
       convolution_case(test_without_a_way_the_own_kernel_runs),
