@@ -124,6 +124,22 @@ static inline void rondo_store_integers(rondo_type type, void *memory, size_t fi
       [RONDO_I32] = RONDO_TYPED_CODE(kernel##_i32, file##_i32, __VA_ARGS__),                                    \
       [RONDO_I64] = RONDO_TYPED_CODE(kernel##_i64, file##_i64, __VA_ARGS__)}
 
+/* The first again, of parameters in a list. */
+#define RONDO_TYPED_KERNEL_LIST(kernel, file, list)                                                             \
+  static void kernel##_f32(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F32, blocks, args); }   \
+  static void kernel##_f16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_F16, blocks, args); }   \
+  static void kernel##_bf16(rondo_blocks blocks, void *const *args) { kernel##_cpu(RONDO_BF16, blocks, args); } \
+  static const rondo_kernel_options kernel##_code[] = {                                                         \
+      [RONDO_F32] = RONDO_TYPED_LIST_CODE(kernel##_f32, file##_f32, list),                                      \
+      [RONDO_F16] = RONDO_TYPED_LIST_CODE(kernel##_f16, file##_f16, list),                                      \
+      [RONDO_BF16] = RONDO_TYPED_LIST_CODE(kernel##_bf16, file##_bf16, list)}
+
+#define RONDO_TYPED_LIST_CODE(function, source, list)                                                        \
+  {                                                                                                          \
+    RONDO_KERNEL_OPTIONS_INIT, .name = #function, .cpu = function, RONDO_CUDA(source), .param_list = (list), \
+                               .param_count = sizeof(list) / sizeof(list)[0]                                 \
+  }
+
 #define RONDO_TYPED_CODE(function, source, ...)                                                                  \
   {                                                                                                              \
     RONDO_KERNEL_OPTIONS_INIT, .name = #function, .cpu = function, RONDO_CUDA(source), .params = { __VA_ARGS__ } \

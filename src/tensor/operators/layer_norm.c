@@ -2,14 +2,15 @@
  * layer_norm and rms_norm over the last dimensions: a row's mean (layer_norm alone) and the reciprocal of its deviation
  * are kept for the gradient. With h = (x - mean) * deviation and g = dy * scale, dx = deviation * (g - mean(g) - h
  * mean(g h)), without mean(g) for rms_norm. The gradients of scale and shift are sums over rows: the rows are cut into
- * parts by the shape alone, a first kernel adds those of each part in their order, a second one the parts.
+ * parts by the shape alone; what makes dx adds those of each part in their order, and one kernel for several operators
+ * the parts.
  */
 #include <math.h>
 #include <string.h>
 
 #include "tensor/emit.h"
 #include "tensor/operators.h"
-#include "tensor/operators/element.h"
+#include "tensor/operators/joined.h"
 #include "tensor/operators/rows.h"
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
@@ -19,7 +20,11 @@ enum { EPSILON };                 /* numbers */
 enum { F32_PARAMETERS };          /* flags: scale and shift are F32, whatever the value is */
 enum { VALUE, SCALE, SHIFT };     /* inputs of the operators */
 enum { RESULT, DEVIATION, MEAN }; /* their results; deviation: its reciprocal. rms_norm has no mean */
-enum { OF_VALUE, OF_RESULT, OF_DEVIATION, OF_MEAN, OF_SCALE }; /* inputs of the gradients */
+enum { OF_VALUE, OF_RESULT, OF_DEVIATION, OF_MEAN, OF_SCALE }; /* inputs of the gradient */
+enum { VALUE_GRADIENT, SUMS };                                 /* its results: the sums of each part are F32 */
+
+/* Sizes of the gradient of scale and shift: parts of the sums, its type and, from the third on, its own. */
+enum { PARTS, RESULT_TYPE, FIRST_SIZE };
 
 typedef struct norm_family {
   bool is_centred;
@@ -29,13 +34,12 @@ typedef struct norm_family {
 /* What the kernels get as one scalar; without padding. */
 typedef struct norm_shape {
   size_t rows, columns;
-  size_t parts; /* of the rows, for sums over them */
+  size_t parts, part_rows; /* all parts but the last have so many rows */
   uint32_t is_centred, f32_parameters;
 } norm_shape;
 
-#define PART_ROWS 64 /* of a part at least */
-#define MOST_PARTS 64
-#define COLUMNS_OF_BLOCK 32 /* of a CUDA block that adds a part */
+#define LEAST_PART_ROWS 8
+#define MOST_PARTS 256
 
 static bool is_centred(const rondo_operation *operation) {
   const norm_family *family = operation->row->family;
@@ -47,8 +51,9 @@ static norm_shape shape_of(const rondo_shape *value, const rondo_operation *oper
   for (size_t i = 0; i < operation->attributes.sizes[DIMENSIONS]; i++)
     shape.columns *= value->dims[value->rank - 1 - i];
   shape.rows = rondo_shape_elements(value) / shape.columns;
-  const size_t parts = (shape.rows + PART_ROWS - 1) / PART_ROWS;
-  shape.parts = parts < MOST_PARTS ? parts : MOST_PARTS;
+  shape.part_rows = (shape.rows + MOST_PARTS - 1) / MOST_PARTS;
+  if (shape.part_rows < LEAST_PART_ROWS) shape.part_rows = LEAST_PART_ROWS;
+  shape.parts = (shape.rows + shape.part_rows - 1) / shape.part_rows;
   shape.is_centred = is_centred(operation);
   shape.f32_parameters = operation->attributes.flags[F32_PARAMETERS];
   return shape;
@@ -176,15 +181,29 @@ static rondo_status infer_norm(const rondo_program *program, const rondo_operati
   return RONDO_OK;
 }
 
+/* Of scale and shift, from the sums of the parts. */
+static rondo_status add_parameter_gradients(rondo_program *program, const rondo_operation *operation, uint32_t sums,
+                                            uint32_t *gradients) {
+  const norm_family *family = operation->row->family;
+  const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
+  const norm_shape shape = shape_of(value, operation);
+  const size_t dimensions = operation->attributes.sizes[DIMENSIONS];
+  rondo_attributes attributes = {.sizes = {shape.parts, parameter_type(&shape, value->type)},
+                                 .size_count = FIRST_SIZE + (uint32_t)dimensions};
+  memcpy(attributes.sizes + FIRST_SIZE, value->dims + (value->rank - dimensions), dimensions * sizeof(size_t));
+  return rondo_program_add(program, family->parameters, &sums, 1, &attributes, gradients);
+}
+
 static rondo_status differentiate_norm(rondo_program *program, const rondo_operation *operation,
                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
   const norm_family *family = operation->row->family;
   const uint32_t inputs[] = {operation->inputs[VALUE], result_gradients[RESULT], operation->results[DEVIATION],
                              operation->results[MEAN], operation->inputs[SCALE]};
-  RONDO_TRY(rondo_program_add(program, family->gradient, inputs, 5, &operation->attributes, &input_gradients[VALUE]));
+  uint32_t made[RONDO_MAX_RESULTS], gradients[RONDO_MAX_RESULTS] = {0};
+  RONDO_TRY(rondo_program_add(program, family->gradient, inputs, 5, &operation->attributes, made));
+  input_gradients[VALUE] = made[VALUE_GRADIENT];
   if (operation->inputs[SCALE] == RONDO_NO_VALUE && operation->inputs[SHIFT] == RONDO_NO_VALUE) return RONDO_OK;
-  uint32_t gradients[RONDO_MAX_RESULTS] = {0};
-  RONDO_TRY(rondo_program_add(program, family->parameters, inputs, 4, &operation->attributes, gradients));
+  RONDO_TRY(add_parameter_gradients(program, operation, made[SUMS], gradients));
   for (uint32_t i = SCALE; i <= SHIFT; i++) {
     if (operation->inputs[i] != RONDO_NO_VALUE) input_gradients[i] = gradients[i - SCALE];
   }
@@ -208,7 +227,7 @@ static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *ope
 
 /* Gradient of the value -------------------------------------------------------------------------------------------- */
 
-/* What the gradients' kernels read: the value, the result's gradient, and what the forward operator kept. */
+/* What the gradient's kernel reads: the value, the result's gradient, and what the forward operator kept. */
 typedef struct norm_memory {
   rondo_type type, of_parameters;
   const void *x, *dy, *scale; /* scale: NULL for none */
@@ -239,60 +258,18 @@ static void row_means(const norm_memory *memory, size_t row, size_t columns, flo
   *out_gh = rondo_join_lanes(sums[1]) / (float)columns;
 }
 
-static void layer_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const norm_shape *shape = args[0];
-  const norm_memory memory = {type,
-                              parameter_type(shape, type),
-                              RONDO_ARG(const void *, 1),
-                              RONDO_ARG(const void *, 2),
-                              RONDO_ARG(const void *, 3),
-                              RONDO_ARG(const float *, 4),
-                              RONDO_ARG(const float *, 5)};
-  void *dx = RONDO_ARG(void *, 6);
-  float h[RONDO_CHUNK], g[RONDO_CHUNK], room[RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
-    for (size_t row = span.first; row < span.last; row++) {
-      float of_g, of_gh;
-      row_means(&memory, row, shape->columns, &of_g, &of_gh);
-      if (shape->is_centred == 0) of_g = 0;
-      for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
-        const size_t length = rondo_chunk_length(at, shape->columns);
-        float *to = rondo_chunk_of(type, dx, row * shape->columns + at, room);
-        load_chunk(&memory, row, shape->columns, at, length, h, g);
-        RONDO_EACH_LANE(i, lane, length, to[i] = memory.deviations[row] * (g[i] - of_g - h[i] * of_gh));
-        rondo_store_chunk(type, dx, row * shape->columns + at, length, to);
-      }
-    }
+static void row_gradient(const norm_memory *memory, const norm_shape *shape, size_t row, void *dx) {
+  float h[RONDO_CHUNK], g[RONDO_CHUNK], room[RONDO_CHUNK], of_g, of_gh;
+  row_means(memory, row, shape->columns, &of_g, &of_gh);
+  if (shape->is_centred == 0) of_g = 0;
+  for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, shape->columns), first = row * shape->columns + at;
+    float *to = rondo_chunk_of(memory->type, dx, first, room);
+    load_chunk(memory, row, shape->columns, at, length, h, g);
+    RONDO_EACH_LANE(i, lane, length, to[i] = memory->deviations[row] * (g[i] - of_g - h[i] * of_gh));
+    rondo_store_chunk(memory->type, dx, first, length, to);
   }
 }
-
-RONDO_TYPED_KERNEL(layer_norm_gradient, layer_norm, RONDO_SCALAR(norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_WRITES);
-
-static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
-                                   rondo_shape *results) {
-  RONDO_TRY(require_value(program, operation));
-  RONDO_TRY(rondo_require_same_shape(program, operation, OF_VALUE, OF_RESULT));
-  results[0] = *rondo_operation_input(program, operation, OF_VALUE);
-  return RONDO_OK;
-}
-
-static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
-  const norm_shape shape = shape_of(value, operation);
-  const void *x = rondo_emit_address(emitter, operation->inputs[OF_VALUE]);
-  const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
-  const void *scale = rondo_emit_address(emitter, operation->inputs[OF_SCALE]);
-  const float *deviations = rondo_emit_address(emitter, operation->inputs[OF_DEVIATION]);
-  const float *means = rondo_emit_address(emitter, operation->inputs[OF_MEAN]);
-  void *dx = rondo_emit_address(emitter, operation->results[0]);
-  return rondo_emit_kernel(emitter, &layer_norm_gradient_code[value->type],
-                           rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
-                           RONDO_ARGS(&shape, &x, &dy, &scale, &deviations, &means, &dx));
-}
-
-/* Gradients of scale and shift ------------------------------------------------------------------------------------- */
 
 /* Of each part a row of sums for scale, and behind those of all parts, unless it is rms_norm, one for shift. */
 static size_t sums_of(const norm_shape *shape) {
@@ -300,9 +277,8 @@ static size_t sums_of(const norm_shape *shape) {
 }
 
 static rondo_span rows_of_part(const norm_shape *shape, size_t part) {
-  const size_t share = (shape->rows + shape->parts - 1) / shape->parts;
-  const size_t first = part * share < shape->rows ? part * share : shape->rows;
-  return (rondo_span){first, shape->rows - first > share ? first + share : shape->rows};
+  const size_t first = part * shape->part_rows;
+  return (rondo_span){first, shape->rows - first > shape->part_rows ? first + shape->part_rows : shape->rows};
 }
 
 /* A chunk of the sums of a part. */
@@ -319,91 +295,134 @@ static void add_part(const norm_memory *memory, const norm_shape *shape, size_t 
   memcpy(sums + (shape->parts + part) * shape->columns + at, of_shift, length * sizeof *sums);
 }
 
-static void layer_norm_parts_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+/* dx and sums may be NULL, when nothing reads them. */
+static void part_gradient(const norm_memory *memory, const norm_shape *shape, size_t part, void *dx, float *sums) {
+  const rondo_span rows = rows_of_part(shape, part);
+  norm_memory unscaled = *memory;
+  unscaled.scale = NULL;
+  for (size_t row = rows.first; row < rows.last && dx != NULL; row++) row_gradient(memory, shape, row, dx);
+  for (size_t at = 0; at < shape->columns && sums != NULL; at += RONDO_CHUNK)
+    add_part(&unscaled, shape, part, at, sums);
+}
+
+static void layer_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const norm_shape *shape = args[0];
-  const norm_memory memory = {.type = type,
-                              .x = RONDO_ARG(const void *, 1),
-                              .dy = RONDO_ARG(const void *, 2),
-                              .deviations = RONDO_ARG(const float *, 3),
-                              .means = RONDO_ARG(const float *, 4)};
-  float *sums = RONDO_ARG(float *, 5);
-  const size_t chunks = (shape->columns + RONDO_CHUNK - 1) / RONDO_CHUNK;
+  const norm_memory memory = {type,
+                              parameter_type(shape, type),
+                              RONDO_ARG(const void *, 1),
+                              RONDO_ARG(const void *, 2),
+                              RONDO_ARG(const void *, 3),
+                              RONDO_ARG(const float *, 4),
+                              RONDO_ARG(const float *, 5)};
   for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->parts * chunks, 1);
-    for (size_t i = span.first; i < span.last; i++)
-      add_part(&memory, shape, i / chunks, i % chunks * RONDO_CHUNK, sums);
+    const rondo_span span = rondo_block_span(block, blocks, shape->parts, 1);
+    for (size_t part = span.first; part < span.last; part++)
+      part_gradient(&memory, shape, part, RONDO_ARG(void *, 6), RONDO_ARG(float *, 7));
   }
 }
 
-RONDO_TYPED_KERNEL(layer_norm_parts, layer_norm, RONDO_SCALAR(norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(layer_norm_gradient, layer_norm, RONDO_SCALAR(norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES);
 
-/* One row of the sums of all parts, stored as the type has it. */
-static void join_parts(rondo_type type, const float *sums, const norm_shape *shape, rondo_span columns, void *to) {
-  float room[RONDO_CHUNK];
-  for (size_t at = columns.first; at < columns.last; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns.last);
-    float *chunk = rondo_chunk_of(type, to, at, room);
-    memcpy(chunk, sums + at, length * sizeof *chunk);
-    for (size_t part = 1; part < shape->parts; part++) add_chunk(sums + part * shape->columns + at, chunk, length);
-    rondo_store_chunk(type, to, at, length, chunk);
-  }
-}
-
-static void layer_norm_join_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const norm_shape *shape = args[0];
-  const float *sums = RONDO_ARG(const float *, 1);
-  void *of_scale = RONDO_ARG(void *, 2);
-  void *of_shift = RONDO_ARG(void *, 3);
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->columns, RONDO_LANES);
-    join_parts(type, sums, shape, span, of_scale);
-    if (of_shift != NULL) join_parts(type, sums + shape->parts * shape->columns, shape, span, of_shift);
-  }
-}
-
-RONDO_TYPED_KERNEL(layer_norm_join, layer_norm, RONDO_SCALAR(norm_shape), RONDO_READS, RONDO_WRITES, RONDO_WRITES);
-
-static rondo_status infer_parameters(const rondo_program *program, const rondo_operation *operation,
-                                     rondo_shape *results) {
-  rondo_shape like;
-  RONDO_TRY(infer_gradient(program, operation, &like));
-  const size_t dimensions = operation->attributes.sizes[DIMENSIONS];
-  rondo_shape shape = {.type = operation->attributes.flags[F32_PARAMETERS] ? RONDO_F32 : like.type,
-                       .rank = (uint32_t)dimensions};
-  memcpy(shape.dims, like.dims + (like.rank - dimensions), dimensions * sizeof shape.dims[0]);
-  for (uint32_t i = 0; i < operation->row->result_count; i++) results[i] = shape;
+static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  RONDO_TRY(require_value(program, operation));
+  RONDO_TRY(rondo_require_same_shape(program, operation, OF_VALUE, OF_RESULT));
+  results[VALUE_GRADIENT] = *rondo_operation_input(program, operation, OF_VALUE);
+  const norm_shape shape = shape_of(&results[VALUE_GRADIENT], operation);
+  results[SUMS] = rondo_shape_vector(RONDO_F32, sums_of(&shape));
   return RONDO_OK;
 }
 
-static rondo_status prepare_parameters(rondo_resources *resources, const rondo_program *program, uint32_t operation,
-                                       size_t *out_workspace_bytes) {
-  const rondo_operation *added = &program->operations.items[operation];
-  const norm_shape shape = shape_of(rondo_operation_input(program, added, OF_VALUE), added);
-  (void)resources;
-  *out_workspace_bytes = sums_of(&shape) * sizeof(float);
-  return RONDO_OK;
-}
-
-static rondo_status emit_parameters(rondo_emitter *emitter, const rondo_operation *operation) {
+/* A CUDA block has a part. */
+static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
   const norm_shape shape = shape_of(value, operation);
   const void *x = rondo_emit_address(emitter, operation->inputs[OF_VALUE]);
   const void *dy = rondo_emit_address(emitter, operation->inputs[OF_RESULT]);
+  const void *scale = rondo_emit_address(emitter, operation->inputs[OF_SCALE]);
   const float *deviations = rondo_emit_address(emitter, operation->inputs[OF_DEVIATION]);
   const float *means = rondo_emit_address(emitter, operation->inputs[OF_MEAN]);
-  float *sums = rondo_emit_workspace(emitter);
-  void *of_scale = rondo_emit_address(emitter, operation->results[0]);
-  void *of_shift = rondo_emit_address(emitter, operation->results[1]);
-  const size_t width = rondo_emit_is_cuda(emitter) ? COLUMNS_OF_BLOCK : RONDO_CHUNK;
-  const rondo_grid grid =
-      rondo_emit_grid(emitter, shape.parts * ((shape.columns + width - 1) / width), (rondo_grain){1, 1});
-  RONDO_TRY(rondo_emit_kernel(emitter, &layer_norm_parts_code[value->type], grid,
-                              RONDO_ARGS(&shape, &x, &dy, &deviations, &means, &sums)));
-  return rondo_emit_kernel(emitter, &layer_norm_join_code[parameter_type(&shape, value->type)],
-                           rondo_emit_grid(emitter, shape.columns, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&shape, &sums, &of_scale, &of_shift));
+  void *dx = rondo_emit_address(emitter, operation->results[VALUE_GRADIENT]);
+  float *sums = rondo_emit_address(emitter, operation->results[SUMS]);
+  const rondo_grain grain = {rondo_row_grain(shape.columns).cpu / shape.part_rows + 1, 1};
+  return rondo_emit_kernel(emitter, &layer_norm_gradient_code[value->type],
+                           rondo_emit_grid(emitter, shape.parts, grain),
+                           RONDO_ARGS(&shape, &x, &dy, &scale, &deviations, &means, &dx, &sums));
 }
+
+/* Gradients of scale and shift ------------------------------------------------------------------------------------- */
+
+/* What their kernel gets as one scalar; without padding. Of each operator a block has `width` columns of each result.
+ */
+typedef struct sums_shape {
+  size_t columns, parts, width;
+  uint32_t tiles, results;
+} sums_shape;
+
+#define WARP 32
+
+/* A chunk of the sums of all parts, stored as the type has it. */
+static void join_parts(rondo_type type, const float *sums, const sums_shape *shape, size_t at, void *to) {
+  const size_t length = shape->columns - at < shape->width ? shape->columns - at : shape->width;
+  float room[RONDO_CHUNK];
+  float *chunk = rondo_chunk_of(type, to, at, room);
+  memcpy(chunk, sums + at, length * sizeof *chunk);
+  for (size_t part = 1; part < shape->parts; part++) add_chunk(sums + part * shape->columns + at, chunk, length);
+  rondo_store_chunk(type, to, at, length, chunk);
+}
+
+static void layer_norm_parameters_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const sums_shape *shape = args[0];
+  const size_t units = (size_t)shape->tiles * shape->results;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const size_t first = 1 + 3 * (block / units), result = block % units / shape->tiles;
+    const float *sums = RONDO_ARG(const float *, first);
+    join_parts(type, sums + result * shape->parts * shape->columns, shape, block % shape->tiles * shape->width,
+               RONDO_ARG(void *, first + 1 + result));
+  }
+}
+
+#define POINTERS RONDO_READS, RONDO_WRITES, RONDO_WRITES
+
+static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(sums_shape), RONDO_JOINED_PARAMETERS(POINTERS)};
+
+RONDO_TYPED_KERNEL_LIST(layer_norm_parameters, layer_norm, joined_parameters);
+
+static rondo_status infer_parameters(const rondo_program *program, const rondo_operation *operation,
+                                     rondo_shape *results) {
+  const rondo_attributes *attributes = &operation->attributes;
+  rondo_shape shape = {.type = (rondo_type)attributes->sizes[RESULT_TYPE], .rank = attributes->size_count - FIRST_SIZE};
+  memcpy(shape.dims, attributes->sizes + FIRST_SIZE, shape.rank * sizeof shape.dims[0]);
+  for (uint32_t i = 0; i < operation->row->result_count; i++) results[i] = shape;
+  return rondo_require_input(program, operation, 0, RONDO_F32, 1);
+}
+
+/* All have the same attributes. Of what is not there the pointers are NULL. */
+static rondo_status join_parameters(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  const rondo_shape *result = rondo_emit_shape(emitter, operations[0]->results[0]);
+  sums_shape shape = {.columns = rondo_shape_elements(result),
+                      .parts = operations[0]->attributes.sizes[PARTS],
+                      .width = rondo_emit_is_cuda(emitter) ? WARP : RONDO_CHUNK,
+                      .results = operations[0]->row->result_count};
+  shape.tiles = (uint32_t)((shape.columns + shape.width - 1) / shape.width);
+  void *pointers[3 * RONDO_MOST_JOINED] = {NULL};
+  const void *args[1 + 3 * RONDO_MOST_JOINED] = {&shape};
+  for (uint32_t i = 0; i < count; i++) {
+    pointers[3 * i] = rondo_emit_address(emitter, operations[i]->inputs[0]);
+    for (uint32_t r = 0; r < shape.results; r++)
+      pointers[3 * i + 1 + r] = rondo_emit_address(emitter, operations[i]->results[r]);
+  }
+  for (size_t i = 0; i < 3 * RONDO_MOST_JOINED; i++) args[1 + i] = &pointers[i];
+  return rondo_emit_kernel(emitter, &layer_norm_parameters_code[result->type],
+                           (rondo_grid){.x = count * shape.tiles * shape.results}, args, 1 + 3 * RONDO_MOST_JOINED);
+}
+
+static rondo_status emit_parameters(rondo_emitter *emitter, const rondo_operation *operation) {
+  return join_parameters(emitter, &operation, 1);
+}
+
+static const rondo_join parameters_join = {.most = RONDO_MOST_JOINED, .emit = join_parameters};
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
@@ -413,11 +432,10 @@ static const norm_family rms_family = {false, &rondo_operator_rms_norm_gradient,
 
 #define NORM_ROW .infer = infer_norm, .differentiate = differentiate_norm, .emit = emit_norm
 #define GRADIENT_ROW                                                                               \
-  .inputs = {"value", "gradient", "deviation", "mean", "scale"}, .required = 3, .result_count = 1, \
-  .infer = infer_gradient, .emit = emit_gradient
-#define PARAMETERS_ROW                                                                            \
-  .inputs = {"value", "gradient", "deviation", "mean"}, .required = 3, .infer = infer_parameters, \
-  .prepare = prepare_parameters, .emit = emit_parameters
+  .inputs = {"value", "gradient", "deviation", "mean", "scale"}, .required = 3, .result_count = 2, \
+  .spare_results = 1u << VALUE_GRADIENT | 1u << SUMS, .infer = infer_gradient, .emit = emit_gradient
+#define PARAMETERS_ROW \
+  .inputs = {"sums"}, .required = 1, .infer = infer_parameters, .emit = emit_parameters, .join = &parameters_join
 
 const rondo_operator rondo_operator_layer_norm = {.name = "layer_norm",
                                                   .types = RONDO_FLOATS,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA form of layer_norm.c. A team has a row; sums over rows are taken by blocks that have 32 columns of a part
- * of the rows, each warp every 8th row of it, whose sums are added in the warps' order.
+ * The CUDA form of layer_norm.c. A team has a row.
  */
 #include "tensor/operators/element.cuh"
+#include "tensor/operators/joined.cuh"
 #include "tensor/operators/rows.cuh"
 
 struct norm_shape {
-  size_t rows, columns, parts;
+  size_t rows, columns, parts, part_rows;
   unsigned is_centred, f32_parameters;
 };
 
@@ -48,69 +48,85 @@ extern "C" __global__ void layer_norm_TYPE(norm_shape shape, float epsilon, cons
   }
 }
 
+/* The gradient of a row, of which the team has its lane's share. */
+__device__ inline void row_gradient(const norm_shape &shape, const row_team &team, size_t row,
+                                    const element *__restrict__ x, const element *__restrict__ dy,
+                                    const void *__restrict__ scale, float deviation, float mean,
+                                    element *__restrict__ dx) {
+  const size_t at = row * shape.columns;
+  float of_g = 0, of_gh = 0;
+  for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
+    const float g = to_float(dy[at + i]) * (scale != 0 ? parameter_at(shape, scale, i) : 1.0f);
+    of_g += g;
+    of_gh += g * ((to_float(x[at + i]) - mean) * deviation);
+  }
+  of_g = shape.is_centred ? team_join<join_sum>(team, of_g) / (float)shape.columns : 0.0f;
+  of_gh = team_join<join_sum>(team, of_gh) / (float)shape.columns;
+  for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
+    const float g = to_float(dy[at + i]) * (scale != 0 ? parameter_at(shape, scale, i) : 1.0f);
+    const float h = (to_float(x[at + i]) - mean) * deviation;
+    dx[at + i] = to_element(deviation * (g - of_g - h * of_gh));
+  }
+}
+
+/* A block has a part: its teams take the rows, then its threads the columns, of which each adds the rows in order. */
 extern "C" __global__ void layer_norm_gradient_TYPE(norm_shape shape, const element *__restrict__ x,
                                                     const element *__restrict__ dy, const void *__restrict__ scale,
                                                     const float *__restrict__ deviations,
-                                                    const float *__restrict__ means, element *__restrict__ dx) {
+                                                    const float *__restrict__ means, element *__restrict__ dx,
+                                                    float *__restrict__ sums) {
   const row_team team = team_of(shape.columns);
-  for (size_t row = team.first; row < shape.rows; row += team.stride) {
-    const size_t at = row * shape.columns;
-    const float deviation = deviations[row], mean = means != 0 ? means[row] : 0.0f;
-    float of_g = 0, of_gh = 0;
-    for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
-      const float g = to_float(dy[at + i]) * (scale != 0 ? parameter_at(shape, scale, i) : 1.0f);
-      of_g += g;
-      of_gh += g * ((to_float(x[at + i]) - mean) * deviation);
-    }
-    of_g = shape.is_centred ? team_join<join_sum>(team, of_g) / (float)shape.columns : 0.0f;
-    of_gh = team_join<join_sum>(team, of_gh) / (float)shape.columns;
-    for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
-      const float g = to_float(dy[at + i]) * (scale != 0 ? parameter_at(shape, scale, i) : 1.0f);
-      const float h = (to_float(x[at + i]) - mean) * deviation;
-      dx[at + i] = to_element(deviation * (g - of_g - h * of_gh));
+  const bool is_block = team.lanes == BLOCK_THREADS;
+  for (size_t part = blockIdx.x; part < shape.parts; part += gridDim.x) {
+    const size_t first = part * shape.part_rows;
+    const size_t last = shape.rows - first > shape.part_rows ? first + shape.part_rows : shape.rows;
+    for (size_t row = first + (is_block ? 0 : threadIdx.x / WARP); row < last && dx != 0; row += is_block ? 1 : WARPS)
+      row_gradient(shape, team, row, x, dy, scale, deviations[row], means != 0 ? means[row] : 0.0f, dx);
+    for (size_t column = threadIdx.x; column < shape.columns && sums != 0; column += BLOCK_THREADS) {
+      float of_scale = 0, of_shift = 0;
+#pragma unroll 8
+      for (size_t row = first; row < last; row++) {
+        const size_t at = row * shape.columns + column;
+        const float g = to_float(dy[at]), mean = means != 0 ? means[row] : 0.0f;
+        of_scale += g * ((to_float(x[at]) - mean) * deviations[row]);
+        of_shift += g;
+      }
+      sums[part * shape.columns + column] = of_scale;
+      if (shape.is_centred) sums[(shape.parts + part) * shape.columns + column] = of_shift;
     }
   }
 }
 
-extern "C" __global__ void layer_norm_parts_TYPE(norm_shape shape, const element *__restrict__ x,
-                                                 const element *__restrict__ dy, const float *__restrict__ deviations,
-                                                 const float *__restrict__ means, float *__restrict__ sums) {
-  __shared__ float of_warps[2][WARPS][WARP];
+struct sums_shape {
+  size_t columns, parts, width;
+  unsigned tiles, results;
+};
+
+#define POINTERS(i) , const float *sums##i, element *of_scale##i, element *of_shift##i
+#define PICK(i)                                   \
+  case i:                                         \
+    sums = sums##i;                               \
+    to = result == 0 ? of_scale##i : of_shift##i; \
+    break;
+
+/* A block has WARP columns of a result; each of its warps adds every WARPS-th part, then the warps' sums are added in
+ * their order. */
+extern "C" __global__ void layer_norm_parameters_TYPE(sums_shape shape EACH_JOINED(POINTERS)) {
+  __shared__ float of_warps[WARPS][WARP];
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const size_t tiles = (shape.columns + WARP - 1) / WARP;
-  const size_t share = (shape.rows + shape.parts - 1) / shape.parts;
-  for (size_t unit = blockIdx.x; unit < shape.parts * tiles; unit += gridDim.x) {
-    const size_t part = unit / tiles, column = unit % tiles * WARP + lane;
-    const size_t last = shape.rows - part * share > share ? (part + 1) * share : shape.rows;
-    float of_scale = 0, of_shift = 0;
-    for (size_t row = part * share + warp; row < last && column < shape.columns; row += WARPS) {
-      const size_t at = row * shape.columns + column;
-      const float g = to_float(dy[at]);
-      of_scale += g * ((to_float(x[at]) - (means != 0 ? means[row] : 0.0f)) * deviations[row]);
-      of_shift += g;
-    }
-    of_warps[0][warp][lane] = of_scale;
-    of_warps[1][warp][lane] = of_shift;
-    __syncthreads();
-    if (warp < (shape.is_centred ? 2u : 1u) && column < shape.columns) {
-      float sum = of_warps[warp][0][lane];
-      for (unsigned other = 1; other < WARPS; other++) sum += of_warps[warp][other][lane];
-      sums[(warp * shape.parts + part) * shape.columns + column] = sum;
-    }
-    __syncthreads(); /* the sums have been read */
-  }
-}
-
-__device__ inline void join_parts(const norm_shape &shape, const float *__restrict__ sums, element *__restrict__ to) {
-  for (size_t i = first_element(); i < shape.columns; i += element_stride()) {
-    float sum = sums[i];
-    for (size_t part = 1; part < shape.parts; part++) sum += sums[part * shape.columns + i];
-    to[i] = to_element(sum);
-  }
-}
-
-extern "C" __global__ void layer_norm_join_TYPE(norm_shape shape, const float *__restrict__ sums,
-                                                element *__restrict__ of_scale, element *__restrict__ of_shift) {
-  join_parts(shape, sums, of_scale);
-  if (of_shift != 0) join_parts(shape, sums + shape.parts * shape.columns, of_shift);
+  const unsigned unit = blockIdx.x % (shape.tiles * shape.results), result = unit / shape.tiles;
+  const size_t column = (size_t)(unit % shape.tiles) * WARP + lane;
+  const float *sums = 0;
+  element *to = 0;
+  float sum = 0;
+  switch (blockIdx.x / (shape.tiles * shape.results)) { EACH_JOINED(PICK) }
+  sums += result * shape.parts * shape.columns + column;
+#pragma unroll 8
+  for (size_t part = warp; part < shape.parts; part += WARPS)
+    sum += column < shape.columns ? sums[part * shape.columns] : 0.0f;
+  of_warps[warp][lane] = sum;
+  __syncthreads();
+  if (warp > 0 || column >= shape.columns) return;
+  for (unsigned other = 1; other < WARPS; other++) sum += of_warps[other][lane];
+  to[column] = to_element(sum);
 }
