@@ -218,7 +218,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_log_softmax(rondo_program *progra
  *   layer_norm: over the last `dimensions` dimensions, any float: (x - mean) / sqrt(variance + epsilon) (Ba, Kiros,
  *               Hinton 2016), times scale, plus shift, each of the sizes of these dimensions, or no value for none, and
  *               F32 or of the value's type. variance: the mean of (x - mean)^2. epsilon: above 0.
- *   rms_norm:   the same without mean and shift: x / sqrt(mean of x^2 + epsilon) (Zhang, Sennrich 2019).
+ *   add_layer_norm: layer_norm of value + addend, of one shape and type, and that sum, rounded to the type, which a
+ *               network goes on with: what an add and a layer_norm give, bit for bit, by one kernel, and by one for the
+ *               gradient. out_sum as out_value.
+ *   rms_norm:   layer_norm without mean and shift: x / sqrt(mean of x^2 + epsilon) (Zhang, Sennrich 2019).
  *   batch_norm: of [n, c, ...], any float: (x - mean) / sqrt(variance + epsilon), times scale, plus shift, each [c]
  *               F32, or no value for none (Ioffe, Szegedy 2015). Mean and variance are the batch's, over all dimensions
  *               but the second; then the running ones, F32 states [c], move towards them by `momentum` at the end of
@@ -227,6 +230,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_log_softmax(rondo_program *progra
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_layer_norm(rondo_program *program, rondo_value value, rondo_value scale,
                                                           rondo_value shift, size_t dimensions, float epsilon,
                                                           rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_add_layer_norm(rondo_program *program, rondo_value value,
+                                                              rondo_value addend, rondo_value scale, rondo_value shift,
+                                                              size_t dimensions, float epsilon, rondo_value *out_sum,
+                                                              rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_rms_norm(rondo_program *program, rondo_value value, rondo_value scale,
                                                         size_t dimensions, float epsilon, rondo_value *out_value);
 

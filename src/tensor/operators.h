@@ -105,6 +105,7 @@
   ROW(log_softmax)               \
   ROW(log_softmax_gradient)      \
   ROW(layer_norm)                \
+  ROW(add_layer_norm)            \
   ROW(layer_norm_gradient)       \
   ROW(layer_norm_parameters)     \
   ROW(rms_norm)                  \

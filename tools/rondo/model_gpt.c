@@ -126,8 +126,17 @@ static rondo_status multiply(const network *n, rondo_value x, rondo_value weight
   return rondo_op_matmul_with(n->program, x, weight, &options, out);
 }
 
-static rondo_status normalise(const network *n, rondo_value x, const rondo_value *scale_and_shift, rondo_value *out) {
-  return rondo_op_layer_norm(n->program, x, scale_and_shift[0], scale_and_shift[1], 1, EPSILON, out);
+/* What passes the blocks: a sum, and what is still to be added to it, if anything. */
+typedef struct stream {
+  rondo_value sum, addend;
+} stream;
+
+/* Adds it first, for x->sum. */
+static rondo_status normalise(const network *n, stream *x, const rondo_value *scale_and_shift, rondo_value *out) {
+  const rondo_value scale = scale_and_shift[0], shift = scale_and_shift[1], addend = x->addend;
+  if (addend.id == 0) return rondo_op_layer_norm(n->program, x->sum, scale, shift, 1, EPSILON, out);
+  x->addend = (rondo_value){0};
+  return rondo_op_add_layer_norm(n->program, x->sum, addend, scale, shift, 1, EPSILON, &x->sum, out);
 }
 
 static rondo_status add_cache(const network *n, size_t block, const char *name, rondo_value *out) {
@@ -152,69 +161,72 @@ static rondo_status attend(const network *n, size_t block, rondo_value qkv, rond
   return rondo_op_attention_packed(n->program, qkv, heads, heads, &causal, out);
 }
 
-static rondo_status add_block(const network *n, size_t block, rondo_value *x) {
+static rondo_status add_block(const network *n, size_t block, stream *x) {
   const rondo_value *of = n->states + FIRST_OF_BLOCKS + block * OF_BLOCK;
   rondo_value y;
-  TOOL_TRY(normalise(n, *x, &of[NORM1_SCALE], &y));
+  TOOL_TRY(normalise(n, x, &of[NORM1_SCALE], &y));
   TOOL_TRY(multiply(n, y, of[QKV_WEIGHT], of[QKV_BIAS], RONDO_ACTIVATION_NONE, &y));
   TOOL_TRY(attend(n, block, y, &y));
-  TOOL_TRY(multiply(n, y, of[JOIN_WEIGHT], of[JOIN_BIAS], RONDO_ACTIVATION_NONE, &y));
-  TOOL_TRY(rondo_op_add(n->program, *x, y, x));
-  TOOL_TRY(normalise(n, *x, &of[NORM2_SCALE], &y));
+  TOOL_TRY(multiply(n, y, of[JOIN_WEIGHT], of[JOIN_BIAS], RONDO_ACTIVATION_NONE, &x->addend));
+  TOOL_TRY(normalise(n, x, &of[NORM2_SCALE], &y));
   TOOL_TRY(multiply(n, y, of[HIDDEN_WEIGHT], of[HIDDEN_BIAS], RONDO_ACTIVATION_GELU, &y));
-  TOOL_TRY(multiply(n, y, of[OUTPUT_WEIGHT], of[OUTPUT_BIAS], RONDO_ACTIVATION_NONE, &y));
-  return rondo_op_add(n->program, *x, y, x);
+  return multiply(n, y, of[OUTPUT_WEIGHT], of[OUTPUT_BIAS], RONDO_ACTIVATION_NONE, &x->addend);
 }
 
 /* From tokens [.., count] and the embeddings of their places to what the last normalisation is given. */
-static rondo_status add_blocks(const network *n, rondo_value tokens, rondo_value places, rondo_value *x) {
-  TOOL_TRY(rondo_op_embedding(n->program, n->states[TOKENS], tokens, x));
-  TOOL_TRY(rondo_op_add(n->program, *x, places, x));
-  TOOL_TRY(rondo_op_cast(n->program, *x, n->model->type, x));
+static rondo_status add_blocks(const network *n, rondo_value tokens, rondo_value places, stream *x) {
+  *x = (stream){{0}, {0}};
+  TOOL_TRY(rondo_op_embedding(n->program, n->states[TOKENS], tokens, &x->sum));
+  TOOL_TRY(rondo_op_add(n->program, x->sum, places, &x->sum));
+  TOOL_TRY(rondo_op_cast(n->program, x->sum, n->model->type, &x->sum));
   for (size_t block = 0; block < n->model->sizes[MODEL_LAYERS]; block++) TOOL_TRY(add_block(n, block, x));
   return RONDO_OK;
 }
 
-static rondo_status add_head(const network *n, rondo_value x, rondo_value *out_logits) {
+static rondo_status add_head(const network *n, stream *x, rondo_value *out_logits) {
   const rondo_value *last = last_states(n);
-  TOOL_TRY(normalise(n, x, &last[NORM_SCALE], &x));
-  return multiply(n, x, last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
+  rondo_value y;
+  TOOL_TRY(normalise(n, x, &last[NORM_SCALE], &y));
+  return multiply(n, y, last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
 }
 
 /* The tokens have the batch already. */
 static rondo_status build(const language_model *model, rondo_program *program, const rondo_value *states,
                           rondo_value tokens, size_t batch, rondo_value *out_logits) {
   const network n = {.model = model, .program = program, .states = states, .use = TO_SCORE};
-  rondo_value x;
+  stream x;
   (void)batch;
   TOOL_TRY(add_blocks(&n, tokens, states[PLACES], &x));
-  return add_head(&n, x, out_logits);
+  return add_head(&n, &x, out_logits);
 }
 
 static rondo_status build_prompt(const language_model *model, rondo_program *program, const rondo_value *states,
                                  size_t length) {
   const network n = {.model = model, .program = program, .states = states, .use = TO_BEGIN};
   const size_t width = model->sizes[MODEL_WIDTH], none[] = {0, 0};
-  rondo_value tokens, last, places, x;
+  rondo_value tokens, last, places, logits;
+  stream x;
   TOOL_TRY(rondo_program_input(program, "tokens", RONDO_I32, (size_t[]){1, length}, 2, &tokens));
   TOOL_TRY(rondo_program_input(program, "last", RONDO_I32, (size_t[]){1}, 1, &last));
   TOOL_TRY(rondo_op_slice(program, states[PLACES], none, (size_t[]){length, width}, NULL, &places));
   TOOL_TRY(add_blocks(&n, tokens, places, &x));
-  TOOL_TRY(rondo_op_index_select(program, x, last, 1, &x));
-  TOOL_TRY(add_head(&n, x, &x));
-  return rondo_program_output(program, "logits", x);
+  TOOL_TRY(rondo_op_index_select(program, x.sum, last, 1, &x.sum));
+  TOOL_TRY(rondo_op_index_select(program, x.addend, last, 1, &x.addend));
+  TOOL_TRY(add_head(&n, &x, &logits));
+  return rondo_program_output(program, "logits", logits);
 }
 
 static rondo_status build_next(const language_model *model, rondo_program *program, const rondo_value *states) {
   network n = {.model = model, .program = program, .states = states, .use = TO_GO_ON};
-  rondo_value tokens, place, x;
+  rondo_value tokens, place, logits;
+  stream x;
   TOOL_TRY(rondo_program_input(program, "tokens", RONDO_I32, (size_t[]){1, 1}, 2, &tokens));
   TOOL_TRY(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &n.length));
   TOOL_TRY(rondo_op_reshape(program, n.length, (size_t[]){1, 1}, 2, &place));
   TOOL_TRY(rondo_op_embedding(program, states[PLACES], place, &place));
   TOOL_TRY(add_blocks(&n, tokens, place, &x));
-  TOOL_TRY(add_head(&n, x, &x));
-  return rondo_program_output(program, "logits", x);
+  TOOL_TRY(add_head(&n, &x, &logits));
+  return rondo_program_output(program, "logits", logits);
 }
 
 const model_kind model_gpt = {

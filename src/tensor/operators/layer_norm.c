@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * layer_norm and rms_norm over the last dimensions: a row's mean (layer_norm alone) and the reciprocal of its deviation
- * are kept for the gradient. With h = (x - mean) * deviation and g = dy * scale, dx = deviation * (g - mean(g) - h
- * mean(g h)), without mean(g) for rms_norm. The gradients of scale and shift are sums over rows: the rows are cut into
- * parts by the shape alone; what makes dx adds those of each part in their order, and one kernel for several operators
- * the parts.
+ * layer_norm, add_layer_norm, of a sum that is a result, too, and rms_norm over the last dimensions: a row's mean
+ * (layer_norm alone) and the reciprocal of its deviation are kept for the gradient. With h = (x - mean) * deviation and
+ * g = dy * scale, dx = deviation * (g - mean(g) - h mean(g h)), without mean(g) for rms_norm. The gradients of scale
+ * and shift are sums over rows: the rows are cut into parts by the shape alone; what makes dx adds those of each part
+ * in their order, and one kernel for several operators the parts.
  */
 #include <math.h>
 #include <string.h>
@@ -15,13 +15,13 @@
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
-enum { DIMENSIONS };              /* sizes */
-enum { EPSILON };                 /* numbers */
-enum { F32_PARAMETERS };          /* flags: scale and shift are F32, whatever the value is */
-enum { VALUE, SCALE, SHIFT };     /* inputs of the operators */
-enum { RESULT, DEVIATION, MEAN }; /* their results; deviation: its reciprocal. rms_norm has no mean */
-enum { OF_VALUE, OF_RESULT, OF_DEVIATION, OF_MEAN, OF_SCALE }; /* inputs of the gradient */
-enum { VALUE_GRADIENT, SUMS };                                 /* its results: the sums of each part are F32 */
+enum { DIMENSIONS };                   /* sizes */
+enum { EPSILON };                      /* numbers */
+enum { F32_PARAMETERS };               /* flags: scale and shift are F32, whatever the value is */
+enum { VALUE, SCALE, SHIFT, ADDEND };  /* inputs of the operators; addend: of add_layer_norm alone */
+enum { RESULT, DEVIATION, MEAN, SUM }; /* their results; deviation: its reciprocal. rms_norm has no mean */
+enum { OF_VALUE, OF_RESULT, OF_DEVIATION, OF_MEAN, OF_SCALE, OF_SUM }; /* inputs of the gradient; the last is added */
+enum { VALUE_GRADIENT, SUMS };                                         /* its results: the sums of each part are F32 */
 
 /* Sizes of the gradient of scale and shift: parts of the sums, its type and, from the third on, its own. */
 enum { PARTS, RESULT_TYPE, FIRST_SIZE };
@@ -97,6 +97,19 @@ static void add_chunk(const float *restrict x, float *restrict y, size_t count) 
   RONDO_EACH_LANE(i, lane, count, y[i] += x[i]);
 }
 
+/* Elements of x and an addend, rounded as they are stored. */
+static void add_row(rondo_type type, const void *x, const void *addend, size_t first, size_t columns, void *sum) {
+  float rooms[3][RONDO_CHUNK];
+  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, columns);
+    const float *a = rondo_load_chunk(type, x, first + at, length, rooms[0]);
+    const float *b = rondo_load_chunk(type, addend, first + at, length, rooms[1]);
+    float *to = rondo_chunk_of(type, sum, first + at, rooms[2]);
+    RONDO_EACH_LANE(i, lane, length, to[i] = a[i] + b[i]);
+    rondo_store_chunk(type, sum, first + at, length, to);
+  }
+}
+
 static void layer_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const norm_shape *shape = args[0];
   const float epsilon = RONDO_ARG(float, 1);
@@ -106,6 +119,9 @@ static void layer_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
   void *y = RONDO_ARG(void *, 5);
   float *deviations = RONDO_ARG(float *, 6);
   float *means = RONDO_ARG(float *, 7);
+  const void *addend = RONDO_ARG(const void *, 8);
+  void *sum = RONDO_ARG(void *, 9);
+  const void *normalised = addend == NULL ? x : sum;
   const rondo_type of_parameters = parameter_type(shape, type);
   const size_t columns = shape->columns;
   float rooms[2][RONDO_CHUNK];
@@ -113,14 +129,16 @@ static void layer_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
     const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
     for (size_t row = span.first; row < span.last; row++) {
       const size_t first = row * columns;
-      const float mean = shape->is_centred != 0 ? row_sum(type, x, first, columns) / (float)columns : 0;
-      const float variance = row_square_sum(type, x, first, columns, mean) / (float)columns;
+      if (addend != NULL) add_row(type, x, addend, first, columns, sum);
+      const float mean = shape->is_centred != 0 ? row_sum(type, normalised, first, columns) / (float)columns : 0;
+      const float variance = row_square_sum(type, normalised, first, columns, mean) / (float)columns;
       deviations[row] = 1.0f / sqrtf(variance + epsilon);
       if (means != NULL) means[row] = mean;
       for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
         const size_t length = rondo_chunk_length(at, columns);
         float *to = rondo_chunk_of(type, y, first + at, rooms[1]);
-        centre_chunk(rondo_load_chunk(type, x, first + at, length, rooms[0]), mean, deviations[row], to, length);
+        centre_chunk(rondo_load_chunk(type, normalised, first + at, length, rooms[0]), mean, deviations[row], to,
+                     length);
         if (scale != NULL) multiply_chunk(rondo_load_chunk(of_parameters, scale, at, length, rooms[0]), to, length);
         if (shift != NULL) add_chunk(rondo_load_chunk(of_parameters, shift, at, length, rooms[0]), to, length);
         rondo_store_chunk(type, y, first + at, length, to);
@@ -130,7 +148,7 @@ static void layer_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
 }
 
 RONDO_TYPED_KERNEL(layer_norm, layer_norm, RONDO_SCALAR(norm_shape), RONDO_SCALAR(float), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+                   RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES, RONDO_READS, RONDO_WRITES);
 
 static rondo_status infer_parameter(const rondo_program *program, const rondo_operation *operation, uint32_t input) {
   const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
@@ -176,9 +194,16 @@ static rondo_status infer_norm(const rondo_program *program, const rondo_operati
                                 "epsilon is %g; it must be finite and above 0", (double)epsilon);
   }
   results[RESULT] = *rondo_operation_input(program, operation, VALUE);
-  for (uint32_t i = DEVIATION; i < operation->row->result_count; i++)
+  for (uint32_t i = DEVIATION; i <= MEAN; i++)
     results[i] = rows_shape(&results[RESULT], operation->attributes.sizes[DIMENSIONS]);
-  return RONDO_OK;
+  if (operation->inputs[ADDEND] == RONDO_NO_VALUE) return RONDO_OK;
+  results[SUM] = results[RESULT];
+  return rondo_require_same_shape(program, operation, VALUE, ADDEND);
+}
+
+/* What is normalised. */
+static uint32_t normalised_value(const rondo_operation *operation) {
+  return operation->inputs[ADDEND] == RONDO_NO_VALUE ? operation->inputs[VALUE] : operation->results[SUM];
 }
 
 /* Of scale and shift, from the sums of the parts. */
@@ -197,11 +222,16 @@ static rondo_status add_parameter_gradients(rondo_program *program, const rondo_
 static rondo_status differentiate_norm(rondo_program *program, const rondo_operation *operation,
                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
   const norm_family *family = operation->row->family;
-  const uint32_t inputs[] = {operation->inputs[VALUE], result_gradients[RESULT], operation->results[DEVIATION],
-                             operation->results[MEAN], operation->inputs[SCALE]};
-  uint32_t made[RONDO_MAX_RESULTS], gradients[RONDO_MAX_RESULTS] = {0};
-  RONDO_TRY(rondo_program_add(program, family->gradient, inputs, 5, &operation->attributes, made));
+  const bool has_sum = operation->inputs[ADDEND] != RONDO_NO_VALUE;
+  const uint32_t of_sum = has_sum ? result_gradients[SUM] : RONDO_NO_VALUE;
+  const uint32_t inputs[] = {normalised_value(operation), result_gradients[RESULT], operation->results[DEVIATION],
+                             operation->results[MEAN],    operation->inputs[SCALE], of_sum};
+  uint32_t made[RONDO_MAX_RESULTS] = {of_sum}, gradients[RONDO_MAX_RESULTS] = {0};
+  const bool is_read = result_gradients[RESULT] != RONDO_NO_VALUE;
+  if (is_read) RONDO_TRY(rondo_program_add(program, family->gradient, inputs, 6, &operation->attributes, made));
   input_gradients[VALUE] = made[VALUE_GRADIENT];
+  if (has_sum) input_gradients[ADDEND] = made[VALUE_GRADIENT];
+  if (!is_read) return RONDO_OK;
   if (operation->inputs[SCALE] == RONDO_NO_VALUE && operation->inputs[SHIFT] == RONDO_NO_VALUE) return RONDO_OK;
   RONDO_TRY(add_parameter_gradients(program, operation, made[SUMS], gradients));
   for (uint32_t i = SCALE; i <= SHIFT; i++) {
@@ -220,9 +250,11 @@ static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *ope
   void *y = rondo_emit_address(emitter, operation->results[RESULT]);
   float *deviations = rondo_emit_address(emitter, operation->results[DEVIATION]);
   float *means = rondo_emit_address(emitter, operation->results[MEAN]);
+  const void *addend = rondo_emit_address(emitter, operation->inputs[ADDEND]);
+  void *sum = rondo_emit_address(emitter, operation->results[SUM]);
   return rondo_emit_kernel(emitter, &layer_norm_code[value->type],
                            rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
-                           RONDO_ARGS(&shape, &epsilon, &x, &scale, &shift, &y, &deviations, &means));
+                           RONDO_ARGS(&shape, &epsilon, &x, &scale, &shift, &y, &deviations, &means, &addend, &sum));
 }
 
 /* Gradient of the value -------------------------------------------------------------------------------------------- */
@@ -232,6 +264,7 @@ typedef struct norm_memory {
   rondo_type type, of_parameters;
   const void *x, *dy, *scale; /* scale: NULL for none */
   const float *deviations, *means;
+  const void *addend; /* what is added to dx; NULL for none */
 } norm_memory;
 
 /* h and g of `length` elements. */
@@ -269,6 +302,7 @@ static void row_gradient(const norm_memory *memory, const norm_shape *shape, siz
     RONDO_EACH_LANE(i, lane, length, to[i] = memory->deviations[row] * (g[i] - of_g - h[i] * of_gh));
     rondo_store_chunk(memory->type, dx, first, length, to);
   }
+  if (memory->addend != NULL) add_row(memory->type, memory->addend, dx, row * shape->columns, shape->columns, dx);
 }
 
 /* Of each part a row of sums for scale, and behind those of all parts, unless it is rms_norm, one for shift. */
@@ -313,7 +347,8 @@ static void layer_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *
                               RONDO_ARG(const void *, 2),
                               RONDO_ARG(const void *, 3),
                               RONDO_ARG(const float *, 4),
-                              RONDO_ARG(const float *, 5)};
+                              RONDO_ARG(const float *, 5),
+                              RONDO_ARG(const void *, 8)};
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, shape->parts, 1);
     for (size_t part = span.first; part < span.last; part++)
@@ -322,12 +357,14 @@ static void layer_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *
 }
 
 RONDO_TYPED_KERNEL(layer_norm_gradient, layer_norm, RONDO_SCALAR(norm_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES);
+                   RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_READS);
 
 static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
                                    rondo_shape *results) {
   RONDO_TRY(require_value(program, operation));
   RONDO_TRY(rondo_require_same_shape(program, operation, OF_VALUE, OF_RESULT));
+  if (operation->inputs[OF_SUM] != RONDO_NO_VALUE)
+    RONDO_TRY(rondo_require_same_shape(program, operation, OF_VALUE, OF_SUM));
   results[VALUE_GRADIENT] = *rondo_operation_input(program, operation, OF_VALUE);
   const norm_shape shape = shape_of(&results[VALUE_GRADIENT], operation);
   results[SUMS] = rondo_shape_vector(RONDO_F32, sums_of(&shape));
@@ -345,10 +382,11 @@ static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation 
   const float *means = rondo_emit_address(emitter, operation->inputs[OF_MEAN]);
   void *dx = rondo_emit_address(emitter, operation->results[VALUE_GRADIENT]);
   float *sums = rondo_emit_address(emitter, operation->results[SUMS]);
+  const void *addend = rondo_emit_address(emitter, operation->inputs[OF_SUM]);
   const rondo_grain grain = {rondo_row_grain(shape.columns).cpu / shape.part_rows + 1, 1};
   return rondo_emit_kernel(emitter, &layer_norm_gradient_code[value->type],
                            rondo_emit_grid(emitter, shape.parts, grain),
-                           RONDO_ARGS(&shape, &x, &dy, &scale, &deviations, &means, &dx, &sums));
+                           RONDO_ARGS(&shape, &x, &dy, &scale, &deviations, &means, &dx, &sums, &addend));
 }
 
 /* Gradients of scale and shift ------------------------------------------------------------------------------------- */
@@ -431,8 +469,8 @@ static const norm_family layer_family = {true, &rondo_operator_layer_norm_gradie
 static const norm_family rms_family = {false, &rondo_operator_rms_norm_gradient, &rondo_operator_rms_norm_parameters};
 
 #define NORM_ROW .infer = infer_norm, .differentiate = differentiate_norm, .emit = emit_norm
-#define GRADIENT_ROW                                                                               \
-  .inputs = {"value", "gradient", "deviation", "mean", "scale"}, .required = 3, .result_count = 2, \
+#define GRADIENT_ROW                                                                                         \
+  .inputs = {"value", "gradient", "deviation", "mean", "scale", "addend"}, .required = 3, .result_count = 2, \
   .spare_results = 1u << VALUE_GRADIENT | 1u << SUMS, .infer = infer_gradient, .emit = emit_gradient
 #define PARAMETERS_ROW \
   .inputs = {"sums"}, .required = 1, .infer = infer_parameters, .emit = emit_parameters, .join = &parameters_join
@@ -444,6 +482,13 @@ const rondo_operator rondo_operator_layer_norm = {.name = "layer_norm",
                                                   .required = 1,
                                                   .result_count = 3,
                                                   NORM_ROW};
+const rondo_operator rondo_operator_add_layer_norm = {.name = "add_layer_norm",
+                                                      .types = RONDO_FLOATS,
+                                                      .family = &layer_family,
+                                                      .inputs = {"value", "scale", "shift", "addend"},
+                                                      .required = 1,
+                                                      .result_count = 4,
+                                                      NORM_ROW};
 const rondo_operator rondo_operator_layer_norm_gradient = {
     .name = "layer_norm_gradient", .family = &layer_family, GRADIENT_ROW};
 const rondo_operator rondo_operator_layer_norm_parameters = {
@@ -483,6 +528,24 @@ rondo_status rondo_op_layer_norm(rondo_program *program, rondo_value value, rond
   const rondo_value inputs[] = {value, scale, shift};
   const rondo_attributes attributes = attributes_of(program, inputs, 3, dimensions, epsilon);
   return rondo_program_apply(program, &rondo_operator_layer_norm, inputs, 3, &attributes, out_value);
+}
+
+rondo_status rondo_op_add_layer_norm(rondo_program *program, rondo_value value, rondo_value addend, rondo_value scale,
+                                     rondo_value shift, size_t dimensions, float epsilon, rondo_value *out_sum,
+                                     rondo_value *out_value) {
+  static const char name[] = "add_layer_norm";
+  const rondo_value inputs[] = {value, scale, shift, addend};
+  uint32_t index = 0;
+  if (out_value != NULL) *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_require(name, "out_sum", out_sum));
+  *out_sum = (rondo_value){0};
+  RONDO_TRY(rondo_require(name, "program", program));
+  RONDO_TRY(rondo_program_resolve(program, addend, name, "addend", &index));
+  const rondo_attributes attributes = attributes_of(program, inputs, 3, dimensions, epsilon);
+  RONDO_TRY(rondo_program_apply(program, &rondo_operator_add_layer_norm, inputs, 4, &attributes, out_value));
+  const rondo_operation *added = &program->operations.items[program->operations.count - 1];
+  *out_sum = rondo_program_tag(program, added->results[SUM]);
+  return RONDO_OK;
 }
 
 rondo_status rondo_op_rms_norm(rondo_program *program, rondo_value value, rondo_value scale, size_t dimensions,

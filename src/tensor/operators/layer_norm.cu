@@ -18,12 +18,14 @@ __device__ inline float parameter_at(const norm_shape &shape, const void *parame
 extern "C" __global__ void layer_norm_TYPE(norm_shape shape, float epsilon, const element *__restrict__ x,
                                            const void *__restrict__ scale, const void *__restrict__ shift,
                                            element *__restrict__ y, float *__restrict__ deviations,
-                                           float *__restrict__ means) {
+                                           float *__restrict__ means, const element *addend, element *total) {
   const row_team team = team_of(shape.columns);
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
-    const element *from = x + row * shape.columns;
+    const element *from = (addend != 0 ? total : x) + row * shape.columns;
     element *to = y + row * shape.columns;
     float sum = 0, squares = 0;
+    for (size_t i = row * shape.columns + team.lane; i < (row + 1) * shape.columns && addend != 0; i += team.lanes)
+      total[i] = to_element(to_float(x[i]) + to_float(addend[i])); /* the lane reads what it wrote */
     if (shape.is_centred) {
       for (size_t i = team.lane; i < shape.columns; i += team.lanes) sum += to_float(from[i]);
       sum = team_join<join_sum>(team, sum);
@@ -52,7 +54,7 @@ extern "C" __global__ void layer_norm_TYPE(norm_shape shape, float epsilon, cons
 __device__ inline void row_gradient(const norm_shape &shape, const row_team &team, size_t row,
                                     const element *__restrict__ x, const element *__restrict__ dy,
                                     const void *__restrict__ scale, float deviation, float mean,
-                                    element *__restrict__ dx) {
+                                    const element *__restrict__ addend, element *__restrict__ dx) {
   const size_t at = row * shape.columns;
   float of_g = 0, of_gh = 0;
   for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
@@ -65,7 +67,8 @@ __device__ inline void row_gradient(const norm_shape &shape, const row_team &tea
   for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
     const float g = to_float(dy[at + i]) * (scale != 0 ? parameter_at(shape, scale, i) : 1.0f);
     const float h = (to_float(x[at + i]) - mean) * deviation;
-    dx[at + i] = to_element(deviation * (g - of_g - h * of_gh));
+    const element own = to_element(deviation * (g - of_g - h * of_gh));
+    dx[at + i] = addend != 0 ? to_element(__fadd_rn(to_float(addend[at + i]), to_float(own))) : own;
   }
 }
 
@@ -74,14 +77,14 @@ extern "C" __global__ void layer_norm_gradient_TYPE(norm_shape shape, const elem
                                                     const element *__restrict__ dy, const void *__restrict__ scale,
                                                     const float *__restrict__ deviations,
                                                     const float *__restrict__ means, element *__restrict__ dx,
-                                                    float *__restrict__ sums) {
+                                                    float *__restrict__ sums, const element *__restrict__ addend) {
   const row_team team = team_of(shape.columns);
   const bool is_block = team.lanes == BLOCK_THREADS;
   for (size_t part = blockIdx.x; part < shape.parts; part += gridDim.x) {
     const size_t first = part * shape.part_rows;
     const size_t last = shape.rows - first > shape.part_rows ? first + shape.part_rows : shape.rows;
     for (size_t row = first + (is_block ? 0 : threadIdx.x / WARP); row < last && dx != 0; row += is_block ? 1 : WARPS)
-      row_gradient(shape, team, row, x, dy, scale, deviations[row], means != 0 ? means[row] : 0.0f, dx);
+      row_gradient(shape, team, row, x, dy, scale, deviations[row], means != 0 ? means[row] : 0.0f, addend, dx);
     for (size_t column = threadIdx.x; column < shape.columns && sums != 0; column += BLOCK_THREADS) {
       float of_scale = 0, of_shift = 0;
 #pragma unroll 8

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ * add_layer_norm: against plain C, and in all types against an add and a layer_norm, whose bits it has, gradients
+ * included.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "support/test_operator.h"
+
+enum { COLUMNS, USED }; /* sizes */
+enum { BOTH, ONLY_VALUE, ONLY_SUM, USES };
+
+#define EPSILON 1e-3
+
+static const rondo_value none;
+
+static void draw(uint64_t *seed, test_call *call) {
+  size_t shape[] = {test_draw_between(seed, 1, 40), test_draw_between(seed, 2, 30)};
+  if (test_random_below(seed, 6) == 0) shape[1] = test_draw_between(seed, 200, 1400);
+  if (shape[1] > 200) shape[0] = test_draw_between(seed, 1, 3);
+  call->sizes[COLUMNS] = shape[1];
+  call->sizes[USED] = test_random_below(seed, USES);
+  test_add_float(call, shape, 2, -2, 2);
+  test_add_float(call, shape, 2, -1, 1);
+  test_add_float(call, &shape[1], 1, 0.5, 2);
+  test_add_float(call, &shape[1], 1, -1, 1);
+}
+
+static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *result) {
+  rondo_value sum;
+  const rondo_status status =
+      rondo_op_add_layer_norm(program, in[0], in[1], in[2], in[3], 1, (float)EPSILON, &sum, result);
+  if (status != RONDO_OK || call->sizes[USED] == ONLY_VALUE) return status;
+  if (call->sizes[USED] == ONLY_SUM) *result = sum;
+  return call->sizes[USED] == ONLY_SUM ? RONDO_OK : rondo_op_add(program, sum, *result, result);
+}
+
+static void reference_row(const double *sum, size_t columns, const double *scale, const double *shift, size_t used,
+                          double *y) {
+  double mean = 0, variance = 0;
+  for (size_t i = 0; i < columns; i++) mean += sum[i] / (double)columns;
+  for (size_t i = 0; i < columns; i++) variance += (sum[i] - mean) * (sum[i] - mean) / (double)columns;
+  for (size_t i = 0; i < columns; i++) {
+    const double value = (sum[i] - mean) / sqrt(variance + (double)(float)EPSILON) * scale[i] + shift[i];
+    y[i] = (used == ONLY_SUM ? 0 : value) + (used == ONLY_VALUE ? 0 : sum[i]);
+  }
+}
+
+static void reference(const test_call *call, double *const *in, double *y) {
+  const size_t columns = call->sizes[COLUMNS], rows = test_input_elements(call, 0) / columns;
+  double sum[1400];
+  for (size_t row = 0; row < rows; row++) {
+    for (size_t i = 0; i < columns; i++) sum[i] = in[0][row * columns + i] + in[1][row * columns + i];
+    reference_row(sum, columns, in[2], in[3], call->sizes[USED], y + row * columns);
+  }
+}
+
+/* In F16 and BF16 the sum is rounded in between; there it is held against the two operators, below. */
+TEST_OPERATOR(test_add_layer_norm, .name = "add_layer_norm", .draw = draw, .build = build, .reference = reference,
+              .tolerance = 1e-5, .gradient_tolerance = 3e-4, .only_f32 = true)
+
+/* The same bits -----------------------------------------------------------------------------------------------------
+ */
+
+enum { ROWS = 19, WIDTH = 37, ELEMENTS = ROWS * WIDTH };
+enum { X, ADDEND, SCALE, SHIFT, INPUTS };
+
+static const char *const names[INPUTS] = {"x", "addend", "scale", "shift"};
+
+static void add_network(rondo_program *program, bool is_one, const rondo_value *in, rondo_value *loss) {
+  rondo_value sum, value;
+  if (is_one) {
+    assert_ok(
+        rondo_op_add_layer_norm(program, in[X], in[ADDEND], in[SCALE], in[SHIFT], 1, (float)EPSILON, &sum, &value));
+  } else {
+    assert_ok(rondo_op_add(program, in[X], in[ADDEND], &sum));
+    assert_ok(rondo_op_layer_norm(program, sum, in[SCALE], in[SHIFT], 1, (float)EPSILON, &value));
+  }
+  assert_ok(rondo_op_tanh(program, value, &value));
+  assert_ok(rondo_op_add(program, sum, value, &value));
+  assert_ok(rondo_op_mul(program, value, value, &value));
+  assert_ok(rondo_op_cast(program, value, RONDO_F32, &value));
+  assert_ok(rondo_program_output(program, "squares", value));
+  assert_ok(rondo_op_mean(program, value, NULL, 0, false, loss));
+}
+
+static rondo_program *new_program(rondo_type type, bool is_one) {
+  const size_t shape[] = {ROWS, WIDTH};
+  rondo_value in[INPUTS], gradients[INPUTS], loss;
+  rondo_program *program = NULL;
+  assert_ok(rondo_program_create(NULL, &program));
+  for (int i = X; i < INPUTS; i++)
+    assert_ok(rondo_program_state(program, names[i], i < SCALE ? type : RONDO_F32, i < SCALE ? shape : shape + 1,
+                                  i < SCALE ? 2 : 1, &in[i]));
+  add_network(program, is_one, in, &loss);
+  assert_ok(rondo_program_gradients(program, loss, in, INPUTS, gradients));
+  for (int i = X; i < INPUTS; i++) {
+    char name[32];
+    (void)snprintf(name, sizeof name, "of %s", names[i]);
+    assert_ok(rondo_op_cast(program, gradients[i], RONDO_F32, &gradients[i]));
+    assert_ok(rondo_program_output(program, name, gradients[i]));
+  }
+  return program;
+}
+
+static void write_states(rondo_compiled *compiled) {
+  rondo_compiled_value value = {.struct_size = sizeof value};
+  uint64_t seed = 7;
+  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
+    float numbers[ELEMENTS];
+    uint16_t halves[ELEMENTS];
+    const size_t count = value.bytes / rondo_type_bytes(value.type);
+    if (value.kind != 's') continue;
+    for (size_t k = 0; k < count; k++) {
+      numbers[k] = (float)test_random_below(&seed, 4001) / 1000.0f - 2;
+      halves[k] = (uint16_t)(0x3c00u + test_random_below(&seed, 0x300)); /* numbers of the order of 1 in both types */
+    }
+    const void *bytes = value.type == RONDO_F32 ? (const void *)numbers : (const void *)halves;
+    assert_ok(rondo_compiled_write(compiled, value.name, bytes, value.bytes));
+  }
+}
+
+/* Into `outputs`, which has room for all of them. */
+static size_t run_program(test_fixture *t, rondo_type type, bool is_one, float *outputs, uint32_t *kernels) {
+  rondo_program *program = new_program(type, is_one);
+  rondo_compiled *compiled = NULL;
+  rondo_compiled_value value = {.struct_size = sizeof value};
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  size_t count = 0;
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  rondo_program_destroy(program);
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  *kernels = info.kernels;
+  write_states(compiled);
+  assert_ok(rondo_compiled_run(compiled));
+  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
+    if (value.kind != 'o') continue;
+    assert_ok(rondo_compiled_read(compiled, value.name, outputs + count, value.bytes));
+    count += value.bytes / sizeof *outputs;
+  }
+  assert_ok(rondo_compiled_destroy(compiled));
+  return count;
+}
+
+static void test_fw1_it_has_the_bits_of_add_and_layer_norm(void **state) {
+  static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16};
+  float wanted[3 * ELEMENTS + 2 * WIDTH], got[3 * ELEMENTS + 2 * WIDTH];
+  test_fixture *t = *state;
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    uint32_t apart, joined;
+    assert_int_equal(run_program(t, types[i], false, wanted, &apart), 3 * ELEMENTS + 2 * WIDTH);
+    assert_int_equal(run_program(t, types[i], true, got, &joined), 3 * ELEMENTS + 2 * WIDTH);
+    assert_memory_equal(got, wanted, sizeof wanted);
+    assert_int_equal(joined, apart - 2); /* the sum and that of its gradients */
+  }
+}
+
+static void test_what_does_not_fit(void **state) {
+  const float epsilon = (float)EPSILON;
+  rondo_program *program = NULL;
+  rondo_value x, short_one, half, sum, y;
+  (void)state;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
+  assert_ok(rondo_program_input(program, "short one", RONDO_F32, (size_t[]){6}, 1, &short_one));
+  assert_ok(rondo_program_input(program, "half", RONDO_F16, (size_t[]){4, 6}, 2, &half));
+  assert_error(rondo_op_add_layer_norm(program, x, short_one, none, none, 1, epsilon, &sum, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_SHAPE);
+  assert_error(rondo_op_add_layer_norm(program, x, half, none, none, 1, epsilon, &sum, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_SHAPE);
+  assert_int_equal(rondo_op_add_layer_norm(program, x, none, none, none, 1, epsilon, &sum, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("addend");
+  assert_int_equal(rondo_op_add_layer_norm(program, x, x, none, none, 1, epsilon, NULL, &y), RONDO_INVALID_ARGUMENT);
+  assert_true(sum.id == 0 && y.id == 0);
+  assert_ok(rondo_op_add_layer_norm(program, x, x, none, none, 1, epsilon, &sum, &y));
+  rondo_program_destroy(program);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {test_case(test_add_layer_norm),
+                                     test_case(test_fw1_it_has_the_bits_of_add_and_layer_norm),
+                                     test_case(test_what_does_not_fit)};
+  return test_main(tests);
+}
