@@ -181,14 +181,19 @@ static size_t take_small(joiner *j) {
   return most;
 }
 
+static rondo_type type_of(const joiner *j, const rondo_operation *operation) {
+  return rondo_program_shape(j->program, operation->inputs[0])->type;
+}
+
 static bool may_share_kernel(const joiner *j, const rondo_operation *a, const rondo_operation *b) {
   const uint32_t *owners = j->schedule->owners;
+  if (j->row->join->is_typed && type_of(j, a) != type_of(j, b)) return false;
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
     const uint32_t x = a->inputs[k], y = b->inputs[k];
     if ((j->row->join->shared >> k & 1u) == 0 || x == y) continue;
     if (x == RONDO_NO_VALUE || y == RONDO_NO_VALUE || owners[x] != owners[y]) return false;
   }
-  return rondo_attributes_same(&a->attributes, &b->attributes);
+  return j->row->join->is_varied || rondo_attributes_same(&a->attributes, &b->attributes);
 }
 
 static group *find_open(const joiner *j, uint32_t position, bool is_small) {

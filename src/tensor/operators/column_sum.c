@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tensor/operators.h"
-#include "tensor/operators/element.h"
+#include "tensor/operators/joined.h"
 #include "tensor/shape.h"
 
 enum { OUTER, COUNT, INNER }; /* sizes */
@@ -37,26 +37,49 @@ static void sum_columns(rondo_type type, const column_shape *shape, const void *
     add_row(rondo_load_chunk(type, x, first + row * shape->inner, columns, room), sums, columns);
 }
 
+static void sum_span(rondo_type type, const column_shape *shape, const void *x, void *y, rondo_span span) {
+  float room[RONDO_CHUNK];
+  for (size_t at = span.first, length; at < span.last; at += length) {
+    const size_t in_row = shape->inner - at % shape->inner;
+    length = span.last - at < in_row ? span.last - at : in_row;
+    if (length > RONDO_CHUNK) length = RONDO_CHUNK;
+    float *sums = rondo_chunk_of(type, y, at, room);
+    const size_t first = at / shape->inner * shape->count * shape->inner + at % shape->inner;
+    sum_columns(type, shape, x, first, length, sums);
+    rondo_store_chunk(type, y, at, length, sums);
+  }
+}
+
 static void column_sum_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const column_shape *shape = args[0];
-  const void *x = RONDO_ARG(const void *, 1);
-  void *y = RONDO_ARG(void *, 2);
-  float room[RONDO_CHUNK];
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, shape->outer * shape->inner, RONDO_LANES);
-    for (size_t at = span.first, length; at < span.last; at += length) {
-      const size_t in_row = shape->inner - at % shape->inner;
-      length = span.last - at < in_row ? span.last - at : in_row;
-      if (length > RONDO_CHUNK) length = RONDO_CHUNK;
-      float *sums = rondo_chunk_of(type, y, at, room);
-      const size_t first = at / shape->inner * shape->count * shape->inner + at % shape->inner;
-      sum_columns(type, shape, x, first, length, sums);
-      rondo_store_chunk(type, y, at, length, sums);
-    }
+    sum_span(type, shape, RONDO_ARG(const void *, 1), RONDO_ARG(void *, 2), span);
+  }
+}
+
+/* Of joined ones the shapes, behind the table. */
+typedef struct column_shapes {
+  column_shape of[RONDO_MOST_JOINED];
+} column_shapes;
+
+static void column_sum_joined_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const column_shapes *shapes = args[1];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_joined_share share = rondo_joined_share_of(args[0], block);
+    const size_t at = 2 + 2 * (size_t)share.operation;
+    sum_span(type, &shapes->of[share.operation], RONDO_ARG(const void *, at + 1), RONDO_ARG(void *, at), share.span);
   }
 }
 
 RONDO_TYPED_KERNEL(column_sum, column_sum, RONDO_SCALAR(column_shape), RONDO_READS, RONDO_WRITES);
+
+#define POINTERS RONDO_WRITES, RONDO_READS
+
+static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_SCALAR(column_shapes),
+                                                    RONDO_JOINED_PARAMETERS(POINTERS)};
+
+RONDO_TYPED_KERNEL_LIST(column_sum_joined, column_sum, joined_parameters);
 
 static rondo_status infer_column_sum(const rondo_program *program, const rondo_operation *operation,
                                      rondo_shape *results) {
@@ -71,9 +94,25 @@ static rondo_status infer_column_sum(const rondo_program *program, const rondo_o
   return RONDO_OK;
 }
 
-static rondo_status emit_column_sum(rondo_emitter *emitter, const rondo_operation *operation) {
+static column_shape shape_of(const rondo_operation *operation) {
   const size_t *sizes = operation->attributes.sizes;
-  const column_shape shape = {sizes[OUTER], sizes[COUNT], sizes[INNER]};
+  return (column_shape){sizes[OUTER], sizes[COUNT], sizes[INNER]};
+}
+
+static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t values[] = {RONDO_JOINED_RESULT(0), 0};
+  const rondo_type type = rondo_emit_shape(emitter, operations[0]->inputs[0])->type;
+  const rondo_joined_kernel kernel = {&column_sum_joined_code[type], values, 2, 0, COLUMN_GRAIN};
+  column_shapes shapes = {.of = {{0}}};
+  for (uint32_t i = 0; i < count; i++) shapes.of[i] = shape_of(operations[i]);
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&shapes));
+}
+
+static const rondo_join column_sum_join = {
+    .most = RONDO_MOST_JOINED, .is_typed = true, .is_varied = true, .emit = emit_joined};
+
+static rondo_status emit_column_sum(rondo_emitter *emitter, const rondo_operation *operation) {
+  const column_shape shape = shape_of(operation);
   const void *x = rondo_emit_address(emitter, operation->inputs[0]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
   return rondo_emit_kernel(emitter, &column_sum_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
@@ -86,7 +125,8 @@ const rondo_operator rondo_operator_column_sum = {.name = "column_sum",
                                                   .required = 1,
                                                   .result_count = 1,
                                                   .infer = infer_column_sum,
-                                                  .emit = emit_column_sum};
+                                                  .emit = emit_column_sum,
+                                                  .join = &column_sum_join};
 
 /* Broadcasting undone ---------------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * are added in their order.
  */
 #include "tensor/operators/element.cuh"
+#include "tensor/operators/joined.cuh"
 
 /* Rows that are read before the first is added: so many reads are under way at once. */
 #define BATCH 8
@@ -25,11 +26,13 @@ __device__ inline float add_rows(const element *__restrict__ x, size_t row, size
   return sum;
 }
 
-extern "C" __global__ void column_sum_TYPE(column_shape shape, const element *__restrict__ x, element *__restrict__ y) {
+/* A block's share of one value's columns. */
+__device__ inline void sum_columns(const column_shape &shape, const element *__restrict__ x, element *__restrict__ y,
+                                   size_t block, size_t blocks) {
   __shared__ float sums[WARPS][WARP];
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   const size_t columns = shape.outer * shape.inner;
-  for (size_t first = (size_t)blockIdx.x * WARP; first < columns; first += (size_t)gridDim.x * WARP) {
+  for (size_t first = block * WARP; first < columns; first += blocks * WARP) {
     const size_t column = first + lane;
     const element *at = x + column / shape.inner * shape.count * shape.inner + column % shape.inner;
     float sum = column < columns ? add_rows(at, warp, shape.count, shape.inner) : 0.0f;
@@ -41,4 +44,26 @@ extern "C" __global__ void column_sum_TYPE(column_shape shape, const element *__
     }
     __syncthreads(); /* the sums have been read */
   }
+}
+
+extern "C" __global__ void column_sum_TYPE(column_shape shape, const element *__restrict__ x, element *__restrict__ y) {
+  sum_columns(shape, x, y, blockIdx.x, gridDim.x);
+}
+
+struct column_shapes {
+  column_shape of[MOST_JOINED];
+};
+
+#define POINTERS(i) , element *y##i, const element *x##i
+#define PICK(i)         \
+  case i:               \
+    y = y##i, x = x##i; \
+    break;
+
+extern "C" __global__ void column_sum_joined_TYPE(joined_table table, column_shapes shapes EACH_JOINED(POINTERS)) {
+  const joined_share share = share_of(table);
+  element *y = 0;
+  const element *x = 0;
+  switch (share.operation) { EACH_JOINED(PICK) }
+  sum_columns(shapes.of[share.operation], x, y, share.first / BLOCK_THREADS, share.stride / BLOCK_THREADS);
 }

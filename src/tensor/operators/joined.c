@@ -28,21 +28,21 @@ rondo_status rondo_require_gradient(const rondo_program *program, const rondo_op
                               operation->row->inputs[parameter], operation->row->inputs[gradient]);
 }
 
+static uint32_t value_of(const rondo_operation *operation, uint32_t index) {
+  return index < RONDO_MAX_OPERANDS ? operation->inputs[index] : operation->results[index - RONDO_MAX_OPERANDS];
+}
+
 static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *kernel,
                        const rondo_operation *const *operations, uint32_t count, rondo_joined_table *table) {
   for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
     uint32_t blocks = 0;
     if (i < count) {
-      table->elements[i] = rondo_shape_elements(rondo_emit_shape(emitter, operations[i]->inputs[kernel->values[0]]));
+      table->elements[i] = rondo_shape_elements(rondo_emit_shape(emitter, value_of(operations[i], kernel->values[0])));
       table->types[i] = (uint8_t)rondo_emit_shape(emitter, operations[i]->inputs[kernel->typed])->type;
       blocks = rondo_emit_grid(emitter, table->elements[i], kernel->grain).x;
     }
     table->first_blocks[i + 1] = table->first_blocks[i] + blocks;
   }
-}
-
-static uint32_t value_of(const rondo_operation *operation, uint32_t index) {
-  return index < RONDO_MAX_OPERANDS ? operation->inputs[index] : operation->results[index - RONDO_MAX_OPERANDS];
 }
 
 rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel *kernel,

@@ -52,7 +52,7 @@ RONDO_MUST_USE rondo_status rondo_require_gradient(const rondo_program *program,
 /* What a kernel of joined operations is emitted with. */
 typedef struct rondo_joined_kernel {
   const rondo_kernel_options *code;
-  const uint32_t *values; /* whose pointers it has of each operation: inputs, of which the first has the shape */
+  const uint32_t *values; /* whose pointers it has of each operation; the first has the elements that blocks share */
   uint32_t value_count;
   uint32_t typed; /* the input that may be of several types */
   rondo_grain grain;
