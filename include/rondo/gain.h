@@ -89,7 +89,10 @@ typedef struct rondo_gain {
  * rest of it:
  *   recorded_host_us  = launch_host + works * launch_host_node + min(launch_host_cold, beyond), where beyond is what
  *                       host_us has more than stream_host + works * stream_host_kernel
- *   recorded_total_us = launch_latency + works * launch_kernel + (device_us - works * stream_kernel), the last not < 0
+ *   recorded_total_us = launch_latency + works * launch_kernel + (device_us - works * stream_kernel), the last not < 0;
+ *                       at least what total_us is more than host_us + stream_latency + works * (stream_kernel -
+ *                       launch_kernel), since recording saves no more than that, whatever device_us was measured to
+ *                       be; where it is 0, not known, this is left out
  *   record_us         = record + works * record_node
  *   runs_to_repay     = record_us over the larger of what a run saves of total_us and of host_us
  * The recorded work is taken for a straight line of kernels: parallel branches make it faster. With is_measured,

@@ -25,12 +25,21 @@ static double saved_us(const rondo_gain *gain) {
   return fmax(0, fmax(gain->total_us - gain->recorded_total_us, gain->host_us - gain->recorded_host_us));
 }
 
+/* The most that recording takes off the whole: what the host does between, and what a stream and its kernels cost more.
+ * Where the device's time was measured to be less than the rest, its runs and those of the whole were not alike. */
+static double most_saved_us(const rondo_costs *costs, const rondo_gain *gain) {
+  return gain->host_us + costs->stream_latency +
+         (double)gain->works * fmax(0, costs->stream_kernel - costs->launch_kernel);
+}
+
 static void predict_recorded(const rondo_costs *costs, rondo_gain *gain) {
   const double works = gain->works;
   const double beyond = fmax(0, gain->host_us - costs->stream_host - works * costs->stream_host_kernel);
   gain->recorded_host_us = costs->launch_host + works * costs->launch_host_node + fmin(costs->launch_host_cold, beyond);
-  gain->recorded_total_us =
+  const double predicted =
       costs->launch_latency + works * costs->launch_kernel + fmax(0, gain->device_us - works * costs->stream_kernel);
+  const double least = gain->device_us > 0 ? gain->total_us - most_saved_us(costs, gain) : 0;
+  gain->recorded_total_us = fmax(predicted, least);
 }
 
 static void conclude(const rondo_costs *costs, rondo_gain *gain) {

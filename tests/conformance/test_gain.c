@@ -152,6 +152,20 @@ static void test_fw8_work_is_measured_as_it_is(void **state) {
   test_words_free(t, work.word);
 }
 
+/* Recording takes no more off than the host's calls and what streams cost: a device's time that was measured in a
+ * quieter moment than the whole predicts no gain. */
+static void test_fw8_runs_that_are_not_alike_predict_no_gain(void **state) {
+  const rondo_costs costs = {RONDO_COSTS_INIT, .stream_latency = 2, .stream_kernel = 1.5,
+                             .launch_host = 1, .launch_latency = 3, .launch_kernel = 1};
+  rondo_gain gain = {.struct_size = sizeof gain, .works = 16, .host_us = 5, .device_us = 2500, .total_us = 8705};
+  (void)state;
+  assert_ok(rondo_gain_estimate(&costs, &gain));
+  assert_true(gain.recorded_total_us == 8705 - (5 + 2 + 16 * 0.5));
+  gain.device_us = 8700; /* alike: 3 + 16 + 8700 - 16 * 1.5 */
+  assert_ok(rondo_gain_estimate(&costs, &gain));
+  assert_true(gain.recorded_total_us == 8695);
+}
+
 /* More than the stream's queue holds: what is held back lets go by itself. */
 static void test_fw8_much_work_is_not_held_back_for_ever(void **state) {
   test_fixture *t = *state;
@@ -364,6 +378,7 @@ int main(void) {
       test_case(test_fw8_costs_can_be_given),
       test_case(test_fw8_costs_leave_captures_alone),
       test_case(test_fw8_work_is_measured_as_it_is),
+      test_case(test_fw8_runs_that_are_not_alike_predict_no_gain),
       test_case(test_fw8_much_work_is_not_held_back_for_ever),
       test_case(test_fw8_what_cannot_be_measured_is_refused),
       test_case(test_fw8_programs_are_recorded_where_it_pays),
