@@ -99,6 +99,12 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                   .meaning = "multiplications in a convolution from which cuDNN makes it; 1 = all that "
                                              "it can",
                                   .maximum = UINT64_MAX},
+    [RONDO_OPTION_CUDA_TILE] = {.name = "RONDO_CUDA_TILE",
+                                .kind = "number",
+                                .default_value = "0",
+                                .meaning = "rows and columns of the tiles that own kernels on CUDA cut matrix products "
+                                           "into: 16, 32, 64 or 128; 0 = by their shapes",
+                                .maximum = 128},
     [RONDO_OPTION_NCCL_LIBRARY] = {.name = "RONDO_NCCL_LIBRARY",
                                    .kind = "text",
                                    .default_value = "",

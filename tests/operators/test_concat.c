@@ -17,6 +17,16 @@ static void draw(uint64_t *seed, test_call *call) {
   }
 }
 
+/* Parts of which one is long and not a multiple of anything, and rows of several parts of one length. */
+static void draw_long(uint64_t *seed, test_call *call) {
+  const size_t rows = test_draw_between(seed, 1, 60), count = test_draw_between(seed, 2, TEST_MAX_TENSORS);
+  call->sizes[DIMENSION] = 1;
+  for (size_t i = 0; i < count; i++) {
+    const size_t shape[] = {rows, i == 1 ? test_draw_between(seed, 700, 745) : 16};
+    test_add_float(call, shape, 2, -1, 1);
+  }
+}
+
 static void draw_stack(uint64_t *seed, test_call *call) {
   size_t shape[RONDO_MAX_DIMENSIONS];
   const size_t rank = test_draw_between(seed, 0, 4), count = test_draw_between(seed, 2, TEST_MAX_TENSORS);
@@ -43,6 +53,8 @@ static void reference(const test_call *call, double *const *in, double *y) {
 }
 
 TEST_OPERATOR(test_concat, .name = "concat", .draw = draw, .build = build, .reference = reference)
+TEST_OPERATOR(test_concat_of_long_parts, .name = "long concat", .draw = draw_long, .build = build,
+              .reference = reference, .has_no_gradient = true)
 TEST_OPERATOR(test_stack, .name = "stack", .draw = draw_stack, .build = build, .reference = reference)
 
 static void test_what_does_not_fit(void **state) {
@@ -67,6 +79,7 @@ static void test_what_does_not_fit(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_concat), test_case(test_stack), test_case(test_what_does_not_fit)};
+  const struct CMUnitTest tests[] = {test_case(test_concat), test_case(test_concat_of_long_parts),
+                                     test_case(test_stack), test_case(test_what_does_not_fit)};
   return test_main(tests);
 }

@@ -60,6 +60,24 @@ static void draw_large(uint64_t *seed, test_call *call) {
   if (s[HAS_BIAS]) test_add_float(call, &s[N], 1, -1, 1);
 }
 
+/* Shapes of a recommender's products, and odd ones around those at which CUDA kernels cut otherwise: thin ones, shallow
+ * ones, batches of small matrices, deep ones of few results. */
+static void draw_chosen(uint64_t *seed, test_call *call) {
+  static const size_t chosen[][4] = {{30, 27, 16, 27}, {7, 31, 33, 32}, {1, 100, 745, 70}, {1, 400, 256, 1},
+                                     {3, 41, 31, 4},   {2, 70, 300, 5}, {1, 400, 64, 16},  {1, 130, 13, 257},
+                                     {1, 1, 1023, 1},  {5, 17, 129, 2}, {1, 257, 65, 129}, {70, 33, 32, 64}};
+  size_t *s = call->sizes;
+  const size_t *shape = chosen[test_random_below(seed, sizeof chosen / sizeof chosen[0])];
+  s[M] = shape[1], s[K] = shape[2], s[N] = shape[3], s[BATCH] = shape[0];
+  s[TRANSPOSE_A] = test_draw_between(seed, 0, 3) == 0;
+  s[TRANSPOSE_B] = test_draw_between(seed, 0, 1);
+  s[HAS_BIAS] = test_draw_between(seed, 0, 1);
+  s[ACTIVATION] = test_draw_between(seed, 0, 4);
+  draw_matrix(seed, call, 3, s[TRANSPOSE_A] ? s[K] : s[M], s[TRANSPOSE_A] ? s[M] : s[K]);
+  draw_matrix(seed, call, 3, s[TRANSPOSE_B] ? s[N] : s[K], s[TRANSPOSE_B] ? s[K] : s[N]);
+  if (s[HAS_BIAS]) test_add_float(call, &s[N], 1, -1, 1);
+}
+
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
                           rondo_value *result) {
   const size_t *s = call->sizes;
@@ -152,6 +170,9 @@ TEST_OPERATOR(test_matmul_of_many_tiles, .name = "large matmul", .draw = draw_la
 TEST_OPERATOR(test_matmul_of_many_tiles_of_all, .name = "large matmul", .draw = draw_large, .build = build,
               .reference = reference, .tolerance = 0.02, .has_no_gradient = true)
 
+TEST_OPERATOR(test_matmul_of_chosen_shapes, .name = "chosen matmul", .draw = draw_chosen, .build = build,
+              .reference = reference, .tolerance = 0.02, .has_no_gradient = true)
+
 /* A matrix and a program in which it is multiplied with another one. */
 static void refuse(rondo_type type, size_t rank, const size_t *shape, size_t bias, rondo_activation activation,
                    const char *message) {
@@ -184,6 +205,7 @@ int main(void) {
                                      test_case(test_matmul_in_bf16),
                                      test_case(test_matmul_of_many_tiles),
                                      test_case(test_matmul_of_many_tiles_of_all),
+                                     test_case(test_matmul_of_chosen_shapes),
                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
   return test_main(tests);
 }

@@ -11,23 +11,39 @@ struct parts_shape {
   size_t unit_bytes;
 };
 
+template <class number>
+struct part_place {
+  unsigned part;
+  number start, width;
+};
+
 /* Calls work.copy<unit>(part, unit of the part, unit of the whole) for each unit of the whole. */
 template <class T>
 struct walk_parts {
   const parts_shape &shape;
   const T &work;
 
+  /* The part of a row that holds this unit of it. Which one of the shape's numbers is read is known beforehand, or each
+   * thread would keep a copy of the shape. */
+  template <class number>
+  __device__ part_place<number> part_at(number at) const {
+    part_place<number> place = {0, 0, (number)shape.starts[1]};
+#pragma unroll
+    for (unsigned k = 1; k < PARTS; k++) {
+      const number start = (number)shape.starts[k];
+      if (k >= shape.parts || at < start) break;
+      place = {k, start, (number)shape.starts[k + 1] - start};
+    }
+    return place;
+  }
+
   template <class unit, class number>
   __device__ void walk() const {
     const size_t count = shape.rows * shape.width;
     for (size_t i = first_element(); i < count; i += element_stride()) {
       const number row = (number)i / (number)shape.width, at = (number)i - row * (number)shape.width;
-      unsigned part = 0;
-#pragma unroll
-      for (unsigned k = 1; k < PARTS; k++)
-        if (k < shape.parts && at >= (number)shape.starts[k]) part = k;
-      const size_t start = shape.starts[part], width = shape.starts[part + 1] - start;
-      work.template copy<unit>(part, (size_t)row * width + ((size_t)at - start), i);
+      const part_place<number> place = part_at<number>(at);
+      work.template copy<unit>(place.part, (size_t)row * place.width + (at - place.start), i);
     }
   }
 

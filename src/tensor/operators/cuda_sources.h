@@ -46,6 +46,8 @@
   ROW(layer_norm)                     \
   ROW(log)                            \
   ROW(matmul)                         \
+  ROW(matmul_small)                   \
+  ROW(matmul_thin)                    \
   ROW(max)                            \
   ROW(maximum_gradient)               \
   ROW(min)                            \

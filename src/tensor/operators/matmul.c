@@ -29,12 +29,20 @@ static rondo_activation activation_of(const rondo_operation *operation) {
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-static void matmul_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  rondo_matmul_cpu(type, blocks, args);
-}
+#define MATMUL_KERNEL(kernel)                                                                                   \
+  static void kernel##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {                           \
+    rondo_matmul_cpu(type, blocks, args);                                                                       \
+  }                                                                                                             \
+  RONDO_TYPED_KERNEL(kernel, kernel, RONDO_SCALAR(rondo_matmul_problem), RONDO_READS, RONDO_READS, RONDO_READS, \
+                     RONDO_WRITES, RONDO_WRITES)
 
-RONDO_TYPED_KERNEL(matmul, matmul, RONDO_SCALAR(rondo_matmul_problem), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_WRITES, RONDO_WRITES);
+MATMUL_KERNEL(matmul);
+MATMUL_KERNEL(matmul_small);
+MATMUL_KERNEL(matmul_thin);
+
+static const rondo_kernel_options *const form_code[RONDO_MATMUL_FORMS] = {[RONDO_MATMUL_TILES] = matmul_code,
+                                                                          [RONDO_MATMUL_SMALL] = matmul_small_code,
+                                                                          [RONDO_MATMUL_THIN] = matmul_thin_code};
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
@@ -268,14 +276,14 @@ static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *o
   rondo_matmul_problem problem = rondo_matmul_problem_of(shape, rondo_emit_shape(emitter, operation->inputs[B]),
                                                          flags[TRANSPOSE_A], flags[TRANSPOSE_B]);
   problem.activation = activation_of(operation);
-  const rondo_grid grid = {.x = rondo_matmul_cut(&problem, shape->type, rondo_emit_is_cuda(emitter))};
+  const rondo_matmul_work work = rondo_matmul_cut(&problem, shape->type, rondo_emit_is_cuda(emitter));
   const void *a = rondo_emit_address(emitter, operation->inputs[A]);
   const void *b = rondo_emit_address(emitter, operation->inputs[B]);
   const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
   void *y = rondo_emit_address(emitter, operation->results[Y]);
   void *unactivated = rondo_emit_address(emitter, operation->results[UNACTIVATED]);
   rondo_gemm_prepare();
-  return rondo_emit_kernel(emitter, &matmul_code[shape->type], grid,
+  return rondo_emit_kernel(emitter, &form_code[work.form][shape->type], (rondo_grid){.x = work.blocks},
                            RONDO_ARGS(&problem, &a, &b, &bias, &y, &unactivated));
 }
 

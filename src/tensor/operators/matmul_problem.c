@@ -4,6 +4,8 @@
  */
 #include "tensor/operators/matmul_problem.h"
 
+#include "base/options.h"
+
 /* Batch ------------------------------------------------------------------------------------------------------------ */
 
 /* Puts a dimension before those that are there, into the slowest of them where both matrices go on as it does. */
@@ -73,8 +75,16 @@ rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_s
 #define ENOUGH_TILES 8
 #define ENOUGH_PRODUCTS 4194304.0 /* multiplications in a tile: some 50 microseconds */
 
-/* Of the tiles that gemm.cuh knows the largest of which there are enough to keep a large GPU's multiprocessors busy. */
-#define ENOUGH_CUDA_TILES 128
+/* Tiles on CUDA, largest first: one is taken where there are enough of it to keep a large GPU's multiprocessors busy,
+ * and where a smaller one would not hold as much of the matrix. */
+static const struct { size_t edge, enough; } cuda_tiles[] = {{128, 128}, {64, 128}, {32, 64}, {16, 0}};
+
+#define SHALLOW_EDGE 32 /* tiles of this edge are made by another kernel where they are as shallow as ... */
+#define SHALLOW 32
+
+/* As in matmul_thin.cu. */
+#define THIN_COLUMNS 4
+#define THIN_ROWS 8
 
 /* More tiles than that share blocks. */
 #define MOST_BLOCKS ((size_t)1 << 30)
@@ -98,21 +108,37 @@ static void cut_for_cpu(const rondo_matmul_problem *p, size_t most, rondo_tiling
   }
 }
 
-static void cut_for_cuda(const rondo_matmul_problem *p, rondo_tiling *t) {
-  size_t edge = 128;
-  while (edge > 32 && count_tiles(p, edge, edge) < ENOUGH_CUDA_TILES) edge /= 2;
-  t->rows = t->columns = edge;
+static size_t cuda_edge(const rondo_matmul_problem *p) {
+  const size_t asked = (size_t)rondo_option_number(RONDO_OPTION_CUDA_TILE), shorter = p->m < p->n ? p->m : p->n;
+  size_t i = 0;
+  while (cuda_tiles[i].enough > 0 && cuda_tiles[i].edge != asked &&
+         (asked > 0 || cuda_tiles[i].edge / 2 >= shorter ||
+          count_tiles(p, cuda_tiles[i].edge, cuda_tiles[i].edge) < cuda_tiles[i].enough))
+    i++;
+  return cuda_tiles[i].edge;
 }
 
-uint32_t rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type type, bool is_cuda) {
+static rondo_matmul_form cut_for_cuda(const rondo_matmul_problem *p, rondo_tiling *t) {
+  if (p->n <= THIN_COLUMNS && p->transpose_a == 0 && rondo_option_number(RONDO_OPTION_CUDA_TILE) == 0) {
+    t->rows = THIN_ROWS;
+    t->columns = p->n;
+    return RONDO_MATMUL_THIN;
+  }
+  t->rows = t->columns = cuda_edge(p);
+  if (t->rows < SHALLOW_EDGE || (t->rows == SHALLOW_EDGE && p->k <= SHALLOW)) return RONDO_MATMUL_SMALL;
+  return RONDO_MATMUL_TILES;
+}
+
+rondo_matmul_work rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type type, bool is_cuda) {
   rondo_tiling *t = &problem->tiles;
+  rondo_matmul_form form = RONDO_MATMUL_TILES;
   if (is_cuda) {
-    cut_for_cuda(problem, t);
+    form = cut_for_cuda(problem, t);
   } else {
     cut_for_cpu(problem, type == RONDO_F32 ? RONDO_MATMUL_EDGE : RONDO_MATMUL_CONVERTED_EDGE, t);
   }
   t->down = tiles_of(problem->m, t->rows);
   t->across = tiles_of(problem->n, t->columns);
   const size_t tiles = problem->batches * t->down * t->across;
-  return (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS);
+  return (rondo_matmul_work){form, (uint32_t)(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS)};
 }

@@ -33,13 +33,26 @@ rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_s
 #define RONDO_MATMUL_EDGE 1024
 #define RONDO_MATMUL_CONVERTED_EDGE 128
 
-/* By the problem's shape and type alone; the number of blocks. */
-uint32_t rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type type, bool is_cuda);
+/* Which kernel makes a product that is cut so. On a CPU it is always the first. */
+typedef enum rondo_matmul_form {
+  RONDO_MATMUL_TILES, /* matmul_TYPE: tiles of 32, 64 or 128 rows and columns */
+  RONDO_MATMUL_SMALL, /* matmul_small_TYPE: tiles of 16, or shallow ones of 32 */
+  RONDO_MATMUL_THIN,  /* matmul_thin_TYPE: few columns; whole rows */
+  RONDO_MATMUL_FORMS
+} rondo_matmul_form;
+
+typedef struct rondo_matmul_work {
+  rondo_matmul_form form;
+  uint32_t blocks;
+} rondo_matmul_work;
+
+/* By the problem's shape and type alone (and RONDO_CUDA_TILE). */
+rondo_matmul_work rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type type, bool is_cuda);
 
 /* A strided batch of products, as libraries take it, is all but the last dimension 1. */
 bool rondo_matmul_is_strided(const rondo_matmul_problem *problem);
 
-/* The CPU form of the kernel matmul_TYPE: problem, a, b, bias, y, unactivated; the last and bias may be NULL. */
+/* The CPU form of these kernels: problem, a, b, bias, y, unactivated; the last and bias may be NULL. */
 void rondo_matmul_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
 
 #endif
