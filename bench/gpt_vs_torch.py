@@ -43,7 +43,7 @@ def load_torch(device):
     except Exception as error:  # a PyTorch that is there may still not load
         raise Skip(f"no PyTorch: {error}") from error
     if kind_of(device) == "cpu":
-        torch.set_num_threads(os.cpu_count() or 1)
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
         return torch
     if not torch.cuda.is_available():
         raise Skip("PyTorch finds no GPU that it can use")
