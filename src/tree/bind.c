@@ -206,7 +206,8 @@ static rondo_status is_copied_in_graph(const rondo_take *take, rondo_exec *exec,
   const rondo_resolved_input *given = &take->given[bound->input];
   *out = false;
   if (tree->has_copy_kernel) {
-    *out = bound->bytes <= most_by_kernel(given->address, bound->slot) && rondo_input_can_be_copied(tree, given);
+    *out = bound->bytes <= most_by_kernel(given->address, bound->slot) &&
+           rondo_input_can_be_copied(tree, given->address, given->bytes);
     return RONDO_OK;
   }
   return tree->device->ops->call_library == NULL ? is_source(take, exec, index, out) : RONDO_OK;

@@ -32,16 +32,17 @@ static void begin_step(rondo_tree *tree) {
   if (tree->scopes == 0 && !tree->is_marking && !tree->is_backward_pending) tree->step++;
 }
 
-/* A call of a new step begins a new path; so does one when nobody holds anything of the old path. */
-static rondo_status enter_path(rondo_function *function, rondo_stream *stream) {
+/* A call of a new step begins a new path; so does one when nobody holds anything of the old path. The first `inputs` of
+ * tree->inputs are the call's: all, or none where they are bare. */
+static rondo_status enter_path(rondo_function *function, rondo_stream *stream, size_t inputs) {
   rondo_tree *tree = function->tree;
   const bool is_new_step = tree->step != tree->path_step, is_dead = rondo_path_is_dead(tree);
   if (!is_new_step && !is_dead) return RONDO_OK;
   if (!is_dead || tree->current != NULL || tree->is_unrecorded) {
-    RONDO_TRY(rondo_path_finish(tree, stream, function->options.input_count));
-    rondo_inputs_leave_path(function, tree->inputs);
+    RONDO_TRY(rondo_path_finish(tree, stream, inputs));
+    if (inputs > 0) rondo_inputs_leave_path(function, tree->inputs);
     if (__builtin_expect(++tree->calm_paths == tree->calm_after, 0) && !tree->options.no_plan_again)
-      rondo_path_plan_when_calm(tree, stream, function->options.input_count);
+      rondo_path_plan_when_calm(tree, stream, inputs);
   }
   tree->steps += is_new_step;
   tree->path_step = tree->step;
@@ -57,7 +58,8 @@ typedef struct rondo_asked {
   size_t output_count;
   size_t key_count;
   uint64_t hash;
-  bool is_demoted; /* this call demoted inputs of its */
+  bool is_demoted;         /* this call demoted inputs of its */
+  const rondo_input *bare; /* as they are given, where they are bare and not resolved; NULL */
 } rondo_asked;
 
 static void note_outcome(const rondo_function *function, rondo_call_outcome outcome, rondo_skip skip,
@@ -208,11 +210,17 @@ static rondo_status run_new(rondo_asked *asked) {
 
 /* Dispatch --------------------------------------------------------------------------------------------------------- */
 
+static rondo_status launch(const rondo_asked *asked, rondo_recorded_call *call) {
+  rondo_tree *tree = asked->function->tree;
+  if (__builtin_expect(asked->bare != NULL, 1)) return rondo_replay_told(call, asked->stream);
+  if (call->arena != NULL) RONDO_TRY(rondo_separate_begin(tree, call, asked->stream));
+  return rondo_replay(tree, call, asked->stream, tree->inputs);
+}
+
 static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) {
   rondo_tree *tree = asked->function->tree;
   RONDO_TRY(rondo_outputs_check_count(asked->function, call->output_count, asked->output_count));
-  if (call->arena != NULL) RONDO_TRY(rondo_separate_begin(tree, call, asked->stream));
-  RONDO_TRY(rondo_replay(tree, call, asked->stream, tree->inputs));
+  RONDO_TRY(launch(asked, call));
   call->replays++;
   tree->replayed++;
   asked->function->replayed++;
@@ -220,6 +228,21 @@ static rondo_status replay(const rondo_asked *asked, rondo_recorded_call *call) 
     rondo_log(RONDO_LOG_DEBUG, "tree", "'%s' is replayed: number %" PRIu32, asked->function->origin->name,
               call->number);
   return finish_recorded(asked, call, RONDO_CALL_REPLAYED);
+}
+
+/* The recorded call that is to be launched with nothing done before but that addresses were told. NULL: bare inputs are
+ * resolved now, as any are. */
+static rondo_recorded_call *tell_bare(rondo_asked *asked) {
+  rondo_function *function = asked->function;
+  rondo_tree *tree = function->tree;
+  const bool is_on = !tree->is_unrecorded && !tree->is_off && !function->is_off;
+  rondo_recorded_call *call = is_on ? rondo_recorded_guess_bare(tree, function, asked->bare) : NULL;
+  const bool is_usual = call != NULL && !call->hands_inputs_out && asked->output_count <= call->output_count;
+  if (__builtin_expect(is_usual, 1) && rondo_replay_tell(tree, call, asked->bare)) return call;
+  rondo_status_ignore(rondo_inputs_resolve("rondo_function_call", function, asked->bare, tree->inputs),
+                      "nothing is wrong with bare inputs");
+  asked->bare = NULL;
+  return NULL;
 }
 
 static rondo_status dispatch(rondo_asked *asked) {
@@ -249,15 +272,19 @@ static void note_kind(const rondo_function *function) {
 static rondo_status call_outermost(rondo_asked *asked, const rondo_input *given) {
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
-  RONDO_TRY(rondo_inputs_resolve("rondo_function_call", function, given, tree->inputs));
+  if (function->takes_bare && rondo_inputs_are_bare(function, given))
+    asked->bare = given;
+  else
+    RONDO_TRY(rondo_inputs_resolve("rondo_function_call", function, given, tree->inputs));
   RONDO_TRY(rondo_path_follow(tree, asked->stream));
   rondo_path_settle(tree, asked->stream);
   begin_step(tree);
-  RONDO_TRY(enter_path(function, asked->stream));
+  RONDO_TRY(enter_path(function, asked->stream, asked->bare != NULL ? 0 : function->options.input_count));
   if (__builtin_expect(function->padding != NULL, 0))
     RONDO_TRY(rondo_padding_begin("rondo_function_call", function, asked->stream, true));
   if (__builtin_expect(tree->is_watched, 0)) rondo_memory_protect_inputs(tree, asked->stream, function, true);
-  rondo_status status = dispatch(asked);
+  rondo_recorded_call *const told = asked->bare != NULL ? tell_bare(asked) : NULL;
+  rondo_status status = told != NULL ? replay(asked, told) : dispatch(asked);
   if (__builtin_expect(tree->is_watched, 0)) rondo_memory_protect_inputs(tree, asked->stream, function, false);
   if (__builtin_expect(function->padding != NULL, 0)) {
     const rondo_status ended = rondo_padding_end(function, asked->stream, status == RONDO_OK);
@@ -362,6 +389,6 @@ rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream,
   rondo_status status = rondo_call_check(call, function, stream, inputs, input_count);
   if (status == RONDO_OK && output_count > 0) status = rondo_require(call, "outputs", (const void *)outputs);
   if (status == RONDO_OK) status = call_checked(&asked, inputs);
-  drop_given(inputs, input_count);
+  if (asked.bare == NULL) drop_given(inputs, input_count);
   return status;
 }

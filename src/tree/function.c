@@ -200,6 +200,8 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   RONDO_TRY(reserve_scratch(tree, count));
   function->options.buckets = NULL;
   RONDO_TRY(rondo_padding_create(tree, options, &function->padding));
+  function->takes_bare =
+      !function->has_written && function->padding == NULL && !tree->options.separate && !tree->is_watched;
   RONDO_TRY(rondo_origin_create(tree->commons, options->name, &function->origin));
   function->options.name = function->origin->name;
   return RONDO_OK;

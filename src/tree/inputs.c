@@ -94,9 +94,17 @@ static rondo_status resolve_input(const char *call, const rondo_function *functi
 }
 
 /* The usual: an address, with nothing wrong about it. */
-static inline bool is_plain_memory(uint32_t kind, const rondo_input *given) {
+static inline bool is_bare(uint32_t kind, const rondo_input *given) {
   const bool is_memory = (kind & 0xff) <= RONDO_INPUT_STATIC;
   return is_memory && given->buffer == NULL && given->address != NULL && given->rank <= RONDO_TREE_MAX_RANK;
+}
+
+bool rondo_inputs_are_bare(const rondo_function *function, const rondo_input *given) {
+  const size_t count = function->options.input_count;
+  const uint32_t *kinds = function->options.inputs;
+  for (size_t i = 0; i < count; i++)
+    if (!is_bare(kinds[i], &given[i])) return false;
+  return true;
 }
 
 rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function, const rondo_input *given,
@@ -104,7 +112,7 @@ rondo_status rondo_inputs_resolve(const char *call, const rondo_function *functi
   const size_t count = function->options.input_count;
   const uint32_t *kinds = function->options.inputs;
   for (size_t i = 0; i < count; i++) {
-    if (__builtin_expect(!is_plain_memory(kinds[i], &given[i]), 0)) {
+    if (__builtin_expect(!is_bare(kinds[i], &given[i]), 0)) {
       RONDO_TRY(resolve_input(call, function, i, given, &out[i]));
       continue;
     }

@@ -84,6 +84,23 @@ bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, c
   return key != NULL;
 }
 
+bool rondo_key_matches_bare(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
+                            const uint64_t *key) {
+  const size_t count = function->options.input_count;
+  const uint32_t *kinds = function->options.inputs;
+  if (*key++ != key_head(tree, function)) return false;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_input *input = &given[i];
+    const uint32_t way = kinds[i] & 0xff;
+    if (key[0] != ((way | input->rank << 16) | (uint64_t)input->type << 32) || key[1] != input->bytes) return false;
+    key += 2;
+    for (uint32_t k = 0; k < input->rank; k++)
+      if (*key++ != input->shape[k]) return false;
+    if (way == RONDO_WAY_STATIC && *key++ != (uintptr_t)input->address) return false;
+  }
+  return true;
+}
+
 size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words) {
   uint64_t *at = words;
   for (size_t i = 0; i < function->options.input_count; i++)

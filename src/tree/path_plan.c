@@ -455,8 +455,11 @@ void rondo_path_plan_begin_waiting(rondo_tree *tree) {
 }
 
 void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
-  if (plan_calm(tree, stream, input_count) != RONDO_OK)
-    rondo_log(RONDO_LOG_WARNING, "tree", "planning a path again: %s", rondo_last_error()->message);
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  if (plan_calm(tree, stream, input_count) == RONDO_OK) return;
+  rondo_log(RONDO_LOG_WARNING, "tree", "planning a path again: %s", rondo_last_error()->message);
+  rondo_error_restore(&before);
 }
 
 /* On demand -------------------------------------------------------------------------------------------------------- */

@@ -397,6 +397,7 @@ static rondo_status keep_outputs(rondo_take *take, const rondo_call *call) {
   for (size_t i = 0; i < made->output_count; i++) {
     rondo_output *output = &made->outputs[i];
     *output = call->outputs.items[i].output;
+    made->hands_inputs_out |= output->place == RONDO_OUTPUT_OF_INPUT;
     if (output->place != RONDO_OUTPUT_FRESH) continue;
     output->bit = made->first_bit + made->bit_count++;
     output->allocation = allocation_of(take, output->address);

@@ -33,6 +33,13 @@ rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_fu
   return is_fitting(tree, guess) ? guess : NULL;
 }
 
+rondo_recorded_call *rondo_recorded_guess_bare(const rondo_tree *tree, const rondo_function *function,
+                                               const rondo_input *given) {
+  rondo_recorded_call *guess = tree->current == NULL ? tree->guess : tree->current->guess;
+  if (guess == NULL || !rondo_key_matches_bare(tree, function, given, guess->key)) return NULL;
+  return is_fitting(tree, guess) ? guess : NULL;
+}
+
 /* Putting in ------------------------------------------------------------------------------------------------------- */
 
 static void place_in(rondo_recorded_call **table, size_t places, rondo_recorded_call *call) {

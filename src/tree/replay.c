@@ -10,10 +10,10 @@
 #include "tree/share.h"
 
 /* Copy nodes take any memory. Memory of the tree, or of the device, is known without asking the driver. */
-bool rondo_input_can_be_copied(const rondo_tree *tree, const rondo_resolved_input *input) {
+bool rondo_input_can_be_copied(const rondo_tree *tree, const char *address, size_t bytes) {
   if (!tree->has_copy_kernel) return true;
-  return rondo_memory_is_plain(tree->memory, input->address, input->bytes) ||
-         rondo_arena_owns(tree->arena, input->address) || tree->device->ops->has_address(tree->device, input->address);
+  return rondo_memory_is_plain(tree->memory, address, bytes) || rondo_arena_owns(tree->arena, address) ||
+         tree->device->ops->has_address(tree->device, address);
 }
 
 /* An input whose bytes the work may write before they are copied: in the arena, in another slot's place. */
@@ -60,7 +60,7 @@ static rondo_status bind_input(rondo_tree *tree, rondo_stream *stream, const ron
     return RONDO_OK;
   }
   if (bound->way == RONDO_BOUND_COPIED && !is_copied_before(call, bound, input) &&
-      rondo_input_can_be_copied(tree, input)) {
+      rondo_input_can_be_copied(tree, input->address, input->bytes)) {
     tree->copied_inputs++;
     tree->copied_bytes += bound->bytes;
     return RONDO_OK;
@@ -116,24 +116,27 @@ static rondo_status bind_saved(rondo_tree *tree, const rondo_recorded_call *call
 }
 
 /* Its address is told as it is, one way or the other; `told` is the one that was told last. */
-static inline bool is_told_now(const rondo_tree *tree, const rondo_bound_input *bound,
-                               const rondo_resolved_input *input, const void *told) {
-  if (__builtin_expect(bound->way == RONDO_BOUND_PATCHED, 1)) return is_patched_now(bound, input);
-  return bound->way == RONDO_BOUND_COPIED && !input->is_of_ending &&
-         (input->address == told || rondo_input_can_be_copied(tree, input));
+static inline bool is_told_now(const rondo_tree *tree, const rondo_bound_input *bound, const char *address,
+                               const void *told) {
+  if (__builtin_expect(bound->way == RONDO_BOUND_PATCHED, 1)) return rondo_patch_fits(bound->recorded, address);
+  return bound->way == RONDO_BOUND_COPIED &&
+         (address == told || rondo_input_can_be_copied(tree, address, bound->bytes));
 }
 
-/* The usual: nothing is to be done but to tell addresses. False when there is an input for which there is more. */
-static inline bool bind_by_telling(rondo_tree *tree, const rondo_recorded_call *call,
-                                   const rondo_resolved_input *inputs) {
+/* The usual: nothing is to be done but to tell addresses. False when there is an input for which there is more. They
+ * are in `given`, or else in `inputs`. */
+static inline __attribute__((always_inline)) bool tell(rondo_tree *tree, const rondo_recorded_call *call,
+                                                       const rondo_input *given, const rondo_resolved_input *inputs) {
   const size_t count = call->bound_count;
   const rondo_bound_input *bound = call->bound;
   const void **addresses = call->addresses;
   size_t copied = 0, bytes = 0;
   for (size_t i = 0; i < count; i++) {
-    const rondo_resolved_input *input = &inputs[bound[i].input];
-    if (!is_told_now(tree, &bound[i], input, addresses[i])) return false;
-    addresses[i] = input->address;
+    const uint32_t at = bound[i].input;
+    if (given == NULL && inputs[at].is_of_ending) return false;
+    const char *address = given != NULL ? given[at].address : inputs[at].address;
+    if (!is_told_now(tree, &bound[i], address, addresses[i])) return false;
+    addresses[i] = address;
     if (__builtin_expect(bound[i].way == RONDO_BOUND_PATCHED, 1)) continue;
     copied++;
     bytes += bound[i].bytes;
@@ -144,9 +147,13 @@ static inline bool bind_by_telling(rondo_tree *tree, const rondo_recorded_call *
   return true;
 }
 
+bool rondo_replay_tell(rondo_tree *tree, const rondo_recorded_call *call, const rondo_input *given) {
+  return tell(tree, call, given, NULL);
+}
+
 static rondo_status bind_all(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                              const rondo_resolved_input *inputs) {
-  if (__builtin_expect(bind_by_telling(tree, call, inputs), 1)) return RONDO_OK;
+  if (__builtin_expect(tell(tree, call, NULL, inputs), 1)) return RONDO_OK;
   for (size_t i = 0; i < call->bound_count; i++) {
     const rondo_bound_input *bound = &call->bound[i];
     if (__builtin_expect(is_endangered(call, bound, &inputs[bound->input]), 0))
@@ -189,6 +196,10 @@ static rondo_status launch_segments(const rondo_recorded_call *call, rondo_strea
     RONDO_TRY(rondo_body_failure(call->function, "a host step", take_step(segment, stream)));
   }
   return RONDO_OK;
+}
+
+rondo_status rondo_replay_told(const rondo_recorded_call *call, rondo_stream *stream) {
+  return launch_segments(call, stream);
 }
 
 rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,

@@ -65,6 +65,7 @@ struct rondo_function {
   bool is_off;
   bool has_written;        /* inputs that are RONDO_INPUT_MUTATED */
   bool has_written_moving; /* ... and RONDO_INPUT_MOVING */
+  bool takes_bare;         /* inputs that are bare need not be resolved for a replay */
   uint32_t *by_address;    /* inputs, as they lay at the last call: scratch of rondo_inputs_are_written_shared */
   rondo_padding *padding;  /* NULL without buckets */
   rondo_form *forms;
@@ -146,6 +147,7 @@ struct rondo_recorded_call {
   uint32_t first_bit, bit_count;
   rondo_output *outputs;
   size_t output_count;
+  bool hands_inputs_out; /* an output is a part of an input */
   rondo_bound_input *bound;
   const void **addresses;  /* of the bound inputs: scratch of a replay; */
   const void **patched_at; /* ... of a switch of execs: the second half of the same array */
@@ -277,6 +279,9 @@ static inline bool rondo_tree_is_mine(const rondo_tree *tree) {
 /* inputs.c: what the given inputs are. Errors for `call`, as rondo_function_call. */
 RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function,
                                                  const rondo_input *given, rondo_resolved_input *out);
+/* Whether all are *bare*: memory at an address, of no buffer. Nothing is wrong with such inputs, and no path has them.
+ */
+bool rondo_inputs_are_bare(const rondo_function *function, const rondo_input *given);
 /* Outputs of the path that ends are no longer of a path, nor where they were if they were cloned. */
 void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_input *inputs);
 /* Whether two have a byte in common, of which the second may be no memory. */
@@ -296,6 +301,9 @@ uint64_t rondo_key_hash(const uint64_t *words, size_t count);
  * go have one length. */
 bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
                        const uint64_t *key);
+/* The same for bare inputs, as they are given, of a function that takes such. */
+bool rondo_key_matches_bare(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
+                            const uint64_t *key);
 size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words);
 
 /* What a key or a form says of an input. */
@@ -317,6 +325,8 @@ rondo_recorded_call *rondo_recorded_find(const rondo_tree *tree, const uint64_t 
 /* The same for the one that the path went on with last time: without making a key, or a look at the table. */
 rondo_recorded_call *rondo_recorded_guess(const rondo_tree *tree, const rondo_function *function,
                                           const rondo_resolved_input *inputs);
+rondo_recorded_call *rondo_recorded_guess_bare(const rondo_tree *tree, const rondo_function *function,
+                                               const rondo_input *given);
 RONDO_MUST_USE rondo_status rondo_recorded_reserve(rondo_tree *tree); /* room in the table for one more */
 void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call);
 void rondo_recorded_remove(rondo_tree *tree, rondo_recorded_call *call);
@@ -416,11 +426,15 @@ RONDO_MUST_USE rondo_status rondo_take_host_step(rondo_call *call, rondo_host_fu
 RONDO_MUST_USE rondo_status rondo_take_drop_input(rondo_call *call, size_t index);
 
 /* replay.c: whether what copies inputs inside the graph can copy this one. */
-bool rondo_input_can_be_copied(const rondo_tree *tree, const rondo_resolved_input *input);
+bool rondo_input_can_be_copied(const rondo_tree *tree, const char *address, size_t bytes);
 /* Launches a recorded call with the inputs where they are, and takes its host steps; and a segment of it by itself,
  * with inputs where call->addresses says. */
 RONDO_MUST_USE rondo_status rondo_replay(rondo_tree *tree, const rondo_recorded_call *call, rondo_stream *stream,
                                          const rondo_resolved_input *inputs);
+/* The same in two, for bare inputs as they are given: where there is nothing to be done but to tell their addresses,
+ * that is done. */
+bool rondo_replay_tell(rondo_tree *tree, const rondo_recorded_call *call, const rondo_input *given);
+RONDO_MUST_USE rondo_status rondo_replay_told(const rondo_recorded_call *call, rondo_stream *stream);
 RONDO_MUST_USE rondo_status rondo_replay_segment(const rondo_recorded_call *call, const rondo_segment *segment,
                                                  rondo_stream *stream);
 
