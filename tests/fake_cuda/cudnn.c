@@ -648,7 +648,8 @@ int fake_execute(cudnn_handle handle, cudnn_descriptor plan, cudnn_descriptor pa
   int code = enter("cudnnBackendExecute");
   if (code != CUDNN_OK) return code;
   problem p = d->made;
-  if (driver()->context_get_current(&context) != CU_OK || context != handle->context || d->handle != handle)
+  if (driver()->context_get_current(&context) != CU_OK) return CUDNN_NOT_RUN;
+  if (context != handle->context || d->handle != handle)
     return misuse(CUDNN_BAD_VALUE, "another handle's plan, or context");
   if (!((descriptor *)pack)->is_final || !read_pack(plan, pack, &p))
     return misuse(CUDNN_BAD_VALUE, "the memory is not the plan's");

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * Every call of the CUDA driver, by Rondo or by cuDNN, and every allocation of host memory may fail while a convolution
+ * and its gradients are compiled, recorded and run on a CUDA device. Either an error comes out or the numbers are
+ * right; nothing is left in the driver, in cuDNN or in host memory, and nothing is misused.
+ */
+#include "fake_cuda/fake_cudnn.h"
+#include "fault/fault_cuda_sweep.h"
+
+enum { X = 2 * 3 * 4 * 4, WEIGHT = 5 * 3 * 3 * 3, BIAS = 5 };
+
+static const fake_cudnn_control *convolutions;
+static test_allocator allocator;
+static float right[2][WEIGHT]; /* gradients without a failure, un-recorded and recorded */
+
+static struct {
+  rondo_device *device;
+  rondo_program *program;
+  rondo_compiled *compiled;
+  float gradients[2][WEIGHT];
+} work;
+
+static rondo_status build(void) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small", .allocator = &allocator.table};
+  rondo_conv2d_options window = {RONDO_CONV2D_OPTIONS_INIT, .padding = {1, 1}};
+  rondo_value x, weight, y, gradients[2];
+  TRY(rondo_program_create(&options, &work.program));
+  TRY(rondo_program_input(work.program, "x", RONDO_F32, (const size_t[]){2, 3, 4, 4}, 4, &x));
+  TRY(rondo_program_input(work.program, "weight", RONDO_F32, (const size_t[]){5, 3, 3, 3}, 4, &weight));
+  TRY(rondo_program_input(work.program, "bias", RONDO_F32, (const size_t[]){BIAS}, 1, &window.bias));
+  TRY(rondo_op_conv2d(work.program, x, weight, &window, &y));
+  TRY(rondo_op_square(work.program, y, &y));
+  TRY(rondo_op_sum(work.program, y, NULL, 0, false, &y));
+  TRY(rondo_program_gradients(work.program, y, (const rondo_value[]){x, weight}, 2, gradients));
+  TRY(rondo_program_output(work.program, "dx", gradients[0]));
+  return rondo_program_output(work.program, "dweight", gradients[1]);
+}
+
+static rondo_status write_inputs(void) {
+  float x[X], weight[WEIGHT], bias[BIAS] = {1, 2, 3, 4, 5};
+  for (int i = 0; i < X; i++) x[i] = (float)(i % 7) - 3;
+  for (int i = 0; i < WEIGHT; i++) weight[i] = (float)(i % 5) - 2;
+  TRY(rondo_compiled_write(work.compiled, "x", x, sizeof x));
+  TRY(rondo_compiled_write(work.compiled, "weight", weight, sizeof weight));
+  return rondo_compiled_write(work.compiled, "bias", bias, sizeof bias);
+}
+
+static rondo_status run(const char *device) {
+  memset(&work, 0, sizeof work);
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &allocator.table};
+  const rondo_compile_options how = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS};
+  TRY(rondo_device_open(device, &options, &work.device));
+  TRY(build());
+  TRY(rondo_compile(work.program, work.device, &how, &work.compiled));
+  for (int recorded = 0; recorded < 2; recorded++) {
+    TRY(write_inputs());
+    TRY(recorded ? rondo_compiled_run(work.compiled) : rondo_compiled_run_unrecorded(work.compiled));
+    TRY(rondo_compiled_read(work.compiled, "dweight", work.gradients[recorded], sizeof work.gradients[recorded]));
+  }
+  return RONDO_OK;
+}
+
+/* Errors here are told as well; the device is gone all the same. */
+static void take_down(void) {
+  rondo_status status = rondo_compiled_destroy(work.compiled);
+  (void)status;
+  rondo_program_destroy(work.program);
+  status = rondo_device_close(work.device);
+  (void)status;
+}
+
+static fault_work all;
+
+static void check(const fault_failure *of, rondo_status status) {
+  const char *call = all.fake->failed(), *const what = call == NULL ? "allocation" : call;
+  const size_t at = (size_t)(of->driver_at + of->allocation_at);
+  fault_cuda_assert_clean(all.fake, &allocator, fault_may_be_left(of, call) ? SIZE_MAX : 0, what, at);
+  if (all.fake->live(FAKE_CUDA_ANY) > 0) all.fake->reset();
+  if (convolutions->live() > 0) fail_msg("%s, failure %zu: %zu objects of cuDNN left", what, at, convolutions->live());
+  assert_int_equal(convolutions->violations(), 0);
+  if (status == RONDO_OK) assert_memory_equal(work.gradients, right, sizeof right);
+}
+
+static fault_work all = {.run = run, .take_down = take_down, .check = check, .least = 100, .memory = &allocator};
+
+static int load_driver(void **state) {
+  *state = &all;
+  convolutions = fake_cudnn_get();
+  assert_non_null(convolutions);
+  fault_work_begin(&all);
+  memcpy(right, work.gradients, sizeof right);
+  take_down();
+  assert_true(convolutions->workspaces() > 0);
+  return 0;
+}
+
+int main(void) { return fault_work_main("fault_cuda_convolution", load_driver); }
