@@ -27,7 +27,7 @@ typedef enum rondo_convolution_pass {
 typedef struct rondo_convolution_shape {
   rondo_convolution_pass pass;
   rondo_type type;
-  bool adds; /* to what the result holds before, and rounds once */
+  bool adds; /* to what the result holds before; of another type than F32 it rounds twice */
   size_t images, groups;
   size_t in_channels, out_channels; /* of a group */
   size_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];

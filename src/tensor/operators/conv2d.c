@@ -3,8 +3,8 @@
  * factor, the windows of an image, is gathered as it is wanted (Chellapilla et al., "High Performance Convolutional
  * Neural Networks", 2006). The gradients are such products, too: nothing is scattered.
  *
- * On CUDA convolutions are a library's where it is quicker (cudnn.h), which leaves adding the bias to a step of its
- * own.
+ * On CUDA convolutions are a library's where it is quicker (cudnn.h), which adds to a result that a step before it
+ * fills with the bias, if all is F32.
  */
 #include "tensor/operators/conv2d.h"
 
@@ -207,6 +207,7 @@ static rondo_status prepare_conv2d(rondo_resources *resources, const rondo_progr
   const rondo_conv2d_shape shape =
       shape_of(x, rondo_operation_input(program, operation, WEIGHT), &operation->attributes);
   const bool adds = operation->inputs[BIAS] != RONDO_NO_VALUE;
+  if (adds && x->type != RONDO_F32) return RONDO_OK; /* the library rounds to the type before it adds */
   return prepare(resources, number, RONDO_CONVOLUTION_FORWARD, x, &shape, adds, out_workspace_bytes);
 }
 

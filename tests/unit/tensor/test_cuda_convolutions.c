@@ -193,8 +193,9 @@ static void test_workspaces_are_in_the_memory_map(void **state) {
 
 /* Convolutions that the library makes when this one, of `type`, is compiled and run once; `least` as RONDO_CUDNN_LEAST.
  */
-static uint64_t librarys_share(test_fixture *t, rondo_type type, size_t channels, size_t padding, const char *least) {
-  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .padding = {padding, padding}};
+static uint64_t share_of(test_fixture *t, rondo_type type, bool with_bias, size_t channels, size_t padding,
+                         const char *least) {
+  rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .padding = {padding, padding}};
   rondo_program *program = NULL;
   rondo_compiled *compiled = NULL;
   rondo_value image, windows, y;
@@ -203,6 +204,7 @@ static uint64_t librarys_share(test_fixture *t, rondo_type type, size_t channels
   assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", type, (const size_t[]){1, channels, 4, 4}, 4, &image));
   assert_ok(rondo_program_input(program, "weight", type, (const size_t[]){5, channels, 2, 2}, 4, &windows));
+  if (with_bias) assert_ok(rondo_program_input(program, "bias", type, (const size_t[]){5}, 1, &options.bias));
   assert_ok(rondo_op_conv2d(program, image, windows, &options, &y));
   assert_ok(rondo_program_output(program, "y", y));
   const rondo_status status = rondo_compile(program, t->device, NULL, &compiled);
@@ -216,6 +218,17 @@ static uint64_t librarys_share(test_fixture *t, rondo_type type, size_t channels
   const uint64_t share = library->convolutions() - before;
   assert_ok(rondo_compiled_destroy(compiled));
   return share;
+}
+
+static uint64_t librarys_share(test_fixture *t, rondo_type type, size_t channels, size_t padding, const char *least) {
+  return share_of(t, type, false, channels, padding, least);
+}
+
+/* A sum of half precision would be rounded before a bias is added. */
+static void test_results_are_rounded_once(void **state) {
+  assert_int_equal(share_of(*state, RONDO_F32, true, 3, 0, "1"), 1);
+  assert_int_equal(share_of(*state, RONDO_F16, true, 3, 0, "1"), 0);
+  assert_int_equal(share_of(*state, RONDO_BF16, true, 3, 0, "1"), 0);
 }
 
 /* By the multiplications: 3 x 3 results, 5 channels of them, 4 taps of each of the input's channels. */
@@ -332,6 +345,7 @@ int main(void) {
       convolution_case(test_own_kernels_do_without),
       convolution_case(test_workspaces_are_in_the_memory_map),
       convolution_case(test_small_ones_are_made_by_own_kernels),
+      convolution_case(test_results_are_rounded_once),
       convolution_case(test_without_a_way_the_own_kernel_runs),
       convolution_case(test_each_refusal_while_compiling_is_told),
       convolution_case(test_each_lack_while_compiling_is_made_up_for),
