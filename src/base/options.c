@@ -84,7 +84,7 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                                   "\"none\" = own kernels"},
     [RONDO_OPTION_CUBLASLT_LEAST] = {.name = "RONDO_CUBLASLT_LEAST",
                                      .kind = "number",
-                                     .default_value = "33554432",
+                                     .default_value = "65536",
                                      .meaning = "multiplications in a product from which cuBLASLt makes it, where it "
                                                 "keeps the device busy; 1 = all that it can",
                                      .maximum = UINT64_MAX},

@@ -26,7 +26,7 @@ typedef enum rondo_option {
   RONDO_OPTION_CUDA_CACHE_BYTES, /* number: bytes that it may hold; default 256 MiB */
   RONDO_OPTION_CUBLASLT_LIBRARY, /* text: the library for matrix products on CUDA; "" = libcublasLt.so.13 or .12,
                                     "none" = own kernels */
-  RONDO_OPTION_CUBLASLT_LEAST,   /* number: multiplications in a product that it makes, at least; default 2^25 */
+  RONDO_OPTION_CUBLASLT_LEAST,   /* number: multiplications in a product that it makes, at least; default 2^16 */
   RONDO_OPTION_CUDNN_LIBRARY,    /* text: the library for convolutions on CUDA; "" = libcudnn.so.9, "none" = own
                                     kernels */
   RONDO_OPTION_CUDNN_LEAST,      /* number: multiplications in a convolution that it makes, at least; default 2^20 */

@@ -155,13 +155,25 @@ static int wish(const rondo_product *p, cublaslt_wishes wishes) {
 static bool is_thin(const rondo_product_shape *shape) { return shape->m <= THIN || shape->n <= THIN; }
 
 /* As few tiles as keep less than this of the device busy, each as deep as the product, take longer than own kernels,
- * whose tiles are smaller and share out their depth: measured on an H200, 1.01 to 10.8 times as long in 31 products of
- * 24 to 192 rows, and 0.94 times in two. */
+ * whose tiles are smaller and share out their depth: measured on an H200, up to 10.8 times as long in products of 24 to
+ * 192 rows. Of no more than SHALLOW steps they did not. */
 #define LEAST_BUSY (1.0f / 16)
+#define SHALLOW 1024
+
+static bool takes_all(void) { return rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST) <= 1; }
 
 static bool is_idle(const rondo_product_shape *shape, const cublaslt_choice *choice) {
-  const bool takes_all = rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST) <= 1;
-  return !takes_all && !is_thin(shape) && choice->workspace_bytes == 0 && choice->waves < LEAST_BUSY;
+  return !takes_all() && !is_thin(shape) && shape->k > SHALLOW && choice->workspace_bytes == 0 &&
+         choice->waves < LEAST_BUSY;
+}
+
+/* One result of F32 so small that own kernels, whose tiles are smaller, keep more of the device busy: measured on an
+ * H200 with bench_products, the library took 1.1 to 1.6 times as long; with larger ones own kernels did. */
+#define SMALL_RESULT 65536
+
+static bool is_small(const rondo_product_shape *shape) {
+  return !takes_all() && shape->type == RONDO_F32 && shape->batches == 1 && !is_thin(shape) &&
+         (double)shape->m * (double)shape->n <= SMALL_RESULT;
 }
 
 static int choose(rondo_product *p) {
@@ -195,12 +207,11 @@ static void log_no_way(const rondo_product_shape *shape) {
             shape->batches, shape->m, shape->n, shape->k, (int)shape->activation);
 }
 
-/* Small products are made sooner by one kernel than by the library, which cuts them into parts: measured on an H200,
- * those of 17 million multiplications were, those of 34 million were not; thin ones of 8 million were not. */
+/* Products of next to nothing take as long either way, and own kernels need no workspace. */
 static bool is_worth_while(const rondo_product_shape *shape) {
   const double least = (double)rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST);
   const double products = (double)shape->batches * (double)shape->m * (double)shape->n * (double)shape->k;
-  return products >= (is_thin(shape) ? least / THIN_SHARE : least) && shape->batches <= INT32_MAX;
+  return products >= (is_thin(shape) ? least / THIN_SHARE : least) && !is_small(shape) && shape->batches <= INT32_MAX;
 }
 
 rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape, rondo_product **out) {

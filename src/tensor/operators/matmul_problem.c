@@ -77,7 +77,7 @@ rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_s
 
 /* Tiles on CUDA, largest first: one is taken where there are enough of it to keep a large GPU's multiprocessors busy,
  * and where a smaller one would not hold as much of the matrix. */
-static const struct { size_t edge, enough; } cuda_tiles[] = {{128, 128}, {64, 128}, {32, 64}, {16, 0}};
+static const struct { size_t edge, enough; } cuda_tiles[] = {{128, 128}, {64, 128}, {32, 96}, {16, 0}};
 
 #define SHALLOW_EDGE 32 /* tiles of this edge are made by another kernel where they are as shallow as ... */
 #define SHALLOW 32

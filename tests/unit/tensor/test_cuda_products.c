@@ -205,15 +205,17 @@ static uint64_t librarys_share(test_fixture *t, size_t m, size_t k, size_t n, co
   return share;
 }
 
-/* Few tiles that are not cut into parts leave most of the device idle. */
+/* Few tiles that are not cut into parts leave most of the device idle where they are deep; single small results are own
+ * kernels'. */
 static void test_ways_that_leave_the_device_idle_are_not_taken(void **state) {
   test_fixture *t = *state;
   assert_int_equal(librarys_share(t, 16, 20, 16, "1"), 1);
   assert_int_equal(librarys_share(t, 16, 20, 16, "2"), 0);
-  assert_int_equal(librarys_share(t, 16, K, 16, "2"), 1); /* in parts */
+  assert_int_equal(librarys_share(t, 16, K, 16, "2"), 0);
   assert_int_equal(librarys_share(t, 8, 20, 16, "2"), 1); /* thin */
-  assert_int_equal(librarys_share(t, 16, 20, 1024, "2"), 1);
-  assert_int_equal(librarys_share(t, 16, 20, 1024, "1000000"), 0); /* small */
+  assert_int_equal(librarys_share(t, 16, 20, 4096, "2"), 0);
+  assert_int_equal(librarys_share(t, 16, 20, 4097, "2"), 1);
+  assert_int_equal(librarys_share(t, 16, 20, 4097, "10000000"), 0); /* of few multiplications */
 }
 
 /* Kernels of a recorded run that makes a batch of products, three of them, with this activation; of `type`. All is the
