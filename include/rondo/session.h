@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Sessions: models served from recordings at a few batch sizes, on several streams. A *model* is a network for batches
- * of any number of rows (a program that a callback makes for each). Its recordings, the *graphs*, are told apart by
- * model and index, one index for each size, and each stands on every stream of the session: M streams by N sizes are
- * M·N execs (SE-6, SE-7). A *request* is a number of rows of a model's inputs; it is run by one graph, whose other rows
- * are padding, by several graphs on several streams, or un-recorded, whichever costs least by measured times (SE-8).
+ * of any number of rows: a program that a callback makes for each, or a function as trees have them (<rondo/tree.h>).
+ * Its recordings, the *graphs*, are told apart by model and index, one index for each size, and each stands on every
+ * stream of the session: M streams by N sizes are M·N execs (SE-6, SE-7). A *request* is a number of rows of a model's
+ * inputs; it is run by one graph, whose other rows are padding, by several graphs on several streams, or un-recorded,
+ * whichever costs least by measured times (SE-8).
  *
  *   const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 4, .max_delay_us = 500};
  *   TRY(rondo_session_create(device, &options, &session));
@@ -27,6 +28,7 @@
 #include <rondo/audit.h>
 #include <rondo/program.h>
 #include <rondo/sizes.h>
+#include <rondo/tree.h>
 #include <rondo/weights.h>
 
 RONDO_EXTERN_C_BEGIN
@@ -75,27 +77,51 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy(rondo_session *sessi
 /* Models ---------------------------------------------------------------------------------------------------------- */
 
 /* Adds the network for batches of `rows` rows to an empty program: inputs, states, outputs. For any number of rows it
- * makes the same inputs, outputs and states in the same order. Called by rondo_session_add_model, by captures, and by
- * un-recorded runs, from any thread, one at a time for each model. */
+ * makes the same inputs, outputs and states in the same order. A callback, and not one program with a dimension that is
+ * left open: constants, reshapes and choices that depend on the number of rows are plain C this way, operators see
+ * numbers, and a program is needed for each size anyway, as its memory is planned for it. Called by
+ * rondo_session_add_model, by captures, and by un-recorded runs, from any thread, one at a time for each model. */
 typedef rondo_status (*rondo_model_build)(void *user, size_t rows, rondo_program *program);
+
+/* A function as a model. Its body is that of rondo_function_options: it is called with as many inputs as were said,
+ * each [rows, ...] in device memory, and makes output i by rondo_call_output(call, i, ...), of rows times the bytes
+ * that were said. It is warmed up and recorded once for each graph on each stream, by a tree of the session's, whose
+ * arena all sizes on a stream have in common; streams that it forks off are branches of the graph. A body that a tree
+ * does not record is no model: that is said, with the reason, when it is captured. It may run on several streams at
+ * once, from several threads, and what it copies from host memory must be among the constants, which are audited
+ * (SE-4). */
+typedef struct rondo_row_value {
+  const char *name; /* copied */
+  rondo_type type;
+  uint32_t rank; /* of a row: 0 for a number; below RONDO_TREE_MAX_RANK */
+  size_t shape[RONDO_TREE_MAX_RANK];
+} rondo_row_value;
 
 typedef struct rondo_model_options {
   uint32_t struct_size;
   uint32_t max_sizes;           /* chosen by rondo_session_capture, at most; 0 = 16; at most RONDO_SESSION_MAX_SIZES */
-  rondo_model_build build;      /* required */
+  rondo_model_build build;      /* or body */
   void *user;                   /* must outlive the model */
   const rondo_weights *weights; /* states at the beginning; read during the call; NULL: zeros */
   const size_t *history;        /* rows of requests that came, in any order; copied. What sizes are chosen for */
   size_t history_count;
-  uint64_t budget_bytes;      /* of a stream's graphs, for choosing; 0 = no limit */
-  uint64_t budget_startup_us; /* likewise, of the time that capturing on a stream takes */
+  uint64_t budget_bytes;         /* of a stream's graphs, for choosing; 0 = no limit */
+  uint64_t budget_startup_us;    /* likewise, of the time that capturing on a stream takes */
+  rondo_function_body body;      /* in place of build: the model is a function, with `user`, and these: */
+  const rondo_row_value *inputs; /* what a row of each is; copied */
+  size_t input_count;
+  const rondo_row_value *outputs;
+  size_t output_count;
+  const rondo_host_range *constants; /* host memory that it copies from, which stays as it is; the list is copied */
+  size_t constant_count;
 } rondo_model_options;
 #define RONDO_MODEL_OPTIONS_INIT .struct_size = sizeof(rondo_model_options)
 
-/* Adds a model by name. Its program is made for two numbers of rows, to find out what it is. Errors: INVALID_ARGUMENT
- * with NULL_ARGUMENT, BAD_OPTIONS, DUPLICATE_NAME, SHAPE (an input or output whose first dimension is not rows times a
- * constant, or that is otherwise not the same for other rows, named; a model without inputs or outputs), OUT_OF_RANGE
- * (more than RONDO_SESSION_MAX_VALUES of them); what build and rondo_weights_apply return; OUT_OF_MEMORY. */
+/* Adds a model by name. A program is made for two numbers of rows, to find out what it is. Errors: INVALID_ARGUMENT
+ * with NULL_ARGUMENT, BAD_OPTIONS (build and body), DUPLICATE_NAME, SHAPE (an input or output whose first dimension is
+ * not rows times a constant, or that is otherwise not the same for other rows, named; a model without inputs or
+ * outputs), OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES of them); what build and rondo_weights_apply return;
+ * OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
                                                               const rondo_model_options *options);
 
@@ -105,7 +131,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_remove_model(rondo_session *
 
 /* Writes a state or cell of the model, which all its streams have in common, while none of them runs: waits for what
  * runs and for streams that are taken; requests that come meanwhile wait. Errors: NOT_FOUND/UNKNOWN_NAME (the model; a
- * name that no state or cell has); as rondo_compiled_write. */
+ * name that no state or cell has; a function, whose states are its own); as rondo_compiled_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_write(rondo_session *session, const char *model, const char *name,
                                                           const void *data, size_t bytes);
 
@@ -129,9 +155,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_output(rondo_session *se
  * on every stream; nothing is read from its inputs nor written to its outputs. Other models run as ever. k runs make k
  * graphs, whose indices count from 0 on. Record the largest first: the sizes of a model that stand on one stream never
  * run together and have one arena in common. While a stream records it is used for compute and copies alike, and
- * nothing waits; afterwards it is as before (SE-2). Memory of a graph is the graph's, separate from that of un-recorded
- * runs of other sizes but for the arena (SE-3). The copies of what was recorded are audited (SE-4), and those of inputs
- * are taken out (SE-5). Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_STATE with ALREADY_CAPTURING, NOT_CAPTURING. */
+ * nothing waits; afterwards it is as before (SE-2). That makes a line of what is captured, but for the branches of a
+ * program, which are known without events: they stay branches of the graph where rondo_compile would take them. Memory
+ * of a graph is the graph's, separate from that of un-recorded runs of other sizes but for the arena (SE-3). The copies
+ * of what was recorded are audited (SE-4), and those of inputs are taken out (SE-5). Errors: NOT_FOUND/UNKNOWN_NAME;
+ * INVALID_STATE with ALREADY_CAPTURING, NOT_CAPTURING. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_begin(rondo_session *session, const char *model);
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_end(rondo_session *session);
 
@@ -141,7 +169,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_end(rondo_session *s
  * an un-recorded run costs the compilation of a program too, for the share of the history whose rows no program is kept
  * for (rondo_session_options.max_unrecorded). Errors: as a run in capture mode; INVALID_STATE with
  * ALREADY_CAPTURED (it has graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the
- * budgets); what rondo_compile, rondo_instantiate and rondo_graph_audit_copies return. The model has then no graphs. */
+ * budgets); what rondo_compile, rondo_instantiate, rondo_function_prepare and rondo_graph_audit_copies return. The
+ * model has then no graphs. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture(rondo_session *session, const char *model);
 
 /* Destroys the model's graphs on all streams and frees their memory; it can be captured anew, and runs un-recorded till
@@ -161,6 +190,7 @@ typedef struct rondo_model_graph {
   uint64_t launches;    /* on all streams */
   uint64_t rows_run;    /* of requests, in these */
   double capture_us;    /* what recording it took, on one stream */
+  bool has_branches;    /* independent operators run side by side, and are no line */
 } rondo_model_graph;
 
 /* Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_ARGUMENT. */

@@ -19,11 +19,10 @@ static rondo_status launch_on(rondo_session_model *model, uint32_t lanes, double
   rondo_status status = RONDO_OK;
   const uint64_t begin = rondo_clock_ns();
   for (uint32_t i = 0; i < lanes; i++) {
-    const rondo_place_graph *g = &model->places[i].graphs.items[0];
-    rondo_keep_first(&status, rondo_exec_launch(g->exec, rondo_compiled_stream(g->compiled)));
+    rondo_place *place = &model->places[i];
+    rondo_keep_first(&status, rondo_place_launch(place, &place->graphs.items[0], true));
   }
-  for (uint32_t i = 0; i < lanes; i++)
-    rondo_keep_first(&status, rondo_compiled_synchronize(model->places[i].graphs.items[0].compiled));
+  for (uint32_t i = 0; i < lanes; i++) rondo_keep_first(&status, rondo_place_synchronize(&model->places[i]));
   *out_us = (double)(rondo_clock_ns() - begin) / 1e3;
   return status;
 }

@@ -80,7 +80,10 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   m->taken++; /* it stays */
   pthread_mutex_unlock(&session->lock);
   rondo_status status = RONDO_OK;
-  if (is_input(m, name))
+  if (m->body != NULL)
+    status = rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+                        "%s: model '%s' is a function, whose states are its own", call, model);
+  else if (is_input(m, name))
     status = rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' is an input of model '%s', not a state",
                         call, name, model);
   if (status == RONDO_OK) {
@@ -115,7 +118,8 @@ rondo_status rondo_session_get_graph(rondo_session *session, const char *model, 
                                      .arena_bytes = g->arena_bytes,
                                      .launches = g->launches,
                                      .rows_run = g->rows_run,
-                                     .capture_us = g->capture_us};
+                                     .capture_us = g->capture_us,
+                                     .has_branches = g->has_branches};
     status = rondo_versioned_write("rondo_model_graph", &graph, out_graph, sizeof graph);
   }
   pthread_mutex_unlock(&session->lock);
@@ -184,7 +188,7 @@ rondo_status rondo_session_take_stream(rondo_session *session, const char *model
   *out_stream = NULL;
   RONDO_TRY(enter(call, session, model, &m));
   const rondo_status status = take_stream(call, session, m, number);
-  if (status == RONDO_OK) *out_stream = rondo_compiled_stream(m->places[number].anchor);
+  if (status == RONDO_OK) *out_stream = m->places[number].stream;
   pthread_mutex_unlock(&session->lock);
   return status;
 }
@@ -192,7 +196,7 @@ rondo_status rondo_session_take_stream(rondo_session *session, const char *model
 static rondo_status settle_lane(rondo_session *session, size_t number) {
   rondo_status status = RONDO_OK;
   for (rondo_session_model *m = session->models; m != NULL; m = m->next)
-    rondo_keep_first(&status, rondo_compiled_synchronize(m->places[number].anchor));
+    rondo_keep_first(&status, rondo_place_synchronize(&m->places[number]));
   return status;
 }
 
@@ -258,7 +262,7 @@ rondo_status rondo_session_launch(rondo_session *session, const char *model, siz
   rondo_place_graph *g = NULL;
   RONDO_TRY(find_graph(call, session, model, index, number, &place, &g));
   RONDO_TRY(require_taken(call, session, number));
-  RONDO_TRY(rondo_exec_launch(g->exec, rondo_compiled_stream(g->compiled)));
+  RONDO_TRY(rondo_place_launch(place, g, true));
   place->last_graph = index + 1;
   pthread_mutex_lock(&session->lock);
   place->model->graphs.items[index].launches++;
@@ -286,20 +290,16 @@ rondo_status rondo_session_get_result(rondo_session *session, const char *model,
 
 /* Figures --------------------------------------------------------------------------------------------------------- */
 
-/* States are the first anchor's, and what others have beside them; arenas the largest graph's of each lane. */
+/* States are the first anchor's, and what others have beside them; arenas those of each lane. */
 static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
   for (uint32_t i = 0; i < m->session->options.streams; i++) {
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};
-    if (rondo_compiled_get_info(m->places[i].anchor, &compiled) == RONDO_OK)
+    if (m->body == NULL && rondo_compiled_get_info(m->places[i].anchor, &compiled) == RONDO_OK)
       info->state_bytes += compiled.state_bytes - compiled.shared_bytes;
+    info->arena_bytes += m->places[i].arena_bytes;
   }
-  uint64_t arena = 0;
-  for (size_t i = 0; i < m->graphs.count; i++) {
-    const rondo_session_graph *g = &m->graphs.items[i];
-    if (g->arena_bytes > arena) arena = g->arena_bytes;
-    info->exec_bytes += g->exec_bytes * m->session->options.streams;
-  }
-  info->arena_bytes = arena * m->session->options.streams;
+  for (size_t i = 0; i < m->graphs.count; i++)
+    info->exec_bytes += m->graphs.items[i].exec_bytes * m->session->options.streams;
 }
 
 rondo_status rondo_session_get_model_info(rondo_session *session, const char *model, rondo_model_info *out_info) {

@@ -59,12 +59,11 @@ static void smooth(const rondo_place *place, double *us) {
 /* Samples -----------------------------------------------------------------------------------------------------------
  */
 
-static rondo_status time_run(const rondo_place_graph *g, bool is_recorded, double *out_us) {
-  rondo_stream *stream = rondo_compiled_stream(g->compiled);
-  RONDO_TRY(rondo_compiled_synchronize(g->compiled));
+static rondo_status time_run(rondo_place *place, const rondo_place_graph *g, bool is_recorded, double *out_us) {
+  RONDO_TRY(rondo_place_synchronize(place));
   const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(is_recorded ? rondo_exec_launch(g->exec, stream) : rondo_compiled_run_unrecorded(g->compiled));
-  RONDO_TRY(rondo_compiled_synchronize(g->compiled));
+  RONDO_TRY(rondo_place_launch(place, g, is_recorded));
+  RONDO_TRY(rondo_place_synchronize(place));
   *out_us = (double)(rondo_clock_ns() - begin) / 1e3;
   return RONDO_OK;
 }
@@ -72,8 +71,8 @@ static rondo_status time_run(const rondo_place_graph *g, bool is_recorded, doubl
 static rondo_status take_round(rondo_place *place, samples *s, size_t round) {
   for (size_t i = 0; i < place->graphs.count; i++) {
     RONDO_TRY(rondo_place_write_zeros(place, i));
-    RONDO_TRY(time_run(&place->graphs.items[i], true, &s->recorded[i][round]));
-    RONDO_TRY(time_run(&place->graphs.items[i], false, &s->unrecorded[i][round]));
+    RONDO_TRY(time_run(place, &place->graphs.items[i], true, &s->recorded[i][round]));
+    RONDO_TRY(time_run(place, &place->graphs.items[i], false, &s->unrecorded[i][round]));
   }
   return RONDO_OK;
 }

@@ -86,6 +86,7 @@ rondo_status rondo_model_free(rondo_session_model *model) {
   const rondo_status status = close_places(model);
   free_values(model);
   rondo_array_free(&allocator, &model->history);
+  rondo_array_free(&allocator, &model->constants);
   rondo_array_free(&allocator, &model->graphs);
   pthread_mutex_destroy(&model->build_lock);
   rondo_release_text(&allocator, model->name);
@@ -102,6 +103,7 @@ static rondo_status open_places(rondo_session_model *model, const rondo_weights 
 static rondo_status fill_model(rondo_session_model *model, const char *name, const rondo_model_options *o) {
   rondo_allocator *allocator = &model->session->allocator;
   model->build = o->build;
+  model->body = o->body;
   model->user = o->user;
   model->max_sizes = o->max_sizes == 0 ? 16 : o->max_sizes;
   model->budget_bytes = o->budget_bytes;
@@ -111,7 +113,7 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
   if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);
   model->history.count = o->history_count;
-  RONDO_TRY(rondo_model_probe(model));
+  RONDO_TRY(o->body != NULL ? rondo_function_model_fill(model, o) : rondo_model_probe(model));
   return open_places(model, o->weights);
 }
 

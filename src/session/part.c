@@ -91,18 +91,19 @@ static rondo_status feed(const slot *to, rondo_stream *stream, const rondo_part 
 /* Running --------------------------------------------------------------------------------------------------------- */
 
 /* What was queued is waited for in any case: it reads what belongs to requests. */
-static rondo_status wait_for(rondo_compiled *compiled, rondo_status queued) {
+static rondo_status wait_for(const rondo_place *place, rondo_compiled *compiled, rondo_status queued) {
   rondo_saved_error error;
   if (queued != RONDO_OK) rondo_error_save(&error);
-  const rondo_status waited = rondo_compiled_synchronize(compiled);
+  const rondo_status waited =
+      compiled == NULL ? rondo_stream_synchronize(place->stream) : rondo_compiled_synchronize(compiled);
   return queued == RONDO_OK ? waited : rondo_error_raise(&error);
 }
 
 static rondo_lane *lane_of(const rondo_place *place) { return &place->model->session->lanes[place->lane]; }
 
-static rondo_status queue_recorded(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+static rondo_status queue_recorded(rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
   const rondo_session_model *model = place->model;
-  rondo_stream *stream = rondo_compiled_stream(g->compiled);
+  rondo_stream *stream = place->stream;
   for (size_t i = 0; i < model->inputs.count; i++) {
     const slot to = {.address = g->copies[i].copy.dst,
                      .stage = rondo_stage_input(model, g->stage, g->stage_rows, i),
@@ -111,7 +112,7 @@ static rondo_status queue_recorded(const rondo_place *place, const rondo_place_g
     RONDO_TRY(feed(&to, stream, part, i));
   }
   RONDO_TRY(rondo_usage_begin(lane_of(place), stream));
-  RONDO_TRY(rondo_exec_launch(g->exec, stream));
+  RONDO_TRY(rondo_place_launch(place, g, true));
   return rondo_usage_end(lane_of(place), stream);
 }
 
@@ -120,44 +121,56 @@ static void scatter_outputs(const rondo_session_model *model, const rondo_stage 
     scatter(part, i, model->outputs.items[i].row_bytes, rondo_stage_output(model, stage->memory, stage->rows, i));
 }
 
-static rondo_status run_recorded(const rondo_place *place, const rondo_part *part) {
+static rondo_status run_recorded(rondo_place *place, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   const rondo_place_graph *g = &place->graphs.items[part->graph];
-  RONDO_TRY(wait_for(g->compiled, queue_recorded(place, g, part)));
+  RONDO_TRY(wait_for(place, g->compiled, queue_recorded(place, g, part)));
   RONDO_TRY(rondo_usage_take(lane_of(place)));
-  scatter_outputs(model, &(rondo_stage){g->stage, g->stage_rows}, part);
+  scatter_outputs(model, &(rondo_stage){.memory = g->stage, .rows = g->stage_rows}, part);
+  return RONDO_OK;
+}
+
+/* A function's slots have the offsets of the stage. */
+static rondo_status feed_plain(const rondo_place *place, const rondo_compiled *compiled, const rondo_part *part) {
+  const rondo_session_model *model = place->model;
+  const rondo_stage *stage = &place->plain;
+  for (size_t i = 0; i < model->inputs.count; i++) {
+    const slot to = {.address = compiled == NULL ? rondo_stage_input(model, stage->slots, stage->rows, i)
+                                                 : rondo_place_input_address(compiled, i),
+                     .stage = rondo_stage_input(model, stage->memory, stage->rows, i),
+                     .rows = part->rows,
+                     .row_bytes = model->inputs.items[i].row_bytes};
+    RONDO_TRY(feed(&to, place->stream, part, i));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status run_program(const rondo_place *place, rondo_compiled *compiled, size_t rows) {
+  const rondo_session_model *model = place->model;
+  const rondo_stage *stage = &place->plain;
+  RONDO_TRY(rondo_compiled_run_unrecorded(compiled));
+  for (size_t i = 0; i < model->outputs.count; i++)
+    RONDO_TRY(rondo_copy_async(place->stream, rondo_stage_output(model, stage->memory, stage->rows, i),
+                               rondo_place_output_address(compiled, i), model->outputs.items[i].row_bytes * rows));
   return RONDO_OK;
 }
 
 static rondo_status queue_unrecorded(const rondo_place *place, rondo_compiled *compiled, const rondo_part *part) {
-  const rondo_session_model *model = place->model;
-  rondo_stream *stream = rondo_compiled_stream(compiled);
-  const rondo_stage *stage = &place->plain;
-  rondo_compiled_claim_inputs(compiled);
-  for (size_t i = 0; i < model->inputs.count; i++) {
-    const slot to = {.address = rondo_place_input_address(compiled, i),
-                     .stage = rondo_stage_input(model, stage->memory, stage->rows, i),
-                     .rows = part->rows,
-                     .row_bytes = model->inputs.items[i].row_bytes};
-    RONDO_TRY(feed(&to, stream, part, i));
-  }
-  RONDO_TRY(rondo_usage_begin(lane_of(place), stream));
-  RONDO_TRY(rondo_compiled_run_unrecorded(compiled));
-  for (size_t i = 0; i < model->outputs.count; i++)
-    RONDO_TRY(rondo_copy_async(stream, rondo_stage_output(model, stage->memory, stage->rows, i),
-                               rondo_place_output_address(compiled, i),
-                               model->outputs.items[i].row_bytes * part->rows));
-  return rondo_usage_end(lane_of(place), stream);
+  if (compiled != NULL) rondo_compiled_claim_inputs(compiled);
+  RONDO_TRY(feed_plain(place, compiled, part));
+  RONDO_TRY(rondo_usage_begin(lane_of(place), place->stream));
+  RONDO_TRY(compiled == NULL ? rondo_function_place_call(place, place->plain_function, &place->plain, part->rows)
+                             : run_program(place, compiled, part->rows));
+  return rondo_usage_end(lane_of(place), place->stream);
 }
 
 static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {
-  const rondo_session_model *model = place->model;
   rondo_compiled *compiled = NULL;
-  RONDO_TRY(rondo_place_program_for(place, part->rows, &compiled));
+  if (place->tree == NULL) RONDO_TRY(rondo_place_program_for(place, part->rows, &compiled));
   RONDO_TRY(rondo_place_reserve_plain(place, part->rows));
-  RONDO_TRY(wait_for(compiled, queue_unrecorded(place, compiled, part)));
+  RONDO_TRY(wait_for(place, compiled, queue_unrecorded(place, compiled, part)));
   RONDO_TRY(rondo_usage_take(lane_of(place)));
-  scatter_outputs(model, &place->plain, part);
+  scatter_outputs(place->model, &place->plain, part);
   return RONDO_OK;
 }
 

@@ -6,6 +6,16 @@
 #include <string.h>
 
 #include "session/session_internal.h"
+#include "tensor/program_internal.h"
+
+/* What arenas take now. */
+static void count_arenas(rondo_place *place) {
+  rondo_session *session = place->model->session;
+  const uint64_t bytes = place->tree != NULL ? rondo_function_place_arena(place) : rondo_compiled_arenas(place->anchor);
+  pthread_mutex_lock(&session->lock);
+  place->arena_bytes = bytes;
+  pthread_mutex_unlock(&session->lock);
+}
 
 /* Staging --------------------------------------------------------------------------------------------------------- */
 
@@ -44,21 +54,35 @@ static void count_staging(rondo_place *place, size_t more, size_t less) {
   pthread_mutex_unlock(&session->lock);
 }
 
-static rondo_status make_stage(rondo_place *place, size_t rows, rondo_stage *out) {
-  void *memory = NULL;
-  const size_t bytes = stage_bytes(place->model, rows);
-  RONDO_TRY(rondo_host_malloc(place->model->session->device, bytes, &memory));
-  memset(memory, 0, bytes);
-  *out = (rondo_stage){.memory = memory, .rows = rows};
-  count_staging(place, bytes, 0);
-  return RONDO_OK;
+static size_t slot_bytes(const rondo_session_model *model, size_t rows) {
+  return model->body == NULL ? 0 : stage_offset(model, rows, model->inputs.count);
 }
 
 static void drop_stage(rondo_place *place, rondo_stage *stage, rondo_status *kept) {
+  rondo_device *device = place->model->session->device;
   if (stage->memory == NULL) return;
-  count_staging(place, 0, stage_bytes(place->model, stage->rows));
-  rondo_keep_first(kept, rondo_host_free(place->model->session->device, stage->memory));
+  count_staging(place, 0, stage_bytes(place->model, stage->rows) + slot_bytes(place->model, stage->rows));
+  rondo_keep_first(kept, rondo_host_free(device, stage->memory));
+  if (stage->slots != NULL) rondo_keep_first(kept, rondo_free(device, stage->slots));
   *stage = (rondo_stage){.memory = NULL};
+}
+
+static rondo_status make_stage(rondo_place *place, size_t rows, rondo_stage *out) {
+  rondo_device *device = place->model->session->device;
+  void *memory = NULL, *slots = NULL;
+  const size_t bytes = stage_bytes(place->model, rows), more = slot_bytes(place->model, rows);
+  RONDO_TRY(rondo_host_malloc(device, bytes, &memory));
+  memset(memory, 0, bytes);
+  *out = (rondo_stage){.memory = memory, .rows = rows};
+  count_staging(place, bytes + more, 0);
+  const rondo_status status = more == 0 ? RONDO_OK : rondo_malloc(device, more, place->model->name, &slots);
+  out->slots = slots;
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_status ignored = RONDO_OK;
+  drop_stage(place, out, &ignored);
+  return rondo_error_raise(&error);
 }
 
 /* One that has room, else a new one: the largest graph's serves all. */
@@ -108,7 +132,10 @@ rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, ui
   place->lane = lane;
   RONDO_TRY(rondo_allocate_items(&session->allocator, session->options.max_unrecorded, sizeof *place->programs,
                                  &place->programs));
+  if (model->body != NULL) return rondo_function_place_open(place);
   RONDO_TRY(compile(place, 1, &place->anchor));
+  place->stream = rondo_compiled_stream(place->anchor);
+  count_arenas(place);
   return weights == NULL || lane > 0 ? RONDO_OK : rondo_weights_apply(weights, place->anchor, NULL);
 }
 
@@ -147,6 +174,7 @@ rondo_status rondo_place_program_for(rondo_place *place, size_t rows, rondo_comp
   drop_program(victim, &status);
   *victim = (rondo_place_program){.rows = rows, .compiled = compiled, .last_use = ++place->uses};
   *out = compiled;
+  count_arenas(place);
   return status;
 }
 
@@ -167,7 +195,7 @@ void *rondo_place_output_address(const rondo_compiled *compiled, size_t output) 
   return value_of(compiled, 'o', output).address;
 }
 
-/* Inputs, the work and outputs, all on the one stream. */
+/* Inputs, the work and outputs, all on the one stream; branches of the work are kept. */
 static rondo_status queue_all(const rondo_place *place, const rondo_place_graph *g) {
   const rondo_session_model *model = place->model;
   rondo_stream *stream = rondo_compiled_stream(g->compiled);
@@ -176,7 +204,7 @@ static rondo_status queue_all(const rondo_place *place, const rondo_place_graph 
     const void *source = rondo_stage_input(model, g->stage, g->stage_rows, i);
     RONDO_TRY(rondo_copy_async(stream, value.address, source, value.bytes));
   }
-  RONDO_TRY(rondo_compiled_run_unrecorded(g->compiled));
+  RONDO_TRY(rondo_compiled_record_into(g->compiled));
   for (size_t i = 0; i < model->outputs.count; i++) {
     const rondo_compiled_value value = value_of(g->compiled, 'o', i);
     void *destination = rondo_stage_output(model, g->stage, g->stage_rows, i);
@@ -222,27 +250,31 @@ static rondo_status audit(const rondo_session_model *model, rondo_place_graph *g
   return RONDO_OK;
 }
 
-static rondo_status make_graph(rondo_place *place, rondo_place_graph *g) {
-  rondo_session_model *model = place->model;
-  rondo_stage stage;
-  RONDO_TRY(rondo_allocate_items(&model->session->allocator, model->inputs.count, sizeof *g->copies, &g->copies));
-  RONDO_TRY(compile(place, g->rows, &g->compiled));
-  RONDO_TRY(find_stage(place, g->rows, &stage));
-  g->stage = stage.memory;
-  g->stage_rows = stage.rows;
+static rondo_status make_exec(rondo_place *place, rondo_place_graph *g) {
   rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL; /* what must not happen in a capture is refused here */
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = record_work(place, g);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   RONDO_TRY(status);
-  RONDO_TRY(audit(model, g));
-  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT,
-                                             .upload_stream = rondo_compiled_stream(g->compiled)};
+  RONDO_TRY(audit(place->model, g));
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = place->stream};
   return rondo_instantiate(g->graph, &options, &g->exec);
+}
+
+static rondo_status make_graph(rondo_place *place, rondo_place_graph *g) {
+  rondo_session_model *model = place->model;
+  rondo_stage stage;
+  RONDO_TRY(rondo_allocate_items(&model->session->allocator, model->inputs.count, sizeof *g->copies, &g->copies));
+  if (model->body == NULL) RONDO_TRY(compile(place, g->rows, &g->compiled));
+  RONDO_TRY(find_stage(place, g->rows, &stage));
+  g->stage = stage.memory;
+  g->stage_rows = stage.rows;
+  return model->body == NULL ? make_exec(place, g) : rondo_function_place_record(place, &stage, g);
 }
 
 static void drop_graph(rondo_place *place, rondo_place_graph *g, rondo_status *kept) {
   rondo_session_model *model = place->model;
+  rondo_keep_first(kept, rondo_function_destroy(g->function));
   rondo_exec_destroy(g->exec);
   rondo_keep_first(kept, rondo_graph_destroy(g->graph));
   rondo_keep_first(kept, rondo_compiled_destroy(g->compiled));
@@ -256,6 +288,7 @@ rondo_status rondo_place_capture(rondo_place *place, size_t rows) {
   const rondo_status status = make_graph(place, &g);
   if (status == RONDO_OK) {
     place->graphs.items[place->graphs.count++] = g;
+    count_arenas(place);
     return RONDO_OK;
   }
   rondo_saved_error error;
@@ -268,6 +301,8 @@ rondo_status rondo_place_capture(rondo_place *place, size_t rows) {
 void rondo_place_drop_last(rondo_place *place, rondo_status *kept) {
   drop_graph(place, &place->graphs.items[--place->graphs.count], kept);
   if (place->graphs.count > 0) return;
+  if (place->tree != NULL) rondo_function_place_reset(place, kept);
+  count_arenas(place);
   for (size_t i = 0; i < place->stages.count; i++) drop_stage(place, &place->stages.items[i], kept);
   place->stages.count = 0;
 }
@@ -282,36 +317,56 @@ void rondo_place_close(rondo_place *place, rondo_status *kept) {
   for (size_t i = 0; i < place->stages.count; i++) drop_stage(place, &place->stages.items[i], kept);
   rondo_release(&session->allocator, place->programs, session->options.max_unrecorded, sizeof *place->programs);
   rondo_keep_first(kept, rondo_compiled_destroy(place->anchor));
+  if (place->model->body != NULL) rondo_function_place_close(place, kept);
   rondo_array_free(&session->allocator, &place->graphs);
   rondo_array_free(&session->allocator, &place->stages);
   *place = (rondo_place){.model = NULL};
 }
 
-/* Measuring ------------------------------------------------------------------------------------------------------- */
+/* Running -----------------------------------------------------------------------------------------------------------
+ */
 
-/* From memory that holds nothing yet: an index that is in every table. */
-rondo_status rondo_place_write_zeros(rondo_place *place, size_t graph) {
+rondo_status rondo_place_launch(rondo_place *place, const rondo_place_graph *g, bool is_recorded) {
+  const rondo_stage stage = {.memory = g->stage, .slots = g->slots, .rows = g->stage_rows};
+  if (place->tree != NULL)
+    return rondo_function_place_call(place, is_recorded ? g->function : place->plain_function, &stage, g->rows);
+  return is_recorded ? rondo_exec_launch(g->exec, place->stream) : rondo_compiled_run_unrecorded(g->compiled);
+}
+
+rondo_status rondo_place_synchronize(const rondo_place *place) {
+  return place->tree != NULL ? rondo_stream_synchronize(place->stream) : rondo_compiled_synchronize(place->anchor);
+}
+
+/* What is known -----------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status write_zeros(const rondo_place *place, const rondo_place_graph *g) {
   const rondo_session_model *model = place->model;
-  const rondo_place_graph *g = &place->graphs.items[graph];
-  RONDO_TRY(rondo_place_reserve_plain(place, g->rows));
-  memset(place->plain.memory, 0, stage_bytes(model, place->plain.rows));
+  memset(g->stage, 0, stage_offset(model, g->stage_rows, model->inputs.count));
   for (size_t i = 0; i < model->inputs.count; i++) {
     const rondo_session_value *value = &model->inputs.items[i];
-    const void *zeros = rondo_stage_input(model, place->plain.memory, place->plain.rows, i);
+    const void *zeros = rondo_stage_input(model, g->stage, g->stage_rows, i);
     RONDO_TRY(rondo_compiled_write(g->compiled, value->name, zeros, value->row_bytes * g->rows));
   }
   return RONDO_OK;
+}
+
+rondo_status rondo_place_write_zeros(rondo_place *place, size_t graph) {
+  const rondo_place_graph *g = &place->graphs.items[graph];
+  return place->tree != NULL ? rondo_function_place_write_zeros(place, g) : write_zeros(place, g);
 }
 
 rondo_status rondo_place_describe(const rondo_place *place, size_t graph, rondo_session_graph *out) {
   const rondo_place_graph *g = &place->graphs.items[graph];
   rondo_exec_info exec = {.struct_size = sizeof exec};
   rondo_compiled_info compiled = {.struct_size = sizeof compiled};
+  if (place->tree != NULL) return rondo_function_place_describe(g, out);
   RONDO_TRY(rondo_exec_get_info(g->exec, &exec));
   RONDO_TRY(rondo_compiled_get_info(g->compiled, &compiled));
   *out = (rondo_session_graph){.rows = g->rows,
                                .nodes = exec.node_count,
                                .exec_bytes = exec.host_bytes + exec.device_bytes,
+                               .has_branches = compiled.has_branches,
                                .arena_bytes = compiled.arena_bytes};
   return RONDO_OK;
 }

@@ -93,7 +93,8 @@ void rondo_session_change_end(rondo_session_model *model) {
 }
 
 static rondo_status check_model(const rondo_model_options *o) {
-  RONDO_TRY(rondo_require("rondo_session_add_model", "build", (const void *)(uintptr_t)o->build));
+  RONDO_TRY(o->body != NULL ? rondo_function_model_check(o)
+                            : rondo_require("rondo_session_add_model", "build", (const void *)(uintptr_t)o->build));
   if (o->history_count > 0) RONDO_TRY(rondo_require("rondo_session_add_model", "history", o->history));
   if (o->max_sizes > RONDO_SESSION_MAX_SIZES)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,

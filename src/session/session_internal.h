@@ -40,11 +40,14 @@ typedef struct rondo_session_value {
   char *name;
   rondo_type type;
   size_t row_bytes;
+  uint32_t rank; /* of a row; of a function's values alone, as is the shape */
+  size_t shape[RONDO_TREE_MAX_RANK];
 } rondo_session_value;
 
-/* Host memory for all inputs and outputs of so many rows, each at an offset of its own. */
+/* Host memory for all inputs and outputs of so many rows, each at an offset of its own. For functions also memory of
+ * the device, in which inputs have the same offsets. */
 typedef struct rondo_stage {
-  unsigned char *memory;
+  unsigned char *memory, *slots;
   size_t rows;
 } rondo_stage;
 
@@ -54,8 +57,11 @@ typedef struct rondo_place_graph {
   rondo_exec *exec;
   size_t rows;
   unsigned char *stage; /* of the place */
+  unsigned char *slots; /* its, of a function */
   size_t stage_rows;
-  rondo_input_copy *copies; /* by input */
+  rondo_function *function;             /* the body once more, in place of `compiled`, `graph` and `exec`; */
+  struct rondo_recorded_call *recorded; /* ... its one recording */
+  rondo_input_copy *copies;             /* by input */
 } rondo_place_graph;
 
 /* A program for un-recorded runs of exactly so many rows. */
@@ -68,19 +74,24 @@ typedef struct rondo_place_program {
 typedef struct rondo_place {
   rondo_session_model *model;
   uint32_t lane;
+  rondo_stream *stream;   /* the anchor's or the tree's calls' */
   rondo_compiled *anchor; /* for one row: has the states as long as the model, those of other lanes' the same ones */
+  rondo_tree *tree;       /* of a function, in place of an anchor */
+  rondo_function *plain_function; /* of that, what runs as it is */
   RONDO_ARRAY(rondo_place_graph) graphs;
   RONDO_ARRAY(rondo_stage) stages;
   rondo_stage plain;             /* of un-recorded runs */
   rondo_place_program *programs; /* max_unrecorded; rows 0: none */
   uint64_t uses;
-  size_t last_graph; /* that was launched by hand */
+  uint64_t arena_bytes; /* under the session's lock */
+  size_t last_graph;    /* that was launched by hand */
 } rondo_place;
 
 /* What is known of a graph on all lanes. */
 typedef struct rondo_session_graph {
   size_t rows;
   uint32_t nodes;
+  bool has_branches;
   double run_us, unrecorded_us, capture_us;
   uint64_t exec_bytes, arena_bytes;
   uint64_t launches, rows_run;
@@ -91,6 +102,8 @@ struct rondo_session_model {
   rondo_session *session;
   char *name;
   rondo_model_build build;
+  rondo_function_body body;                /* or this: it is a function */
+  RONDO_ARRAY(rondo_host_range) constants; /* of a function */
   void *user;
   pthread_mutex_t build_lock; /* over the callback alone: one at a time */
   uint32_t max_sizes;
@@ -231,6 +244,10 @@ RONDO_MUST_USE rondo_status rondo_model_free(rondo_session_model *model);
 RONDO_MUST_USE rondo_status rondo_model_make_tables(rondo_session_model *model);
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept);
 
+/* function_model.c: inputs, outputs and constants as they were said. */
+RONDO_MUST_USE rondo_status rondo_function_model_check(const rondo_model_options *options);
+RONDO_MUST_USE rondo_status rondo_function_model_fill(rondo_session_model *model, const rondo_model_options *options);
+
 /* probe.c: finds inputs and outputs out. */
 RONDO_MUST_USE rondo_status rondo_model_probe(rondo_session_model *model);
 
@@ -252,6 +269,22 @@ void *rondo_place_input_address(const rondo_compiled *compiled, size_t input);
 void *rondo_place_output_address(const rondo_compiled *compiled, size_t output);
 unsigned char *rondo_stage_input(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
 unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
+
+/* Queues the work of a graph, or the same un-recorded, on what its inputs hold; and waits for the place's work. */
+RONDO_MUST_USE rondo_status rondo_place_launch(rondo_place *place, const rondo_place_graph *g, bool is_recorded);
+RONDO_MUST_USE rondo_status rondo_place_synchronize(const rondo_place *place);
+/* function_place.c: the same where the model is a function. A call copies the outputs to the stage. */
+RONDO_MUST_USE rondo_status rondo_function_place_open(rondo_place *place);
+void rondo_function_place_close(rondo_place *place, rondo_status *kept);
+void rondo_function_place_reset(rondo_place *place, rondo_status *kept);
+/* Calls a graph's function, or the plain one. */
+RONDO_MUST_USE rondo_status rondo_function_place_call(const rondo_place *place, rondo_function *function,
+                                                      const rondo_stage *stage, size_t rows);
+RONDO_MUST_USE rondo_status rondo_function_place_record(rondo_place *place, const rondo_stage *stage,
+                                                        rondo_place_graph *g);
+RONDO_MUST_USE rondo_status rondo_function_place_write_zeros(const rondo_place *place, const rondo_place_graph *g);
+RONDO_MUST_USE rondo_status rondo_function_place_describe(const rondo_place_graph *g, rondo_session_graph *out);
+uint64_t rondo_function_place_arena(const rondo_place *place);
 
 /* measure.c: microseconds from a launch until it is done, by graph of the place, recorded and not; medians that rise
  * with the rows. Likewise. */

@@ -60,3 +60,9 @@ rondo_status rondo_arena_require(const rondo_compiled *compiled, const rondo_nam
                     "(rondo_compile_options.staged)",
                     call, value->name, compiled->name);
 }
+
+uint64_t rondo_compiled_arenas(const rondo_compiled *compiled) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < compiled->sharing->arenas.count; i++) bytes += compiled->sharing->arenas.items[i]->bytes;
+  return bytes;
+}

@@ -237,7 +237,7 @@ static rondo_status make_recording(const compiler *c) {
   RONDO_TRY(rondo_executed_make(c->program, &c->layout, c->compiled));
   bool is_recorded;
   RONDO_TRY(rondo_record_decide(c->compiled, &is_recorded));
-  return is_recorded ? rondo_record(c->program, &c->layout, c->compiled) : RONDO_OK;
+  return is_recorded ? rondo_record(c->program, &c->layout, c->compiled) : rondo_record_keep(&c->layout, c->compiled);
 }
 
 /* Counts go on from those of the one that is replaced. */

@@ -92,6 +92,8 @@ static void free_host(rondo_compiled *compiled) {
   }
   for (size_t i = 0; i < compiled->values.count; i++) rondo_release_text(&allocator, compiled->values.items[i].name);
   rondo_array_free(&allocator, &compiled->steps);
+  rondo_release(&allocator, compiled->order, compiled->before.count, sizeof *compiled->order);
+  rondo_edges_free(&allocator, &compiled->before);
   rondo_array_free(&allocator, &compiled->values);
   rondo_held_free(compiled);
   rondo_index_checks_deinit(&compiled->checks);

@@ -10,6 +10,7 @@
 #include <rondo/capture.h>
 
 #include "exec/gain.h"
+#include "tensor/edges.h"
 #include "tensor/emit.h"
 #include "tensor/executed.h"
 #include "tensor/feeds.h"
@@ -58,6 +59,8 @@ struct rondo_compiled {
   bool has_lost;         /* a named value is lost */
   rondo_resources resources;
   RONDO_ARRAY(rondo_step) steps;
+  uint32_t *order; /* operations by position, and what comes before each: kept where it is laid out for branches and */
+  rondo_edges before; /* ... not recorded itself, for rondo_compiled_record_into; NULL and empty: one line */
   RONDO_ARRAY(rondo_named_value) values; /* states, cells, inputs, outputs */
   RONDO_ARRAY(rondo_held_value) held;    /* of the arena */
   rondo_index_checks checks;

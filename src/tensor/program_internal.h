@@ -137,4 +137,12 @@ void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bo
  * program the one that holds the arena; no input of it is lost. */
 void rondo_compiled_claim_inputs(rondo_compiled *compiled);
 
+/* arena_use.c: bytes of the arenas of all that share with it. */
+uint64_t rondo_compiled_arenas(const rondo_compiled *compiled);
+
+/* record.c: captures a run into the capture that the program's stream is part of, behind its frontier, with branches
+ * where it is laid out for them; what comes next there comes behind all of them. Of a program that is not recorded
+ * itself and has no staged values. Errors: INVALID_STATE/UNPREPARED as rondo_compile. */
+RONDO_MUST_USE rondo_status rondo_compiled_record_into(rondo_compiled *compiled);
+
 #endif

@@ -5,6 +5,8 @@
  */
 #include "tensor/record.h"
 
+#include <string.h>
+
 #include "base/error.h"
 
 /* Warm-up --------------------------------------------------------------------------------------------------------- */
@@ -74,8 +76,9 @@ static rondo_status check_graph(rondo_compiled *compiled, const rondo_step *step
  * not what the next one depends on. Of each position of the order, the nodes at the frontier when it had played are
  * ends.items[first_end[p]] up to ends.items[first_end[p + 1]]. */
 typedef struct recorder {
-  const rondo_program *program;
+  const rondo_program *program; /* these two are for staged inputs alone */
   const rondo_schedule *schedule;
+  const rondo_edges *before; /* of positions */
   rondo_compiled *compiled;
   uint32_t nodes;     /* in the graph */
   rondo_node *copies; /* one a staged input, into its slot */
@@ -83,6 +86,7 @@ typedef struct recorder {
   RONDO_ARRAY(rondo_node) ends;
   uint32_t *first_end; /* NULL: no branches */
   RONDO_ARRAY(rondo_node) frontier;
+  RONDO_ARRAY(rondo_node) roots; /* what operators that depend on none come behind */
 } recorder;
 
 /* Plays one call into the capture and looks at what it did. */
@@ -178,7 +182,9 @@ static rondo_status capture_outputs(recorder *r, uint32_t operation) {
 /* Operations ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status begin_branch(recorder *r, uint32_t position) {
-  const rondo_edges *edges = &r->schedule->before;
+  const rondo_edges *edges = r->before;
+  if (edges->start[position] == edges->start[position + 1])
+    return set_frontier(r, r->roots.items, r->roots.count, true);
   r->frontier.count = 0;
   for (uint32_t e = edges->start[position]; e < edges->start[position + 1]; e++) {
     const uint32_t before = edges->items[e];
@@ -219,7 +225,8 @@ static rondo_status capture_all(recorder *r) {
 static rondo_status capture_schedule(const rondo_program *program, const rondo_layout *layout,
                                      rondo_compiled *compiled) {
   const rondo_allocator *allocator = &compiled->allocator;
-  recorder r = {.program = program, .schedule = &layout->schedule, .compiled = compiled};
+  recorder r = {
+      .program = program, .schedule = &layout->schedule, .before = &layout->schedule.before, .compiled = compiled};
   const size_t entries = layout->has_branches ? (size_t)layout->schedule.count + 1 : 0;
   const size_t inputs = compiled->feeds.inputs.count;
   rondo_status status = rondo_allocate_items(allocator, entries, sizeof *r.first_end, &r.first_end);
@@ -233,6 +240,80 @@ static rondo_status capture_schedule(const rondo_program *program, const rondo_l
   rondo_array_free(allocator, &r.frontier);
   return status;
 }
+
+/* Into a capture that there is --------------------------------------------------------------------------------------
+ */
+
+rondo_status rondo_record_keep(const rondo_layout *layout, rondo_compiled *compiled) {
+  const rondo_edges *before = &layout->schedule.before;
+  const uint32_t count = layout->schedule.count;
+  if (!layout->has_branches) return RONDO_OK;
+  RONDO_TRY(rondo_edges_make(&compiled->allocator, count, before->start[count], &compiled->before));
+  memcpy(compiled->before.start, before->start, (count + 1) * sizeof *before->start);
+  memcpy(compiled->before.items, before->items, before->start[count] * sizeof *before->items);
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, count, sizeof *compiled->order, &compiled->order));
+  memcpy(compiled->order, layout->schedule.order, count * sizeof *compiled->order);
+  return RONDO_OK;
+}
+
+static rondo_status capture_position(recorder *r, uint32_t position, size_t *inout_step) {
+  rondo_compiled *compiled = r->compiled;
+  RONDO_TRY(begin_branch(r, position));
+  for (;
+       *inout_step < compiled->steps.count && compiled->steps.items[*inout_step].operation == compiled->order[position];
+       ++*inout_step)
+    RONDO_TRY(capture_step(r, &compiled->steps.items[*inout_step]));
+  return end_branch(r, position);
+}
+
+/* What comes next in the capture comes behind all branches. */
+static rondo_status join_branches(recorder *r) {
+  const rondo_edges *edges = r->before;
+  bool *has_later = NULL;
+  RONDO_TRY(rondo_allocate_items(&r->compiled->allocator, edges->count, sizeof *has_later, &has_later));
+  for (uint32_t e = 0; e < edges->start[edges->count]; e++) has_later[edges->items[e]] = true;
+  r->frontier.count = 0;
+  rondo_status status = RONDO_OK;
+  for (uint32_t p = 0; p < edges->count; p++) {
+    for (uint32_t i = r->first_end[p]; i < r->first_end[p + 1] && !has_later[p] && status == RONDO_OK; i++)
+      status = rondo_array_push(&r->compiled->allocator, &r->frontier, &r->ends.items[i]);
+  }
+  rondo_release(&r->compiled->allocator, has_later, edges->count, sizeof *has_later);
+  return status == RONDO_OK ? set_frontier(r, r->frontier.items, r->frontier.count, true) : status;
+}
+
+static rondo_status capture_branches(recorder *r) {
+  size_t step = 0;
+  rondo_node first;
+  RONDO_TRY(read_frontier(r, &first));
+  for (size_t i = 0; i < r->frontier.count; i++)
+    RONDO_TRY(rondo_array_push(&r->compiled->allocator, &r->roots, &r->frontier.items[i]));
+  for (uint32_t p = 0; p < r->before->count; p++) RONDO_TRY(capture_position(r, p, &step));
+  return join_branches(r);
+}
+
+static rondo_status capture_line(recorder *r) {
+  for (size_t i = 0; i < r->compiled->steps.count; i++) RONDO_TRY(capture_step(r, &r->compiled->steps.items[i]));
+  return RONDO_OK;
+}
+
+rondo_status rondo_compiled_record_into(rondo_compiled *compiled) {
+  const rondo_allocator *allocator = &compiled->allocator;
+  recorder r = {.before = &compiled->before, .compiled = compiled};
+  const size_t entries = compiled->order == NULL ? 0 : (size_t)compiled->before.count + 1;
+  RONDO_TRY(rondo_allocate_items(allocator, entries, sizeof *r.first_end, &r.first_end));
+  compiled->resources.capturing = true;
+  const rondo_status status = compiled->order == NULL ? capture_line(&r) : capture_branches(&r);
+  compiled->resources.capturing = false;
+  rondo_release(allocator, r.first_end, entries, sizeof *r.first_end);
+  rondo_array_free(allocator, &r.ends);
+  rondo_array_free(allocator, &r.frontier);
+  rondo_array_free(allocator, &r.roots);
+  return status;
+}
+
+/* The whole ---------------------------------------------------------------------------------------------------------
+ */
 
 /* Ends the capture also when the steps failed, and tells their failure then. */
 static rondo_status capture(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {

@@ -16,6 +16,9 @@ RONDO_MUST_USE rondo_status rondo_warm_up(rondo_compiled *compiled);
 RONDO_MUST_USE rondo_status rondo_record(const rondo_program *program, const rondo_layout *layout,
                                          rondo_compiled *compiled);
 
+/* Keeps what rondo_compiled_record_into needs, where the layout has branches. */
+RONDO_MUST_USE rondo_status rondo_record_keep(const rondo_layout *layout, rondo_compiled *compiled);
+
 /* Instantiates what was captured, if anything was, and uploads. */
 RONDO_MUST_USE rondo_status rondo_record_instantiate(rondo_compiled *compiled);
 

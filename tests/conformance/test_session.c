@@ -132,16 +132,34 @@ static void test_se2_capturing_leaves_no_trace(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* One stream, and no line: the product and the look-up depend on different inputs. */
+static void test_se2_branches_of_a_program_are_kept(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 2);
+  rondo_model_graph graph = {.struct_size = sizeof graph};
+  const size_t sizes[] = {64, 16};
+  const double times[] = {2, 1};
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  capture_sizes(session, "scorer", sizes, 2);
+  assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 2, 1));
+  assert_ok(rondo_session_get_graph(session, "scorer", 0, &graph));
+  assert_true(graph.has_branches);
+  for (size_t rows = 1; rows < 100; rows += 13)
+    assert_runs(session, "scorer", rows, rows > 64 ? RONDO_WAY_DIVIDED : RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_destroy(session));
+}
+
 static void test_se3_sizes_share_an_arena_and_give_it_back(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 1);
   add_scorer(session, "scorer", (rondo_model_options){0});
   const uint32_t before = test_memory_statistics(t).live_allocations;
+  const uint64_t arena_before = info_of(session, "scorer").arena_bytes;
   const size_t sizes[] = {128, 64, 32, 16};
   capture_sizes(session, "scorer", sizes, 4);
   rondo_model_graph largest = {.struct_size = sizeof largest};
   assert_ok(rondo_session_get_graph(session, "scorer", 0, &largest));
-  assert_int_equal(info_of(session, "scorer").arena_bytes, largest.arena_bytes);
+  assert_int_equal(info_of(session, "scorer").arena_bytes, arena_before + largest.arena_bytes);
   const double times[] = {40, 30, 20, 10};
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 4, 0));
   for (size_t i = 0; i < 4; i++) assert_runs(session, "scorer", sizes[i], RONDO_WAY_RECORDED);
@@ -360,6 +378,7 @@ int main(void) {
       test_case(test_models_have_names_and_values),
       test_case(test_se1_k_runs_make_k_graphs_of_a_model),
       test_case(test_se2_capturing_leaves_no_trace),
+      test_case(test_se2_branches_of_a_program_are_kept),
       test_case(test_se3_sizes_share_an_arena_and_give_it_back),
       test_case(test_se1_wrong_turns),
       test_case(test_se6_any_graph_on_any_stream_by_hand),

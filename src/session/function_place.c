@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ * A model that is a function, on a lane: a tree whose functions are its body, once for each graph and once to run as it
+ * is, and memory on the device for its inputs. A call is a step, so that each size's recording is a root of the
+ * tree, and the tree's arena is what the largest needs. By who has claimed the lane.
+ */
+#include <string.h>
+
+#include "session/session_internal.h"
+#include "tree/tree_internal.h"
+
+/* Inputs and outputs -------------------------------------------------------------------------------------------------
+ */
+
+static void write_input(const rondo_session_value *value, void *address, size_t rows, rondo_input *out) {
+  *out = (rondo_input){.address = address,
+                       .bytes = value->row_bytes * rows,
+                       .type = (uint32_t)value->type,
+                       .rank = value->rank + 1,
+                       .shape = {rows}};
+  memcpy(out->shape + 1, value->shape, value->rank * sizeof *value->shape);
+}
+
+static void list_inputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows, rondo_input *out) {
+  for (size_t i = 0; i < model->inputs.count; i++)
+    write_input(&model->inputs.items[i], rondo_stage_input(model, stage->slots, stage->rows, i), rows, &out[i]);
+}
+
+/* A body may make any output; the model has said which. */
+static rondo_status check_output(const rondo_session_model *model, const rondo_session_value *value,
+                                 const rondo_buffer *buffer, size_t rows) {
+  rondo_buffer_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_buffer_get_info(buffer, &info));
+  if (info.bytes == value->row_bytes * rows) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "output '%s' of function '%s' has %zu bytes for %zu rows, and %zu were said for each", value->name,
+                    model->name, info.bytes, rows, value->row_bytes);
+}
+
+static rondo_status copy_outputs(const rondo_place *place, const rondo_stage *stage, size_t rows,
+                                 rondo_buffer *const *buffers) {
+  const rondo_session_model *model = place->model;
+  for (size_t i = 0; i < model->outputs.count; i++) {
+    const rondo_session_value *value = &model->outputs.items[i];
+    RONDO_TRY(check_output(model, value, buffers[i], rows));
+    RONDO_TRY(rondo_buffer_copy(buffers[i], place->stream, 0, rondo_stage_output(model, stage->memory, stage->rows, i),
+                                value->row_bytes * rows));
+  }
+  return RONDO_OK;
+}
+
+/* Calls --------------------------------------------------------------------------------------------------------------
+ */
+
+rondo_status rondo_function_place_call(const rondo_place *place, rondo_function *function, const rondo_stage *stage,
+                                       size_t rows) {
+  const rondo_session_model *model = place->model;
+  rondo_input inputs[RONDO_SESSION_MAX_VALUES];
+  rondo_buffer *outputs[RONDO_SESSION_MAX_VALUES] = {NULL};
+  list_inputs(model, stage, rows, inputs);
+  RONDO_TRY(rondo_tree_mark_step(place->tree));
+  RONDO_TRY(rondo_function_call(function, place->stream, inputs, model->inputs.count, outputs, model->outputs.count));
+  const rondo_status status = copy_outputs(place, stage, rows, outputs);
+  for (size_t i = 0; i < model->outputs.count; i++) rondo_buffer_release(outputs[i]);
+  return status;
+}
+
+static rondo_status make_function(const rondo_place *place, rondo_record_policy record, rondo_function **out) {
+  const rondo_session_model *model = place->model;
+  uint32_t kinds[RONDO_SESSION_MAX_VALUES];
+  for (size_t i = 0; i < model->inputs.count; i++) kinds[i] = RONDO_INPUT_STATIC;
+  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT,
+                                          .name = model->name,
+                                          .body = model->body,
+                                          .user = model->user,
+                                          .inputs = kinds,
+                                          .input_count = model->inputs.count,
+                                          .record = record};
+  return rondo_function_create(place->tree, &options, out);
+}
+
+/* Recording ----------------------------------------------------------------------------------------------------------
+ */
+
+/* Whatever is there might be an index that is in no table. */
+static rondo_status zero_inputs(const rondo_place *place, const rondo_stage *stage, size_t rows) {
+  const rondo_session_model *model = place->model;
+  for (size_t i = 0; i < model->inputs.count; i++) {
+    const rondo_fill zeros = {.dst = rondo_stage_input(model, stage->slots, stage->rows, i),
+                              .element_bytes = 1,
+                              .width = model->inputs.items[i].row_bytes * rows};
+    RONDO_TRY(rondo_fill_async(place->stream, &zeros));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_function_place_write_zeros(const rondo_place *place, const rondo_place_graph *g) {
+  return zero_inputs(place, &(rondo_stage){.slots = g->slots, .rows = g->stage_rows}, g->rows);
+}
+
+static rondo_status audit(const rondo_session_model *model, const rondo_recorded_call *recorded) {
+  const rondo_audit_options options = {RONDO_AUDIT_OPTIONS_INIT, .keep_inputs = true,
+                                       .constants = model->constants.items, .constant_count = model->constants.count};
+  for (size_t i = 0; i < recorded->segment_count; i++) {
+    size_t count = 0;
+    RONDO_TRY(rondo_graph_audit_copies(recorded->segments[i].exec->graph, &options, NULL, &count, NULL));
+  }
+  return RONDO_OK;
+}
+
+/* What a row of the map would be, had the body's inputs been copied in by the graph. */
+static void list_copies(const rondo_session_model *model, rondo_place_graph *g) {
+  for (size_t i = 0; i < model->inputs.count; i++)
+    g->copies[i] = (rondo_input_copy){.input = i,
+                                      .copy = {.dst = rondo_stage_input(model, g->slots, g->stage_rows, i),
+                                               .src = rondo_stage_input(model, g->stage, g->stage_rows, i),
+                                               .width = model->inputs.items[i].row_bytes * g->rows,
+                                               .height = 1,
+                                               .depth = 1}};
+}
+
+/* The call makes sure that what was prepared is what calls come to, and that outputs are as they were said to be. */
+rondo_status rondo_function_place_record(rondo_place *place, const rondo_stage *stage, rondo_place_graph *g) {
+  const rondo_session_model *model = place->model;
+  rondo_input inputs[RONDO_SESSION_MAX_VALUES];
+  rondo_call_info called = {.struct_size = sizeof called};
+  g->slots = stage->slots;
+  RONDO_TRY(make_function(place, RONDO_RECORD_ALWAYS, &g->function));
+  list_inputs(model, stage, g->rows, inputs);
+  RONDO_TRY(zero_inputs(place, stage, g->rows));
+  RONDO_TRY(rondo_tree_mark_step(place->tree));
+  RONDO_TRY(rondo_function_prepare(g->function, place->stream, inputs, model->inputs.count));
+  g->recorded = place->tree->last;
+  RONDO_TRY(audit(model, g->recorded));
+  RONDO_TRY(rondo_function_place_call(place, g->function, stage, g->rows));
+  RONDO_TRY(rondo_stream_synchronize(place->stream));
+  RONDO_TRY(rondo_tree_get_last_call(place->tree, &called));
+  if (called.outcome != RONDO_CALL_REPLAYED)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED, "function '%s' was recorded, but not replayed: %s",
+                      model->name, called.message);
+  list_copies(model, g);
+  return RONDO_OK;
+}
+
+rondo_status rondo_function_place_describe(const rondo_place_graph *g, rondo_session_graph *out) {
+  *out = (rondo_session_graph){.rows = g->rows, .arena_bytes = g->recorded->arena_end};
+  for (size_t i = 0; i < g->recorded->segment_count; i++) {
+    rondo_exec_info info = {.struct_size = sizeof info};
+    RONDO_TRY(rondo_exec_get_info(g->recorded->segments[i].exec, &info));
+    out->nodes += info.node_count;
+    out->exec_bytes += info.host_bytes + info.device_bytes;
+  }
+  return RONDO_OK;
+}
+
+/* Life ---------------------------------------------------------------------------------------------------------------
+ */
+
+rondo_status rondo_function_place_open(rondo_place *place) {
+  rondo_device *device = place->model->session->device;
+  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = place->model->name, .no_host_steps = true};
+  RONDO_TRY(rondo_stream_create(device, NULL, &place->stream));
+  RONDO_TRY(rondo_tree_create(device, &options, &place->tree));
+  return make_function(place, RONDO_RECORD_NEVER, &place->plain_function);
+}
+
+void rondo_function_place_reset(rondo_place *place, rondo_status *kept) {
+  rondo_keep_first(kept, rondo_tree_reset(place->tree));
+}
+
+void rondo_function_place_close(rondo_place *place, rondo_status *kept) {
+  rondo_keep_first(kept, rondo_tree_destroy(place->tree));
+  rondo_keep_first(kept, rondo_stream_destroy(place->stream));
+}
+
+uint64_t rondo_function_place_arena(const rondo_place *place) {
+  rondo_tree_info info = {.struct_size = sizeof info};
+  return rondo_tree_get_info(place->tree, &info) == RONDO_OK ? info.arena_used : 0;
+}
