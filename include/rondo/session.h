@@ -163,6 +163,23 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_output(rondo_session *se
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_begin(rondo_session *session, const char *model);
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_end(rondo_session *session);
 
+/* What a model takes, on all streams together. */
+typedef struct rondo_model_bytes {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t state_bytes, arena_bytes, exec_bytes, staging_bytes; /* as in rondo_model_info */
+} rondo_model_bytes;
+
+/* Says what the model will take once graphs for these numbers of rows stand, the largest recorded first, before any of
+ * them is recorded. States, arenas and staging memory are planned as recording will plan them, to the byte, for a model
+ * that was not run un-recorded before. What execs take is that of one for the smallest number of rows, which is
+ * recorded on the first stream and destroyed: to the byte where all sizes have the same nodes, which operators may
+ * choose otherwise for other sizes, and on CUDA an estimate as rondo_exec_info.device_bytes is. Errors: as
+ * rondo_session_capture; INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE (no sizes, a size of 0, or one twice);
+ * UNSUPPORTED/NONE (a function: what it takes is known when it has run). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session, const char *model, const size_t *rows,
+                                                         size_t count, rondo_model_bytes *out_bytes);
+
 /* Chooses sizes for the model's history, within its budgets (<rondo/sizes.h>), from times that are measured on the way,
  * and records them on all streams, the largest first. Times are medians of rounds in which all sizes take turns,
  * recorded and not. One graph runs a request unless several graphs, or an un-recorded run, are cheaper by 3 % at least;

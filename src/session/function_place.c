@@ -51,19 +51,6 @@ static rondo_status copy_outputs(const rondo_place *place, const rondo_stage *st
 /* Calls --------------------------------------------------------------------------------------------------------------
  */
 
-rondo_status rondo_function_place_call(const rondo_place *place, rondo_function *function, const rondo_stage *stage,
-                                       size_t rows) {
-  const rondo_session_model *model = place->model;
-  rondo_input inputs[RONDO_SESSION_MAX_VALUES];
-  rondo_buffer *outputs[RONDO_SESSION_MAX_VALUES] = {NULL};
-  list_inputs(model, stage, rows, inputs);
-  RONDO_TRY(rondo_tree_mark_step(place->tree));
-  RONDO_TRY(rondo_function_call(function, place->stream, inputs, model->inputs.count, outputs, model->outputs.count));
-  const rondo_status status = copy_outputs(place, stage, rows, outputs);
-  for (size_t i = 0; i < model->outputs.count; i++) rondo_buffer_release(outputs[i]);
-  return status;
-}
-
 static rondo_status make_function(const rondo_place *place, rondo_record_policy record, rondo_function **out) {
   const rondo_session_model *model = place->model;
   uint32_t kinds[RONDO_SESSION_MAX_VALUES];
@@ -76,6 +63,32 @@ static rondo_status make_function(const rondo_place *place, rondo_record_policy 
                                           .input_count = model->inputs.count,
                                           .record = record};
   return rondo_function_create(place->tree, &options, out);
+}
+
+/* A function keeps something of each form of inputs: after so many it is made anew. */
+static rondo_status renew_plain(rondo_place *place) {
+  rondo_function_info info = {.struct_size = sizeof info};
+  rondo_function *fresh = NULL, *old = place->plain_function;
+  RONDO_TRY(rondo_function_get_info(old, &info));
+  if (info.shapes <= place->model->session->options.max_unrecorded) return RONDO_OK;
+  RONDO_TRY(make_function(place, RONDO_RECORD_NEVER, &fresh));
+  place->plain_function = fresh;
+  return rondo_function_destroy(old);
+}
+
+rondo_status rondo_function_place_call(rondo_place *place, rondo_function *function, const rondo_stage *stage,
+                                       size_t rows) {
+  const rondo_session_model *model = place->model;
+  if (function == NULL) RONDO_TRY(renew_plain(place));
+  rondo_input inputs[RONDO_SESSION_MAX_VALUES];
+  rondo_buffer *outputs[RONDO_SESSION_MAX_VALUES] = {NULL};
+  list_inputs(model, stage, rows, inputs);
+  RONDO_TRY(rondo_tree_mark_step(place->tree));
+  RONDO_TRY(rondo_function_call(function == NULL ? place->plain_function : function, place->stream, inputs,
+                                model->inputs.count, outputs, model->outputs.count));
+  const rondo_status status = copy_outputs(place, stage, rows, outputs);
+  for (size_t i = 0; i < model->outputs.count; i++) rondo_buffer_release(outputs[i]);
+  return status;
 }
 
 /* Recording ----------------------------------------------------------------------------------------------------------

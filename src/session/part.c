@@ -155,11 +155,11 @@ static rondo_status run_program(const rondo_place *place, rondo_compiled *compil
   return RONDO_OK;
 }
 
-static rondo_status queue_unrecorded(const rondo_place *place, rondo_compiled *compiled, const rondo_part *part) {
+static rondo_status queue_unrecorded(rondo_place *place, rondo_compiled *compiled, const rondo_part *part) {
   if (compiled != NULL) rondo_compiled_claim_inputs(compiled);
   RONDO_TRY(feed_plain(place, compiled, part));
   RONDO_TRY(rondo_usage_begin(lane_of(place), place->stream));
-  RONDO_TRY(compiled == NULL ? rondo_function_place_call(place, place->plain_function, &place->plain, part->rows)
+  RONDO_TRY(compiled == NULL ? rondo_function_place_call(place, NULL, &place->plain, part->rows)
                              : run_program(place, compiled, part->rows));
   return rondo_usage_end(lane_of(place), place->stream);
 }

@@ -11,7 +11,9 @@
 /* What arenas take now. */
 static void count_arenas(rondo_place *place) {
   rondo_session *session = place->model->session;
-  const uint64_t bytes = place->tree != NULL ? rondo_function_place_arena(place) : rondo_compiled_arenas(place->anchor);
+  uint64_t largest;
+  const uint64_t bytes =
+      place->tree != NULL ? rondo_function_place_arena(place) : rondo_compiled_arenas(place->anchor, &largest);
   pthread_mutex_lock(&session->lock);
   place->arena_bytes = bytes;
   pthread_mutex_unlock(&session->lock);
@@ -111,16 +113,19 @@ rondo_status rondo_place_reserve_plain(rondo_place *place, size_t rows) {
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
 /* With states, stream and arena of the place's anchor; the anchors have states in common. */
+static rondo_compile_options options_of(const rondo_place *place) {
+  const bool is_anchor = place->anchor == NULL;
+  return (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
+                                 .share = is_anchor ? place->model->places[0].anchor : place->anchor,
+                                 .share_states_only = is_anchor,
+                                 .executor = is_anchor ? NULL : place->model->session->lanes[place->lane].executor};
+}
+
 static rondo_status compile(rondo_place *place, size_t rows, rondo_compiled **out) {
   rondo_program *program = NULL;
   RONDO_TRY(rondo_model_make_program(place->model, rows, &program));
-  const bool is_anchor = place->anchor == NULL;
-  const rondo_session *session = place->model->session;
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
-                                         .share = is_anchor ? place->model->places[0].anchor : place->anchor,
-                                         .share_states_only = is_anchor,
-                                         .executor = is_anchor ? NULL : session->lanes[place->lane].executor};
-  const rondo_status status = rondo_compile(program, session->device, &options, out);
+  const rondo_compile_options options = options_of(place);
+  const rondo_status status = rondo_compile(program, place->model->session->device, &options, out);
   rondo_program_destroy(program);
   return status;
 }
@@ -328,13 +333,41 @@ void rondo_place_close(rondo_place *place, rondo_status *kept) {
 
 rondo_status rondo_place_launch(rondo_place *place, const rondo_place_graph *g, bool is_recorded) {
   const rondo_stage stage = {.memory = g->stage, .slots = g->slots, .rows = g->stage_rows};
-  if (place->tree != NULL)
-    return rondo_function_place_call(place, is_recorded ? g->function : place->plain_function, &stage, g->rows);
+  if (place->tree != NULL) return rondo_function_place_call(place, is_recorded ? g->function : NULL, &stage, g->rows);
   return is_recorded ? rondo_exec_launch(g->exec, place->stream) : rondo_compiled_run_unrecorded(g->compiled);
 }
 
 rondo_status rondo_place_synchronize(const rondo_place *place) {
   return place->tree != NULL ? rondo_stream_synchronize(place->stream) : rondo_compiled_synchronize(place->anchor);
+}
+
+/* What would be -----------------------------------------------------------------------------------------------------
+ */
+
+static rondo_status plan_arena(const rondo_place *place, size_t rows, uint64_t *out_bytes) {
+  rondo_program *program = NULL;
+  rondo_compiled_info info;
+  RONDO_TRY(rondo_model_make_program(place->model, rows, &program));
+  const rondo_compile_options options = options_of(place);
+  const rondo_status status = rondo_compile_plan(program, place->model->session->device, &options, &info);
+  rondo_program_destroy(program);
+  *out_bytes = status == RONDO_OK ? info.arena_bytes : 0;
+  return status;
+}
+
+/* As rondo_sharing_take_arena has it: the largest one there is, if it is large enough. */
+rondo_status rondo_place_plan(const rondo_place *place, const size_t *rows, size_t count, rondo_model_bytes *inout) {
+  const rondo_session_model *model = place->model;
+  uint64_t largest;
+  inout->arena_bytes += rondo_compiled_arenas(place->anchor, &largest);
+  for (size_t i = 0; i < count; i++) {
+    uint64_t bytes;
+    RONDO_TRY(plan_arena(place, rows[i], &bytes));
+    if (bytes > largest) inout->arena_bytes += largest = bytes;
+  }
+  inout->staging_bytes +=
+      stage_bytes(model, rows[0]) + (place->plain.memory == NULL ? 0 : stage_bytes(model, place->plain.rows));
+  return RONDO_OK;
 }
 
 /* What is known -----------------------------------------------------------------------------------------------------

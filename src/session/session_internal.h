@@ -273,12 +273,16 @@ unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned cha
 /* Queues the work of a graph, or the same un-recorded, on what its inputs hold; and waits for the place's work. */
 RONDO_MUST_USE rondo_status rondo_place_launch(rondo_place *place, const rondo_place_graph *g, bool is_recorded);
 RONDO_MUST_USE rondo_status rondo_place_synchronize(const rondo_place *place);
+/* Adds what arenas and staging memory of the place will take with graphs of so many rows, which descend. */
+RONDO_MUST_USE rondo_status rondo_place_plan(const rondo_place *place, const size_t *rows, size_t count,
+                                             rondo_model_bytes *inout);
+
 /* function_place.c: the same where the model is a function. A call copies the outputs to the stage. */
 RONDO_MUST_USE rondo_status rondo_function_place_open(rondo_place *place);
 void rondo_function_place_close(rondo_place *place, rondo_status *kept);
 void rondo_function_place_reset(rondo_place *place, rondo_status *kept);
-/* Calls a graph's function, or the plain one. */
-RONDO_MUST_USE rondo_status rondo_function_place_call(const rondo_place *place, rondo_function *function,
+/* Calls a graph's function, or (NULL) the plain one. */
+RONDO_MUST_USE rondo_status rondo_function_place_call(rondo_place *place, rondo_function *function,
                                                       const rondo_stage *stage, size_t rows);
 RONDO_MUST_USE rondo_status rondo_function_place_record(rondo_place *place, const rondo_stage *stage,
                                                         rondo_place_graph *g);

@@ -61,8 +61,13 @@ rondo_status rondo_arena_require(const rondo_compiled *compiled, const rondo_nam
                     call, value->name, compiled->name);
 }
 
-uint64_t rondo_compiled_arenas(const rondo_compiled *compiled) {
+uint64_t rondo_compiled_arenas(const rondo_compiled *compiled, uint64_t *out_largest) {
   uint64_t bytes = 0;
-  for (size_t i = 0; i < compiled->sharing->arenas.count; i++) bytes += compiled->sharing->arenas.items[i]->bytes;
+  *out_largest = 0;
+  for (size_t i = 0; i < compiled->sharing->arenas.count; i++) {
+    const uint64_t more = compiled->sharing->arenas.items[i]->bytes;
+    bytes += more;
+    if (more > *out_largest) *out_largest = more;
+  }
   return bytes;
 }

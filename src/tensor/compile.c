@@ -24,6 +24,7 @@ typedef struct compiler {
   rondo_staged_list staged;
   rondo_layout layout;
   rondo_compiled *compiled;
+  bool is_plan; /* nothing but the layout is wanted */
 } compiler;
 
 /* Memory ---------------------------------------------------------------------------------------------------------- */
@@ -284,6 +285,7 @@ static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
   RONDO_TRY(find_sharing(c, given));
   RONDO_TRY(lay_out(c, given));
+  if (c->is_plan) return RONDO_OK;
   RONDO_TRY(allocate_memory(c));
   RONDO_TRY(name_values(c));
   RONDO_TRY(rondo_emit_all(c->program, &c->layout, compiled));
@@ -347,6 +349,14 @@ rondo_status rondo_compile(rondo_program *program, rondo_device *device, const r
   const rondo_status status = make_compiled(&c, device, &program->allocator, &given);
   *out_compiled = c.compiled;
   return status;
+}
+
+rondo_status rondo_compile_plan(rondo_program *program, rondo_device *device, const rondo_compile_options *options,
+                                rondo_compiled_info *out_info) {
+  compiler c = {.call = "rondo_compile", .program = program, .is_plan = true};
+  RONDO_TRY(make_compiled(&c, device, &program->allocator, options));
+  *out_info = c.compiled->info;
+  return rondo_compiled_destroy(c.compiled);
 }
 
 /* Again --------------------------------------------------------------------------------------------------------------

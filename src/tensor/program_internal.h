@@ -137,8 +137,13 @@ void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bo
  * program the one that holds the arena; no input of it is lost. */
 void rondo_compiled_claim_inputs(rondo_compiled *compiled);
 
-/* arena_use.c: bytes of the arenas of all that share with it. */
-uint64_t rondo_compiled_arenas(const rondo_compiled *compiled);
+/* arena_use.c: bytes of the arenas of all that share with it, and of the largest. */
+uint64_t rondo_compiled_arenas(const rondo_compiled *compiled, uint64_t *out_largest);
+
+/* compile.c: what rondo_compile would find of a program before it has memory, code or a recording: sizes, as info says
+ * them. Errors as rondo_compile. */
+RONDO_MUST_USE rondo_status rondo_compile_plan(rondo_program *program, rondo_device *device,
+                                               const rondo_compile_options *options, rondo_compiled_info *out_info);
 
 /* record.c: captures a run into the capture that the program's stream is part of, behind its frontier, with branches
  * where it is laid out for them; what comes next there comes behind all of them. Of a program that is not recorded

@@ -10,9 +10,10 @@ succeeds session plan --history few.txt --json --sizes 3
 json_holds '.requests == 9' '.streams == 1' '(.graphs | length) >= 1' '(.graphs | length) <= 3' '.mean_us > 0' \
   '.padding >= 0 and .padding < 1' '.recorded + .divided + .unrecorded == 9' '.arena_bytes > 0' '.exec_bytes > 0' \
   '[.graphs[].rows] | . == (sort | reverse)' '[.graphs[] | .run_us > 0 and .unrecorded_us > 0] | all' \
-  '([.graphs[].requests] | add) <= 9'
+  '([.graphs[].requests] | add) <= 9' '.planned.arena_bytes == .arena_bytes' '.planned.state_bytes == .state_bytes' \
+  '.planned.staging_bytes == .staging_bytes' '.planned.exec_bytes == .exec_bytes'
 succeeds session plan --history - --model recommender --table-rows 50 --streams 2 --sizes 2 <few.txt
-for row in 'graph +rows +run us' 'requests +9: ' 'mean +[0-9.]+ us' 'padding +[0-9.]+ % of rows' 'start-up' 'bytes +[0-9]+ of states'; do
+for row in 'graph +rows +run us' 'requests +9: ' 'mean +[0-9.]+ us' 'padding +[0-9.]+ % of rows' 'start-up' 'planned +[0-9]+ of states' 'bytes +[0-9]+ of states'; do
   grep -Eq "^$row" out || die "no row '$row' in: $(cat out)"
 done
 

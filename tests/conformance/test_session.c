@@ -291,6 +291,33 @@ static void test_se7_sizes_come_from_the_history(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* To the byte, but for execs, of which one is looked at. */
+static void test_se3_bytes_are_said_before_recording(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 2);
+  rondo_model_bytes planned = {.struct_size = sizeof planned};
+  const size_t sizes[] = {64, 128, 16}, descending[] = {128, 64, 16}, twice[] = {16, 16}, none[] = {0};
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  const rondo_model_info before = info_of(session, "scorer");
+  assert_ok(rondo_session_plan(session, "scorer", sizes, 3, &planned));
+  assert_int_equal(info_of(session, "scorer").arena_bytes, before.arena_bytes); /* nothing is left */
+  assert_int_equal(info_of(session, "scorer").staging_bytes, before.staging_bytes);
+  assert_error(rondo_session_plan(session, "scorer", twice, 2, &planned), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_SIZE);
+  assert_error(rondo_session_plan(session, "scorer", none, 1, &planned), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_error(rondo_session_plan(session, "scorer", sizes, 0, &planned), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_SIZE);
+  capture_sizes(session, "scorer", descending, 3);
+  const rondo_model_info info = info_of(session, "scorer");
+  assert_int_equal(planned.state_bytes, info.state_bytes);
+  assert_int_equal(planned.arena_bytes, info.arena_bytes);
+  assert_int_equal(planned.staging_bytes, info.staging_bytes);
+  assert_int_equal(planned.exec_bytes, info.exec_bytes);
+  assert_error(rondo_session_plan(session, "scorer", sizes, 3, &planned), RONDO_INVALID_STATE,
+               RONDO_REASON_ALREADY_CAPTURED);
+  assert_ok(rondo_session_destroy(session));
+}
+
 static void test_se7_no_history_and_no_budget(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 1);
@@ -384,6 +411,7 @@ int main(void) {
       test_case(test_se6_any_graph_on_any_stream_by_hand),
       test_case(test_se6_wrong_turns),
       test_case(test_se7_sizes_come_from_the_history),
+      test_case(test_se3_bytes_are_said_before_recording),
       test_case(test_se7_no_history_and_no_budget),
       test_case(test_models_that_are_none),
       test_case(test_states_are_written_on_every_stream),

@@ -189,6 +189,8 @@ static void test_se6_a_function_is_served(void **state) {
   for (size_t rows = 1; rows <= 64; rows += 9) assert_runs(session, rows, RONDO_WAY_AUTO, RONDO_WAY_RECORDED);
   assert_runs(session, 150, RONDO_WAY_AUTO, RONDO_WAY_DIVIDED);
   assert_int_equal(atomic_load(&b.runs), before); /* replayed */
+  for (size_t rows = 100; rows < 120; rows++) assert_runs(session, rows, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
+  atomic_fetch_sub(&b.runs, 20);
   assert_runs(session, 150, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
   assert_runs(session, 7, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
   assert_int_equal(atomic_load(&b.runs), before + 2);
@@ -207,6 +209,8 @@ static void test_se3_sizes_of_a_function_share_an_arena(void **state) {
   rondo_model_info info = {.struct_size = sizeof info};
   rondo_model_graph largest = {.struct_size = sizeof largest};
   const size_t sizes[] = {256, 64, 16};
+  rondo_model_bytes planned = {.struct_size = sizeof planned};
+  assert_error(rondo_session_plan(session, "f", sizes, 3, &planned), RONDO_UNSUPPORTED, RONDO_REASON_NONE);
   capture_sizes(session, sizes, 3);
   assert_ok(rondo_session_get_model_info(session, "f", &info));
   assert_ok(rondo_session_get_graph(session, "f", 0, &largest));

@@ -46,7 +46,7 @@ static const option_table table = {
     .description =
         "Chooses batch sizes for a history of requests: a network is recorded at some sizes, measured, and the sizes\n"
         "are taken with which its requests cost least, within the budgets. Prints each size with what it costs, and\n"
-        "what the requests of the history would be run by.",
+        "what the requests of the history would be run by; and bytes, as planned without recording and as they are.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
@@ -67,6 +67,7 @@ typedef struct planning {
   rondo_device *device;
   rondo_session *session;
   rondo_model_info info;
+  rondo_model_bytes planned; /* said without the graphs of these sizes */
   rondo_model_graph graphs[RONDO_SESSION_MAX_SIZES];
   outlook outlook;
 } planning;
@@ -109,10 +110,29 @@ static rondo_status look_ahead(planning *p, size_t request_rows) {
   return RONDO_OK;
 }
 
+/* In a session of its own, in which nothing was recorded. */
+static rondo_status say_bytes(planning *p, rondo_session *session) {
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = recommender_build, .user = &p->model};
+  size_t sizes[RONDO_SESSION_MAX_SIZES];
+  for (size_t i = 0; i < p->info.graphs; i++) sizes[i] = p->graphs[i].rows;
+  p->planned.struct_size = sizeof p->planned;
+  TOOL_TRY(rondo_session_add_model(session, p->settings.model, &model));
+  return rondo_session_plan(session, p->settings.model, sizes, p->info.graphs, &p->planned);
+}
+
+static rondo_status forecast(planning *p) {
+  rondo_session *session = NULL;
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = (uint32_t)p->settings.streams};
+  TOOL_TRY(rondo_session_create(p->device, &options, &session));
+  const rondo_status status = say_bytes(p, session);
+  const rondo_status destroyed = rondo_session_destroy(session);
+  return status ? status : destroyed;
+}
+
 static rondo_status plan(planning *p) {
   TOOL_TRY(record(p));
   for (size_t i = 0; i < p->history.count; i++) TOOL_TRY(look_ahead(p, p->history.rows[i]));
-  return RONDO_OK;
+  return forecast(p);
 }
 
 static int make_plan(planning *p) {
@@ -168,7 +188,18 @@ static int show_json(const planning *p) {
   json_integer(&out, "arena_bytes", p->info.arena_bytes);
   json_integer(&out, "exec_bytes", p->info.exec_bytes);
   json_integer(&out, "staging_bytes", p->info.staging_bytes);
+  json_begin_object(&out, "planned");
+  json_integer(&out, "state_bytes", p->planned.state_bytes);
+  json_integer(&out, "arena_bytes", p->planned.arena_bytes);
+  json_integer(&out, "exec_bytes", p->planned.exec_bytes);
+  json_integer(&out, "staging_bytes", p->planned.staging_bytes);
+  json_end(&out);
   return json_print(&out);
+}
+
+static void print_bytes(const char *heading, uint64_t states, uint64_t arenas, uint64_t execs, uint64_t staging) {
+  printf("%s%" PRIu64 " of states, %" PRIu64 " of arenas, %" PRIu64 " of execs, %" PRIu64 " of staging\n", heading,
+         states, arenas, execs, staging);
 }
 
 static int show_text(const planning *p) {
@@ -184,9 +215,9 @@ static int show_text(const planning *p) {
   printf("mean             %.1f us\npadding          %.2f %% of rows\n", o->us / (double)p->history.count,
          100 * padding_of(o));
   printf("start-up         %.1f ms a stream\n", startup_ms(p));
-  printf("bytes            %" PRIu64 " of states, %" PRIu64 " of arenas, %" PRIu64 " of execs, %" PRIu64
-         " of staging\n",
-         p->info.state_bytes, p->info.arena_bytes, p->info.exec_bytes, p->info.staging_bytes);
+  print_bytes("planned          ", p->planned.state_bytes, p->planned.arena_bytes, p->planned.exec_bytes,
+              p->planned.staging_bytes);
+  print_bytes("bytes            ", p->info.state_bytes, p->info.arena_bytes, p->info.exec_bytes, p->info.staging_bytes);
   return TOOL_OK;
 }
 
