@@ -33,26 +33,25 @@ static rondo_status write_value(const char *call, const rondo_session_value *val
   return rondo_versioned_write("rondo_model_value", &value, out, sizeof value);
 }
 
-rondo_status rondo_session_get_input(rondo_session *session, const char *model, size_t index,
-                                     rondo_model_value *out_value) {
+static rondo_status get_value(const char *call, rondo_session *session, const char *model, bool of_inputs, size_t index,
+                              rondo_model_value *out) {
   rondo_session_model *m;
-  RONDO_TRY(rondo_require("rondo_session_get_input", "out_value", out_value));
-  RONDO_TRY(enter("rondo_session_get_input", session, model, &m));
-  const rondo_status status =
-      write_value("rondo_session_get_input", m->inputs.items, m->inputs.count, index, out_value);
+  RONDO_TRY(rondo_require(call, "out_value", out));
+  RONDO_TRY(enter(call, session, model, &m));
+  const rondo_status status = of_inputs ? write_value(call, m->inputs.items, m->inputs.count, index, out)
+                                        : write_value(call, m->outputs.items, m->outputs.count, index, out);
   pthread_mutex_unlock(&session->lock);
   return status;
 }
 
+rondo_status rondo_session_get_input(rondo_session *session, const char *model, size_t index,
+                                     rondo_model_value *out_value) {
+  return get_value("rondo_session_get_input", session, model, true, index, out_value);
+}
+
 rondo_status rondo_session_get_output(rondo_session *session, const char *model, size_t index,
                                       rondo_model_value *out_value) {
-  rondo_session_model *m;
-  RONDO_TRY(rondo_require("rondo_session_get_output", "out_value", out_value));
-  RONDO_TRY(enter("rondo_session_get_output", session, model, &m));
-  const rondo_status status =
-      write_value("rondo_session_get_output", m->outputs.items, m->outputs.count, index, out_value);
-  pthread_mutex_unlock(&session->lock);
-  return status;
+  return get_value("rondo_session_get_output", session, model, false, index, out_value);
 }
 
 static rondo_status write_state(rondo_place *place, const char *name, const void *data, size_t bytes) {
@@ -70,6 +69,15 @@ static bool is_input(const rondo_session_model *model, const char *name) {
   return false;
 }
 
+static rondo_status check_state(const char *call, const rondo_session_model *m, const char *name) {
+  if (m->body != NULL)
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+                      "%s: model '%s' is a function, whose states are its own", call, m->name);
+  if (!is_input(m, name)) return RONDO_OK;
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' is an input of model '%s', not a state", call,
+                    name, m->name);
+}
+
 rondo_status rondo_session_write(rondo_session *session, const char *model, const char *name, const void *data,
                                  size_t bytes) {
   static const char call[] = "rondo_session_write";
@@ -79,13 +87,7 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   RONDO_TRY(enter(call, session, model, &m));
   m->taken++; /* it stays */
   pthread_mutex_unlock(&session->lock);
-  rondo_status status = RONDO_OK;
-  if (m->body != NULL)
-    status = rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
-                        "%s: model '%s' is a function, whose states are its own", call, model);
-  else if (is_input(m, name))
-    status = rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' is an input of model '%s', not a state",
-                        call, name, model);
+  rondo_status status = check_state(call, m, name);
   if (status == RONDO_OK) {
     rondo_session_claim_all(session);
     status = write_state(&m->places[0], name, data, bytes);

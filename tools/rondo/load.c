@@ -141,12 +141,6 @@ static void *collect(void *user) {
   return NULL;
 }
 
-static void wait_until(uint64_t due_ns) {
-  const struct timespec due = {.tv_sec = (time_t)(due_ns / 1000000000), .tv_nsec = (long)(due_ns % 1000000000)};
-  while (clock_ns() < due_ns)
-    if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == 0) break;
-}
-
 static void hand_in(open_loop *o, size_t index, uint64_t due_ns) {
   void *output = NULL; /* not wanted: what it costs is in the closed loop */
   const rondo_request request = request_of(o->load, index, &output);
@@ -172,7 +166,7 @@ static void make_arrivals(open_loop *o) {
   double due = 0; /* seconds */
   for (size_t i = 0; (due += traffic_draw_gap(&random) / l->rate) < l->seconds; i++) {
     const uint64_t due_ns = begin + (uint64_t)(due * 1e9);
-    wait_until(due_ns);
+    clock_wait_until(due_ns);
     hand_in(o, l->first + i, due_ns);
   }
 }

@@ -250,17 +250,11 @@ static bool hand_in(soaking *s, size_t index, uint64_t due_ns) {
   return true;
 }
 
-static void wait_until(uint64_t due_ns) {
-  const struct timespec due = {.tv_sec = (time_t)(due_ns / 1000000000), .tv_nsec = (long)(due_ns % 1000000000)};
-  while (clock_ns() < due_ns)
-    if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == 0) break;
-}
-
 static void make_arrivals(soaking *s) {
   double due = 0; /* seconds */
   for (size_t i = 0; (due += traffic_draw_gap(&s->random) / s->soak->rate) < s->soak->seconds; i++) {
     const uint64_t due_ns = s->begin_ns + (uint64_t)(due * 1e9);
-    wait_until(due_ns);
+    clock_wait_until(due_ns);
     cancel_latest(s);
     if (!hand_in(s, i, due_ns)) return;
     if (i % 256 == 0) tool_show_progress("soaking, %.0f of %.0f seconds", due, s->soak->seconds);

@@ -13,6 +13,12 @@ uint64_t clock_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void clock_wait_until(uint64_t ns) {
+  const struct timespec due = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+  while (clock_ns() < ns)
+    if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == 0) break;
+}
+
 bool samples_create(samples *set, size_t capacity) {
   *set = (samples){.us = calloc(capacity, sizeof *set->us), .capacity = capacity};
   return set->us != NULL;

@@ -10,6 +10,7 @@
 
 /* CLOCK_MONOTONIC. */
 uint64_t clock_ns(void);
+void clock_wait_until(uint64_t ns);
 
 /* Times in microseconds. Zero is an empty set without room. */
 typedef struct samples {
