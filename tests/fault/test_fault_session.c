@@ -137,12 +137,12 @@ static void sweep_all(bool rest, size_t step) {
 
 static void test_se6_an_allocation_fails(void **state) {
   (void)state;
-  sweep_all(false, 5);
+  sweep_all(false, 11);
 }
 
 static void test_se6_all_allocations_fail_from_then_on(void **state) {
   (void)state;
-  sweep_all(true, 13);
+  sweep_all(true, 29);
 }
 
 int main(void) {
