@@ -240,7 +240,13 @@ static void test_se7_sizes_of_a_function_are_chosen(void **state) {
   assert_ok(rondo_session_capture(session, "f"));
   assert_ok(rondo_session_get_model_info(session, "f", &info));
   assert_true(info.graphs >= 1 && info.graphs <= 3);
-  assert_runs(session, 60, RONDO_WAY_RECORDED, RONDO_WAY_RECORDED);
+  static words_request r;
+  rondo_answer answer = {.struct_size = sizeof answer};
+  fill(&r, 60, 3);
+  r.request.way = RONDO_WAY_RECORDED;
+  assert_ok(rondo_session_run(session, "f", &r.request, &answer));
+  assert_true(answer.way == RONDO_WAY_RECORDED || answer.way == RONDO_WAY_DIVIDED); /* by measured times */
+  for (size_t i = 0; i < 60 * WORDS; i++) assert_int_equal(r.z[i], r.x[i] * 3 + 1);
   close_session(session, &b);
 }
 
