@@ -27,7 +27,7 @@ __device__ inline adam_rates read_rates(const adam_numbers &numbers, const float
   adam_rates rates;
   rates.rate = *rate * factors[0];
   rates.second = factors[1];
-  rates.keep = 1.0f - *rate * numbers.decay;
+  rates.keep = fmaf(-*rate, numbers.decay, 1.0f);
   rates.scale = numbers.is_controlled ? control[0] : 1.0f;
   rates.applies = !numbers.is_controlled || control[1] != 0;
   return rates;
@@ -36,11 +36,11 @@ __device__ inline adam_rates read_rates(const adam_numbers &numbers, const float
 __device__ inline void adam_one(const adam_numbers &numbers, const adam_rates &rates, float *p, float *m, float *v,
                                 float g) {
   const float gradient = g * rates.scale;
-  const float mean = numbers.beta1 * *m + (1.0f - numbers.beta1) * gradient;
-  const float square = numbers.beta2 * *v + (1.0f - numbers.beta2) * (gradient * gradient);
+  const float mean = fmaf(numbers.beta1, *m, (1.0f - numbers.beta1) * gradient);
+  const float square = fmaf(numbers.beta2, *v, (1.0f - numbers.beta2) * (gradient * gradient));
   *m = mean;
   *v = square;
-  *p = *p * rates.keep - rates.rate * mean / (sqrtf(square * rates.second) + numbers.epsilon);
+  *p = fmaf(*p, rates.keep, -(rates.rate * mean / (sqrtf(square * rates.second) + numbers.epsilon)));
 }
 
 extern "C" __global__ void adam(size_t count, adam_numbers numbers, const float *__restrict__ rate,

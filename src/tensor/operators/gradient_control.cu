@@ -49,7 +49,7 @@ struct joined_counts {
 /* A block a part: every NORM_PARTS-th stretch of BLOCK_THREADS elements of each gradient. */
 __device__ inline float squares_of(unsigned type, const void *__restrict__ x, size_t count) {
   float sum = 0;
-  each_gradient(type, x, first_element(), count, element_stride(), [&](size_t, float g) { sum += g * g; });
+  each_gradient(type, x, first_element(), count, element_stride(), [&](size_t, float g) { sum = fmaf(g, g, sum); });
   return sum;
 }
 

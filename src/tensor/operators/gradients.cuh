@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Gradients of any type of float, as kernels read them that compute in F32.
+ * Gradients of any type of float, as kernels read them that compute in F32. What is computed of a gradient says by fmaf
+ * where a product and a sum are one operation: the compiler would choose that for each type by itself.
  */
 #include "tensor/operators/floats.cuh"
 

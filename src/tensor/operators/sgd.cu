@@ -26,13 +26,13 @@ __device__ inline sgd_rates read_rates(const sgd_numbers &numbers, const float *
 }
 
 __device__ inline void sgd_one(const sgd_rates &rates, float *p, float g) {
-  *p -= rates.rate * (g * rates.scale + rates.decay * *p);
+  *p = fmaf(-rates.rate, fmaf(rates.decay, *p, g * rates.scale), *p);
 }
 
 __device__ inline void momentum_one(const sgd_rates &rates, float *p, float g, float *v) {
-  const float velocity = rates.momentum * *v + (g * rates.scale + rates.decay * *p);
+  const float velocity = fmaf(rates.momentum, *v, fmaf(rates.decay, *p, g * rates.scale));
   *v = velocity;
-  *p -= rates.rate * velocity;
+  *p = fmaf(-rates.rate, velocity, *p);
 }
 
 extern "C" __global__ void sgd(size_t count, sgd_numbers numbers, const float *__restrict__ rate,
