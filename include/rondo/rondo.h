@@ -33,6 +33,7 @@
 #include <rondo/memory.h>
 #include <rondo/operators.h>
 #include <rondo/patch.h>
+#include <rondo/placement.h>
 #include <rondo/plan.h>
 #include <rondo/profile.h>
 #include <rondo/program.h>

@@ -44,8 +44,17 @@ static rondo_status accumulate(walk *w, uint32_t value, uint32_t gradient) {
   return rondo_program_add(w->program, &rondo_operator_add, terms, 2, NULL, &w->gradients[value]);
 }
 
+/* What was added for an operation, sums with the gradients of other readers of its inputs among it. */
+static void note_gradients(walk *w, uint32_t index, size_t before) {
+  for (size_t i = before; i < w->program->operations.count; i++) {
+    rondo_operation *added = &w->program->operations.items[i];
+    if (added->gradient_of == 0) added->gradient_of = index + 1;
+  }
+}
+
 static rondo_status walk_operation(walk *w, uint32_t index) {
   const rondo_operation operation = w->program->operations.items[index];
+  const size_t before = w->program->operations.count;
   uint32_t of_results[RONDO_MAX_RESULTS];
   uint32_t of_inputs[RONDO_MAX_OPERANDS];
   bool on_the_way = false;
@@ -66,6 +75,7 @@ static rondo_status walk_operation(walk *w, uint32_t index) {
     if (of_inputs[i] == RONDO_NO_VALUE || !w->depends[operation.inputs[i]]) continue;
     RONDO_TRY(accumulate(w, operation.inputs[i], of_inputs[i]));
   }
+  note_gradients(w, index, before);
   return RONDO_OK;
 }
 

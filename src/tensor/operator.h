@@ -46,6 +46,8 @@ typedef struct rondo_operation {
   uint32_t inputs[RONDO_MAX_OPERANDS]; /* RONDO_NO_VALUE where an optional one is left out, and past the last */
   uint32_t results[RONDO_MAX_RESULTS];
   rondo_attributes attributes;
+  uint32_t place;       /* where it was placed, plus one; 0: nowhere (tensor/places.h) */
+  uint32_t gradient_of; /* the operation that it passes gradients through, plus one; 0: none */
 } rondo_operation;
 
 /* Some elements that follow each other, for an operator that works element by element, on a CPU. Memory holds numbers:

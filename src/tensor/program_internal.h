@@ -37,6 +37,7 @@ typedef struct rondo_program_value {
   uint32_t operation; /* results: the one that computes it */
   uint32_t view_of;   /* the value whose bytes it shows; RONDO_NO_VALUE: its own */
   uint32_t readers;   /* inputs of operations, and outputs, that it is */
+  uint32_t place;     /* states: where it was placed, plus one; 0: nowhere (tensor/places.h) */
 } rondo_program_value;
 
 typedef struct rondo_named_output {

@@ -26,8 +26,7 @@ static bool any_result_needed(const rondo_operation *operation, const bool *need
   return false;
 }
 
-/* Of every operation, whether an output or an update is computed from it. Returns whether any is. */
-static bool mark_runs(const rondo_program *program, bool *needed, bool *runs) {
+bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *runs) {
   bool any = program->outputs.count > 0;
   for (size_t i = 0; i < program->outputs.count; i++) needed[program->outputs.items[i].value] = true;
   for (size_t i = program->operations.count; i > 0; i--) {
@@ -137,6 +136,12 @@ static rondo_status share_operations(const rondo_program *program, rondo_schedul
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
+rondo_status rondo_schedule_fail_empty(const rondo_program *program) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
+                    "program '%s' has no output and no optimizer, so nothing of it would run: add rondo_program_output",
+                    program->name);
+}
+
 static rondo_status choose(const rondo_program *program, rondo_schedule *schedule) {
   const rondo_allocator *allocator = &program->allocator;
   bool *needed = NULL;
@@ -144,12 +149,9 @@ static rondo_status choose(const rondo_program *program, rondo_schedule *schedul
   RONDO_TRY(rondo_allocate_items(allocator, schedule->operations, sizeof *schedule->chain_of, &schedule->chain_of));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *schedule->owners, &schedule->owners));
   RONDO_TRY(rondo_allocate_items(allocator, schedule->values, sizeof *needed, &needed));
-  const bool any = mark_runs(program, needed, schedule->runs);
+  const bool any = rondo_program_mark_runs(program, needed, schedule->runs);
   rondo_release(allocator, needed, schedule->values, sizeof *needed);
-  if (any) return share_operations(program, schedule);
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
-                    "program '%s' has no output and no optimizer, so nothing of it would run: add rondo_program_output",
-                    program->name);
+  return any ? share_operations(program, schedule) : rondo_schedule_fail_empty(program);
 }
 
 rondo_status rondo_schedule_choose(const rondo_program *program, rondo_schedule *out) {

@@ -38,6 +38,12 @@ typedef struct rondo_schedule_sizes {
   size_t alignment;         /* to which both are rounded up */
 } rondo_schedule_sizes;
 
+/* Of every operation, whether an output or an update is computed from it. needed: one a value, false. Returns whether
+ * there is an output or an update. */
+bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *runs);
+/* INVALID_ARGUMENT/NONE where there is none. */
+rondo_status rondo_schedule_fail_empty(const rondo_program *program);
+
 /* First the choice of what runs (owners, runs), by which the caller can make ready what runs and learn its workspaces;
  * then the order, which may be chosen again after joining or parting. Errors: INVALID_ARGUMENT/NONE (no output and no
  * update), OUT_OF_MEMORY. rondo_schedule_free is called also after a failure. */

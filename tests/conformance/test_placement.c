@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: MIT
+ * Placement (SE-12): operators on two devices, the one under test and a CPU device beside it. What places, rules and
+ * neither say; as few parts as places allow; results as undivided, training too; states in common, values that are
+ * written, read and shared; wrong indices and wrong places.
+ */
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+enum { ROWS = 6, FEATURES = 3, WIDTH = 4, IDS = 10, CLASSES = 5 };
+
+static const rondo_value none = {0};
+
+/* The device under test, and another one. */
+typedef struct pair {
+  rondo_device *devices[2];
+  bool is_exact; /* both are CPU devices */
+} pair;
+
+static pair open_pair(test_fixture *t) {
+  pair p = {.devices = {t->device}, .is_exact = test_device_is("cpu")};
+  assert_ok(rondo_device_open(p.is_exact ? "cpu:1" : "cpu", NULL, &p.devices[1]));
+  return p;
+}
+
+static void close_pair(pair *p) { assert_ok(rondo_device_close(p->devices[1])); }
+
+static void assert_alike(const pair *p, const float *actual, const float *expected, size_t count) {
+  if (p->is_exact) assert_memory_equal(actual, expected, count * sizeof *actual);
+  assert_near(actual, expected, count, 1e-4f);
+}
+
+/* The network -------------------------------------------------------------------------------------------------------
+ */
+
+/* Names of what a test may want to place. */
+typedef struct network {
+  rondo_program *program;
+  rondo_value table, ids, looked_up, hidden, joined, score;
+} network;
+
+static rondo_program *make_program(void) {
+  rondo_program *program = NULL;
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "net"};
+  assert_ok(rondo_program_create(&options, &program));
+  return program;
+}
+
+static rondo_value make_value(rondo_program *program, char kind, const char *name, size_t m, size_t n) {
+  const size_t shape[] = {m, n};
+  rondo_value value;
+  assert_ok(kind == 's' ? rondo_program_state(program, name, RONDO_F32, shape, 2, &value)
+                        : rondo_program_input(program, name, RONDO_F32, shape, 2, &value));
+  return value;
+}
+
+/* score = tanh(concat(relu(x w), table[ids])) v */
+static network make_network(size_t rows) {
+  network n = {.program = make_program()};
+  rondo_value product, active;
+  const rondo_value x = make_value(n.program, 'i', "x", rows, FEATURES);
+  assert_ok(rondo_program_input(n.program, "ids", RONDO_I32, &rows, 1, &n.ids));
+  const rondo_value w = make_value(n.program, 's', "w", FEATURES, WIDTH);
+  n.table = make_value(n.program, 's', "table", IDS, WIDTH);
+  const rondo_value v = make_value(n.program, 's', "v", 2 * WIDTH, CLASSES);
+  assert_ok(rondo_op_matmul(n.program, x, w, none, &product));
+  assert_ok(rondo_op_relu(n.program, product, &n.hidden));
+  assert_ok(rondo_op_embedding(n.program, n.table, n.ids, &n.looked_up));
+  assert_ok(rondo_op_concat(n.program, (rondo_value[]){n.hidden, n.looked_up}, 2, 1, &n.joined));
+  assert_ok(rondo_op_tanh(n.program, n.joined, &active));
+  assert_ok(rondo_op_matmul(n.program, active, v, none, &n.score));
+  assert_ok(rondo_program_output(n.program, "score", n.score));
+  return n;
+}
+
+static void train(network *n, size_t rows) {
+  rondo_value labels, loss, rate;
+  assert_ok(rondo_program_input(n->program, "labels", RONDO_I32, &rows, 1, &labels));
+  assert_ok(rondo_program_cell(n->program, "rate", 0.05f, &rate));
+  assert_ok(rondo_op_cross_entropy(n->program, n->score, labels, &loss));
+  assert_ok(rondo_program_output(n->program, "loss", loss));
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
+  assert_ok(rondo_program_adam(n->program, loss, &adam));
+}
+
+/* What is written by both forms of a program. */
+typedef rondo_status (*writer)(void *target, const char *name, const void *data, size_t bytes);
+
+static rondo_status write_compiled(void *target, const char *name, const void *data, size_t bytes) {
+  return rondo_compiled_write(target, name, data, bytes);
+}
+
+static rondo_status write_divided(void *target, const char *name, const void *data, size_t bytes) {
+  return rondo_divided_write(target, name, data, bytes);
+}
+
+static void write_reals(writer write, void *target, const char *name, size_t count, unsigned seed) {
+  float data[128];
+  assert_true(count <= 128);
+  for (size_t i = 0; i < count; i++) data[i] = (float)((int)((i * 37 + seed * 11) % 23) - 11) / 16;
+  assert_ok(write(target, name, data, count * sizeof *data));
+}
+
+static void write_states(writer write, void *target) {
+  write_reals(write, target, "w", FEATURES * WIDTH, 1);
+  write_reals(write, target, "table", IDS * WIDTH, 2);
+  write_reals(write, target, "v", 2 * WIDTH * CLASSES, 3);
+}
+
+static void write_inputs(writer write, void *target, size_t rows, unsigned seed) {
+  int32_t ids[ROWS];
+  for (size_t i = 0; i < rows; i++) ids[i] = (int32_t)((i * 7 + seed) % IDS);
+  write_reals(write, target, "x", rows * FEATURES, seed);
+  assert_ok(write(target, "ids", ids, rows * sizeof *ids));
+}
+
+static void write_labels(writer write, void *target, unsigned seed) {
+  int32_t labels[ROWS];
+  for (size_t i = 0; i < ROWS; i++) labels[i] = (int32_t)((i + seed) % CLASSES);
+  assert_ok(write(target, "labels", labels, sizeof labels));
+}
+
+/* The undivided program's scores. */
+static void expect_scores(test_fixture *t, size_t rows, unsigned seed, float *scores) {
+  rondo_compiled *compiled = NULL;
+  network n = make_network(rows);
+  assert_ok(rondo_compile(n.program, t->device, NULL, &compiled));
+  rondo_program_destroy(n.program);
+  write_states(write_compiled, compiled);
+  write_inputs(write_compiled, compiled, rows, seed);
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "score", scores, rows * CLASSES * sizeof *scores));
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+static rondo_divided *divide(const pair *p, rondo_program *program, const rondo_divide_options *options) {
+  rondo_divided *divided = NULL;
+  assert_ok(rondo_compile_divided(program, p->devices, 2, options, &divided));
+  rondo_program_destroy(program);
+  return divided;
+}
+
+static rondo_divided_info info_of(const rondo_divided *divided) {
+  rondo_divided_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_divided_get_info(divided, &info));
+  return info;
+}
+
+static rondo_divided_part part_of(const rondo_divided *divided, size_t index) {
+  rondo_divided_part part = {.struct_size = sizeof part};
+  assert_ok(rondo_divided_get_part(divided, index, &part));
+  return part;
+}
+
+/* Runs it some times, recorded and not, and compares each with the undivided program. */
+static void assert_scores(test_fixture *t, const pair *p, rondo_divided *divided, size_t rows) {
+  for (unsigned seed = 4; seed < 8; seed++) {
+    float scores[ROWS * CLASSES], expected[ROWS * CLASSES];
+    expect_scores(t, rows, seed, expected);
+    write_inputs(write_divided, divided, rows, seed);
+    assert_ok(seed % 2 == 0 ? rondo_divided_run(divided) : rondo_divided_run_unrecorded(divided));
+    assert_ok(rondo_divided_read(divided, "score", scores, rows * CLASSES * sizeof *scores));
+    assert_alike(p, scores, expected, rows * CLASSES);
+  }
+}
+
+/* Where operators run ---------------------------------------------------------------------------------------------- */
+
+static void test_se12_look_ups_run_where_the_table_was_placed(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  network n = make_network(ROWS);
+  assert_ok(rondo_program_place(n.program, n.table, 1));
+  rondo_divided *divided = divide(&p, n.program, NULL);
+  assert_int_equal(info_of(divided).parts, 2);
+  assert_int_equal(info_of(divided).copies, 1);
+  assert_int_equal(info_of(divided).crossings, 1);
+  assert_int_equal(info_of(divided).copy_bytes, ROWS * WIDTH * sizeof(float));
+  assert_ptr_equal(part_of(divided, 0).device, p.devices[1]);
+  assert_int_equal(part_of(divided, 0).operators, 1);
+  assert_ptr_equal(part_of(divided, 1).device, p.devices[0]);
+  assert_int_equal(part_of(divided, 1).operators, 5);
+  assert_non_null(rondo_compiled_exec(part_of(divided, 0).compiled)); /* each recorded on its own device */
+  assert_non_null(rondo_compiled_exec(part_of(divided, 1).compiled));
+  rondo_divided_copy copy = {.struct_size = sizeof copy};
+  assert_ok(rondo_divided_get_copy(divided, 0, &copy));
+  assert_string_equal(copy.what, "embedding");
+  assert_int_equal(copy.from, 0);
+  assert_int_equal(copy.to, 1);
+  assert_false(copy.at_beginning);
+  write_states(write_divided, divided);
+  assert_scores(t, &p, divided, ROWS);
+  assert_int_equal(info_of(divided).host_bytes, ROWS * WIDTH * sizeof(float));
+  assert_ok(rondo_divided_destroy(divided));
+  close_pair(&p);
+}
+
+/* Between two GPUs what crosses goes through host memory likewise. */
+static void test_se12_two_gpus_and_a_cpu(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  rondo_device *third = NULL;
+  rondo_divided *divided = NULL;
+  network n = make_network(ROWS);
+  const rondo_status opened = rondo_device_open(p.is_exact ? "cpu:2" : "cuda:1", NULL, &third);
+  if (opened == RONDO_OK) {
+    rondo_device *const devices[] = {p.devices[0], p.devices[1], third};
+    assert_ok(rondo_program_place(n.program, n.table, 1));
+    assert_ok(rondo_program_place(n.program, n.score, 2));
+    assert_ok(rondo_compile_divided(n.program, devices, 3, NULL, &divided));
+    assert_int_equal(info_of(divided).parts, 3);
+    write_states(write_divided, divided);
+    assert_scores(t, &p, divided, ROWS);
+    assert_ok(rondo_divided_destroy(divided));
+    assert_ok(rondo_device_close(third));
+  }
+  rondo_program_destroy(n.program);
+  close_pair(&p);
+}
+
+/* Whichever says it: an operator's place, a rule by name, a rule by bytes, which takes the last product along. */
+static void test_se12_rules_place_by_name_and_by_bytes(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  const rondo_placement_rule rules[] = {{.operator_name = "embedding", .place = 1},
+                                        {.least_bytes = IDS * WIDTH * sizeof(float), .place = 1}};
+  for (int way = 0; way < 3; way++) {
+    network n = make_network(ROWS);
+    const rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT, .rules = &rules[way == 2],
+                                          .rule_count = way > 0 ? 1 : 0};
+    if (way == 0) assert_ok(rondo_program_place(n.program, n.looked_up, 1));
+    rondo_divided *divided = divide(&p, n.program, &options);
+    assert_int_equal(info_of(divided).parts, way == 2 ? 3 : 2);
+    assert_ptr_equal(part_of(divided, 0).device, p.devices[1]);
+    write_states(write_divided, divided);
+    assert_scores(t, &p, divided, ROWS);
+    assert_ok(rondo_divided_destroy(divided));
+  }
+  close_pair(&p);
+}
+
+/* A sum of looked up rows reads no state: it stays with them. What joins both devices' values goes to place 0. */
+static void test_se12_what_reads_no_state_follows_its_inputs(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  rondo_program *program = make_program();
+  rondo_value ids, looked_up, flat, sum, y;
+  const size_t shape[] = {ROWS, 2}, flat_shape[] = {ROWS, 2 * WIDTH};
+  const rondo_value table = make_value(program, 's', "table", IDS, WIDTH);
+  const rondo_value w = make_value(program, 's', "w", 2 * WIDTH, CLASSES);
+  assert_ok(rondo_program_input(program, "ids", RONDO_I32, shape, 2, &ids));
+  assert_ok(rondo_op_embedding(program, table, ids, &looked_up));
+  assert_ok(rondo_op_reshape(program, looked_up, flat_shape, 2, &flat));
+  assert_ok(rondo_op_relu(program, flat, &sum));
+  assert_ok(rondo_op_matmul(program, sum, w, none, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_program_place(program, table, 1));
+  rondo_divided *divided = divide(&p, program, NULL);
+  assert_int_equal(info_of(divided).parts, 2);
+  assert_int_equal(part_of(divided, 0).operators, 3);
+  assert_int_equal(part_of(divided, 1).operators, 1);
+  rondo_divided_copy copy = {.struct_size = sizeof copy};
+  assert_ok(rondo_divided_get_copy(divided, 0, &copy));
+  assert_string_equal(copy.what, "relu");
+  assert_ok(rondo_divided_destroy(divided));
+  close_pair(&p);
+}
+
+/* y = ((x a) b) c) d, in turn here and there. */
+static rondo_program *make_chain(rondo_value products[4]) {
+  static const char *const names[] = {"a", "b", "c", "d"};
+  rondo_program *program = make_program();
+  rondo_value y = make_value(program, 'i', "x", ROWS, WIDTH);
+  for (int i = 0; i < 4; i++) {
+    assert_ok(rondo_op_matmul(program, y, make_value(program, 's', names[i], WIDTH, WIDTH), none, &products[i]));
+    assert_ok(rondo_op_tanh(program, products[i], &y));
+  }
+  assert_ok(rondo_program_output(program, "y", y));
+  return program;
+}
+
+static void run_chain(writer write, void *target) {
+  static const char *const names[] = {"a", "b", "c", "d"};
+  for (unsigned i = 0; i < 4; i++) write_reals(write, target, names[i], WIDTH * WIDTH, i);
+  write_reals(write, target, "x", ROWS * WIDTH, 5);
+}
+
+static void test_se12_parts_are_as_few_as_places_allow(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  static const uint32_t places[3][4] = {{0, 1, 0, 1}, {1, 1, 0, 0}, {1, 0, 0, 1}};
+  static const uint32_t parts[] = {4, 2, 3};
+  rondo_value products[4];
+  rondo_program *program = make_chain(products);
+  rondo_compiled *whole = NULL;
+  float expected[ROWS * WIDTH], y[ROWS * WIDTH];
+  assert_ok(rondo_compile(program, t->device, NULL, &whole));
+  rondo_program_destroy(program);
+  run_chain(write_compiled, whole);
+  assert_ok(rondo_compiled_run(whole));
+  assert_ok(rondo_compiled_read(whole, "y", expected, sizeof expected));
+  assert_ok(rondo_compiled_destroy(whole));
+  for (int way = 0; way < 3; way++) {
+    program = make_chain(products);
+    for (int i = 0; i < 4; i++) assert_ok(rondo_program_place(program, products[i], places[way][i]));
+    rondo_divided *divided = divide(&p, program, NULL);
+    assert_int_equal(info_of(divided).parts, parts[way]);
+    run_chain(write_divided, divided);
+    for (int i = 0; i < 3; i++) assert_ok(rondo_divided_run(divided)); /* nobody waits in between */
+    assert_ok(rondo_divided_read(divided, "y", y, sizeof y));
+    assert_alike(&p, y, expected, ROWS * WIDTH);
+    assert_ok(rondo_divided_destroy(divided));
+  }
+  close_pair(&p);
+}
+
+static void test_se12_one_device_is_one_part(void **state) {
+  test_fixture *t = *state;
+  pair p = {.devices = {t->device, t->device}, .is_exact = true};
+  network n = make_network(ROWS);
+  assert_ok(rondo_program_place(n.program, n.table, 1));
+  rondo_divided *divided = divide(&p, n.program, NULL);
+  assert_int_equal(info_of(divided).parts, 1);
+  assert_int_equal(info_of(divided).copies, 0);
+  write_states(write_divided, divided);
+  assert_scores(t, &p, divided, ROWS);
+  assert_ok(rondo_divided_destroy(divided));
+}
+
+/* States ----------------------------------------------------------------------------------------------------------- */
+
+/* The look-ups, their gradient and their part of the optimizer run there; losses and states are those of the whole. */
+static void test_se12_training_keeps_a_table_with_its_updates(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  enum { STEPS = 6 };
+  network whole = make_network(ROWS), parted = make_network(ROWS);
+  rondo_compiled *compiled = NULL;
+  train(&whole, ROWS);
+  train(&parted, ROWS);
+  assert_ok(rondo_compile(whole.program, t->device, NULL, &compiled));
+  rondo_program_destroy(whole.program);
+  assert_ok(rondo_program_place(parted.program, parted.table, 1));
+  rondo_divided *divided = divide(&p, parted.program, NULL);
+  assert_int_equal(info_of(divided).parts, 3);
+  write_states(write_compiled, compiled);
+  write_states(write_divided, divided);
+  for (unsigned step = 0; step < STEPS; step++) {
+    float loss = 0, expected = 1;
+    write_inputs(write_compiled, compiled, ROWS, step);
+    write_inputs(write_divided, divided, ROWS, step);
+    write_labels(write_compiled, compiled, step);
+    write_labels(write_divided, divided, step);
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(step % 2 == 0 ? rondo_divided_run(divided) : rondo_divided_run_unrecorded(divided));
+    assert_ok(rondo_compiled_read(compiled, "loss", &expected, sizeof expected));
+    assert_ok(rondo_divided_read(divided, "loss", &loss, sizeof loss));
+    assert_alike(&p, &loss, &expected, 1);
+  }
+  float table[IDS * WIDTH], expected[IDS * WIDTH];
+  assert_ok(rondo_compiled_read(compiled, "table", expected, sizeof expected));
+  assert_ok(rondo_divided_read(divided, "table", table, sizeof table));
+  assert_alike(&p, table, expected, IDS * WIDTH);
+  assert_ok(rondo_compiled_destroy(compiled));
+  assert_ok(rondo_divided_destroy(divided));
+  close_pair(&p);
+}
+
+/* Both layers read one state, on two devices, and it is trained: the other one reads it as it was before the run. */
+static void test_se12_a_state_is_read_elsewhere_as_it_was(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  rondo_compiled *compiled = NULL;
+  rondo_divided *divided = NULL;
+  for (int is_divided = 0; is_divided < 2; is_divided++) {
+    rondo_program *program = make_program();
+    rondo_value first, second, loss, rate;
+    const rondo_value x = make_value(program, 'i', "x", ROWS, WIDTH);
+    const rondo_value wanted = make_value(program, 'i', "wanted", ROWS, WIDTH);
+    const rondo_value w = make_value(program, 's', "w", WIDTH, WIDTH);
+    assert_ok(rondo_op_matmul(program, x, w, none, &first));
+    assert_ok(rondo_op_matmul(program, first, w, none, &second));
+    assert_ok(rondo_op_mse(program, second, wanted, RONDO_COMBINE_MEAN, &loss));
+    assert_ok(rondo_program_output(program, "loss", loss));
+    assert_ok(rondo_program_output(program, "w now", w));
+    assert_ok(rondo_program_cell(program, "rate", 0.25f, &rate));
+    const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
+    assert_ok(rondo_program_sgd(program, loss, &sgd));
+    assert_ok(rondo_program_place(program, second, 1));
+    if (is_divided == 0) assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+    if (is_divided == 0) rondo_program_destroy(program);
+    if (is_divided == 1) divided = divide(&p, program, NULL);
+  }
+  rondo_divided_copy copy = {.struct_size = sizeof copy};
+  uint32_t at_beginning = 0;
+  for (size_t i = 0; rondo_divided_get_copy(divided, i, &copy) == RONDO_OK; i++) {
+    at_beginning += copy.at_beginning;
+    if (copy.at_beginning) assert_string_equal(copy.what, "w");
+  }
+  assert_true(at_beginning > 0);
+  write_reals(write_compiled, compiled, "w", WIDTH * WIDTH, 1);
+  write_reals(write_divided, divided, "w", WIDTH * WIDTH, 1);
+  for (unsigned step = 0; step < 5; step++) {
+    float now[WIDTH * WIDTH], expected[WIDTH * WIDTH];
+    write_reals(write_compiled, compiled, "x", ROWS * WIDTH, step);
+    write_reals(write_divided, divided, "x", ROWS * WIDTH, step);
+    write_reals(write_compiled, compiled, "wanted", ROWS * WIDTH, step + 9);
+    write_reals(write_divided, divided, "wanted", ROWS * WIDTH, step + 9);
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_divided_run(divided));
+    assert_ok(rondo_compiled_read(compiled, "w now", expected, sizeof expected));
+    assert_ok(rondo_divided_read(divided, "w now", now, sizeof now));
+    assert_alike(&p, now, expected, WIDTH * WIDTH);
+  }
+  assert_ok(rondo_compiled_destroy(compiled));
+  assert_ok(rondo_divided_destroy(divided));
+  close_pair(&p);
+}
+
+static bool is_w(const char *name) { return strcmp(name, "w") == 0; }
+
+static void test_se12_weights_come_and_go(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  network n = make_network(ROWS);
+  rondo_weights *weights = NULL, *one = NULL;
+  rondo_weight w = {.bytes = 0};
+  assert_ok(rondo_program_place(n.program, n.table, 1));
+  rondo_divided *divided = divide(&p, n.program, NULL);
+  write_states(write_divided, divided);
+  assert_ok(rondo_weights_create(NULL, &weights));
+  assert_ok(rondo_weights_create(NULL, &one));
+  assert_ok(rondo_weights_gather_divided(weights, divided, NULL));
+  assert_ok(rondo_weights_find(weights, "table", &w));
+  assert_int_equal(w.bytes, IDS * WIDTH * sizeof(float));
+  assert_ok(rondo_weights_gather_divided(one, divided, is_w));
+  assert_error(rondo_weights_find(one, "table", &w), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_weights_gather_divided(weights, divided, NULL), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_DUPLICATE_NAME);
+  assert_error(rondo_weights_apply_divided(one, divided, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
+  write_reals(write_divided, divided, "table", IDS * WIDTH, 20);
+  write_reals(write_divided, divided, "w", FEATURES * WIDTH, 20);
+  assert_ok(rondo_weights_apply_divided(weights, divided, NULL));
+  assert_scores(t, &p, divided, ROWS);
+  rondo_weights_destroy(weights);
+  rondo_weights_destroy(one);
+  assert_ok(rondo_divided_destroy(divided));
+  close_pair(&p);
+}
+
+/* A smaller batch shares streams, states and arenas, or states alone. */
+static void test_se12_divided_programs_share(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  network n = make_network(ROWS);
+  assert_ok(rondo_program_place(n.program, n.table, 1));
+  rondo_divided *large = divide(&p, n.program, NULL), *small[2] = {NULL};
+  write_states(write_divided, large);
+  for (int i = 0; i < 2; i++) {
+    n = make_network(2);
+    assert_ok(rondo_program_place(n.program, n.table, 1));
+    const rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT, .share = large, .share_states_only = i == 1};
+    small[i] = divide(&p, n.program, &options);
+  }
+  for (int i = 0; i < 2; i++) {
+    assert_scores(t, &p, large, ROWS);
+    assert_scores(t, &p, small[i], 2);
+  }
+  assert_ok(rondo_divided_destroy(large));
+  assert_scores(t, &p, small[0], 2);
+  assert_scores(t, &p, small[1], 2);
+  n = make_network(2); /* in one part */
+  rondo_divided *other = NULL;
+  const rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT, .share = small[0]};
+  assert_error(rondo_compile_divided(n.program, p.devices, 2, &options, &other), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OTHER_DEVICE);
+  assert_null(other);
+  rondo_program_destroy(n.program);
+  assert_ok(rondo_divided_destroy(small[0]));
+  assert_ok(rondo_divided_destroy(small[1]));
+  close_pair(&p);
+}
+
+/* Mistakes --------------------------------------------------------------------------------------------------------- */
+
+static void test_se12_a_wrong_index_comes_out_of_read(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  network n = make_network(ROWS);
+  assert_ok(rondo_program_place(n.program, n.table, 1));
+  rondo_divided *divided = divide(&p, n.program, NULL);
+  const int32_t ids[ROWS] = {0, 1, IDS, 3, 4, 5};
+  float scores[ROWS * CLASSES];
+  write_states(write_divided, divided);
+  assert_ok(rondo_divided_write(divided, "ids", ids, sizeof ids));
+  assert_ok(rondo_divided_run(divided));
+  assert_error(rondo_divided_read(divided, "score", scores, sizeof scores), RONDO_EXECUTION_FAILED,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_message("embedding");
+  assert_scores(t, &p, divided, ROWS);
+  assert_ok(rondo_divided_destroy(divided));
+  close_pair(&p);
+}
+
+static void test_se12_wrong_places_are_told(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  network n = make_network(ROWS);
+  rondo_divided *divided = (rondo_divided *)&n;
+  const rondo_value other = {n.table.id ^ (UINT64_C(1) << 40)};
+  assert_error(rondo_program_place(NULL, n.table, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_program_place(n.program, none, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_program_place(n.program, other, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_program_place(n.program, n.ids, 0), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_message("'ids'");
+  assert_error(rondo_program_place(n.program, n.table, RONDO_MAX_PLACES), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_compile_divided(n.program, p.devices, 0, NULL, &divided), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_null(divided);
+  assert_error(rondo_compile_divided(n.program, (rondo_device *[]){t->device, NULL}, 2, NULL, &divided),
+               RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_ok(rondo_program_place(n.program, n.looked_up, 2));
+  assert_error(rondo_compile_divided(n.program, p.devices, 2, NULL, &divided), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_message("embedding");
+  assert_ok(rondo_program_place(n.program, n.looked_up, 0));
+  assert_ok(rondo_program_place(n.program, n.table, 1)); /* where nothing runs: the look-up was placed elsewhere */
+  assert_error(rondo_compile_divided(n.program, p.devices, 2, NULL, &divided), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_OPTIONS);
+  assert_message("'table'");
+  rondo_program_destroy(n.program);
+  close_pair(&p);
+}
+
+static void test_se12_wrong_options_are_told(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  network n = make_network(ROWS);
+  rondo_divided *divided = NULL;
+  const rondo_placement_rule silent = {.place = 1}, far = {.operator_name = "matmul", .place = 2};
+  rondo_divide_options options = {RONDO_DIVIDE_OPTIONS_INIT, .rules = &silent, .rule_count = 1};
+  assert_error(rondo_compile_divided(n.program, p.devices, 2, &options, &divided), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_OPTIONS);
+  options.rules = &far;
+  assert_error(rondo_compile_divided(n.program, p.devices, 2, &options, &divided), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  const rondo_staged_value staged = {"x", RONDO_STAGING_HOST};
+  const rondo_compile_options compile = {RONDO_COMPILE_OPTIONS_INIT, .staged = &staged, .staged_count = 1};
+  options = (rondo_divide_options){RONDO_DIVIDE_OPTIONS_INIT, .compile = &compile};
+  assert_error(rondo_compile_divided(n.program, p.devices, 2, &options, &divided), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_OPTIONS);
+  rondo_program_destroy(n.program);
+  rondo_program *empty = make_program();
+  assert_error(rondo_compile_divided(empty, p.devices, 2, NULL, &divided), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE);
+  rondo_program_destroy(empty);
+  close_pair(&p);
+}
+
+/* Two caches that one operator writes. */
+static void test_se12_a_change_from_elsewhere_is_refused(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  rondo_program *program = make_program();
+  rondo_divided *divided = NULL;
+  const size_t cache_shape[] = {2, 1, 8, 4}, one_shape[] = {2, 1, 1, 4};
+  rondo_value caches[2], parts[3], length, y;
+  assert_ok(rondo_program_state(program, "k", RONDO_F32, cache_shape, 4, &caches[0]));
+  assert_ok(rondo_program_state(program, "v", RONDO_F32, cache_shape, 4, &caches[1]));
+  for (int i = 0; i < 3; i++) {
+    const char *const names[] = {"q now", "k now", "v now"};
+    assert_ok(rondo_program_input(program, names[i], RONDO_F32, one_shape, 4, &parts[i]));
+  }
+  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
+  assert_ok(rondo_op_attention_decode(program, parts[0], parts[1], parts[2], caches[0], caches[1], length, NULL, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_program_place(program, caches[0], 0));
+  assert_ok(rondo_program_place(program, caches[1], 1));
+  assert_error(rondo_compile_divided(program, p.devices, 2, NULL, &divided), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_OPTIONS);
+  assert_message("changes the state");
+  rondo_program_destroy(program);
+  close_pair(&p);
+}
+
+static void test_se12_no_graph_is_of_two_devices(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t);
+  network n = make_network(ROWS);
+  assert_ok(rondo_program_place(n.program, n.table, 1));
+  rondo_divided *divided = divide(&p, n.program, NULL);
+  rondo_stream *stream = rondo_compiled_stream(part_of(divided, 1).compiled);
+  assert_ok(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_error(rondo_divided_run(divided), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
+  test_graph_destroy(test_capture_end(stream));
+  write_states(write_divided, divided);
+  assert_scores(t, &p, divided, ROWS);
+  float x = 0;
+  assert_error(rondo_divided_write(divided, "z", &x, sizeof x), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_divided_read(divided, "value 3", &x, sizeof x), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  rondo_divided_part part = {.struct_size = sizeof part};
+  rondo_divided_copy copy = {.struct_size = sizeof copy};
+  assert_error(rondo_divided_get_part(divided, 2, &part), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_divided_get_copy(divided, 1, &copy), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_divided_destroy(divided));
+  assert_ok(rondo_divided_destroy(NULL));
+  close_pair(&p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_se12_look_ups_run_where_the_table_was_placed),
+      test_case(test_se12_two_gpus_and_a_cpu),
+      test_case(test_se12_rules_place_by_name_and_by_bytes),
+      test_case(test_se12_what_reads_no_state_follows_its_inputs),
+      test_case(test_se12_parts_are_as_few_as_places_allow),
+      test_case(test_se12_one_device_is_one_part),
+      test_case(test_se12_training_keeps_a_table_with_its_updates),
+      test_case(test_se12_a_state_is_read_elsewhere_as_it_was),
+      test_case(test_se12_weights_come_and_go),
+      test_case(test_se12_divided_programs_share),
+      test_case(test_se12_a_wrong_index_comes_out_of_read),
+      test_case(test_se12_wrong_places_are_told),
+      test_case(test_se12_wrong_options_are_told),
+      test_case(test_se12_a_change_from_elsewhere_is_refused),
+      test_case(test_se12_no_graph_is_of_two_devices),
+  };
+  return test_main(tests);
+}
