@@ -168,11 +168,12 @@ static bool is_idle(const rondo_product_shape *shape, const cublaslt_choice *cho
 }
 
 /* One result of F32 so small that own kernels, whose tiles are smaller, keep more of the device busy: measured on an
- * H200 with bench_products, the library took 1.1 to 1.6 times as long; with larger ones own kernels did. */
+ * H200 with bench_products, the library took 1.1 to 1.6 times as long; with larger ones own kernels did, and with all
+ * where the library may use TF32. */
 #define SMALL_RESULT 65536
 
-static bool is_small(const rondo_product_shape *shape) {
-  return !takes_all() && shape->type == RONDO_F32 && shape->batches == 1 && !is_thin(shape) &&
+static bool is_small(const rondo_product_maker *maker, const rondo_product_shape *shape) {
+  return !takes_all() && shape->type == RONDO_F32 && !maker->allow_tf32 && shape->batches == 1 && !is_thin(shape) &&
          (double)shape->m * (double)shape->n <= SMALL_RESULT;
 }
 
@@ -208,15 +209,17 @@ static void log_no_way(const rondo_product_shape *shape) {
 }
 
 /* Products of next to nothing take as long either way, and own kernels need no workspace. */
-static bool is_worth_while(const rondo_product_shape *shape) {
+static bool is_worth_while(const rondo_product_maker *maker, const rondo_product_shape *shape) {
   const double least = (double)rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST);
   const double products = (double)shape->batches * (double)shape->m * (double)shape->n * (double)shape->k;
-  return products >= (is_thin(shape) ? least / THIN_SHARE : least) && !is_small(shape) && shape->batches <= INT32_MAX;
+  return products >= (is_thin(shape) ? least / THIN_SHARE : least) && !is_small(maker, shape) &&
+         shape->batches <= INT32_MAX;
 }
 
 rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape, rondo_product **out) {
   *out = NULL;
-  if (!rondo_device_takes_libraries(maker->device) || !is_worth_while(shape) || !rondo_library_find(&rondo_cublaslt))
+  if (!rondo_device_takes_libraries(maker->device) || !is_worth_while(maker, shape) ||
+      !rondo_library_find(&rondo_cublaslt))
     return RONDO_OK;
   rondo_product *made;
   RONDO_TRY(rondo_allocate_items(&maker->allocator, 1, sizeof *made, &made));
