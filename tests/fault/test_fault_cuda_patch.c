@@ -153,6 +153,43 @@ static void test_calls_of_a_launch_run_out_of_memory_from_some_on(void **state) 
   sweep(NO_MEMORY, true, READERS + 2);
 }
 
+/* A copy whose input is then in another kind of memory has the exec made anew, which the launch behind that may fail
+ * on. */
+static void test_a_launch_of_an_exec_made_anew_is_refused(void **state) {
+  (void)state;
+  static rig r;
+  rondo_exec *exec;
+  rondo_patch_set *set;
+  rondo_graph *graph;
+  rondo_node node;
+  uint32_t *on_host, out[8];
+  set_up(&r);
+  assert_ok(rondo_host_malloc(r.device, WORDS * 4, (void **)&on_host));
+  for (uint32_t i = 0; i < WORDS; i++) on_host[i] = 9000 + i;
+  assert_ok(rondo_graph_create(r.device, NULL, &graph));
+  for (uint32_t i = 0; i < 2; i++) {
+    const rondo_copy copy = {.dst = r.out + 4 * i, .src = r.copied[0] + 4 * i, .width = 16};
+    assert_ok(rondo_graph_add_copy(graph, NULL, 0, &copy, &node));
+  }
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  const rondo_patch_input input = {.name = "copied", .address = r.copied[0], .bytes = WORDS * 4};
+  assert_ok(rondo_patch_set_create(exec, &input, 1, NULL, &set));
+  const void *const addresses[] = {on_host};
+  fake->fail_call("cuGraphLaunch", 1, REFUSED, false);
+  assert_true(rondo_patch_set_launch(set, r.stream, addresses) != RONDO_OK);
+  assert_non_null(fake->failed());
+  fake->fail_call(NULL, 0, 0, false);
+  assert_ok(rondo_exec_launch(exec, r.stream)); /* as if nothing had been tried */
+  assert_ok(rondo_copy_async(r.stream, out, r.out, sizeof out));
+  assert_ok(rondo_stream_synchronize(r.stream));
+  for (uint32_t i = 0; i < 8; i++) assert_int_equal(out[i], 5000 + i);
+  rondo_patch_set_destroy(set);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_host_free(r.device, on_host));
+  take_down(&r);
+}
+
 static void test_each_allocation_of_a_set_fails(void **state) {
   (void)state;
   static rig r;
@@ -186,6 +223,7 @@ int main(void) {
       cmocka_unit_test(test_calls_of_a_launch_are_refused_from_some_on),
       cmocka_unit_test(test_each_call_of_a_launch_runs_out_of_memory),
       cmocka_unit_test(test_calls_of_a_launch_run_out_of_memory_from_some_on),
+      cmocka_unit_test(test_a_launch_of_an_exec_made_anew_is_refused),
       cmocka_unit_test(test_each_allocation_of_a_set_fails),
   };
   return cmocka_run_group_tests(tests, load_driver, NULL);

@@ -110,11 +110,20 @@ static bool wants_rebuild(rondo_status status, const cuda_node *failed) {
   return failed->kind == RONDO_NODE_COPY && status != RONDO_OUT_OF_MEMORY && status != RONDO_DEVICE_LOST;
 }
 
+/* What was made anew has all nodes as they are now: to be taken back, they are those of the last run. */
+static rondo_status rebuild(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
+  RONDO_TRY(cuda_executable_rebuild(executable));
+  for (size_t i = 0; i < count; i++)
+    for (size_t k = 0; k < changes[i].count; k++)
+      executable->nodes[changes[i].sites[k].node].patched = executable->patch_runs;
+  return RONDO_OK;
+}
+
 static rondo_status patch_inside(cuda_executable *executable, const rondo_patch_change *changes, size_t count) {
   cuda_refusal refusal;
   rondo_status status = set_nodes(executable, changes, count, 0, &refusal);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
-  if (wants_rebuild(status, refusal.node)) status = cuda_executable_rebuild(executable);
+  if (wants_rebuild(status, refusal.node)) status = rebuild(executable, changes, count);
   if (status == RONDO_OK)
     rondo_error_restore(&refusal.before);
   else
