@@ -446,6 +446,10 @@ static rondo_status executable_set_enabled(rondo_executable *base, size_t index,
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = cuda_node_switch(executable, &executable->built, executable->handles, node, enabled);
   cuda_leave(&scope);
+  if (code != CU_OK && cuda_node_parts(node) > 1) {
+    executable->is_torn = true; /* some parts may be switched */
+    cuda_note_direct(executable);
+  }
   RONDO_TRY(cuda_check_node(device, code, node->number, "switching node '%s' (node %u) %s", node->name, node->number,
                             enabled ? "on" : "off"));
   node->enabled = enabled;

@@ -58,7 +58,7 @@ struct cuda_executable {
   bool is_changing; /* from begin_changes to end_changes, in `changing` */
   bool has_foreign; /* work of libraries, which runs in graphs only */
   bool is_made;
-  bool is_torn; /* `built` is not as `nodes` are, because the driver did not take patches back */
+  bool is_torn; /* `built` is not as `nodes` are, because the driver did not take a change back */
   cuda_scope changing;
   char *name;            /* the graph's */
   rondo_slab slab;       /* has the contents of nodes */

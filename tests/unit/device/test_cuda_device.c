@@ -322,6 +322,37 @@ static void what_the_driver_refuses_to_change_is_made_anew(void **state) {
   test_stream_destroy(other);
 }
 
+/* Slices at a distance that is no number of rows are a copy each, which are switched one by one. */
+static void a_copy_is_not_switched_in_part(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  uint32_t *from = test_words(t, 32), *to = test_words(t, 32), values[32];
+  const rondo_copy copy = {.dst = to,
+                           .src = from,
+                           .width = 8,
+                           .height = 2,
+                           .depth = 3,
+                           .dst_pitch = 16,
+                           .src_pitch = 16,
+                           .dst_slice_pitch = 40,
+                           .src_slice_pitch = 40};
+  rondo_node node;
+  for (uint32_t i = 0; i < 32; i++) values[i] = 7;
+  assert_ok(rondo_copy_async(t->stream, from, values, sizeof values));
+  assert_ok(rondo_graph_add_copy(graph, NULL, 0, &copy, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  fake->fail_call("cuGraphNodeSetEnabled", 2, 1, false);
+  assert_fails(rondo_exec_set_enabled(exec, node, false), RONDO_EXECUTION_FAILED);
+  assert_non_null(fake->failed());
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  for (int slice = 0; slice < 3; slice++) assert_int_equal(test_word(t, to + 10 * slice), 7);
+  assert_ok(rondo_exec_set_enabled(exec, node, false));
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_words_free(t, from);
+  test_words_free(t, to);
+}
+
 static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
@@ -682,6 +713,7 @@ int main(void) {
       cuda_case(code_that_is_wrong_is_refused),
       cuda_case(parameters_are_compared_with_the_code),
       cuda_case(what_the_driver_refuses_to_change_is_made_anew),
+      cuda_case(a_copy_is_not_switched_in_part),
       cuda_case(when_that_fails_too_the_first_refusal_comes_out),
       cuda_case(an_update_enters_the_device_once),
       cuda_case(device_memory_of_execs_is_accounted),
