@@ -29,8 +29,8 @@
  * libnvrtc.so.13 or .12). A device works in its GPU's primary context, which it shares with the CUDA runtime and other
  * libraries of the process; the caller's current context stays what it is. Host functions run on threads of the device
  * and do not hold each other up. A fault in a kernel loses the device: every later call on it returns DEVICE_LOST with
- * the driver's code and the graphs that had been launched and not been waited for, other devices go on; a synchronous
- * device runs graphs node by node and then names the node.
+ * the driver's code and, of each stream, the graph that was launched last since the stream or the device was waited
+ * for, other devices go on; a synchronous device runs graphs node by node and then names the node.
  *
  * A device is thread-safe. It must outlive what was made from it.
  */

@@ -7,7 +7,7 @@
  * made. What acts at once runs under the relaxed capture mode, so that it breaks nobody's capture.
  *
  * A fault in a kernel takes the context with it: the first sticky code is kept in `lost`, and every later call returns
- * DEVICE_LOST with it, and with the graphs that may have been at fault, without asking the driver, but for what frees.
+ * DEVICE_LOST with it, and with the graphs that were launched last, without asking the driver, but for what frees.
  *
  * Threads: as driver.h says for each slot. The device's lock is a leaf: no call of the driver is made under it. Host
  * functions run on threads of the device (cuda_host.c).
@@ -50,7 +50,7 @@ typedef struct cuda_range {
 
 typedef RONDO_ARRAY(cuda_range) cuda_ranges;
 
-#define CUDA_SUSPECTS_BYTES 160
+#define CUDA_SUSPECTS_BYTES 240
 
 typedef struct cuda_device {
   rondo_device base;
@@ -121,17 +121,16 @@ struct cuda_queue {
   _Atomic bool is_busy;
   _Atomic uint64_t settled;
   _Atomic uint64_t kernels, launches; /* that it was given; the owner alone counts */
-  _Atomic(cuda_executable *)
-      last;                       /* that was launched since the queue was waited for; NULL: none that there still is */
-  char label[RONDO_STREAM_LABEL]; /* for messages: "stream 3" */
-  cuda_queue *previous, *next;    /* of the device's, or of the dead ones */
-  _Atomic(cuda_host_work *) unused; /* pushed by threads that ran them, popped by the owner alone */
-  cuda_host_work *records;          /* all there are, by next_of_queue */
-  cuda_gate *gate;                  /* of its host functions; NULL before the first */
-  uint32_t hosts_queued;            /* so far: what the gate will be */
-  atomic_uint hosts_left;           /* records that a thread still has or will get */
-  _Atomic uint32_t failed;          /* 0 no, 1 being written or read, 2 `failure` holds one */
-  rondo_saved_error failure;        /* of a host function, not yet handed out */
+  _Atomic(cuda_executable *) last;    /* launched and not waited for; NULL: none that there still is */
+  char label[RONDO_STREAM_LABEL];     /* for messages: "stream 3" */
+  cuda_queue *previous, *next;        /* of the device's, or of the dead ones */
+  _Atomic(cuda_host_work *) unused;   /* pushed by threads that ran them, popped by the owner alone */
+  cuda_host_work *records;            /* all there are, by next_of_queue */
+  cuda_gate *gate;                    /* of its host functions; NULL before the first */
+  uint32_t hosts_queued;              /* so far: what the gate will be */
+  atomic_uint hosts_left;             /* records that a thread still has or will get */
+  _Atomic uint32_t failed;            /* 0 no, 1 being written or read, 2 `failure` holds one */
+  rondo_saved_error failure;          /* of a host function, not yet handed out */
 };
 
 typedef struct cuda_event {
@@ -259,8 +258,8 @@ bool cuda_has_address(rondo_device *device, const void *address);
 
 /* For an executable that is about to be destroyed: no queue names it any more. */
 void cuda_queues_forget(cuda_device *device, cuda_executable *executable);
-/* Under the device's lock: the graphs that were launched since their queues were waited for, as a text that stands
- * behind others; "" when there are none. */
+/* Under the device's lock: of each queue the graph that was launched last since it was waited for, as a text that
+ * stands behind others; "" when there are none. */
 void cuda_queues_name_launched(const cuda_device *device, char *text, size_t bytes);
 
 /* Queues (cuda_queue.c) -------------------------------------------------------------------------------------------- */

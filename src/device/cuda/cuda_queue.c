@@ -179,6 +179,7 @@ void cuda_queues_settle(cuda_device *device, uint64_t epoch) {
     uint64_t settled = atomic_load_explicit(&queue->settled, memory_order_relaxed);
     while (settled < epoch && !atomic_compare_exchange_weak(&queue->settled, &settled, epoch)) {
     }
+    atomic_store_explicit(&queue->last, NULL, memory_order_relaxed); /* one launched meanwhile is not named */
   }
   pthread_mutex_unlock(&device->lock);
   cuda_kernels_look(device);
@@ -232,13 +233,12 @@ void cuda_queues_name_launched(const cuda_device *device, char *text, size_t byt
     const cuda_executable *last = atomic_load_explicit(&queue->last, memory_order_relaxed);
     if (last == NULL) continue;
     const int length = snprintf(text + used, bytes - used, "%s graph '%.40s' on %s",
-                                used == 0 ? " behind a launch of" : " or", last->name, queue->label);
-    if (length < 0 || (size_t)length >= bytes - used) {
-      text[used] = '\0'; /* those that have room */
-      return;
-    }
+                                used == 0 ? " (last launched and not waited for:" : ",", last->name, queue->label);
+    if (length < 0 || (size_t)length >= bytes - used - 1) break; /* those that have room */
     used += (size_t)length;
   }
+  if (used > 0) text[used++] = ')';
+  text[used] = '\0';
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
