@@ -196,7 +196,7 @@ static void test_se1_wrong_turns(void **state) {
 
 /* SE-6, SE-7 ------------------------------------------------------------------------------------------------------ */
 
-/* The user's own copies, by the map, a launch, and the result: as the founding workflow has it. */
+/* The user's own copies, by the map, a launch, and the result: what sessions do, step by step. */
 static void run_by_hand(test_fixture *t, rondo_session *session, size_t index, size_t number, size_t rows) {
   static test_request r;
   rondo_stream *stream = NULL;

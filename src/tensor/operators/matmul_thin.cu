@@ -4,7 +4,7 @@
  */
 #include "tensor/operators/matmul_problem.cuh"
 
-#define MOST_COLUMNS 4 /* RONDO_THIN_COLUMNS */
+#define MOST_COLUMNS 4 /* THIN_COLUMNS of matmul_problem.c */
 
 /* Where a lane's element of b lies. */
 struct thin_steps {
