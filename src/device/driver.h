@@ -343,7 +343,8 @@ typedef struct rondo_executable_ops {
   rondo_status (*synchronize)(rondo_executable *executable);
   uint64_t (*host_bytes)(const rondo_executable *executable);
   uint64_t (*device_bytes)(const rondo_executable *executable);
-  /* While it is on, launches keep how long each node ran. Called with no launch under way. */
+  /* While it is on, launches keep how long each node ran. Called with no launch under way, as far as waiting for them
+   * succeeded; switching it off only frees. */
   rondo_status (*set_timing)(rondo_executable *executable, bool on);
   /* Of the last launch, which is done: nanoseconds by index, from a node's begin to the end of all its blocks; what an
    * event-wait node waited is not counted. Called while timing is on. */

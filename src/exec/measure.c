@@ -52,9 +52,11 @@ static rondo_status take_timed_samples(const measurement *m) {
   const rondo_status status = take_samples(m);
   rondo_saved_error error;
   rondo_error_save(&error);
-  rondo_status off = executable->ops->synchronize(executable);
-  if (off == RONDO_OK) off = executable->ops->set_timing(executable, false);
-  return status == RONDO_OK ? off : rondo_error_raise(&error);
+  const rondo_status waited = executable->ops->synchronize(executable);
+  if (status == RONDO_OK) rondo_error_save(&error);
+  const rondo_status off = executable->ops->set_timing(executable, false); /* later launches are to be as usual */
+  if (status == RONDO_OK && waited == RONDO_OK) return off;
+  return rondo_error_raise(&error);
 }
 
 static int compare_samples(const void *left, const void *right) {

@@ -353,6 +353,30 @@ static void a_copy_is_not_switched_in_part(void **state) {
   test_words_free(t, to);
 }
 
+/* Measuring that fails while its launches are waited for leaves the exec to run as usual, also when it is changed. */
+static void what_cannot_be_measured_runs_as_before(void **state) {
+  test_fixture *t = *state;
+  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_words(t, 1);
+  const uint32_t values[] = {1, 2};
+  const void *args[2];
+  rondo_node_time times[1];
+  size_t count = 1;
+  rondo_node node;
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, test_kernel(t, TEST_KERNEL_SET), one_block,
+                                   RONDO_ARGS(&values[0], &words), &node));
+  rondo_exec *exec = test_instantiate(graph);
+  fake->fail_call("cuGraphUpload", 2, 2, false); /* behind the first, before anything is measured */
+  assert_fails(rondo_exec_measure(exec, t->stream, 1, times, &count), RONDO_OUT_OF_MEMORY);
+  const rondo_node_params params = set_params(t, &values[1], &words, args);
+  assert_ok(rondo_exec_set_params(exec, node, &params));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(test_word(t, words), 2);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  test_words_free(t, words);
+}
+
 static void when_that_fails_too_the_first_refusal_comes_out(void **state) {
   test_fixture *t = *state;
   rondo_graph *graph = test_graph(t);
@@ -718,6 +742,7 @@ int main(void) {
       cuda_case(parameters_are_compared_with_the_code),
       cuda_case(what_the_driver_refuses_to_change_is_made_anew),
       cuda_case(a_copy_is_not_switched_in_part),
+      cuda_case(what_cannot_be_measured_runs_as_before),
       cuda_case(when_that_fails_too_the_first_refusal_comes_out),
       cuda_case(an_update_enters_the_device_once),
       cuda_case(device_memory_of_execs_is_accounted),
