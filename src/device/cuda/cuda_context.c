@@ -73,6 +73,10 @@ static void note_lost(cuda_device *device, cu_result code) {
   pthread_mutex_unlock(&device->lock);
 }
 
+static const char *remedy_of(cu_result code) {
+  return code == CU_OUT_OF_MEMORY ? ": give memory back (rondo_memory_trim), or see what else uses the device" : "";
+}
+
 static rondo_status check(cuda_device *device, cu_result code, const char *what) {
   if (is_sticky(code)) {
     note_lost(device, code);
@@ -81,7 +85,7 @@ static rondo_status check(cuda_device *device, cu_result code, const char *what)
   for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
     if (meanings[i].code == code)
       return rondo_fail_driver(meanings[i].status, meanings[i].reason, (int32_t)code, cuda_code_name(device->api, code),
-                               "%s", what);
+                               "%s%s", what, remedy_of(code));
   return rondo_fail_driver(RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, (int32_t)code, cuda_code_name(device->api, code),
                            "%s: the driver refused it", what);
 }

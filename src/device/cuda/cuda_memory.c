@@ -74,10 +74,11 @@ rondo_status cuda_unreserve(rondo_device *base, void *address, size_t bytes) {
 static rondo_status check_physical(cuda_device *device, cu_result code, size_t bytes) {
   char wanted[RONDO_SIZE_TEXT], left[RONDO_SIZE_TEXT];
   size_t free_bytes = 0, total = 0;
-  if (code == CU_OK) return RONDO_OK;
-  if (code == CU_OUT_OF_MEMORY) (void)device->api->mem_get_info(&free_bytes, &total);
-  return cuda_check(device, code, "device '%s' has no %s of memory in one piece (%s free)", device->base.name,
-                    rondo_size_text(wanted, bytes), rondo_size_text(left, free_bytes));
+  (void)rondo_size_text(wanted, bytes);
+  if (code != CU_OUT_OF_MEMORY) return cuda_check(device, code, "taking %s of device '%s'", wanted, device->base.name);
+  (void)device->api->mem_get_info(&free_bytes, &total);
+  return cuda_check(device, code, "device '%s' has no %s of memory in one piece (%s free)", device->base.name, wanted,
+                    rondo_size_text(left, free_bytes));
 }
 
 rondo_status cuda_physical_create(rondo_device *base, size_t bytes, rondo_physical **out) {

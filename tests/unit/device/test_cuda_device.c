@@ -518,6 +518,7 @@ static void peers_reach_what_is_and_what_will_be_mapped(void **state) {
   assert_ok(rondo_malloc(other, 16, NULL, &out));
   fake->fail_call("cuMemSetAccess", 1, 2, false);
   assert_fails(rondo_memory_set_access(t->device, other, true), RONDO_OUT_OF_MEMORY);
+  assert_message("rondo_memory_trim");
   assert_error(rondo_launch(stream, combine, one_block, RONDO_ARGS(&early, &early, &out)), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_NO_ACCESS);
   assert_ok(rondo_memory_set_access(t->device, other, true));
