@@ -291,13 +291,17 @@ static bool is_given(const rondo_exec *exec, const rondo_node_params *params) {
   return params->kind != RONDO_NODE_EMPTY && (exec->device->ops->guard != NULL || !rondo_node_is_memory(params));
 }
 
+/* The thread's last error stays: it says what was refused. */
 static void take_back(rondo_exec *exec, const rondo_exec_draft *draft, size_t count) {
   rondo_executable *executable = exec->executable;
+  rondo_saved_error refusal;
+  rondo_error_save(&refusal);
   for (size_t i = 0; i < count; i++) {
     if (!is_given(exec, rondo_exec_params(exec, i)) || !differs(exec, draft, i)) continue;
     if (executable->ops->set_params(executable, i, &exec->lowering.nodes.items[i]) != RONDO_OK) exec->broken = true;
   }
   rondo_exec_note_extras(exec);
+  rondo_error_restore(&refusal);
 }
 
 /* A broken exec is given all: what it runs now is unknown. */

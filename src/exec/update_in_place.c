@@ -109,9 +109,11 @@ static void fetch_ahead(const rondo_exec *exec, const rondo_graph *graph, const 
   __builtin_prefetch(graph->nodes.items[slot].arguments);
 }
 
-/* Of the first `count`; *at is behind what was kept of them. */
+/* Of the first `count`; *at is behind what was kept of them. The thread's last error stays: it says what was refused. */
 static void take_back(rondo_exec *exec, const changes *made, size_t count, const char *at) {
   const rondo_executable_ops *ops = exec->executable->ops;
+  rondo_saved_error refusal;
+  rondo_error_save(&refusal);
   for (size_t i = count; i-- > 0;) {
     const uint32_t place = made->places[i], slot = slot_of(exec, place);
     at -= rondo_graph_kept_bytes(exec->graph, slot);
@@ -119,6 +121,7 @@ static void take_back(rondo_exec *exec, const changes *made, size_t count, const
     if (ops->set_params(exec->executable, place, &exec->lowering.nodes.items[place]) != RONDO_OK) exec->broken = true;
   }
   rondo_exec_note_extras(exec);
+  rondo_error_restore(&refusal);
 }
 
 /* Node by node, the clone first: the driver takes its parameters from there. */
