@@ -176,6 +176,7 @@ static rondo_status make_parts(rondo_callables *callables, const rondo_callables
   return RONDO_OK;
 }
 
+/* Nothing is recorded later than now: no body may be called again. */
 static rondo_status make_tree(rondo_callables *callables, rondo_device *device,
                               const rondo_callables_options *options) {
   const size_t recordings = 2 * callables->order_count;
@@ -185,7 +186,8 @@ static rondo_status make_tree(rondo_callables *callables, rondo_device *device,
       .name = options->name,
       .max_bytes = options->max_bytes,
       .max_recordings = recordings < LEAST_RECORDINGS ? LEAST_RECORDINGS : (uint32_t)recordings,
-      .strict = true};
+      .strict = true,
+      .no_plan_again = true};
   const rondo_status status = rondo_tree_create(device, &tree, &callables->tree);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, CALL);
 }
