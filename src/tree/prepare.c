@@ -107,7 +107,7 @@ static rondo_status look(const rondo_preparation *p, size_t *out_key_count, bool
 
 static rondo_status prepare_here(rondo_preparation *p) {
   rondo_function *function = p->function;
-  const rondo_tree *tree = function->tree;
+  rondo_tree *tree = function->tree;
   const char *message;
   size_t key_count = 0;
   bool is_recorded = false;
@@ -124,6 +124,7 @@ static rondo_status prepare_here(rondo_preparation *p) {
   if (skip != RONDO_SKIP_NONE) return refuse(function, skip, message);
   RONDO_TRY(rondo_estimate_decide(function, p->form));
   if (p->form->skip == RONDO_SKIP_NO_GAIN) return refuse(function, p->form->skip, p->form->message);
+  if (!rondo_recorded_evict(tree)) return refuse(function, RONDO_SKIP_RECORDING_LIMIT, RONDO_ALL_ARE_NEEDED);
   return record(p, key_count);
 }
 
@@ -175,9 +176,7 @@ static rondo_status prepare(rondo_preparation *p, const rondo_input *given) {
   RONDO_TRY(rondo_inputs_resolve(CALL, p->function, given, tree->inputs));
   RONDO_TRY(rondo_path_follow(tree, p->stream));
   rondo_path_settle(tree, p->stream);
-  if (!rondo_recorded_evict(tree)) return refuse(p->function, RONDO_SKIP_RECORDING_LIMIT, RONDO_ALL_ARE_NEEDED);
-  const rondo_status status = is_step_over(tree) ? prepare_at_root(p) : prepare_padded(p);
-  return status;
+  return is_step_over(tree) ? prepare_at_root(p) : prepare_padded(p);
 }
 
 rondo_status rondo_function_prepare(rondo_function *function, rondo_stream *stream, const rondo_input *inputs,

@@ -36,6 +36,23 @@ static void test_tr1_prepared_calls_are_replays(void **state) {
   assert_int_equal(info.calls, 3);
 }
 
+/* What is recorded already needs no room, and takes none from another recording; what is not does. */
+static void test_tr10_prepared_again_at_the_bound(void **state) {
+  test_scene *s = *state;
+  SCENE_TREE(s, .max_recordings = 2);
+  rondo_function *f = scene_affine(s, "f", 3, 5), *g = scene_affine(s, "g", 2, 1), *h = scene_affine(s, "h", 7, 0);
+  const rondo_input input = scene_at(scene_words(s, 1));
+  prepare(s, f, &input);
+  prepare(s, g, &input);
+  prepare(s, f, &input);
+  prepare(s, g, &input);
+  assert_int_equal(scene_info(s).evicted, 0);
+  assert_int_equal(scene_info(s).prepared, 2);
+  prepare(s, h, &input);
+  assert_int_equal(scene_info(s).evicted, 1);
+  assert_int_equal(scene_info(s).recordings, 2);
+}
+
 /* In a step: what comes next on the path is prepared behind it, and the path stays. */
 static void test_tr2_the_next_call_of_a_path(void **state) {
   test_scene *s = *state;
@@ -342,6 +359,7 @@ static void test_tr8_what_cannot_be_prepared(void **state) {
 int main(void) {
   static const struct CMUnitTest tests[] = {
       scene_case(test_tr1_prepared_calls_are_replays),
+      scene_case(test_tr10_prepared_again_at_the_bound),
       scene_case(test_tr2_the_next_call_of_a_path),
       scene_case(test_tr9_a_step_that_is_over_stays_readable),
       scene_case(test_tr6_mutated_inputs_are_restored),
