@@ -364,8 +364,9 @@ typedef struct rondo_function_options {
                        times, with these inputs in two places, and the recordings are compared (<rondo/patch.h>). What
                        changed between them and is neither an input nor memory is frozen into the recording: the log
                        says where. Before an input is patched that was found so, the recorded work is tried, with its
-                       side effects taken back as by rondo_function_prepare: it must give bit for bit the same with its
-                       inputs elsewhere and zeros where they were, or all of them are copied (mistrusted) */
+                       side effects taken back as by rondo_function_prepare, and those on outputs of the path: it must
+                       give bit for bit the same with its inputs elsewhere and zeros where they were, or all of them
+                       are copied (mistrusted) */
   bool reserved[4];
   const size_t *buckets; /* numbers of rows, ascending: inputs that are RONDO_INPUT_ROWS are padded to the next one
                             (TR-7), so that there is one recording for each; copied. More rows than the last are not

@@ -4,8 +4,8 @@
  * were. Only when all that it leaves is the same, bit for bit, is it trusted; else all its inputs are copied. An
  * address that it keeps in memory, or in pieces, leads to the zeros.
  *
- * Both runs are taken back: what they write but outputs was saved, and what they draw is drawn again. Nothing is told
- * by inputs that are zeros already, nor by work that never gives the same twice.
+ * Both runs are taken back: what they write but outputs, and what they give up, was saved, and what they draw is drawn
+ * again. Nothing is told by inputs that are zeros already, nor by work that never gives the same twice.
  */
 #include <string.h>
 
@@ -25,7 +25,8 @@ typedef struct rondo_left {
 
 typedef struct rondo_check {
   rondo_take *take;
-  void **elsewhere; /* copies of the bound inputs */
+  void **elsewhere;            /* copies of the bound inputs */
+  rondo_resolved_input *saved; /* the call's inputs; outputs of the path are as written, if only as they are given up */
   RONDO_ARRAY(rondo_left) left;
   char *chunks; /* two of the host's */
   bool is_same;
@@ -80,6 +81,17 @@ static rondo_status list_left(rondo_check *check) {
     const bool stays = input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED;
     if (stays && input->is_mutated && input->bytes > 0)
       RONDO_TRY(add_left(check, input->address, input->address, input->bytes));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status list_saved(rondo_check *check) {
+  const rondo_take *take = check->take;
+  const size_t count = take->function->options.input_count;
+  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof *check->saved, &check->saved));
+  for (size_t i = 0; i < count; i++) {
+    check->saved[i] = take->given[i];
+    check->saved[i].is_mutated |= take->given[i].way == RONDO_WAY_MANAGED;
   }
   return RONDO_OK;
 }
@@ -157,7 +169,7 @@ static rondo_status run_and_take_back(rondo_check *check, bool is_elsewhere) {
   const rondo_take *take = check->take;
   rondo_saved saved;
   rondo_saved_error error;
-  RONDO_TRY(rondo_save(take->tree, take->stream, take->function, take->given, &saved));
+  RONDO_TRY(rondo_save(take->tree, take->stream, take->function, check->saved, &saved));
   const rondo_status status = run(check, is_elsewhere);
   if (status != RONDO_OK) rondo_error_save(&error);
   const rondo_status ended = rondo_save_end(take->tree, take->stream, &saved, false);
@@ -181,6 +193,7 @@ static rondo_status run_both(rondo_check *check) {
   RONDO_TRY(rondo_allocate_items(&check->take->tree->allocator, 2 * CHUNK_BYTES, 1, &check->chunks));
   RONDO_TRY(copy_inputs(check));
   RONDO_TRY(list_left(check));
+  RONDO_TRY(list_saved(check));
   RONDO_TRY(find_zeros(check));
   if (!check->is_same) return RONDO_OK;
   RONDO_TRY(run_and_take_back(check, false));
@@ -198,6 +211,7 @@ static void finish(rondo_check *check) {
   for (size_t i = 0; i < check->left.count; i++) release(check, check->left.items[i].copy);
   for (size_t i = 0; check->elsewhere != NULL && i < count; i++) release(check, check->elsewhere[i]);
   rondo_release(allocator, check->elsewhere, count, sizeof(void *));
+  rondo_release(allocator, check->saved, check->take->function->options.input_count, sizeof *check->saved);
   if (check->chunks != NULL) rondo_release(allocator, check->chunks, 2 * CHUNK_BYTES, 1);
   rondo_array_free(allocator, &check->left);
 }
@@ -212,11 +226,27 @@ static void mistrust(const rondo_take *take, const char *why) {
             take->function->origin->name, why);
 }
 
+static bool gives_up(const rondo_take *take) {
+  for (size_t i = 0; i < take->function->options.input_count; i++)
+    if (take->inputs[i].is_dropped) return true;
+  return false;
+}
+
+/* NULL: it can be tried. */
+static const char *find_obstacle(const rondo_take *take) {
+  if (take->tree->is_aside)
+    return "it is prepared while outputs of the step before are held, so that it cannot be tried";
+  if (take->tree->is_watched && gives_up(take))
+    return "it gives inputs up, whose lifetimes, which the device watches, end with the first try";
+  return NULL;
+}
+
 rondo_status rondo_take_check(rondo_take *take) {
   rondo_check check = {.take = take, .is_same = true};
   if (!is_patched(take->made)) return RONDO_OK;
-  if (take->tree->is_aside) {
-    mistrust(take, "it is prepared while outputs of the step before are held, so that it cannot be tried");
+  const char *const obstacle = find_obstacle(take);
+  if (obstacle != NULL) {
+    mistrust(take, obstacle);
     return RONDO_OK;
   }
   take->tree->checked++;

@@ -13,14 +13,17 @@ typedef struct rondo_further {
   rondo_arena_slot *slots;
   rondo_resolved_input *inputs;
   size_t block_count, slot_count;
+  bool is_planned; /* as the first one; else one place is given out behind the other */
 } rondo_further;
 
-/* Behind the slots that are elsewhere: what the body allocates then does not move as far as they do, on a device that
- * gives one place out after the other. */
+/* Behind the slots that are elsewhere, so that what the body allocates behind it does not move as far as they do. */
 enum { GAP_BYTES = 4096 };
 
-static void show_slots(const rondo_further *further) {
-  const rondo_recorded_call *made = further->take->made;
+/* No input was given up yet, and those that move are in the slots. */
+static void show_inputs(const rondo_further *further) {
+  const rondo_take *take = further->take;
+  const rondo_recorded_call *made = take->made;
+  memcpy(further->inputs, take->given, take->function->options.input_count * sizeof *further->inputs);
   for (size_t i = 0; i < made->bound_count; i++)
     further->inputs[made->bound[i].input].address = further->slots[i].address;
 }
@@ -32,14 +35,13 @@ static rondo_status capture(const rondo_further *further, rondo_graph **out) {
                                  .block_count = further->block_count,
                                  .slots = further->slots,
                                  .slot_count = further->slot_count};
-  if (take->profile != NULL && further->slot_count == take->slots.count)
-    setting.profile = take->profile;
-  else if (take->form->noted_count > 0)
+  if (further->is_planned) setting.profile = take->profile;
+  if (further->is_planned && take->profile == NULL && take->form->noted_count > 0)
     setting.lifetimes = take->form->noted[0];
   rondo_call call = {
       .tree = take->tree, .function = take->function, .stream = take->stream, .take = take, .inputs = further->inputs};
   RONDO_TRY(rondo_capture_begin_in_arena(take->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting));
-  show_slots(further);
+  show_inputs(further);
   const rondo_status status = rondo_take_run_body(take, &call);
   rondo_body_free(&call);
   const rondo_status ended = rondo_capture_end(take->stream, out);
@@ -70,6 +72,7 @@ static rondo_status capture_again(rondo_further *further) {
   if (further->take->tree->device->ops->guard != NULL) return RONDO_OK;
   further->block_count = further->take->path_blocks;
   further->slot_count = further->take->slots.count;
+  further->is_planned = true;
   RONDO_TRY(capture(further, &further->take->again));
   if (is_in_place(further)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED,
@@ -85,7 +88,6 @@ static rondo_status capture_both(rondo_further *further) {
   RONDO_TRY(rondo_allocate_items(allocator, inputs, sizeof *further->inputs, &further->inputs));
   memcpy(further->slots, take->slots.items, slots * sizeof *further->slots);
   further->slots[slots] = (rondo_arena_slot){.bytes = GAP_BYTES, .name = "a gap"};
-  memcpy(further->inputs, take->inputs, inputs * sizeof *further->inputs);
   RONDO_TRY(capture_moved(further));
   return capture_again(further);
 }

@@ -393,6 +393,7 @@ typedef struct hidden_work {
   rondo_kernel *kernel;
   uint32_t plus, runs;
   bool counts; /* `plus` is another one in each run */
+  test_fixture *fixture;
 } hidden_work;
 
 static rondo_status launch_hidden(rondo_call *call, void *user) {
@@ -405,17 +406,42 @@ static rondo_status launch_hidden(rondo_call *call, void *user) {
                       RONDO_ARGS(&in, &work->plus, &out));
 }
 
-static rondo_function *make_hidden(test_fixture *t, rondo_tree *tree, hidden_work *work, bool find) {
+/* The same of input 0; output 1 = input 1, which is given up before output 0 is made, that may take its place. */
+static rondo_status launch_hidden_giving_up(rondo_call *call, void *user) {
+  rondo_stream *stream = rondo_call_stream(call);
+  void *scratch, *out;
+  assert_ok(rondo_malloc_async(stream, BYTES, NULL, &scratch));
+  assert_ok(rondo_copy_async(stream, scratch, rondo_call_input(call, 1), BYTES));
+  assert_ok(rondo_call_drop_input(call, 1));
+  assert_ok(launch_hidden(call, user));
+  assert_ok(rondo_call_output(call, 1, BYTES, NULL, &out));
+  assert_ok(rondo_copy_async(stream, out, scratch, BYTES));
+  return rondo_free_async(stream, scratch);
+}
+
+/* ... or input 1 * 2, which stands in its place then. */
+static rondo_status launch_hidden_writing(rondo_call *call, void *user) {
+  const hidden_work *work = user;
+  assert_ok(launch_hidden(call, user));
+  test_affine(work->fixture, rondo_call_stream(call), rondo_call_input(call, 1), WORDS, 2, 0);
+  return rondo_call_output_of_input(call, 1, 1, 0, BYTES, NULL);
+}
+
+static void make_hidden_kernel(test_fixture *t, hidden_work *work) {
   static const rondo_kernel_options kernel = {
       RONDO_KERNEL_OPTIONS_INIT, .name = "hidden",
       .cpu = hidden_cpu,         .cuda_source = hidden_cuda,
       .block_threads = 1,        .params = {RONDO_SCALAR(void *), RONDO_SCALAR(uint32_t), RONDO_WRITES}};
+  assert_ok(rondo_kernel_create(t->device, &kernel, &work->kernel));
+}
+
+static rondo_function *make_hidden(test_fixture *t, rondo_tree *tree, hidden_work *work, bool find) {
   static const uint32_t moving = RONDO_INPUT_MOVING;
   const rondo_function_options options = {
       RONDO_FUNCTION_OPTIONS_INIT, .name = "hidden", .body = launch_hidden, .user = work,
       .inputs = &moving,           .input_count = 1, .find_inputs = find,   .binding = RONDO_BINDING_PATCH};
   rondo_function *function = NULL;
-  assert_ok(rondo_kernel_create(t->device, &kernel, &work->kernel));
+  make_hidden_kernel(t, work);
   assert_ok(rondo_function_create(tree, &options, &function));
   return function;
 }
@@ -443,6 +469,59 @@ static void test_tr6_undeclared_addresses_are_found(void **state) {
     test_tree_destroy(tree);
     rondo_kernel_destroy(work.kernel);
   }
+}
+
+/* Steps of which the second call finds input 0 and has input 1 from the first; output 1 is that times `factor`. */
+static rondo_tree_info find_behind_another(test_fixture *t, rondo_function_body body, bool gives, uint32_t factor) {
+  static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING};
+  hidden_work work = {.plus = 7, .fixture = t};
+  test_work made = {.fixture = t, .factor = 3, .term = 1};
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *make = test_tree_function(tree, "make", RONDO_INPUT_MOVING, &made), *function;
+  make_hidden_kernel(t, &work);
+  assert_ok(rondo_function_create(
+      tree,
+      &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "hidden", .body = body, .user = &work,
+                                .inputs = kinds, .input_count = 2, .binding = RONDO_BINDING_PATCH, .find_inputs = true},
+      &function));
+  for (uint32_t i = 0; i < 6; i++) {
+    uint32_t *words = make_words(t, 10 * i);
+    rondo_buffer *outs[2];
+    assert_ok(rondo_tree_step_begin(tree));
+    rondo_buffer *const y = test_call_words(t, make, words, WORDS);
+    const rondo_input inputs[] = {{.address = words, .bytes = BYTES}, {.buffer = y, .give = gives}};
+    assert_ok(rondo_function_call(function, t->stream, inputs, 2, outs, 2));
+    test_assert_buffer(t, outs[0], 10 * i + 7, 1);
+    test_assert_buffer(t, outs[1], factor * (30 * i + 1), factor * 3);
+    for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
+    if (!gives) rondo_buffer_release(y);
+    assert_ok(rondo_tree_step_end(tree));
+    test_words_free(t, words);
+  }
+  assert_int_equal(work.runs, test_is_guarded(t) ? 3 : 4);
+  const rondo_tree_info info = test_tree_info(tree);
+  assert_int_equal(info.replayed, 8);
+  test_tree_destroy(tree);
+  rondo_kernel_destroy(work.kernel);
+  return info;
+}
+
+/* All recordings that are compared give up the same, and trying them does not lose what they give up. What is freed
+ * where lifetimes are watched is not there again. */
+static void test_tr6_addresses_are_found_beside_inputs_that_are_given_up(void **state) {
+  test_fixture *t = *state;
+  const rondo_tree_info info = find_behind_another(t, launch_hidden_giving_up, true, 1);
+  assert_int_equal(info.checked, !test_is_guarded(t));
+  assert_int_equal(info.mistrusted, test_is_guarded(t));
+  if (!test_is_guarded(t)) assert_true(info.patched_inputs >= 4);
+}
+
+/* What the path made may be written undeclared, and is written once a call. */
+static void test_tr6_addresses_are_found_beside_outputs_that_are_written(void **state) {
+  const rondo_tree_info info = find_behind_another(*state, launch_hidden_writing, false, 2);
+  assert_int_equal(info.checked, 1);
+  assert_int_equal(info.mistrusted, 0);
+  assert_true(info.patched_inputs >= 4);
 }
 
 /* out[b] = seen[b] + 1000 * at[b], where `at` comes in two halves, which no comparison takes for an address. */
@@ -629,6 +708,8 @@ int main(void) {
       test_tree_case(test_tr6_the_cheaper_binding_is_taken),
       test_tree_case(test_tr6_the_binding_follows_the_costs),
       test_tree_case(test_tr6_undeclared_addresses_are_found),
+      test_tree_case(test_tr6_addresses_are_found_beside_inputs_that_are_given_up),
+      test_tree_case(test_tr6_addresses_are_found_beside_outputs_that_are_written),
       test_tree_case(test_tr6_work_with_hidden_addresses_is_not_patched),
       test_tree_case(test_tr6_trying_has_no_side_effects),
       test_tree_case(test_tr6_frozen_values_are_found),
