@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 
-/* A name beside `path` that no other thread or process uses. */
+/* A name beside `path` that no other thread or process of now uses; one that ended before may have left such a file. */
 static rondo_status make_temporary_name(const rondo_allocator *allocator, const char *path, char **out) {
   static atomic_uint serial;
   rondo_text text;
@@ -28,12 +28,15 @@ static rondo_status make_temporary_name(const rondo_allocator *allocator, const 
 rondo_status rondo_file_replacement_begin(const rondo_allocator *allocator, const char *path,
                                           rondo_file_replacement *out) {
   *out = (rondo_file_replacement){.allocator = *allocator, .path = path, .file = -1};
-  RONDO_TRY(make_temporary_name(allocator, path, &out->temporary));
-  out->file = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (out->file >= 0) return RONDO_OK;
-  const rondo_status status = rondo_fail_errno(RONDO_IO_ERROR, errno, "%s cannot be made", out->temporary);
-  rondo_release_text(allocator, out->temporary);
-  return status;
+  for (;;) {
+    RONDO_TRY(make_temporary_name(allocator, path, &out->temporary));
+    out->file = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (out->file >= 0) return RONDO_OK;
+    const int error = errno;
+    const rondo_status status = rondo_fail_errno(RONDO_IO_ERROR, error, "%s cannot be made", out->temporary);
+    rondo_release_text(allocator, out->temporary);
+    if (error != EEXIST) return status;
+  }
 }
 
 rondo_status rondo_file_replacement_write(const rondo_file_replacement *replacement, const void *bytes, size_t count) {

@@ -337,6 +337,37 @@ static void test_what_is_no_checkpoint_is_said(void **state) {
   rondo_weights_destroy(set);
 }
 
+/* Makes or removes what a process of the same number, killed while it wrote, may have left beside the file. */
+static void leave_files(const char *name, bool removes) {
+  enum { LEFT = 200 };
+  for (unsigned i = 0; i < LEFT; i++) {
+    char left[64];
+    (void)snprintf(left, sizeof left, "%s.%ld-%u.tmp", name, (long)getpid(), i);
+    if (removes) {
+      assert_int_equal(remove(path_of(left)), 0);
+      continue;
+    }
+    FILE *stream = fopen(path_of(left), "wx");
+    assert_non_null(stream);
+    assert_int_equal(fclose(stream), 0);
+  }
+}
+
+static void test_files_that_were_left_are_in_nobodys_way(void **state) {
+  (void)state;
+  rondo_weights *set = NULL, *read = NULL;
+  const float one = 1;
+  const rondo_weight weight = {.name = "w", .type = RONDO_F32, .data = &one, .bytes = sizeof one};
+  assert_ok(rondo_weights_create(NULL, &set));
+  assert_ok(rondo_weights_add(set, &weight));
+  leave_files("other", false);
+  assert_ok(rondo_checkpoint_save(set, path_of("other")));
+  leave_files("other", true);
+  assert_ok(rondo_checkpoint_load(path_of("other"), NULL, &read));
+  rondo_weights_destroy(read);
+  rondo_weights_destroy(set);
+}
+
 #endif
 
 /* Generators ------------------------------------------------------------------------------------------------------- */
@@ -405,6 +436,7 @@ int main(void) {
       test_case(test_every_flipped_bit_is_found),
       test_case(test_a_cut_file_is_truncated_and_flipped_data_have_a_name),
       test_case(test_what_is_no_checkpoint_is_said),
+      test_case(test_files_that_were_left_are_in_nobodys_way),
 #endif
   };
   const int result = test_main(tests);
