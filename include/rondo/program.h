@@ -96,16 +96,18 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *pro
                                                               rondo_value *out_gradients);
 
 /* What happens to gradients before an optimizer gets them, on the device, without touching the graph. Zero: nothing.
- *   accumulate:  so many runs make one update, with the mean of their gradients, which are summed in states
- *                "<name>.accumulated"; 0 is 1. "gradient.counters" [2] I32 counts the runs of the round.
- *   max_norm:    all gradients are multiplied by max_norm / (norm + 1e-6) where the norm of all of them together is
- *                larger (Pascanu, Mikolov and Bengio 2013). 0: not.
- *   scale_loss:  for losses computed with F16: gradients are those of the loss times the state "gradient.scale" F32,
- * and divided by it again in the optimizer. Where they are not all finite, the update is left out and the scale halved;
- * after growth_interval (0: 2000) updates it is doubled. It starts as initial_scale (0: 65536). Micikevicius et al.
- * 2018, with the numbers of PyTorch's GradScaler. norm_output: the name of an output that is the norm of all gradients
- * together, before clipping; NULL: none. With any of max_norm, scale_loss and norm_output, an update whose gradients
- * are not all finite is left out. */
+ *
+ * - accumulate: so many runs make one update, with the mean of their gradients, which are summed in states
+ *   "<name>.accumulated"; 0 is 1. "gradient.counters" [2] I32 counts the runs of the round.
+ * - max_norm: all gradients are multiplied by max_norm / (norm + 1e-6) where the norm of all of them together is larger
+ *   (Pascanu, Mikolov and Bengio 2013). 0: not.
+ * - scale_loss: for losses computed with F16: gradients are those of the loss times the state "gradient.scale" F32, and
+ *   divided by it again in the optimizer. Where they are not all finite, the update is left out and the scale halved,
+ *   down to 2^-126; after growth_interval (0: 2000) updates it is doubled, up to 2^126. It starts as initial_scale (0:
+ *   65536). Micikevicius et al. 2018, with the numbers of PyTorch's GradScaler.
+ * - norm_output: the name of an output that is the norm of all gradients together, before clipping; NULL: none.
+ *
+ * With any of max_norm, scale_loss and norm_output, an update whose gradients are not all finite is left out. */
 typedef struct rondo_gradient_options {
   uint32_t struct_size;
   uint32_t accumulate;
@@ -119,12 +121,13 @@ typedef struct rondo_gradient_options {
 
 /* How a learning rate follows the steps of an optimizer: s is how many updates it has made, t = s - warm_up. The first
  * warm_up updates rise in a line: rate (s + 1) / warm_up. Then:
- *   CONSTANT:      rate
- *   LINEAR:        in a line from rate to `last` over `period` updates, then `last` (PyTorch: LinearLR)
- *   COSINE:        last + (rate - last) (1 + cos(pi t / period)) / 2, then `last`; with `restarts` from rate again
- * after each period (Loshchilov and Hutter, SGDR, ICLR 2017, equation 5; PyTorch: CosineAnnealingLR) STEPS: rate
- * factor^k, k = t / period rounded down (PyTorch: StepLR) INVERSE_SQRT:  rate sqrt(warm_up / (s + 1)), where warm_up of
- * 0 counts as 1 (Vaswani et al. 2017, section 5.3) */
+ *
+ * - CONSTANT: rate
+ * - LINEAR: in a line from rate to `last` over `period` updates, then `last` (PyTorch: LinearLR)
+ * - COSINE: last + (rate - last) (1 + cos(pi t / period)) / 2, then `last`; with `restarts` from rate again after each
+ *   period (Loshchilov and Hutter, SGDR, ICLR 2017, equation 5; PyTorch: CosineAnnealingLR)
+ * - STEPS: rate factor^k, k = t / period rounded down (PyTorch: StepLR)
+ * - INVERSE_SQRT: rate sqrt(warm_up / (s + 1)), where warm_up of 0 counts as 1 (Vaswani et al. 2017, section 5.3) */
 typedef enum rondo_rate_kind {
   RONDO_RATE_CONSTANT,
   RONDO_RATE_LINEAR,

@@ -100,12 +100,12 @@ static rondo_status read_gradient_options(const rondo_gradient_options *options,
   if (out->accumulate == 0) out->accumulate = 1;
   if (out->initial_scale == 0) out->initial_scale = 65536.0f;
   if (out->growth_interval == 0) out->growth_interval = 2000;
-  if (out->max_norm >= 0 && out->initial_scale > 0 && out->initial_scale <= 0x1p126f && out->accumulate <= INT32_MAX &&
-      out->growth_interval <= INT32_MAX)
+  if (out->max_norm >= 0 && out->initial_scale >= 0x1p-126f && out->initial_scale <= 0x1p126f &&
+      out->accumulate <= INT32_MAX && out->growth_interval <= INT32_MAX)
     return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: gradients: max_norm %g must be at least 0, initial_scale %g above 0, accumulate %u and "
-                    "growth_interval %u at most %d",
+                    "%s: gradients: max_norm %g must be at least 0, initial_scale %g from 2^-126 to 2^126, accumulate "
+                    "%u and growth_interval %u at most %d",
                     call, (double)out->max_norm, (double)out->initial_scale, out->accumulate, out->growth_interval,
                     INT32_MAX);
 }

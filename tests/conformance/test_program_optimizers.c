@@ -217,6 +217,24 @@ static void test_overflow_leaves_the_update_out(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
+/* The scale has an inverse whatever comes, so that the next gradients are finite again. */
+static void test_the_scale_does_not_vanish(void **state) {
+  test_fixture *t = *state;
+  const setting s = {.by = SGD,
+                     .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 0x1p-120f}};
+  rondo_compiled *compiled = compile_setting(t, &s, false);
+  float g[COUNT] = {INFINITY}, w[COUNT];
+  assert_ok(rondo_compiled_write(compiled, "x", g, sizeof g));
+  for (int i = 0; i < 40; i++) assert_ok(rondo_compiled_run(compiled));
+  assert_true(read_number(compiled, "gradient.scale") == 0x1p-126f);
+  for (size_t i = 0; i < COUNT; i++) g[i] = 1;
+  assert_ok(rondo_compiled_write(compiled, "x", g, sizeof g));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "w", w, sizeof w));
+  for (size_t i = 0; i < COUNT; i++) assert_true(isfinite(w[i]) && w[i] != 0);
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
 /* RC-6: a cell that changes between runs changes the step, not the graph. */
 static void test_rc6_the_rate_changes_between_runs(void **state) {
   test_fixture *t = *state;
@@ -242,6 +260,7 @@ static void test_wrong_gradient_options_are_refused(void **state) {
       {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = NAN},
       {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = -2},
       {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = INFINITY},
+      {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 0x1p-130f},
       {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = UINT32_MAX},
   };
   const size_t row[] = {1, COUNT}, column[] = {COUNT, 1};
@@ -347,13 +366,10 @@ static void test_a_loss_without_a_trained_state_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_fw4_optimizers_agree_with_plain_c),
-      test_case(test_fw4_gradients_of_every_type_are_taken),
-      test_case(test_overflow_leaves_the_update_out),
-      test_case(test_rc6_the_rate_changes_between_runs),
-      test_case(test_wrong_gradient_options_are_refused),
-      test_case(test_fw4_states_without_a_gradient_are_left),
-      test_case(test_a_loss_without_a_trained_state_is_refused),
+      test_case(test_fw4_optimizers_agree_with_plain_c),      test_case(test_fw4_gradients_of_every_type_are_taken),
+      test_case(test_overflow_leaves_the_update_out),         test_case(test_the_scale_does_not_vanish),
+      test_case(test_rc6_the_rate_changes_between_runs),      test_case(test_wrong_gradient_options_are_refused),
+      test_case(test_fw4_states_without_a_gradient_are_left), test_case(test_a_loss_without_a_trained_state_is_refused),
   };
   return test_main(tests);
 }

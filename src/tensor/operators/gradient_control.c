@@ -247,10 +247,11 @@ typedef struct control_numbers {
   uint32_t has_squares, has_scale;
 } control_numbers;
 
-/* counters: runs of this round so far, good steps since the scale changed. */
+/* counters: runs of this round so far, good steps since the scale changed. Gradients are divided by the scale: it stays
+ * one that has an inverse. */
 static void keep_scale(const control_numbers *n, bool is_finite, float *scale, int32_t *counters) {
   counters[1] = is_finite ? counters[1] + 1 : 0;
-  if (!is_finite) *scale *= 0.5f;
+  if (!is_finite && *scale > 0x1p-126f) *scale *= 0.5f;
   if (counters[1] < n->growth_interval) return;
   counters[1] = 0;
   if (*scale < 0x1p126f) *scale *= 2.0f;

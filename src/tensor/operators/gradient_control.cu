@@ -113,7 +113,7 @@ struct control_numbers {
 
 __device__ inline void keep_scale(const control_numbers &n, bool finite, float *scale, int *counters) {
   counters[1] = finite ? counters[1] + 1 : 0;
-  if (!finite) *scale *= 0.5f;
+  if (!finite && *scale > 0x1p-126f) *scale *= 0.5f;
   if (counters[1] < n.growth_interval) return;
   counters[1] = 0;
   if (*scale < 0x1p126f) *scale *= 2.0f;
