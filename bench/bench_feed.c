@@ -3,12 +3,12 @@
  * device memory beside the runs, in turns. A step feeds the next batch and queues a run; steps are queued one behind
  * the other and waited for once a turn.
  *
- *   feed_K_slot, feed_K_host, feed_K_device              one step, of K KiB of input
- *   feed_K_slot_call, feed_K_host_call, feed_K_device_call   the calls of a step: feeding and running
- *   feed_K_run, feed_K_copy                              the run alone, from the slot; the feed alone, to the slot
- *   feed_K_slot_hidden, feed_K_host_hidden, feed_K_device_hidden   per mille of the copy's time that the runs hide,
- * from medians: of use where the copy is no small part of a step feed_K_slot_bytes, feed_K_host_bytes,
- * feed_K_device_bytes      arena and buffers in device memory
+ * - feed_K_slot, feed_K_host, feed_K_device: one step, of K KiB of input
+ * - feed_K_slot_call, feed_K_host_call, feed_K_device_call: the calls of a step, feeding and running
+ * - feed_K_run, feed_K_copy: the run alone, from the slot; the feed alone, to the slot
+ * - feed_K_slot_hidden, feed_K_host_hidden, feed_K_device_hidden: per mille of the copy's time that the runs hide, from
+ *   medians; of use where the copy is no small part of a step
+ * - feed_K_slot_bytes, feed_K_host_bytes, feed_K_device_bytes: arena and buffers in device memory
  *
  *   BENCH_DEVICE    the device; default cpu
  */

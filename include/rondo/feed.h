@@ -5,12 +5,15 @@
  * By default rondo_compiled_write puts a copy in front of the next run, on the program's stream: it begins when the
  * runs so far are done. An input that is staged (rondo_compile_options.staged) has a buffer of its own instead, and
  * each run begins with a copy from there into the slot, as a node of the recorded graph; behind it the graph records an
- * event: the buffers are taken, and may be written for the next run while this one goes on. RONDO_STAGING_HOST:   the
- * buffer is host memory at a fixed address, pinned on CUDA. A run brings it to the device. RONDO_STAGING_DEVICE: the
- * buffer is device memory, written by a stream beside the program's: the way from the host is gone by the time the run
- * begins. So of two batches, one is in the slot, in use by a run, and one in the buffer, for the next. A slot that is
- * filled so holds no memory for longer than the run reads it. Of a staged output (RONDO_STAGING_HOST alone) each run
- * leaves a copy in host memory, as soon as it is computed, and not only when the run is over.
+ * event: the buffers are taken, and may be written for the next run while this one goes on.
+ *
+ * - RONDO_STAGING_HOST: the buffer is host memory at a fixed address, pinned on CUDA. A run brings it to the device.
+ * - RONDO_STAGING_DEVICE: the buffer is device memory, written by a stream beside the program's: the way from the host
+ *   is gone by the time the run begins. So of two batches, one is in the slot, in use by a run, and one in the buffer,
+ *   for the next.
+ *
+ * A slot that is filled so holds no memory for longer than the run reads it. Of a staged output (RONDO_STAGING_HOST
+ * alone) each run leaves a copy in host memory, as soon as it is computed, and not only when the run is over.
  *
  *   const rondo_staged_value staged[] = {{"x", RONDO_STAGING_DEVICE}, {"loss", RONDO_STAGING_HOST}};
  *   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};

@@ -109,7 +109,8 @@ static void fetch_ahead(const rondo_exec *exec, const rondo_graph *graph, const 
   __builtin_prefetch(graph->nodes.items[slot].arguments);
 }
 
-/* Of the first `count`; *at is behind what was kept of them. The thread's last error stays: it says what was refused. */
+/* Of the first `count`; *at is behind what was kept of them. The thread's last error stays: it says what was refused.
+ */
 static void take_back(rondo_exec *exec, const changes *made, size_t count, const char *at) {
   const rondo_executable_ops *ops = exec->executable->ops;
   rondo_saved_error refusal;
