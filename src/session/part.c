@@ -51,7 +51,7 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
 
 /* Feeding --------------------------------------------------------------------------------------------------------- */
 
-/* Where the rows of an input go: to `address`, which has room for `rows`, past the staging memory there is for them. */
+/* Where the rows of an input go: to `address`, which has room for `rows`, if need be by way of `stage`. */
 typedef struct slot {
   unsigned char *address;
   unsigned char *stage;

@@ -213,10 +213,6 @@ static rondo_status make_executors(rondo_session *session) {
   return RONDO_OK;
 }
 
-static void keep_first(rondo_status *kept, rondo_status status) {
-  if (*kept == RONDO_OK) *kept = status;
-}
-
 static void stop_lanes(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_stopping = true;
@@ -242,7 +238,7 @@ static rondo_status free_session(rondo_session *session) {
   stop_lanes(session);
   rondo_status status = free_models(session);
   for (uint32_t i = 0; i < session->options.streams; i++)
-    keep_first(&status, rondo_executor_destroy(session->lanes[i].executor));
+    rondo_keep_first(&status, rondo_executor_destroy(session->lanes[i].executor));
   rondo_usage_close(session);
   pthread_cond_destroy(&session->work);
   pthread_cond_destroy(&session->change);
