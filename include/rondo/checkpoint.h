@@ -17,9 +17,8 @@
  * data. Inputs are not part of it, for they are written before a run, nor are outputs that are no states. Keys of
  * metadata that begin with "rondo." are the library's.
  *
- * Its file is a safetensors file, which rondo_weights_load reads too, with checksums in its metadata: one of names,
- * types, shapes and metadata, and one of each tensor's bytes. They are made so that no change of up to 8 aligned bytes
- * of a tensor goes unseen, and any other with a probability of 2^-64; they are no protection against forgery.
+ * Its file is that of any set, a safetensors file with checksums, which rondo_weights_load reads too; a checkpoint
+ * without checksums is refused.
  */
 #ifndef RONDO_CHECKPOINT_H
 #define RONDO_CHECKPOINT_H
@@ -48,16 +47,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_checkpoint_keep_generator(rondo_weig
 RONDO_API RONDO_MUST_USE rondo_status rondo_checkpoint_restore_generator(const rondo_weights *checkpoint,
                                                                          const char *name, rondo_generator *generator);
 
-/* Sets the metadata "rondo.checkpoint" (the version of the form, "1") and "rondo.checksum", and writes the file as
- * rondo_weights_save does: whatever happens meanwhile, `path` is the old file or the new one, whole. Needs no program:
- * a set that was gathered may be saved by another thread while training goes on. Errors: as rondo_weights_save.
- * Thread-compatible. */
+/* Sets the metadata "rondo.checkpoint" (the version of the form, "1") and writes the file as rondo_weights_save does:
+ * whatever happens meanwhile, `path` is the old file or the new one, whole. Needs no program: a set that was gathered
+ * may be saved by another thread while training goes on. Errors: as rondo_weights_save. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_checkpoint_save(rondo_weights *checkpoint, const char *path);
 
 /* Reads a file that rondo_checkpoint_save wrote, or its bytes in memory. The caller destroys the set with
- * rondo_weights_destroy. Errors: as rondo_weights_load; INVALID_DATA with UNKNOWN_NAME (it is no checkpoint), MALFORMED
- * (what its metadata say of its checksum) or CHECKSUM (damaged: the message names the tensor, or says that it is the
- * names, shapes or metadata); UNSUPPORTED for another version of the form. Thread-safe. */
+ * rondo_weights_destroy. Errors: as rondo_weights_load; INVALID_DATA with UNKNOWN_NAME (it is no checkpoint) or
+ * MALFORMED (it has no checksum); UNSUPPORTED for another version of the form. Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_checkpoint_load(const char *path, const rondo_allocator *allocator,
                                                             rondo_weights **out_checkpoint);
 RONDO_API RONDO_MUST_USE rondo_status rondo_checkpoint_parse(const void *bytes, size_t count,

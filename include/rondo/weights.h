@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Named tensors in files, in the safetensors format (huggingface/safetensors, README, "Format"): 8 bytes of header
  * length, a JSON header of names, types, shapes and offsets, then the bytes. Reading trusts nothing.
+ *
+ * A file that is saved has checksums in its metadata, which other readers of the format take as any text: one of names,
+ * types, shapes and metadata, and one of each tensor's bytes. They are compared when it is read. No change of up to 8
+ * aligned bytes of a tensor goes unseen, and any other with a probability of 2^-64; they are no protection against
+ * forgery. Files of other programs have none and are read without; one that changes a file must leave out the keys
+ * "rondo.weights" and "rondo.checksum".
  */
 #ifndef RONDO_WEIGHTS_H
 #define RONDO_WEIGHTS_H
@@ -28,8 +34,9 @@ RONDO_API void rondo_weights_destroy(rondo_weights *weights);
 
 /* Reads a file, or bytes in memory (copied). Errors: NOT_FOUND, IO_ERROR with errno; INVALID_DATA with TRUNCATED or
  * MALFORMED saying what is wrong where (header length, JSON line, tensor, offsets that overlap, leave gaps or do not
- * fit shape and type); UNSUPPORTED for types that no value has, more than RONDO_MAX_DIMENSIONS dimensions or one
- * of size 0, naming the tensor, and in a build without jansson; OUT_OF_MEMORY. */
+ * fit shape and type), or CHECKSUM (damaged: the message names the tensor, or says that it is the names, shapes or
+ * metadata); UNSUPPORTED for types that no value has, more than RONDO_MAX_DIMENSIONS dimensions or one of size 0,
+ * naming the tensor, for another version of the checksums, and in a build without jansson; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_load(const char *path, const rondo_allocator *allocator,
                                                          rondo_weights **out_weights);
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_parse(const void *bytes, size_t count,
@@ -53,7 +60,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_weights_find(const rondo_weights *we
                                                          rondo_weight *out_weight);
 
 /* The file's "__metadata__": text by key, UTF-8 (else INVALID_ARGUMENT/MALFORMED). Setting a key again replaces its
- * value. get gives NULL when there is none; the text is the weights' own, until the key is set again. */
+ * value. get gives NULL when there is none; the text is the weights' own, until the key is set again. Keys that begin
+ * with "rondo." are the library's; saving makes "rondo.weights" and "rondo.checksum" anew in the file alone. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_set_metadata(rondo_weights *weights, const char *key,
                                                                  const char *value);
 RONDO_API const char *rondo_weights_get_metadata(const rondo_weights *weights, const char *key);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Reading safetensors. The header is checked whole before any tensor is read: names once each, known types, shapes
  * whose bytes fit, and ranges that cover the data from the first byte to the last without overlap or gap, as the format
- * asks (huggingface/safetensors, README, "Format" and "Notes": header up to 100 MB, no duplicate keys, no holes).
+ * asks (huggingface/safetensors, README, "Format" and "Notes": header up to 100 MB, no duplicate keys, no holes). Then
+ * the checksums are compared, where the file has some.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tensor/byte_source.h"
-#include "tensor/weights_internal.h"
+#include "tensor/checksum.h"
 
 #ifdef RONDO_HAVE_JANSSON
 #include <jansson.h>
@@ -237,7 +238,8 @@ static rondo_status load_source(const rondo_byte_source *source, const rondo_all
                                 rondo_weights **out_weights) {
   rondo_weights *weights = NULL;
   RONDO_TRY(rondo_weights_create(allocator, &weights));
-  const rondo_status status = read_source(source, weights);
+  rondo_status status = read_source(source, weights);
+  if (status == RONDO_OK) status = rondo_checksum_check(weights);
   if (status != RONDO_OK) {
     rondo_weights_destroy(weights);
     return status;

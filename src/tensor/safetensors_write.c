@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: MIT
  * Writing safetensors: the tensors in order of their names, the header padded with spaces so that the data begin at a
- * multiple of 8.
+ * multiple of 8. Checksums are metadata, which readers of the format take as any text.
  */
 #include <string.h>
 
 #include "base/text.h"
+#include "tensor/checksum.h"
 #include "tensor/file_replacement.h"
-#include "tensor/weights_internal.h"
 
 #define LENGTH_BYTES 8
 
 /* Header ---------------------------------------------------------------------------------------------------------- */
 
-static void write_metadata(const rondo_weights *weights, rondo_text *text) {
+static void write_pair(const char *key, const char *value, rondo_text *text) {
+  rondo_json_key(text, key);
+  rondo_json_string(text, value);
+}
+
+static void write_metadata(const rondo_weights *weights, const char *checksum, rondo_text *text) {
   rondo_json_key(text, RONDO_METADATA_KEY);
   rondo_json_object_begin(text);
+  write_pair(RONDO_CHECKSUM_FORM_KEY, RONDO_CHECKSUM_FORM, text);
+  write_pair(RONDO_CHECKSUM_KEY, checksum, text);
   for (size_t i = 0; i < weights->metadata.count; i++) {
-    rondo_json_key(text, weights->metadata.items[i].key);
-    rondo_json_string(text, weights->metadata.items[i].value);
+    const rondo_weights_pair *pair = &weights->metadata.items[i];
+    if (!rondo_checksum_is_key(pair->key)) write_pair(pair->key, pair->value, text);
   }
   rondo_json_object_end(text);
 }
@@ -39,10 +46,10 @@ static void write_entry(const rondo_weights_entry *entry, uint64_t begin, rondo_
   rondo_json_object_end(text);
 }
 
-static void write_header(const rondo_weights *weights, rondo_text *text) {
+static void write_header(const rondo_weights *weights, const char *checksum, rondo_text *text) {
   uint64_t begin = 0;
   rondo_json_object_begin(text);
-  if (weights->metadata.count > 0) write_metadata(weights, text);
+  write_metadata(weights, checksum, text);
   for (size_t i = 0; i < weights->entries.count; i++) {
     write_entry(&weights->entries.items[i], begin, text);
     begin += rondo_shape_bytes(&weights->entries.items[i].shape);
@@ -74,10 +81,13 @@ static rondo_status replace_file(const rondo_weights *weights, const char *heade
 
 static rondo_status make_header(const rondo_weights *weights, char **out) {
   rondo_text text;
+  char *checksum = NULL;
+  RONDO_TRY(rondo_checksum_make(weights, &checksum));
   rondo_text_init(&text, &weights->allocator);
-  write_header(weights, &text);
+  write_header(weights, checksum, &text);
   const rondo_status status = rondo_text_take(&text, out);
   rondo_text_deinit(&text);
+  rondo_release_text(&weights->allocator, checksum);
   return status;
 }
 

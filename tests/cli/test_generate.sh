@@ -46,6 +46,23 @@ done
 { cat tiny; printf 'more'; } >longer
 fails 1 'longer' generate longer
 
+# A byte that was changed is seen; a file without checksums, as other programs write it, is read.
+damage() {
+  sed "s/$1/$2/" tiny >damaged
+  cmp -s tiny damaged && die "nothing to replace: $1"
+  fails 1 "damaged: it was damaged: $3" generate damaged
+}
+damage '"context":"1"' '"context":"2"' 'its names, shapes or metadata do not have their checksum'
+damage '"rondo.checksum"' '"rondo.checksun"' "its metadata have no 'rondo.checksum'"
+{ head -c -1 tiny; printf 'x'; } >damaged
+fails 1 "damaged: it was damaged: tensor 'output.weight' does not have its checksum" generate damaged
+without_checksums() { sed -i -E 's/"rondo\.(weights|checksum)"/"other.\1"/g' "$1"; }
+succeeds generate tiny --length 9 --seed 3
+cp out written
+without_checksums tiny
+succeeds generate tiny --length 9 --seed 3
+[ "$(head -1 out)" = "$(head -1 written)" ] || die "without checksums, another text"
+
 # Metadata that lie or are not there. The replacements keep the header's length.
 lie() {
   sed "s/$1/$2/" tiny >liar
@@ -91,6 +108,7 @@ for context in 1 2; do
   json_holds '.identical' '.caches.identical' ".caches.prompt_lengths == [$context]"
 done
 succeeds train text --model gpt --context 16 --layers 1 --width 8 --heads 2 --batch 2 --steps 2 --save tiny
+without_checksums tiny
 lie '"heads":"2"' '"heads":"3"' 'of the sizes in its metadata the width is not a multiple of the heads'
 lie '"layers":"1"' '"layers":"2"' "there is no tensor 'block1.norm1.scale'"
 lie '"width":"8"' '"width":"4"' "tensor 'tokens.embedding' has the shape"

@@ -300,6 +300,9 @@ static const bad_file bad_files[] = {
     {"{\"a\\u0000b\":" T("F32", "[1]", "[0,4]") "}", 4, MALFORMED, "line 1, column"},
     {"{\"__metadata__\":[]}", 0, MALFORMED, "__metadata__ is no object"},
     {"{\"__metadata__\":{\"k\":1}}", 0, MALFORMED, "'k' is no text"},
+    {"{\"__metadata__\":{\"rondo.checksum\":\"01\"}}", 0, MALFORMED, "have 2 digits, not 16 for each of 1 checksums"},
+    {"{\"__metadata__\":{\"rondo.weights\":\"2\"}}", 0, RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+     "its weights are of version '2'; this library reads version 1"},
     {"{\"a\":" T("U16", "[1]", "[0,2]") "}", 2, RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "'a' is U16"},
     {"{\"a\":" T("F32", "[1,1,1,1,1,1,1]", "[0,4]") "}", 4, RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "7 dimensions"},
     {"{\"a\":" T("F32", "[0]", "[0,0]") "}", 0, RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "size 0"},
@@ -366,30 +369,84 @@ static void test_files_that_are_none(void **state) {
   assert_error(rondo_weights_parse(NULL, 0, NULL, &weights), RONDO_INVALID_DATA, RONDO_REASON_TRUNCATED);
 }
 
-/* Any byte of a right file changed to any of a few values: read or refused, never a crash; a sanitizer looks on. */
-static void test_changed_bytes_never_crash(void **state) {
+/* What is read is refused with a reason, or is the very same set: a space of the header that became another space. */
+static void assert_refused_or_same(const bytes *file) {
+  rondo_weights *weights = NULL;
+  if (rondo_weights_parse(file->data, file->count, NULL, &weights) != RONDO_OK) {
+    const rondo_status status = rondo_last_error()->status;
+    assert_null(weights);
+    assert_true(status == RONDO_INVALID_DATA || status == RONDO_UNSUPPORTED);
+    assert_true(strlen(rondo_last_error()->message) > 20);
+    return;
+  }
+  assert_ok(rondo_weights_save(weights, path_of("again.safetensors")));
+  rondo_weights_destroy(weights);
+  bytes whole = read_file(path_of("whole.safetensors")), again = read_file(path_of("again.safetensors"));
+  assert_int_equal(again.count, whole.count);
+  assert_memory_equal(again.data, whole.data, whole.count);
+  free(whole.data);
+  free(again.data);
+}
+
+/* Each byte of a file with other bits: each bit of it, and values that mean something in JSON. */
+static void test_no_damaged_byte_goes_unseen(void **state) {
   (void)state;
   rondo_weights *sample = make_sample();
-  assert_ok(rondo_weights_save(sample, path_of("changed.safetensors")));
+  assert_ok(rondo_weights_save(sample, path_of("whole.safetensors")));
   rondo_weights_destroy(sample);
-  bytes file = read_file(path_of("changed.safetensors"));
-  static const unsigned char values[] = {0, 1, '"', '{', '}', '[', ',', '9', '-', '\\', 0x80, 0xff};
-  size_t refused = 0;
+  bytes file = read_file(path_of("whole.safetensors"));
+  static const unsigned char values[] = {0, 1, ' ', '\n', '"', '{', '}', '[', ',', '0', '9', '-', '\\', 0x80, 0xff};
   for (size_t at = 0; at < file.count; at++) {
     const unsigned char kept = file.data[at];
-    for (size_t i = 0; i < sizeof values; i++) {
-      rondo_weights *weights = NULL;
-      file.data[at] = values[i];
-      if (rondo_weights_parse(file.data, file.count, NULL, &weights) != RONDO_OK) {
-        assert_null(weights);
-        refused++;
-      }
-      rondo_weights_destroy(weights);
+    for (size_t i = 0; i < 8 + sizeof values; i++) {
+      file.data[at] = i < 8 ? (unsigned char)(kept ^ 1u << i) : values[i - 8];
+      assert_refused_or_same(&file);
     }
     file.data[at] = kept;
   }
-  assert_true(refused > 0);
   free(file.data);
+}
+
+static void test_damage_is_named(void **state) {
+  (void)state;
+  rondo_weights *sample = make_sample(), *back = NULL;
+  assert_ok(rondo_weights_save(sample, path_of("named.safetensors")));
+  rondo_weights_destroy(sample);
+  bytes file = read_file(path_of("named.safetensors"));
+  char *header = (char *)file.data + 8;
+  file.data[file.count - 5] ^= 1; /* the last of the matrix; the scalar is behind it */
+  assert_error(rondo_weights_parse(file.data, file.count, NULL, &back), RONDO_INVALID_DATA, RONDO_REASON_CHECKSUM);
+  assert_message("it was damaged: tensor 'b' does not have its checksum");
+  file.data[file.count - 5] ^= 1;
+  char *kind = strstr(header, "\"test\"");
+  assert_non_null(kind);
+  kind[1] = 'r';
+  assert_error(rondo_weights_parse(file.data, file.count, NULL, &back), RONDO_INVALID_DATA, RONDO_REASON_CHECKSUM);
+  assert_message("it was damaged: its names, shapes or metadata do not have their checksum");
+  kind[1] = 't';
+  char *key = strstr(header, "rondo.checksum");
+  assert_non_null(key);
+  key[8] = 'k';
+  assert_error(rondo_weights_parse(file.data, file.count, NULL, &back), RONDO_INVALID_DATA, RONDO_REASON_CHECKSUM);
+  assert_message("it was damaged: its metadata have no 'rondo.checksum'");
+  assert_null(back);
+  free(file.data);
+}
+
+/* What a set was read with does not stand in the way of saving it changed. */
+static void test_checksums_are_of_what_is_saved(void **state) {
+  (void)state;
+  rondo_weights *sample = make_sample(), *back = NULL;
+  assert_ok(rondo_weights_save(sample, path_of("first.safetensors")));
+  rondo_weights_destroy(sample);
+  assert_ok(rondo_weights_load(path_of("first.safetensors"), NULL, &back));
+  assert_ok(rondo_weights_add(back, &(rondo_weight){.name = "d", .type = RONDO_F32, .data = &scalar, .bytes = 4}));
+  assert_ok(rondo_weights_set_metadata(back, "rondo.checksum", "0"));
+  assert_ok(rondo_weights_save(back, path_of("second.safetensors")));
+  rondo_weights_destroy(back);
+  assert_ok(rondo_weights_load(path_of("second.safetensors"), NULL, &back));
+  assert_int_equal(strlen(rondo_weights_get_metadata(back, "rondo.checksum")), 16 * 5);
+  rondo_weights_destroy(back);
 }
 
 /* Saving ----------------------------------------------------------------------------------------------------------- */
@@ -463,7 +520,9 @@ int main(void) {
       cmocka_unit_test(test_absurd_header_lengths_are_refused),
       cmocka_unit_test(test_deep_nesting_is_refused),
       cmocka_unit_test(test_files_that_are_none),
-      cmocka_unit_test(test_changed_bytes_never_crash),
+      cmocka_unit_test(test_no_damaged_byte_goes_unseen),
+      cmocka_unit_test(test_damage_is_named),
+      cmocka_unit_test(test_checksums_are_of_what_is_saved),
       cmocka_unit_test(test_a_save_that_fails_leaves_the_old_file),
       cmocka_unit_test(test_failing_allocators_leak_nothing),
 #else
