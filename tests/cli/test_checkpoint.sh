@@ -86,6 +86,8 @@ interrupt INT 130
 go_on
 interrupt TERM 143
 go_on
+interrupt HUP 129
+go_on
 
 # The second one ends it at once. What stood at the checkpoint stands there.
 cp part second
@@ -117,19 +119,37 @@ for pause in 0.05 0.11 0.02 0.17; do
   cmp killed whole || die "going on from what a killed process left gave something else"
 done
 
-# Without a checkpoint there is nothing to go on from.
-set -m
-"$tool" train "${small[@]}" --steps 1000000 --compare 1 --seed 5 --trace started >out 2>err &
-child=$!
-set +m
-until [ -s started ]; do sleep 0.02; done
-sleep 0.3
-kill -INT $child
-status=0
-wait $child || status=$?
-[ $status -eq 130 ] || die "without a checkpoint: exit status $status: $(cat err)"
-grep -Eq 'interrupted (behind step [0-9]+ of 1000000; with --checkpoint FILE|before training)' err ||
+# Without a checkpoint there is nothing to go on from, but the model is saved as it is: of either run, the same one.
+# cut_short OPTION...: trains without a checkpoint, and interrupts when so much was traced that some steps are made.
+cut_short() {
+  rm -f trace
+  set -m
+  "$tool" train "${small[@]}" --steps 1000000 --seed 5 --trace trace "$@" >out 2>err &
+  local child=$! status=0
+  set +m
+  until [ -e trace ] && [ "$(wc -l <trace)" -gt 3000 ]; do
+    kill -0 $child 2>/dev/null || die "training ended by itself: $(cat err)"
+    sleep 0.02
+  done
+  kill -INT $child
+  wait $child || status=$?
+  [ $status -eq 130 ] || die "without a checkpoint: exit status $status: $(cat err)"
+  [ ! -s out ] || die "results of a training that was interrupted: $(cat out)"
+}
+cut_short --compare 1
+grep -Eq 'interrupted behind step [0-9]+ of 1000000; with --checkpoint FILE it could be gone on from$' err ||
   die "no word on what is lost: $(cat err)"
+for compare in 1 1000000; do
+  rm -f cut.model
+  cut_short --compare $compare --save cut.model
+  words='the model as it is then is saved in cut.model; with --checkpoint FILE it could be gone on from'
+  step=$(sed -nE "s/^rondo train: interrupted behind step ([0-9]+) of 1000000; $words\$/\1/p" err)
+  [ -n "$step" ] || die "no word on the model: $(cat err)"
+  [ "$step" -gt 1 ] || die "it was interrupted too early to tell"
+  succeeds train "${small[@]}" --steps 1000000 --seed 5 --compare 1 --checkpoint till --stop-after "$step" \
+    --save till.model
+  cmp cut.model till.model || die "the model behind step $step is another one (--compare $compare)"
+done
 
 # Of another training.
 other() {
@@ -178,13 +198,16 @@ on_full_disk() {
   mount -t tmpfs -o "size=$(((size / 4096 + 2) * 4096))" none disk
   cp part20 disk/full
   local status=0
-  "$tool" train "${forty[@]}" --resume disk/full --checkpoint disk/full --checkpoint-every 15 >out 2>err || status=$?
+  "$tool" train "${forty[@]}" --resume disk/full --checkpoint disk/full --checkpoint-every 15 --save spared >out 2>err ||
+    status=$?
   [ $status -eq 1 ] || die "a full disk: exit status $status: $(cat out err)"
   [ "$(grep -c 'disk/full cannot be saved: .* (ENOSPC 28, .*; training goes on$' err)" -eq 1 ] ||
     die "no warning of a full disk: $(cat err)"
   grep -q '^rondo train: step 40: the checkpoint could not be written: disk/full cannot be saved' err ||
     die "no error of a full disk: $(cat err)"
   cmp part20 disk/full || die "a full disk damaged the old checkpoint"
+  cmp whole.model spared || die "the model was not saved when the checkpoint could not be"
+  grep -q '^saved    spared$' out || die "no results when the checkpoint could not be written: $(cat out)"
   [ "$(ls disk)" = full ] || die "a full disk left a file behind: $(ls disk)"
 }
 export -f on_full_disk die

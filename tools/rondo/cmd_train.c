@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "file.h"
 #include "fingerprint.h"
+#include "interrupt.h"
 #include "options.h"
 #include "tool.h"
 #include "train.h"
@@ -65,9 +66,9 @@ static const option_table table = {
         "trained in 10000 steps of batch 64 with learning rate 0.005; a gpt has context 64, layers 4, width 128\n"
         "and heads 4, and is trained in 1000 steps of batch 8 with learning rate 0.002.\n\n"
         "With --checkpoint or --resume only the first 20 steps are run kernel by kernel too, where nothing else is\n"
-        "asked for, and checkpoints are written every 1000 steps, at the end, and at Ctrl-C, which ends training\n"
-        "behind the step that it comes in; with the same options and --resume it gives the same numbers as if it\n"
-        "had not been stopped.",
+        "asked for, and checkpoints are written every 1000 steps and at the end; with the same options and\n"
+        "--resume it gives the same numbers as if it had not been stopped.\n\n"
+        "Ctrl-C ends training behind the step that it comes in, and the checkpoint and the model are written.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
@@ -206,12 +207,21 @@ static int prepare(training *t) {
 
 static int report(training *t) {
   train_evaluate(t);
-  if (t->settings.save && model_save(&t->model, t->compiled, t->settings.save) != TOOL_OK) return TOOL_FAILURE;
   if (t->settings.explain && train_explain(t) != TOOL_OK) return TOOL_FAILURE;
   if (t->settings.report && train_write_page(t) != TOOL_OK) return TOOL_FAILURE;
   const int result = train_show(t);
   if (result != TOOL_OK || t->is_identical) return result;
   return tool_fail("the losses of the two runs differ");
+}
+
+/* What was learnt is kept before an interrupt may end the process, and reported even when it could not be kept. */
+static int train_and_report(training *t) {
+  interrupt_begin();
+  const int trained = train_both(t);
+  const int kept = trained == TOOL_OK ? train_keep(t) : trained;
+  interrupt_end();
+  const int reported = trained == TOOL_OK ? report(t) : trained;
+  return kept == TOOL_OK ? reported : kept;
 }
 
 static void destroy_run(training_run *run) {
@@ -241,8 +251,7 @@ int command_train(int argc, char **argv) {
   if (choose_model(&t) != TOOL_OK || choose_stops(&t.settings) != TOOL_OK) return TOOL_USAGE;
   if (t.settings.trace && rondo_trace_open_json(t.settings.trace)) return tool_fail_status("the trace");
   int result = prepare(&t);
-  if (result == TOOL_OK) result = train_both(&t);
-  if (result == TOOL_OK) result = report(&t);
+  if (result == TOOL_OK) result = train_and_report(&t);
   const int taken_down = take_down(&t);
   if (result == TOOL_OK) result = taken_down;
   if (rondo_trace_close_json() && result == TOOL_OK) result = tool_fail_status("the trace");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Noting signals. The handler puts both signals back, so that the second one does what it does by itself.
+ * Noting signals. The handler puts all of them back, so that the second one does what it does by itself.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "interrupt.h"
@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-static const int watched[] = {SIGINT, SIGTERM};
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
 enum { WATCHED = sizeof watched / sizeof watched[0] };
 
 static atomic_int noted; /* signals come in any thread */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Ctrl-C and SIGTERM, so that work ends where it can be gone on from. The first one is only noted; the second ends the
- * process at once, as it would have without this. One user at a time.
+ * Ctrl-C, SIGTERM and SIGHUP, so that work ends where it can be gone on from. The first one is only noted; the second
+ * ends the process at once, as it would have without this. One user at a time.
  */
 #ifndef RONDO_TOOL_INTERRUPT_H
 #define RONDO_TOOL_INTERRUPT_H

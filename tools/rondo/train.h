@@ -59,7 +59,7 @@ typedef struct training {
   train_progress progress;  /* of the recorded run */
   uint64_t kept_step;       /* of the checkpoint at --checkpoint; 0: none yet */
   training_run unrecorded, recorded;
-  bool is_identical;
+  bool is_identical, is_saved; /* both runs' losses; the model, to --save */
   double loss_first, loss_last;
   char *explanation; /* of --explain, in the form of the results; or NULL */
 } training;
@@ -67,8 +67,11 @@ typedef struct training {
 /* All functions that return int return an exit status: TOOL_OK, TOOL_FAILURE having said why, and those of training
  * also that of an interrupt, see interrupt.h. */
 
-/* train_run.c: whether the steps that --compare asks for are the same in both runs is found by train_evaluate. */
+/* train_run.c, between interrupt_begin and interrupt_end. Whether the steps that --compare asks for are the same in
+ * both runs is found by train_evaluate. */
 int train_both(training *t);
+/* Writes where the training stands to --checkpoint and the model to --save: the one even when the other fails. */
+int train_keep(training *t);
 /* The training stopped before its last step because --stop-after asked for it. */
 bool train_is_cut_short(const training *t);
 

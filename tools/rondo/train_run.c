@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The runs of a training. First some or all of the steps kernel by kernel, from where the training stands, to compare;
  * then, from there again, all steps as the recorded graph: it is this run that checkpoints are made of. An interrupt
- * ends a run behind the step that it comes in.
+ * ends either run behind the step that it comes in, and what was learnt is kept.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -57,10 +57,22 @@ static int fail_not_a_number(const training *t, const char *label) {
 }
 
 /* Writes a checkpoint behind the last step of a run, unless there is one already. */
-static int keep_end(training *t) {
+static int keep_checkpoint(training *t) {
   char problem[TRAIN_PROBLEM_BYTES];
   if (!t->settings.checkpoint || t->kept_step == t->progress.step) return TOOL_OK;
   return train_checkpoint_write(t, problem) ? TOOL_OK : tool_fail("step %" PRIu64 ": %s", t->progress.step, problem);
+}
+
+static int keep_model(training *t) {
+  if (!t->settings.save) return TOOL_OK;
+  const int result = model_save(&t->model, t->compiled, t->settings.save);
+  t->is_saved = result == TOOL_OK;
+  return result;
+}
+
+int train_keep(training *t) {
+  const int kept = keep_checkpoint(t), saved = keep_model(t);
+  return kept == TOOL_OK ? saved : kept;
 }
 
 /* Tries again after as many steps when it fails. */
@@ -71,28 +83,32 @@ static void keep_when_due(training *t) {
     tool_warn("step %" PRIu64 ": %s; training goes on", t->progress.step, problem);
 }
 
-static int end_interrupted(training *t, bool keeps) {
-  const uint64_t step = t->progress.step, steps = t->settings.steps;
-  if (!keeps || step == 0) {
+static void say_interrupted(const training *t) {
+  const train_settings *s = &t->settings;
+  char saved[TRAIN_PROBLEM_BYTES] = "";
+  if (s->save) snprintf(saved, sizeof saved, "; the model as it is then is saved in %s", s->save);
+  tool_warn("interrupted behind step %" PRIu64 " of %" PRIu64 "%s; %s%s%s", t->progress.step, s->steps, saved,
+            s->checkpoint ? "the checkpoint is " : "with --checkpoint FILE it could be gone on from",
+            s->checkpoint ? s->checkpoint : "", s->checkpoint ? "; go on with:" : "");
+  if (s->checkpoint) train_show_how_to_go_on(t);
+}
+
+/* What either run has learnt is as good. */
+static int end_interrupted(training *t, const training_run *run) {
+  if (run->end == run->first) {
     tool_warn("interrupted before training: there is nothing to keep");
     return interrupt_status();
   }
-  if (keep_end(t) != TOOL_OK) return TOOL_FAILURE;
-  if (!t->settings.checkpoint) {
-    tool_warn("interrupted behind step %" PRIu64 " of %" PRIu64 "; with --checkpoint FILE it could be gone on from",
-              step, steps);
-    return interrupt_status();
-  }
-  tool_warn("interrupted behind step %" PRIu64 " of %" PRIu64 "; the checkpoint is %s; go on with:", step, steps,
-            t->settings.checkpoint);
-  train_show_how_to_go_on(t);
+  if (train_keep(t) != TOOL_OK) return TOOL_FAILURE;
+  say_interrupted(t);
   return interrupt_status();
 }
 
 /* Runs ---------------------------------------------------------------------------------------------------------------
  */
 
-/* From where the training stands to before the step `end`; `keeps` checkpoints. */
+/* From where the training stands to before the step `end`; `keeps` checkpoints on the way. An interrupt is too late
+ * only in the last step of the run that keeps. */
 static int run_steps(training *t, const char *label, run_function run, uint64_t end, bool keeps, training_run *out) {
   const uint64_t begin = clock_ns();
   out->first = out->end = t->progress.step;
@@ -105,15 +121,15 @@ static int run_steps(training *t, const char *label, run_function run, uint64_t 
   }
   out->times.seconds = (double)(clock_ns() - begin) / 1e9;
   tool_clear_progress();
-  if (interrupt_signal() && t->progress.step < t->settings.steps) return end_interrupted(t, keeps);
-  return keeps ? keep_end(t) : TOOL_OK;
+  const bool is_done = keeps && t->progress.step == t->settings.steps;
+  return interrupt_signal() && !is_done ? end_interrupted(t, out) : TOOL_OK;
 }
 
 bool train_is_cut_short(const training *t) { return t->recorded.end < t->settings.steps; }
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static int run_both(training *t) {
+int train_both(training *t) {
   const train_settings *s = &t->settings;
   const uint64_t end = s->stop_after ? least(s->stop_after, s->steps) : s->steps;
   int result = put_back(t);
@@ -122,11 +138,4 @@ static int run_both(training *t) {
   result = run_steps(t, "kernel by kernel", rondo_compiled_run_unrecorded, compared, false, &t->unrecorded);
   if (result == TOOL_OK) result = put_back(t);
   return result == TOOL_OK ? run_steps(t, "recorded", rondo_compiled_run, end, true, &t->recorded) : result;
-}
-
-int train_both(training *t) {
-  interrupt_begin();
-  const int result = run_both(t);
-  interrupt_end();
-  return result;
 }

@@ -71,7 +71,7 @@ static int show_json(training *t) {
   run_times_to_json(&t->unrecorded.times, &out, "unrecorded");
   run_times_to_json(&t->recorded.times, &out, "recorded");
   memory_to_json(&t->info, &out);
-  if (t->settings.save) json_text(&out, "saved", t->settings.save);
+  if (t->is_saved) json_text(&out, "saved", t->settings.save);
   if (t->settings.checkpoint) json_text(&out, "checkpoint", t->settings.checkpoint);
   if (t->explanation) json_verbatim(&out, "explanation", t->explanation);
   return json_print(&out);
@@ -113,8 +113,9 @@ static int show_text(training *t) {
   run_times_print(&t->unrecorded.times, "kernel by kernel");
   run_times_print(&t->recorded.times, "recorded");
   memory_print(&t->info);
-  if (s->save) printf("saved    %s\n", s->save);
-  if (s->checkpoint) printf("checkpoint %s, behind step %" PRIu64 "\n", s->checkpoint, t->kept_step);
+  if (t->is_saved) printf("saved    %s\n", s->save);
+  if (s->checkpoint && t->kept_step > 0)
+    printf("checkpoint %s, behind step %" PRIu64 "\n", s->checkpoint, t->kept_step);
   if (t->explanation) printf("\n%s", t->explanation);
   return TOOL_OK;
 }
