@@ -63,10 +63,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_launch_with(rondo_stream *stream, ro
                                                         const rondo_launch_options *options);
 
 /* Queues a copy of `bytes` bytes between any two of host and device memory that the device can reach. Host memory must
- * stay as it is until the copy has run. Errors: INVALID_ARGUMENT (NULL, 0 bytes, OUT_OF_RANGE: the two overlap, or one
- * passes the end of the allocation it begins in), INVALID_LIFETIME with USE_AFTER_FREE (one lies in an allocation that
- * was freed lately) or NOT_ALLOCATED (in graph memory that no launch has left allocated, GM-18; not while capturing),
- * CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
+ * stay as it is until the copy has run; work queued before it on the stream, such as a host function, may write it only
+ * where it is of rondo_host_malloc: CUDA reads other host memory when it likes between the call and the copy (CUDA
+ * driver API, "API synchronization behavior"). Errors: INVALID_ARGUMENT (NULL, 0 bytes, OUT_OF_RANGE: the two overlap,
+ * or one passes the end of the allocation it begins in), INVALID_LIFETIME with USE_AFTER_FREE (one lies in an
+ * allocation that was freed lately) or NOT_ALLOCATED (in graph memory that no launch has left allocated, GM-18; not
+ * while capturing), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_copy_async(rondo_stream *stream, void *dst, const void *src, size_t bytes);
 
 /* The same for a box of up to three dimensions (see rondo_copy), which is copied during the call. Errors as
