@@ -263,8 +263,9 @@ typedef struct rondo_compile_options {
  *   to an address, is not seen by this.
  * With share_states_only none of this holds but for the states and cells that are there when it is compiled: those are
  * the same ones. Such programs, and those that share with them in turn, may run at once, from threads of their own, as
- * long as none of them changes a state; a state is written while nothing runs. Compiling one, and destroying the last
- * program of a stream, needs one thread for all. */
+ * long as none of them changes a state; a state is written while nothing runs, and rondo_compiled_synchronize of the
+ * program it was written by comes before a run of another. Compiling one, and destroying the last program of a stream,
+ * needs one thread for all. */
 
 /* Compiles (FW-1): plans the arena, gives every value its fixed address, warms up once (states are as before
  * afterwards), captures a run on a stream of its own, instantiates and uploads. The program may be changed, compiled

@@ -141,7 +141,9 @@ rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, ui
   RONDO_TRY(compile(place, 1, &place->anchor));
   place->stream = rondo_compiled_stream(place->anchor);
   count_arenas(place);
-  return weights == NULL || lane > 0 ? RONDO_OK : rondo_weights_apply(weights, place->anchor, NULL);
+  if (weights == NULL || lane > 0) return RONDO_OK;
+  RONDO_TRY(rondo_weights_apply(weights, place->anchor, NULL));
+  return rondo_compiled_synchronize(place->anchor); /* the other lanes have streams of their own */
 }
 
 static void drop_program(rondo_place_program *program, rondo_status *kept) {

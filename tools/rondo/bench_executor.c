@@ -214,7 +214,7 @@ static void fill(void *data, const rondo_compiled_value *value, uint64_t table_r
   }
 }
 
-/* Inputs of each program, and states, which they have in common. */
+/* Inputs of each program, and states, which they have in common: another stream sees them once they were waited for. */
 static int write_values(const executor_bench *b, rondo_compiled *compiled, bool has_states) {
   rondo_compiled_value value = {.struct_size = sizeof value};
   for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
@@ -234,6 +234,7 @@ static int prepare_case(executor_bench *b, executor_case *of) {
   if (!costs_create(of->times, WAYS, MOST_ROUNDS)) return tool_fail("there is no memory for the times");
   if (compile(b, of)) return tool_fail_status("'%s' could not be compiled", of->name);
   if (write_values(b, of->compiled[0], true) != TOOL_OK) return TOOL_FAILURE;
+  if (rondo_compiled_synchronize(of->compiled[0])) return tool_fail_status("the states of '%s'", of->name);
   return write_values(b, of->compiled[1], false);
 }
 
