@@ -114,6 +114,9 @@ typedef struct rondo_model_options {
   size_t output_count;
   const rondo_host_range *constants; /* host memory that it copies from, which stays as it is; the list is copied */
   size_t constant_count;
+  size_t max_batch_rows; /* of requests that run together, at most: rondo_session_capture records sizes beyond the
+                            largest of the history for them, beside max_sizes and the budgets, each twice the one
+                            before, as long as a row is cheaper by 10 % in it while all streams are busy; 0: none */
 } rondo_model_options;
 #define RONDO_MODEL_OPTIONS_INIT .struct_size = sizeof(rondo_model_options)
 
@@ -181,8 +184,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
                                                          size_t count, rondo_model_bytes *out_bytes);
 
 /* Chooses sizes for the model's history, within its budgets (<rondo/sizes.h>), from times that are measured on the way,
- * and records them on all streams, the largest first. Times are medians of rounds in which all sizes take turns,
- * recorded and not. One graph runs a request unless several graphs, or an un-recorded run, are cheaper by 3 % at least;
+ * and records them on all streams, the largest first. Times are the least of rounds in which all sizes take turns,
+ * recorded and not. One graph runs a request unless several graphs, or an un-recorded run, are cheaper by 3 % at least:
+ * in time while a stream is free, and in what they take of all streams' time together while none is;
  * an un-recorded run costs the compilation of a program too, for the share of the history whose rows no program is kept
  * for (rondo_session_options.max_unrecorded). Errors: as a run in capture mode; INVALID_STATE with
  * ALREADY_CAPTURED (it has graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the
@@ -199,8 +203,8 @@ typedef struct rondo_model_graph {
   uint32_t struct_size;
   uint32_t nodes;       /* of the exec on one stream */
   size_t rows;          /* it has room for */
-  double run_us;        /* measured: from the launch until it is done; the median of some, with which those of all
-                           graphs of the model rise with their rows. 0 in capture mode */
+  double run_us;        /* measured: from the launch until it is done; the least of some, and no more than that of a
+                           graph with more rows. 0 in capture mode */
   double unrecorded_us; /* the same work, un-recorded */
   uint64_t exec_bytes;  /* host and device memory of the exec, on one stream */
   uint64_t arena_bytes; /* that it needs of the arena of its stream */
@@ -216,9 +220,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_graph(rondo_session *ses
 
 /* Gives the graphs of a model other times than those that were measured, in microseconds by index, `count` of each:
  * from an earlier run of the program, or for tests. unrecorded may be NULL: then nothing runs un-recorded but what has
- * no graph. `overlap`: how long several graphs on several streams take at once, as a part of one after the other, at
- * least 1 / streams and at most 1; 0 = as measured. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with
- * NULL_ARGUMENT, OUT_OF_RANGE (a count that is not that of the graphs, a time that is none); OUT_OF_MEMORY. */
+ * no graph. `overlap`: how long all streams take for a graph at once, as a part of one after the other, at least
+ * 1 / streams and at most 1, the same for all graphs; 0 = as measured, for some sizes, and on lines between them.
+ * Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE (a count that is not that of the
+ * graphs, a time that is none); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *session, const char *model,
                                                               const double *recorded, const double *unrecorded,
                                                               size_t count, double overlap);
@@ -357,7 +362,7 @@ typedef struct rondo_model_info {
   uint64_t unrecorded_programs, evicted; /* compiled for un-recorded runs, and those that went */
   uint64_t isolated;                     /* batches that failed and were run again one by one */
   uint64_t state_bytes, arena_bytes, exec_bytes, staging_bytes; /* on all streams */
-  double overlap;                                               /* see rondo_session_set_times */
+  double overlap;             /* of the graph with most rows, see rondo_session_set_times; 1: no graphs */
   uint64_t executor_programs; /* of unrecorded_programs, those whose runs go by the streams' executors */
 } rondo_model_info;
 

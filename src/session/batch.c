@@ -15,15 +15,16 @@ static bool wants_graphs(const rondo_ticket *ticket) {
   return ticket->way == RONDO_WAY_RECORDED || ticket->session->options.strict;
 }
 
-static const rondo_table *table_for(const rondo_ticket *ticket) {
+static const rondo_table *table_for(const rondo_ticket *ticket, bool is_loaded) {
+  const rondo_session_tables *tables = is_loaded ? &ticket->model->loaded : &ticket->model->idle;
   if (ticket->way == RONDO_WAY_UNRECORDED) return NULL;
-  return wants_graphs(ticket) ? ticket->model->recorded : ticket->model->table;
+  return wants_graphs(ticket) ? tables->recorded : tables->any;
 }
 
 static uint64_t wait_for(const rondo_ticket *ticket, uint64_t now) {
   const rondo_session *session = ticket->session;
   const uint64_t delay = (uint64_t)session->options.max_delay_us * 1000;
-  const rondo_table *table = table_for(ticket);
+  const rondo_table *table = table_for(ticket, false);
   if (delay == 0 || session->is_draining || table == NULL) return 0;
   if (ticket->model->waiting_rows >= table->largest_rows) return 0;
   const uint64_t waited = now - ticket->taken_ns;
@@ -37,44 +38,44 @@ static bool has_free_lane_beside(const rondo_lane *lane) {
   return false;
 }
 
-/* Requests that could run together, in the order of the queue, and what they take one by one. */
+/* Requests that could run together, in the order of the queue, and what they take one by one: of all lanes' time, and
+ * the longest of them. */
 typedef struct company {
+  const rondo_table *now, *loaded; /* by which it is decided, and for lanes that are all busy */
   rondo_ticket *requests[RONDO_SESSION_MAX_BATCH];
   size_t count, rows;
-  double sum_us, longest_us;
+  double share_us, longest_us;
 } company;
 
 /* One by one; on several lanes at once if one is free. */
-static double cost_apart(const rondo_lane *lane, const company *c, double overlap) {
-  const double at_once = overlap * c->sum_us;
-  if (!has_free_lane_beside(lane)) return c->sum_us;
-  return at_once > c->longest_us ? at_once : c->longest_us;
+static double cost_apart(const company *c) {
+  return c->now == c->loaded || c->share_us > c->longest_us ? c->share_us : c->longest_us;
 }
 
 /* Nobody has a program for a sum of rows that would run un-recorded. */
-static bool fits(const company *c, const rondo_table *table, const rondo_ticket *leader, const rondo_ticket *ticket) {
+static bool fits(const company *c, const rondo_ticket *leader, const rondo_ticket *ticket) {
+  const size_t most = c->now->largest_rows;
   if (ticket->model != leader->model || ticket->way != leader->way) return false;
-  if (ticket->rows > table->largest_rows || c->rows > table->largest_rows - ticket->rows) return false;
-  return c->count == 0 || table->entries[c->rows + ticket->rows].way != RONDO_WAY_UNRECORDED;
+  if (ticket->rows > most || c->rows > most - ticket->rows) return false;
+  return c->count == 0 || c->now->entries[c->rows + ticket->rows].way != RONDO_WAY_UNRECORDED;
 }
 
-static void add_company(company *c, const rondo_table *table, rondo_ticket *ticket) {
-  const double us = (double)table->entries[ticket->rows].us;
+static void add_company(company *c, rondo_ticket *ticket) {
+  const double us = (double)c->now->entries[ticket->rows].us;
   c->requests[c->count++] = ticket;
   c->rows += ticket->rows;
-  c->sum_us += us;
+  c->share_us += (double)c->loaded->entries[ticket->rows].us;
   if (us > c->longest_us) c->longest_us = us;
 }
 
 /* As many as save most: nobody waits for others where that saves next to nothing. */
-static size_t find_company(const rondo_lane *lane, const rondo_table *table, rondo_ticket *leader, company *c) {
+static size_t find_company(size_t most_requests, rondo_ticket *leader, company *c) {
   size_t best = 1;
   double most = 0;
-  for (rondo_ticket *at = leader; at != NULL && c->count < lane->session->options.max_batch; at = at->next) {
-    if (!fits(c, table, leader, at)) continue;
-    add_company(c, table, at);
-    const double apart = cost_apart(lane, c, leader->model->overlap) * (1 - RONDO_DECISION_MARGIN);
-    const double saved = apart - (double)table->entries[c->rows].us;
+  for (rondo_ticket *at = leader; at != NULL && c->count < most_requests; at = at->next) {
+    if (!fits(c, leader, at)) continue;
+    add_company(c, at);
+    const double saved = cost_apart(c) * (1 - RONDO_DECISION_MARGIN) - (double)c->now->entries[c->rows].us;
     if (c->count < 2 || saved <= most) continue;
     most = saved;
     best = c->count;
@@ -91,16 +92,17 @@ static void add_request(rondo_session *session, rondo_batch *batch, rondo_ticket
 }
 
 static void gather(rondo_session *session, rondo_lane *lane, rondo_ticket *leader) {
-  const rondo_table *table = table_for(leader);
-  company c = {.count = 0};
-  const size_t count = table == NULL || leader->rows > table->largest_rows ? 1 : find_company(lane, table, leader, &c);
+  const rondo_table *now = table_for(leader, lane->batch.is_loaded);
+  company c = {.now = now, .loaded = table_for(leader, true)};
+  size_t count = 1;
+  if (now != NULL && leader->rows <= now->largest_rows) count = find_company(session->options.max_batch, leader, &c);
   if (c.count == 0) c.requests[0] = leader;
   for (size_t i = 0; i < count; i++) add_request(session, &lane->batch, c.requests[i]);
 }
 
 /* What runs it. */
 static void decide(rondo_batch *batch, const rondo_ticket *leader) {
-  const rondo_table *table = table_for(leader);
+  const rondo_table *table = table_for(leader, batch->is_loaded);
   batch->reason = leader->way != RONDO_WAY_AUTO ? RONDO_WAY_ASKED : RONDO_WAY_CHEAPEST;
   batch->is_unrecorded = table == NULL;
   batch->parts = 1;
@@ -109,14 +111,14 @@ static void decide(rondo_batch *batch, const rondo_ticket *leader) {
     return;
   }
   batch->decision = rondo_table_decide(table, batch->rows);
-  if (batch->decision.repeats > 0) batch->decision = rondo_table_decide(batch->model->recorded, batch->rows);
+  if (batch->decision.repeats > 0) batch->decision = rondo_table_decide(batch->model->loaded.recorded, batch->rows);
   const rondo_table_entry *entry = batch->decision.entry;
   batch->is_unrecorded = entry != NULL && entry->way == RONDO_WAY_UNRECORDED;
   if (!batch->is_unrecorded) batch->parts = batch->decision.repeats + (entry == NULL ? 0 : entry->count);
 }
 
-static void begin(rondo_batch *batch, rondo_session_model *model) {
-  *batch = (rondo_batch){.model = model, .began_ns = rondo_clock_ns()};
+static void begin(rondo_batch *batch, rondo_session_model *model, bool is_loaded) {
+  *batch = (rondo_batch){.model = model, .is_loaded = is_loaded, .began_ns = rondo_clock_ns()};
 }
 
 bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wait_ns) {
@@ -131,7 +133,7 @@ bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wa
     if (wait < *out_wait_ns) *out_wait_ns = wait;
   }
   if (leader == NULL) return false;
-  begin(&lane->batch, leader->model);
+  begin(&lane->batch, leader->model, !has_free_lane_beside(lane));
   gather(session, lane, leader);
   decide(&lane->batch, leader);
   return true;
@@ -142,7 +144,7 @@ bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wa
 static uint32_t graph_of(const rondo_batch *batch, size_t part) {
   if (batch->is_unrecorded) return RONDO_UNRECORDED_PART;
   const size_t repeats = batch->decision.repeats;
-  return part < repeats ? batch->model->table->largest : batch->decision.entry->graphs[part - repeats];
+  return part < repeats ? batch->model->loaded.recorded->largest : batch->decision.entry->graphs[part - repeats];
 }
 
 static bool take_part(rondo_batch *batch, rondo_part *out) {
@@ -241,7 +243,7 @@ static void run_alone(rondo_session *session, rondo_lane *lane, const rondo_batc
   failed->model->info.isolated++;
   for (size_t i = 0; i < failed->count; i++) {
     rondo_batch alone;
-    begin(&alone, failed->model);
+    begin(&alone, failed->model, failed->is_loaded);
     alone.began_ns = failed->began_ns;
     alone.requests[0] = failed->requests[i];
     alone.rows = failed->requests[i]->rows;

@@ -14,35 +14,6 @@ enum { MOST_PROBES = 12, MOST_CANDIDATES = 512, MOST_WITH_BUDGET = 48 };
 /* What all graphs cost ----------------------------------------------------------------------------------------------
  */
 
-/* How long graphs take on all lanes at once, against one after the other. */
-static rondo_status launch_on(rondo_session_model *model, uint32_t lanes, double *out_us) {
-  rondo_status status = RONDO_OK;
-  const uint64_t begin = rondo_clock_ns();
-  for (uint32_t i = 0; i < lanes; i++) {
-    rondo_place *place = &model->places[i];
-    rondo_keep_first(&status, rondo_place_launch(place, &place->graphs.items[0], true));
-  }
-  for (uint32_t i = 0; i < lanes; i++) rondo_keep_first(&status, rondo_place_synchronize(&model->places[i]));
-  *out_us = (double)(rondo_clock_ns() - begin) / 1e3;
-  return status;
-}
-
-/* The first round warms up. */
-static rondo_status measure_overlap(rondo_session_model *model) {
-  enum { ROUNDS = 6 };
-  const uint32_t streams = model->session->options.streams;
-  double one = 0, all = 0;
-  for (size_t i = 0; i < ROUNDS; i++) {
-    double one_us, all_us;
-    RONDO_TRY(launch_on(model, 1, &one_us));
-    RONDO_TRY(launch_on(model, streams, &all_us));
-    if (i > 0) one += one_us, all += all_us;
-  }
-  const double overlap = all / (streams * one);
-  model->overlap = overlap > 1 ? 1 : overlap < 1.0 / streams ? 1.0 / streams : overlap;
-  return RONDO_OK;
-}
-
 static rondo_status measure_graphs(rondo_session_model *model) {
   double run_us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
   RONDO_TRY(rondo_place_measure(&model->places[0], run_us, unrecorded_us));
@@ -53,14 +24,11 @@ static rondo_status measure_graphs(rondo_session_model *model) {
   return RONDO_OK;
 }
 
-/* Other lanes have whatever stands there for inputs: a wrong index would be an error. */
 static rondo_status measure_lanes(rondo_session_model *model) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   rondo_status status = measure_graphs(model);
-  for (uint32_t i = 0; i < model->session->options.streams && status == RONDO_OK; i++)
-    status = rondo_place_write_zeros(&model->places[i], 0);
-  if (status == RONDO_OK && model->session->options.streams > 1) status = measure_overlap(model);
+  if (status == RONDO_OK) status = rondo_model_measure_overlaps(model);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   return status;
 }
@@ -139,6 +107,8 @@ typedef struct choice {
   size_t candidate_count;
   size_t chosen[RONDO_SESSION_MAX_SIZES];
   uint32_t chosen_count;
+  size_t batch_sizes[RONDO_SESSION_MAX_SIZES]; /* beyond the largest request, ascending */
+  size_t batch_size_count;
 } choice;
 
 /* From the smallest to the largest request, in even steps; the largest is recorded first. */
@@ -155,12 +125,12 @@ static rondo_status record_probes(choice *c) {
 
 /* The place has the probes in the order in which they were recorded. */
 static rondo_status measure_probes(choice *c) {
-  double run_us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
+  double run_us[RONDO_SESSION_MAX_SIZES];
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   rondo_session_claim(c->model->session, 0);
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {
-    status = rondo_place_measure(&c->model->places[0], run_us, unrecorded_us);
+    status = rondo_place_measure(&c->model->places[0], run_us, NULL);
     rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   }
   rondo_session_release(c->model->session, 0);
@@ -215,15 +185,19 @@ static rondo_status choose(choice *c) {
 }
 
 static rondo_status choose_and_record(choice *c) {
-  c->demand_count = count_demands(c->model, c->demands);
+  rondo_session_model *model = c->model;
+  c->demand_count = count_demands(model, c->demands);
   const rondo_status probed = probe(c);
-  rondo_session_take_back(c->model, 0);
+  rondo_session_take_back(model, 0);
   RONDO_TRY(probed);
+  RONDO_TRY(rondo_model_find_batch_sizes(model, c->demands[c->demand_count - 1].rows,
+                                         RONDO_SESSION_MAX_SIZES - model->max_sizes, c->batch_sizes,
+                                         &c->batch_size_count));
   list_candidates(c);
   RONDO_TRY(choose(c));
-  for (uint32_t i = c->chosen_count; i-- > 0;)
-    RONDO_TRY(rondo_session_record(c->model, c->candidates[c->chosen[i]].rows));
-  return rondo_model_measure(c->model);
+  for (size_t i = c->batch_size_count; i-- > 0;) RONDO_TRY(rondo_session_record(model, c->batch_sizes[i]));
+  for (uint32_t i = c->chosen_count; i-- > 0;) RONDO_TRY(rondo_session_record(model, c->candidates[c->chosen[i]].rows));
+  return rondo_model_measure(model);
 }
 
 static rondo_status capture(rondo_session_model *model) {

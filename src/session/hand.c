@@ -150,8 +150,8 @@ static rondo_status set_times(rondo_session_model *m, const double *recorded, co
   for (size_t i = 0; i < count; i++) {
     m->graphs.items[i].run_us = recorded[i];
     m->graphs.items[i].unrecorded_us = unrecorded == NULL ? 0 : unrecorded[i];
+    if (overlap != 0) m->graphs.items[i].overlap = m->graphs.items[i].unrecorded_overlap = overlap;
   }
-  if (overlap != 0) m->overlap = overlap;
   m->unrecorded_extra_us = 0;
   return rondo_model_make_tables(m);
 }
@@ -170,7 +170,7 @@ rondo_status rondo_session_set_times(rondo_session *session, const char *model, 
 
 static rondo_status take_stream(const char *call, rondo_session *session, rondo_session_model *m, size_t number) {
   if (number >= session->options.streams) return fail_range(call, "stream", number, session->options.streams);
-  if (m->table == NULL || m->is_changing)
+  if (m->idle.any == NULL || m->is_changing)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED, "%s: model '%s' has no graphs, or is changing",
                       call, m->name);
   rondo_lane *lane = &session->lanes[number];
@@ -312,7 +312,7 @@ rondo_status rondo_session_get_model_info(rondo_session *session, const char *mo
   info.graphs = (uint32_t)m->graphs.count;
   info.inputs = (uint32_t)m->inputs.count;
   info.outputs = (uint32_t)m->outputs.count;
-  info.overlap = m->overlap;
+  info.overlap = m->idle.any == NULL ? 1 : m->graphs.items[m->idle.any->largest].overlap;
   count_bytes(m, &info);
   const rondo_status status = rondo_versioned_write("rondo_model_info", &info, out_info, sizeof info);
   pthread_mutex_unlock(&session->lock);
@@ -324,12 +324,13 @@ static void describe(const rondo_session_model *m, size_t rows, rondo_way *out_w
   *out_way = RONDO_WAY_UNRECORDED;
   *out_parts = 0;
   *out_us = 0;
-  if (m->table == NULL) return;
-  rondo_decision_made d = rondo_table_decide(m->table, rows);
-  if (d.repeats > 0) d = rondo_table_decide(m->recorded, rows);
-  *out_us = (double)d.repeats * m->table->largest_us * m->overlap;
+  const rondo_session_tables *tables = &m->idle;
+  if (tables->any == NULL) return;
+  rondo_decision_made d = rondo_table_decide(tables->any, rows);
+  if (d.repeats > 0) d = rondo_table_decide(tables->recorded, rows);
+  *out_us = (double)d.repeats * tables->any->largest_us;
   for (size_t i = 0; i < d.repeats && *out_parts < RONDO_SESSION_MAX_PARTS; i++)
-    parts[(*out_parts)++] = m->table->largest;
+    parts[(*out_parts)++] = tables->any->largest;
   for (size_t i = 0; d.entry != NULL && i < d.entry->count && *out_parts < RONDO_SESSION_MAX_PARTS; i++)
     parts[(*out_parts)++] = d.entry->graphs[i];
   if (d.entry != NULL) *out_us += (double)d.entry->us;

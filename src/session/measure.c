@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What graphs cost, measured: all graphs of a place in turn, recorded and not, round after round, so that what disturbs
- * the machine for a while disturbs all alike; the medians, made to rise with the rows. By who has claimed the lane.
+ * the machine for a while disturbs all alike. Whatever else a machine does only adds to a time, and most to long ones:
+ * the least of the rounds counts, and no graph costs more than one with more rows. And how long some graphs take on all
+ * lanes at once, against one after the other, in turns likewise. By who has claimed the lanes.
  */
 #include <stdlib.h>
 
@@ -18,25 +20,7 @@ typedef struct samples {
 /* Rising with the rows ----------------------------------------------------------------------------------------------
  */
 
-/* Pools adjacent violators (Ayer, Brunk, Ewing, Reid, Silverman 1955): the rising row that is nearest by squares. */
-void rondo_measure_smooth(double *us, size_t count) {
-  double mean[RONDO_SESSION_MAX_SIZES];
-  size_t length[RONDO_SESSION_MAX_SIZES], blocks = 0;
-  for (size_t i = 0; i < count; i++) {
-    mean[blocks] = us[i];
-    length[blocks++] = 1;
-    for (; blocks > 1 && mean[blocks - 2] > mean[blocks - 1]; blocks--) {
-      const size_t both = length[blocks - 2] + length[blocks - 1];
-      mean[blocks - 2] =
-          (mean[blocks - 2] * (double)length[blocks - 2] + mean[blocks - 1] * (double)length[blocks - 1]) /
-          (double)both;
-      length[blocks - 2] = both;
-    }
-  }
-  for (size_t b = 0, i = 0; b < blocks; b++)
-    for (size_t k = 0; k < length[b]; k++) us[i++] = mean[b];
-}
-
+/* Indices of graphs by their rows, ascending. */
 static void sort_by_rows(const rondo_place *place, size_t *order) {
   for (size_t i = 0; i < place->graphs.count; i++) {
     size_t at = i;
@@ -46,14 +30,12 @@ static void sort_by_rows(const rondo_place *place, size_t *order) {
   }
 }
 
-static void smooth(const rondo_place *place, double *us) {
+/* By graph: none more than one with more rows. */
+static void make_rise(const rondo_place *place, double *us) {
   size_t order[RONDO_SESSION_MAX_SIZES];
-  double sorted[RONDO_SESSION_MAX_SIZES];
-  const size_t count = place->graphs.count;
   sort_by_rows(place, order);
-  for (size_t i = 0; i < count; i++) sorted[i] = us[order[i]];
-  rondo_measure_smooth(sorted, count);
-  for (size_t i = 0; i < count; i++) us[order[i]] = sorted[i];
+  for (size_t i = place->graphs.count; i-- > 1;)
+    if (us[order[i - 1]] > us[order[i]]) us[order[i - 1]] = us[order[i]];
 }
 
 /* Samples -----------------------------------------------------------------------------------------------------------
@@ -68,11 +50,11 @@ static rondo_status time_run(rondo_place *place, const rondo_place_graph *g, boo
   return RONDO_OK;
 }
 
-static rondo_status take_round(rondo_place *place, samples *s, size_t round) {
+static rondo_status take_round(rondo_place *place, bool with_unrecorded, samples *s, size_t round) {
   for (size_t i = 0; i < place->graphs.count; i++) {
     RONDO_TRY(rondo_place_write_zeros(place, i));
     RONDO_TRY(time_run(place, &place->graphs.items[i], true, &s->recorded[i][round]));
-    RONDO_TRY(time_run(place, &place->graphs.items[i], false, &s->unrecorded[i][round]));
+    if (with_unrecorded) RONDO_TRY(time_run(place, &place->graphs.items[i], false, &s->unrecorded[i][round]));
   }
   return RONDO_OK;
 }
@@ -87,13 +69,20 @@ static double median(double *us, size_t count) {
   return count % 2 == 1 ? us[count / 2] : (us[count / 2 - 1] + us[count / 2]) / 2;
 }
 
+static double least(const double *us, size_t count) {
+  double found = us[0];
+  for (size_t i = 1; i < count; i++)
+    if (us[i] < found) found = us[i];
+  return found;
+}
+
 /* The first round warms up, and counts no more when there is another. */
-static rondo_status take_all(rondo_place *place, samples *s, size_t *out_rounds) {
-  RONDO_TRY(take_round(place, s, 0));
+static rondo_status take_all(rondo_place *place, bool with_unrecorded, samples *s, size_t *out_rounds) {
+  RONDO_TRY(take_round(place, with_unrecorded, s, 0));
   const uint64_t begin = rondo_clock_ns();
   size_t round = 0;
   while (round < LEAST_ROUNDS || (round < MOST_ROUNDS && rondo_clock_ns() - begin < ENOUGH_NS))
-    RONDO_TRY(take_round(place, s, round++));
+    RONDO_TRY(take_round(place, with_unrecorded, s, round++));
   *out_rounds = round;
   return RONDO_OK;
 }
@@ -103,14 +92,90 @@ rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *ou
   samples *s = NULL;
   size_t rounds = 0;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *s, &s));
-  const rondo_status status = take_all(place, s, &rounds);
+  const rondo_status status = take_all(place, out_unrecorded != NULL, s, &rounds);
   for (size_t i = 0; i < place->graphs.count && status == RONDO_OK; i++) {
-    out_run[i] = median(s->recorded[i], rounds);
-    out_unrecorded[i] = median(s->unrecorded[i], rounds);
+    out_run[i] = least(s->recorded[i], rounds);
+    if (out_unrecorded != NULL) out_unrecorded[i] = least(s->unrecorded[i], rounds);
   }
   rondo_release(allocator, s, 1, sizeof *s);
   if (status != RONDO_OK) return status;
-  smooth(place, out_run);
-  smooth(place, out_unrecorded);
+  make_rise(place, out_run);
+  if (out_unrecorded != NULL) make_rise(place, out_unrecorded);
+  return RONDO_OK;
+}
+
+/* All lanes at once -------------------------------------------------------------------------------------------------
+ */
+
+enum { OVERLAP_ROUNDS = 3, MOST_OVERLAPS = 4 };
+
+static rondo_status time_lanes(rondo_session_model *model, size_t graph, uint32_t lanes, bool is_recorded,
+                               double *out_us) {
+  rondo_status status = RONDO_OK;
+  const uint64_t begin = rondo_clock_ns();
+  for (uint32_t i = 0; i < lanes; i++) {
+    rondo_place *place = &model->places[i];
+    rondo_keep_first(&status, rondo_place_launch(place, &place->graphs.items[graph], is_recorded));
+  }
+  for (uint32_t i = 0; i < lanes; i++) rondo_keep_first(&status, rondo_place_synchronize(&model->places[i]));
+  *out_us = (double)(rondo_clock_ns() - begin) / 1e3;
+  return status;
+}
+
+rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us) {
+  const uint32_t lanes = model->session->options.streams;
+  double all_us[OVERLAP_ROUNDS + 1];
+  for (size_t i = 0; i <= OVERLAP_ROUNDS; i++) RONDO_TRY(time_lanes(model, graph, lanes, true, &all_us[i]));
+  *out_us = median(all_us + 1, OVERLAP_ROUNDS) / lanes;
+  return RONDO_OK;
+}
+
+/* Of rounds the first of which warms up, the median. */
+static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bool is_recorded, double *out) {
+  const uint32_t lanes = model->session->options.streams;
+  double overlaps[OVERLAP_ROUNDS + 1];
+  for (size_t i = 0; i <= OVERLAP_ROUNDS; i++) {
+    double one_us, all_us;
+    RONDO_TRY(time_lanes(model, graph, 1, is_recorded, &one_us));
+    RONDO_TRY(time_lanes(model, graph, lanes, is_recorded, &all_us));
+    overlaps[i] = all_us / (lanes * one_us);
+  }
+  const double overlap = median(overlaps + 1, OVERLAP_ROUNDS);
+  *out = overlap > 1 ? 1 : overlap < 1.0 / lanes ? 1.0 / lanes : overlap;
+  return RONDO_OK;
+}
+
+/* Other lanes have whatever stands there for inputs: a wrong index would be an error. */
+static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t graph) {
+  rondo_session_graph *g = &model->graphs.items[graph];
+  g->overlap = g->unrecorded_overlap = 1;
+  if (model->session->options.streams == 1) return RONDO_OK;
+  for (uint32_t i = 0; i < model->session->options.streams; i++)
+    RONDO_TRY(rondo_place_write_zeros(&model->places[i], graph));
+  RONDO_TRY(measure_overlap(model, graph, true, &g->overlap));
+  return measure_overlap(model, graph, false, &g->unrecorded_overlap);
+}
+
+/* On the line between two. */
+static void estimate_overlaps(const rondo_session_graph *a, const rondo_session_graph *b, rondo_session_graph *inout) {
+  const double part = (double)(inout->rows - a->rows) / (double)(b->rows - a->rows);
+  inout->overlap = a->overlap + (b->overlap - a->overlap) * part;
+  inout->unrecorded_overlap = a->unrecorded_overlap + (b->unrecorded_overlap - a->unrecorded_overlap) * part;
+}
+
+/* Measured for a few graphs, from the one with fewest rows to the one with most. */
+rondo_status rondo_model_measure_overlaps(rondo_session_model *model) {
+  size_t order[RONDO_SESSION_MAX_SIZES];
+  const size_t count = model->graphs.count, steps = count < MOST_OVERLAPS ? count - 1 : MOST_OVERLAPS - 1;
+  sort_by_rows(&model->places[0], order);
+  RONDO_TRY(measure_graph_overlaps(model, order[0]));
+  for (size_t i = 1, before = 0; i <= steps; i++) {
+    const size_t at = i * (count - 1) / steps;
+    RONDO_TRY(measure_graph_overlaps(model, order[at]));
+    for (size_t k = before + 1; k < at; k++)
+      estimate_overlaps(&model->graphs.items[order[before]], &model->graphs.items[order[at]],
+                        &model->graphs.items[order[k]]);
+    before = at;
+  }
   return RONDO_OK;
 }

@@ -22,35 +22,49 @@ rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, r
 
 /* Tables ---------------------------------------------------------------------------------------------------------- */
 
-/* 0: it is not known. */
-static double price_unrecorded(const rondo_session_model *model, const rondo_session_graph *g) {
-  return g->unrecorded_us > 0 ? g->unrecorded_us + model->unrecorded_extra_us : 0;
+static rondo_table_size table_size_of(const rondo_session_model *model, const rondo_session_graph *g, bool is_loaded,
+                                      bool with_unrecorded) {
+  const double share_us = g->run_us * g->overlap;
+  const double unrecorded_us = g->unrecorded_us * (is_loaded ? g->unrecorded_overlap : 1);
+  return (rondo_table_size){
+      .rows = g->rows,
+      .run_us = is_loaded ? share_us : g->run_us,
+      .share_us = share_us,
+      .unrecorded_us = with_unrecorded && unrecorded_us > 0 ? unrecorded_us + model->unrecorded_extra_us : 0};
 }
 
-static rondo_status make_table(rondo_session_model *model, bool with_unrecorded, rondo_table **out) {
+static rondo_status make_table(rondo_session_model *model, bool is_loaded, bool with_unrecorded, rondo_table **out) {
   rondo_table_size sizes[RONDO_SESSION_MAX_SIZES];
-  for (size_t i = 0; i < model->graphs.count; i++) {
-    const rondo_session_graph *g = &model->graphs.items[i];
-    sizes[i] = (rondo_table_size){
-        .rows = g->rows, .run_us = g->run_us, .unrecorded_us = with_unrecorded ? price_unrecorded(model, g) : 0};
-  }
-  const rondo_table_input input = {
-      .sizes = sizes, .count = model->graphs.count, .overlap = model->overlap, .margin = RONDO_DECISION_MARGIN};
+  for (size_t i = 0; i < model->graphs.count; i++)
+    sizes[i] = table_size_of(model, &model->graphs.items[i], is_loaded, with_unrecorded);
+  const rondo_table_input input = {.sizes = sizes, .count = model->graphs.count, .margin = RONDO_DECISION_MARGIN};
   return rondo_table_make(&model->session->allocator, &input, out);
 }
 
+static void free_tables(rondo_session_tables *tables) {
+  rondo_table_free(tables->any);
+  rondo_table_free(tables->recorded);
+  *tables = (rondo_session_tables){.any = NULL};
+}
+
+static rondo_status make_pair(rondo_session_model *model, bool is_loaded, rondo_session_tables *out) {
+  RONDO_TRY(make_table(model, is_loaded, true, &out->any));
+  return make_table(model, is_loaded, false, &out->recorded);
+}
+
 rondo_status rondo_model_make_tables(rondo_session_model *model) {
-  rondo_table *table = NULL, *recorded = NULL;
-  RONDO_TRY(make_table(model, true, &table));
-  const rondo_status status = make_table(model, false, &recorded);
+  rondo_session_tables idle = {.any = NULL}, loaded = {.any = NULL};
+  rondo_status status = make_pair(model, false, &idle);
+  if (status == RONDO_OK) status = make_pair(model, true, &loaded);
   if (status != RONDO_OK) {
-    rondo_table_free(table);
+    free_tables(&idle);
+    free_tables(&loaded);
     return status;
   }
-  rondo_table_free(model->table);
-  rondo_table_free(model->recorded);
-  model->table = table;
-  model->recorded = recorded;
+  free_tables(&model->idle);
+  free_tables(&model->loaded);
+  model->idle = idle;
+  model->loaded = loaded;
   return RONDO_OK;
 }
 
@@ -59,9 +73,8 @@ rondo_status rondo_model_make_tables(rondo_session_model *model) {
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept) {
   for (uint32_t i = 0; i < model->session->options.streams; i++)
     while (model->places[i].graphs.count > 0) rondo_place_drop_last(&model->places[i], kept);
-  rondo_table_free(model->table);
-  rondo_table_free(model->recorded);
-  model->table = model->recorded = NULL;
+  free_tables(&model->idle);
+  free_tables(&model->loaded);
   model->graphs.count = 0;
 }
 
@@ -106,9 +119,9 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   model->body = o->body;
   model->user = o->user;
   model->max_sizes = o->max_sizes == 0 ? 16 : o->max_sizes;
+  model->max_batch_rows = o->max_batch_rows;
   model->budget_bytes = o->budget_bytes;
   model->budget_startup_us = o->budget_startup_us;
-  model->overlap = 1;
   RONDO_TRY(rondo_allocate_text(allocator, name, &model->name));
   RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
   if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);

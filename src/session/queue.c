@@ -113,7 +113,7 @@ static rondo_status check_state(const char *call, rondo_session *session, rondo_
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: model '%s' is being captured or changed", call, model->name);
   const bool wants_graph = r->way == RONDO_WAY_RECORDED || (session->options.strict && r->way == RONDO_WAY_AUTO);
-  if (wants_graph && model->table == NULL && session->capturing != model)
+  if (wants_graph && model->idle.any == NULL && session->capturing != model)
     return rondo_fail(
         RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
         "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the request "

@@ -93,9 +93,16 @@ typedef struct rondo_session_graph {
   uint32_t nodes;
   bool has_branches;
   double run_us, unrecorded_us, capture_us;
+  double overlap, unrecorded_overlap; /* on all lanes at once, against one after the other: of 1 / lanes to 1 */
   uint64_t exec_bytes, arena_bytes;
   uint64_t launches, rows_run;
 } rondo_session_graph;
+
+/* What runs so many rows; NULL: there are no graphs. */
+typedef struct rondo_session_tables {
+  rondo_table *any;
+  rondo_table *recorded; /* without un-recorded runs */
+} rondo_session_tables;
 
 struct rondo_session_model {
   rondo_session_model *next;
@@ -107,14 +114,13 @@ struct rondo_session_model {
   void *user;
   pthread_mutex_t build_lock; /* over the callback alone: one at a time */
   uint32_t max_sizes;
+  size_t max_batch_rows;
   uint64_t budget_bytes, budget_startup_us;
   RONDO_ARRAY(size_t) history; /* ascending */
   RONDO_ARRAY(rondo_session_value) inputs, outputs;
   rondo_place places[RONDO_SESSION_MAX_STREAMS];
   RONDO_ARRAY(rondo_session_graph) graphs;
-  rondo_table *table;    /* NULL: no graphs */
-  rondo_table *recorded; /* without un-recorded runs */
-  double overlap;
+  rondo_session_tables idle, loaded; /* while a lane is free, while none is */
   double unrecorded_extra_us; /* that an un-recorded run costs beside its time, as programs are compiled for some */
   bool is_changing;
   bool is_recording;   /* in capture mode: a run records just now */
@@ -159,6 +165,7 @@ typedef struct rondo_batch {
   size_t first[RONDO_SESSION_MAX_BATCH]; /* row of each */
   size_t count, rows;
   rondo_decision_made decision;
+  bool is_loaded; /* no other lane was free when it was formed */
   bool is_unrecorded;
   rondo_way_reason reason;
   size_t parts, taken, done, next_row;
@@ -290,11 +297,13 @@ RONDO_MUST_USE rondo_status rondo_function_place_write_zeros(const rondo_place *
 RONDO_MUST_USE rondo_status rondo_function_place_describe(const rondo_place_graph *g, rondo_session_graph *out);
 uint64_t rondo_function_place_arena(const rondo_place *place);
 
-/* measure.c: microseconds from a launch until it is done, by graph of the place, recorded and not; medians that rise
+/* measure.c: microseconds from a launch until it is done, by graph of the place, recorded and (or NULL) not; they rise
  * with the rows. Likewise. */
 RONDO_MUST_USE rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *out_unrecorded);
-/* Makes values rise, changing them as little as can be. At most RONDO_SESSION_MAX_SIZES of them. */
-void rondo_measure_smooth(double *us, size_t count);
+/* What the graph takes of all lanes' time, when all of them run it, by who has claimed them; their inputs are zeros. */
+RONDO_MUST_USE rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us);
+/* Of each graph, how long it takes on all lanes at once; likewise. */
+RONDO_MUST_USE rondo_status rondo_model_measure_overlaps(rondo_session_model *model);
 
 /* part.c: runs a part on its place and waits for it. */
 RONDO_MUST_USE rondo_status rondo_part_run(rondo_place *place, const rondo_part *part);
@@ -318,6 +327,11 @@ void rondo_session_take_back(rondo_session_model *model, size_t count);
 
 /* choose.c: times of all graphs, and the tables that follow from them. */
 RONDO_MUST_USE rondo_status rondo_model_measure(rondo_session_model *model);
+
+/* batch_sizes.c, while the model is changing and has no graphs: rows of graphs that are worth having for requests that
+ * run together, ascending, where none has more than `most`. */
+RONDO_MUST_USE rondo_status rondo_model_find_batch_sizes(rondo_session_model *model, size_t most, size_t room,
+                                                         size_t *rows, size_t *out_count);
 
 /* batch.c, under the lock, and with the lane claimed. Forms a batch of what waits; false when nothing is ripe, and
  * *out_wait_ns says for how long (UINT64_MAX: until something comes). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Making the table. For each graph in turn as the slowest that may take part, the least sum of times with which one,
+ * Making the table. For each graph in turn as the slowest that may take part, the least sum of shares with which one,
  * two, ... graphs have room for so many rows: the best of all is exact, because the slowest graph of the best division
- * is one of them. Time in O(n² p r) for n graphs, p parts and r rows.
+ * is one of them. Time in O(n² p r) for n graphs, p parts and r rows; in O(n p r) where shares are whole times.
  */
 #include "session/table.h"
 
@@ -12,7 +12,7 @@
 typedef struct maker {
   const rondo_table_size *sizes;
   size_t count;
-  double overlap, margin;
+  double margin;
   rondo_table *table;
   float *sums;           /* (RONDO_SESSION_MAX_PARTS + 1) x (rows + 1): by number of parts and rows */
   unsigned char *choice; /* the same: the graph that the sum ends with */
@@ -65,7 +65,7 @@ static void sum_up(maker *m, double most_us, size_t parts, size_t rows) {
   for (size_t i = 0; i < m->count; i++) {
     const rondo_table_size *s = &m->sizes[i];
     if (s->run_us > most_us) continue;
-    const float sum = (float)s->run_us + m->sums[at(m, parts - 1, rows > s->rows ? rows - s->rows : 0)];
+    const float sum = (float)s->share_us + m->sums[at(m, parts - 1, rows > s->rows ? rows - s->rows : 0)];
     if (sum < best) best = sum, chosen = (unsigned char)i;
   }
   m->sums[at(m, parts, rows)] = best;
@@ -94,7 +94,8 @@ static void enter_parts(maker *m, size_t parts, size_t rows, float us) {
   sort_parts(m, entry);
 }
 
-static void divide(maker *m, double most_us) {
+/* Among graphs that take so long at most; whatever their sum, it takes `least_us`. */
+static void divide(maker *m, double most_us, double least_us) {
   const size_t rows = m->table->rows;
   for (size_t parts = 0; parts <= RONDO_SESSION_MAX_PARTS; parts++) {
     m->sums[at(m, parts, 0)] = 0;
@@ -103,14 +104,21 @@ static void divide(maker *m, double most_us) {
         m->sums[at(m, 0, r)] = INFINITY;
       else
         sum_up(m, most_us, parts, r);
-      const float sum = m->sums[at(m, parts, r)] * (float)m->overlap;
-      const float us = sum > (float)most_us ? sum : (float)most_us;
+      const float sum = m->sums[at(m, parts, r)];
+      const float us = sum > (float)least_us ? sum : (float)least_us;
       if (parts > 1 && (double)us < bar(m, &m->table->entries[r])) enter_parts(m, parts, r, us);
     }
   }
 }
 
 /* The whole ------------------------------------------------------------------------------------------------------- */
+
+/* Else no sum is less than the longest of it, and all graphs can be looked at in one go. */
+static bool has_shares(const maker *m) {
+  for (size_t i = 0; i < m->count; i++)
+    if (m->sizes[i].share_us < m->sizes[i].run_us) return true;
+  return false;
+}
 
 static rondo_status fill(maker *m) {
   rondo_table *table = m->table;
@@ -119,7 +127,8 @@ static rondo_status fill(maker *m) {
   RONDO_TRY(rondo_allocate_items(&table->allocator, cells, sizeof *m->sums, &m->sums));
   RONDO_TRY(rondo_allocate_items(&table->allocator, cells, 1, &m->choice));
   for (size_t r = 1; r <= table->rows; r++) enter_alone(m, r);
-  for (size_t i = 0; i < m->count; i++) divide(m, m->sizes[i].run_us);
+  if (!has_shares(m)) divide(m, INFINITY, 0);
+  for (size_t i = 0; i < m->count && has_shares(m); i++) divide(m, m->sizes[i].run_us, m->sizes[i].run_us);
   return RONDO_OK;
 }
 
@@ -127,13 +136,13 @@ rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_tabl
   *out = NULL;
   const rondo_table_size *sizes = input->sizes;
   const size_t count = input->count;
-  maker m = {.sizes = sizes, .count = count, .overlap = input->overlap, .margin = input->margin};
+  maker m = {.sizes = sizes, .count = count, .margin = input->margin};
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *m.table, &m.table));
   m.table->allocator = *allocator;
   for (uint32_t i = 0; i < count; i++)
     if (i == 0 || sizes[i].rows > sizes[m.table->largest].rows) m.table->largest = i;
   m.table->largest_rows = sizes[m.table->largest].rows;
-  m.table->largest_us = sizes[m.table->largest].run_us;
+  m.table->largest_us = sizes[m.table->largest].share_us;
   m.table->rows = 2 * m.table->largest_rows; /* a largest graph and what is left: decided together */
   const rondo_status status = fill(&m);
   const size_t cells = (RONDO_SESSION_MAX_PARTS + 1) * (m.table->rows + 1);

@@ -2,8 +2,9 @@
  * What runs a batch of so many rows: decided beforehand for every number of rows, from the times of the graphs, so that
  * deciding is one look (SE-8). Pure; a table is made whole and then only read.
  *
- * One graph costs its time. Several, on several streams, cost their times together, times `overlap`, but no less than
- * the longest of them. Un-recorded work costs its time, between and beyond the rows where that was measured on a line.
+ * One graph costs its time. Several, on several streams, cost what they take of all streams' time together, but no less
+ * than the longest of them. Un-recorded work costs its time, between and beyond the rows where that was measured on a
+ * line. A table for streams that are all busy has what graphs take of all streams' time for their time.
  */
 #ifndef RONDO_SESSION_TABLE_H
 #define RONDO_SESSION_TABLE_H
@@ -14,7 +15,8 @@
 
 typedef struct rondo_table_size {
   size_t rows;
-  double run_us;
+  double run_us;        /* while nothing else runs */
+  double share_us;      /* of the time of all streams together, when all of them run it: at most run_us */
   double unrecorded_us; /* 0: not known */
 } rondo_table_size;
 
@@ -29,15 +31,14 @@ typedef struct rondo_table {
   rondo_allocator allocator;
   size_t rows; /* entries[0 .. rows]; 0 is not used. The rows of the largest graph, times what it takes at most */
   size_t largest_rows;
-  uint32_t largest; /* the graph with most rows */
-  double largest_us;
+  uint32_t largest;  /* the graph with most rows */
+  double largest_us; /* its share */
   rondo_table_entry *entries;
 } rondo_table;
 
 typedef struct rondo_table_input {
   const rondo_table_size *sizes; /* by index of their graphs, in any order */
   size_t count;                  /* at least one and at most RONDO_SESSION_MAX_SIZES */
-  double overlap;
   double margin; /* one graph is taken unless another way is cheaper by this share of its time; entries say the way's */
 } rondo_table_input;
 

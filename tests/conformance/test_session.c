@@ -291,6 +291,46 @@ static void test_se7_sizes_come_from_the_history(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* Beyond the largest request each graph is twice the one before, as far as that was found to pay. */
+static void assert_batch_sizes(rondo_session *session, size_t most_rows) {
+  const uint32_t count = info_of(session, "scorer").graphs;
+  size_t before = 0;
+  for (size_t i = count; i-- > 0;) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    assert_true(graph.rows > before && graph.rows <= most_rows);
+    if (graph.rows > 10) assert_int_equal(graph.rows, 2 * before);
+    before = graph.rows;
+  }
+}
+
+static void test_se7_sizes_for_requests_that_run_together(void **state) {
+  test_fixture *t = *state;
+  const size_t history[] = {5, 7, 10, 10}, most_rows[] = {0, 19, 20, 100};
+  for (size_t i = 0; i < 4; i++) {
+    rondo_session *session = open_session(t, 2);
+    static test_request requests[6];
+    rondo_ticket *tickets[6];
+    rondo_stream *streams[2];
+    add_scorer(
+        session, "scorer",
+        (rondo_model_options){.history = history, .history_count = 4, .max_sizes = 2, .max_batch_rows = most_rows[i]});
+    assert_ok(rondo_session_capture(session, "scorer"));
+    assert_batch_sizes(session, most_rows[i] < 20 ? 10 : most_rows[i]);
+    for (size_t k = 0; k < 2; k++) assert_ok(rondo_session_take_stream(session, "scorer", k, &streams[k]));
+    for (size_t k = 0; k < 6; k++) {
+      test_request_fill(&requests[k], 10, k);
+      assert_ok(rondo_session_submit(session, "scorer", &requests[k].request, &tickets[k]));
+    }
+    for (size_t k = 0; k < 2; k++) assert_ok(rondo_session_give_stream(session, k));
+    for (size_t k = 0; k < 6; k++) {
+      assert_ok(rondo_ticket_wait(tickets[k], NULL));
+      assert_true(test_request_is_right(&requests[k]));
+    }
+    assert_ok(rondo_session_destroy(session));
+  }
+}
+
 /* To the byte, but for execs, of which one is looked at. */
 static void test_se3_bytes_are_said_before_recording(void **state) {
   test_fixture *t = *state;
@@ -411,6 +451,7 @@ int main(void) {
       test_case(test_se6_any_graph_on_any_stream_by_hand),
       test_case(test_se6_wrong_turns),
       test_case(test_se7_sizes_come_from_the_history),
+      test_case(test_se7_sizes_for_requests_that_run_together),
       test_case(test_se3_bytes_are_said_before_recording),
       test_case(test_se7_no_history_and_no_budget),
       test_case(test_models_that_are_none),

@@ -99,6 +99,23 @@ static void test_se8_several_graphs_where_that_costs_less(void **state) {
   }
 }
 
+/* Several graphs on several streams take less time; but where no stream is free, each takes from others. */
+static void test_se8_by_what_all_streams_lose_where_none_is_free(void **state) {
+  rondo_session *session = open_session(*state, 2);
+  const double steep[] = {100, 60};
+  rondo_stream *stream = NULL;
+  assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 0.5));
+  rondo_answer answer = run(session, 32, RONDO_WAY_AUTO);
+  assert_int_equal(answer.way, RONDO_WAY_DIVIDED);
+  assert_int_equal(answer.graphs, 2);
+  assert_ok(rondo_session_take_stream(session, "scorer", 1, &stream));
+  answer = run(session, 32, RONDO_WAY_AUTO);
+  assert_int_equal(answer.way, RONDO_WAY_RECORDED);
+  assert_int_equal(answer.padding_rows, 32);
+  assert_ok(rondo_session_give_stream(session, 1));
+  assert_ok(rondo_session_destroy(session));
+}
+
 static void test_se8_un_recorded_where_that_costs_less(void **state) {
   rondo_session *session = open_with(*state, (rondo_session_options){.max_unrecorded = 2});
   const double unrecorded[] = {200, 5};
@@ -239,7 +256,6 @@ static void test_se8_waiting_requests_run_together(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-/* Requests that together need more than one by one run one by one. */
 /* Moves an input of the request to host memory of the device's. */
 static void move_input(test_fixture *t, test_request *r, size_t input, size_t bytes) {
   void *memory;
@@ -273,6 +289,7 @@ static void test_se8_inputs_in_host_memory_of_the_device(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* Requests that together need more than one by one run one by one. */
 static void test_se8_not_together_where_that_costs_more(void **state) {
   rondo_session *session = open_session(*state, 1);
   const double steep[] = {1000, 20};
@@ -542,6 +559,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_se8_the_next_size_is_padded),
       test_case(test_se8_several_graphs_where_that_costs_less),
+      test_case(test_se8_by_what_all_streams_lose_where_none_is_free),
       test_case(test_se8_un_recorded_where_that_costs_less),
       test_case(test_se8_what_is_asked_for),
       test_case(test_se8_a_strict_session_runs_graphs_alone),

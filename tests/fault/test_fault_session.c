@@ -81,7 +81,8 @@ static rondo_status do_all(rig *r) {
   const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_unrecorded = 1, .timed = true,
                                          .executor = &executor};
   const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = r->weights,
-                                     .history = history,       .history_count = 3,         .max_sizes = 2};
+                                     .history = history,       .history_count = 3,         .max_sizes = 2,
+                                     .max_batch_rows = 108};
   TRY(rondo_session_create(r->device, &options, &r->session));
   TRY(rondo_session_add_model(r->session, "scorer", &model));
   rondo_model_bytes bytes = {.struct_size = sizeof bytes};

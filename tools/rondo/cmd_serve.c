@@ -25,6 +25,7 @@ static const serve_settings defaults = {.device = "cpu",
                                         .most = 1200,
                                         .seed = 1,
                                         .table_rows = 10000,
+                                        .batch_rows = 9600,
                                         .seconds = 3,
                                         .rate = 0,
                                         .median = 350,
@@ -40,6 +41,8 @@ static const option_row rows[] = {
     {"delay-us", "N", OPTION_COUNT, OFFSET(delay_us), 0, 1000000, "microseconds that a request waits for others"},
     {"batch", "N", OPTION_COUNT, OFFSET(batch), 0, RONDO_SESSION_MAX_BATCH,
      "requests that run together, at most; 0: as many as may; 1: each by itself"},
+    {"batch-rows", "N", OPTION_COUNT, OFFSET(batch_rows), 0, TRAFFIC_MAX_ROWS,
+     "rows of requests that run together, at most, where that pays; 0: as the largest request"},
     {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "how long each of the six loads lasts"},
     {"clients", "N", OPTION_COUNT, OFFSET(clients), 1, 256, "clients of the closed loop"},
     {"rate", "X", OPTION_REAL, OFFSET(rate), 0, 1e7,
@@ -89,7 +92,8 @@ static rondo_status add_model(serving *s) {
                                        .user = &s->model,
                                        .weights = weights,
                                        .history = s->history.rows,
-                                       .history_count = s->history.count};
+                                       .history_count = s->history.count,
+                                       .max_batch_rows = (size_t)s->settings.batch_rows};
   const rondo_status status = rondo_session_add_model(s->session, s->name, &options);
   rondo_weights_destroy(weights);
   return status;

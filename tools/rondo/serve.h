@@ -11,7 +11,7 @@
 
 typedef struct serve_settings {
   const char *device, *history, *report;
-  uint64_t streams, sizes, delay_us, clients, requests, least, most, seed, table_rows, batch;
+  uint64_t streams, sizes, delay_us, clients, requests, least, most, seed, table_rows, batch, batch_rows;
   double seconds, rate, median, spread, soak;
   bool load, json, regret;
 } serve_settings;

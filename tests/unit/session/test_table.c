@@ -15,21 +15,19 @@ enum { MOST_SIZES = 4, MOST_ROWS = 12 };
 typedef struct reference {
   const rondo_table_size *sizes;
   size_t count;
-  double overlap;
   double best;
 } reference;
 
 /* Tries every multiset of graphs with room for the rows, in descending order of indices. */
-static void try_parts(reference *r, size_t last, size_t left, size_t parts, double sum, double longest) {
+static void try_parts(reference *r, size_t last, size_t left, size_t parts, double shares, double longest) {
   if (left == 0) {
-    const double together = sum * r->overlap;
-    r->best = fmin(r->best, parts == 1 ? sum : fmax(together, longest));
+    r->best = fmin(r->best, parts == 1 ? longest : fmax(shares, longest));
     return;
   }
   if (parts == RONDO_SESSION_MAX_PARTS) return;
   for (size_t i = 0; i <= last; i++) {
     const size_t rows = r->sizes[i].rows;
-    try_parts(r, i, left > rows ? left - rows : 0, parts + 1, sum + r->sizes[i].run_us,
+    try_parts(r, i, left > rows ? left - rows : 0, parts + 1, shares + r->sizes[i].share_us,
               fmax(longest, r->sizes[i].run_us));
   }
 }
@@ -52,10 +50,10 @@ static size_t room_of(const rondo_table_size *sizes, const rondo_table_entry *en
   return rows;
 }
 
-static void check_entry(const rondo_table_size *sizes, size_t count, double overlap, bool has_unrecorded,
-                        const rondo_table *table, size_t rows) {
+static void check_entry(const rondo_table_size *sizes, size_t count, bool has_unrecorded, const rondo_table *table,
+                        size_t rows) {
   const rondo_table_entry *entry = rondo_table_decide(table, rows).entry;
-  reference r = {.sizes = sizes, .count = count, .overlap = overlap, .best = INFINITY};
+  reference r = {.sizes = sizes, .count = count, .best = INFINITY};
   try_parts(&r, count - 1, rows, 0, 0, 0);
   if (has_unrecorded) r.best = fmin(r.best, unrecorded(sizes, count, rows));
   assert_true(fabs((double)entry->us - r.best) <= 1e-4 * r.best);
@@ -69,10 +67,9 @@ static void check_entry(const rondo_table_size *sizes, size_t count, double over
     assert_true(sizes[entry->graphs[i - 1]].rows >= sizes[entry->graphs[i]].rows);
 }
 
-static rondo_status make_table(const rondo_table_size *sizes, size_t count, double overlap, double margin,
-                               rondo_table **out) {
+static rondo_status make_table(const rondo_table_size *sizes, size_t count, double margin, rondo_table **out) {
   const rondo_allocator allocator = rondo_allocator_default();
-  const rondo_table_input input = {.sizes = sizes, .count = count, .overlap = overlap, .margin = margin};
+  const rondo_table_input input = {.sizes = sizes, .count = count, .margin = margin};
   return rondo_table_make(&allocator, &input, out);
 }
 
@@ -84,25 +81,29 @@ static void test_se8_no_division_is_cheaper(void **state) {
     const size_t count = 1 + test_random_below(&random, MOST_SIZES);
     const bool has_unrecorded = test_random_below(&random, 2) == 0;
     const double overlap = 0.25 + 0.25 * test_random_below(&random, 4);
+    const bool is_whole = test_random_below(&random, 3) == 0;
     size_t rows = 0;
     for (size_t i = 0; i < count; i++) {
       rows += 1 + test_random_below(&random, MOST_ROWS / MOST_SIZES);
-      sizes[i] = (rondo_table_size){.rows = rows, .run_us = 3 + (double)rows + test_random_below(&random, 4)};
+      const double run_us = 3 + (double)rows + test_random_below(&random, 4);
+      const double part =
+          is_whole ? 1 : overlap * (0.75 + 0.25 * test_random_below(&random, 2)); /* sizes differ in it */
+      sizes[i] = (rondo_table_size){.rows = rows, .run_us = run_us, .share_us = run_us * part};
       if (has_unrecorded) sizes[i].unrecorded_us = 5 + 1.2 * (double)rows;
     }
     rondo_table *table = NULL;
-    assert_ok(make_table(sizes, count, overlap, 0, &table));
+    assert_ok(make_table(sizes, count, 0, &table));
     assert_int_equal(table->rows, 2 * rows);
-    for (size_t r = 1; r <= table->rows; r++) check_entry(sizes, count, overlap, has_unrecorded, table, r);
+    for (size_t r = 1; r <= table->rows; r++) check_entry(sizes, count, has_unrecorded, table, r);
     rondo_table_free(table);
   }
 }
 
 static void test_se8_more_rows_than_the_table_has(void **state) {
-  const rondo_table_size sizes[] = {{.rows = 4, .run_us = 4}, {.rows = 16, .run_us = 8}};
+  const rondo_table_size sizes[] = {{.rows = 4, .run_us = 4, .share_us = 4}, {.rows = 16, .run_us = 8, .share_us = 8}};
   rondo_table *table = NULL;
   (void)state;
-  assert_ok(make_table(sizes, 2, 1, 0, &table));
+  assert_ok(make_table(sizes, 2, 0, &table));
   for (size_t rows = 1; rows < 200; rows++) {
     const rondo_decision_made d = rondo_table_decide(table, rows);
     const size_t room = d.repeats * 16 + (d.entry == NULL ? 0 : room_of(sizes, d.entry));
@@ -114,27 +115,30 @@ static void test_se8_more_rows_than_the_table_has(void **state) {
 }
 
 static void test_se8_of_equal_times_the_least_padding(void **state) {
-  const rondo_table_size sizes[] = {{.rows = 16, .run_us = 8}, {.rows = 4, .run_us = 8}, {.rows = 8, .run_us = 8}};
+  const rondo_table_size sizes[] = {{.rows = 16, .run_us = 8, .share_us = 8},
+                                    {.rows = 4, .run_us = 8, .share_us = 8},
+                                    {.rows = 8, .run_us = 8, .share_us = 8}};
   const size_t rows[] = {3, 4, 5, 8, 9, 16}, wanted[] = {1, 1, 2, 2, 0, 0};
   rondo_table *table = NULL;
   (void)state;
-  assert_ok(make_table(sizes, 3, 1, 0, &table));
+  assert_ok(make_table(sizes, 3, 0, &table));
   for (size_t i = 0; i < 6; i++) assert_int_equal(rondo_table_decide(table, rows[i]).entry->graphs[0], wanted[i]);
   rondo_table_free(table);
 }
 
 /* Another way is taken only where it is cheaper by the margin, and then costs what it costs. */
 static void test_se8_one_graph_within_the_margin(void **state) {
-  const rondo_table_size sizes[] = {{.rows = 10, .run_us = 100, .unrecorded_us = 98},
-                                    {.rows = 20, .run_us = 206, .unrecorded_us = 190}};
+  rondo_table_size sizes[] = {{.rows = 10, .run_us = 100, .share_us = 100, .unrecorded_us = 98},
+                              {.rows = 20, .run_us = 206, .share_us = 206, .unrecorded_us = 190}};
   rondo_table *table = NULL;
   (void)state;
-  assert_ok(make_table(sizes, 2, 1, 0.03, &table));
+  assert_ok(make_table(sizes, 2, 0.03, &table));
   assert_int_equal(rondo_table_decide(table, 10).entry->way, RONDO_WAY_RECORDED);
   assert_int_equal(rondo_table_decide(table, 20).entry->way, RONDO_WAY_UNRECORDED);
   assert_true(fabsf(rondo_table_decide(table, 20).entry->us - 190) < 0.01f);
   rondo_table_free(table);
-  assert_ok(make_table(sizes, 2, 0.9, 0.03, &table));
+  sizes[0].share_us = 90;
+  assert_ok(make_table(sizes, 2, 0.03, &table));
   assert_int_equal(rondo_table_decide(table, 20).entry->way, RONDO_WAY_DIVIDED);
   assert_true(fabsf(rondo_table_decide(table, 20).entry->us - 180) < 0.01f);
   rondo_table_free(table);
