@@ -318,10 +318,10 @@ static void free_set(rondo_patch_set *set) {
   rondo_release(&allocator, set, 1, sizeof *set);
 }
 
-rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
-                                const bool *told, const rondo_patch_options *options, rondo_patch_set **out) {
+/* Of no use to launches yet. */
+static rondo_status make_set(const char *call, rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
+                             const bool *told, const rondo_patch_options *options, rondo_patch_set **out) {
   rondo_patch_set *set;
-  *out = NULL;
   RONDO_TRY(check_all(call, exec, inputs, count, options));
   RONDO_TRY(rondo_allocate_items(&exec->device->allocator, 1, sizeof *set, &set));
   set->allocator = exec->device->allocator;
@@ -333,6 +333,15 @@ rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_
     free_set(set);
     return status;
   }
+  *out = set;
+  return RONDO_OK;
+}
+
+rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
+                                const bool *told, const rondo_patch_options *options, rondo_patch_set **out) {
+  rondo_patch_set *set;
+  *out = NULL;
+  RONDO_TRY(make_set(call, exec, inputs, count, told, options, &set));
   set->is_settled = true;
   set->next = exec->patch_sets;
   exec->patch_sets = exec->patched = set;
@@ -353,6 +362,19 @@ void rondo_patch_destroy(rondo_patch_set *set) {
     *link = set->next;
   }
   free_set(set);
+}
+
+rondo_status rondo_patch_look_for(const char *call, rondo_exec *exec, const void *address, size_t bytes,
+                                  rondo_patch_look *out) {
+  const rondo_patch_input memory = {.address = address, .bytes = bytes};
+  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT};
+  rondo_patch_set *set;
+  RONDO_TRY(make_set(call, exec, &memory, 1, NULL, &options, &set));
+  const rondo_patch_slot *slot = &set->slots[0];
+  *out = (rondo_patch_look){.is_used = slot->count > 0 || !slot->is_patchable,
+                            .is_written = slot->is_written || !slot->is_patchable};
+  free_set(set);
+  return RONDO_OK;
 }
 
 /* The front ------------------------------------------------------------------------------------------------------- */

@@ -31,6 +31,14 @@ RONDO_MUST_USE rondo_status rondo_patch_create(const char *call, rondo_exec *exe
 /* Before or after its exec; launches under way are not touched. NULL is fine. */
 void rondo_patch_destroy(rondo_patch_set *set);
 
+/* What the work of an exec does with memory, or may do for all that it says; launches and sets stay as they are. */
+typedef struct rondo_patch_look {
+  bool is_used, is_written;
+} rondo_patch_look;
+
+RONDO_MUST_USE rondo_status rondo_patch_look_for(const char *call, rondo_exec *exec, const void *address, size_t bytes,
+                                                 rondo_patch_look *out);
+
 /* Launches the set's exec with input i at addresses[i]; NULL leaves it where it is. All that rondo_exec_launch says
  * holds: of memory, of events, of streams that capture (the child graph has the patched addresses; what the exec holds
  * does not change).

@@ -159,15 +159,10 @@ static bool can_be_source(const rondo_take *take, size_t index) {
 /* Other work has the address too: a static input, or memory that the body knows of. */
 static rondo_status is_used(const rondo_take *take, rondo_exec *exec, size_t index, bool *out) {
   const rondo_bound_input *bound = &take->made->bound[index];
-  const rondo_patch_input input = {.address = take->given[bound->input].address, .bytes = bound->bytes};
-  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT};
-  rondo_patch_input_info info = {.struct_size = sizeof info};
-  rondo_patch_set *set;
-  RONDO_TRY(rondo_patch_create("rondo_function_call", exec, &input, 1, NULL, &options, &set));
-  const rondo_status status = rondo_patch_set_get_input(set, 0, &info);
-  rondo_patch_destroy(set);
-  *out = info.sites > 0 || !info.is_patchable;
-  return status;
+  rondo_patch_look look;
+  RONDO_TRY(rondo_patch_look_for("rondo_function_call", exec, take->given[bound->input].address, bound->bytes, &look));
+  *out = look.is_used;
+  return RONDO_OK;
 }
 
 /* Whether a copy in the graph can begin where the input is, and be found by that. */

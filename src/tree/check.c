@@ -26,7 +26,8 @@ typedef struct rondo_left {
 typedef struct rondo_check {
   rondo_take *take;
   void **elsewhere;            /* copies of the bound inputs */
-  rondo_resolved_input *saved; /* the call's inputs; outputs of the path are as written, if only as they are given up */
+  rondo_resolved_input *saved; /* the call's inputs; as written are also outputs of the path, if only as they are given
+                                  up, and static inputs that the work writes without saying so */
   RONDO_ARRAY(rondo_left) left;
   char *chunks; /* two of the host's */
   bool is_same;
@@ -64,7 +65,29 @@ static rondo_status add_left(rondo_check *check, void *first, void *second, size
   return RONDO_OK;
 }
 
-/* Outputs, and inputs that it says it writes. */
+/* Or may write it, for all that the recorded work says. */
+static rondo_status writes(const rondo_take *take, const rondo_resolved_input *input, bool *out) {
+  rondo_patch_look look;
+  *out = input->is_mutated || input->way == RONDO_WAY_MANAGED;
+  if (*out || input->way != RONDO_WAY_STATIC || input->bytes == 0) return RONDO_OK;
+  RONDO_TRY(
+      rondo_patch_look_for("rondo_function_call", take->segments.items[0].exec, input->address, input->bytes, &look));
+  *out = look.is_written;
+  return RONDO_OK;
+}
+
+static rondo_status list_saved(rondo_check *check) {
+  const rondo_take *take = check->take;
+  const size_t count = take->function->options.input_count;
+  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof *check->saved, &check->saved));
+  for (size_t i = 0; i < count; i++) {
+    check->saved[i] = take->given[i];
+    RONDO_TRY(writes(take, &take->given[i], &check->saved[i].is_mutated));
+  }
+  return RONDO_OK;
+}
+
+/* Outputs, and inputs that it writes. */
 static rondo_status list_left(rondo_check *check) {
   const rondo_take *take = check->take;
   const rondo_recorded_call *made = take->made;
@@ -78,20 +101,10 @@ static rondo_status list_left(rondo_check *check) {
   }
   for (size_t i = 0; i < take->function->options.input_count; i++) {
     const rondo_resolved_input *input = &take->given[i];
+    const bool is_written = input->way == RONDO_WAY_STATIC ? check->saved[i].is_mutated : input->is_mutated;
     const bool stays = input->way == RONDO_WAY_STATIC || input->way == RONDO_WAY_MANAGED;
-    if (stays && input->is_mutated && input->bytes > 0)
+    if (stays && is_written && input->bytes > 0)
       RONDO_TRY(add_left(check, input->address, input->address, input->bytes));
-  }
-  return RONDO_OK;
-}
-
-static rondo_status list_saved(rondo_check *check) {
-  const rondo_take *take = check->take;
-  const size_t count = take->function->options.input_count;
-  RONDO_TRY(rondo_allocate_items(&take->tree->allocator, count, sizeof *check->saved, &check->saved));
-  for (size_t i = 0; i < count; i++) {
-    check->saved[i] = take->given[i];
-    check->saved[i].is_mutated |= take->given[i].way == RONDO_WAY_MANAGED;
   }
   return RONDO_OK;
 }
@@ -192,8 +205,8 @@ static rondo_status put_back(const rondo_check *check) {
 static rondo_status run_both(rondo_check *check) {
   RONDO_TRY(rondo_allocate_items(&check->take->tree->allocator, 2 * CHUNK_BYTES, 1, &check->chunks));
   RONDO_TRY(copy_inputs(check));
-  RONDO_TRY(list_left(check));
   RONDO_TRY(list_saved(check));
+  RONDO_TRY(list_left(check));
   RONDO_TRY(find_zeros(check));
   if (!check->is_same) return RONDO_OK;
   RONDO_TRY(run_and_take_back(check, false));

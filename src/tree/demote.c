@@ -120,15 +120,10 @@ static rondo_status give_exec_back(const rondo_recorded_call *call, const rondo_
 
 /* Whether a segment writes to the memory, or has the address where nothing says what for. */
 static rondo_status look_at_segment(const rondo_segment *segment, const rondo_keyed_input *input, bool *inout_written) {
-  const rondo_patch_input memory = {.address = input->address, .bytes = input->bytes};
-  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT};
-  rondo_patch_input_info info = {.struct_size = sizeof info};
-  rondo_patch_set *set;
-  RONDO_TRY(rondo_patch_create("rondo_function_call", segment->exec, &memory, 1, NULL, &options, &set));
-  const rondo_status status = rondo_patch_set_get_input(set, 0, &info);
-  rondo_patch_destroy(set);
-  *inout_written = *inout_written || info.is_written || !info.is_patchable;
-  return status;
+  rondo_patch_look look;
+  RONDO_TRY(rondo_patch_look_for("rondo_function_call", segment->exec, input->address, input->bytes, &look));
+  *inout_written |= look.is_written;
+  return RONDO_OK;
 }
 
 static rondo_status look_at_inputs(const rondo_recorded_call *call, const rondo_segment *segment,
