@@ -24,45 +24,10 @@ typedef struct builder {
 /* What is asked -----------------------------------------------------------------------------------------------------
  */
 
-static rondo_status list_devices(builder *b, size_t count) {
-  if (count == 0 || count > RONDO_MAX_PLACES)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu devices, and 1 to %d are possible",
-                      call, count, RONDO_MAX_PLACES);
-  b->list.count = count;
-  for (uint32_t i = 0; i < count; i++) {
-    rondo_device_info info = {.struct_size = sizeof info};
-    RONDO_TRY(rondo_require(call, "a device of the list", b->devices[i]));
-    RONDO_TRY(rondo_device_get_info(b->devices[i], &info));
-    memcpy(b->list.names[i], info.name, sizeof b->list.names[i]);
-    b->list.first[i] = i;
-    for (uint32_t k = i; k-- > 0;)
-      if (b->devices[k] == b->devices[i]) b->list.first[i] = k;
-  }
-  return RONDO_OK;
-}
-
-static rondo_status check_rules(const builder *b) {
-  if (b->given.rule_count > 0) RONDO_TRY(rondo_require(call, "rules", b->given.rules));
-  for (size_t i = 0; i < b->given.rule_count; i++) {
-    const rondo_placement_rule *rule = &b->given.rules[i];
-    if (rule->operator_name == NULL && rule->least_bytes == 0)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                        "%s: rule %zu names no operator and no bytes of states, so it says nothing", call, i);
-    if (rule->place >= b->list.count)
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "%s: rule %zu places operators at %u, and there are %zu devices", call, i, rule->place,
-                        b->list.count);
-  }
-  return RONDO_OK;
-}
-
 static rondo_status read_options(builder *b, const rondo_divide_options *options, size_t device_count) {
   RONDO_TRY(rondo_versioned_read("rondo_divide_options", options, &b->given, sizeof b->given));
   RONDO_TRY(rondo_versioned_read("rondo_compile_options", b->given.compile, &b->compile, sizeof b->compile));
-  RONDO_TRY(list_devices(b, device_count));
-  RONDO_TRY(check_rules(b));
-  b->list.rules = b->given.rules;
-  b->list.rule_count = b->given.rule_count;
+  RONDO_TRY(rondo_place_list_make(call, b->devices, device_count, b->given.rules, b->given.rule_count, &b->list));
   if (b->compile.share == NULL && !b->compile.share_states_only && b->compile.staged_count == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                     "%s: share and staged of rondo_compile_options are not for parts: there is "
