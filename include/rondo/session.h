@@ -26,6 +26,7 @@
 #define RONDO_SESSION_H
 
 #include <rondo/audit.h>
+#include <rondo/placement.h>
 #include <rondo/program.h>
 #include <rondo/sizes.h>
 #include <rondo/tree.h>
@@ -117,6 +118,11 @@ typedef struct rondo_model_options {
   size_t max_batch_rows; /* of requests that run together, at most: rondo_session_capture records sizes beyond the
                             largest of the history for them, beside max_sizes and the budgets, each twice the one
                             before, as long as a row is cheaper by 10 % in it while all streams are busy; 0: none */
+  rondo_device *const *devices;      /* of a program whose operators have places (see Divided models); the first is the
+                                        session's, and all stay open as long as the model; the list is copied */
+  size_t device_count;               /* 0: all is on the session's */
+  const rondo_placement_rule *rules; /* copied */
+  size_t rule_count;
 } rondo_model_options;
 #define RONDO_MODEL_OPTIONS_INIT .struct_size = sizeof(rondo_model_options)
 
@@ -124,7 +130,11 @@ typedef struct rondo_model_options {
  * with NULL_ARGUMENT, BAD_OPTIONS (build and body), DUPLICATE_NAME, SHAPE (an input or output whose first dimension is
  * not rows times a constant, or that is otherwise not the same for other rows, named; a model without inputs or
  * outputs), OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES of them); what build and rondo_weights_apply return;
- * OUT_OF_MEMORY. */
+ * OUT_OF_MEMORY. With devices: INVALID_ARGUMENT with OTHER_DEVICE (the first is not the session's), BAD_OPTIONS (a
+ * function; rules without devices), and as rondo_compile_divided; UNSUPPORTED/NONE, naming what and where, for a
+ * division in which nothing runs on the session's device, or another device reads what was computed elsewhere or a
+ * state that does not lie there. UNSUPPORTED/SHAPE, from captures and un-recorded runs, when it is another one for
+ * other rows. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
                                                               const rondo_model_options *options);
 
@@ -151,6 +161,28 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_input(rondo_session *ses
                                                               rondo_model_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_output(rondo_session *session, const char *model, size_t index,
                                                                rondo_model_value *out_value);
+
+/* Divided models (SE-9). A model whose tables are large is served with its look-ups on a CPU device, where the tables
+ * lie, and its dense part recorded on the session's device, which need not have room for them:
+ *
+ *   rondo_device *const devices[] = {gpu, cpu};
+ *   const rondo_placement_rule rules[] = {{.operator_name = "embedding", .place = 1}};
+ *   ... .devices = devices, .device_count = 2, .rules = rules, .rule_count = 1 ...       // of rondo_model_options
+ *
+ * Where operators run and states lie is said by rules and by rondo_program_place in `build`, as <rondo/placement.h> has
+ * it; place 0 is the session's device, and devices are of any kind. What is placed on another device runs *ahead* of
+ * the rest: it reads inputs of the model and states of its own, and what it computes is handed over by host memory of
+ * the session's, page-locked where one of the devices is CUDA's. Each graph is then one recording on each device. Rows
+ * of an input that look-ups read are put together in host memory, and copied from there by their recording; those of
+ * other inputs are copied to the session's device meanwhile. Copies of what is handed over are part of the dense
+ * recording.
+ *
+ * Each stream of the session has streams, arenas and host memory of its own on every device, so that the look-ups of
+ * one request, and the copies of its inputs, run while the dense part of its neighbour does: that takes two streams at
+ * least. All else is as for models in one piece: capture mode, sizes and their choice by the times of both together,
+ * batches, splitting, un-recorded runs, deadlines, states written by name. A request with a wrong index fails before
+ * its dense part runs. On devices of one kind results have the same bits as undivided. A model is divided alike for any
+ * number of rows: its states stay where they are. */
 
 /* Capturing ------------------------------------------------------------------------------------------------------- */
 
@@ -241,12 +273,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_give_stream(rondo_session *s
 
 /* The row `input` of the map of host source to device destination of a graph on a stream: where the input's rows go
  * before a launch, and how many bytes there is room for. Its source is the session's own memory, which was recorded.
+ * For an input that parts ahead of a divided model read, it is also the destination: rows are put there.
  * Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_input_copy(rondo_session *session, const char *model,
                                                                    size_t index, size_t number, size_t input,
                                                                    rondo_input_copy *out_copy);
 
-/* Launches the graph (model, index) on a stream that was taken. Does not wait. Outputs are copied to the session's own
+/* Launches the graph (model, index) on a stream that was taken. Does not wait, but for the stream's work and what runs
+ * ahead where the model is divided; a wrong index of that comes out here. Outputs are copied to the session's own
  * memory, where rondo_session_get_result finds those of the last graph once the stream was waited for, until the next
  * launch. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NONE (the stream was not taken); as
  * rondo_exec_launch. */
@@ -364,16 +398,17 @@ typedef struct rondo_model_info {
   uint64_t state_bytes, arena_bytes, exec_bytes, staging_bytes; /* on all streams */
   double overlap;             /* of the graph with most rows, see rondo_session_set_times; 1: no graphs */
   uint64_t executor_programs; /* of unrecorded_programs, those whose runs go by the streams' executors */
+  uint64_t ahead_state_bytes, ahead_arena_bytes; /* of the above, those of a divided model on other devices */
 } rondo_model_info;
 
 /* Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_model_info(rondo_session *session, const char *model,
                                                                    rondo_model_info *out_info);
 
-/* How long the session's work was under way on the device, since it was created: from the first kernel or copy of a
+/* How long the session's work was under way on its device, since it was created: from the first kernel or copy of a
  * graph, or of an un-recorded run, to the last, by events of the device around each. Copies of inputs that come before
- * a graph do not count. Between the kernels of an un-recorded run the device may wait for the host: that time counts.
- */
+ * a graph do not count, nor does what runs ahead on other devices. Between the kernels of an un-recorded run the device
+ * may wait for the host: that time counts. */
 typedef struct rondo_session_usage {
   uint32_t struct_size;
   uint32_t reserved;

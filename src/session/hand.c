@@ -6,7 +6,7 @@
 
 #include "base/versioned.h"
 #include "exec/front.h"
-#include "session/session_internal.h"
+#include "session/ahead.h"
 
 /* Finds the model and keeps the lock; without it on failure. */
 static rondo_status enter(const char *call, rondo_session *session, const char *name, rondo_session_model **out) {
@@ -57,8 +57,7 @@ rondo_status rondo_session_get_output(rondo_session *session, const char *model,
 static rondo_status write_state(rondo_place *place, const char *name, const void *data, size_t bytes) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  rondo_status status = rondo_compiled_write(place->anchor, name, data, bytes);
-  if (status == RONDO_OK) status = rondo_compiled_synchronize(place->anchor);
+  rondo_status status = rondo_place_write_state(place, name, data, bytes);
   rondo_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));
   return status;
 }
@@ -264,6 +263,7 @@ rondo_status rondo_session_launch(rondo_session *session, const char *model, siz
   rondo_place_graph *g = NULL;
   RONDO_TRY(find_graph(call, session, model, index, number, &place, &g));
   RONDO_TRY(require_taken(call, session, number));
+  RONDO_TRY(rondo_place_run_ahead(place, g, true));
   RONDO_TRY(rondo_place_launch(place, g, true));
   place->last_graph = index + 1;
   pthread_mutex_lock(&session->lock);
@@ -296,10 +296,13 @@ rondo_status rondo_session_get_result(rondo_session *session, const char *model,
 static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
   for (uint32_t i = 0; i < m->session->options.streams; i++) {
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};
-    if (m->body == NULL && rondo_compiled_get_info(m->places[i].anchor, &compiled) == RONDO_OK)
+    if (m->body == NULL && rondo_compiled_get_info(m->places[i].anchor.compiled, &compiled) == RONDO_OK)
       info->state_bytes += compiled.state_bytes - compiled.shared_bytes;
+    info->ahead_state_bytes += rondo_ahead_states(m->places[i].anchor.ahead);
     info->arena_bytes += m->places[i].arena_bytes;
+    info->ahead_arena_bytes += m->places[i].ahead_arena_bytes;
   }
+  info->state_bytes += info->ahead_state_bytes;
   for (size_t i = 0; i < m->graphs.count; i++)
     info->exec_bytes += m->graphs.items[i].exec_bytes * m->session->options.streams;
 }

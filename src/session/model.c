@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "session/session_internal.h"
+#include "session/ahead.h"
 
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
@@ -101,6 +101,7 @@ rondo_status rondo_model_free(rondo_session_model *model) {
   rondo_array_free(&allocator, &model->history);
   rondo_array_free(&allocator, &model->constants);
   rondo_array_free(&allocator, &model->graphs);
+  rondo_model_devices_free(model);
   pthread_mutex_destroy(&model->build_lock);
   rondo_release_text(&allocator, model->name);
   rondo_release(&allocator, model, 1, sizeof *model);
@@ -126,6 +127,7 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
   if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);
   model->history.count = o->history_count;
+  RONDO_TRY(rondo_model_devices_fill(model, o));
   RONDO_TRY(o->body != NULL ? rondo_function_model_fill(model, o) : rondo_model_probe(model));
   return open_places(model, o->weights);
 }

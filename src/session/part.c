@@ -2,12 +2,12 @@
  * Running a part of a batch on a place: rows of requests to the device, a launch, rows of results back. Does not
  * allocate once warm and takes no lock. Inputs are copied from where the requests have them on a CPU device, and where
  * that is host memory of the device's; other memory the driver would copy by a detour and wait, so that its rows are
- * put together in staging memory first.
+ * put together in staging memory first. Where parts run ahead, what they read is put there always, for them to copy;
+ * they run while the other inputs are copied, and the launch comes behind what they hand over.
  */
 #include <string.h>
 
-#include "session/session_internal.h"
-#include "tensor/program_internal.h"
+#include "session/ahead.h"
 
 /* The rows of a request that are in the part: from `row` of the request on, to `at` in the part. */
 typedef struct piece {
@@ -78,42 +78,76 @@ static rondo_status feed_direct(const slot *to, rondo_stream *stream, const rond
   return rondo_fill_async(stream, &padding);
 }
 
-static rondo_status feed_staged(const slot *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+/* With padding. */
+static void put_together(const slot *to, const rondo_part *part, size_t input) {
   gather(part, input, to->row_bytes, to->stage);
   memset(to->stage + part->rows * to->row_bytes, 0, (to->rows - part->rows) * to->row_bytes);
+}
+
+static rondo_status copy_staged(const slot *to, rondo_stream *stream) {
   return rondo_copy_async(stream, to->address, to->stage, to->rows * to->row_bytes);
+}
+
+static rondo_status feed_staged(const slot *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+  put_together(to, part, input);
+  return copy_staged(to, stream);
 }
 
 static rondo_status feed(const slot *to, rondo_stream *stream, const rondo_part *part, size_t input) {
   return is_direct(part, input) ? feed_direct(to, stream, part, input) : feed_staged(to, stream, part, input);
 }
 
+/* Rows of inputs that parts ahead read. */
+static void feed_ahead(const rondo_ahead *ahead, const rondo_stage *stage, const rondo_part *part) {
+  for (size_t i = 0; i < ahead->model->inputs.count; i++) {
+    const slot to = {.stage = rondo_stage_input(ahead->model, stage->memory, stage->rows, i),
+                     .rows = ahead->rows,
+                     .row_bytes = ahead->model->inputs.items[i].row_bytes};
+    if (rondo_ahead_reads(ahead, i)) put_together(&to, part, i);
+  }
+}
+
 /* Running --------------------------------------------------------------------------------------------------------- */
 
 /* What was queued is waited for in any case: it reads what belongs to requests. */
-static rondo_status wait_for(const rondo_place *place, rondo_compiled *compiled, rondo_status queued) {
+static rondo_status wait_for(const rondo_place *place, const rondo_placed *program, rondo_status queued) {
   rondo_saved_error error;
   if (queued != RONDO_OK) rondo_error_save(&error);
-  const rondo_status waited =
-      compiled == NULL ? rondo_stream_synchronize(place->stream) : rondo_compiled_synchronize(compiled);
+  const rondo_status waited = program == NULL || program->compiled == NULL
+                                  ? rondo_stream_synchronize(place->stream)
+                                  : rondo_compiled_synchronize(program->compiled);
   return queued == RONDO_OK ? waited : rondo_error_raise(&error);
 }
 
 static rondo_lane *lane_of(const rondo_place *place) { return &place->model->session->lanes[place->lane]; }
 
-static rondo_status queue_recorded(rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+/* Inputs that nothing ahead reads; a graph copies the others itself. */
+static rondo_status feed_recorded(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
   const rondo_session_model *model = place->model;
-  rondo_stream *stream = place->stream;
   for (size_t i = 0; i < model->inputs.count; i++) {
     const slot to = {.address = g->copies[i].copy.dst,
                      .stage = rondo_stage_input(model, g->stage, g->stage_rows, i),
                      .rows = g->rows,
                      .row_bytes = model->inputs.items[i].row_bytes};
-    RONDO_TRY(feed(&to, stream, part, i));
+    if (!rondo_ahead_reads(g->program.ahead, i)) RONDO_TRY(feed(&to, place->stream, part, i));
   }
-  RONDO_TRY(rondo_usage_begin(lane_of(place), stream));
+  return RONDO_OK;
+}
+
+/* The parts ahead run while the other inputs are copied. */
+static rondo_status feed_behind(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+  const rondo_ahead *ahead = g->program.ahead;
+  feed_ahead(ahead, &(rondo_stage){.memory = g->stage, .rows = g->stage_rows}, part);
+  rondo_status status = rondo_ahead_replay(ahead);
+  if (status == RONDO_OK) status = feed_recorded(place, g, part);
+  return rondo_ahead_take(ahead, status);
+}
+
+static rondo_status queue_recorded(rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+  RONDO_TRY(g->program.ahead == NULL ? feed_recorded(place, g, part) : feed_behind(place, g, part));
+  RONDO_TRY(rondo_usage_begin(lane_of(place), place->stream));
   RONDO_TRY(rondo_place_launch(place, g, true));
-  return rondo_usage_end(lane_of(place), stream);
+  return rondo_usage_end(lane_of(place), place->stream);
 }
 
 static void scatter_outputs(const rondo_session_model *model, const rondo_stage *stage, const rondo_part *part) {
@@ -124,51 +158,66 @@ static void scatter_outputs(const rondo_session_model *model, const rondo_stage 
 static rondo_status run_recorded(rondo_place *place, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   const rondo_place_graph *g = &place->graphs.items[part->graph];
-  RONDO_TRY(wait_for(place, g->compiled, queue_recorded(place, g, part)));
+  RONDO_TRY(wait_for(place, &g->program, queue_recorded(place, g, part)));
   RONDO_TRY(rondo_usage_take(lane_of(place)));
   scatter_outputs(model, &(rondo_stage){.memory = g->stage, .rows = g->stage_rows}, part);
   return RONDO_OK;
 }
 
 /* A function's slots have the offsets of the stage. */
-static rondo_status feed_plain(const rondo_place *place, const rondo_compiled *compiled, const rondo_part *part) {
+static rondo_status feed_plain(const rondo_place *place, const rondo_placed *program, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   const rondo_stage *stage = &place->plain;
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const slot to = {.address = compiled == NULL ? rondo_stage_input(model, stage->slots, stage->rows, i)
-                                                 : rondo_place_input_address(compiled, i),
-                     .stage = rondo_stage_input(model, stage->memory, stage->rows, i),
-                     .rows = part->rows,
-                     .row_bytes = model->inputs.items[i].row_bytes};
-    RONDO_TRY(feed(&to, place->stream, part, i));
+    const bool is_ahead = program != NULL && rondo_ahead_reads(program->ahead, i);
+    const slot to = {
+        .address = program == NULL ? rondo_stage_input(model, stage->slots, stage->rows, i) : program->addresses[i],
+        .stage = rondo_stage_input(model, stage->memory, stage->rows, i),
+        .rows = part->rows,
+        .row_bytes = model->inputs.items[i].row_bytes};
+    if (to.address == NULL) continue;
+    RONDO_TRY(is_ahead ? copy_staged(&to, place->stream) : feed(&to, place->stream, part, i));
   }
   return RONDO_OK;
 }
 
-static rondo_status run_program(const rondo_place *place, rondo_compiled *compiled, size_t rows) {
+static rondo_status feed_plain_behind(const rondo_place *place, const rondo_placed *program, const rondo_part *part) {
+  const rondo_ahead *ahead = program->ahead;
+  feed_ahead(ahead, &place->plain, part);
+  rondo_status status = rondo_ahead_run(ahead, &place->plain, place->plain_handover.memory);
+  if (status == RONDO_OK) status = feed_plain(place, program, part);
+  RONDO_TRY(rondo_ahead_take(ahead, status));
+  return rondo_ahead_hand_over(ahead, place->stream, place->plain_handover.memory);
+}
+
+static rondo_status run_program(const rondo_place *place, const rondo_placed *program, size_t rows) {
   const rondo_session_model *model = place->model;
   const rondo_stage *stage = &place->plain;
-  RONDO_TRY(rondo_compiled_run_unrecorded(compiled));
-  for (size_t i = 0; i < model->outputs.count; i++)
-    RONDO_TRY(rondo_copy_async(place->stream, rondo_stage_output(model, stage->memory, stage->rows, i),
-                               rondo_place_output_address(compiled, i), model->outputs.items[i].row_bytes * rows));
+  RONDO_TRY(rondo_compiled_run_unrecorded(program->compiled));
+  for (size_t i = 0; i < model->outputs.count; i++) {
+    const void *address = program->addresses[model->inputs.count + i];
+    if (address != NULL)
+      RONDO_TRY(rondo_copy_async(place->stream, rondo_stage_output(model, stage->memory, stage->rows, i), address,
+                                 model->outputs.items[i].row_bytes * rows));
+  }
   return RONDO_OK;
 }
 
-static rondo_status queue_unrecorded(rondo_place *place, rondo_compiled *compiled, const rondo_part *part) {
-  if (compiled != NULL) rondo_compiled_claim_inputs(compiled);
-  RONDO_TRY(feed_plain(place, compiled, part));
+static rondo_status queue_unrecorded(rondo_place *place, const rondo_placed *program, const rondo_part *part) {
+  if (program != NULL) rondo_compiled_claim_inputs(program->compiled);
+  RONDO_TRY(program == NULL || program->ahead == NULL ? feed_plain(place, program, part)
+                                                      : feed_plain_behind(place, program, part));
   RONDO_TRY(rondo_usage_begin(lane_of(place), place->stream));
-  RONDO_TRY(compiled == NULL ? rondo_function_place_call(place, NULL, &place->plain, part->rows)
-                             : run_program(place, compiled, part->rows));
+  RONDO_TRY(program == NULL ? rondo_function_place_call(place, NULL, &place->plain, part->rows)
+                            : run_program(place, program, part->rows));
   return rondo_usage_end(lane_of(place), place->stream);
 }
 
 static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {
-  rondo_compiled *compiled = NULL;
-  if (place->tree == NULL) RONDO_TRY(rondo_place_program_for(place, part->rows, &compiled));
-  RONDO_TRY(rondo_place_reserve_plain(place, part->rows));
-  RONDO_TRY(wait_for(place, compiled, queue_unrecorded(place, compiled, part)));
+  const rondo_placed *program = NULL;
+  if (place->tree == NULL) RONDO_TRY(rondo_place_program_for(place, part->rows, &program));
+  RONDO_TRY(rondo_place_reserve_plain(place, part->rows, program == NULL ? NULL : program->ahead));
+  RONDO_TRY(wait_for(place, program, queue_unrecorded(place, program, part)));
   RONDO_TRY(rondo_usage_take(lane_of(place)));
   scatter_outputs(place->model, &place->plain, part);
   return RONDO_OK;

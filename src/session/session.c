@@ -7,7 +7,7 @@
 
 #include "base/versioned.h"
 #include "exec/front.h"
-#include "session/session_internal.h"
+#include "session/ahead.h"
 
 /* Lanes ----------------------------------------------------------------------------------------------------------- */
 
@@ -92,7 +92,8 @@ void rondo_session_change_end(rondo_session_model *model) {
   pthread_mutex_unlock(&model->session->lock);
 }
 
-static rondo_status check_model(const rondo_model_options *o) {
+static rondo_status check_model(const rondo_session *session, const rondo_model_options *o) {
+  RONDO_TRY(rondo_model_devices_check(session, o));
   RONDO_TRY(o->body != NULL ? rondo_function_model_check(o)
                             : rondo_require("rondo_session_add_model", "build", (const void *)(uintptr_t)o->build));
   if (o->history_count > 0) RONDO_TRY(rondo_require("rondo_session_add_model", "history", o->history));
@@ -118,7 +119,7 @@ rondo_status rondo_session_add_model(rondo_session *session, const char *name, c
   RONDO_TRY(rondo_require("rondo_session_add_model", "name", name));
   RONDO_TRY(rondo_require("rondo_session_add_model", "options", options));
   RONDO_TRY(rondo_versioned_read("rondo_model_options", options, &o, sizeof o));
-  RONDO_TRY(check_model(&o));
+  RONDO_TRY(check_model(session, &o));
   pthread_mutex_lock(&session->lock);
   bool is_there = look_up(session, name) != NULL;
   pthread_mutex_unlock(&session->lock);

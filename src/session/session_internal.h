@@ -28,6 +28,8 @@
 
 typedef struct rondo_lane rondo_lane;
 typedef struct rondo_session_model rondo_session_model;
+typedef struct rondo_model_devices rondo_model_devices; /* session/ahead.h, as is the next */
+typedef struct rondo_ahead rondo_ahead;
 
 /* Of several that went wrong, the first counts. */
 static inline void rondo_keep_first(rondo_status *kept, rondo_status status) {
@@ -51,15 +53,29 @@ typedef struct rondo_stage {
   size_t rows;
 } rondo_stage;
 
+/* Host memory for what parts that run ahead hand over. */
+typedef struct rondo_handover_memory {
+  unsigned char *memory;
+  size_t bytes;
+} rondo_handover_memory;
+
+/* A program for so many rows, compiled for a place. */
+typedef struct rondo_placed {
+  rondo_compiled *compiled; /* on the session's device */
+  rondo_ahead *ahead;       /* what runs ahead of it on others; NULL: nothing does */
+  void **addresses; /* in `compiled`, of the model's inputs, then of its outputs; NULL: it does not have this one */
+} rondo_placed;
+
 typedef struct rondo_place_graph {
-  rondo_compiled *compiled;
+  rondo_placed program;
   rondo_graph *graph;
   rondo_exec *exec;
   size_t rows;
   unsigned char *stage; /* of the place */
   unsigned char *slots; /* its, of a function */
   size_t stage_rows;
-  rondo_function *function;             /* the body once more, in place of `compiled`, `graph` and `exec`; */
+  unsigned char *handover;              /* of the place */
+  rondo_function *function;             /* the body once more, in place of `program`, `graph` and `exec`; */
   struct rondo_recorded_call *recorded; /* ... its one recording */
   rondo_input_copy *copies;             /* by input */
 } rondo_place_graph;
@@ -67,24 +83,26 @@ typedef struct rondo_place_graph {
 /* A program for un-recorded runs of exactly so many rows. */
 typedef struct rondo_place_program {
   size_t rows;
-  rondo_compiled *compiled;
+  rondo_placed program;
   uint64_t last_use;
 } rondo_place_program;
 
 typedef struct rondo_place {
   rondo_session_model *model;
   uint32_t lane;
-  rondo_stream *stream;   /* the anchor's or the tree's calls' */
-  rondo_compiled *anchor; /* for one row: has the states as long as the model, those of other lanes' the same ones */
-  rondo_tree *tree;       /* of a function, in place of an anchor */
+  rondo_stream *stream; /* the anchor's or the tree's calls' */
+  rondo_placed anchor;  /* for one row: has the states as long as the model, those of other lanes' the same ones */
+  rondo_tree *tree;     /* of a function, in place of an anchor */
   rondo_function *plain_function; /* of that, what runs as it is */
   RONDO_ARRAY(rondo_place_graph) graphs;
   RONDO_ARRAY(rondo_stage) stages;
-  rondo_stage plain;             /* of un-recorded runs */
+  RONDO_ARRAY(rondo_handover_memory) handovers;
+  rondo_stage plain; /* of un-recorded runs, as is */
+  rondo_handover_memory plain_handover;
   rondo_place_program *programs; /* max_unrecorded; rows 0: none */
   uint64_t uses;
-  uint64_t arena_bytes; /* under the session's lock */
-  size_t last_graph;    /* that was launched by hand */
+  uint64_t arena_bytes, ahead_arena_bytes; /* of these, those on other devices; under the session's lock */
+  size_t last_graph;                       /* that was launched by hand */
 } rondo_place;
 
 /* What is known of a graph on all lanes. */
@@ -111,6 +129,8 @@ struct rondo_session_model {
   rondo_model_build build;
   rondo_function_body body;                /* or this: it is a function */
   RONDO_ARRAY(rondo_host_range) constants; /* of a function */
+  rondo_model_devices *devices;            /* NULL: it is all on the session's */
+  rondo_device *host_of;                   /* whose host memory is for staging */
   void *user;
   pthread_mutex_t build_lock; /* over the callback alone: one at a time */
   uint32_t max_sizes;
@@ -267,17 +287,35 @@ void rondo_place_drop_last(rondo_place *place, rondo_status *kept);
 /* Zeros in all inputs of the graph's program. */
 RONDO_MUST_USE rondo_status rondo_place_write_zeros(rondo_place *place, size_t graph);
 RONDO_MUST_USE rondo_status rondo_place_describe(const rondo_place *place, size_t graph, rondo_session_graph *out);
-/* The program for un-recorded runs of so many rows. */
-RONDO_MUST_USE rondo_status rondo_place_program_for(rondo_place *place, size_t rows, rondo_compiled **out);
-/* Room for so many rows in place->plain. */
-RONDO_MUST_USE rondo_status rondo_place_reserve_plain(rondo_place *place, size_t rows);
-/* Where the program has an input or output of the model's. */
-void *rondo_place_input_address(const rondo_compiled *compiled, size_t input);
-void *rondo_place_output_address(const rondo_compiled *compiled, size_t output);
+/* The program for un-recorded runs of so many rows, until the next. */
+RONDO_MUST_USE rondo_status rondo_place_program_for(rondo_place *place, size_t rows, const rondo_placed **out);
+/* Writes a state or cell wherever it is, and waits for that. */
+RONDO_MUST_USE rondo_status rondo_place_write_state(rondo_place *place, const char *name, const void *data,
+                                                    size_t bytes);
+/* Where a compiled program has the model's inputs and outputs, as rondo_placed.addresses; and their end. NULL is fine.
+ */
+RONDO_MUST_USE rondo_status rondo_placed_find(const rondo_session_model *model, const rondo_compiled *compiled,
+                                              void ***out);
+void rondo_placed_forget(const rondo_session_model *model, void **addresses);
+/* stage.c: bytes for inputs and outputs of so many rows; one that has room, else a new one, likewise for what is handed
+ * over; those of the graphs go; and those of un-recorded runs too. */
+size_t rondo_stage_bytes(const rondo_session_model *model, size_t rows);
+RONDO_MUST_USE rondo_status rondo_place_find_stage(rondo_place *place, size_t rows, rondo_stage *out);
+RONDO_MUST_USE rondo_status rondo_place_find_handover(rondo_place *place, size_t bytes, unsigned char **out);
+void rondo_place_drop_stages(rondo_place *place, rondo_status *kept);
+void rondo_place_close_stages(rondo_place *place, rondo_status *kept);
+/* Room in place->plain for so many rows, and in place->plain_handover for what comes ahead; NULL: nothing does. */
+RONDO_MUST_USE rondo_status rondo_place_reserve_plain(rondo_place *place, size_t rows, const rondo_ahead *ahead);
 unsigned char *rondo_stage_input(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
 unsigned char *rondo_stage_output(const rondo_session_model *model, unsigned char *memory, size_t rows, size_t index);
 
-/* Queues the work of a graph, or the same un-recorded, on what its inputs hold; and waits for the place's work. */
+/* What comes ahead of a graph, or the same un-recorded, on what its inputs hold: waits for the place's work and queues
+ * it; and waits until it is done. Nothing where nothing comes ahead. */
+RONDO_MUST_USE rondo_status rondo_place_start_ahead(rondo_place *place, const rondo_place_graph *g, bool is_recorded);
+RONDO_MUST_USE rondo_status rondo_place_take_ahead(const rondo_place_graph *g, rondo_status started);
+/* Both. */
+RONDO_MUST_USE rondo_status rondo_place_run_ahead(rondo_place *place, const rondo_place_graph *g, bool is_recorded);
+/* Behind that, queues the work of a graph, or the same un-recorded; and waits for the place's work. */
 RONDO_MUST_USE rondo_status rondo_place_launch(rondo_place *place, const rondo_place_graph *g, bool is_recorded);
 RONDO_MUST_USE rondo_status rondo_place_synchronize(const rondo_place *place);
 /* Adds what arenas and staging memory of the place will take with graphs of so many rows, which descend. */

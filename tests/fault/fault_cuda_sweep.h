@@ -21,6 +21,7 @@ typedef struct fault_work {
   void (*take_down)(void);                 /* however far it came */
   void (*check)(const fault_failure *of, rondo_status status);
   size_t least;           /* failures of each kind */
+  size_t stride;          /* of all points at which a failure can come, one in so many; 0: all */
   const char *other;      /* a device beside cuda:0 on which allocations fail too; or NULL */
   test_allocator *memory; /* of the device that it opens */
   const fake_cuda_control *fake;
@@ -61,7 +62,8 @@ static inline void fault_work_sweep(const fault_work *work, fault_failure of, bo
   uint64_t *at = of_driver ? &of.driver_at : &of.allocation_at;
   size_t count = 0;
   work->fake->reset();
-  for (*at = 1; fault_work_try(work, &of); (*at)++) count++;
+  const size_t stride = work->stride == 0 ? 1 : work->stride;
+  for (*at = 1 + of.code % stride; fault_work_try(work, &of); *at += stride) count++;
   assert_true(count > work->least);
 }
 

@@ -1,0 +1,738 @@
+/* SPDX-License-Identifier: MIT
+ * Divided models (SE-9): look-ups on one device, ahead of the dense part on another, in one session. The device under
+ * test is the session's with a CPU device for look-ups, then the other way round. Results as undivided; tables that are
+ * nowhere else; look-ups beside a neighbour's dense part, which is held; bytes said beforehand; bad requests; what
+ * cannot be divided. Times are given, so that nothing hangs on measured ones.
+ */
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+#include "support/test_session.h"
+
+enum { LARGE, SMALL, SIZES };
+
+static const size_t sizes[] = {64, 16};
+static const double times[] = {40, 20};
+static const rondo_placement_rule rules[] = {{.operator_name = "embedding", .place = 1}};
+
+/* The session's device and the one of look-ups. */
+typedef struct pair {
+  rondo_device *devices[2];
+  rondo_device *opened; /* one of them, beside the fixture's */
+} pair;
+
+static pair open_pair(test_fixture *t, bool reversed) {
+  pair p = {.opened = NULL};
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = 2};
+  assert_ok(rondo_device_open(strcmp(test_device_name(), "cpu") == 0 ? "cpu:1" : "cpu", &options, &p.opened));
+  p.devices[reversed] = t->device;
+  p.devices[!reversed] = p.opened;
+  return p;
+}
+
+static void close_pair(pair *p) { assert_ok(rondo_device_close(p->opened)); }
+
+static rondo_model_options divided_by(const pair *p, const rondo_placement_rule *by, size_t count) {
+  return (rondo_model_options){
+      RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .devices = p->devices, .device_count = 2, .rules = by,
+      .rule_count = count};
+}
+
+static rondo_session *open_empty(const pair *p, rondo_session_options options) {
+  rondo_session *session = NULL;
+  options.struct_size = sizeof options;
+  assert_ok(rondo_session_create(p->devices[0], &options, &session));
+  return session;
+}
+
+static void add_scorer(rondo_session *session, const char *name, rondo_model_options model) {
+  rondo_weights *weights = test_scorer_weights();
+  model.struct_size = sizeof model;
+  model.build = test_build_scorer;
+  model.weights = weights;
+  assert_ok(rondo_session_add_model(session, name, &model));
+  rondo_weights_destroy(weights);
+}
+
+static void capture_sizes(rondo_session *session, const char *name) {
+  static test_request r;
+  assert_ok(rondo_session_capture_begin(session, name));
+  for (size_t i = 0; i < SIZES; i++) {
+    test_request_fill(&r, sizes[i], 1);
+    assert_ok(rondo_session_run(session, name, &r.request, NULL));
+  }
+  assert_ok(rondo_session_capture_end(session));
+  assert_ok(rondo_session_set_times(session, name, times, NULL, SIZES, 1));
+}
+
+static rondo_session *open_with(const pair *p, rondo_session_options options) {
+  rondo_session *session = open_empty(p, options);
+  add_scorer(session, "scorer", divided_by(p, rules, 1));
+  capture_sizes(session, "scorer");
+  return session;
+}
+
+static rondo_session *open_session(const pair *p, uint32_t streams) {
+  return open_with(p, (rondo_session_options){.streams = streams});
+}
+
+static rondo_model_info info_of(rondo_session *session, const char *name) {
+  rondo_model_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_session_get_model_info(session, name, &info));
+  return info;
+}
+
+static uint64_t launches_of(const rondo_device *device) {
+  rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_device_get_statistics(device, &statistics));
+  return statistics.launches;
+}
+
+static uint64_t mapped_on(const rondo_device *device) {
+  rondo_device_statistics statistics = {.struct_size = sizeof statistics};
+  assert_ok(rondo_device_get_statistics(device, &statistics));
+  return statistics.mapped_bytes;
+}
+
+static rondo_answer run_named(rondo_session *session, const char *name, test_request *r, size_t rows, rondo_way way) {
+  rondo_answer answer = {.struct_size = sizeof answer};
+  test_request_fill(r, rows, rows);
+  r->request.way = way;
+  assert_ok(rondo_session_run(session, name, &r->request, &answer));
+  assert_true(test_request_is_right(r));
+  return answer;
+}
+
+static rondo_answer run(rondo_session *session, size_t rows, rondo_way way) {
+  static test_request r;
+  return run_named(session, "scorer", &r, rows, way);
+}
+
+/* Each test with look-ups beside the device under test, and on it. */
+typedef void (*pair_test)(test_fixture *t, const pair *p);
+
+static void with_pairs(void **state, pair_test test) {
+  for (int reversed = 0; reversed < 2; reversed++) {
+    pair p = open_pair(*state, reversed == 1);
+    test(*state, &p);
+    close_pair(&p);
+  }
+}
+
+/* Results -----------------------------------------------------------------------------------------------------------
+ */
+
+static void compare(const pair *p, rondo_session *session, size_t rows, rondo_way way, rondo_way wanted) {
+  static test_request divided, whole;
+  assert_int_equal(run_named(session, "scorer", &divided, rows, way).way, wanted);
+  assert_int_equal(run_named(session, "whole", &whole, rows, way).way, wanted);
+  (void)p;
+  if (test_device_is("cpu")) /* the same arithmetic on both */
+    assert_memory_equal(divided.y, whole.y, rows * TEST_SCORES * sizeof *whole.y);
+}
+
+static void runs_as_undivided(test_fixture *t, const pair *p) {
+  rondo_session *session = open_session(p, 2);
+  (void)t;
+  add_scorer(session, "whole", (rondo_model_options){0});
+  capture_sizes(session, "whole");
+  const uint64_t ahead = launches_of(p->devices[1]);
+  for (size_t rows = 1; rows <= 64; rows += 7) compare(p, session, rows, RONDO_WAY_AUTO, RONDO_WAY_RECORDED);
+  assert_int_equal(launches_of(p->devices[1]), ahead + 10);
+  compare(p, session, 200, RONDO_WAY_AUTO, RONDO_WAY_DIVIDED); /* four graphs, each behind its look-ups */
+  assert_int_equal(launches_of(p->devices[1]), ahead + 14);
+  for (size_t rows = 1; rows < 100; rows += 11) compare(p, session, rows, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
+  assert_int_equal(launches_of(p->devices[1]), ahead + 14);
+  compare(p, session, 16, RONDO_WAY_AUTO, RONDO_WAY_RECORDED); /* what ran un-recorded moved nothing */
+  const rondo_model_info info = info_of(session, "scorer");
+  assert_int_equal(info.recorded, 11);
+  assert_int_equal(info.divided, 1);
+  assert_int_equal(info.unrecorded, 9);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se9_look_ups_run_on_one_device_and_the_rest_on_another(void **state) {
+  with_pairs(state, runs_as_undivided);
+}
+
+/* Says of itself where its look-ups run. */
+static rondo_status build_placed(void *user, size_t rows, rondo_program *program) {
+  const size_t x_shape[] = {rows, TEST_FEATURES}, w_shape[] = {TEST_FEATURES, TEST_SCORES};
+  const size_t table_shape[] = {TEST_IDS, TEST_SCORES};
+  rondo_value x, ids, w, table, product, rows_of, own, y;
+  (void)user;
+  rondo_status status = rondo_program_input(program, "x", RONDO_F32, x_shape, 2, &x);
+  if (!status) status = rondo_program_input(program, "ids", RONDO_I32, &rows, 1, &ids);
+  if (!status) status = rondo_program_state(program, "w", RONDO_F32, w_shape, 2, &w);
+  if (!status) status = rondo_program_state(program, "table", RONDO_F32, table_shape, 2, &table);
+  if (!status) status = rondo_program_state(program, "own", RONDO_F32, table_shape, 2, &own);
+  if (!status) status = rondo_program_place(program, table, 1);
+  if (!status) status = rondo_op_embedding(program, table, ids, &rows_of);
+  if (!status) status = rondo_op_embedding(program, own, ids, &own);
+  if (!status) status = rondo_op_matmul(program, x, w, (rondo_value){0}, &product);
+  if (!status) status = rondo_op_add(program, product, rows_of, &y);
+  if (!status) status = rondo_op_add(program, y, own, &y);
+  if (!status) status = rondo_program_output(program, "y", y);
+  if (!status) status = rondo_program_output(program, "rows", rows_of);
+  return status;
+}
+
+/* `own` is zeros: the answer is the scorer's, and beside it the rows of the table. */
+static void run_placed(rondo_session *session, size_t rows, rondo_way way) {
+  static test_request r;
+  static float looked_up[TEST_MOST_ROWS * TEST_SCORES];
+  void *outputs[] = {r.y, looked_up};
+  memset(looked_up, 0xff, sizeof looked_up);
+  test_request_fill(&r, rows, rows);
+  r.request.way = way;
+  r.request.outputs = outputs;
+  assert_ok(rondo_session_run(session, "placed", &r.request, NULL));
+  assert_true(test_request_is_right(&r));
+  for (size_t i = 0; i < rows * TEST_SCORES; i++) {
+    const size_t entry = (size_t)r.ids[i / TEST_SCORES] * TEST_SCORES + i % TEST_SCORES;
+    assert_true(looked_up[i] == (float)((int)(entry * 5 % 13) - 6) / 4);
+  }
+}
+
+/* An input that both devices read, and an output that comes from the look-ups. */
+static void serves_what_both_read(test_fixture *t, const pair *p) {
+  rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2, .max_unrecorded = 1});
+  rondo_model_options model = divided_by(p, NULL, 0);
+  rondo_weights *weights = test_scorer_weights();
+  const float zeros[TEST_IDS * TEST_SCORES] = {0};
+  const rondo_weight own = {.name = "own",
+                            .type = RONDO_F32,
+                            .rank = 2,
+                            .shape = {TEST_IDS, TEST_SCORES},
+                            .data = zeros,
+                            .bytes = sizeof zeros};
+  (void)t;
+  assert_ok(rondo_weights_add(weights, &own));
+  model.build = build_placed;
+  model.weights = weights;
+  assert_ok(rondo_session_add_model(session, "placed", &model));
+  rondo_weights_destroy(weights);
+  run_placed(session, 5, RONDO_WAY_AUTO);
+  capture_sizes(session, "placed");
+  for (size_t rows = 1; rows < 150; rows += 12) run_placed(session, rows, RONDO_WAY_AUTO);
+  for (size_t rows = 20; rows < 24; rows++) run_placed(session, rows, RONDO_WAY_UNRECORDED);
+  run_placed(session, 16, RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se9_inputs_of_both_and_outputs_of_look_ups(void **state) { with_pairs(state, serves_what_both_read); }
+
+static rondo_status build_three(void *user, size_t rows, rondo_program *program) {
+  const size_t shape[] = {TEST_IDS, TEST_SCORES};
+  rondo_value ids[2], table[2], x, y;
+  rondo_status status = rondo_program_input(program, "x", RONDO_F32, (size_t[]){rows, TEST_SCORES}, 2, &x);
+  (void)user;
+  for (uint32_t i = 0; i < 2 && !status; i++) {
+    status = rondo_program_input(program, i == 0 ? "a" : "b", RONDO_I32, &rows, 1, &ids[i]);
+    if (!status) status = rondo_program_state(program, i == 0 ? "ta" : "tb", RONDO_F32, shape, 2, &table[i]);
+    if (!status) status = rondo_program_place(program, table[i], 1 + i);
+    if (!status) status = rondo_op_embedding(program, table[i], ids[i], &y);
+    if (!status) status = rondo_op_add(program, x, y, &x);
+  }
+  return status ? status : rondo_program_output(program, "y", x);
+}
+
+/* Two tables on two devices, each with a part of its own ahead. */
+static void test_se9_tables_on_several_devices(void **state) {
+  test_fixture *t = *state;
+  rondo_device *devices[] = {t->device, NULL, NULL};
+  enum { ROWS = 9, WIDTH = TEST_SCORES };
+  assert_ok(rondo_device_open("cpu:2", NULL, &devices[1]));
+  assert_ok(rondo_device_open("cpu:3", NULL, &devices[2]));
+  const pair p = {.devices = {t->device, devices[1]}};
+  rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_three, .devices = devices,
+                                     .device_count = 3};
+  float ta[TEST_IDS * WIDTH], tb[TEST_IDS * WIDTH], x[ROWS * WIDTH] = {0}, y[ROWS * WIDTH];
+  int32_t a[ROWS], b[ROWS];
+  for (size_t i = 0; i < TEST_IDS * WIDTH; i++) ta[i] = (float)i, tb[i] = 100 * (float)i;
+  for (int i = 0; i < ROWS; i++) a[i] = i * 3 % TEST_IDS, b[i] = i * 7 % TEST_IDS;
+  assert_ok(rondo_session_add_model(session, "three", &model));
+  assert_ok(rondo_session_write(session, "three", "ta", ta, sizeof ta));
+  assert_ok(rondo_session_write(session, "three", "tb", tb, sizeof tb));
+  const void *inputs[] = {x, a, b};
+  void *outputs[] = {y};
+  rondo_request r = {RONDO_REQUEST_INIT, .rows = ROWS, .inputs = inputs, .outputs = outputs};
+  assert_ok(rondo_session_capture_begin(session, "three"));
+  assert_ok(rondo_session_run(session, "three", &r, NULL));
+  assert_ok(rondo_session_capture_end(session));
+  for (int way = RONDO_WAY_RECORDED; way <= RONDO_WAY_UNRECORDED; way += 2) {
+    r.way = (rondo_way)way;
+    memset(y, 0xff, sizeof y);
+    assert_ok(rondo_session_run(session, "three", &r, NULL));
+    for (size_t i = 0; i < ROWS * WIDTH; i++)
+      assert_true(y[i] == ta[(size_t)a[i / WIDTH] * WIDTH + i % WIDTH] + tb[(size_t)b[i / WIDTH] * WIDTH + i % WIDTH]);
+  }
+  b[4] = TEST_IDS;
+  assert_error(rondo_session_run(session, "three", &r, NULL), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+  b[4] = 0;
+  assert_ok(rondo_session_run(session, "three", &r, NULL));
+  assert_ok(rondo_session_destroy(session));
+  assert_ok(rondo_device_close(devices[1]));
+  assert_ok(rondo_device_close(devices[2]));
+}
+
+static void writes_states(test_fixture *t, const pair *p) {
+  rondo_session *session = open_session(p, 2);
+  static test_request r;
+  float table[TEST_IDS * TEST_SCORES], w[TEST_FEATURES * TEST_SCORES] = {0};
+  (void)t;
+  for (size_t i = 0; i < TEST_IDS * TEST_SCORES; i++) table[i] = (float)i;
+  assert_ok(rondo_session_write(session, "scorer", "table", table, sizeof table));
+  assert_ok(rondo_session_write(session, "scorer", "w", w, sizeof w));
+  for (int way = RONDO_WAY_RECORDED; way <= RONDO_WAY_UNRECORDED; way += 2) {
+    test_request_fill(&r, 12, 4);
+    r.request.way = (rondo_way)way;
+    assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+    for (size_t i = 0; i < 12 * TEST_SCORES; i++)
+      assert_true(r.y[i] == table[(size_t)r.ids[i / TEST_SCORES] * TEST_SCORES + i % TEST_SCORES]);
+  }
+  assert_error(rondo_session_write(session, "scorer", "none", w, sizeof w), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_session_write(session, "scorer", "ids", w, sizeof w), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_session_write(session, "scorer", "table", w, sizeof w), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_SIZE);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se9_states_are_written_where_they_lie(void **state) { with_pairs(state, writes_states); }
+
+/* Memory ------------------------------------------------------------------------------------------------------------
+ */
+
+enum { BIG_ROWS = 1 << 20 };
+
+static rondo_status build_big(void *user, size_t rows, rondo_program *program) {
+  const size_t shape[] = {BIG_ROWS, 8};
+  rondo_value ids, table, y;
+  (void)user;
+  rondo_status status = rondo_program_input(program, "ids", RONDO_I32, &rows, 1, &ids);
+  if (!status) status = rondo_program_state(program, "table", RONDO_F32, shape, 2, &table);
+  if (!status) status = rondo_op_embedding(program, table, ids, &y);
+  if (!status) status = rondo_op_tanh(program, y, &y);
+  if (!status) status = rondo_program_place(program, y, 0);
+  return status ? status : rondo_program_output(program, "y", y);
+}
+
+/* 32 MiB, which only the device of look-ups maps. */
+static void test_se9_tables_take_no_memory_of_the_session_s_device(void **state) {
+  test_fixture *t = *state;
+  const uint64_t bytes = (uint64_t)BIG_ROWS * 8 * sizeof(float);
+  pair p = open_pair(t, false);
+  rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
+  const uint64_t before[] = {mapped_on(p.devices[0]), mapped_on(p.devices[1])};
+  rondo_model_options model = divided_by(&p, rules, 1);
+  model.build = build_big;
+  assert_ok(rondo_session_add_model(session, "big", &model));
+  capture_sizes(session, "big");
+  assert_true(mapped_on(p.devices[0]) - before[0] < bytes);
+  assert_true(mapped_on(p.devices[1]) - before[1] >= bytes);
+  assert_true(info_of(session, "big").ahead_state_bytes >= bytes); /* once, whatever the streams */
+  assert_true(info_of(session, "big").state_bytes < 2 * bytes);
+  assert_true(info_of(session, "big").ahead_arena_bytes > 0);
+  assert_ok(rondo_session_remove_model(session, "big"));
+  assert_true(mapped_on(p.devices[1]) - before[1] < bytes);
+  model.device_count = model.rule_count = 0;
+  assert_ok(rondo_session_add_model(session, "big", &model)); /* undivided */
+  assert_true(mapped_on(p.devices[0]) - before[0] >= bytes);
+  assert_int_equal(info_of(session, "big").ahead_state_bytes, 0);
+  assert_ok(rondo_session_destroy(session));
+  close_pair(&p);
+}
+
+static void says_its_bytes(test_fixture *t, const pair *p) {
+  rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2});
+  rondo_model_bytes planned = {.struct_size = sizeof planned};
+  (void)t;
+  add_scorer(session, "scorer", divided_by(p, rules, 1));
+  const rondo_model_info before = info_of(session, "scorer");
+  assert_ok(rondo_session_plan(session, "scorer", sizes, SIZES, &planned));
+  assert_int_equal(info_of(session, "scorer").arena_bytes, before.arena_bytes); /* nothing is left */
+  assert_int_equal(info_of(session, "scorer").staging_bytes, before.staging_bytes);
+  capture_sizes(session, "scorer");
+  rondo_model_info info = info_of(session, "scorer");
+  assert_int_equal(planned.state_bytes, info.state_bytes);
+  assert_int_equal(planned.arena_bytes, info.arena_bytes);
+  assert_int_equal(planned.staging_bytes, info.staging_bytes);
+  assert_int_equal(planned.exec_bytes, info.exec_bytes);
+  assert_true(info.ahead_arena_bytes > before.ahead_arena_bytes && info.ahead_arena_bytes < info.arena_bytes);
+  assert_ok(rondo_session_destroy_graphs(session, "scorer"));
+  info = info_of(session, "scorer");
+  assert_int_equal(info.ahead_arena_bytes, before.ahead_arena_bytes);
+  assert_int_equal(info.staging_bytes, before.staging_bytes);
+  capture_sizes(session, "scorer");
+  (void)run(session, 30, RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se9_bytes_are_said_before_recording(void **state) { with_pairs(state, says_its_bytes); }
+
+/* Overlap -----------------------------------------------------------------------------------------------------------
+ */
+
+/* Waits for the device to have launched so many execs; a test that waits in vain ends. */
+static void await_launches(const rondo_device *device, uint64_t count) {
+  for (unsigned waited = 0; launches_of(device) < count; waited++) {
+    assert_true(waited < 60000);
+    test_sleep_ms(1);
+  }
+}
+
+/* Stream 0 stands before the dense part of a request whose look-ups are done. The neighbour on stream 1 is looked up
+ * and answered meanwhile, again and again. */
+static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
+  rondo_session *session = open_session(p, 2);
+  static test_request held, next;
+  test_gate gate;
+  rondo_stream *streams[2] = {NULL};
+  rondo_ticket *ticket = NULL;
+  rondo_answer answer = {.struct_size = sizeof answer};
+  (void)t;
+  test_gate_init(&gate);
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_take_stream(session, "scorer", i, &streams[i]));
+  assert_ok(rondo_session_give_stream(session, 0));
+  test_gate_hold(&gate, streams[0]);
+  const uint64_t dense = launches_of(p->devices[0]), ahead = launches_of(p->devices[1]);
+  test_request_fill(&held, 40, 1);
+  held.request.way = RONDO_WAY_RECORDED;
+  assert_ok(rondo_session_submit(session, "scorer", &held.request, &ticket));
+  await_launches(p->devices[0], dense + 1); /* which come behind the look-ups */
+  assert_int_equal(launches_of(p->devices[1]), ahead + 1);
+  assert_ok(rondo_session_give_stream(session, 1));
+  for (size_t i = 0; i < 3; i++) {
+    test_request_fill(&next, 10 + i, 2 + i);
+    assert_ok(rondo_session_run(session, "scorer", &next.request, &answer));
+    assert_true(test_request_is_right(&next));
+    assert_int_equal(answer.stream, 1);
+    assert_int_equal(launches_of(p->devices[1]), ahead + 2 + i);
+    assert_status(rondo_ticket_query(ticket), RONDO_NOT_READY); /* it was under way all the while */
+  }
+  test_gate_open(&gate);
+  assert_ok(rondo_ticket_wait(ticket, &answer));
+  assert_true(test_request_is_right(&held));
+  assert_int_equal(answer.stream, 0);
+  assert_ok(rondo_session_destroy(session));
+  test_gate_destroy(&gate);
+}
+
+static void test_se9_look_ups_run_beside_a_neighbour_s_dense_part(void **state) {
+  test_skip_if_serial();
+  with_pairs(state, looks_up_beside_a_dense_part);
+}
+
+/* Sizes and streams -------------------------------------------------------------------------------------------------
+ */
+
+static void chooses_sizes(test_fixture *t, const pair *p) {
+  rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2, .timed = true});
+  size_t history[60];
+  uint64_t random = 5;
+  (void)t;
+  for (size_t i = 0; i < 60; i++) history[i] = 20 + test_random_below(&random, 100);
+  rondo_model_options model = divided_by(p, rules, 1);
+  model.history = history;
+  model.history_count = 60;
+  model.max_sizes = 3;
+  add_scorer(session, "scorer", model);
+  assert_ok(rondo_session_capture(session, "scorer"));
+  const rondo_model_info info = info_of(session, "scorer");
+  assert_true(info.graphs >= 1 && info.graphs <= 3);
+  assert_true(info.overlap >= 0.5 && info.overlap <= 1);
+  for (size_t i = 0; i < info.graphs; i++) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    assert_true(graph.run_us > 0 && graph.unrecorded_us > 0);
+  }
+  for (size_t rows = 1; rows < 120; rows += 9) (void)run(session, rows, RONDO_WAY_AUTO);
+  rondo_session_usage usage = {.struct_size = sizeof usage};
+  assert_ok(rondo_session_get_usage(session, &usage));
+  assert_true(usage.parts >= 13 && usage.busy_us > 0);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se9_sizes_come_from_the_history(void **state) { with_pairs(state, chooses_sizes); }
+
+/* Copies by the map, launches one behind the other without waiting, and the results. */
+static void runs_by_hand(test_fixture *t, const pair *p) {
+  rondo_session *session = open_session(p, 2);
+  static test_request r;
+  (void)t;
+  for (size_t number = 0; number < 2; number++) {
+    rondo_stream *stream = NULL;
+    assert_ok(rondo_session_take_stream(session, "scorer", number, &stream));
+    for (size_t index = 0; index < SIZES; index++) {
+      const void *result = NULL;
+      test_request_fill(&r, sizes[index], 7 * index + number);
+      for (size_t i = 0; i < 2; i++) {
+        rondo_input_copy copy;
+        rondo_model_value value = {.struct_size = sizeof value};
+        assert_ok(rondo_session_get_input_copy(session, "scorer", index, number, i, &copy));
+        assert_ok(rondo_session_get_input(session, "scorer", i, &value));
+        assert_int_equal(copy.input, i);
+        assert_int_equal(copy.copy.width, sizes[index] * value.row_bytes);
+        assert_ok(rondo_copy_async(stream, copy.copy.dst, r.inputs[i], copy.copy.width));
+      }
+      for (size_t i = 0; i < 3; i++) assert_ok(rondo_session_launch(session, "scorer", index, number));
+      assert_ok(rondo_stream_synchronize(stream));
+      assert_ok(rondo_session_get_result(session, "scorer", number, 0, &result));
+      memcpy(r.y, result, sizes[index] * TEST_SCORES * sizeof(float));
+      assert_true(test_request_is_right(&r));
+    }
+    assert_ok(rondo_session_give_stream(session, number));
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se9_by_hand(void **state) { with_pairs(state, runs_by_hand); }
+
+/* Requests ----------------------------------------------------------------------------------------------------------
+ */
+
+enum { TOGETHER = 4 };
+
+static test_request requests[TOGETHER];
+static rondo_ticket *tickets[TOGETHER];
+
+static void submit(rondo_session *session, size_t index, size_t rows, rondo_way way) {
+  test_request_fill(&requests[index], rows, 10 + index);
+  requests[index].request.way = way;
+  assert_ok(rondo_session_submit(session, "scorer", &requests[index].request, &tickets[index]));
+}
+
+static void hold(rondo_session *session) {
+  rondo_stream *stream = NULL;
+  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+}
+
+static void isolates_bad_requests(test_fixture *t, const pair *p) {
+  rondo_session *session = open_session(p, 1);
+  (void)t;
+  for (int way = RONDO_WAY_RECORDED; way <= RONDO_WAY_UNRECORDED; way += 2) {
+    hold(session);
+    for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 4, (rondo_way)way);
+    requests[2].ids[3] = TEST_IDS; /* inputs are read when the request runs */
+    for (size_t i = 0; i < 4 * TEST_FEATURES; i++) requests[1].x[i] = NAN;
+    assert_ok(rondo_session_give_stream(session, 0));
+    for (size_t i = 0; i < TOGETHER; i++) {
+      if (i == 2) {
+        assert_error(rondo_ticket_wait(tickets[i], NULL), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+        assert_message("embedding");
+        continue;
+      }
+      assert_ok(rondo_ticket_wait(tickets[i], NULL));
+      assert_int_equal(test_request_is_right(&requests[i]), i != 1);
+    }
+    (void)run(session, 30, (rondo_way)way); /* nothing is left of it */
+  }
+  assert_int_equal(info_of(session, "scorer").isolated, 1); /* those that ran together */
+  assert_int_equal(info_of(session, "scorer").failed, 2);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se9_bad_requests_hurt_no_other(void **state) { with_pairs(state, isolates_bad_requests); }
+
+/* Deadlines, cancelling and draining are the queue's, whatever runs behind it. */
+static void drains(test_fixture *t, const pair *p) {
+  rondo_session *session = open_session(p, 1);
+  (void)t;
+  hold(session);
+  for (size_t i = 0; i < TOGETHER; i++) {
+    test_request_fill(&requests[i], 5 + i, i);
+    if (i == 2) requests[i].request.deadline_us = 1000;
+    assert_ok(rondo_session_submit(session, "scorer", &requests[i].request, &tickets[i]));
+  }
+  rondo_ticket_cancel(tickets[1]);
+  assert_error(rondo_ticket_wait(tickets[2], NULL), RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT);
+  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_drain(session));
+  assert_error(rondo_ticket_wait(tickets[1], NULL), RONDO_INVALID_STATE, RONDO_REASON_ABORTED);
+  for (size_t i = 0; i < TOGETHER; i += 3) {
+    assert_ok(rondo_ticket_wait(tickets[i], NULL));
+    assert_true(test_request_is_right(&requests[i]));
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se9_draining(void **state) { with_pairs(state, drains); }
+
+typedef struct client {
+  rondo_session *session;
+  uint64_t seed;
+  uint32_t rounds, wrong, failed;
+  test_request request;
+} client;
+
+static void serve_client(void *user) {
+  client *c = user;
+  uint64_t random = c->seed;
+  for (uint32_t i = 0; i < c->rounds; i++) {
+    test_request_fill(&c->request, 1 + test_random_below(&random, 150), random);
+    if (test_random_below(&random, 3) == 0) c->request.request.way = RONDO_WAY_UNRECORDED;
+    const rondo_status status = rondo_session_run(c->session, "scorer", &c->request.request, NULL);
+    c->failed += status != RONDO_OK;
+    c->wrong += status == RONDO_OK && !test_request_is_right(&c->request);
+  }
+}
+
+static void serves_threads(test_fixture *t, const pair *p) {
+  static client clients[4];
+  test_thread threads[4];
+  rondo_session *session = open_with(p, (rondo_session_options){.streams = 3, .max_unrecorded = 2});
+  (void)t;
+  for (size_t i = 0; i < 4; i++) {
+    clients[i] = (client){.session = session, .seed = i + 1, .rounds = 40};
+    threads[i] = (test_thread){serve_client, &clients[i]};
+  }
+  test_on_threads(threads, 4);
+  for (size_t i = 0; i < 4; i++) assert_int_equal(clients[i].failed + clients[i].wrong, 0);
+  assert_int_equal(info_of(session, "scorer").requests, 160);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se9_many_threads(void **state) { with_pairs(state, serves_threads); }
+
+/* What is refused ---------------------------------------------------------------------------------------------------
+ */
+
+typedef enum wrong_turn { BEHIND, TIED, NOTHING_DENSE, BY_ROWS, LINE } wrong_turn;
+
+static rondo_status build_wrong(void *user, size_t rows, rondo_program *program) {
+  const wrong_turn turn = *(const wrong_turn *)user;
+  const size_t shape[] = {rows, TEST_SCORES}, square[] = {TEST_SCORES, TEST_SCORES};
+  rondo_value x, ids, table, y;
+  rondo_status status = rondo_program_input(program, "x", RONDO_F32, shape, 2, &x);
+  if (!status) status = rondo_program_input(program, "ids", RONDO_I32, &rows, 1, &ids);
+  if (!status) status = rondo_program_state(program, "table", RONDO_F32, square, 2, &table);
+  if (!status) status = rondo_op_embedding(program, table, ids, &y);
+  const bool is_ahead = turn != BEHIND && (turn != BY_ROWS || rows < 10);
+  if (!status) status = rondo_program_place(program, y, is_ahead);
+  if (!status && turn == TIED) status = rondo_op_matmul(program, y, table, (rondo_value){0}, &y);
+  if (!status && turn == TIED) status = rondo_program_place(program, y, 0);
+  if (!status && turn == LINE) status = rondo_op_tanh(program, y, &y);
+  if (!status && turn == LINE) status = rondo_program_place(program, y, 2);
+  if (!status) status = rondo_op_add(program, x, y, &y);
+  if (!status) status = rondo_program_place(program, y, turn == BEHIND || turn == NOTHING_DENSE);
+  return status ? status : rondo_program_output(program, "y", y);
+}
+
+static void assert_refused(rondo_session *session, rondo_model_options *model, wrong_turn turn, const char *message) {
+  model->build = build_wrong;
+  model->user = &turn;
+  assert_error(rondo_session_add_model(session, "wrong", model), RONDO_UNSUPPORTED, RONDO_REASON_NONE);
+  assert_message(message);
+}
+
+static rondo_status no_body(rondo_call *call, void *user) {
+  (void)call;
+  (void)user;
+  return RONDO_OK;
+}
+
+static void test_se9_what_cannot_be_divided_is_refused(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t, false);
+  rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
+  rondo_device *devices[] = {p.devices[0], p.devices[1], NULL};
+  assert_ok(rondo_device_open("cpu:2", NULL, &devices[2]));
+  rondo_model_options model = divided_by(&p, NULL, 0);
+  model.devices = devices;
+  model.device_count = 3;
+  assert_refused(session, &model, BEHIND, "must run ahead");
+  assert_refused(session, &model, TIED, "is read where it lies");
+  assert_refused(session, &model, NOTHING_DENSE, "nothing of model 'wrong' runs on");
+  assert_refused(session, &model, LINE, "nothing that another device computes");
+  const wrong_turn by_rows = BY_ROWS;
+  model.user = (void *)(uintptr_t)&by_rows;
+  assert_ok(rondo_session_add_model(session, "by_rows", &model));
+  const float x[16 * TEST_SCORES] = {0};
+  const int32_t ids[16] = {0};
+  float y[16 * TEST_SCORES];
+  const void *inputs[] = {x, ids};
+  void *outputs[] = {y};
+  rondo_request r = {RONDO_REQUEST_INIT, .rows = 16, .inputs = inputs, .outputs = outputs};
+  assert_error(rondo_session_run(session, "by_rows", &r, NULL), RONDO_UNSUPPORTED, RONDO_REASON_SHAPE);
+  assert_message("table");
+  r.rows = 9;
+  assert_ok(rondo_session_run(session, "by_rows", &r, NULL));
+  assert_ok(rondo_session_destroy(session));
+  assert_ok(rondo_device_close(devices[2]));
+  close_pair(&p);
+}
+
+static void test_se9_wrong_options(void **state) {
+  test_fixture *t = *state;
+  pair p = open_pair(t, false);
+  rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 1});
+  const rondo_placement_rule far[] = {{.operator_name = "embedding", .place = 2}}, empty[] = {{.place = 1}};
+  rondo_device *const swapped[] = {p.devices[1], p.devices[0]};
+  rondo_model_options model = divided_by(&p, far, 1);
+  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  model = divided_by(&p, empty, 1);
+  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  model = divided_by(&p, NULL, 1);
+  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  model = divided_by(&p, rules, 1);
+  model.devices = NULL;
+  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  model.device_count = 0;
+  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  model = divided_by(&p, rules, 1);
+  model.device_count = RONDO_MAX_PLACES + 1;
+  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  model = divided_by(&p, rules, 1);
+  model.devices = swapped;
+  assert_error(rondo_session_add_model(session, "m", &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  const rondo_row_value word = {.name = "word", .type = RONDO_I32};
+  rondo_model_options function = {RONDO_MODEL_OPTIONS_INIT, .body = no_body,  .inputs = &word,
+                                  .input_count = 1,         .outputs = &word, .output_count = 1};
+  function.devices = p.devices;
+  function.device_count = 2;
+  assert_error(rondo_session_add_model(session, "m", &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_message("a function is not divided");
+  assert_ok(rondo_session_destroy(session));
+  close_pair(&p);
+}
+
+/* Devices that are all the session's, and rules that nothing meets, divide nothing. */
+static void test_se9_a_model_that_is_not_divided_after_all(void **state) {
+  test_fixture *t = *state;
+  const pair p = {.devices = {t->device, t->device}};
+  const rondo_placement_rule none[] = {{.operator_name = "conv2d", .place = 1}};
+  for (size_t i = 0; i < 2; i++) {
+    rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
+    add_scorer(session, "scorer", divided_by(&p, i == 0 ? rules : none, 1));
+    capture_sizes(session, "scorer");
+    (void)run(session, 30, RONDO_WAY_RECORDED);
+    (void)run(session, 31, RONDO_WAY_UNRECORDED);
+    assert_int_equal(info_of(session, "scorer").ahead_state_bytes, 0);
+    assert_ok(rondo_session_destroy(session));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_se9_look_ups_run_on_one_device_and_the_rest_on_another),
+      test_case(test_se9_inputs_of_both_and_outputs_of_look_ups),
+      test_case(test_se9_tables_on_several_devices),
+      test_case(test_se9_states_are_written_where_they_lie),
+      test_case(test_se9_tables_take_no_memory_of_the_session_s_device),
+      test_case(test_se9_bytes_are_said_before_recording),
+      test_case_workers(test_se9_look_ups_run_beside_a_neighbour_s_dense_part),
+      test_case(test_se9_sizes_come_from_the_history),
+      test_case(test_se9_by_hand),
+      test_case(test_se9_bad_requests_hurt_no_other),
+      test_case(test_se9_draining),
+      test_case(test_se9_many_threads),
+      test_case(test_se9_what_cannot_be_divided_is_refused),
+      test_case(test_se9_wrong_options),
+      test_case(test_se9_a_model_that_is_not_divided_after_all),
+  };
+  return test_main(tests);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * Every call of the CUDA driver, and every allocation of host memory, may fail while a model of a session is divided
+ * between a GPU and a CPU device (SE-9): added, planned, run un-recorded, recorded, replayed, divided again for other
+ * rows, and destroyed. Either an error comes out or the answers are right; nothing is left in the driver or in host
+ * memory, and nothing is misused.
+ */
+#include "fault/fault_cuda_sweep.h"
+#include "support/test_session.h"
+
+static test_allocator allocator;
+
+static struct {
+  rondo_device *devices[2];
+  rondo_weights *weights;
+  rondo_session *session;
+  bool wrong;
+} work;
+
+static rondo_status serve(size_t rows, rondo_way way) {
+  static test_request request;
+  rondo_answer answer = {.struct_size = sizeof answer};
+  test_request_fill(&request, rows, rows);
+  request.request.way = way;
+  TRY(rondo_session_run(work.session, "scorer", &request.request, &answer));
+  work.wrong |= answer.way != RONDO_WAY_CAPTURED && !test_request_is_right(&request);
+  return RONDO_OK;
+}
+
+static rondo_status record(void) {
+  TRY(rondo_session_capture_begin(work.session, "scorer"));
+  const rondo_status status = serve(8, RONDO_WAY_AUTO);
+  const rondo_status ended = rondo_session_capture_end(work.session);
+  return status == RONDO_OK ? ended : status;
+}
+
+static rondo_status serve_divided(void) {
+  static const rondo_placement_rule rule = {.operator_name = "embedding", .place = 1};
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 1, .max_unrecorded = 1};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = work.weights,
+                                     .devices = work.devices,  .device_count = 2,          .rules = &rule,
+                                     .rule_count = 1};
+  const size_t rows = 8;
+  rondo_model_bytes bytes = {.struct_size = sizeof bytes};
+  TRY(rondo_session_create(work.devices[0], &options, &work.session));
+  TRY(rondo_session_add_model(work.session, "scorer", &model));
+  TRY(rondo_session_plan(work.session, "scorer", &rows, 1, &bytes));
+  TRY(serve(3, RONDO_WAY_AUTO));
+  TRY(record());
+  TRY(serve(5, RONDO_WAY_RECORDED));
+  TRY(serve(12, RONDO_WAY_RECORDED));
+  TRY(serve(4, RONDO_WAY_UNRECORDED));
+  return rondo_session_destroy_graphs(work.session, "scorer");
+}
+
+static rondo_status run(const char *device) {
+  memset(&work, 0, sizeof work);
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &allocator.table, .workers = 1};
+  TRY(rondo_device_open(device, &options, &work.devices[0]));
+  TRY(rondo_device_open("cpu:1", &options, &work.devices[1]));
+  work.weights = test_scorer_weights();
+  return serve_divided();
+}
+
+/* Errors here are told as well; the devices are gone all the same. */
+static void take_down(void) {
+  rondo_status status = rondo_session_destroy(work.session);
+  (void)status;
+  rondo_weights_destroy(work.weights);
+  for (int i = 0; i < 2; i++) {
+    status = rondo_device_close(work.devices[i]);
+    (void)status;
+  }
+}
+
+static fault_work all;
+
+static void check(const fault_failure *of, rondo_status status) {
+  const char *call = all.fake->failed(), *const what = call == NULL ? "allocation" : call;
+  const size_t at = (size_t)(of->driver_at + of->allocation_at);
+  (void)status;
+  fault_cuda_assert_clean(all.fake, &allocator, fault_may_be_left(of, call) ? SIZE_MAX : 0, what, at);
+  if (all.fake->live(FAKE_CUDA_ANY) > 0) all.fake->reset();
+  assert_false(work.wrong); /* whatever failed, no answer is */
+}
+
+static fault_work all = {.run = run,
+                         .take_down = take_down,
+                         .check = check,
+                         .least = 200,
+                         .stride = 4,
+                         .other = "cpu",
+                         .memory = &allocator};
+
+static int load_driver(void **state) {
+  *state = &all;
+  fault_work_begin(&all);
+  take_down();
+  return 0;
+}
+
+int main(void) { return fault_work_main("fault_cuda_session_divided", load_driver); }
