@@ -6,6 +6,7 @@
 #   make bench   measures Rondo beside the engines that this machine has
 #   make check   format, layers, headers, exported symbols, the thread sanitizer
 #   make fuzz    all tests and each fuzz target with clang's address and undefined-behaviour sanitizers
+#   make docs    pages of the public headers, in build/docs/html
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #
 # Further: build, asan (gcc's), coverage, tidy, format, setup (installs the packages of every target), clean.
@@ -17,7 +18,7 @@ PREFIX ?= /usr/local
 TEXT ?= /usr/share/common-licenses/GPL-3
 MODEL := build/demo.safetensors
 
-.PHONY: demo build test bench install check check-source asan tsan fuzz coverage tidy format setup clean
+.PHONY: demo build test bench docs install check check-source asan tsan fuzz coverage tidy format setup clean
 .NOTPARALLEL:
 
 demo:
@@ -41,6 +42,10 @@ bench:
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
 	bench/run build/release
+
+docs:
+	@$(SETUP) docs
+	docs/reference/make build/docs
 
 install: build
 	cmake --install build/release --prefix "$(PREFIX)"
@@ -77,7 +82,7 @@ format:
 	scripts/check-format --fix
 
 setup:
-	@$(SETUP) build check bench coverage
+	@$(SETUP) build check bench coverage docs
 
 clean:
 	rm -rf build

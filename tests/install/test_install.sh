@@ -57,17 +57,6 @@ read -ra flags < <(pkg-config --cflags --libs rondo)
 "${cxx[@]}" "${flags[@]}" -o "$work/cpp_shared"
 expect_ok env LD_LIBRARY_PATH="$library_folder" "$work/cpp_shared"
 
-# The program in the README, as a reader would compile it.
-sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '/^```/d' >"$work/readme.c"
-cc -std=c11 -Wall -Wextra -Werror "$work/readme.c" "${flags[@]}" -o "$work/readme"
-[ "$(LD_LIBRARY_PATH=$library_folder "$work/readme")" = "y[2] = 1000" ] || fail "the README's program computes wrongly"
-fake=$build/tests/fake_cuda
-if [ -f "$fake/libcuda.so.1" ]; then
-  [ "$(RONDO_CUDA_LIBRARY=$fake/libcuda.so.1 RONDO_NVRTC_LIBRARY=$fake/libnvrtc.so.12 RONDO_CUDA_CACHE=none \
-    LD_LIBRARY_PATH=$library_folder "$work/readme" cuda:0)" = "y[2] = 1000" ] ||
-    fail "the README's program computes wrongly on cuda:0"
-fi
-
 if [ -x "$prefix/bin/rondo" ]; then
   [ "$("$prefix/bin/rondo" --version)" = "rondo $version" ] || fail "the installed tool does not say its version"
   [ -s "$prefix/share/man/man1/rondo.1" ] || fail "the man page was not installed"

@@ -52,6 +52,7 @@ static void say(const char *text, const char *detail, const char *hint) {
   snprintf(line, sizeof line, "%s: %s%s%s%s", command_name, text, detail[0] ? ": " : "", detail, hint);
   make_showable(line, shown);
   tool_clear_progress();
+  (void)fflush(stdout); /* what was found stands above what became of it, in a file of both too */
   fprintf(stderr, "%s\n", shown);
 }
 
