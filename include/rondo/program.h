@@ -426,13 +426,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  *      "recorded_total_us":15.2, "record_us":180.0, "host_gain":20.5, "total_gain":1.47, "runs_to_repay":26,
  *      "is_measured":true},
  *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}],
- *    "executor":{"used":false, "reason":"SLOWER", "expensive":3, "line_us":20.5, "executor_us":24.1}}
+ *    "executor":{"used":false, "reason":"SLOWER", "expensive":3, "line_us":20.5, "executor_us":24.1},
+ *    "memory":{"lower_bound":4096, "straight_bytes":4096, "order_peak":3072, "program_peak":5120}}
  * The policy is "always", "never" or "where it pays"; the reason ASKED or NO_GAIN (rondo_unrecorded), null when it is
  * recorded; the message says it in words. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER) or "memory"
  * (they would need branch_bytes). Inputs are those that are not staged. The gain is null while it is not known. Advice
  * is of the kinds MEASURE, RECORD, LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null when
- * none was given; its reason is SLOWER, LINE or BUSY (rondo_unexecuted), null when it is used. Errors: INVALID_ARGUMENT
- * (NULL, another format), OUT_OF_MEMORY. Thread-compatible. */
+ * none was given; its reason is SLOWER, LINE or BUSY (rondo_unexecuted), null when it is used. The memory's are those
+ * of rondo_compiled_info. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
 

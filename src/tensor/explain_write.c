@@ -62,6 +62,19 @@ static void put_recorded(const rondo_explanation *e, rondo_text *out) {
   rondo_text_add(out, "\n");
 }
 
+/* How near the plan is to what the order asks for, and the order to the program's. */
+static void put_memory(const rondo_explanation *e, rondo_text *out) {
+  const rondo_compiled_info *info = &e->compiled->info;
+  if (info->lower_bound == 0) return;
+  put_label(out, "memory");
+  rondo_text_add_ratio(out, info->arena_bytes, info->lower_bound);
+  rondo_text_add(out, " of its lower bound; results live at once ");
+  put_size(out, info->order_peak);
+  rondo_text_add(out, ", in the program's order ");
+  put_size(out, info->program_peak);
+  rondo_text_add(out, "\n");
+}
+
 static void put_branches(const rondo_explanation *e, rondo_text *out) {
   const rondo_compiled_info *info = &e->compiled->info;
   put_label(out, "branches");
@@ -123,6 +136,7 @@ static void put_executor(const rondo_explanation *e, rondo_text *out) {
 void rondo_explanation_to_text(const rondo_explanation *e, rondo_text *out) {
   put_heading(e, out);
   put_recorded(e, out);
+  put_memory(e, out);
   put_branches(e, out);
   put_unrecorded(e, out);
   put_executor(e, out);
@@ -212,6 +226,17 @@ static void put_execution(const rondo_explanation *e, rondo_text *out) {
   rondo_json_object_end(out);
 }
 
+static void put_memory_fields(const rondo_explanation *e, rondo_text *out) {
+  const rondo_compiled_info *info = &e->compiled->info;
+  rondo_json_key(out, "memory");
+  rondo_json_object_begin(out);
+  put_number(out, "lower_bound", info->lower_bound);
+  put_number(out, "straight_bytes", info->straight_bytes);
+  put_number(out, "order_peak", info->order_peak);
+  put_number(out, "program_peak", info->program_peak);
+  rondo_json_object_end(out);
+}
+
 void rondo_explanation_to_json(const rondo_explanation *e, rondo_text *out) {
   rondo_json_object_begin(out);
   put_number(out, "rondo_compiled", 1);
@@ -228,5 +253,6 @@ void rondo_explanation_to_json(const rondo_explanation *e, rondo_text *out) {
   }
   rondo_json_array_end(out);
   put_execution(e, out);
+  put_memory_fields(e, out);
   rondo_json_object_end(out);
 }

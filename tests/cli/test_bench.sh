@@ -99,9 +99,11 @@ for type in f32 bf16; do
   json_holds '.device == "cpu"' ".type == \"$type\"" '.identical' '([.kernel_names[]] | add) == .kernels' \
     ".kernel_names.matmul_$type > 0" '.parameters == 20 * 16 + 16 * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16 + 16 * 20' \
     'all(.recorded, .unrecorded; .host_us > 0 and .host_us_min <= .host_us and .step_us >= .host_us)' \
-    '.memory.planned >= .memory.lower_bound'
+    '.memory.planned >= .memory.lower_bound' '.memory | .order_peak > 0 and .order_peak <= .program_peak'
 done
 succeeds bench gpt "${step[@]}"
+grep -Eq '^order of operators: results live at once [0-9]+ B, in the program.s order [0-9]+ B$' out ||
+  die "no word on the order: $(cat out)"
 grep -Eq '^kernels [0-9]+ a step: ' out || die "no kernels: $(cat out)"
 fails 2 "--type takes f32, bf16 or f16, not 'i32'" bench gpt --type i32
 fails 2 'the width is not a multiple of the heads' bench gpt --width 30

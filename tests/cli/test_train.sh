@@ -103,4 +103,6 @@ succeeds train text "${small[@]}" --steps 30 --json --save plain.safetensors
 cmp -s explained.safetensors plain.safetensors || die "--explain changes what is trained"
 succeeds train text "${small[@]}" --steps 30 --explain
 grep -q "^program 'train' on cpu:0: recorded, a run is one launch of " out || die "no explanation in: $(cat out)"
+grep -Eq '^  memory  *1[.][0-9]{4} of its lower bound; results live at once .*, in the program.s order ' out ||
+  die "no memory in: $(cat out)"
 grep -q '^  gain  *measured: host ' out || die "no gain in: $(cat out)"

@@ -79,10 +79,12 @@ static void assert_keys(json_t *json, const char *const *keys, size_t count) {
 
 static void test_fw7_json_has_the_fields_of_the_header(void **state) {
   test_fixture *t = *state;
-  static const char *const keys[] = {
-      "rondo_compiled", "name",      "device",      "recorded",      "policy",   "reason",      "message",
-      "kernels",        "operators", "nodes",       "dependencies",  "branches", "arena_bytes", "branch_bytes",
-      "state_bytes",    "inputs",    "input_bytes", "staged_inputs", "gain",     "advice",      "executor"};
+  static const char *const keys[] = {"rondo_compiled", "name",        "device",        "recorded",     "policy",
+                                     "reason",         "message",     "kernels",       "operators",    "nodes",
+                                     "dependencies",   "branches",    "arena_bytes",   "branch_bytes", "state_bytes",
+                                     "inputs",         "input_bytes", "staged_inputs", "gain",         "advice",
+                                     "executor",       "memory"};
+  static const char *const memory_keys[] = {"lower_bound", "straight_bytes", "order_peak", "program_peak"};
   static const char *const gain_keys[] = {
       "works",     "host_us",   "device_us",  "total_us",      "recorded_host_us", "recorded_total_us",
       "record_us", "host_gain", "total_gain", "runs_to_repay", "is_measured"};
@@ -92,6 +94,11 @@ static void test_fw7_json_has_the_fields_of_the_header(void **state) {
   json_t *json = explain(compiled);
   assert_keys(json, keys, sizeof keys / sizeof keys[0]);
   assert_keys(json_object_get(json, "gain"), gain_keys, sizeof gain_keys / sizeof gain_keys[0]);
+  json_t *memory = json_object_get(json, "memory");
+  assert_keys(memory, memory_keys, sizeof memory_keys / sizeof memory_keys[0]);
+  assert_true(number_of(memory, "order_peak") > 0 &&
+              number_of(memory, "order_peak") <= number_of(memory, "program_peak"));
+  assert_int_equal(number_of(memory, "lower_bound"), number_of(json, "arena_bytes"));
   assert_int_equal(number_of(json, "rondo_compiled"), 1);
   assert_string_equal(string_of(json, "name"), "odd \"name\"\n\xef\xbf\xbd");
   assert_true(json_is_true(json_object_get(json, "recorded")));
@@ -106,6 +113,7 @@ static void test_fw7_json_has_the_fields_of_the_header(void **state) {
   assert_text_has(compiled, "program 'odd \\\"name\\\"\\n\xef\xbf\xbd' on ");
   assert_text_has(compiled, "gain         measured: host ");
   assert_text_has(compiled, "writing 1 input (512 B), each at its fixed address");
+  assert_text_has(compiled, "memory       1.0000 of its lower bound; results live at once ");
   assert_ok(rondo_compiled_destroy(compiled));
 }
 

@@ -54,6 +54,9 @@ void memory_to_json(const rondo_compiled_info *info, json *out) {
   json_integer(out, "lower_bound", info->lower_bound);
   json_integer(out, "planned", info->arena_bytes);
   json_integer(out, "sum", info->sum_bytes);
+  json_integer(out, "straight", info->straight_bytes);
+  json_integer(out, "order_peak", info->order_peak);
+  json_integer(out, "program_peak", info->program_peak);
   json_integer(out, "states", info->state_bytes);
   json_end(out);
 }
@@ -62,4 +65,6 @@ void memory_print(const rondo_compiled_info *info) {
   printf("\nmemory between operators: planned %" PRIu64 " B, lower bound %" PRIu64 " B, without sharing %" PRIu64
          " B; states %" PRIu64 " B\n",
          info->arena_bytes, info->lower_bound, info->sum_bytes, info->state_bytes);
+  printf("order of operators: results live at once %" PRIu64 " B, in the program's order %" PRIu64 " B\n",
+         info->order_peak, info->program_peak);
 }

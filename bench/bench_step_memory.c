@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * The memory of training steps: a character model, a GPT, a classifier of images and a recommender, with Adam, planned
+ * in one line and with branches. No step is timed.
+ *
+ * - NETWORK_line, NETWORK_branches, NETWORK_chosen: bytes between operators, as planned: in one line, with all
+ * branches, and as the library does when it is not told
+ * - NETWORK_line_bound and so on: the most of them that must live at once, in the order or along the branches
+ * - NETWORK_order, NETWORK_program: the most bytes of results and workspaces that live at once, in the order that was
+ *   chosen and in the one in which operators were added
+ *
+ *   BENCH_DEVICE    the device; default cpu
+ */
+#define _GNU_SOURCE
+#include <rondo/rondo.h>
+
+#include "measure.h"
+
+static void check(rondo_status status) {
+  if (status == RONDO_OK) return;
+  fprintf(stderr, "%s: %s\n", rondo_status_name(status), rondo_last_error()->message);
+  exit(EXIT_FAILURE);
+}
+
+/* Parts ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct network {
+  rondo_program *program;
+  int states; /* so far, which gives the next one its name */
+} network;
+
+/* Sizes that are 0 are left out behind the first. */
+static rondo_value add_state(network *n, size_t a, size_t b, size_t c, size_t d) {
+  const size_t shape[] = {a, b, c, d};
+  char name[16];
+  rondo_value state;
+  snprintf(name, sizeof name, "state.%d", n->states++);
+  check(rondo_program_state(n->program, name, RONDO_F32, shape, d > 0 ? 4 : b > 0 ? 2 : 1, &state));
+  return state;
+}
+
+static rondo_value add_input(network *n, const char *name, rondo_type type, const size_t *shape, size_t rank) {
+  rondo_value input;
+  check(rondo_program_input(n->program, name, type, shape, rank, &input));
+  return input;
+}
+
+static rondo_value add_layer(network *n, rondo_value x, size_t from, size_t to, rondo_activation activation) {
+  const rondo_value weight = add_state(n, from, to, 0, 0);
+  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .bias = add_state(n, to, 0, 0, 0),
+                                        .activation = activation};
+  check(rondo_op_matmul_with(n->program, x, weight, &options, &x));
+  return x;
+}
+
+/* Networks, to their loss ------------------------------------------------------------------------------------------ */
+
+static rondo_value build_character(network *n) {
+  enum { BATCH = 64, CONTEXT = 8, WIDTH = 24, HIDDEN = 256, BYTES = 90 };
+  const size_t shape[] = {BATCH, CONTEXT}, flat[] = {BATCH, CONTEXT * WIDTH};
+  const rondo_value tokens = add_input(n, "tokens", RONDO_I32, shape, 2);
+  const rondo_value labels = add_input(n, "labels", RONDO_I32, shape, 1);
+  rondo_value x;
+  check(rondo_op_embedding(n->program, add_state(n, BYTES, WIDTH, 0, 0), tokens, &x));
+  check(rondo_op_reshape(n->program, x, flat, 2, &x));
+  x = add_layer(n, x, CONTEXT * WIDTH, HIDDEN, RONDO_ACTIVATION_NONE);
+  check(rondo_op_tanh(n->program, x, &x));
+  x = add_layer(n, x, HIDDEN, BYTES, RONDO_ACTIVATION_NONE);
+  check(rondo_op_cross_entropy(n->program, x, labels, &x));
+  return x;
+}
+
+enum { GPT_BATCH = 8, GPT_CONTEXT = 64, GPT_WIDTH = 128, GPT_HEADS = 4, GPT_LAYERS = 4, GPT_BYTES = 128 };
+
+static rondo_value add_norm(network *n, rondo_value x) {
+  const rondo_value scale = add_state(n, GPT_WIDTH, 0, 0, 0), shift = add_state(n, GPT_WIDTH, 0, 0, 0);
+  check(rondo_op_layer_norm(n->program, x, scale, shift, 1, 1e-5f, &x));
+  return x;
+}
+
+static rondo_value add_block(network *n, rondo_value x) {
+  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
+  rondo_value y = add_layer(n, add_norm(n, x), GPT_WIDTH, 3 * GPT_WIDTH, RONDO_ACTIVATION_NONE);
+  check(rondo_op_attention_packed(n->program, y, GPT_HEADS, GPT_HEADS, &causal, &y));
+  y = add_layer(n, y, GPT_WIDTH, GPT_WIDTH, RONDO_ACTIVATION_NONE);
+  check(rondo_op_add(n->program, x, y, &x));
+  y = add_layer(n, add_norm(n, x), GPT_WIDTH, 4 * GPT_WIDTH, RONDO_ACTIVATION_GELU);
+  y = add_layer(n, y, 4 * GPT_WIDTH, GPT_WIDTH, RONDO_ACTIVATION_NONE);
+  check(rondo_op_add(n->program, x, y, &x));
+  return x;
+}
+
+static rondo_value build_gpt(network *n) {
+  const size_t shape[] = {GPT_BATCH, GPT_CONTEXT};
+  const rondo_value tokens = add_input(n, "tokens", RONDO_I32, shape, 2);
+  const rondo_value labels = add_input(n, "labels", RONDO_I32, shape, 2);
+  rondo_value x;
+  check(rondo_op_embedding(n->program, add_state(n, GPT_BYTES, GPT_WIDTH, 0, 0), tokens, &x));
+  check(rondo_op_add(n->program, x, add_state(n, GPT_CONTEXT, GPT_WIDTH, 0, 0), &x));
+  for (int layer = 0; layer < GPT_LAYERS; layer++) x = add_block(n, x);
+  check(rondo_op_matmul(n->program, add_norm(n, x), add_state(n, GPT_WIDTH, GPT_BYTES, 0, 0), (rondo_value){0}, &x));
+  check(rondo_op_cross_entropy(n->program, x, labels, &x));
+  return x;
+}
+
+/* Convolution, batch normalisation, the sum with `before` if that is a value, relu. */
+static rondo_value add_convolution(network *n, rondo_value x, size_t from, size_t to, size_t kernel, size_t groups,
+                                   rondo_value before) {
+  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = (uint32_t)groups,
+                                        .padding = {kernel / 2, kernel / 2}};
+  const rondo_batch_norm_options norm = {RONDO_BATCH_NORM_OPTIONS_INIT,
+                                         .scale = add_state(n, to, 0, 0, 0),
+                                         .shift = add_state(n, to, 0, 0, 0),
+                                         .running_mean = add_state(n, to, 0, 0, 0),
+                                         .running_variance = add_state(n, to, 0, 0, 0),
+                                         .momentum = 0.1f};
+  check(rondo_op_conv2d(n->program, x, add_state(n, to, from / groups, kernel, kernel), &options, &x));
+  check(rondo_op_batch_norm(n->program, x, &norm, &x));
+  if (before.id != 0) check(rondo_op_add(n->program, x, before, &x));
+  check(rondo_op_relu(n->program, x, &x));
+  return x;
+}
+
+static rondo_value build_classifier(network *n) {
+  enum { BATCH = 32, EDGE = 12, CLASSES = 4 };
+  const size_t images[] = {BATCH, 1, EDGE, EDGE};
+  const rondo_pool2d_options halves = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {2, 2}};
+  const rondo_value none = {0}, labels = add_input(n, "labels", RONDO_I32, images, 1);
+  const rondo_value before = add_convolution(n, add_input(n, "images", RONDO_F32, images, 4), 1, 16, 3, 1, none);
+  rondo_value x = add_convolution(n, before, 16, 16, 3, 1, none);
+  x = add_convolution(n, x, 16, 16, 3, 1, before);
+  check(rondo_op_max_pool2d(n->program, x, &halves, &x));
+  x = add_convolution(n, x, 16, 16, 3, 16, none);
+  x = add_convolution(n, x, 16, 32, 1, 1, none);
+  check(rondo_op_mean(n->program, x, (const size_t[]){2, 3}, 2, false, &x));
+  x = add_layer(n, x, 32, CLASSES, RONDO_ACTIVATION_NONE);
+  check(rondo_op_cross_entropy(n->program, x, labels, &x));
+  return x;
+}
+
+static rondo_value build_recommender(network *n) {
+  enum { BATCH = 128, DENSE = 13, TABLES = 8, ROWS = 50, WIDTH = 16, BAG = 2, PARTS = TABLES + 1 };
+  const size_t dense[] = {BATCH, DENSE}, rows[] = {BATCH, TABLES, BAG}, one[] = {BATCH, 1, WIDTH};
+  const size_t flat[] = {BATCH, PARTS * PARTS}, count[] = {PARTS * TABLES / 2};
+  const rondo_matmul_options transposed = {RONDO_MATMUL_OPTIONS_INIT, .transpose_b = true};
+  const rondo_value none = {0}, pairs = add_input(n, "pairs", RONDO_I32, count, 1);
+  const rondo_value clicks = add_input(n, "clicks", RONDO_F32, dense, 1);
+  rondo_value x = add_layer(n, add_input(n, "dense", RONDO_F32, dense, 2), DENSE, 64, RONDO_ACTIVATION_RELU);
+  x = add_layer(n, x, 64, WIDTH, RONDO_ACTIVATION_RELU);
+  rondo_value bags, row, all;
+  check(rondo_op_embedding_bag(n->program, add_state(n, TABLES * ROWS, WIDTH, 0, 0),
+                               add_input(n, "rows", RONDO_I32, rows, 3), none, none, RONDO_COMBINE_SUM, &bags));
+  check(rondo_op_reshape(n->program, x, one, 3, &row));
+  check(rondo_op_concat(n->program, (rondo_value[]){row, bags}, 2, 1, &all));
+  check(rondo_op_matmul_with(n->program, all, all, &transposed, &all));
+  check(rondo_op_reshape(n->program, all, flat, 2, &all));
+  check(rondo_op_index_select(n->program, all, pairs, 1, &all));
+  check(rondo_op_concat(n->program, (rondo_value[]){x, all}, 2, 1, &x));
+  x = add_layer(n, x, WIDTH + count[0], 64, RONDO_ACTIVATION_RELU);
+  x = add_layer(n, x, 64, 1, RONDO_ACTIVATION_NONE);
+  check(rondo_op_reshape(n->program, x, dense, 1, &x));
+  check(rondo_op_bce_with_logits(n->program, x, clicks, RONDO_COMBINE_MEAN, &x));
+  return x;
+}
+
+/* Figures ---------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *name;
+  rondo_value (*build)(network *n);
+} networks[] = {{"character", build_character},
+                {"gpt", build_gpt},
+                {"classifier", build_classifier},
+                {"recommender", build_recommender}};
+
+static rondo_compiled_info plan(rondo_device *device, size_t which, rondo_branch_policy branches) {
+  network n = {0};
+  rondo_compiled *compiled = NULL;
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  rondo_value rate;
+  check(rondo_program_create(NULL, &n.program));
+  const rondo_value loss = networks[which].build(&n);
+  check(rondo_program_output(n.program, "loss", loss));
+  check(rondo_program_cell(n.program, "rate", 0.001f, &rate));
+  check(rondo_program_adam(n.program, loss, &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate}));
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = branches};
+  check(rondo_compile(n.program, device, &options, &compiled));
+  check(rondo_compiled_get_info(compiled, &info));
+  check(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(n.program);
+  return info;
+}
+
+static void report(size_t which, const char *what, uint64_t bytes) {
+  char measure[64];
+  snprintf(measure, sizeof measure, "%s_%s", networks[which].name, what);
+  bench_report_value(measure, "B", &bytes, 1);
+}
+
+static void report_network(rondo_device *device, size_t which) {
+  static const struct {
+    rondo_branch_policy branches;
+    const char *name, *bound;
+  } ways[] = {{RONDO_BRANCHES_NEVER, "line", "line_bound"},
+              {RONDO_BRANCHES_ALWAYS, "branches", "branches_bound"},
+              {RONDO_BRANCHES_AUTO, "chosen", "chosen_bound"}};
+  rondo_compiled_info info;
+  for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++) {
+    info = plan(device, which, ways[way].branches);
+    report(which, ways[way].name, info.arena_bytes);
+    report(which, ways[way].bound, info.lower_bound);
+  }
+  report(which, "order", info.order_peak);
+  report(which, "program", info.program_peak);
+}
+
+int main(void) {
+  rondo_device *device = NULL;
+  check(rondo_device_open(bench_device(), NULL, &device));
+  bench_begin("bench_step_memory", rondo_version());
+  for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) report_network(device, i);
+  check(rondo_device_close(device));
+  return bench_end();
+}
