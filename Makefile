@@ -4,7 +4,7 @@
 #   make demo    trains a small language model un-recorded and recorded, then generates text with it
 #   make test    builds everything with warnings as errors and runs the tests
 #   make bench   measures Rondo beside the engines that this machine has
-#   make check   format, layers, headers, exported symbols, the thread sanitizer
+#   make check   format, layers, headers, the binary interface, the thread sanitizer
 #   make fuzz    all tests and each fuzz target with clang's address and undefined-behaviour sanitizers
 #   make docs    pages of the public headers, in build/docs/html
 #   make install [PREFIX=/usr/local] [DESTDIR=]
@@ -57,6 +57,7 @@ check-source: build
 	scripts/check-format
 	scripts/check-layers
 	scripts/check-headers
+	scripts/check-abi
 	scripts/check-symbols build/release/librondo.so
 
 asan tsan:

@@ -72,5 +72,12 @@ else()
 endif()
 set_target_properties(rondo PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION "${rondo_abi_version}")
 if(NOT RONDO_SANITIZE AND NOT RONDO_BUILD_FUZZ)
-  target_link_options(rondo PRIVATE "LINKER:-z,defs")  # sanitizer run times are in the executable only
+  # Each symbol carries the ABI it belongs to, so that two of them can be in one process and the loader names what a
+  # program was linked with and does not find.
+  set(rondo_version_script "${PROJECT_BINARY_DIR}/librondo.map")
+  file(CONFIGURE OUTPUT "${rondo_version_script}" @ONLY
+       CONTENT "RONDO_@rondo_abi_version@ { global: rondo_*; local: *; };\n")
+  target_link_options(rondo PRIVATE "LINKER:--version-script=${rondo_version_script}"
+                      "LINKER:-z,defs")  # sanitizer run times are in the executable only
+  set_target_properties(rondo PROPERTIES LINK_DEPENDS "${rondo_version_script}")
 endif()
