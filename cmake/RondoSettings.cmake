@@ -11,6 +11,8 @@ target_compile_options(rondo_settings INTERFACE
   -Wall -Wextra
   $<$<COMPILE_LANGUAGE:C>:-Wshadow;-Wconversion;-Wstrict-prototypes;-Wvla>
   $<$<COMPILE_LANGUAGE:C>:-fno-math-errno>  # nobody reads errno after sqrtf, which is then one instruction
+  $<$<COMPILE_LANGUAGE:C>:-fno-trapping-math>  # nor the flags of comparisons, which are then vectorised
+  $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>  # the same bits whether a processor has fused multiply-adds or not
   $<$<BOOL:${RONDO_WERROR}>:-Werror>)
 
 if(RONDO_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")

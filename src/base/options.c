@@ -49,6 +49,13 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                   .default_value = "1000",
                                   .meaning = "microseconds that an idle worker stays awake",
                                   .maximum = 60000000},
+    [RONDO_OPTION_CPU_VECTORS] = {.name = "RONDO_CPU_VECTORS",
+                                  .kind = "text",
+                                  .default_value = "",
+                                  .meaning =
+                                      "widest vectors that CPU kernels use, of those that the processor has; the "
+                                      "same bits with any",
+                                  .choices = "plain|avx2|avx512"},
     [RONDO_OPTION_CPU_MEMORY_LIMIT] = {.name = "RONDO_CPU_MEMORY_LIMIT",
                                        .kind = "number",
                                        .default_value = "0",

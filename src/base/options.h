@@ -13,11 +13,12 @@
 #include <stdint.h>
 
 typedef enum rondo_option {
-  RONDO_OPTION_LOG,              /* text: error, warning, info, debug; of areas (rondo_log_is_setting) */
-  RONDO_OPTION_TRACE,            /* text: path of a Chrome trace file */
-  RONDO_OPTION_CPU_WORKERS,      /* number: worker threads of a CPU device; 0 = processors - 1, at least 1 */
-  RONDO_OPTION_CPU_BIND,         /* flag: bind workers to processors; default on */
-  RONDO_OPTION_CPU_SPIN_US,      /* number: how long an idle worker stays awake; default 1000 */
+  RONDO_OPTION_LOG,         /* text: error, warning, info, debug; of areas (rondo_log_is_setting) */
+  RONDO_OPTION_TRACE,       /* text: path of a Chrome trace file */
+  RONDO_OPTION_CPU_WORKERS, /* number: worker threads of a CPU device; 0 = processors - 1, at least 1 */
+  RONDO_OPTION_CPU_BIND,    /* flag: bind workers to processors; default on */
+  RONDO_OPTION_CPU_SPIN_US, /* number: how long an idle worker stays awake; default 1000 */
+  RONDO_OPTION_CPU_VECTORS, /* text: widest vectors of CPU kernels: "plain", "avx2", "avx512"; "" = the processor's */
   RONDO_OPTION_CPU_MEMORY_LIMIT, /* number: bytes of physical memory that a CPU device takes; 0 = what there is */
   RONDO_OPTION_CPU_LACKS,        /* text: "memory_nodes" or "memory_pools", which a CPU device then does not have */
   RONDO_OPTION_CUDA_LIBRARY,     /* text: the CUDA driver's library; "" = libcuda.so.1 */

@@ -4,7 +4,7 @@
 #include "tensor/operators/unary.h"
 
 /* dy with the sign of x; 0 where x is 0, not a number where x is not. */
-static inline float abs_slope(float x, float dy) {
+RONDO_INLINE float abs_slope(float x, float dy) {
   const uint32_t bits = rondo_float_bits(x);
   const uint32_t magnitude = bits & 0x7fffffffu;
   const uint32_t is_number = 0u - (uint32_t)(magnitude - 1u < 0x7f800000u);

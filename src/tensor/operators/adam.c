@@ -84,22 +84,18 @@ typedef struct adam_rates {
   float scale;  /* of gradients */
 } adam_rates;
 
-static inline void adam_one(float *p, float *m, float *v, float raw, const adam_numbers *n, adam_rates rates) {
+RONDO_INLINE void adam_one(float *p, float *m, float *v, float raw, const adam_numbers *n, adam_rates rates) {
   const float g = raw * rates.scale;
   *m = n->beta1 * *m + (1.0f - n->beta1) * g;
   *v = n->beta2 * *v + (1.0f - n->beta2) * (g * g);
   *p = *p * rates.keep - rates.rate * *m / (sqrtf(*v * rates.second) + n->epsilon);
 }
 
-static void adam_span(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t count,
-                      adam_numbers numbers, adam_rates rates) {
-  size_t i = 0;
-  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
-    for (size_t lane = i; lane < i + RONDO_LANES; lane++) {
-      adam_one(&p[lane], &m[lane], &v[lane], g[lane], &numbers, rates);
-    }
-  }
-  for (; i < count; i++) adam_one(&p[i], &m[i], &v[i], g[i], &numbers, rates);
+RONDO_VECTORISED(adam_span,
+                 (float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t count,
+                  adam_numbers numbers, adam_rates rates),
+                 (p, m, v, g, count, numbers, rates)) {
+  RONDO_EACH_LANE(i, lane, count, adam_one(&p[i], &m[i], &v[i], g[i], &numbers, rates));
 }
 
 /* Arguments: numbers, rate, factors, control from `args` on. False: nothing is to be done. */

@@ -12,7 +12,8 @@ rondo_attributes rondo_scale_attributes(float number) {
 
 /* Kernel ----------------------------------------------------------------------------------------------------------- */
 
-static void affine_chunk(const float *restrict x, float slope, float offset, float *restrict y, size_t count) {
+RONDO_VECTORISED(affine_chunk, (const float *restrict x, float slope, float offset, float *restrict y, size_t count),
+                 (x, slope, offset, y, count)) {
   RONDO_EACH_LANE(i, lane, count, y[i] = slope * x[i] + offset);
 }
 

@@ -99,17 +99,23 @@ static void add_product(const rondo_attention_shape *shape, const float *factors
 }
 
 /* How many of the panel's columns a row sees. */
-static size_t seen_of(const rondo_attention_shape *shape, size_t row, const panel *columns) {
+RONDO_INLINE size_t seen_of(const rondo_attention_shape *shape, size_t row, const panel *columns) {
   const size_t sees = rondo_attention_sees(shape, row);
   const size_t left = sees > columns->first ? sees - columns->first : 0;
   return left < columns->count ? left : columns->count;
 }
 
-static void scale_row(float factor, float *x, size_t count) { RONDO_EACH_LANE(i, lane, count, x[i] *= factor); }
+RONDO_INLINE void scale_row(float factor, float *x, size_t count) { RONDO_EACH_LANE(i, lane, count, x[i] *= factor); }
 
-/* x[i] = exp(scale x[i] - most) */
-static void exponentiate_row(float scale, float most, float *x, size_t count) {
-  RONDO_EACH_LANE(i, lane, count, x[i] = rondo_exp_negative(scale * x[i] - most));
+/* As many as vectorised loops take at once; a row of the tile has room for them. */
+RONDO_INLINE size_t whole_lanes(size_t count) { return (count + RONDO_LANES - 1) / RONDO_LANES * RONDO_LANES; }
+
+/* x[i] = exp(scale x[i] - most) of those that are seen, 0 of the others and of what fills the last lanes. */
+RONDO_INLINE void exponentiate_row(float scale, float most, float *x, size_t seen, size_t count) {
+  const size_t whole = whole_lanes(seen);
+  memset(x + seen, 0, (whole - seen) * sizeof *x);
+  RONDO_EACH_LANE(i, lane, whole, x[i] = rondo_exp_negative(scale * x[i] - most));
+  memset(x + seen, 0, (whole_lanes(count) - seen) * sizeof *x);
 }
 
 static void store_rows(const attention_data *data, void *memory, const head_rows *to, size_t first, size_t count,
@@ -124,20 +130,36 @@ static void store_rows(const attention_data *data, void *memory, const head_rows
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-/* Scores become exponentials, of which `seen` count; what the row has so far is scaled to the new maximum. */
-static void soften_row(float scale, size_t seen, size_t count, float *scores, float *most, float *sum, float *y,
-                       size_t size) {
-  memset(scores + seen, 0, (count - seen) * sizeof *scores);
-  if (seen == 0) return;
+/* Scores become exponentials, of which `seen` count; what the row has so far, unless nothing, is scaled to the new
+ * maximum. */
+RONDO_INLINE void soften_row(float scale, size_t seen, size_t count, float *scores, float *most, float *sum, float *y,
+                             size_t size) {
+  if (seen == 0) {
+    memset(scores, 0, count * sizeof *scores);
+    return;
+  }
   const float here = scale * rondo_row_max(scores, seen);
   const float next = here > *most ? here : *most;
-  const float correction = rondo_exp_negative(*most - next);
   float sums[RONDO_LANES] = {0};
-  exponentiate_row(scale, next, scores, seen);
-  RONDO_EACH_LANE(i, lane, seen, sums[lane] += scores[i]);
-  *sum = *sum * correction + rondo_join_lanes(sums);
+  if (*sum != 0) {
+    const float correction = rondo_exp_negative(*most - next);
+    *sum *= correction;
+    scale_row(correction, y, size);
+  }
+  exponentiate_row(scale, next, scores, seen, count);
+  RONDO_EACH_LANE(i, lane, whole_lanes(seen), sums[lane] += scores[i]);
+  *sum += rondo_join_lanes(sums);
   *most = next;
-  scale_row(correction, y, size);
+}
+
+/* The rows of a tile. */
+RONDO_VECTORISED(soften_rows,
+                 (const rondo_attention_shape *shape, const panel *q, const panel *columns, float *scores,
+                  row_state *state, float *y),
+                 (shape, q, columns, scores, state, y)) {
+  for (size_t i = 0; i < q->count; i++)
+    soften_row(shape->scale, seen_of(shape, q->first + i, columns), columns->count, scores + i * TILE, &state->most[i],
+               &state->sum[i], y + i * shape->size, shape->size);
 }
 
 static void see_columns(const attention_data *data, const panel *q, size_t head, row_state *state, float *y) {
@@ -149,9 +171,7 @@ static void see_columns(const attention_data *data, const panel *q, size_t head,
   for (size_t first = 0; first < sees; first += TILE) {
     load(data, data->k, &from, first, &columns);
     score(shape, q, &columns, scores);
-    for (size_t i = 0; i < q->count; i++)
-      soften_row(shape->scale, seen_of(shape, q->first + i, &columns), columns.count, scores + i * TILE,
-                 &state->most[i], &state->sum[i], y + i * shape->size, shape->size);
+    soften_rows(shape, q, &columns, scores, state, y);
     load(data, data->v, &from, first, &columns);
     add_product(shape, scores, false, q->count, &columns, y);
   }
@@ -226,12 +246,21 @@ typedef struct slopes {
   float weights[TILE * TILE], gradients[TILE * TILE];
 } slopes;
 
-static void find_row_slopes(const rondo_attention_shape *shape, size_t seen, size_t count, float sum, float share,
-                            float *restrict weights, float *restrict gradients) {
-  memset(weights + seen, 0, (count - seen) * sizeof *weights);
-  memset(gradients + seen, 0, (count - seen) * sizeof *gradients);
-  exponentiate_row(shape->scale, sum, weights, seen);
+RONDO_INLINE void find_row_slopes(const rondo_attention_shape *shape, size_t seen, size_t count, float sum, float share,
+                                  float *restrict weights, float *restrict gradients) {
+  exponentiate_row(shape->scale, sum, weights, seen, count);
   RONDO_EACH_LANE(i, lane, seen, gradients[i] = weights[i] * (gradients[i] - share) * shape->scale);
+  memset(gradients + seen, 0, (count - seen) * sizeof *gradients);
+}
+
+/* The rows of a tile. */
+RONDO_VECTORISED(find_rows_slopes,
+                 (const rondo_attention_shape *shape, const row_panel *rows, const panel *columns, const float *sums,
+                  slopes *of),
+                 (shape, rows, columns, sums, of)) {
+  for (size_t i = 0; i < rows->q.count; i++)
+    find_row_slopes(shape, seen_of(shape, rows->q.first + i, columns), columns->count, sums[i], rows->shares[i],
+                    of->weights + i * TILE, of->gradients + i * TILE);
 }
 
 static void find_slopes(const attention_data *data, size_t head, const row_panel *rows, const column_panel *columns,
@@ -240,9 +269,7 @@ static void find_slopes(const attention_data *data, size_t head, const row_panel
   const float *sums = data->sums + head * shape->rows + rows->q.first;
   score(shape, &rows->q, &columns->k, out->weights);
   score(shape, &rows->dy, &columns->v, out->gradients);
-  for (size_t i = 0; i < rows->q.count; i++)
-    find_row_slopes(shape, seen_of(shape, rows->q.first + i, &columns->k), columns->k.count, sums[i], rows->shares[i],
-                    out->weights + i * TILE, out->gradients + i * TILE);
+  find_rows_slopes(shape, rows, &columns->k, sums, out);
 }
 
 static void make_q_gradient(const attention_data *data, size_t head, size_t first, void *dq) {

@@ -61,11 +61,12 @@ static void store_sums(const rondo_batch_norm_shape *s, const norm_tile *t, cons
 
 /* Statistics ------------------------------------------------------------------------------------------------------- */
 
-static void add_chunk(const float *restrict x, float *restrict sums, size_t count) {
+RONDO_VECTORISED(add_chunk, (const float *restrict x, float *restrict sums, size_t count), (x, sums, count)) {
   RONDO_EACH_LANE(i, lane, count, sums[i] += x[i]);
 }
 
-static void add_squares(const float *restrict x, const float *restrict mean, float *restrict sums, size_t count) {
+RONDO_VECTORISED(add_squares, (const float *restrict x, const float *restrict mean, float *restrict sums, size_t count),
+                 (x, mean, sums, count)) {
   RONDO_EACH_LANE(i, lane, count, sums[i] += (x[i] - mean[i]) * (x[i] - mean[i]));
 }
 
@@ -127,7 +128,8 @@ typedef struct norm_slots {
   float mean[RONDO_CHUNK], factor[RONDO_CHUNK], shift[RONDO_CHUNK];
 } norm_slots;
 
-static void normalise_chunk(const norm_slots *slots, const float *restrict x, float *restrict y, size_t count) {
+RONDO_VECTORISED(normalise_chunk, (const norm_slots *slots, const float *restrict x, float *restrict y, size_t count),
+                 (slots, x, y, count)) {
   const float *mean = slots->mean, *factor = slots->factor, *shift = slots->shift;
   RONDO_EACH_LANE(i, lane, count, y[i] = (x[i] - mean[i]) * factor[i] + shift[i]);
 }
@@ -186,14 +188,18 @@ typedef struct gradient_slots {
   float mean[RONDO_CHUNK], deviation[RONDO_CHUNK], factor[RONDO_CHUNK], of_g[RONDO_CHUNK], of_gh[RONDO_CHUNK];
 } gradient_slots;
 
-static void add_products(const gradient_slots *slots, const float *restrict x, const float *restrict dy,
-                         float *restrict g, float *restrict gh, size_t count) {
+RONDO_VECTORISED(add_products,
+                 (const gradient_slots *slots, const float *restrict x, const float *restrict dy, float *restrict g,
+                  float *restrict gh, size_t count),
+                 (slots, x, dy, g, gh, count)) {
   const float *mean = slots->mean, *deviation = slots->deviation;
   RONDO_EACH_LANE(i, lane, count, g[i] += dy[i]; gh[i] += dy[i] * ((x[i] - mean[i]) * deviation[i]));
 }
 
-static void gradient_chunk(const gradient_slots *slots, const float *restrict x, const float *restrict dy,
-                           float *restrict dx, size_t count) {
+RONDO_VECTORISED(gradient_chunk,
+                 (const gradient_slots *slots, const float *restrict x, const float *restrict dy, float *restrict dx,
+                  size_t count),
+                 (slots, x, dy, dx, count)) {
   const float *mean = slots->mean, *deviation = slots->deviation, *factor = slots->factor;
   const float *of_g = slots->of_g, *of_gh = slots->of_gh;
   RONDO_EACH_LANE(i, lane, count, dx[i] = factor[i] * (dy[i] - of_g[i] - (x[i] - mean[i]) * deviation[i] * of_gh[i]));

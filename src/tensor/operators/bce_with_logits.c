@@ -7,18 +7,18 @@
 #include "tensor/operators/pair_loss.h"
 #include "tensor/program_internal.h"
 
-static inline float loss_of(float x, float t) {
+RONDO_INLINE float loss_of(float x, float t) {
   const float above = x < 0 ? 0 : x; /* NaN stays */
   return above - x * t + log1pf(rondo_exp_negative(-fabsf(x)));
 }
 
 /* Over 1 + exp(-|x|) goes exp(-|x|) for x < 0, and 1 for others. */
-static inline float slope_of_logits(float x, float t) {
+RONDO_INLINE float slope_of_logits(float x, float t) {
   const float e = rondo_exp_negative(-fabsf(x));
   return (x < 0 ? e : 1.0f) / (1.0f + e) - t;
 }
 
-static inline float slope_of_target(float x, float t) {
+RONDO_INLINE float slope_of_target(float x, float t) {
   (void)t;
   return -x;
 }

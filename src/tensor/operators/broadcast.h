@@ -36,16 +36,16 @@ typedef struct rondo_broadcast_form {
 void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, void *const *args);
 
 /* `name`: y = expression in a, b and c of type `term`, of which there may be fewer. */
-#define RONDO_TERM_CHUNK(name, term, result_type, expression)              \
-  static inline result_type name##_of(term a, term b, term c) {            \
-    (void)b;                                                               \
-    (void)c;                                                               \
-    return expression;                                                     \
-  }                                                                        \
-  static void name(const void *const *terms, void *result, size_t count) { \
-    const term *a = terms[0], *b = terms[1], *c = terms[2];                \
-    result_type *restrict y = result;                                      \
-    RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(a[i], b[i], c[i]));   \
+#define RONDO_TERM_CHUNK(name, term, result_type, expression)                                              \
+  RONDO_INLINE result_type name##_of(term a, term b, term c) {                                             \
+    (void)b;                                                                                               \
+    (void)c;                                                                                               \
+    return expression;                                                                                     \
+  }                                                                                                        \
+  RONDO_VECTORISED(name, (const void *const *terms, void *result, size_t count), (terms, result, count)) { \
+    const term *a = terms[0], *b = terms[1], *c = terms[2];                                                \
+    result_type *restrict y = result;                                                                      \
+    RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(a[i], b[i], c[i]));                                   \
   }
 
 /* What a row is to the functions below. */

@@ -13,7 +13,7 @@ static bool is_float(rondo_type type) { return type != RONDO_I32 && type != ROND
 
 /* Kernel ----------------------------------------------------------------------------------------------------------- */
 
-static int64_t truncate_to(rondo_type type, float x) {
+RONDO_INLINE int64_t truncate_to(rondo_type type, float x) {
   const float limit = type == RONDO_I32 ? 0x1p31f : 0x1p63f;
   const int64_t highest = type == RONDO_I32 ? INT32_MAX : INT64_MAX;
   if (x >= limit) return highest;
@@ -21,16 +21,17 @@ static int64_t truncate_to(rondo_type type, float x) {
   return x == x ? (int64_t)x : 0;
 }
 
-static void floats_of(const int64_t *restrict x, float *restrict y, size_t count) {
+RONDO_INLINE void floats_of(const int64_t *restrict x, float *restrict y, size_t count) {
   for (size_t i = 0; i < count; i++) y[i] = (float)x[i];
 }
 
-static void integers_of(rondo_type type, const float *restrict x, int64_t *restrict y, size_t count) {
+RONDO_INLINE void integers_of(rondo_type type, const float *restrict x, int64_t *restrict y, size_t count) {
   for (size_t i = 0; i < count; i++) y[i] = truncate_to(type, x[i]);
 }
 
 /* At most RONDO_CHUNK elements. */
-static void cast_chunk(rondo_type from, rondo_type to, const void *x, void *y, size_t first, size_t count) {
+RONDO_VECTORISED(cast_chunk, (rondo_type from, rondo_type to, const void *x, void *y, size_t first, size_t count),
+                 (from, to, x, y, first, count)) {
   float floats[2][RONDO_CHUNK];
   int64_t integers[RONDO_CHUNK];
   if (is_float(to)) {

@@ -20,24 +20,20 @@ typedef struct column_shape {
 
 #define COLUMN_GRAIN ((rondo_grain){64, 32})
 
-static void add_row(const float *restrict x, float *restrict sums, size_t columns) {
-  size_t j = 0;
-  for (; j + RONDO_LANES <= columns; j += RONDO_LANES) {
-    for (size_t lane = j; lane < j + RONDO_LANES; lane++) sums[lane] += x[lane];
-  }
-  for (; j < columns; j++) sums[j] += x[j];
+RONDO_INLINE void add_row(const float *restrict x, float *restrict sums, size_t columns) {
+  RONDO_EACH_LANE(j, lane, columns, sums[j] += x[j]);
 }
 
 /* Sums of at most a chunk of neighbouring columns, `first` the first one's uppermost element. */
-static void sum_columns(rondo_type type, const column_shape *shape, const void *x, size_t first, size_t columns,
-                        float *sums) {
+RONDO_INLINE void sum_columns(rondo_type type, const column_shape *shape, const void *x, size_t first, size_t columns,
+                              float *sums) {
   float room[RONDO_CHUNK];
   memset(sums, 0, columns * sizeof *sums);
   for (size_t row = 0; row < shape->count; row++)
     add_row(rondo_load_chunk(type, x, first + row * shape->inner, columns, room), sums, columns);
 }
 
-static void sum_span(rondo_type type, const column_shape *shape, const void *x, void *y, rondo_span span) {
+RONDO_INLINE void sum_span(rondo_type type, const column_shape *shape, const void *x, void *y, rondo_span span) {
   float room[RONDO_CHUNK];
   for (size_t at = span.first, length; at < span.last; at += length) {
     const size_t in_row = shape->inner - at % shape->inner;
@@ -50,7 +46,7 @@ static void sum_span(rondo_type type, const column_shape *shape, const void *x, 
   }
 }
 
-static void column_sum_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED_KERNEL(column_sum_cpu) {
   const column_shape *shape = args[0];
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, shape->outer * shape->inner, RONDO_LANES);
@@ -63,7 +59,7 @@ typedef struct column_shapes {
   column_shape of[RONDO_MOST_JOINED];
 } column_shapes;
 
-static void column_sum_joined_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED_KERNEL(column_sum_joined_cpu) {
   const column_shapes *shapes = args[1];
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(args[0], block);

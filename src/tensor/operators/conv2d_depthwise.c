@@ -48,12 +48,11 @@ static float load_one(rondo_type type, const void *memory, size_t at) {
   return *rondo_load_chunk(type, memory, at, 1, &room);
 }
 
-/* The inner loops, also in a form for wider registers. Sums have the same order and no fused additions: the same bits.
- */
-
-static inline __attribute__((always_inline)) void correlate_any(const float *restrict room, const tap *taps,
-                                                                size_t tap_count, float first, size_t count,
-                                                                float *restrict sums) {
+/* Of `count` sums, a few more than which are written. */
+RONDO_VECTORISED(correlate,
+                 (const float *restrict room, const tap *taps, size_t tap_count, float first, size_t count,
+                  float *restrict sums),
+                 (room, taps, tap_count, first, count, sums)) {
   for (size_t i = 0; i < count; i += RONDO_LANES) {
     float lanes[RONDO_LANES];
     for (size_t lane = 0; lane < RONDO_LANES; lane++) lanes[lane] = first;
@@ -65,32 +64,9 @@ static inline __attribute__((always_inline)) void correlate_any(const float *res
   }
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void correlate_wide(const float *room, const tap *taps, size_t tap_count,
-                                                           float first, size_t count, float *sums) {
-  correlate_any(room, taps, tap_count, first, count, sums);
-}
-__attribute__((target("avx2"))) static float dot_wide(const float *x, const float *y, size_t count) {
-  return rondo_row_dot(x, y, count);
-}
-static bool is_wide(void) { return __builtin_cpu_supports("avx2") != 0; }
-#else
-#define correlate_wide correlate_any
-#define dot_wide rondo_row_dot
-static bool is_wide(void) { return false; }
-#endif
-
-/* Of `count` sums, a few more than which are written. */
-static void correlate(const float *room, const tap *taps, size_t tap_count, float first, size_t count, float *sums) {
-  if (is_wide()) {
-    correlate_wide(room, taps, tap_count, first, count, sums);
-  } else {
-    correlate_any(room, taps, tap_count, first, count, sums);
-  }
-}
-
-static float dot(const float *x, const float *y, size_t count) {
-  return is_wide() ? dot_wide(x, y, count) : rondo_row_dot(x, y, count);
+RONDO_VECTORISED(add_dot, (const float *restrict x, const float *restrict y, size_t count, float *restrict sum),
+                 (x, y, count, sum)) {
+  *sum += rondo_row_dot(x, y, count);
 }
 
 /* Patches ---------------------------------------------------------------------------------------------------------- */
@@ -351,7 +327,7 @@ static void add_patch(const source *x, const source *dy, const rondo_conv2d_shap
     memset(row + p->columns, 0, p->reach[RONDO_WIDTH] * sizeof *row);
   }
   for (size_t t = 0; t < rondo_conv2d_taps(s); t++)
-    sums[t] += dot(gradients, room + taps[t].offset, p->rows * p->pitch);
+    add_dot(gradients, room + taps[t].offset, p->rows * p->pitch, &sums[t]);
 }
 
 void rondo_conv2d_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {

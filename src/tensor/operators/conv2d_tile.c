@@ -139,7 +139,8 @@ static void gather_windows(const conv_data *d, size_t plane, size_t tap, size_t 
   }
 }
 
-static void add_scaled(const float *restrict from, float factor, float *restrict to, size_t count) {
+RONDO_VECTORISED(add_scaled, (const float *restrict from, float factor, float *restrict to, size_t count),
+                 (from, factor, to, count)) {
   RONDO_EACH_LANE(i, lane, count, to[i] += factor * from[i]);
 }
 

@@ -46,14 +46,14 @@ static rows_shape shape_of(const rondo_shape *logits, const rondo_shape *labels,
                       .to_each = smoothing / (float)columns};
 }
 
-static bool is_ignored(const rows_shape *shape, int64_t label) {
+RONDO_INLINE bool is_ignored(const rows_shape *shape, int64_t label) {
   return shape->ignores != 0 && label == shape->ignored;
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
 /* The sum of x - most over a row. */
-static float row_sum_below(rondo_type type, const void *x, size_t first, float most, size_t columns) {
+RONDO_INLINE float row_sum_below(rondo_type type, const void *x, size_t first, float most, size_t columns) {
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
   for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
     const size_t length = rondo_chunk_length(at, columns);
@@ -63,8 +63,8 @@ static float row_sum_below(rondo_type type, const void *x, size_t first, float m
   return rondo_join_lanes(sums);
 }
 
-static float row_loss(rondo_type type, const rows_shape *shape, const void *logits, size_t first, size_t label,
-                      float most, float sum) {
+RONDO_INLINE float row_loss(rondo_type type, const rows_shape *shape, const void *logits, size_t first, size_t label,
+                            float most, float sum) {
   float room[RONDO_CHUNK];
   const float at_label = *rondo_load_chunk(type, logits, first + label, 1, room);
   const float loss = logf(sum) - shape->to_label * (at_label - most);
@@ -72,7 +72,7 @@ static float row_loss(rondo_type type, const rows_shape *shape, const void *logi
   return loss - shape->to_each * row_sum_below(type, logits, first, most, shape->columns);
 }
 
-static void cross_entropy_rows_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED_KERNEL(cross_entropy_rows_cpu) {
   const rows_shape *shape = args[0];
   const void *logits = RONDO_ARG(const void *, 1);
   const void *labels = RONDO_ARG(const void *, 2);
@@ -221,8 +221,8 @@ rondo_status rondo_op_cross_entropy_with(rondo_program *program, rondo_value log
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
 /* dlogits = (softmax(logits) - (1 - s) onehot(label) - s / n) * dloss / count; 0 in rows that are ignored. */
-static void gradient_row(rondo_type type, const rows_shape *shape, const void *logits, size_t first, float most,
-                         float sum, float scale, void *to) {
+RONDO_INLINE void gradient_row(rondo_type type, const rows_shape *shape, const void *logits, size_t first, float most,
+                               float sum, float scale, void *to) {
   float rooms[2][RONDO_CHUNK];
   const float share = shape->to_each * scale;
   for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
@@ -236,8 +236,8 @@ static void gradient_row(rondo_type type, const rows_shape *shape, const void *l
 }
 
 /* The label's own part, from the beginning: what is stored has been rounded. */
-static void gradient_of_label(rondo_type type, const rows_shape *shape, const void *logits, size_t at, float most,
-                              float sum, float scale, void *to) {
+RONDO_INLINE void gradient_of_label(rondo_type type, const rows_shape *shape, const void *logits, size_t at, float most,
+                                    float sum, float scale, void *to) {
   float rooms[2][RONDO_CHUNK];
   float *chunk = rondo_chunk_of(type, to, at, rooms[1]);
   rondo_row_scaled_exp(rondo_load_chunk(type, logits, at, 1, rooms[0]), most, scale / sum, chunk, 1);
@@ -245,7 +245,7 @@ static void gradient_of_label(rondo_type type, const rows_shape *shape, const vo
   rondo_store_chunk(type, to, at, 1, chunk);
 }
 
-static void cross_entropy_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED_KERNEL(cross_entropy_gradient_cpu) {
   const rows_shape *shape = args[0];
   const void *logits = RONDO_ARG(const void *, 1);
   const void *labels = RONDO_ARG(const void *, 2);

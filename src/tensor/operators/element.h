@@ -10,25 +10,26 @@
 
 #include "tensor/operators/elementary.h"
 #include "tensor/operators/kernel_support.h"
+#include "tensor/operators/vectors.h"
 
 #define RONDO_CHUNK 256 /* elements of a chunk at most; a multiple of RONDO_LANES */
 
-static inline float rondo_from_bf16(uint16_t bits) { return rondo_float_of((uint32_t)bits << 16); }
+RONDO_INLINE float rondo_from_bf16(uint16_t bits) { return rondo_float_of((uint32_t)bits << 16); }
 
-static inline uint16_t rondo_to_bf16(float x) {
+RONDO_INLINE uint16_t rondo_to_bf16(float x) {
   const uint32_t bits = rondo_float_bits(x);
   const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
   return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded >> 16);
 }
 
 /* `condition ? a : b` without the branch that compilers make of that, so that loops are vectorised. */
-static inline uint32_t rondo_choose_bits(bool condition, uint32_t a, uint32_t b) {
+RONDO_INLINE uint32_t rondo_choose_bits(bool condition, uint32_t a, uint32_t b) {
   const uint32_t mask = 0u - (uint32_t)condition;
   return (a & mask) | (b & ~mask);
 }
 
 /* IEEE 754 binary16. A subnormal is a multiple of 2^-24, so arithmetic of floats makes it exactly. */
-static inline float rondo_from_f16(uint16_t bits) {
+RONDO_INLINE float rondo_from_f16(uint16_t bits) {
   const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
   const uint32_t magnitude = bits & 0x7fffu;
   const uint32_t shifted = magnitude << 13;
@@ -37,7 +38,7 @@ static inline float rondo_from_f16(uint16_t bits) {
   return rondo_float_of(sign | rondo_choose_bits(magnitude >= 0x7c00u, shifted + 0x70000000u, finite));
 }
 
-static inline uint16_t rondo_to_f16(float x) {
+RONDO_INLINE uint16_t rondo_to_f16(float x) {
   const uint32_t bits = rondo_float_bits(x);
   const uint32_t magnitude = bits & 0x7fffffffu;
   const uint32_t sign = bits >> 16 & 0x8000u;
@@ -50,13 +51,13 @@ static inline uint16_t rondo_to_f16(float x) {
 }
 
 /* Of the chunk that begins at `at`, of `count` elements. */
-static inline size_t rondo_chunk_length(size_t at, size_t count) {
+RONDO_INLINE size_t rondo_chunk_length(size_t at, size_t count) {
   return count - at < RONDO_CHUNK ? count - at : RONDO_CHUNK;
 }
 
 /* `count` (at most RONDO_CHUNK) elements from `first` on, as floats: where they lie, or converted into room. */
-static inline const float *rondo_load_chunk(rondo_type type, const void *memory, size_t first, size_t count,
-                                            float *room) {
+RONDO_INLINE const float *rondo_load_chunk(rondo_type type, const void *memory, size_t first, size_t count,
+                                           float *room) {
   if (type == RONDO_F32) return (const float *)memory + first;
   const uint16_t *from = (const uint16_t *)memory + first;
   if (type == RONDO_BF16) {
@@ -68,11 +69,11 @@ static inline const float *rondo_load_chunk(rondo_type type, const void *memory,
 }
 
 /* Where to put floats that rondo_store_chunk then makes elements of: where these lie, or in room. */
-static inline float *rondo_chunk_of(rondo_type type, void *memory, size_t first, float *room) {
+RONDO_INLINE float *rondo_chunk_of(rondo_type type, void *memory, size_t first, float *room) {
   return type == RONDO_F32 ? (float *)memory + first : room;
 }
 
-static inline void rondo_store_chunk(rondo_type type, void *memory, size_t first, size_t count, const float *chunk) {
+RONDO_INLINE void rondo_store_chunk(rondo_type type, void *memory, size_t first, size_t count, const float *chunk) {
   uint16_t *to = (uint16_t *)memory + first;
   if (type == RONDO_BF16) {
     RONDO_EACH_LANE(i, lane, count, to[i] = rondo_to_bf16(chunk[i]));
@@ -82,16 +83,16 @@ static inline void rondo_store_chunk(rondo_type type, void *memory, size_t first
 }
 
 /* The same for I32 and I64, by way of int64_t: a result that an I32 does not hold keeps its lower half. */
-static inline const int64_t *rondo_load_integers(rondo_type type, const void *memory, size_t first, size_t count,
-                                                 int64_t *room) {
+RONDO_INLINE const int64_t *rondo_load_integers(rondo_type type, const void *memory, size_t first, size_t count,
+                                                int64_t *room) {
   if (type == RONDO_I64) return (const int64_t *)memory + first;
   const int32_t *from = (const int32_t *)memory + first;
   for (size_t i = 0; i < count; i++) room[i] = from[i];
   return room;
 }
 
-static inline void rondo_store_integers(rondo_type type, void *memory, size_t first, size_t count,
-                                        const int64_t *chunk) {
+RONDO_INLINE void rondo_store_integers(rondo_type type, void *memory, size_t first, size_t count,
+                                       const int64_t *chunk) {
   if (type == RONDO_I64) {
     memcpy((int64_t *)memory + first, chunk, count * sizeof *chunk);
     return;

@@ -13,20 +13,22 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t rondo_float_bits(float x) {
+#include "tensor/operators/vectors.h"
+
+RONDO_INLINE uint32_t rondo_float_bits(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
   return bits;
 }
 
-static inline float rondo_float_of(uint32_t bits) {
+RONDO_INLINE float rondo_float_of(uint32_t bits) {
   float x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
 
 /* q(r) of a y with |y| < 105; n is left in the low bits of *out_exponent. */
-static inline float rondo_reduce_exponent(float y, uint32_t *out_exponent) {
+RONDO_INLINE float rondo_reduce_exponent(float y, uint32_t *out_exponent) {
   const float shifted = y * 1.44269504f + 12582912.0f;
   const float n = shifted - 12582912.0f;
   const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f; /* ln 2 in two parts, the first exact times n */
@@ -41,7 +43,7 @@ static inline float rondo_reduce_exponent(float y, uint32_t *out_exponent) {
 }
 
 /* 2^n and q(r) of a y with |y| < 87.4. */
-static inline float rondo_split_exponent(float y, float *out_power) {
+RONDO_INLINE float rondo_split_exponent(float y, float *out_power) {
   uint32_t exponent;
   const float q = rondo_reduce_exponent(y, &exponent);
   *out_power = rondo_float_of((exponent + 127u) << 23);
@@ -50,10 +52,10 @@ static inline float rondo_split_exponent(float y, float *out_power) {
 
 /* All ones for the magnitude of a NaN, else 0. Masks, not ?:, because compilers turn that into branches around the
  * arithmetic and do not vectorise it then. */
-static inline uint32_t rondo_nan_mask(uint32_t magnitude) { return 0u - (uint32_t)(magnitude > 0x7f800000u); }
+RONDO_INLINE uint32_t rondo_nan_mask(uint32_t magnitude) { return 0u - (uint32_t)(magnitude > 0x7f800000u); }
 
 /* exp(x) for x <= 0; 0 below -87.33, where it would be subnormal. */
-static inline float rondo_exp_negative(float x) {
+RONDO_INLINE float rondo_exp_negative(float x) {
   const uint32_t lowest = 0x42aea8f6u; /* 87.33 */
   const uint32_t magnitude = rondo_float_bits(x) & 0x7fffffffu;
   float power;
@@ -63,12 +65,12 @@ static inline float rondo_exp_negative(float x) {
 }
 
 /* a where the mask is all ones, b where it is 0. */
-static inline float rondo_choose(uint32_t mask, float a, float b) {
+RONDO_INLINE float rondo_choose(uint32_t mask, float a, float b) {
   return rondo_float_of((rondo_float_bits(a) & mask) | (rondo_float_bits(b) & ~mask));
 }
 
 /* 2^n is applied in two halves, so that results may be subnormal, 0 or infinite. */
-static inline float rondo_exp(float x) {
+RONDO_INLINE float rondo_exp(float x) {
   const uint32_t most = 0x42d00000u; /* 104: exp(104) is infinite, exp(-104) is 0 */
   const uint32_t magnitude = rondo_float_bits(x) & 0x7fffffffu;
   const uint32_t sign = rondo_float_bits(x) & 0x80000000u;
@@ -82,7 +84,7 @@ static inline float rondo_exp(float x) {
 }
 
 /* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = 2 atanh(s), s = f / (2 + f), by its series. */
-static inline float rondo_log(float x) {
+RONDO_INLINE float rondo_log(float x) {
   const uint32_t bits = rondo_float_bits(x);
   const uint32_t tiny = 0u - (uint32_t)(bits < 0x00800000u); /* 0 and subnormal numbers of no sign */
   const uint32_t scaled = rondo_float_bits(x * rondo_float_of((tiny & 0x4b000000u) | (~tiny & 0x3f800000u)));
@@ -102,7 +104,7 @@ static inline float rondo_log(float x) {
 }
 
 /* Up to 1 by a polynomial in x^2, from there to 4 by one for the logarithm of 1 - erf, both Chebyshev fits. */
-static inline float rondo_erf(float x) {
+RONDO_INLINE float rondo_erf(float x) {
   const uint32_t magnitude = rondo_float_bits(x) & 0x7fffffffu;
   const uint32_t is_small = 0u - (uint32_t)(magnitude < 0x3f800000u);
   const float t = rondo_float_of(magnitude < 0x40800000u ? magnitude : 0x40800000u);
@@ -128,9 +130,9 @@ static inline float rondo_erf(float x) {
 }
 
 /* 1 / (1 + exp(-x)) */
-static inline float rondo_sigmoid(float x) { return 1.0f / (1.0f + rondo_exp(-x)); }
+RONDO_INLINE float rondo_sigmoid(float x) { return 1.0f / (1.0f + rondo_exp(-x)); }
 
-static inline float rondo_tanh(float x) {
+RONDO_INLINE float rondo_tanh(float x) {
   const uint32_t saturated = 0x41200000u; /* 10: tanh is 1 long before */
   const uint32_t magnitude = rondo_float_bits(x) & 0x7fffffffu;
   const uint32_t sign = rondo_float_bits(x) & 0x80000000u;

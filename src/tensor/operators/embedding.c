@@ -96,7 +96,8 @@ static float weight_at(rondo_type type, const void *weights, size_t i) {
 }
 
 /* to += factor * from. */
-static void add_scaled(const float *restrict from, float factor, float *restrict to, size_t count) {
+RONDO_VECTORISED(add_scaled, (const float *restrict from, float factor, float *restrict to, size_t count),
+                 (from, factor, to, count)) {
   RONDO_EACH_LANE(i, lane, count, to[i] += factor * from[i]);
 }
 

@@ -5,10 +5,10 @@
 #include "tensor/operators/unary.h"
 
 /* Phi(x) */
-static inline float gelu_share(float x) { return 0.5f + 0.5f * rondo_erf(x * 0.707106781f); }
+RONDO_INLINE float gelu_share(float x) { return 0.5f + 0.5f * rondo_erf(x * 0.707106781f); }
 
 /* Phi(x) + x exp(-x^2 / 2) / sqrt(2 pi) */
-static inline float gelu_slope(float x, float dy) {
+RONDO_INLINE float gelu_slope(float x, float dy) {
   return dy * (gelu_share(x) + x * 0.398942280f * rondo_exp_negative(-0.5f * x * x));
 }
 

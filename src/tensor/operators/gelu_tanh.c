@@ -5,10 +5,10 @@
 #include "tensor/operators/unary.h"
 
 /* 2 u */
-static inline float gelu_twice(float x) { return 1.59576912f * x * (1.0f + 0.044715f * x * x); }
+RONDO_INLINE float gelu_twice(float x) { return 1.59576912f * x * (1.0f + 0.044715f * x * x); }
 
 /* s + x s (1 - s) 2 u', s = sigmoid(2 u). Beyond 16 s (1 - s) is 0, and u' may be infinite. */
-static inline float gelu_tanh_slope(float x, float dy) {
+RONDO_INLINE float gelu_tanh_slope(float x, float dy) {
   const uint32_t is_far = 0u - (uint32_t)((rondo_float_bits(x) & 0x7fffffffu) - 0x41800000u < 0x3e000001u);
   const float s = rondo_sigmoid(gelu_twice(x));
   const float z = rondo_choose(is_far, 16.0f, x);

@@ -23,13 +23,12 @@
 
 enum { SUM, ADDED, COUNTERS }; /* inputs */
 
-static void add_span(float *restrict sum, const float *restrict g, size_t count, bool is_first) {
-  if (is_first) memcpy(sum, g, count * sizeof *sum);
-  size_t i = is_first ? count : 0;
-  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
-    for (size_t lane = i; lane < i + RONDO_LANES; lane++) sum[lane] += g[lane];
-  }
-  for (; i < count; i++) sum[i] += g[i];
+RONDO_VECTORISED(add_span, (float *restrict sum, const float *restrict g, size_t count, bool is_first),
+                 (sum, g, count, is_first)) {
+  if (is_first)
+    memcpy(sum, g, count * sizeof *sum);
+  else
+    RONDO_EACH_LANE(i, lane, count, sum[i] += g[i]);
 }
 
 /* The pointers of one gradient, sum and g, which is of this type, from `args` on. */
@@ -123,12 +122,15 @@ typedef struct joined_counts {
   uint8_t types[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
 } joined_counts;
 
+RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, size_t count), (x, sums, count)) {
+  RONDO_EACH_LANE(i, lane, count, sums[lane] += x[i] * x[i]);
+}
+
 static float squares_of(rondo_type type, const void *g, rondo_span span) {
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
   for (size_t at = span.first, count; at < span.last; at += count) {
     count = rondo_gradient_run(type, at, span.last);
-    const float *x = rondo_load_chunk(type, g, at, count, room);
-    RONDO_EACH_LANE(i, lane, count, sums[lane] += x[i] * x[i]);
+    add_squares(rondo_load_chunk(type, g, at, count, room), sums, count);
   }
   for (size_t lane = 1; lane < RONDO_LANES; lane++) sums[0] += sums[lane];
   return sums[0];

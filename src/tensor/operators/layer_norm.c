@@ -59,13 +59,13 @@ static norm_shape shape_of(const rondo_shape *value, const rondo_operation *oper
   return shape;
 }
 
-static rondo_type parameter_type(const norm_shape *shape, rondo_type type) {
+RONDO_INLINE rondo_type parameter_type(const norm_shape *shape, rondo_type type) {
   return shape->f32_parameters != 0 ? RONDO_F32 : type;
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-static float row_sum(rondo_type type, const void *x, size_t first, size_t columns) {
+RONDO_INLINE float row_sum(rondo_type type, const void *x, size_t first, size_t columns) {
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
   for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
     const size_t length = rondo_chunk_length(at, columns);
@@ -75,7 +75,7 @@ static float row_sum(rondo_type type, const void *x, size_t first, size_t column
   return rondo_join_lanes(sums);
 }
 
-static float row_square_sum(rondo_type type, const void *x, size_t first, size_t columns, float mean) {
+RONDO_INLINE float row_square_sum(rondo_type type, const void *x, size_t first, size_t columns, float mean) {
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
   for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
     const size_t length = rondo_chunk_length(at, columns);
@@ -85,64 +85,92 @@ static float row_square_sum(rondo_type type, const void *x, size_t first, size_t
   return rondo_join_lanes(sums);
 }
 
-static void centre_chunk(const float *restrict x, float mean, float deviation, float *restrict y, size_t count) {
+RONDO_INLINE void centre_chunk(const float *restrict x, float mean, float deviation, float *restrict y, size_t count) {
   RONDO_EACH_LANE(i, lane, count, y[i] = (x[i] - mean) * deviation);
 }
 
-static void multiply_chunk(const float *restrict by, float *restrict y, size_t count) {
+RONDO_INLINE void multiply_chunk(const float *restrict by, float *restrict y, size_t count) {
   RONDO_EACH_LANE(i, lane, count, y[i] *= by[i]);
 }
 
-static void add_chunk(const float *restrict x, float *restrict y, size_t count) {
+RONDO_INLINE void add_chunk(const float *restrict x, float *restrict y, size_t count) {
   RONDO_EACH_LANE(i, lane, count, y[i] += x[i]);
 }
 
+RONDO_INLINE void sum_chunks(const float *restrict a, const float *restrict b, float *restrict sum, size_t count) {
+  RONDO_EACH_LANE(i, lane, count, sum[i] = a[i] + b[i]);
+}
+
 /* Elements of x and an addend, rounded as they are stored. */
-static void add_row(rondo_type type, const void *x, const void *addend, size_t first, size_t columns, void *sum) {
+RONDO_INLINE void add_row(rondo_type type, const void *x, const void *addend, size_t first, size_t columns, void *sum) {
   float rooms[3][RONDO_CHUNK];
   for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
     const size_t length = rondo_chunk_length(at, columns);
     const float *a = rondo_load_chunk(type, x, first + at, length, rooms[0]);
     const float *b = rondo_load_chunk(type, addend, first + at, length, rooms[1]);
     float *to = rondo_chunk_of(type, sum, first + at, rooms[2]);
-    RONDO_EACH_LANE(i, lane, length, to[i] = a[i] + b[i]);
+    sum_chunks(a, b, to, length);
     rondo_store_chunk(type, sum, first + at, length, to);
   }
 }
 
-static void layer_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+typedef struct norm_forward {
+  rondo_type type, of_parameters;
+  size_t columns;
+  bool is_centred;
+  float epsilon;
+  const void *x, *scale, *shift; /* x: what is normalised, which may be the sum; the others: NULL for none */
+  void *y;
+} norm_forward;
+
+/* Mean and deviation of the row that begins at element `first`. */
+RONDO_INLINE void measure_row(const norm_forward *call, size_t first, float *out_mean, float *out_deviation) {
+  const size_t columns = call->columns;
+  const float mean = call->is_centred ? row_sum(call->type, call->x, first, columns) / (float)columns : 0;
+  const float variance = row_square_sum(call->type, call->x, first, columns, mean) / (float)columns;
+  *out_mean = mean;
+  *out_deviation = 1.0f / sqrtf(variance + call->epsilon);
+}
+
+RONDO_INLINE void normalise_row(const norm_forward *call, size_t first, float mean, float deviation) {
+  float rooms[2][RONDO_CHUNK];
+  for (size_t at = 0; at < call->columns; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, call->columns);
+    float *to = rondo_chunk_of(call->type, call->y, first + at, rooms[1]);
+    centre_chunk(rondo_load_chunk(call->type, call->x, first + at, length, rooms[0]), mean, deviation, to, length);
+    if (call->scale != NULL)
+      multiply_chunk(rondo_load_chunk(call->of_parameters, call->scale, at, length, rooms[0]), to, length);
+    if (call->shift != NULL)
+      add_chunk(rondo_load_chunk(call->of_parameters, call->shift, at, length, rooms[0]), to, length);
+    rondo_store_chunk(call->type, call->y, first + at, length, to);
+  }
+}
+
+RONDO_VECTORISED_KERNEL(layer_norm_cpu) {
   const norm_shape *shape = args[0];
-  const float epsilon = RONDO_ARG(float, 1);
   const void *x = RONDO_ARG(const void *, 2);
-  const void *scale = RONDO_ARG(const void *, 3);
-  const void *shift = RONDO_ARG(const void *, 4);
-  void *y = RONDO_ARG(void *, 5);
   float *deviations = RONDO_ARG(float *, 6);
   float *means = RONDO_ARG(float *, 7);
   const void *addend = RONDO_ARG(const void *, 8);
   void *sum = RONDO_ARG(void *, 9);
-  const void *normalised = addend == NULL ? x : sum;
-  const rondo_type of_parameters = parameter_type(shape, type);
-  const size_t columns = shape->columns;
-  float rooms[2][RONDO_CHUNK];
+  const norm_forward call = {.type = type,
+                             .of_parameters = parameter_type(shape, type),
+                             .columns = shape->columns,
+                             .is_centred = shape->is_centred != 0,
+                             .epsilon = RONDO_ARG(float, 1),
+                             .x = addend == NULL ? x : sum,
+                             .scale = RONDO_ARG(const void *, 3),
+                             .shift = RONDO_ARG(const void *, 4),
+                             .y = RONDO_ARG(void *, 5)};
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_span span = rondo_block_span(block, blocks, shape->rows, 1);
     for (size_t row = span.first; row < span.last; row++) {
-      const size_t first = row * columns;
-      if (addend != NULL) add_row(type, x, addend, first, columns, sum);
-      const float mean = shape->is_centred != 0 ? row_sum(type, normalised, first, columns) / (float)columns : 0;
-      const float variance = row_square_sum(type, normalised, first, columns, mean) / (float)columns;
-      deviations[row] = 1.0f / sqrtf(variance + epsilon);
+      const size_t first = row * shape->columns;
+      float mean;
+      if (addend != NULL) add_row(type, x, addend, first, shape->columns, sum);
+      measure_row(&call, first, &mean, &deviations[row]);
       if (means != NULL) means[row] = mean;
-      for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-        const size_t length = rondo_chunk_length(at, columns);
-        float *to = rondo_chunk_of(type, y, first + at, rooms[1]);
-        centre_chunk(rondo_load_chunk(type, normalised, first + at, length, rooms[0]), mean, deviations[row], to,
-                     length);
-        if (scale != NULL) multiply_chunk(rondo_load_chunk(of_parameters, scale, at, length, rooms[0]), to, length);
-        if (shift != NULL) add_chunk(rondo_load_chunk(of_parameters, shift, at, length, rooms[0]), to, length);
-        rondo_store_chunk(type, y, first + at, length, to);
-      }
+      normalise_row(&call, first, mean, deviations[row]);
     }
   }
 }
@@ -267,42 +295,80 @@ typedef struct norm_memory {
   const void *addend; /* what is added to dx; NULL for none */
 } norm_memory;
 
-/* h and g of `length` elements. */
-static void load_chunk(const norm_memory *memory, size_t row, size_t columns, size_t at, size_t length, float *h,
-                       float *g) {
-  float room[RONDO_CHUNK];
+/* Of `length` elements of a row h, and dy, where it lies or in room. */
+RONDO_INLINE const float *load_chunk(const norm_memory *memory, size_t row, size_t columns, size_t at, size_t length,
+                                     float *h, float *room) {
+  float of_x[RONDO_CHUNK];
   const size_t first = row * columns + at;
   const float mean = memory->means != NULL ? memory->means[row] : 0;
-  centre_chunk(rondo_load_chunk(memory->type, memory->x, first, length, g), mean, memory->deviations[row], h, length);
-  memcpy(g, rondo_load_chunk(memory->type, memory->dy, first, length, room), length * sizeof *g);
-  if (memory->scale == NULL) return;
-  multiply_chunk(rondo_load_chunk(memory->of_parameters, memory->scale, at, length, room), g, length);
+  centre_chunk(rondo_load_chunk(memory->type, memory->x, first, length, of_x), mean, memory->deviations[row], h,
+               length);
+  return rondo_load_chunk(memory->type, memory->dy, first, length, room);
+}
+
+RONDO_INLINE void product_chunk(const float *restrict a, const float *restrict b, float *restrict y, size_t count) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = a[i] * b[i]);
+}
+
+/* g: dy, or in room. */
+RONDO_INLINE const float *scale_chunk(const norm_memory *memory, size_t at, size_t length, const float *dy,
+                                      float *room) {
+  float of_scale[RONDO_CHUNK];
+  if (memory->scale == NULL) return dy;
+  product_chunk(dy, rondo_load_chunk(memory->of_parameters, memory->scale, at, length, of_scale), room, length);
+  return room;
+}
+
+/* Sums of g and of g h, in lanes. */
+RONDO_INLINE void sum_products(const float *restrict g, const float *restrict h, float *restrict of_g,
+                               float *restrict of_gh, size_t count) {
+  RONDO_EACH_LANE(i, lane, count, of_g[lane] += g[i]; of_gh[lane] += g[i] * h[i]);
 }
 
 /* The means of g and of g h over a row. */
-static void row_means(const norm_memory *memory, size_t row, size_t columns, float *out_g, float *out_gh) {
-  float sums[2][RONDO_LANES] = {{0}}, h[RONDO_CHUNK], g[RONDO_CHUNK];
+RONDO_INLINE void row_means(const norm_memory *memory, size_t row, size_t columns, float *out_g, float *out_gh) {
+  float sums[2][RONDO_LANES] = {{0}}, h[RONDO_CHUNK], rooms[2][RONDO_CHUNK];
   for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
     const size_t length = rondo_chunk_length(at, columns);
-    load_chunk(memory, row, columns, at, length, h, g);
-    RONDO_EACH_LANE(i, lane, length, sums[0][lane] += g[i]; sums[1][lane] += g[i] * h[i]);
+    const float *dy = load_chunk(memory, row, columns, at, length, h, rooms[0]);
+    const float *g = scale_chunk(memory, at, length, dy, rooms[1]);
+    sum_products(g, h, sums[0], sums[1], length);
   }
   *out_g = rondo_join_lanes(sums[0]) / (float)columns;
   *out_gh = rondo_join_lanes(sums[1]) / (float)columns;
 }
 
-static void row_gradient(const norm_memory *memory, const norm_shape *shape, size_t row, void *dx) {
-  float h[RONDO_CHUNK], g[RONDO_CHUNK], room[RONDO_CHUNK], of_g, of_gh;
+RONDO_INLINE void gradient_chunk(const float *restrict g, const float *restrict h, float of_g, float of_gh,
+                                 float deviation, float *restrict dx, size_t count) {
+  RONDO_EACH_LANE(i, lane, count, dx[i] = deviation * (g[i] - of_g - h[i] * of_gh));
+}
+
+/* Rounded once more. */
+RONDO_INLINE void add_to_row(rondo_type type, const void *addend, size_t first, size_t columns, void *dx) {
+  float rooms[2][RONDO_CHUNK];
+  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
+    const size_t length = rondo_chunk_length(at, columns);
+    float *to = rondo_chunk_of(type, dx, first + at, rooms[0]);
+    (void)rondo_load_chunk(type, dx, first + at, length, to);
+    add_chunk(rondo_load_chunk(type, addend, first + at, length, rooms[1]), to, length);
+    rondo_store_chunk(type, dx, first + at, length, to);
+  }
+}
+
+RONDO_INLINE void row_gradient(const norm_memory *memory, const norm_shape *shape, size_t row, void *dx) {
+  float h[RONDO_CHUNK], rooms[3][RONDO_CHUNK], of_g, of_gh;
+  const float deviation = memory->deviations[row];
   row_means(memory, row, shape->columns, &of_g, &of_gh);
   if (shape->is_centred == 0) of_g = 0;
   for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
     const size_t length = rondo_chunk_length(at, shape->columns), first = row * shape->columns + at;
-    float *to = rondo_chunk_of(memory->type, dx, first, room);
-    load_chunk(memory, row, shape->columns, at, length, h, g);
-    RONDO_EACH_LANE(i, lane, length, to[i] = memory->deviations[row] * (g[i] - of_g - h[i] * of_gh));
+    const float *dy = load_chunk(memory, row, shape->columns, at, length, h, rooms[0]);
+    const float *g = scale_chunk(memory, at, length, dy, rooms[1]);
+    float *to = rondo_chunk_of(memory->type, dx, first, rooms[2]);
+    gradient_chunk(g, h, of_g, of_gh, deviation, to, length);
     rondo_store_chunk(memory->type, dx, first, length, to);
   }
-  if (memory->addend != NULL) add_row(memory->type, memory->addend, dx, row * shape->columns, shape->columns, dx);
+  if (memory->addend != NULL) add_to_row(memory->type, memory->addend, row * shape->columns, shape->columns, dx);
 }
 
 /* Of each part a row of sums for scale, and behind those of all parts, unless it is rms_norm, one for shift. */
@@ -310,19 +376,24 @@ static size_t sums_of(const norm_shape *shape) {
   return (shape->is_centred != 0 ? 2 : 1) * shape->parts * shape->columns;
 }
 
-static rondo_span rows_of_part(const norm_shape *shape, size_t part) {
+RONDO_INLINE rondo_span rows_of_part(const norm_shape *shape, size_t part) {
   const size_t first = part * shape->part_rows;
   return (rondo_span){first, shape->rows - first > shape->part_rows ? first + shape->part_rows : shape->rows};
 }
 
+RONDO_INLINE void add_columns(const float *restrict dy, const float *restrict h, float *restrict of_scale,
+                              float *restrict of_shift, size_t count) {
+  RONDO_EACH_LANE(i, lane, count, of_scale[i] += dy[i] * h[i]; of_shift[i] += dy[i]);
+}
+
 /* A chunk of the sums of a part. */
-static void add_part(const norm_memory *memory, const norm_shape *shape, size_t part, size_t at, float *sums) {
+RONDO_INLINE void add_part(const norm_memory *memory, const norm_shape *shape, size_t part, size_t at, float *sums) {
   const size_t length = rondo_chunk_length(at, shape->columns);
   const rondo_span rows = rows_of_part(shape, part);
-  float h[RONDO_CHUNK], g[RONDO_CHUNK], of_scale[RONDO_CHUNK] = {0}, of_shift[RONDO_CHUNK] = {0};
+  float h[RONDO_CHUNK], room[RONDO_CHUNK], of_scale[RONDO_CHUNK] = {0}, of_shift[RONDO_CHUNK] = {0};
   for (size_t row = rows.first; row < rows.last; row++) {
-    load_chunk(memory, row, shape->columns, at, length, h, g);
-    RONDO_EACH_LANE(i, lane, length, of_scale[i] += g[i] * h[i]; of_shift[i] += g[i]);
+    const float *dy = load_chunk(memory, row, shape->columns, at, length, h, room);
+    add_columns(dy, h, of_scale, of_shift, length);
   }
   memcpy(sums + part * shape->columns + at, of_scale, length * sizeof *sums);
   if (shape->is_centred == 0) return;
@@ -330,16 +401,14 @@ static void add_part(const norm_memory *memory, const norm_shape *shape, size_t 
 }
 
 /* dx and sums may be NULL, when nothing reads them. */
-static void part_gradient(const norm_memory *memory, const norm_shape *shape, size_t part, void *dx, float *sums) {
+RONDO_INLINE void part_gradient(const norm_memory *memory, const norm_shape *shape, size_t part, void *dx,
+                                float *sums) {
   const rondo_span rows = rows_of_part(shape, part);
-  norm_memory unscaled = *memory;
-  unscaled.scale = NULL;
   for (size_t row = rows.first; row < rows.last && dx != NULL; row++) row_gradient(memory, shape, row, dx);
-  for (size_t at = 0; at < shape->columns && sums != NULL; at += RONDO_CHUNK)
-    add_part(&unscaled, shape, part, at, sums);
+  for (size_t at = 0; at < shape->columns && sums != NULL; at += RONDO_CHUNK) add_part(memory, shape, part, at, sums);
 }
 
-static void layer_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED_KERNEL(layer_norm_gradient_cpu) {
   const norm_shape *shape = args[0];
   const norm_memory memory = {type,
                               parameter_type(shape, type),
@@ -401,7 +470,7 @@ typedef struct sums_shape {
 #define WARP 32
 
 /* A chunk of the sums of all parts, stored as the type has it. */
-static void join_parts(rondo_type type, const float *sums, const sums_shape *shape, size_t at, void *to) {
+RONDO_INLINE void join_parts(rondo_type type, const float *sums, const sums_shape *shape, size_t at, void *to) {
   const size_t length = shape->columns - at < shape->width ? shape->columns - at : shape->width;
   float room[RONDO_CHUNK];
   float *chunk = rondo_chunk_of(type, to, at, room);
@@ -410,7 +479,7 @@ static void join_parts(rondo_type type, const float *sums, const sums_shape *sha
   rondo_store_chunk(type, to, at, length, chunk);
 }
 
-static void layer_norm_parameters_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED_KERNEL(layer_norm_parameters_cpu) {
   const sums_shape *shape = args[0];
   const size_t units = (size_t)shape->tiles * shape->results;
   for (size_t block = blocks.first; block < blocks.last; block++) {

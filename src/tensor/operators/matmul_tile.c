@@ -59,15 +59,18 @@ static void multiply(const tile *t, const float *a, const float *b, const float 
   rondo_gemm_run(&gemm);
 }
 
+/* The product is made where it is kept, else in y. */
 static void multiply_singles(const tile *t, const float *a, const float *b, const float *bias, float *y,
                              float *unactivated) {
+  const rondo_activation activation = (rondo_activation)t->problem->activation;
   const size_t n = t->problem->n, first = t->c + t->row * n + t->column;
+  float *made = activation != RONDO_ACTIVATION_NONE && unactivated != NULL ? unactivated : y;
   float room[RONDO_MATMUL_EDGE];
-  multiply(t, a, b, bias, y + first);
-  for (size_t i = 0; t->problem->activation != RONDO_ACTIVATION_NONE && i < t->rows; i++) {
-    float *kept = unactivated == NULL ? room : unactivated + first + i * n;
-    memcpy(kept, y + first + i * n, t->columns * sizeof *kept);
-    rondo_activate((rondo_activation)t->problem->activation, kept, y + first + i * n, t->columns);
+  multiply(t, a, b, bias, made + first);
+  for (size_t i = 0; activation != RONDO_ACTIVATION_NONE && i < t->rows; i++) {
+    const float *row = made + first + i * n;
+    if (made == y) row = memcpy(room, row, t->columns * sizeof *room);
+    rondo_activate(activation, row, y + first + i * n, t->columns);
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include "tensor/operators/reduce.h"
 
-static void take_larger(float *restrict into, const float *restrict x, size_t count) {
+RONDO_VECTORISED(take_larger, (float *restrict into, const float *restrict x, size_t count), (into, x, count)) {
   RONDO_EACH_LANE(i, lane, count, into[i] = ((x[i] > into[i]) | (x[i] != x[i])) ? x[i] : into[i]);
 }
 

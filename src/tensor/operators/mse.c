@@ -4,9 +4,9 @@
 #include "tensor/operators/pair_loss.h"
 #include "tensor/program_internal.h"
 
-static inline float square(float a, float b) { return (a - b) * (a - b); }
-static inline float slope_a(float a, float b) { return 2.0f * (a - b); }
-static inline float slope_b(float a, float b) { return 2.0f * (b - a); }
+RONDO_INLINE float square(float a, float b) { return (a - b) * (a - b); }
+RONDO_INLINE float slope_a(float a, float b) { return 2.0f * (a - b); }
+RONDO_INLINE float slope_b(float a, float b) { return 2.0f * (b - a); }
 
 RONDO_PAIR_LOSS_CHUNKS(square, slope_a, slope_b)
 

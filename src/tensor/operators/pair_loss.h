@@ -28,16 +28,19 @@ typedef struct rondo_pair_shape {
 
 /* loss_chunk and slope_chunk, for rondo_pair_parts and rondo_pair_slope, of three functions of elements a and b: the
  * loss and its slopes. */
-#define RONDO_PAIR_LOSS_CHUNKS(loss, slope_a, slope_b)                                                           \
-  static void loss_chunk(const float *restrict a, const float *restrict b, float *restrict sums, size_t count) { \
-    RONDO_EACH_LANE(i, lane, count, sums[lane] += loss(a[i], b[i]));                                             \
-  }                                                                                                              \
-  static void slope_chunk(const float *restrict a, const float *restrict b, float scale, bool second,            \
-                          float *restrict to, size_t count) {                                                    \
-    if (second)                                                                                                  \
-      RONDO_EACH_LANE(i, lane, count, to[i] = scale * slope_b(a[i], b[i]));                                      \
-    else                                                                                                         \
-      RONDO_EACH_LANE(i, lane, count, to[i] = scale * slope_a(a[i], b[i]));                                      \
+#define RONDO_PAIR_LOSS_CHUNKS(loss, slope_a, slope_b)                                                                 \
+  RONDO_VECTORISED(loss_chunk, (const float *restrict a, const float *restrict b, float *restrict sums, size_t count), \
+                   (a, b, sums, count)) {                                                                              \
+    RONDO_EACH_LANE(i, lane, count, sums[lane] += loss(a[i], b[i]));                                                   \
+  }                                                                                                                    \
+  RONDO_VECTORISED(                                                                                                    \
+      slope_chunk,                                                                                                     \
+      (const float *restrict a, const float *restrict b, float scale, bool second, float *restrict to, size_t count),  \
+      (a, b, scale, second, to, count)) {                                                                              \
+    if (second)                                                                                                        \
+      RONDO_EACH_LANE(i, lane, count, to[i] = scale * slope_b(a[i], b[i]));                                            \
+    else                                                                                                               \
+      RONDO_EACH_LANE(i, lane, count, to[i] = scale * slope_a(a[i], b[i]));                                            \
   }
 
 typedef void (*rondo_loss_chunk)(const float *restrict x, const float *restrict y, float *restrict sums, size_t count);

@@ -4,12 +4,12 @@
 #include "tensor/operators/unary.h"
 
 /* All ones for a number above 0. */
-static inline uint32_t rondo_positive_mask(float x) {
+RONDO_INLINE uint32_t rondo_positive_mask(float x) {
   const uint32_t bits = rondo_float_bits(x);
   return 0u - (uint32_t)(bits - 1u < 0x7f800000u);
 }
 
-static inline float rondo_relu(float x) {
+RONDO_INLINE float rondo_relu(float x) {
   const uint32_t magnitude = rondo_float_bits(x) & 0x7fffffffu;
   return rondo_choose(rondo_positive_mask(x) | rondo_nan_mask(magnitude), x, 0.0f);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Reductions over one row, in lanes of partial results that are joined in a fixed order: the same on every machine and
- * for every number of workers.
+ * for every number of workers. For the bodies of vectorised functions (vectors.h).
  */
 #ifndef RONDO_TENSOR_OPERATORS_ROWS_H
 #define RONDO_TENSOR_OPERATORS_ROWS_H
@@ -14,64 +14,51 @@
 #define RONDO_NARROW_ROW 1024
 
 /* Rows of a block: on a CPU so many that it has some thousand elements. */
-static inline rondo_grain rondo_row_grain(size_t columns) {
+RONDO_INLINE rondo_grain rondo_row_grain(size_t columns) {
   return (rondo_grain){4096 / columns + 1, columns > RONDO_NARROW_ROW ? 1 : RONDO_CUDA_THREADS / 32};
 }
 
 /* NaN anywhere makes the sum of exponentials NaN, so it may get lost here. */
-static inline float rondo_row_max(const float *x, size_t count) {
+RONDO_INLINE float rondo_row_max(const float *x, size_t count) {
   float most[RONDO_LANES];
   for (size_t lane = 0; lane < RONDO_LANES; lane++) most[lane] = x[lane < count ? lane : 0];
-  for (size_t i = RONDO_LANES; i < count; i++) {
-    float *slot = &most[i % RONDO_LANES];
-    if (x[i] > *slot) *slot = x[i];
-  }
-  for (size_t lane = 1; lane < RONDO_LANES; lane++) {
-    if (most[lane] > most[0]) most[0] = most[lane];
+  RONDO_EACH_LANE(i, lane, count, most[lane] = x[i] > most[lane] ? x[i] : most[lane]);
+  for (size_t half = RONDO_LANES / 2; half > 0; half /= 2) {
+    for (size_t lane = 0; lane < half; lane++)
+      most[lane] = most[lane + half] > most[lane] ? most[lane + half] : most[lane];
   }
   return most[0];
 }
 
-static inline float rondo_join_lanes(const float *sums) {
-  float total = 0;
-  for (size_t lane = 0; lane < RONDO_LANES; lane++) total += sums[lane];
-  return total;
+/* Halves onto halves. */
+RONDO_INLINE float rondo_join_lanes(float *sums) {
+  for (size_t lane = 0; lane < 8; lane++) sums[lane] += sums[lane + 8];
+  for (size_t lane = 0; lane < 4; lane++) sums[lane] += sums[lane + 4];
+  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
 /* The sum of exp(x[i] - most), where most is the row's maximum. */
-static inline float rondo_row_exp_sum(const float *x, float most, size_t count) {
+RONDO_INLINE float rondo_row_exp_sum(const float *x, float most, size_t count) {
   float sums[RONDO_LANES] = {0};
-  size_t i = 0;
-  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
-    for (size_t lane = 0; lane < RONDO_LANES; lane++) sums[lane] += rondo_exp_negative(x[i + lane] - most);
-  }
-  for (size_t lane = 0; i < count; i++, lane++) sums[lane] += rondo_exp_negative(x[i] - most);
+  RONDO_EACH_LANE(i, lane, count, sums[lane] += rondo_exp_negative(x[i] - most));
   return rondo_join_lanes(sums);
 }
 
 /* y[i] = scale * exp(x[i] - most). */
-static inline void rondo_row_scaled_exp(const float *restrict x, float most, float scale, float *restrict y,
-                                        size_t count) {
-  size_t i = 0;
-  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
-    for (size_t lane = i; lane < i + RONDO_LANES; lane++) y[lane] = scale * rondo_exp_negative(x[lane] - most);
-  }
-  for (; i < count; i++) y[i] = scale * rondo_exp_negative(x[i] - most);
+RONDO_INLINE void rondo_row_scaled_exp(const float *restrict x, float most, float scale, float *restrict y,
+                                       size_t count) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = scale * rondo_exp_negative(x[i] - most));
 }
 
-static inline float rondo_row_dot(const float *x, const float *y, size_t count) {
+RONDO_INLINE float rondo_row_dot(const float *x, const float *y, size_t count) {
   float sums[RONDO_LANES] = {0};
-  size_t i = 0;
-  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
-    for (size_t lane = 0; lane < RONDO_LANES; lane++) sums[lane] += x[i + lane] * y[i + lane];
-  }
-  for (size_t lane = 0; i < count; i++, lane++) sums[lane] += x[i] * y[i];
+  RONDO_EACH_LANE(i, lane, count, sums[lane] += x[i] * y[i]);
   return rondo_join_lanes(sums);
 }
 
 /* Rows of a type of float that begin at element `first`: the same, chunk by chunk. */
 
-static inline float rondo_typed_row_max(rondo_type type, const void *x, size_t first, size_t columns) {
+RONDO_INLINE float rondo_typed_row_max(rondo_type type, const void *x, size_t first, size_t columns) {
   float most = -INFINITY, room[RONDO_CHUNK];
   for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
     const size_t length = rondo_chunk_length(at, columns);
@@ -81,7 +68,7 @@ static inline float rondo_typed_row_max(rondo_type type, const void *x, size_t f
   return most;
 }
 
-static inline float rondo_typed_row_exp_sum(rondo_type type, const void *x, size_t first, float most, size_t columns) {
+RONDO_INLINE float rondo_typed_row_exp_sum(rondo_type type, const void *x, size_t first, float most, size_t columns) {
   float sum = 0, room[RONDO_CHUNK];
   for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
     const size_t length = rondo_chunk_length(at, columns);

@@ -6,14 +6,14 @@
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-static void select_floats(const void *const *terms, void *result, size_t count) {
+RONDO_VECTORISED(select_floats, (const void *const *terms, void *result, size_t count), (terms, result, count)) {
   const int64_t *condition = terms[0];
   const float *a = terms[1], *b = terms[2];
   float *restrict y = result;
   RONDO_EACH_LANE(i, lane, count, y[i] = condition[i] != 0 ? a[i] : b[i]);
 }
 
-static void select_integers(const void *const *terms, void *result, size_t count) {
+RONDO_VECTORISED(select_integers, (const void *const *terms, void *result, size_t count), (terms, result, count)) {
   const int64_t *condition = terms[0], *a = terms[1], *b = terms[2];
   int64_t *restrict y = result;
   RONDO_EACH_LANE(i, lane, count, y[i] = condition[i] != 0 ? a[i] : b[i]);
@@ -64,14 +64,14 @@ rondo_status rondo_op_select(rondo_program *program, rondo_value condition, rond
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */
 
-static void keep_where_set(const void *const *terms, void *result, size_t count) {
+RONDO_VECTORISED(keep_where_set, (const void *const *terms, void *result, size_t count), (terms, result, count)) {
   const int64_t *condition = terms[0];
   const float *dy = terms[1];
   float *restrict dx = result;
   RONDO_EACH_LANE(i, lane, count, dx[i] = condition[i] != 0 ? dy[i] : 0.0f);
 }
 
-static void keep_where_zero(const void *const *terms, void *result, size_t count) {
+RONDO_VECTORISED(keep_where_zero, (const void *const *terms, void *result, size_t count), (terms, result, count)) {
   const int64_t *condition = terms[0];
   const float *dy = terms[1];
   float *restrict dx = result;

@@ -24,28 +24,22 @@ typedef struct sgd_rates {
   float scale; /* of gradients */
 } sgd_rates;
 
-static inline void sgd_one(float *p, float g, sgd_rates r) { *p -= r.rate * (g * r.scale + r.decay * *p); }
+RONDO_INLINE void sgd_one(float *p, float g, sgd_rates r) { *p -= r.rate * (g * r.scale + r.decay * *p); }
 
-static inline void momentum_one(float *p, float g, float *v, sgd_rates r) {
+RONDO_INLINE void momentum_one(float *p, float g, float *v, sgd_rates r) {
   *v = r.momentum * *v + (g * r.scale + r.decay * *p);
   *p -= r.rate * *v;
 }
 
-static void sgd_span(float *restrict p, const float *restrict g, size_t count, sgd_rates rates) {
-  size_t i = 0;
-  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
-    for (size_t lane = i; lane < i + RONDO_LANES; lane++) sgd_one(&p[lane], g[lane], rates);
-  }
-  for (; i < count; i++) sgd_one(&p[i], g[i], rates);
+RONDO_VECTORISED(sgd_span, (float *restrict p, const float *restrict g, size_t count, sgd_rates rates),
+                 (p, g, count, rates)) {
+  RONDO_EACH_LANE(i, lane, count, sgd_one(&p[i], g[i], rates));
 }
 
-static void momentum_span(float *restrict p, const float *restrict g, float *restrict v, size_t count,
-                          sgd_rates rates) {
-  size_t i = 0;
-  for (; i + RONDO_LANES <= count; i += RONDO_LANES) {
-    for (size_t lane = i; lane < i + RONDO_LANES; lane++) momentum_one(&p[lane], g[lane], &v[lane], rates);
-  }
-  for (; i < count; i++) momentum_one(&p[i], g[i], &v[i], rates);
+RONDO_VECTORISED(momentum_span,
+                 (float *restrict p, const float *restrict g, float *restrict v, size_t count, sgd_rates rates),
+                 (p, g, v, count, rates)) {
+  RONDO_EACH_LANE(i, lane, count, momentum_one(&p[i], g[i], &v[i], rates));
 }
 
 /* Arguments: numbers, rate, control, and for the form with momentum that, from `args` on. False: nothing is to be done.

@@ -4,7 +4,7 @@
 #include "tensor/operators/unary.h"
 
 /* s (1 + x (1 - s)), s = sigmoid(x) */
-static inline float silu_slope(float x, float dy) {
+RONDO_INLINE float silu_slope(float x, float dy) {
   const float s = rondo_sigmoid(x);
   return dy * (s * (1.0f + x * (1.0f - s)));
 }

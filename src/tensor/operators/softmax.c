@@ -30,11 +30,11 @@ static softmax_shape shape_of(const rondo_shape *value, const rondo_operation *o
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-static void shift_chunk(const float *restrict x, float by, float *restrict y, size_t count) {
+RONDO_INLINE void shift_chunk(const float *restrict x, float by, float *restrict y, size_t count) {
   RONDO_EACH_LANE(i, lane, count, y[i] = x[i] - by);
 }
 
-static void softmax_row(rondo_type type, const softmax_shape *shape, size_t first, const void *x, void *y) {
+RONDO_INLINE void softmax_row(rondo_type type, const softmax_shape *shape, size_t first, const void *x, void *y) {
   float rooms[2][RONDO_CHUNK];
   const float most = rondo_typed_row_max(type, x, first, shape->columns);
   const float sum = rondo_typed_row_exp_sum(type, x, first, most, shape->columns);
@@ -53,7 +53,7 @@ static void softmax_row(rondo_type type, const softmax_shape *shape, size_t firs
   }
 }
 
-static void softmax_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED_KERNEL(softmax_cpu) {
   const softmax_shape *shape = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   void *y = RONDO_ARG(void *, 2);
@@ -93,7 +93,8 @@ static rondo_status emit_softmax(rondo_emitter *emitter, const rondo_operation *
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
 /* The row's y·dy, or the sum of dy. */
-static float gradient_sum(rondo_type type, const softmax_shape *shape, size_t first, const void *y, const void *dy) {
+RONDO_INLINE float gradient_sum(rondo_type type, const softmax_shape *shape, size_t first, const void *y,
+                                const void *dy) {
   float sums[RONDO_LANES] = {0}, rooms[2][RONDO_CHUNK];
   for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
     const size_t length = rondo_chunk_length(at, shape->columns);
@@ -107,17 +108,17 @@ static float gradient_sum(rondo_type type, const softmax_shape *shape, size_t fi
   return rondo_join_lanes(sums);
 }
 
-static void softmax_slope(const float *restrict y, const float *restrict dy, float sum, float *restrict dx,
-                          size_t count) {
+RONDO_INLINE void softmax_slope(const float *restrict y, const float *restrict dy, float sum, float *restrict dx,
+                                size_t count) {
   RONDO_EACH_LANE(i, lane, count, dx[i] = y[i] * (dy[i] - sum));
 }
 
-static void log_softmax_slope(const float *restrict y, const float *restrict dy, float sum, float *restrict dx,
-                              size_t count) {
+RONDO_INLINE void log_softmax_slope(const float *restrict y, const float *restrict dy, float sum, float *restrict dx,
+                                    size_t count) {
   RONDO_EACH_LANE(i, lane, count, dx[i] = dy[i] - rondo_exp_negative(y[i]) * sum);
 }
 
-static void softmax_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED_KERNEL(softmax_gradient_cpu) {
   const softmax_shape *shape = args[0];
   const void *y = RONDO_ARG(const void *, 1);
   const void *dy = RONDO_ARG(const void *, 2);
@@ -131,9 +132,12 @@ static void softmax_gradient_cpu(rondo_type type, rondo_blocks blocks, void *con
       for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
         const size_t length = rondo_chunk_length(at, shape->columns);
         float *to = rondo_chunk_of(type, dx, first + at, rooms[2]);
-        (shape->is_log != 0 ? log_softmax_slope : softmax_slope)(
-            rondo_load_chunk(type, y, first + at, length, rooms[0]),
-            rondo_load_chunk(type, dy, first + at, length, rooms[1]), sum, to, length);
+        const float *of_y = rondo_load_chunk(type, y, first + at, length, rooms[0]);
+        const float *of_dy = rondo_load_chunk(type, dy, first + at, length, rooms[1]);
+        if (shape->is_log != 0)
+          log_softmax_slope(of_y, of_dy, sum, to, length);
+        else
+          softmax_slope(of_y, of_dy, sum, to, length);
         rondo_store_chunk(type, dx, first + at, length, to);
       }
     }

@@ -4,7 +4,7 @@
 #include "tensor/operators/reduce.h"
 #include "tensor/operators/unary.h"
 
-static void add_to(float *restrict into, const float *restrict x, size_t count) {
+RONDO_VECTORISED(add_to, (float *restrict into, const float *restrict x, size_t count), (into, x, count)) {
   RONDO_EACH_LANE(i, lane, count, into[i] += x[i]);
 }
 

@@ -5,7 +5,8 @@
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-void rondo_unary_cpu(rondo_type type, rondo_unary_chunk chunk, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED(unary_blocks, (rondo_type type, rondo_unary_chunk chunk, rondo_blocks blocks, void *const *args),
+                 (type, chunk, blocks, args)) {
   const void *x = RONDO_ARG(const void *, 0);
   void *y = RONDO_ARG(void *, 1);
   const size_t count = RONDO_ARG(size_t, 2);
@@ -21,7 +22,8 @@ void rondo_unary_cpu(rondo_type type, rondo_unary_chunk chunk, rondo_blocks bloc
   }
 }
 
-void rondo_slope_cpu(rondo_type type, rondo_slope_chunk chunk, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED(slope_blocks, (rondo_type type, rondo_slope_chunk chunk, rondo_blocks blocks, void *const *args),
+                 (type, chunk, blocks, args)) {
   const void *kept = RONDO_ARG(const void *, 0);
   const void *dy = RONDO_ARG(const void *, 1);
   void *dx = RONDO_ARG(void *, 2);
@@ -37,6 +39,14 @@ void rondo_slope_cpu(rondo_type type, rondo_slope_chunk chunk, rondo_blocks bloc
       rondo_store_chunk(type, dx, at, length, to);
     }
   }
+}
+
+void rondo_unary_cpu(rondo_type type, rondo_unary_chunk chunk, rondo_blocks blocks, void *const *args) {
+  unary_blocks(type, chunk, blocks, args);
+}
+
+void rondo_slope_cpu(rondo_type type, rondo_slope_chunk chunk, rondo_blocks blocks, void *const *args) {
+  slope_blocks(type, chunk, blocks, args);
 }
 
 void rondo_compute_unary(const rondo_chunk_call *call) {

@@ -26,26 +26,19 @@ typedef struct rondo_unary {
   bool keeps_result;
 } rondo_unary;
 
-/* `name`(x, y, count): y[i] = expression in `x`. Over lanes first, so that it is vectorised. */
-#define RONDO_UNARY_CHUNK(name, expression)                                               \
-  static inline float name##_of(float x) { return expression; }                           \
-  static void name(const float *restrict x, float *restrict y, size_t count) {            \
-    size_t i = 0;                                                                         \
-    for (; i + RONDO_LANES <= count; i += RONDO_LANES) {                                  \
-      for (size_t lane = i; lane < i + RONDO_LANES; lane++) y[lane] = name##_of(x[lane]); \
-    }                                                                                     \
-    for (; i < count; i++) y[i] = name##_of(x[i]);                                        \
+/* `name`(x, y, count): y[i] = expression in `x`. */
+#define RONDO_UNARY_CHUNK(name, expression)                                                           \
+  RONDO_INLINE float name##_of(float x) { return expression; }                                        \
+  RONDO_VECTORISED(name, (const float *restrict x, float *restrict y, size_t count), (x, y, count)) { \
+    RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(x[i]));                                          \
   }
 
 /* `name`(kept, dy, dx, count): dx[i] = expression in `kept` and `dy`. */
-#define RONDO_SLOPE_CHUNK(name, expression)                                                                  \
-  static inline float name##_of(float kept, float dy) { return expression; }                                 \
-  static void name(const float *restrict kept, const float *restrict dy, float *restrict dx, size_t count) { \
-    size_t i = 0;                                                                                            \
-    for (; i + RONDO_LANES <= count; i += RONDO_LANES) {                                                     \
-      for (size_t lane = i; lane < i + RONDO_LANES; lane++) dx[lane] = name##_of(kept[lane], dy[lane]);      \
-    }                                                                                                        \
-    for (; i < count; i++) dx[i] = name##_of(kept[i], dy[i]);                                                \
+#define RONDO_SLOPE_CHUNK(name, expression)                                                                        \
+  RONDO_INLINE float name##_of(float kept, float dy) { return expression; }                                        \
+  RONDO_VECTORISED(name, (const float *restrict kept, const float *restrict dy, float *restrict dx, size_t count), \
+                   (kept, dy, dx, count)) {                                                                        \
+    RONDO_EACH_LANE(i, lane, count, dx[i] = name##_of(kept[i], dy[i]));                                            \
   }
 
 /* The CPU forms of the kernels; args as the CUDA kernels have them. */
