@@ -305,6 +305,14 @@ static void fit(double first, double second, double *out_base, double *out_each)
   *out_base = fmax(0, first - lengths[0] * *out_each);
 }
 
+/* A line that the device ran while it was queued shows what the host takes of it: then a kernel of a stream is taken to
+ * cost the device what one of an exec does, by whose code it runs on a CPU. Such lines are nearly as slow as the host,
+ * others at most a third of it. */
+static void correct_stream_kernel(const laboratory *lab, rondo_costs *inout) {
+  if (rondo_meter_holds(lab->stream) || inout->stream_kernel < inout->stream_host_kernel / 2) return;
+  inout->stream_kernel = fmin(inout->stream_kernel, inout->launch_kernel);
+}
+
 static void conclude(laboratory *lab, rondo_costs *out) {
   line_samples *at = lab->lines;
   double unused;
@@ -317,6 +325,7 @@ static void conclude(laboratory *lab, rondo_costs *out) {
       &out->launch_latency, &out->launch_kernel);
   fit(rondo_median(at[0].stream_host, lab->rounds), rondo_median(at[1].stream_host, lab->rounds), &out->stream_host,
       &out->stream_host_kernel);
+  correct_stream_kernel(lab, out);
   const double hot = out->launch_host + lengths[0] * out->launch_host_node;
   out->launch_host_cold = fmax(0, rondo_median(lab->cold, FEWEST_ROUNDS) - hot);
   fit(at[0].record_us, at[1].record_us, &out->record, &out->record_node);

@@ -63,8 +63,12 @@ void rondo_gates_free(rondo_gates *gates, const rondo_allocator *allocator) {
   }
 }
 
+bool rondo_meter_holds(const rondo_stream *stream) {
+  return !stream->synchronous && rondo_device_takes_libraries(stream->device);
+}
+
 static rondo_status queue_gate(rondo_meter *meter, uint64_t most_ns) {
-  if (meter->stream->synchronous || !rondo_device_takes_libraries(meter->stream->device)) return RONDO_OK;
+  if (!rondo_meter_holds(meter->stream)) return RONDO_OK;
   rondo_gate *gate;
   RONDO_TRY(take_gate(meter->stream->device, &gate));
   atomic_store_explicit(&gate->is_open, 0, memory_order_relaxed);

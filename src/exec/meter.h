@@ -4,7 +4,8 @@
  * stream up until the meter's end, or for a bounded time.
  *
  * A gate belongs to its device, since its function may still run when whoever metered is gone; what no function runs
- * in is used again. On synchronous devices, which wait after each call, there is none.
+ * in is used again. Synchronous devices, which wait after each call, have none, nor has a CPU, where it would wake a
+ * worker that small work is done without: the time is then the host's when the host is slower.
  *
  * Threads: a meter belongs to the stream's; from its begin to its end nothing else meters on the thread.
  */
@@ -24,6 +25,9 @@ typedef struct rondo_meter {
   uint64_t began_ns, host_ns;
   uint64_t works; /* first of the thread, at the end of the run */
 } rondo_meter;
+
+/* Whether what is metered on the stream waits until all of it is queued. */
+bool rondo_meter_holds(const rondo_stream *stream);
 
 /* Begins: what is queued until the end counts, and waits until then, for `most_ns` at most. Nothing has begun when it
  * fails; the meter is then as one of zeros. Errors: OUT_OF_MEMORY, and what events and host functions return. */
