@@ -19,7 +19,7 @@ done
 
 # Loads: what was asked for was answered, and nothing failed.
 small=(--requests 4 --least 4 --most 16 --median 8 --seconds 0.2 --sizes 3)
-succeeds serve dense --load "${small[@]}" --json
+succeeds serve dense --load "${small[@]}" --batch-rows 0 --json
 json_holds '.model == "dense"' '.streams == 2' '.sizes == 4' '.graphs >= 1 and .graphs <= 3' '.rate > 0' \
   '[.closed_recorded, .closed_unrecorded, .closed_chosen] | all(.answered > 0 and .median_us > 0 and .p999_us >= .median_us)' \
   '[.closed_recorded, .closed_unrecorded, .closed_chosen, .open_recorded, .open_unrecorded, .open_chosen]
@@ -44,7 +44,21 @@ grep -q 'requests a second' page.html || die 'the page has no latency curve'
 grep -q '</html>' page.html || die 'the page has no end'
 command -v xmllint >/dev/null && { xmllint --noout page.html || die 'the page is not well-formed'; }
 
+# Look-ups on a device of their own, and the same undivided (SE-9).
+succeeds serve recommender --load "${small[@]}" --table-rows 40 --look-ups cpu:1 --json
+json_holds '.division.look_ups == "cpu:1"' '.division | .gain > 0 and .median_ratio > 0' \
+  '.division.state_bytes >= 26 * 40 * 16 * 4 and .division.arena_bytes > 0' '.state_bytes > .division.state_bytes' \
+  '[.closed_recorded, .closed_undivided, .open_undivided] | all(.answered > 0 and .failed == 0)'
+succeeds serve recommender --load "${small[@]}" --table-rows 40 --look-ups cpu --soak 1
+for row in 'look-ups +on cpu' 'divided +[0-9.]+ times the requests of undivided' 'closed, undivided' \
+  'soak .*none wrong'; do
+  grep -Eq "^$row" out || die "no row '$row' in: $(cat out)"
+done
+
 # Bad input is named.
+fails 2 '--look-ups is for recommender' serve dense --load --look-ups cpu
+fails 2 '--regret judges' serve recommender --load --look-ups cpu --regret
+fails 1 'nowhere' serve recommender --load --table-rows 4 --look-ups nowhere
 fails 2 '--load is missing' serve dense
 fails 2 "no model 'other'" serve other --load
 fails 2 'least 9 is more than --most 8' serve dense --load --least 9 --most 8

@@ -86,8 +86,8 @@ static void check(const fault_failure *of, rondo_status status) {
 static fault_work all = {.run = run,
                          .take_down = take_down,
                          .check = check,
-                         .least = 200,
-                         .stride = 4,
+                         .least = 100,
+                         .stride = 7,
                          .other = "cpu",
                          .memory = &allocator};
 

@@ -15,6 +15,7 @@
 #include "tool.h"
 
 static const serve_settings defaults = {.device = "cpu",
+                                        .look_ups = "",
                                         .history = "",
                                         .report = "",
                                         .streams = 2,
@@ -36,6 +37,8 @@ static const serve_settings defaults = {.device = "cpu",
 static const option_row rows[] = {
     {"load", NULL, OPTION_FLAG, OFFSET(load), 0, 0, "load the model from inside the process; required"},
     OPTION_ROW_DEVICE(serve_settings),
+    {"look-ups", "NAME", OPTION_TEXT, OFFSET(look_ups), 0, 0,
+     "device that has the recommender's tables and looks up; compared with the model undivided"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to serve on"},
     {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "batch sizes to record, at most"},
     {"delay-us", "N", OPTION_COUNT, OFFSET(delay_us), 0, 1000000, "microseconds that a request waits for others"},
@@ -43,7 +46,7 @@ static const option_row rows[] = {
      "requests that run together, at most; 0: as many as may; 1: each by itself"},
     {"batch-rows", "N", OPTION_COUNT, OFFSET(batch_rows), 0, TRAFFIC_MAX_ROWS,
      "rows of requests that run together, at most, where that pays; 0: as the largest request"},
-    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "how long each of the six loads lasts"},
+    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "how long each of the loads lasts"},
     {"clients", "N", OPTION_COUNT, OFFSET(clients), 1, 256, "clients of the closed loop"},
     {"rate", "X", OPTION_REAL, OFFSET(rate), 0, 1e7,
      "requests a second of the open loop; 0: 70 % of what there can be un-recorded"},
@@ -77,15 +80,19 @@ static const option_table table = {
     .count = sizeof rows / sizeof rows[0],
 };
 
+/* Of a divided model, in one piece. */
+static const char whole_name[] = "undivided";
+
 /* What sizes are chosen for, when it is drawn. */
 enum { DRAWN_HISTORY = 2000 };
 
 /* Starting ----------------------------------------------------------------------------------------------------------
  */
 
-static rondo_status add_model(serving *s) {
-  rondo_weights *weights = NULL;
-  TOOL_TRY(recommender_weights(&s->model, s->settings.seed, &weights));
+/* A divided model, or one in one piece. */
+static rondo_status add_model(serving *s, const char *name, const rondo_weights *weights, bool divided) {
+  rondo_device *const devices[] = {s->device, s->look_ups};
+  const rondo_placement_rule look_ups = {.operator_name = "embedding", .place = 1};
   const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT,
                                        .max_sizes = (uint32_t)s->settings.sizes,
                                        .build = recommender_build,
@@ -93,16 +100,42 @@ static rondo_status add_model(serving *s) {
                                        .weights = weights,
                                        .history = s->history.rows,
                                        .history_count = s->history.count,
-                                       .max_batch_rows = (size_t)s->settings.batch_rows};
-  const rondo_status status = rondo_session_add_model(s->session, s->name, &options);
-  rondo_weights_destroy(weights);
-  return status;
+                                       .max_batch_rows = (size_t)s->settings.batch_rows,
+                                       .devices = devices,
+                                       .device_count = divided ? 2 : 0,
+                                       .rules = &look_ups,
+                                       .rule_count = divided};
+  return rondo_session_add_model(s->session, name, &options);
 }
 
-static rondo_status open_device(serving *s) {
-  s->device_info.struct_size = sizeof s->device_info;
-  TOOL_TRY(rondo_device_open(s->settings.device, NULL, &s->device));
-  return rondo_device_get_info(s->device, &s->device_info);
+static rondo_status record_whole(serving *s, const rondo_weights *weights) {
+  TOOL_TRY(add_model(s, whole_name, weights, false));
+  return rondo_session_capture(s->session, whole_name);
+}
+
+static rondo_status add_models(serving *s, const rondo_weights *weights) {
+  TOOL_TRY(add_model(s, s->name, weights, s->look_ups != NULL));
+  tool_show_progress("recording");
+  const uint64_t begin = clock_ns();
+  TOOL_TRY(rondo_session_capture(s->session, s->name));
+  s->start_seconds = (double)(clock_ns() - begin) / 1e9;
+  if (s->look_ups == NULL) return RONDO_OK;
+  tool_show_progress("recording it undivided");
+  const rondo_status status = record_whole(s, weights);
+  s->has_whole = status == RONDO_OK;
+  return status == RONDO_OUT_OF_MEMORY ? RONDO_OK : status;
+}
+
+static int open_device(const char *name, rondo_device **out, rondo_device_info *info) {
+  info->struct_size = sizeof *info;
+  if (rondo_device_open(name, NULL, out) || rondo_device_get_info(*out, info)) return tool_fail_status("%s", name);
+  return TOOL_OK;
+}
+
+static int open_devices(serving *s) {
+  const int result = open_device(s->settings.device, &s->device, &s->device_info);
+  if (result != TOOL_OK || s->settings.look_ups[0] == '\0') return result;
+  return open_device(s->settings.look_ups, &s->look_ups, &s->look_ups_info);
 }
 
 static rondo_status start(serving *s) {
@@ -113,13 +146,12 @@ static rondo_status start(serving *s) {
                                          .max_unrecorded = 4096,
                                          .max_batch = (uint32_t)s->settings.batch,
                                          .timed = true};
+  rondo_weights *weights = NULL;
   TOOL_TRY(rondo_session_create(s->device, &options, &s->session));
-  TOOL_TRY(add_model(s));
-  tool_show_progress("recording");
-  const uint64_t begin = clock_ns();
-  TOOL_TRY(rondo_session_capture(s->session, s->name));
-  s->start_seconds = (double)(clock_ns() - begin) / 1e9;
-  return RONDO_OK;
+  TOOL_TRY(recommender_weights(&s->model, s->settings.seed, &weights));
+  const rondo_status status = add_models(s, weights);
+  rondo_weights_destroy(weights);
+  return status;
 }
 
 static rondo_status run_all_sizes(const serving *s) {
@@ -157,9 +189,9 @@ static rondo_status warm_up(const serving *s) {
  */
 
 /* Of requests from the `first`-th on; rate 0: in the closed loop. */
-static load load_of(const serving *s, rondo_way way, size_t first, double rate, double seconds) {
+static load load_of(const serving *s, const char *model, rondo_way way, size_t first, double rate, double seconds) {
   return (load){.session = s->session,
-                .model = s->name,
+                .model = model,
                 .inputs = s->inputs.inputs,
                 .output_bytes = sizeof(float),
                 .traffic = &s->traffic,
@@ -175,16 +207,19 @@ static load load_of(const serving *s, rondo_way way, size_t first, double rate, 
 /* The ways take turns, so that what disturbs the machine for a while disturbs all of them. */
 static int run_ways(serving *s, double rate, const char *what, load_result *results) {
   enum { ROUNDS = 4 };
-  static const rondo_way ways[SERVE_WAYS] = {RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED, RONDO_WAY_AUTO};
+  static const rondo_way ways[SERVE_WAYS] = {RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED, RONDO_WAY_AUTO,
+                                             RONDO_WAY_RECORDED};
+  const size_t count = s->has_whole ? SERVE_WAYS : SERVE_WAYS - 1;
   load_tally tallies[SERVE_WAYS] = {{.answered = 0}};
   int result = TOOL_OK;
-  for (size_t i = 0; i < SERVE_WAYS * ROUNDS && result == TOOL_OK; i++) {
-    const size_t first = i / SERVE_WAYS * s->traffic.count / ROUNDS;
-    const load l = load_of(s, ways[i % SERVE_WAYS], first, rate, s->settings.seconds / ROUNDS);
-    tool_show_progress("%s, %zu of %d", what, i + 1, SERVE_WAYS * ROUNDS);
-    result = load_run(&l, &tallies[i % SERVE_WAYS]);
+  for (size_t i = 0; i < count * ROUNDS && result == TOOL_OK; i++) {
+    const size_t way = i % count, first = i / count * s->traffic.count / ROUNDS;
+    const load l =
+        load_of(s, way == CLOSED_WHOLE ? whole_name : s->name, ways[way], first, rate, s->settings.seconds / ROUNDS);
+    tool_show_progress("%s, %zu of %zu", what, i + 1, count * ROUNDS);
+    result = load_run(&l, &tallies[way]);
   }
-  for (size_t i = 0; i < SERVE_WAYS; i++) results[i] = load_summarize(&tallies[i]);
+  for (size_t i = 0; i < count; i++) results[i] = load_summarize(&tallies[i]);
   return result;
 }
 
@@ -205,8 +240,8 @@ static int run_curve(serving *s) {
   for (size_t i = 0; i < 2 * SERVE_POINTS && result == TOOL_OK; i++) {
     const bool is_recorded = i < SERVE_POINTS;
     const double most = s->results[is_recorded ? CLOSED_RECORDED : CLOSED_UNRECORDED].rate;
-    const load l =
-        load_of(s, is_recorded ? RONDO_WAY_RECORDED : RONDO_WAY_UNRECORDED, 0, parts[i % SERVE_POINTS] * most, seconds);
+    const load l = load_of(s, s->name, is_recorded ? RONDO_WAY_RECORDED : RONDO_WAY_UNRECORDED, 0,
+                           parts[i % SERVE_POINTS] * most, seconds);
     load_tally tally = {.answered = 0};
     tool_show_progress("curve, %zu of %d", i + 1, 2 * SERVE_POINTS);
     result = load_run(&l, &tally);
@@ -266,7 +301,7 @@ static rondo_status look_at_model(serving *s) {
 }
 
 static int serve(serving *s) {
-  if (open_device(s)) return tool_fail_status("%s", s->settings.device);
+  if (open_devices(s) != TOOL_OK) return TOOL_FAILURE;
   if (recommender_inputs_create(&s->model, s->device, s->most_rows, s->settings.seed, &s->inputs) != TOOL_OK)
     return TOOL_FAILURE;
   if (start(s) || warm_up(s) || time_decisions(s))
@@ -287,6 +322,7 @@ static int serve_and_close(serving *s) {
   if (rondo_session_destroy(s->session) && result == TOOL_OK) result = tool_fail_status("the session");
   if (recommender_inputs_destroy(&s->inputs) != TOOL_OK) result = TOOL_FAILURE;
   if (rondo_device_close(s->device) && result == TOOL_OK) result = tool_fail_status("%s", s->settings.device);
+  if (rondo_device_close(s->look_ups) && result == TOOL_OK) result = tool_fail_status("%s", s->settings.look_ups);
   tool_clear_progress();
   return result;
 }
@@ -300,6 +336,10 @@ static int check(serving *s) {
   if (!o->load) return tool_fail_usage("--load is missing: nothing else is served so far");
   if (!recommender_find(s->name, &s->model))
     return tool_fail_usage("there is no model '%s'; there are dense and recommender", s->name);
+  if (o->look_ups[0] != '\0' && !s->model.has_tables)
+    return tool_fail_usage("model '%s' looks nothing up: --look-ups is for recommender", s->name);
+  if (o->look_ups[0] != '\0' && o->regret)
+    return tool_fail_usage("--regret judges sizes of a model in one piece: leave it or --look-ups out");
   if (o->least > o->most) return tool_fail_usage("--least %" PRIu64 " is more than --most %" PRIu64, o->least, o->most);
   if (o->history[0] == '\0' && (o->median < (double)o->least || o->median > (double)o->most))
     return tool_fail_usage("--median %g is not from --least to --most", o->median);

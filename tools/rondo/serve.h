@@ -10,7 +10,7 @@
 #include "soak.h"
 
 typedef struct serve_settings {
-  const char *device, *history, *report;
+  const char *device, *look_ups, *history, *report;
   uint64_t streams, sizes, delay_us, clients, requests, least, most, seed, table_rows, batch, batch_rows;
   double seconds, rate, median, spread, soak;
   bool load, json, regret;
@@ -21,12 +21,14 @@ enum {
   CLOSED_RECORDED,
   CLOSED_UNRECORDED,
   CLOSED_CHOSEN, /* by the session, for each request */
+  CLOSED_WHOLE,  /* recorded, undivided, beside a divided model */
   OPEN_RECORDED,
   OPEN_UNRECORDED,
   OPEN_CHOSEN,
+  OPEN_WHOLE,
   SERVE_LOADS
 };
-enum { SERVE_WAYS = 3 };
+enum { SERVE_WAYS = 4 };
 
 /* Rates of the latency curve, as parts of what there can be. */
 enum { SERVE_POINTS = 8 };
@@ -39,9 +41,10 @@ typedef struct serving {
   traffic traffic; /* what comes */
   size_t most_rows;
   recommender_inputs inputs;
-  rondo_device *device;
+  rondo_device *device, *look_ups; /* NULL: the model is not divided */
+  bool has_whole;                  /* nor is the one that it is compared with, if there is memory for that */
   rondo_session *session;
-  rondo_device_info device_info;
+  rondo_device_info device_info, look_ups_info;
   rondo_model_info info;
   size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows of graphs */
   double start_seconds;                  /* until all graphs stood */
@@ -59,6 +62,13 @@ double serve_padding(const load_result *r);
 /* Over un-recorded: requests a second of a load of the closed loop, the median of one of the open loop. */
 double serve_gain(const serving *s, int closed);
 double serve_median_ratio(const serving *s, int open);
+
+/* Of a divided model, over undivided. */
+double serve_division_gain(const serving *s);
+double serve_division_median_ratio(const serving *s);
+
+/* Whether there was this load. */
+bool serve_has_load(const serving *s, int which);
 
 extern const char *const serve_load_labels[SERVE_LOADS];
 

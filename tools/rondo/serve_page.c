@@ -179,7 +179,8 @@ static void write_loads(const serving *s, FILE *out) {
   write_figure(out, "Decision", s->decide_ns, 0, "ns a request");
   fputs("</dl>\n", out);
   begin_table(out, "Loads");
-  for (int i = 0; i < SERVE_LOADS; i++) write_row(out, serve_load_labels[i], &s->results[i]);
+  for (int i = 0; i < SERVE_LOADS; i++)
+    if (serve_has_load(s, i)) write_row(out, serve_load_labels[i], &s->results[i]);
   end_table(out);
 }
 

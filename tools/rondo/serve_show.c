@@ -8,10 +8,16 @@
 #include "serve.h"
 #include "tool.h"
 
-static const char *const load_names[SERVE_LOADS] = {"closed_recorded", "closed_unrecorded", "closed_chosen",
-                                                    "open_recorded",   "open_unrecorded",   "open_chosen"};
-const char *const serve_load_labels[SERVE_LOADS] = {"closed, recorded", "closed, un-recorded", "closed, chosen",
-                                                    "open, recorded",   "open, un-recorded",   "open, chosen"};
+static const char *const load_names[SERVE_LOADS] = {"closed_recorded",  "closed_unrecorded", "closed_chosen",
+                                                    "closed_undivided", "open_recorded",     "open_unrecorded",
+                                                    "open_chosen",      "open_undivided"};
+const char *const serve_load_labels[SERVE_LOADS] = {"closed, recorded",  "closed, un-recorded", "closed, chosen",
+                                                    "closed, undivided", "open, recorded",      "open, un-recorded",
+                                                    "open, chosen",      "open, undivided"};
+
+bool serve_has_load(const serving *s, int which) {
+  return s->has_whole || (which != CLOSED_WHOLE && which != OPEN_WHOLE);
+}
 
 /* Ratios ------------------------------------------------------------------------------------------------------------
  */
@@ -29,6 +35,14 @@ double serve_gain(const serving *s, int closed) {
 
 double serve_median_ratio(const serving *s, int open) {
   return ratio(s->results[open].median_us, s->results[OPEN_UNRECORDED].median_us);
+}
+
+double serve_division_gain(const serving *s) {
+  return ratio(s->results[CLOSED_RECORDED].rate, s->results[CLOSED_WHOLE].rate);
+}
+
+double serve_division_median_ratio(const serving *s) {
+  return ratio(s->results[OPEN_RECORDED].median_us, s->results[OPEN_WHOLE].median_us);
 }
 
 /* JSON --------------------------------------------------------------------------------------------------------------
@@ -85,6 +99,17 @@ static void windows_to_json(const soak_result *r, json *out) {
   json_end(out);
 }
 
+static void division_to_json(const serving *s, json *out) {
+  if (s->look_ups == NULL) return;
+  json_begin_object(out, "division");
+  json_text(out, "look_ups", s->look_ups_info.name);
+  json_integer(out, "state_bytes", s->info.ahead_state_bytes);
+  json_integer(out, "arena_bytes", s->info.ahead_arena_bytes);
+  if (s->has_whole) json_real(out, "gain", serve_division_gain(s));
+  if (s->has_whole) json_real(out, "median_ratio", serve_division_median_ratio(s));
+  json_end(out);
+}
+
 static void soak_to_json(const serving *s, json *out) {
   const soak_result *r = &s->soaked;
   if (!(s->settings.soak > 0)) return;
@@ -136,7 +161,9 @@ int serve_show_json(const serving *s) {
   json_integer(&out, "sizes", s->traffic.count);
   json_integer(&out, "table_rows", s->settings.table_rows);
   json_real(&out, "rate", s->rate);
-  for (int i = 0; i < SERVE_LOADS; i++) result_to_json(&s->results[i], load_names[i], &out);
+  for (int i = 0; i < SERVE_LOADS; i++)
+    if (serve_has_load(s, i)) result_to_json(&s->results[i], load_names[i], &out);
+  division_to_json(s, &out);
   json_real(&out, "gain", serve_gain(s, CLOSED_RECORDED));
   json_real(&out, "gain_chosen", serve_gain(s, CLOSED_CHOSEN));
   json_real(&out, "median_ratio", serve_median_ratio(s, OPEN_RECORDED));
@@ -158,9 +185,21 @@ static void print_loads(const serving *s) {
          "padding %", "busy", "processors");
   for (int i = 0; i < SERVE_LOADS; i++) {
     const load_result *r = &s->results[i];
+    if (!serve_has_load(s, i)) continue;
     printf("%-20s %10.1f %10.1f %10.1f %10.1f %10.1f %9.2f %6.2f %10.2f\n", serve_load_labels[i], r->rate, r->median_us,
            r->p95_us, r->p99_us, r->p999_us, 100 * serve_padding(r), r->busy, r->processors);
   }
+}
+
+static void print_division(const serving *s) {
+  if (s->look_ups == NULL) return;
+  printf("look-ups         on %s, %" PRIu64 " bytes of states and %" PRIu64 " of arenas there\n", s->look_ups_info.name,
+         s->info.ahead_state_bytes, s->info.ahead_arena_bytes);
+  if (s->has_whole)
+    printf("divided          %.2f times the requests of undivided, %.2f times the median\n", serve_division_gain(s),
+           serve_division_median_ratio(s));
+  else
+    printf("undivided        there is no memory for it on %s\n", s->device_info.name);
 }
 
 static void print_soak(const serving *s) {
@@ -184,6 +223,7 @@ int serve_show_text(const serving *s) {
          serve_median_ratio(s, OPEN_RECORDED));
   printf("chosen           %.2f times the requests, %.2f times the median\n", serve_gain(s, CLOSED_CHOSEN),
          serve_median_ratio(s, OPEN_CHOSEN));
+  print_division(s);
   printf("open loop        %.1f requests a second\n", s->rate);
   printf("decision         %.0f ns a request\n", s->decide_ns);
   printf("bytes            %" PRIu64 " of states, %" PRIu64 " of arenas, %" PRIu64 " of execs, %" PRIu64
