@@ -178,21 +178,36 @@ static int dump_graph(const training *t) {
   return result;
 }
 
-/* Finds out before training whether what comes of it can be put where it is to go. */
+/* Finds out before anything is written whether what comes of training can be put where it is to go, and whether that is
+ * in the place of nothing that is read or written too. */
 static int check_files(const training *t) {
   const train_settings *s = &t->settings;
-  const char *const written[] = {s->save, s->report, s->checkpoint};
-  for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
-    if (written[i] && file_check_replaceable(written[i]) != TOOL_OK) return TOOL_FAILURE;
+  enum { CHECKPOINT, SAVE, REPORT, REPLACED, DUMP_GRAPH = REPLACED, TRACE, WRITTEN, RESUME = WRITTEN, TEXT, FILES };
+  const char *const paths[FILES] = {[CHECKPOINT] = s->checkpoint,
+                                    [SAVE] = s->save,
+                                    [REPORT] = s->report,
+                                    [DUMP_GRAPH] = s->dump_graph,
+                                    [TRACE] = s->trace,
+                                    [RESUME] = s->resume,
+                                    [TEXT] = strcmp(t->path, "-") == 0 ? NULL : t->path};
+  static const char *const uses[FILES] = {[SAVE] = "the file of --save",
+                                          [REPORT] = "the file of --report",
+                                          [DUMP_GRAPH] = "the file of --dump-graph",
+                                          [TRACE] = "the file of --trace",
+                                          [RESUME] = "the checkpoint of --resume",
+                                          [TEXT] = "the text that is read"};
+  for (size_t i = 0; i < WRITTEN; i++) {
+    if (i < REPLACED && paths[i] && file_check_replaceable(paths[i]) != TOOL_OK) return TOOL_FAILURE;
+    for (size_t k = i + 1; k < FILES; k++) {
+      if (i == CHECKPOINT && k == RESUME) continue; /* it may go on in the same file */
+      if (file_check_apart(paths[i], paths[k], uses[k]) != TOOL_OK) return TOOL_FAILURE;
+    }
   }
-  int result = file_check_apart(s->checkpoint, t->path, "the text that is read");
-  if (result == TOOL_OK) result = file_check_apart(s->checkpoint, s->save, "the file of --save");
-  return result == TOOL_OK ? file_check_apart(s->checkpoint, s->report, "the file of --report") : result;
+  return TOOL_OK;
 }
 
 static int prepare(training *t) {
-  int result = check_files(t);
-  if (result == TOOL_OK) result = load_text(t);
+  int result = load_text(t);
   if (result == TOOL_OK && t->settings.resume) result = train_checkpoint_load(t);
   if (result == TOOL_OK) result = open_device(t);
   if (result == TOOL_OK) result = check_size(t);
@@ -249,6 +264,7 @@ int command_train(int argc, char **argv) {
   const option_result parsed = options_parse(&table, argc, argv, &t.settings, &t.path);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
   if (choose_model(&t) != TOOL_OK || choose_stops(&t.settings) != TOOL_OK) return TOOL_USAGE;
+  if (check_files(&t) != TOOL_OK) return TOOL_FAILURE;
   if (t.settings.trace && rondo_trace_open_json(t.settings.trace)) return tool_fail_status("the trace");
   int result = prepare(&t);
   if (result == TOOL_OK) result = train_and_report(&t);

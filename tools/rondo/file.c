@@ -94,13 +94,32 @@ int file_check_replaceable(const char *path) {
   return folder_is_writable(path) ? TOOL_OK : tool_fail("%s cannot be written: %s", path, strerror(errno));
 }
 
+/* The last part of a name, and in *out the folder that the rest names; NULL: there is no such folder. */
+static const char *split_name(const char *path, struct stat *out) {
+  const char *slash = strrchr(path, '/');
+  if (!slash) return stat(".", out) == 0 ? path : NULL;
+  char *folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+  const bool is_found = folder && stat(folder, out) == 0;
+  free(folder);
+  return is_found ? slash + 1 : NULL;
+}
+
+/* Of names that nothing has yet. */
+static bool would_be_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  const char *const name_a = split_name(a, &x), *const name_b = split_name(b, &y);
+  return name_a && name_b && x.st_dev == y.st_dev && x.st_ino == y.st_ino && strcmp(name_a, name_b) == 0;
+}
+
+/* Devices and pipes take what several write. */
 static bool is_same_file(const char *a, const char *b) {
   struct stat x, y;
-  if (strcmp(a, b) == 0) return true;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  const bool has_a = stat(a, &x) == 0, has_b = stat(b, &y) == 0;
+  if (!has_a && !has_b) return would_be_same_file(a, b);
+  return has_a && has_b && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 int file_check_apart(const char *path, const char *other, const char *what) {
   if (!path || !other || !is_same_file(path, other)) return TOOL_OK;
-  return tool_fail("%s cannot be written: it is %s", path, what);
+  return tool_fail("%s cannot be written: it is %s; name another file", path, what);
 }

@@ -28,8 +28,8 @@ int file_finish(const char *path, FILE *stream);
  * Returns as file_read. */
 int file_check_replaceable(const char *path);
 
-/* Whether `path` is another file than `other`, which `what` says the use of; either may be NULL. Returns as file_read.
- */
+/* Whether `path` is another file than `other`, which `what` says the use of; either may be NULL, or the name of a file
+ * that is to be made. Devices and pipes are always apart. Returns as file_read. */
 int file_check_apart(const char *path, const char *other, const char *what);
 
 /* The name that messages use for `path`. */
