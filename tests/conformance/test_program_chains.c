@@ -250,10 +250,11 @@ static void test_chains_give_the_same_bits(void **state) {
 /* A known one --------------------------------------------------------------------------------------------------------
  */
 
-/* silu(a x + b) y: five operators, one kernel, whose name says which. */
-static void test_a_chain_is_one_kernel(void **state) {
-  test_fixture *t = *state;
-  const size_t shape[] = {6, 50}, row[] = {50};
+enum { KNOWN_ROWS = 6, KNOWN_WIDTH = 50, KNOWN_COUNT = KNOWN_ROWS * KNOWN_WIDTH };
+
+/* z = silu(a x + b) y */
+static rondo_compiled *compile_known(rondo_device *device) {
+  const size_t shape[] = {KNOWN_ROWS, KNOWN_WIDTH}, *row = shape + 1;
   rondo_program *program = NULL;
   rondo_compiled *compiled = NULL;
   rondo_value x, a, b, y, z;
@@ -267,37 +268,48 @@ static void test_a_chain_is_one_kernel(void **state) {
   assert_ok(rondo_op_silu(program, z, &z));
   assert_ok(rondo_op_mul(program, z, y, &z));
   assert_ok(rondo_program_output(program, "z", z));
-  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  assert_ok(rondo_compile(program, device, NULL, &compiled));
+  rondo_program_destroy(program);
+  return compiled;
+}
+
+static void assert_is_one_kernel(const rondo_compiled *compiled, const char *name) {
   rondo_compiled_info info = {.struct_size = sizeof info};
+  rondo_node_params params;
+  rondo_node node;
+  size_t nodes = 1;
   assert_ok(rondo_compiled_get_info(compiled, &info));
   assert_int_equal(info.kernels, 1);
   assert_int_equal(info.operators, 1);
   assert_int_equal(info.chains, 1);
   assert_int_equal(info.joined, 4);
   assert_int_equal(info.chain_kernels, 1);
-  rondo_node node;
-  size_t nodes = 1;
-  rondo_node_params params;
   assert_ok(rondo_graph_nodes(rondo_compiled_graph(compiled), &node, &nodes));
   assert_int_equal(nodes, 1);
   assert_ok(rondo_graph_get_params(rondo_compiled_graph(compiled), node, &params));
-  assert_string_equal(rondo_kernel_name(params.as.kernel.kernel), "chain_mul_add_silu_mul");
-  float numbers[300], result[300], scale[50], shift[50];
-  for (int i = 0; i < 300; i++) numbers[i] = (float)(i % 17) / 5 - 1;
-  for (int i = 0; i < 50; i++) scale[i] = (float)i / 25 - 1, shift[i] = (float)i / 100;
+  assert_string_equal(rondo_kernel_name(params.as.kernel.kernel), name);
+}
+
+/* Four operators, one kernel, whose name says which. */
+static void test_a_chain_is_one_kernel(void **state) {
+  test_fixture *t = *state;
+  float numbers[KNOWN_COUNT], result[KNOWN_COUNT], scale[KNOWN_WIDTH], shift[KNOWN_WIDTH];
+  rondo_compiled *compiled = compile_known(t->device);
+  assert_is_one_kernel(compiled, "chain_mul_add_silu_mul");
+  for (int i = 0; i < KNOWN_COUNT; i++) numbers[i] = (float)(i % 17) / 5 - 1;
+  for (int i = 0; i < KNOWN_WIDTH; i++) scale[i] = (float)i / 25 - 1, shift[i] = (float)i / 100;
   assert_ok(rondo_compiled_write(compiled, "x", numbers, sizeof numbers));
   assert_ok(rondo_compiled_write(compiled, "y", numbers, sizeof numbers));
   assert_ok(rondo_compiled_write(compiled, "a", scale, sizeof scale));
   assert_ok(rondo_compiled_write(compiled, "b", shift, sizeof shift));
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "z", result, sizeof result));
-  for (int i = 0; i < 300; i++) {
-    const double v = (double)numbers[i] * scale[i % 50] + shift[i % 50];
+  for (int i = 0; i < KNOWN_COUNT; i++) {
+    const double v = (double)numbers[i] * scale[i % KNOWN_WIDTH] + shift[i % KNOWN_WIDTH];
     numbers[i] = (float)(v / (1 + exp(-v)) * numbers[i]);
   }
-  assert_near(result, numbers, 300, 1e-5f);
+  assert_near(result, numbers, KNOWN_COUNT, 1e-5f);
   assert_ok(rondo_compiled_destroy(compiled));
-  rondo_program_destroy(program);
 }
 
 int main(void) {
