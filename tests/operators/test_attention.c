@@ -80,22 +80,6 @@ TEST_OPERATOR(test_attention_of_many_rows, .name = "long attention", .draw = dra
 TEST_OPERATOR(test_attention_of_wide_heads, .name = "wide attention", .draw = draw_wide, .build = build,
               .reference = reference, .gradient_tolerance = 4e-3, .tolerance = 2e-5)
 
-/* Gradients in the types of half the size, of inputs and results that are cast. */
-static rondo_status build_f16(const test_call *call, rondo_program *program, const rondo_value *inputs,
-                              rondo_value *result) {
-  return test_build_in(RONDO_F16, build, call, program, inputs, result);
-}
-
-static rondo_status build_bf16(const test_call *call, rondo_program *program, const rondo_value *inputs,
-                               rondo_value *result) {
-  return test_build_in(RONDO_BF16, build, call, program, inputs, result);
-}
-
-TEST_OPERATOR(test_attention_in_f16, .name = "attention in f16", .draw = draw, .build = build_f16,
-              .reference = reference, .tolerance = 0.02, .gradient_tolerance = 0.04, .only_f32 = true)
-TEST_OPERATOR(test_attention_in_bf16, .name = "attention in bf16", .draw = draw, .build = build_bf16,
-              .reference = reference, .tolerance = 0.15, .gradient_tolerance = 0.3, .only_f32 = true)
-
 /* Packed ----------------------------------------------------------------------------------------------------------- */
 
 static void draw_packed(uint64_t *seed, test_call *call) {
@@ -370,8 +354,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {test_case(test_attention),
                                      test_case(test_attention_of_many_rows),
                                      test_case(test_attention_of_wide_heads),
-                                     test_case(test_attention_in_f16),
-                                     test_case(test_attention_in_bf16),
                                      test_case(test_tokens_see_those_before_them),
                                      test_case(test_attention_of_packed_heads),
                                      test_case(test_packed_tokens_give_what_all_at_once_do),

@@ -29,22 +29,12 @@ static void reference(const test_call *call, double *const *inputs, double *resu
 
 TEST_OPERATOR(test_avg_pool2d, .name = "avg_pool2d", .draw = draw_pool, .build = build, .reference = reference)
 
-/* Gradients in a type of half the size. */
-static rondo_status build_bf16(const test_call *call, rondo_program *program, const rondo_value *inputs,
-                               rondo_value *result) {
-  return test_build_in(RONDO_BF16, build, call, program, inputs, result);
-}
-
-TEST_OPERATOR(test_avg_pool2d_in_bf16, .name = "avg_pool2d in bf16", .draw = draw_pool, .build = build_bf16,
-              .reference = reference, .tolerance = 0.03, .gradient_tolerance = 0.03, .only_f32 = true)
-
 static void test_what_does_not_fit_is_refused(void **state) {
   (void)state;
   check_pool_refusals(rondo_op_avg_pool2d);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_avg_pool2d), test_case(test_avg_pool2d_in_bf16),
-                                     cmocka_unit_test(test_what_does_not_fit_is_refused)};
+  const struct CMUnitTest tests[] = {test_case(test_avg_pool2d), cmocka_unit_test(test_what_does_not_fit_is_refused)};
   return test_main(tests);
 }

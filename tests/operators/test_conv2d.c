@@ -102,15 +102,6 @@ TEST_OPERATOR(test_conv2d, .name = "conv2d", .draw = draw, .build = build, .refe
 TEST_OPERATOR(test_conv2d_of_many_tiles, .name = "large conv2d", .draw = draw_large, .build = build,
               .reference = reference, .tolerance = 4e-5, .has_no_gradient = true)
 
-/* Gradients in a type of half the size, of inputs and results that are cast. */
-static rondo_status build_f16(const test_call *call, rondo_program *program, const rondo_value *inputs,
-                              rondo_value *result) {
-  return test_build_in(RONDO_F16, build, call, program, inputs, result);
-}
-
-TEST_OPERATOR(test_conv2d_in_f16, .name = "conv2d in f16", .draw = draw, .build = build_f16, .reference = reference,
-              .tolerance = 0.02, .gradient_tolerance = 0.05, .only_f32 = true)
-
 static void draw_middle(uint64_t *seed, test_call *call) { draw_of(seed, call, 20, 12); }
 
 TEST_OPERATOR(test_gradients_of_many_tiles, .name = "middle conv2d", .draw = draw_middle, .build = build,
@@ -147,7 +138,6 @@ static void test_what_does_not_fit_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {test_case(test_conv2d),
                                      test_case(test_conv2d_of_many_tiles),
-                                     test_case(test_conv2d_in_f16),
                                      test_case(test_gradients_of_many_tiles),
                                      test_case(test_depthwise),
                                      test_case(test_gradients_of_depthwise),

@@ -149,21 +149,6 @@ static void reference(const test_call *call, double *const *inputs, double *resu
 
 TEST_OPERATOR(test_matmul, .name = "matmul", .draw = draw, .build = build, .reference = reference)
 
-/* Inputs of the case are F32, the product is made in another type, so that its gradients are looked at, too. */
-static rondo_status build_f16(const test_call *call, rondo_program *program, const rondo_value *inputs,
-                              rondo_value *result) {
-  return test_build_in(RONDO_F16, build, call, program, inputs, result);
-}
-
-static rondo_status build_bf16(const test_call *call, rondo_program *program, const rondo_value *inputs,
-                               rondo_value *result) {
-  return test_build_in(RONDO_BF16, build, call, program, inputs, result);
-}
-
-TEST_OPERATOR(test_matmul_in_f16, .name = "matmul in f16", .draw = draw, .build = build_f16, .reference = reference,
-              .tolerance = 0.01, .gradient_tolerance = 0.02, .only_f32 = true)
-TEST_OPERATOR(test_matmul_in_bf16, .name = "matmul in bf16", .draw = draw, .build = build_bf16, .reference = reference,
-              .tolerance = 0.06, .gradient_tolerance = 0.15, .only_f32 = true)
 TEST_OPERATOR(test_matmul_of_many_tiles, .name = "large matmul", .draw = draw_large, .build = build,
               .reference = reference, .tolerance = 4e-5, .only_f32 = true, .has_no_gradient = true)
 /* Where the library of products applies no activation, its results are rounded twice. */
@@ -200,12 +185,8 @@ static void test_what_does_not_fit_is_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_matmul),
-                                     test_case(test_matmul_in_f16),
-                                     test_case(test_matmul_in_bf16),
-                                     test_case(test_matmul_of_many_tiles),
-                                     test_case(test_matmul_of_many_tiles_of_all),
-                                     test_case(test_matmul_of_chosen_shapes),
-                                     cmocka_unit_test(test_what_does_not_fit_is_refused)};
+  const struct CMUnitTest tests[] = {
+      test_case(test_matmul), test_case(test_matmul_of_many_tiles), test_case(test_matmul_of_many_tiles_of_all),
+      test_case(test_matmul_of_chosen_shapes), cmocka_unit_test(test_what_does_not_fit_is_refused)};
   return test_main(tests);
 }

@@ -56,7 +56,7 @@ static void reference_clipped(const test_call *call, double *const *inputs, doub
 }
 
 TEST_OPERATOR(test_chosen_by_comparison, .name = "select", .draw = draw_two, .build = build_clipped,
-              .reference = reference_clipped)
+              .reference = reference_clipped, .has_ties = true)
 
 int main(void) {
   const struct CMUnitTest tests[] = {test_case(test_floats), test_case(test_integers),
