@@ -125,7 +125,8 @@ def measure(step, wait, seconds):
         wait()
         host.append((queued - begin) * 1e6)
         total.append((time.perf_counter() - begin) * 1e6)
-    return {"host_us": statistics.median(host), "total_us": statistics.median(total)}
+    return {"host_us": statistics.median(host), "total_us": statistics.median(total), "least_us": min(total),
+            "most_us": max(total)}
 
 
 def record(torch, step):
@@ -170,7 +171,9 @@ def measure_rondo(torch, arguments, kind):
 
 
 def mean_of(runs, way):
-    return {name: sum(run[way][name] for run in runs) / len(runs) for name in ("host_us", "step_us")}
+    mean = {name: sum(run[way][name] for run in runs) / len(runs) for name in ("host_us", "step_us")}
+    return {**mean, "least_us": min(run[way]["step_us_min"] for run in runs),
+            "most_us": max(run[way]["step_us_max"] for run in runs)}
 
 
 def measure_type(torch, arguments, kind):
@@ -208,6 +211,11 @@ def show(result):
                  (row["recorded"], "step_us"))
         print(f"{row['type']:6} " + " ".join(f"{side['host_us']:9.2f} /{side[total]:9.2f}" if side else f"{'-':>20}"
                                              for side, total in sides))
+    for row in result["rows"]:
+        for name, side in (("eager", row["torch_eager"]), ("CUDAGraph", row["torch_graph"]),
+                           ("un-recorded", row["unrecorded"]), ("recorded", row["recorded"])):
+            if side:
+                print(f"{row['type']:6} {name} until done: {side['least_us']:.2f} to {side['most_us']:.2f}")
     names = {"eager_total": "times faster than eager", "eager_host": "times less host time than eager",
              "graph_total": "times faster than the CUDAGraph", "unrecorded_total": "times faster than un-recorded",
              "pool": "times less memory than the CUDAGraph's pool"}

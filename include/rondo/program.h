@@ -280,8 +280,8 @@ typedef struct rondo_compile_options {
  * NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, DUPLICATE_NAME (a name twice), or BAD_OPTIONS (no such
  * staging, or none for an output; an output that shows an input, state or cell).
  *
- * Matrix products on a CPU device are made on tiles cut by shape alone: results have the same bits for any number of
- * workers, and recorded or not, but not with another library. On x86-64 oneDNN makes the larger ones when
+ * Matrix products on a CPU device are made on tiles, which never depend on the workers: results have the same bits for
+ * any number of them, and recorded or not, but not with another library. On x86-64 oneDNN makes the larger ones when
  * RONDO_ONEDNN_LIBRARY, libdnnl.so.3 or libdnnl.so.2 is found, and CBLAS the others when RONDO_CBLAS_LIBRARY,
  * libopenblas.so.0, libcblas.so.3 or libblas.so.3 is; with RONDO_CBLAS_LIBRARY set CBLAS makes all ("none": plain C).
  * OpenBLAS is told once to use one thread, which holds for all of the process: a program that calls OpenBLAS too, with

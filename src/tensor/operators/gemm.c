@@ -2,11 +2,13 @@
  * Which library makes a product. What there is is found out once, kept for the life of the process. The library is
  * never closed: other users of it in the process may hold its state.
  */
+#define _GNU_SOURCE
 #include "tensor/operators/gemm.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/dylib.h"
 #include "base/error.h"
@@ -31,6 +33,12 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static cblas_sgemm_function cblas_sgemm; /* written once, before any thread reads it */
 static rondo_dylib library;
 static bool has_onednn;
+static size_t tiles = 8; /* enough for a usual number of workers */
+
+static void limit_tiles(void) {
+  const long processors = sysconf(_SC_NPROCESSORS_CONF); /* -1: the system does not say */
+  if (!has_onednn && cblas_sgemm != NULL && processors > 0 && (size_t)processors < tiles) tiles = (size_t)processors;
+}
 
 static void use_one_thread(const rondo_dylib *from) {
   void *symbol = rondo_dylib_symbol(from, "openblas_set_num_threads");
@@ -72,6 +80,7 @@ static void find_library_quietly(void) {
   rondo_saved_error before;
   rondo_error_save(&before);
   find_library();
+  limit_tiles();
   rondo_status_ignore(rondo_error_raise(&before), "it is the error from before that is put back");
 }
 
@@ -81,6 +90,8 @@ void rondo_gemm_prepare(void) {
 }
 
 const char *rondo_gemm_library(void) { return has_onednn ? rondo_onednn_library() : library.path; }
+
+size_t rondo_gemm_tiles(void) { return tiles; }
 
 static bool fits_int(size_t value) { return value <= INT_MAX; }
 

@@ -32,6 +32,11 @@ void rondo_gemm_prepare(void);
 /* The path of the library that makes large products, "" for plain C; after rondo_gemm_prepare. */
 const char *rondo_gemm_library(void);
 
+/* The tiles that a product is cut into where each is worth a worker's while. CBLAS arranges the factors of each tile
+ * anew, so it gets no more of them than the machine has processors, whatever the process may use of these. After
+ * rondo_gemm_prepare. */
+size_t rondo_gemm_tiles(void);
+
 /* After rondo_gemm_prepare. Any thread. */
 void rondo_gemm_run(const rondo_gemm *gemm);
 

@@ -276,13 +276,13 @@ static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *o
   rondo_matmul_problem problem = rondo_matmul_problem_of(shape, rondo_emit_shape(emitter, operation->inputs[B]),
                                                          flags[TRANSPOSE_A], flags[TRANSPOSE_B]);
   problem.activation = activation_of(operation);
+  rondo_gemm_prepare();
   const rondo_matmul_work work = rondo_matmul_cut(&problem, shape->type, rondo_emit_is_cuda(emitter));
   const void *a = rondo_emit_address(emitter, operation->inputs[A]);
   const void *b = rondo_emit_address(emitter, operation->inputs[B]);
   const void *bias = rondo_emit_address(emitter, operation->inputs[BIAS]);
   void *y = rondo_emit_address(emitter, operation->results[Y]);
   void *unactivated = rondo_emit_address(emitter, operation->results[UNACTIVATED]);
-  rondo_gemm_prepare();
   return rondo_emit_kernel(emitter, &form_code[work.form][shape->type], (rondo_grid){.x = work.blocks},
                            RONDO_ARGS(&problem, &a, &b, &bias, &y, &unactivated));
 }

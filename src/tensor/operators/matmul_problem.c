@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The batch of a matmul and the tiles of its results. The cut depends on the shape alone: that is what makes results
- * independent of the number of workers.
+ * The batch of a matmul and the tiles of its results. The cut depends on the shape, and on a CPU on the library and the
+ * machine: never on workers, which is what makes results independent of their number.
  */
 #include "tensor/operators/matmul_problem.h"
 
 #include "base/options.h"
+#include "tensor/operators/gemm.h"
 
 /* Batch ------------------------------------------------------------------------------------------------------------ */
 
@@ -70,9 +71,8 @@ rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_s
 /* Tiles ------------------------------------------------------------------------------------------------------------ */
 
 /* The larger a tile, the less often the library arranges the same panels anew: tiles of 128 took up to a third longer
- * than one call for all. Where large ones are few they are halved, until there are enough for a usual number of workers
- * or they are hardly worth a worker's while. */
-#define ENOUGH_TILES 8
+ * than one call for all. Where large ones are few they are halved, until there are enough (rondo_gemm_tiles) or they
+ * are hardly worth a worker's while. */
 #define ENOUGH_PRODUCTS 4194304.0 /* multiplications in a tile: some 50 microseconds */
 
 /* Tiles on CUDA, largest first: one is taken where there are enough of it to keep a large GPU's multiprocessors busy,
@@ -98,7 +98,7 @@ static size_t count_tiles(const rondo_matmul_problem *p, size_t rows, size_t col
 static void cut_for_cpu(const rondo_matmul_problem *p, size_t most, rondo_tiling *t) {
   t->rows = p->m < most ? p->m : most;
   t->columns = p->n < most ? p->n : most;
-  while (count_tiles(p, t->rows, t->columns) < ENOUGH_TILES &&
+  while (count_tiles(p, t->rows, t->columns) < rondo_gemm_tiles() &&
          (double)t->rows * (double)t->columns * (double)p->k > ENOUGH_PRODUCTS && (t->rows > 16 || t->columns > 16)) {
     if (t->columns > t->rows) { /* libraries lose less with rows that are cut */
       t->columns = (t->columns + 1) / 2;

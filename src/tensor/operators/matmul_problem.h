@@ -46,7 +46,7 @@ typedef struct rondo_matmul_work {
   uint32_t blocks;
 } rondo_matmul_work;
 
-/* By the problem's shape and type alone (and RONDO_CUDA_TILE). */
+/* By the problem's shape and type (and RONDO_CUDA_TILE, or rondo_gemm_tiles). After rondo_gemm_prepare. */
 rondo_matmul_work rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type type, bool is_cuda);
 
 /* A strided batch of products, as libraries take it, is all but the last dimension 1. */
