@@ -42,6 +42,7 @@ bench:
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
 	bench/run build/release
+	bench/comparison.py cpu --build build/release --out build/comparison-cpu.json
 
 docs:
 	@$(SETUP) docs

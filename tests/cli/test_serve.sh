@@ -64,14 +64,14 @@ fails 2 "no model 'other'" serve other --load
 fails 2 'least 9 is more than --most 8' serve dense --load --least 9 --most 8
 fails 2 'median 5 is not from' serve dense --load --least 9 --most 18 --median 5
 fails 1 'none/page.html' serve dense --load --report none/page.html
-fails 2 "'go' is nothing to do" session go
+fails 2 "there is no action 'go'; there is plan" session go
 fails 2 "no model 'other'" session plan --model other
 printf '5\nx\n' >bad.txt
-fails 1 "bad.txt:2: 'x' is no number of rows" session plan --history bad.txt
+fails 1 "bad.txt, line 2: 'x' is neither rows, a number from 1 to [0-9]+, nor rows,requests" session plan --history bad.txt
 printf '0\n' >bad.txt
-fails 1 "bad.txt:1: '0'" session plan --history bad.txt
+fails 1 "bad.txt, line 1: '0'" session plan --history bad.txt
 printf '5,\n' >bad.txt
-fails 1 "bad.txt:1: '5,'" session plan --history bad.txt
+fails 1 "bad.txt, line 1: '5,'" session plan --history bad.txt
 printf '#\n' >bad.txt
 fails 1 'bad.txt: there is no request' session plan --history bad.txt
 fails 1 'none.txt' session plan --history none.txt

@@ -37,7 +37,11 @@ grep -q '^Usage: rondo train \[TEXT\] \[OPTION\]' out || die "TEXT may be left o
 grep -q '^  TEXT .*(default /usr/share/common-licenses/GPL-3)$' out || die "--help does not name the default TEXT"
 
 fails 2 "a command is missing; see 'rondo --help'"
-fails 2 "no command 'trian'" trian
+fails 2 "^rondo: there is no command 'trian'; the closest one is train; see 'rondo --help'$" trian
+fails 2 "^rondo: there is no command 'serv'; the closest one is serve; see 'rondo --help'$" serv
+fails 2 "^rondo: there is no command 'frobnicate'; see 'rondo --help'$" frobnicate
+fails 2 "^rondo: there is no command 'x'; see" x
+fails 2 "^rondo: there is no command ''; see" ''
 fails 2 "no option '--jsn'" --jsn
 fails 2 'MODEL is missing' generate
 fails 2 'FILE is missing' graph

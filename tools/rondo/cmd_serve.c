@@ -35,7 +35,7 @@ static const serve_settings defaults = {.device = "cpu",
 #define OFFSET(member) offsetof(serve_settings, member)
 
 static const option_row rows[] = {
-    {"load", NULL, OPTION_FLAG, OFFSET(load), 0, 0, "load the model from inside the process; required"},
+    {"load", NULL, OPTION_FLAG, OFFSET(load), 0, 0, "send it requests from inside the process; required"},
     OPTION_ROW_DEVICE(serve_settings),
     {"look-ups", "NAME", OPTION_TEXT, OFFSET(look_ups), 0, 0,
      "device that has the recommender's tables and looks up; compared with the model undivided"},
@@ -56,7 +56,7 @@ static const option_row rows[] = {
     {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0,
      "write a page with the latency curve, for which there are 16 loads more"},
     {"history", "FILE", OPTION_TEXT, OFFSET(history), 0, 0,
-     "sizes of requests, as for rondo session plan, which are chosen for and come; else drawn:"},
+     "rows of earlier requests, as for rondo session plan, which come again; else they are drawn:"},
     {"requests", "N", OPTION_COUNT, OFFSET(requests), 1, 4096, "sizes that are drawn to come, in turn"},
     {"least", "N", OPTION_COUNT, OFFSET(least), 1, TRAFFIC_MAX_ROWS, "rows of the smallest request"},
     {"most", "N", OPTION_COUNT, OFFSET(most), 1, TRAFFIC_MAX_ROWS, "rows of the largest"},
@@ -72,8 +72,9 @@ static const option_table table = {
     .operand = "MODEL",
     .operand_help = "dense: a recommender without its tables; recommender: with them",
     .description =
-        "Serves a model from recordings and loads it from inside the process, as fast as clients get answers (closed\n"
-        "loop) and at a given rate (open loop, a Poisson process), recorded and un-recorded with the same requests.\n"
+        "Serves a model from recordings and measures it under load, which comes from inside the process: as fast as\n"
+        "clients get answers (closed loop) and at a given rate (open loop, a Poisson process), recorded and\n"
+        "un-recorded with the same requests.\n"
         "Prints requests a second, response times, what was padded, and bytes.",
     .defaults = &defaults,
     .rows = rows,
@@ -333,7 +334,7 @@ static int serve_and_close(serving *s) {
 static int check(serving *s) {
   const serve_settings *o = &s->settings;
   s->model.table_rows = (size_t)o->table_rows;
-  if (!o->load) return tool_fail_usage("--load is missing: nothing else is served so far");
+  if (!o->load) return tool_fail_usage("--load is missing: no requests come from elsewhere so far");
   if (!recommender_find(s->name, &s->model))
     return tool_fail_usage("there is no model '%s'; there are dense and recommender", s->name);
   if (o->look_ups[0] != '\0' && !s->model.has_tables)

@@ -42,7 +42,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo session",
     .operand = "plan",
-    .operand_help = "the one thing that it does so far",
+    .operand_help = "choose sizes; there is no other action so far",
     .description =
         "Chooses batch sizes for a history of requests: a network is recorded at some sizes, measured, and the sizes\n"
         "are taken with which its requests cost least, within the budgets. Prints each size with what it costs, and\n"
@@ -232,7 +232,7 @@ int command_session(int argc, char **argv) {
   p.settings = defaults;
   const option_result parsed = options_parse(&table, argc, argv, &p.settings, &action);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
-  if (strcmp(action, "plan") != 0) return tool_fail_usage("'%s' is nothing to do; 'plan' is", action);
+  if (strcmp(action, "plan") != 0) return tool_fail_usage("there is no action '%s'; there is plan", action);
   p.model.table_rows = (size_t)p.settings.table_rows;
   if (!recommender_find(p.settings.model, &p.model))
     return tool_fail_usage("there is no model '%s'; there are dense and recommender", p.settings.model);

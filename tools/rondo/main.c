@@ -22,12 +22,12 @@ typedef struct command {
 static const command commands[] = {
     {"train", "rondo train", command_train, "train a language model on a text, kernel by kernel and recorded"},
     {"generate", "rondo generate", command_generate, "write text with a trained model"},
-    {"bench", "rondo bench", command_bench, "measure what launches cost"},
-    {"devices", "rondo devices", command_devices, "list the devices"},
+    {"bench", "rondo bench", command_bench, "measure launches, calls, changes and memory"},
+    {"devices", "rondo devices", command_devices, "list the devices and libraries, or say why they cannot be had"},
     {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},
     {"check", "rondo check", command_check, "look for ordering and lifetime mistakes of a graph"},
     {"report", "rondo report", command_report, "write a page of a graph: figures, drawing, memory map"},
-    {"serve", "rondo serve", command_serve, "serve a model from recordings, and load it"},
+    {"serve", "rondo serve", command_serve, "serve a model from recordings, and measure it under load"},
     {"session", "rondo session", command_session, "choose the batch sizes to record for a history of requests"},
     {"plan", "rondo plan", command_plan, "find offsets for buffers with lifetimes, in the least memory"},
 };
@@ -39,8 +39,42 @@ static int print_help(void) {
   for (size_t i = 0; i < COMMAND_COUNT; i++) printf("  %-10s %s\n", commands[i].name, commands[i].summary);
   puts(
       "\n  --help     print this and exit\n  --version  print the version and exit\n\n'rondo COMMAND --help' explains "
-      "one.");
+      "one, the manual page rondo(1) all. 'rondo train' needs nothing else to begin with.");
   return TOOL_OK;
+}
+
+/* How many letters have to be put in, left out or changed to make `b` of `a`, which stands for 16 from there on. */
+static size_t distance(const char *a, const char *b) {
+  enum { MOST = 16 };
+  size_t row[MOST + 1];
+  const size_t length = strlen(b);
+  if (length > MOST || strlen(a) > MOST) return MOST;
+  for (size_t j = 0; j <= length; j++) row[j] = j;
+  for (size_t i = 0; a[i] != '\0'; i++) {
+    size_t above = row[0]++;
+    for (size_t j = 0; j < length; j++) {
+      const size_t changed = above + (a[i] != b[j]);
+      above = row[j + 1];
+      const size_t shorter = row[j] < above ? row[j] : above;
+      row[j + 1] = changed < shorter + 1 ? changed : shorter + 1;
+    }
+  }
+  return row[length];
+}
+
+static int fail_unknown(const char *name) {
+  const char *closest = NULL;
+  size_t least = 3; /* farther away, it is a guess */
+  for (size_t i = 0; i < COMMAND_COUNT; i++) {
+    const size_t far = distance(name, commands[i].name);
+    if (far < least && far < strlen(name)) {
+      least = far;
+      closest = commands[i].name;
+    }
+  }
+  if (name[0] == '-') return tool_fail_usage("there is no option '%s'", name);
+  if (closest == NULL) return tool_fail_usage("there is no command '%s'", name);
+  return tool_fail_usage("there is no command '%s'; the closest one is %s", name, closest);
 }
 
 static int print_version(void) {
@@ -57,7 +91,7 @@ static int run(int argc, char **argv) {
     tool_set_command(commands[i].full_name);
     return commands[i].run(argc - 1, argv + 1);
   }
-  return tool_fail_usage("there is no %s '%s'", argv[1][0] == '-' ? "option" : "command", argv[1]);
+  return fail_unknown(argv[1]);
 }
 
 /* Puts /dev/null where a standard stream is closed: else the next file opened would take its place and be written to.

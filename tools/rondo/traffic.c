@@ -60,7 +60,7 @@ void traffic_destroy(traffic *t) {
 
 static int add(const char *path, size_t line, size_t rows, size_t requests, traffic *out) {
   if (requests > MAX_REQUESTS - out->count)
-    return tool_fail("%s:%zu: more than %zu requests", file_display_name(path), line, MAX_REQUESTS);
+    return tool_fail("%s, line %zu: more than %zu requests", file_display_name(path), line, MAX_REQUESTS);
   if (requests == 0) return TOOL_OK;
   size_t *grown = realloc(out->rows, (out->count + requests) * sizeof *grown);
   if (grown == NULL) return tool_fail("%s: no memory for %zu requests", file_display_name(path), out->count + requests);
@@ -89,9 +89,8 @@ static int read_line(const char *path, size_t line, const char *at, traffic *out
   const char *end = read_number(at, 1, TRAFFIC_MAX_ROWS, &rows);
   if (end != NULL && *end == ',') end = read_number(end + 1, 0, MAX_REQUESTS, &requests);
   if (end == NULL || *end != '\0')
-    return tool_fail(
-        "%s:%zu: '%.40s' is no number of rows from 1 to %d, nor one with a comma and how many requests had it",
-        file_display_name(path), line, at, TRAFFIC_MAX_ROWS);
+    return tool_fail("%s, line %zu: '%.40s' is neither rows, a number from 1 to %d, nor rows,requests",
+                     file_display_name(path), line, at, TRAFFIC_MAX_ROWS);
   return add(path, line, rows, requests, out);
 }
 

@@ -1,0 +1,436 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Rondo beside what one would use instead, on one page.
+
+  bench/comparison.py cpu --build BUILD --out FILE [--minimalloc PROGRAM] [--lists CSV,...] [--under COMMAND]
+  bench/comparison.py gpu --build BUILD --out FILE [--device cuda:0] [--buffers FOLDER] [--dry-run]
+  bench/comparison.py show FILE
+  bench/comparison.py page --cpu FILE --gpu FILE --out docs/comparison.md
+
+`cpu` replays the same graphs by Rondo and by the engines that were found at the build (bench/CMakeLists.txt), and plans
+the same lists of buffers by Rondo and by MiniMalloc, when its program is given; --under stands before each program.
+`gpu` measures launches, changes and memory beside the bare driver, and calls, training steps and memory beside PyTorch;
+what is missing (PyTorch, a GPU) is said and left out. --dry-run prints the commands. Both write one part: JSON with
+hardware, versions, commands, date and tables, in which less is better. `page` makes docs/comparison.md of two parts.
+
+A cell of replays is the smaller median of two runs of its program, in the engine's best variant and number of threads.
+Exit status: 0, 1 failed, 77 nothing to compare with.
+"""
+import argparse
+import datetime
+import glob
+import json
+import math
+import os
+import platform
+import re
+import subprocess
+import sys
+import textwrap
+
+SKIPPED = 77
+SHAPES = {"line32": "a line of 32", "branch2x16": "two branches of 16", "fork30": "fork of 30, and join",
+          "line1000": "a line of 1000", "dag10k": "a random DAG of 10,000"}
+ENGINES = [("Rondo", "bench_rondo", ("rondo",)),
+           ("Taskflow", "peer_taskflow", ("taskflow", "taskflow-spin")),
+           ("oneTBB", "peer_tbb", ("tbb", "tbb-light", "tbb-async")),
+           ("OpenMP, gcc", "peer_openmp_gcc", ("omp-gcc-task", "omp-gcc-region")),
+           ("OpenMP, clang", "peer_openmp_clang", ("omp-clang-task", "omp-clang-region")),
+           ("PoCL command buffer", "peer_pocl", ("pocl-recorded",)),
+           ("StarPU", "peer_starpu", ("starpu",))]
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Part:
+    """What one run of this script found."""
+
+    def __init__(self, kind):
+        self.commands, self.tables, self.versions, self.missing = [], [], {}, []
+        self.kind, self.hardware = kind, ""
+
+    def add(self, title, text, unit, columns, rows):
+        """Where nothing else was measured there is no table."""
+        if any(value is not None for row in rows for value in row[2:]):
+            self.tables.append({"title": title, "text": text, "unit": unit, "columns": columns, "rows": rows})
+
+    def miss(self, what):
+        if what in self.missing:
+            return
+        self.missing.append(what)
+        print(f"bench/comparison: left out: {what}", file=sys.stderr)
+
+    def as_object(self):
+        commit = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+                                check=False).stdout.strip()
+        return {"kind": self.kind, "date": datetime.date.today().isoformat(), "commit": commit,
+                "hardware": self.hardware, "versions": self.versions, "commands": self.commands,
+                "missing": self.missing, "tables": self.tables}
+
+
+def run_json(command, part, environment=None, said=None):
+    """The JSON object that a program prints, or None, which is said."""
+    print("bench/comparison: " + " ".join(command), file=sys.stderr)
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          env={**os.environ, **(environment or {})})
+    if done.returncode != 0:
+        lines = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
+        part.miss(f"{said or os.path.basename(command[0])}: {lines[-1]}")
+        return None
+    return json.loads(done.stdout)
+
+
+# CPU ---------------------------------------------------------------------------------------------------------------
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    return f"{os.cpu_count()} processors ({names[0] if names else platform.machine()}), {platform.system()} " \
+           f"{platform.release()}"
+
+
+def replays(arguments, part):
+    """The least median of each engine, shape and body, in nanoseconds."""
+    with_steps = subprocess.run([f"{arguments.build}/bench/bound_static", "steps"], capture_output=True, text=True,
+                                check=True).stdout.split()
+    environment = {**dict(setting.split("=", 1) for setting in with_steps if "=" in setting),
+                   "BENCH_BUDGET_MS": str(arguments.budget_ms), "BENCH_BODIES": "empty,microsecond",
+                   "BENCH_SHAPES": ",".join(arguments.shapes), "STARPU_SILENT": "1"}
+    least = {}
+    for _ in range(2):
+        for name, program, variants in ENGINES:
+            path = f"{arguments.build}/bench/{program}"
+            if not os.path.exists(path):
+                part.miss(f"{name}: not found when the benches were built")
+                continue
+            result = run_json([*arguments.under, path], part, {**environment, "BENCH_ENGINES": ",".join(variants)},
+                              name)
+            if result is None:
+                continue
+            if result["version"]:
+                part.versions[name] = result["version"]
+            for row in result["rows"]:
+                key = name, row.get("shape"), row.get("body")
+                if row.get("engine") in variants and "total_ns" in row:
+                    least[key] = min(least.get(key, row["total_ns"]), row["total_ns"])
+    return least
+
+
+def in_us(nanoseconds):
+    return None if nanoseconds is None else nanoseconds / 1e3
+
+
+def add_replays(arguments, part):
+    least = replays(arguments, part)
+    columns = [name for name, _, _ in ENGINES]
+    for body, title, text in (("empty", "Replaying a graph of empty tasks", "what the engine itself costs"),
+                              ("microsecond", "Replaying a graph of tasks of one microsecond",
+                               "how well it uses the processors")):
+        part.add(title, f"Until the replay is complete: {text}.", "us", columns,
+                 [[SHAPES[shape], *(in_us(least.get((name, shape, body))) for name in columns)]
+                  for shape in arguments.shapes])
+
+
+def search_ms(command, limit, pattern):
+    """The least of two times that a program says its search took, in milliseconds; None when it finds nothing."""
+    least = None
+    for _ in range(2):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit + 10)
+        except subprocess.TimeoutExpired:
+            return None
+        said = re.search(pattern, done.stdout + done.stderr)
+        if done.returncode != 0 or not said or float(said.group(1)) > limit:
+            return None
+        least = min(float(said.group(1)) * 1e3, least or math.inf)
+    return least
+
+
+def add_plans(arguments, part):
+    """Into the same capacity: that of a list's name, NAME.CAPACITY.csv, else its lower bound."""
+    if not arguments.minimalloc:
+        part.miss("MiniMalloc: no --minimalloc PROGRAM was given")
+        return
+    tool, out, rows = f"{arguments.build}/tools/rondo/rondo", arguments.out + ".plan", []
+    for path in arguments.lists:
+        name = os.path.basename(path)
+        capacity = name.split(".")[1] if name.count(".") == 2 else None
+        if capacity is None:
+            bound = run_json([tool, "plan", path, "--fast", "--json"], part)
+            capacity = str(bound["lower_bound"])
+        rondo = [*arguments.under, tool, "plan", path, "--capacity", capacity,
+                 "--budget-ms", str(arguments.limit * 1000), "--json"]
+        other = [*arguments.under, arguments.minimalloc, f"--capacity={capacity}", f"--input={path}", f"--output={out}",
+                 f"--timeout={arguments.limit}s"]
+        rows.append([f"{name.split('.')[0]}, into {capacity} bytes",
+                     search_ms(rondo, arguments.limit, r'"seconds": ([0-9.e-]+)'),
+                     search_ms(other, arguments.limit, r"Elapsed time ([0-9.]+)s")])
+        print(f"bench/comparison: {rows[-1]}", file=sys.stderr)
+    if os.path.exists(out):
+        os.remove(out)
+    part.add("Packing buffers into a capacity",
+             "The search alone, as each program says it, until every buffer fits: Rondo's on two threads, MiniMalloc's "
+             f"on one; a dash is nothing found within {arguments.limit} seconds. A to K are MiniMalloc's own lists.", "ms", ["Rondo", "MiniMalloc"], rows)
+
+
+def cpu(arguments):
+    part = Part("cpu")
+    part.hardware = processor()
+    part.commands = ["bench/comparison.py cpu --build build/release --out FILE --minimalloc PROGRAM --lists CSV,..."]
+    if arguments.only != "plans":
+        add_replays(arguments, part)
+    if arguments.only != "replays":
+        add_plans(arguments, part)
+    return part
+
+
+# GPU ---------------------------------------------------------------------------------------------------------------
+
+
+def add_launches(part, tool, device):
+    result = run_json([tool, "bench", "launch", "--device", device, "--json"], part)
+    if result:
+        part.hardware = result["device_description"]
+        part.add("Launching a graph of empty kernels",
+                 "Host time of the launch call, and of queueing the same kernels.", "us",
+                 ["Rondo", "bare driver, graph", "bare driver, streams"],
+                 [[shape["name"], shape["bare"]["beside_bare"]["host_us"], shape["bare"]["beside_bare"]["bare_host_us"],
+                   shape["bare"]["stream"]["host_us"]] for shape in result["shapes"] if "bare" in shape])
+    result = run_json([tool, "bench", "change", "--device", device, "--json"], part)
+    if result:
+        names = {"instantiate": "making it", "update": "updating all of it",
+                 "patch_and_launch": "patching one node and launching"}
+        part.add(f"Changing a graph of {result['nodes']} kernels", "Host time.", "us", ["Rondo", "bare driver"],
+                 [[text, result[name]["host_us"], result[name]["bare_host_us"]] for name, text in names.items()])
+
+
+def add_memory(part, tool, device, folder):
+    rows = []
+    for path in sorted(glob.glob(os.path.join(folder, "*.csv"))) if folder else []:
+        result = run_json([tool, "bench", "memory", path, "--device", device, "--json"], part)
+        script = f"{HERE}/memory_vs_torch.py"
+        torch = run_json([sys.executable, script, "--buffers", path, "--device", device, "--json"], part,
+                         said="PyTorch's private pool")
+        if result:
+            ways = {way["way"]: way["bytes"] / result["page_bound"] for way in result["ways"]}
+            rows.append([os.path.basename(path)[:-4], ways.get("profiled"), ways.get("driver") or None,
+                         torch and torch["bytes"] / result["page_bound"]])
+    if not folder:
+        part.miss("memory inside graphs: no --buffers FOLDER was given")
+    part.add("Memory inside a graph", "Bytes held for the allocations of a model, over the most that live at once, "
+             "in whole pages of the device.", "times", ["Rondo", "CUDA memory nodes", "PyTorch's private pool"], rows)
+
+
+def add_calls(part, program, device):
+    result = run_json([sys.executable, f"{HERE}/trees_vs_torch.py", "--program", program, "--device", device, "--json"],
+                      part, said="PyTorch's CUDAGraph Trees")
+    if result:
+        part.versions["PyTorch"] = result["torch"]
+        part.add("A call of a recorded perceptron", "Host time of the call / until its work is done. The replay alone "
+                 "takes no inputs.", "us",
+                 ["Rondo's tree", "PyTorch's CUDAGraph Trees", "PyTorch's CUDAGraph.replay alone"],
+                 [[f"{row['layers']} layers of {row['width']}, batch {row['batch']}{text}",
+                   *(row[side][key] for side in ("rondo", "torch_trees", "torch_replay"))]
+                  for row in result["rows"] for key, text in (("host_us", ": host"), ("total_us", ": done"))])
+
+
+def add_steps(part, tool, device):
+    result = run_json([sys.executable, f"{HERE}/gpt_vs_torch.py", "--tool", tool, "--device", device, "--json"], part,
+                      said="PyTorch's training step")
+    rows, memory = [], []
+    for row in result["rows"] if result else []:
+        graph = row["torch_graph"] or {}
+        rows.append([f"{row['type']}: host", row["recorded"]["host_us"], graph.get("host_us"),
+                     row["torch_eager"]["host_us"]])
+        rows.append([f"{row['type']}: done", row["recorded"]["step_us"], graph.get("total_us"),
+                     row["torch_eager"]["total_us"]])
+        memory.append([row["type"], row["memory"]["planned"] / 1e6, graph.get("pool_bytes", 0) / 1e6 or None])
+    part.add("A training step of a small GPT", "Host time / until it is done.", "us",
+             ["Rondo, recorded", "PyTorch, step in one CUDAGraph", "PyTorch, eager"], rows)
+    part.add("Memory of that step", "Between operators, and of the graph's private pool.", "MB",
+             ["Rondo", "PyTorch's private pool"], memory)
+
+
+def gpu(arguments):
+    part = Part("gpu")
+    tool = f"{arguments.build}/tools/rondo/rondo"
+    part.commands = ["tests/gpu/bench --buffers FOLDER"]
+    add_launches(part, tool, arguments.device)
+    if not part.hardware:
+        return part
+    add_memory(part, tool, arguments.device, arguments.buffers)
+    add_calls(part, f"{arguments.build}/bench/bench_tree_mlp", arguments.device)
+    add_steps(part, tool, arguments.device)
+    return part
+
+
+def print_commands(arguments):
+    tool, scripts = f"{arguments.build}/tools/rondo/rondo", f"--device {arguments.device} --json"
+    for name in ("launch", "change", "memory FILE"):
+        print(f"{tool} bench {name} {scripts}")
+    print(f"bench/memory_vs_torch.py --buffers FILE {scripts}")
+    print(f"bench/trees_vs_torch.py --program {arguments.build}/bench/bench_tree_mlp {scripts}")
+    print(f"bench/gpt_vs_torch.py --tool {tool} {scripts}")
+
+
+# The page ------------------------------------------------------------------------------------------------------------
+
+
+def figure(value):
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" if value >= 100 else f"{value:.2f}"
+
+
+def best_other(row):
+    others = [value for value in row[2:] if value is not None]
+    return min(others) / row[1] if others and row[1] else None
+
+
+def prose(text):
+    return textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)
+
+
+def table_lines(table):
+    yield f"### {table['title']}"
+    yield ""
+    unit = {"us": "Microseconds.", "ms": "Milliseconds.", "MB": "Megabytes.", "times": ""}[table["unit"]]
+    yield from prose(f"{table['text']} {unit}".strip())
+    yield ""
+    yield "| | " + " | ".join([*table["columns"], "the best other, times Rondo's"]) + " |"
+    yield "|---" * (len(table["columns"]) + 2) + "|"
+    for row in table["rows"]:
+        yield "| " + " | ".join([row[0], *(figure(value) for value in row[1:]), figure(best_other(row))]) + " |"
+    yield ""
+
+
+def part_lines(part):
+    versions = "".join(f"; {name} {version}" for name, version in part["versions"].items())
+    yield from prose(f"Measured {part['date']} on {part['hardware']}, at {part['commit']}{versions}.")
+    yield ""
+    if part.get("note"):
+        yield from prose(part["note"])
+        yield ""
+    yield "```sh"
+    yield f"# Needs {'a quiet machine' if part['kind'] == 'cpu' else 'the GPU itself'}"
+    yield from (command for command in part["commands"])
+    yield "```"
+    yield ""
+    for table in part["tables"]:
+        yield from table_lines(table)
+    if part["missing"]:
+        yield from prose("Left out: " + "; ".join(part["missing"]) + ".")
+        yield ""
+
+
+def escape(text):
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def picture(parts):
+    """Each row of each table as a bar: how many times Rondo's figure the best other's is, on a logarithmic scale."""
+    rows = [(table["title"], row[0], best_other(row)) for part in parts for table in part["tables"]
+            for row in table["rows"] if best_other(row)]
+    middle, unit, top, line = 560, 110, 46, 17
+    lines, at, title = [], top, None
+    for group, name, times in rows:
+        if group != title:
+            at += 10
+            lines.append(f'<text class="head" x="10" y="{at + 12}">{escape(group)}</text>')
+            at, title = at + line, group
+        length = unit * math.log10(times)
+        begin, bar = min(middle, middle + length), max(abs(length), 1)
+        lines.append(f'<text class="name" x="{middle - 130}" y="{at + 12}">{escape(name)}</text>'
+                     f'<path class="{"more" if length >= 0 else "less"}" d="M{begin:.1f} {at + 3}h{bar:.1f}v10'
+                     f'h-{bar:.1f}z"/><text x="{max(middle, middle + length) + 6:.1f}" y="{at + 12}">'
+                     f'{figure(times)}</text>')
+        at += line
+    height = at + 16
+    scale = "".join(f'<path class="rule" d="M{middle + unit * n} {top - 6}V{height - 10}"/>'
+                    f'<text class="tick" x="{middle + unit * n}" y="{top - 12}">{10 ** n if n >= 0 else 0.1:g}</text>'
+                    for n in range(-1, 4))
+    style = ("svg{background:#fff}text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#1b2733}.head{font-weight:600}"
+             ".name{text-anchor:end}.tick{text-anchor:middle;fill:#56636f}.rule{stroke:#e1e6eb}.more{fill:#3f79b0}"
+             ".less{fill:#b3261e}@media (prefers-color-scheme:dark){svg{background:#14191e}text{fill:#e4e9ee}"
+             ".rule{stroke:#2a323a}.tick{fill:#9aa7b4}.more{fill:#6fb3ee}.less{fill:#ff8a80}}")
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="960" height="{height}" '
+            f'viewBox="0 0 960 {height}" '
+            f'aria-label="The best other engine\'s figure over Rondo\'s">\n<style>{style}</style>\n'
+            f'<text class="tick" x="{middle + unit}" y="14">the best other, times Rondo\'s: to the right Rondo is ahead'
+            f'</text>\n{scale}\n' + "\n".join(lines) + "\n</svg>\n")
+
+
+def page(arguments):
+    parts = []
+    for path in (arguments.gpu, arguments.cpu):
+        with open(path, encoding="utf-8") as file:
+            parts.append(json.load(file))
+    lines = ["# Comparison", "",
+             "Rondo beside what one would use instead, each measured in the same run on the same machine. Less is",
+             "better in all tables. `bench/comparison.py page` made this page; `make bench` repeats the part of the CPU,",
+             "`tests/gpu/bench` that of a GPU, and [bench/results](../bench/results) has every other measurement.", "",
+             "![The best other engine's figure over Rondo's](pictures/comparison.svg)", "", "## On a GPU", "",
+             *part_lines(parts[0]), "## On a CPU", "", *part_lines(parts[1])]
+    with open(arguments.out, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines).rstrip() + "\n")
+    folder = os.path.join(os.path.dirname(os.path.abspath(arguments.out)), "pictures")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "comparison.svg"), "w", encoding="utf-8") as file:
+        file.write(picture(parts))
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ways = parser.add_subparsers(dest="way", required=True)
+    for name in ("cpu", "gpu"):
+        way = ways.add_parser(name)
+        way.add_argument("--build", default="build/release")
+        way.add_argument("--out", required=name == "cpu")
+        way.add_argument("--under", default="", help="command to put in front of each program")
+    way = ways.choices["cpu"]
+    way.add_argument("--minimalloc")
+    way.add_argument("--lists", default="docs/pictures/gpt-step.csv")
+    way.add_argument("--limit", type=int, default=10, help="seconds to look for a plan")
+    way.add_argument("--budget-ms", type=int, default=60)
+    way.add_argument("--only", choices=("replays", "plans"))
+    way.add_argument("--shapes", default=",".join(SHAPES))
+    way = ways.choices["gpu"]
+    way.add_argument("--device", default="cuda:0")
+    way.add_argument("--buffers")
+    way.add_argument("--dry-run", action="store_true")
+    ways.add_parser("show").add_argument("file")
+    way = ways.add_parser("page")
+    way.add_argument("--cpu", required=True)
+    way.add_argument("--gpu", required=True)
+    way.add_argument("--out", required=True)
+    arguments = parser.parse_args()
+    if arguments.way == "cpu":
+        arguments.lists, arguments.shapes = arguments.lists.split(","), arguments.shapes.split(",")
+    if arguments.way in ("cpu", "gpu"):
+        arguments.under = arguments.under.split()
+    return arguments
+
+
+def main():
+    arguments = read_arguments()
+    if arguments.way == "page":
+        page(arguments)
+        return 0
+    if arguments.way == "show":
+        with open(arguments.file, encoding="utf-8") as file:
+            print("\n".join(part_lines(json.load(file))))
+        return 0
+    if arguments.way == "gpu" and arguments.dry_run:
+        print_commands(arguments)
+        return 0
+    part = (cpu if arguments.way == "cpu" else gpu)(arguments).as_object()
+    if arguments.out:
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            json.dump(part, file, indent=1)
+            file.write("\n")
+    print("\n".join(part_lines(part)))
+    return 0 if part["tables"] else SKIPPED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
