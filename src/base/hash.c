@@ -33,5 +33,6 @@ uint64_t rondo_hash_bytes(uint64_t state, const void *bytes, size_t count) {
 }
 
 uint64_t rondo_hash_text(uint64_t state, const char *text) {
-  return text == NULL ? rondo_hash_bytes(state, NULL, 0) : rondo_hash_bytes(state, text, strlen(text));
+  if (text == NULL) text = "";
+  return rondo_hash_bytes(state, text, strlen(text));
 }

@@ -182,16 +182,17 @@ size_t rondo_json_double_text(char buffer[RONDO_JSON_DOUBLE_BYTES], double value
   char printed[RONDO_JSON_DOUBLE_BYTES];
   for (int digits = 15; digits <= 17; digits++) {
     snprintf(printed, sizeof printed, "%.*g", digits, value);
-    const double back = strtod(printed, NULL);
-    if (memcmp(&back, &value, sizeof value) == 0) break;
+    if (strtod(printed, NULL) == value) break;
   }
   /* What is neither digit, sign nor exponent is the locale's decimal point, perhaps of several bytes. */
   size_t length = 0;
   bool whole = true;
   for (const char *at = printed; *at != '\0'; at++) {
     const bool point = strchr("0123456789+-e", *at) == NULL;
-    if (point && buffer[length - 1] == '.') continue;
-    buffer[length++] = point ? '.' : *at;
+    if (!point)
+      buffer[length++] = *at;
+    else if (length > 0 && buffer[length - 1] != '.')
+      buffer[length++] = '.';
     whole = whole && !point && *at != 'e';
   }
   buffer[length] = '\0';

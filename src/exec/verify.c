@@ -204,6 +204,7 @@ static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *ro
   rondo_status status = sort_given(&around.given, options);
   if (status == RONDO_OK) status = collect_held(input, root, &around);
   if (status == RONDO_OK) status = rondo_verify(input, out);
+  input->user = NULL;
   free_surroundings(input->allocator, &around);
   return status;
 }

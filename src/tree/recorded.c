@@ -192,7 +192,7 @@ static bool give_up_oldest(rondo_tree *tree) {
   if (oldest == NULL) return false;
   rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is given up: %u recordings, %llu bytes in execs",
             oldest->number, oldest->function->origin->name, tree->recording_count,
-            (unsigned long long)(tree->exec_bytes[0] + tree->exec_bytes[1]));
+            (unsigned long long)tree->exec_bytes[0] + tree->exec_bytes[1]);
   tree->evicted++;
   remove_leaf(tree, oldest);
   return true;
