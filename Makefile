@@ -9,8 +9,11 @@
 #   make docs    pages of the public headers, in build/docs/html
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #
-# Further: build, asan (gcc's), coverage, tidy, format, setup (installs the packages of every target), clean.
-# Variables: TEXT (what `make demo` learns), JOBS, SETUP (SETUP=true installs no package).
+# Further: requirements (which row of docs/requirements.md a test shows, and on which device), build, analyze
+# (clang-tidy, cppcheck and gcc's analyzer, minutes of processor time), asan (gcc's), coverage, format, setup (installs
+# the packages of every target), clean.
+# Variables: TEXT (what `make demo` learns), JOBS, SETUP (SETUP=true installs no package), GPU_RESULTS (of requirements:
+# folders that tests/gpu/run left).
 
 SETUP ?= scripts/setup
 JOBS ?= $(shell nproc)
@@ -18,7 +21,8 @@ PREFIX ?= /usr/local
 TEXT ?= /usr/share/common-licenses/GPL-3
 MODEL := build/demo.safetensors
 
-.PHONY: demo build test bench docs install check check-source asan tsan fuzz coverage tidy format setup clean
+.PHONY: demo build test bench docs install check check-source analyze requirements asan tsan fuzz coverage format \
+  setup clean
 .NOTPARALLEL:
 
 demo:
@@ -53,6 +57,10 @@ install: build
 
 check: check-source tsan
 
+analyze: build
+	@$(SETUP) check
+	JOBS=$(JOBS) scripts/analyze build/release
+
 check-source: build
 	@$(SETUP) check
 	scripts/check-format
@@ -69,15 +77,18 @@ fuzz:
 	@$(SETUP) build check
 	JOBS=$(JOBS) scripts/test fuzz
 
+# Where a test fails, the table says so too.
+requirements:
+	@$(SETUP) build
+	rm -f build/dev/junit.xml
+	-JOBS=$(JOBS) scripts/test dev --output-junit junit.xml --test-output-size-passed 100000000
+	scripts/requirements build/dev/junit.xml $(GPU_RESULTS)
+
 coverage:
 	@$(SETUP) build coverage
 	JOBS=$(JOBS) scripts/test coverage
-	gcovr --root . --filter src/ --exclude-throw-branches --print-summary build/coverage
-
-# Advice, not a gate.
-tidy: build
-	@$(SETUP) check
-	git ls-files -co --exclude-standard 'src/*.c' 'tools/*.c' | xargs clang-tidy -p build/release --quiet
+	gcovr --root . --filter src/ --exclude-throw-branches --print-summary --fail-under-line 95 --fail-under-branch 85 \
+	  build/coverage
 
 format:
 	@$(SETUP) check
