@@ -78,10 +78,37 @@ static void test_gm18_use_outside_the_life_is_refused(void **state) {
   test_words_free(t, out);
 }
 
+/* GM-18: what no launch could keep account of is refused without verification too. */
+static void test_gm18_frees_are_paired_without_verification(void **state) {
+  test_fixture *t = *state;
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
+  rondo_exec *exec = NULL;
+  rondo_graph *backwards = test_graph(t), *twice = test_graph(t), *inside = test_graph(t);
+  test_allocation memory = test_add_alloc(backwards, NULL, 0, BYTES, "backwards");
+  const rondo_node freed = test_add_free(backwards, (rondo_node){0}, memory.words);
+  assert_ok(rondo_graph_add_edges(backwards, &freed, &memory.node, 1));
+  assert_error(rondo_instantiate(backwards, &options, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_NOT_ALLOCATED);
+  assert_message("is not ordered after its alloc node");
+  assert_null(exec);
+
+  memory = test_add_alloc(twice, NULL, 0, BYTES, "twice");
+  (void)test_add_free(inside, (rondo_node){0}, memory.words);
+  rondo_node first, second;
+  assert_ok(rondo_graph_add_child(twice, &memory.node, 1, inside, &first));
+  assert_ok(rondo_graph_add_child(twice, &first, 1, inside, &second));
+  assert_error(rondo_instantiate(twice, &options, &exec), RONDO_INVALID_LIFETIME, RONDO_REASON_DOUBLE_FREE);
+  assert_message("remove one of them");
+  assert_null(exec);
+  test_graph_destroy(inside);
+  test_graph_destroy(twice);
+  test_graph_destroy(backwards);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_gm5_the_guides_figure_with_a_to_e),
       test_case(test_gm18_use_outside_the_life_is_refused),
+      test_case(test_gm18_frees_are_paired_without_verification),
   };
   return test_main(tests);
 }
