@@ -47,14 +47,17 @@ typedef struct rondo_session_options {
   uint32_t struct_size;  /* RONDO_SESSION_OPTIONS_INIT sets it; 0 means the library's own */
   uint32_t streams;      /* M, at most RONDO_SESSION_MAX_STREAMS; 0 = 1 */
   uint32_t max_delay_us; /* how long a request may wait for others to share a graph with; 0: it does not wait, but those
-                            that wait for a stream anyway are batched all the same */
+                            that wait for a stream anyway are batched all the same. While two streams run, a request
+                            whose rows cost 1.5 times what they do in a full graph waits until one of them is done, but
+                            no longer than it would run */
   uint32_t max_queue;    /* requests that wait or run, at most; 0 = 1024 */
   bool strict;           /* what no graph can run is refused instead of being run un-recorded */
   uint32_t max_unrecorded; /* numbers of rows that a stream keeps a program for, for un-recorded runs; the least
                               recently used goes; 0 = 8 */
   const char *name;        /* for messages; copied; may be NULL */
   uint32_t max_batch; /* requests that graphs run together, at most; 0 = RONDO_SESSION_MAX_BATCH; 1: each by itself.
-                         They do where that saves 3 % at least; un-recorded, each runs by itself */
+                         As few do as make a row cost at most 10 % more than with any other number of those that
+                         wait; un-recorded, each runs by itself */
   bool timed;         /* keep how long work is under way on the device (rondo_session_get_usage): two events for
                          each graph or un-recorded run */
   const rondo_executor_options *executor; /* each stream has such an executor (<rondo/executor.h>), by which the model's
@@ -116,8 +119,9 @@ typedef struct rondo_model_options {
   const rondo_host_range *constants; /* host memory that it copies from, which stays as it is; the list is copied */
   size_t constant_count;
   size_t max_batch_rows; /* of requests that run together, at most: rondo_session_capture records sizes beyond the
-                            largest of the history for them, beside max_sizes and the budgets, each twice the one
-                            before, as long as a row is cheaper by 10 % in it while all streams are busy; 0: none */
+                            largest of the history for them, beside max_sizes and the budgets: 1.5, 2, 3, 4, ... times
+                            that, as long as a row is cheaper by 10 % in twice as many while all streams are busy; 0: 4
+                            times the largest of the history, or with a budget none; 1: none */
   rondo_device *const *devices;      /* of a program whose operators have places (see Divided models); the first is the
                                         session's, and all stay open as long as the model; the list is copied */
   size_t device_count;               /* 0: all is on the session's */
@@ -218,7 +222,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
 /* Chooses sizes for the model's history, within its budgets (<rondo/sizes.h>), from times that are measured on the way,
  * and records them on all streams, the largest first. Times are the least of rounds in which all sizes take turns,
  * recorded and not. One graph runs a request unless several graphs, or an un-recorded run, are cheaper by 3 % at least:
- * in time while a stream is free, and in what they take of all streams' time together while none is;
+ * in time while nothing else runs, and else in what they take of all streams' time together;
  * an un-recorded run costs the compilation of a program too, for the share of the history whose rows no program is kept
  * for (rondo_session_options.max_unrecorded). Errors: as a run in capture mode; INVALID_STATE with
  * ALREADY_CAPTURED (it has graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the

@@ -3,10 +3,15 @@
  * leads it: it takes parts as other lanes do, waits for theirs, and gives the answers. All but running parts is done
  * under the session's lock.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "session/session_internal.h"
+
+#define CHEAP_ENOUGH 1.1 /* of what a row costs at least, among requests that wait */
+#define FULL_ENOUGH 1.5  /* of what a row costs at least, in any graph */
+enum { ENOUGH_LANES = 2 };
 
 /* Forming --------------------------------------------------------------------------------------------------------- */
 
@@ -31,56 +36,70 @@ static uint64_t wait_for(const rondo_ticket *ticket, uint64_t now) {
   return waited >= delay ? 0 : delay - waited;
 }
 
-static bool has_free_lane_beside(const rondo_lane *lane) {
+static size_t count_running(const rondo_session *session) {
+  size_t count = 0;
+  for (uint32_t i = 0; i < session->options.streams; i++) count += session->lanes[i].is_running;
+  return count;
+}
+
+/* Beside lanes that run already, one more takes from them what it gains. With two of them the device has something to
+ * do while one hands over, so that a few rows wait until one is done, to run together with those that come meanwhile;
+ * but no longer than they would run. */
+static uint64_t hold_for(const rondo_ticket *ticket, uint64_t now) {
+  const rondo_table *idle = table_for(ticket, false), *loaded = table_for(ticket, true);
+  if (loaded == NULL || ticket->rows > loaded->largest_rows) return 0;
+  if (count_running(ticket->session) < ENOUGH_LANES) return 0;
+  const size_t waiting = ticket->model->waiting_rows;
+  const size_t rows = waiting < loaded->largest_rows ? waiting : loaded->largest_rows;
+  if (loaded->entries[rows].way == RONDO_WAY_UNRECORDED) return 0;
+  if (rondo_table_row_us(loaded, rows) <= loaded->least_row_us * FULL_ENOUGH) return 0;
+  const uint64_t most = (uint64_t)((double)idle->entries[ticket->rows].us * 1e3), waited = now - ticket->taken_ns;
+  return waited >= most ? 0 : most - waited;
+}
+
+/* Something runs that several graphs at once would take from, or there is no lane for them. */
+static bool is_loaded(const rondo_lane *lane) {
   const rondo_session *session = lane->session;
+  if (count_running(session) > 0) return true;
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (i != lane->number && !session->lanes[i].is_claimed) return true;
-  return false;
+    if (i != lane->number && !session->lanes[i].is_claimed) return false;
+  return true;
 }
 
-/* Requests that could run together, in the order of the queue, and what they take one by one: of all lanes' time, and
- * the longest of them. */
+/* Requests that could run together, in the order of the queue. */
 typedef struct company {
-  const rondo_table *now, *loaded; /* by which it is decided, and for lanes that are all busy */
+  const rondo_table *table;  /* by which it is decided what runs them */
+  const rondo_table *loaded; /* what they take of all lanes' time */
   rondo_ticket *requests[RONDO_SESSION_MAX_BATCH];
-  size_t count, rows;
-  double share_us, longest_us;
+  size_t rows[RONDO_SESSION_MAX_BATCH]; /* of those up to each, together */
+  size_t count;
 } company;
-
-/* One by one; on several lanes at once if one is free. */
-static double cost_apart(const company *c) {
-  return c->now == c->loaded || c->share_us > c->longest_us ? c->share_us : c->longest_us;
-}
 
 /* Nobody has a program for a sum of rows that would run un-recorded. */
 static bool fits(const company *c, const rondo_ticket *leader, const rondo_ticket *ticket) {
-  const size_t most = c->now->largest_rows;
+  const size_t rows = c->count == 0 ? 0 : c->rows[c->count - 1], most = c->table->largest_rows;
   if (ticket->model != leader->model || ticket->way != leader->way) return false;
-  if (ticket->rows > most || c->rows > most - ticket->rows) return false;
-  return c->count == 0 || c->now->entries[c->rows + ticket->rows].way != RONDO_WAY_UNRECORDED;
+  if (ticket->rows > most || rows > most - ticket->rows) return false;
+  return c->count == 0 || c->table->entries[rows + ticket->rows].way != RONDO_WAY_UNRECORDED;
 }
 
-static void add_company(company *c, rondo_ticket *ticket) {
-  const double us = (double)c->now->entries[ticket->rows].us;
-  c->requests[c->count++] = ticket;
-  c->rows += ticket->rows;
-  c->share_us += (double)c->loaded->entries[ticket->rows].us;
-  if (us > c->longest_us) c->longest_us = us;
-}
-
-/* As many as save most: nobody waits for others where that saves next to nothing. */
-static size_t find_company(size_t most_requests, rondo_ticket *leader, company *c) {
-  size_t best = 1;
-  double most = 0;
+static void list_company(size_t most_requests, rondo_ticket *leader, company *c) {
   for (rondo_ticket *at = leader; at != NULL && c->count < most_requests; at = at->next) {
     if (!fits(c, leader, at)) continue;
-    add_company(c, at);
-    const double saved = cost_apart(c) * (1 - RONDO_DECISION_MARGIN) - (double)c->now->entries[c->rows].us;
-    if (c->count < 2 || saved <= most) continue;
-    most = saved;
-    best = c->count;
+    c->requests[c->count] = at;
+    c->rows[c->count] = at->rows + (c->count == 0 ? 0 : c->rows[c->count - 1]);
+    c->count++;
   }
-  return best;
+}
+
+/* The first so many: as few as make a row next to as cheap as any number of them does. What is left is for other lanes,
+ * and nobody waits for others where that saves next to nothing. */
+static size_t choose_company(const company *c) {
+  double least = INFINITY;
+  for (size_t i = 0; i < c->count; i++) least = fmin(least, rondo_table_row_us(c->loaded, c->rows[i]));
+  size_t count = 1;
+  while (rondo_table_row_us(c->loaded, c->rows[count - 1]) > least * CHEAP_ENOUGH) count++;
+  return count;
 }
 
 static void add_request(rondo_session *session, rondo_batch *batch, rondo_ticket *ticket) {
@@ -92,11 +111,10 @@ static void add_request(rondo_session *session, rondo_batch *batch, rondo_ticket
 }
 
 static void gather(rondo_session *session, rondo_lane *lane, rondo_ticket *leader) {
-  const rondo_table *now = table_for(leader, lane->batch.is_loaded);
-  company c = {.now = now, .loaded = table_for(leader, true)};
-  size_t count = 1;
-  if (now != NULL && leader->rows <= now->largest_rows) count = find_company(session->options.max_batch, leader, &c);
-  if (c.count == 0) c.requests[0] = leader;
+  company c = {.table = table_for(leader, lane->batch.is_loaded), .loaded = table_for(leader, true)};
+  if (c.table != NULL) list_company(session->options.max_batch, leader, &c);
+  const size_t count = c.count == 0 ? 0 : choose_company(&c);
+  if (count == 0) add_request(session, &lane->batch, leader);
   for (size_t i = 0; i < count; i++) add_request(session, &lane->batch, c.requests[i]);
 }
 
@@ -128,12 +146,13 @@ bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wa
   rondo_queue_expire(session, now);
   rondo_ticket *leader = session->head;
   for (; leader != NULL; leader = leader->next) {
-    const uint64_t wait = wait_for(leader, now);
+    uint64_t wait = wait_for(leader, now);
+    if (wait == 0) wait = hold_for(leader, now);
     if (wait == 0) break;
     if (wait < *out_wait_ns) *out_wait_ns = wait;
   }
   if (leader == NULL) return false;
-  begin(&lane->batch, leader->model, !has_free_lane_beside(lane));
+  begin(&lane->batch, leader->model, is_loaded(lane));
   gather(session, lane, leader);
   decide(&lane->batch, leader);
   return true;
@@ -191,7 +210,9 @@ static void run_part(rondo_session *session, rondo_lane *lane, const rondo_part 
 bool rondo_batch_help(rondo_session *session, rondo_lane *lane) {
   rondo_part part;
   if (session->open == NULL || !take_part(session->open, &part)) return false;
+  lane->is_running = true;
   run_part(session, lane, &part);
+  lane->is_running = false;
   return true;
 }
 
@@ -257,9 +278,11 @@ static void run_alone(rondo_session *session, rondo_lane *lane, const rondo_batc
 
 void rondo_batch_lead(rondo_session *session, rondo_lane *lane) {
   rondo_batch *batch = &lane->batch;
+  lane->is_running = true;
   run_parts(session, lane, batch);
   if (batch->status != RONDO_OK && batch->status != RONDO_DEVICE_LOST && batch->count > 1)
     run_alone(session, lane, batch);
   else
     give_answers(batch, lane);
+  lane->is_running = false;
 }

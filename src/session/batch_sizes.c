@@ -5,7 +5,9 @@
  */
 #include "session/session_internal.h"
 
-#define WORTH 0.9 /* of what a row cost in half as many */
+#define WORTH 0.9     /* of what a row cost in half as many */
+#define LONG_US 20000 /* what takes so long fills the device */
+enum { DEFAULT_TIMES = 4 };
 
 /* Of all lanes' time, by the graph that was recorded last. */
 static rondo_status measure_last(rondo_session_model *model, double *out_us) {
@@ -29,27 +31,41 @@ static rondo_status price_row(rondo_session_model *model, size_t rows, double *o
   return status;
 }
 
-/* No memory for a larger size is no failure: then there is none. */
-static rondo_status find(rondo_session_model *model, size_t most, size_t room, size_t *rows, size_t *out_count) {
+static void add_size(size_t rows, size_t room, size_t *all, size_t *inout_count) {
+  if (*inout_count < room) all[(*inout_count)++] = rows;
+}
+
+/* One half as large again beside each that is twice as large, so that less is padded. No memory for a larger size is no
+ * failure: then there is none. */
+static rondo_status find(rondo_session_model *model, size_t most, size_t most_rows, size_t room, size_t *rows,
+                         size_t *out_count) {
   double before = 0, us = 0;
   RONDO_TRY(price_row(model, most, &before));
-  for (size_t larger = most; larger <= model->max_batch_rows / 2 && *out_count < room;) {
-    larger *= 2;
-    const rondo_status status = price_row(model, larger, &us);
+  for (size_t half = most; half <= most_rows / 2; half *= 2) {
+    const rondo_status status = price_row(model, 2 * half, &us);
     if (status == RONDO_OUT_OF_MEMORY) return RONDO_OK;
     RONDO_TRY(status);
     if (us > before * WORTH) return RONDO_OK;
-    rows[(*out_count)++] = larger;
+    if (half > 1) add_size(half + half / 2, room, rows, out_count);
+    add_size(2 * half, room, rows, out_count);
     before = us;
   }
   return RONDO_OK;
 }
 
-rondo_status rondo_model_find_batch_sizes(rondo_session_model *model, size_t most, size_t room, size_t *rows,
-                                          size_t *out_count) {
+/* Budgets were given for what there is to choose among: nothing is added to them that was not asked for. */
+static size_t most_rows_of(const rondo_session_model *model, size_t most) {
+  if (model->max_batch_rows > 0) return model->max_batch_rows;
+  const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
+  return has_budget || most > SIZE_MAX / DEFAULT_TIMES ? 0 : most * DEFAULT_TIMES;
+}
+
+rondo_status rondo_model_find_batch_sizes(rondo_session_model *model, const rondo_session_graph *largest, size_t room,
+                                          size_t *rows, size_t *out_count) {
+  const size_t most = largest->rows, most_rows = most_rows_of(model, most);
   *out_count = 0;
-  if (most > model->max_batch_rows / 2 || model->session->options.max_batch == 1) return RONDO_OK;
-  const rondo_status status = find(model, most, room, rows, out_count);
+  if (most > most_rows / 2 || largest->run_us > LONG_US || model->session->options.max_batch == 1) return RONDO_OK;
+  const rondo_status status = find(model, most, most_rows, room, rows, out_count);
   rondo_session_take_back(model, 0);
   model->graphs.count = 0;
   return status;

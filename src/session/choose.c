@@ -190,7 +190,7 @@ static rondo_status choose_and_record(choice *c) {
   const rondo_status probed = probe(c);
   rondo_session_take_back(model, 0);
   RONDO_TRY(probed);
-  RONDO_TRY(rondo_model_find_batch_sizes(model, c->demands[c->demand_count - 1].rows,
+  RONDO_TRY(rondo_model_find_batch_sizes(model, &c->probes[c->probe_count - 1],
                                          RONDO_SESSION_MAX_SIZES - model->max_sizes, c->batch_sizes,
                                          &c->batch_size_count));
   list_candidates(c);

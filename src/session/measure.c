@@ -108,7 +108,17 @@ rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *ou
 /* All lanes at once -------------------------------------------------------------------------------------------------
  */
 
-enum { OVERLAP_ROUNDS = 3, MOST_OVERLAPS = 4 };
+enum { OVERLAP_ROUNDS = 4, MOST_OVERLAPS = 4 };
+#define ENOUGH_OVERLAP_NS UINT64_C(100000000) /* of rounds with one graph */
+
+/* The median of rounds, the first of which warms up and counts no more when there is another. */
+static double median_round(double *rounds, size_t count) {
+  return count == 1 ? rounds[0] : median(rounds + 1, count - 1);
+}
+
+static bool wants_round(size_t done, uint64_t begin_ns) {
+  return done == 0 || (done < OVERLAP_ROUNDS && rondo_clock_ns() - begin_ns < ENOUGH_OVERLAP_NS);
+}
 
 static rondo_status time_lanes(rondo_session_model *model, size_t graph, uint32_t lanes, bool is_recorded,
                                double *out_us) {
@@ -128,23 +138,26 @@ static rondo_status time_lanes(rondo_session_model *model, size_t graph, uint32_
 
 rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us) {
   const uint32_t lanes = model->session->options.streams;
-  double all_us[OVERLAP_ROUNDS + 1];
-  for (size_t i = 0; i <= OVERLAP_ROUNDS; i++) RONDO_TRY(time_lanes(model, graph, lanes, true, &all_us[i]));
-  *out_us = median(all_us + 1, OVERLAP_ROUNDS) / lanes;
+  const uint64_t begin = rondo_clock_ns();
+  double all_us[OVERLAP_ROUNDS];
+  size_t rounds = 0;
+  for (; wants_round(rounds, begin); rounds++) RONDO_TRY(time_lanes(model, graph, lanes, true, &all_us[rounds]));
+  *out_us = median_round(all_us, rounds) / lanes;
   return RONDO_OK;
 }
 
-/* Of rounds the first of which warms up, the median. */
 static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bool is_recorded, double *out) {
   const uint32_t lanes = model->session->options.streams;
-  double overlaps[OVERLAP_ROUNDS + 1];
-  for (size_t i = 0; i <= OVERLAP_ROUNDS; i++) {
+  const uint64_t begin = rondo_clock_ns();
+  double overlaps[OVERLAP_ROUNDS];
+  size_t rounds = 0;
+  for (; wants_round(rounds, begin); rounds++) {
     double one_us, all_us;
     RONDO_TRY(time_lanes(model, graph, 1, is_recorded, &one_us));
     RONDO_TRY(time_lanes(model, graph, lanes, is_recorded, &all_us));
-    overlaps[i] = all_us / (lanes * one_us);
+    overlaps[rounds] = all_us / (lanes * one_us);
   }
-  const double overlap = median(overlaps + 1, OVERLAP_ROUNDS);
+  const double overlap = median_round(overlaps, rounds);
   *out = overlap > 1 ? 1 : overlap < 1.0 / lanes ? 1.0 / lanes : overlap;
   return RONDO_OK;
 }

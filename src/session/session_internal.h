@@ -140,7 +140,7 @@ struct rondo_session_model {
   RONDO_ARRAY(rondo_session_value) inputs, outputs;
   rondo_place places[RONDO_SESSION_MAX_STREAMS];
   RONDO_ARRAY(rondo_session_graph) graphs;
-  rondo_session_tables idle, loaded; /* while a lane is free, while none is */
+  rondo_session_tables idle, loaded; /* while nothing else runs and lanes are free, and else */
   double unrecorded_extra_us; /* that an un-recorded run costs beside its time, as programs are compiled for some */
   bool is_changing;
   bool is_recording;   /* in capture mode: a run records just now */
@@ -185,7 +185,7 @@ typedef struct rondo_batch {
   size_t first[RONDO_SESSION_MAX_BATCH]; /* row of each */
   size_t count, rows;
   rondo_decision_made decision;
-  bool is_loaded; /* no other lane was free when it was formed */
+  bool is_loaded; /* something else ran when it was formed, or no other lane was free */
   bool is_unrecorded;
   rondo_way_reason reason;
   size_t parts, taken, done, next_row;
@@ -219,6 +219,7 @@ struct rondo_lane {
   rondo_session *session;
   uint32_t number;
   bool has_thread, is_claimed, is_taken; /* taken: by hand */
+  bool is_running;                       /* a batch, or a part of one */
   rondo_thread thread;
   rondo_executor *executor; /* of un-recorded runs; NULL: they go in a line */
   rondo_batch batch;        /* of who has claimed the lane */
@@ -367,9 +368,9 @@ void rondo_session_take_back(rondo_session_model *model, size_t count);
 RONDO_MUST_USE rondo_status rondo_model_measure(rondo_session_model *model);
 
 /* batch_sizes.c, while the model is changing and has no graphs: rows of graphs that are worth having for requests that
- * run together, ascending, where none has more than `most`. */
-RONDO_MUST_USE rondo_status rondo_model_find_batch_sizes(rondo_session_model *model, size_t most, size_t room,
-                                                         size_t *rows, size_t *out_count);
+ * run together, ascending, beyond those of the largest request, of which a graph was measured. */
+RONDO_MUST_USE rondo_status rondo_model_find_batch_sizes(rondo_session_model *model, const rondo_session_graph *largest,
+                                                         size_t room, size_t *rows, size_t *out_count);
 
 /* batch.c, under the lock, and with the lane claimed. Forms a batch of what waits; false when nothing is ripe, and
  * *out_wait_ns says for how long (UINT64_MAX: until something comes). */

@@ -139,8 +139,11 @@ rondo_status rondo_table_make(const rondo_allocator *allocator, const rondo_tabl
   maker m = {.sizes = sizes, .count = count, .margin = input->margin};
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *m.table, &m.table));
   m.table->allocator = *allocator;
-  for (uint32_t i = 0; i < count; i++)
+  m.table->least_row_us = INFINITY;
+  for (uint32_t i = 0; i < count; i++) {
     if (i == 0 || sizes[i].rows > sizes[m.table->largest].rows) m.table->largest = i;
+    m.table->least_row_us = fmin(m.table->least_row_us, sizes[i].share_us / (double)sizes[i].rows);
+  }
   m.table->largest_rows = sizes[m.table->largest].rows;
   m.table->largest_us = sizes[m.table->largest].share_us;
   m.table->rows = 2 * m.table->largest_rows; /* a largest graph and what is left: decided together */

@@ -31,10 +31,16 @@ typedef struct rondo_table {
   rondo_allocator allocator;
   size_t rows; /* entries[0 .. rows]; 0 is not used. The rows of the largest graph, times what it takes at most */
   size_t largest_rows;
-  uint32_t largest;  /* the graph with most rows */
-  double largest_us; /* its share */
+  uint32_t largest;    /* the graph with most rows */
+  double largest_us;   /* its share */
+  double least_row_us; /* share of a row in a graph that is full, of all graphs */
   rondo_table_entry *entries;
 } rondo_table;
+
+/* Of a row, where so many, at most table->rows, run together. */
+static inline double rondo_table_row_us(const rondo_table *table, size_t rows) {
+  return (double)table->entries[rows].us / (double)rows;
+}
 
 typedef struct rondo_table_input {
   const rondo_table_size *sizes; /* by index of their graphs, in any order */

@@ -440,6 +440,7 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
   model.history = history;
   model.history_count = 60;
   model.max_sizes = 3;
+  model.max_batch_rows = 1; /* none beside them */
   add_scorer(session, "scorer", model);
   assert_ok(rondo_session_capture(session, "scorer"));
   const rondo_model_info info = info_of(session, "scorer");

@@ -235,6 +235,7 @@ static void test_se7_sizes_of_a_function_are_chosen(void **state) {
   model.history = history;
   model.history_count = 6;
   model.max_sizes = 3;
+  model.max_batch_rows = 1; /* none beside them */
   rondo_session *session = open_session(t, 2, &model);
   rondo_model_info info = {.struct_size = sizeof info};
   assert_ok(rondo_session_capture(session, "f"));

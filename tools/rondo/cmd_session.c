@@ -77,10 +77,15 @@ typedef struct planning {
 static rondo_status record(planning *p) {
   const session_settings *s = &p->settings;
   const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = (uint32_t)s->streams};
-  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT,        .max_sizes = (uint32_t)s->sizes,
-                                     .build = recommender_build,      .user = &p->model,
-                                     .history = p->history.rows,      .history_count = p->history.count,
-                                     .budget_bytes = s->budget_bytes, .budget_startup_us = s->budget_ms * 1000};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT,
+                                     .max_sizes = (uint32_t)s->sizes,
+                                     .build = recommender_build,
+                                     .user = &p->model,
+                                     .history = p->history.rows,
+                                     .history_count = p->history.count,
+                                     .budget_bytes = s->budget_bytes,
+                                     .budget_startup_us = s->budget_ms * 1000,
+                                     .max_batch_rows = 1};
   TOOL_TRY(rondo_device_open(s->device, NULL, &p->device));
   TOOL_TRY(rondo_session_create(p->device, &options, &p->session));
   TOOL_TRY(rondo_session_add_model(p->session, s->model, &model));
