@@ -35,6 +35,17 @@ static inline bool fault_may_be_left(const fault_failure *of, const char *call) 
   return of->onward || fault_cuda_gives_back(call);
 }
 
+/* For a work's check: nothing is left, or in the driver only what may be; and nothing of `library`, which has `left`
+ * objects, where one is used. */
+static inline void fault_work_assert_clean(const fault_work *work, const fault_failure *of, const char *library,
+                                           size_t left) {
+  const char *call = work->fake->failed(), *const what = call == NULL ? "allocation" : call;
+  const size_t at = (size_t)(of->driver_at + of->allocation_at);
+  fault_cuda_assert_clean(work->fake, work->memory, fault_may_be_left(of, call) ? SIZE_MAX : 0, what, at);
+  if (work->fake->live(FAKE_CUDA_ANY) > 0) work->fake->reset();
+  if (left > 0) fail_msg("%s, failure %zu: %zu objects of %s left", what, at, left, library);
+}
+
 /* Finds the fake driver, and does the work once: what fails at the first loading of a library is kept for good. */
 static inline void fault_work_begin(fault_work *work) {
   work->fake = fake_cuda_get();

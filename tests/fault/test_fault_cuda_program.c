@@ -83,11 +83,7 @@ static void take_down(void) {
 static fault_work all;
 
 static void check(const fault_failure *of, rondo_status status) {
-  const char *call = all.fake->failed(), *const what = call == NULL ? "allocation" : call;
-  const size_t at = (size_t)(of->driver_at + of->allocation_at);
-  fault_cuda_assert_clean(all.fake, &allocator, fault_may_be_left(of, call) ? SIZE_MAX : 0, what, at);
-  if (all.fake->live(FAKE_CUDA_ANY) > 0) all.fake->reset();
-  if (products->live() > 0) fail_msg("%s, failure %zu: %zu objects of cuBLASLt left", what, at, products->live());
+  fault_work_assert_clean(&all, of, "cuBLASLt", products->live());
   if (status == RONDO_OK) assert_memory_equal(work.losses, right, sizeof right);
 }
 

@@ -117,10 +117,7 @@ static void take_down(void) {
 static fault_work all;
 
 static void check(const fault_failure *of, rondo_status status) {
-  const char *call = all.fake->failed();
-  fault_cuda_assert_clean(all.fake, &allocator, fault_may_be_left(of, call) ? SIZE_MAX : 0,
-                          call == NULL ? "allocation" : call, (size_t)(of->driver_at + of->allocation_at));
-  if (all.fake->live(FAKE_CUDA_ANY) > 0) all.fake->reset();
+  fault_work_assert_clean(&all, of, NULL, 0);
   if (status == RONDO_OK) assert_memory_equal(work.read, right, sizeof right);
 }
 

@@ -75,11 +75,8 @@ static void take_down(void) {
 static fault_work all;
 
 static void check(const fault_failure *of, rondo_status status) {
-  const char *call = all.fake->failed(), *const what = call == NULL ? "allocation" : call;
-  const size_t at = (size_t)(of->driver_at + of->allocation_at);
   (void)status;
-  fault_cuda_assert_clean(all.fake, &allocator, fault_may_be_left(of, call) ? SIZE_MAX : 0, what, at);
-  if (all.fake->live(FAKE_CUDA_ANY) > 0) all.fake->reset();
+  fault_work_assert_clean(&all, of, NULL, 0);
   assert_false(work.wrong); /* whatever failed, no answer is */
 }
 
