@@ -7,68 +7,19 @@
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_random_program.h"
 #include "support/test_session.h"
 
-#define EDGE 6
-#define CELLS (EDGE * EDGE)
-#define STATES 3
-#define STEPS 4
-
-static const rondo_value none;
+enum { EDGE = TEST_RANDOM_EDGE, CELLS = TEST_RANDOM_CELLS, STATES = TEST_RANDOM_STATES, STEPS = 4 };
 
 /* Random programs -------------------------------------------------------------------------------------------------- */
 
-static rondo_value add_random_operators(rondo_program *program, uint64_t *seed, rondo_value *values, uint32_t count) {
-  const uint32_t operators = 4 + test_random_below(seed, 24);
-  for (uint32_t i = 0; i < operators; i++, count++) {
-    const rondo_value a = values[test_random_below(seed, count)], b = values[test_random_below(seed, count)];
-    const uint32_t kind = test_random_below(seed, 4);
-    if (kind == 0) assert_ok(rondo_op_tanh(program, a, &values[count]));
-    if (kind == 1) assert_ok(rondo_op_softmax(program, a, &values[count]));
-    if (kind == 2) assert_ok(rondo_op_matmul(program, a, b, none, &values[count]));
-    if (kind == 3) assert_ok(rondo_op_add(program, a, b, &values[count]));
-  }
-  return values[count - 1];
-}
-
-static rondo_program *random_program(uint64_t *seed) {
-  const size_t shape[] = {EDGE, EDGE}, row[] = {1, CELLS}, column[] = {CELLS, 1};
-  static const char *const names[STATES] = {"w0", "w1", "w2"};
-  rondo_program *program = NULL;
-  rondo_value values[64], y, a, b, loss, rate;
-  assert_ok(rondo_program_create(NULL, &program));
-  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &values[0]));
-  assert_ok(rondo_program_input(program, "z", RONDO_F32, shape, 2, &values[1]));
-  for (int i = 0; i < STATES; i++)
-    assert_ok(rondo_program_state(program, names[i], RONDO_F32, shape, 2, &values[i + 2]));
-  y = add_random_operators(program, seed, values, STATES + 2);
-  assert_ok(rondo_op_matmul(program, y, values[2], none, &y));
-  assert_ok(rondo_op_reshape(program, y, row, 2, &a));
-  assert_ok(rondo_op_reshape(program, y, column, 2, &b));
-  assert_ok(rondo_op_matmul(program, a, b, none, &loss));
-  assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
-  assert_ok(rondo_program_output(program, "loss", loss));
-  assert_ok(rondo_program_output(program, "y", y));
-  assert_ok(rondo_program_cell(program, "rate", 0.01f, &rate));
-  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
-  assert_ok(rondo_program_adam(program, loss, &adam));
-  return program;
-}
+static const test_random_shape random_shape = {.has_z = true, .adds = true, .most_operators = 24};
 
 /* All that a program leaves after some steps. */
 typedef struct outcome {
   float loss[STEPS], y[CELLS], states[STATES][CELLS];
 } outcome;
-
-static void write_states(rondo_compiled *compiled) {
-  float numbers[CELLS];
-  char name[16];
-  for (int s = 0; s < STATES; s++) {
-    for (int i = 0; i < CELLS; i++) numbers[i] = (float)((i * (s + 3)) % 11) / 11 - 0.5f;
-    (void)snprintf(name, sizeof name, "w%d", s);
-    assert_ok(rondo_compiled_write(compiled, name, numbers, sizeof numbers));
-  }
-}
 
 static void write_inputs(rondo_compiled *compiled, int step) {
   float numbers[CELLS];
@@ -79,18 +30,14 @@ static void write_inputs(rondo_compiled *compiled, int step) {
 }
 
 static void train(rondo_compiled *compiled, rondo_status (*run)(rondo_compiled *compiled), outcome *out) {
-  char name[16];
-  write_states(compiled);
+  test_random_program_write_states(compiled);
   for (int i = 0; i < STEPS; i++) {
     write_inputs(compiled, i);
     assert_ok(run(compiled));
     assert_ok(rondo_compiled_fetch(compiled, "loss", &out->loss[i], sizeof out->loss[i]));
   }
   assert_ok(rondo_compiled_read(compiled, "y", out->y, sizeof out->y));
-  for (int s = 0; s < STATES; s++) {
-    (void)snprintf(name, sizeof name, "w%d", s);
-    assert_ok(rondo_compiled_read(compiled, name, out->states[s], sizeof out->states[s]));
-  }
+  test_random_program_read_states(compiled, out->states);
 }
 
 static void train_by(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
@@ -147,7 +94,7 @@ static void test_se10_every_way_gives_the_same_bits(void **state) {
     rondo_executor *executor = make_executor(t, kinds[k].threads, kinds[k].expensive_us);
     for (uint64_t seed = 1; seed <= test_effort(6); seed++) {
       uint64_t draws = 4 * seed + k;
-      rondo_program *program = random_program(&draws);
+      rondo_program *program = test_random_program(&random_shape, &draws);
       compare_forms(t, program, executor);
       rondo_program_destroy(program);
     }

@@ -2,53 +2,17 @@
  * Programs whose operators may run side by side: the recorded graph has the data's dependencies and no more, and every
  * form of a program gives the same bits (FW-1, FW-4, FW-9). A checking device replays in other orders.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
+#include "support/test_random_program.h"
 
-#define EDGE 6
-#define CELLS (EDGE * EDGE)
-#define STATES 3
-#define STEPS 4
+enum { EDGE = TEST_RANDOM_EDGE, CELLS = TEST_RANDOM_CELLS, STATES = TEST_RANDOM_STATES, STEPS = 4 };
 
 static const rondo_value none;
 
-static rondo_value add_random_operators(rondo_program *program, uint64_t *seed, rondo_value *values, uint32_t count) {
-  const uint32_t operators = 4 + test_random_below(seed, 16);
-  for (uint32_t i = 0; i < operators; i++, count++) {
-    const rondo_value a = values[test_random_below(seed, count)], b = values[test_random_below(seed, count)];
-    const uint32_t kind = test_random_below(seed, 3);
-    if (kind == 0) assert_ok(rondo_op_tanh(program, a, &values[count]));
-    if (kind == 1) assert_ok(rondo_op_softmax(program, a, &values[count]));
-    if (kind == 2) assert_ok(rondo_op_matmul(program, a, b, none, &values[count]));
-  }
-  return values[count - 1];
-}
-
-static rondo_program *random_program(uint64_t *seed) {
-  const size_t shape[] = {EDGE, EDGE}, row[] = {1, CELLS}, column[] = {CELLS, 1};
-  static const char *const names[STATES] = {"w0", "w1", "w2"};
-  rondo_program *program = NULL;
-  rondo_value values[64], y, a, b, loss, rate;
-  assert_ok(rondo_program_create(NULL, &program));
-  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &values[0]));
-  for (int i = 0; i < STATES; i++)
-    assert_ok(rondo_program_state(program, names[i], RONDO_F32, shape, 2, &values[i + 1]));
-  y = add_random_operators(program, seed, values, STATES + 1);
-  assert_ok(rondo_op_matmul(program, y, values[1], none, &y));
-  assert_ok(rondo_op_reshape(program, y, row, 2, &a));
-  assert_ok(rondo_op_reshape(program, y, column, 2, &b));
-  assert_ok(rondo_op_matmul(program, a, b, none, &loss));
-  assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
-  assert_ok(rondo_program_output(program, "loss", loss));
-  assert_ok(rondo_program_output(program, "y", y));
-  assert_ok(rondo_program_cell(program, "rate", 0.01f, &rate));
-  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
-  assert_ok(rondo_program_adam(program, loss, &adam));
-  return program;
-}
+static const test_random_shape random_shape = {.most_operators = 16};
 
 /* All that a program leaves after some steps. */
 typedef struct outcome {
@@ -57,23 +21,15 @@ typedef struct outcome {
 
 static void train(rondo_compiled *compiled, outcome *out) {
   float numbers[CELLS];
-  char name[16];
   for (int i = 0; i < CELLS; i++) numbers[i] = (float)(i % 7) / 7 - 0.4f;
   assert_ok(rondo_compiled_write(compiled, "x", numbers, sizeof numbers));
-  for (int s = 0; s < STATES; s++) {
-    for (int i = 0; i < CELLS; i++) numbers[i] = (float)((i * (s + 3)) % 11) / 11 - 0.5f;
-    (void)snprintf(name, sizeof name, "w%d", s);
-    assert_ok(rondo_compiled_write(compiled, name, numbers, sizeof numbers));
-  }
+  test_random_program_write_states(compiled);
   for (int i = 0; i < STEPS; i++) {
     assert_ok(rondo_compiled_run(compiled));
     assert_ok(rondo_compiled_read(compiled, "loss", &out->loss[i], sizeof out->loss[i]));
   }
   assert_ok(rondo_compiled_read(compiled, "y", out->y, sizeof out->y));
-  for (int s = 0; s < STATES; s++) {
-    (void)snprintf(name, sizeof name, "w%d", s);
-    assert_ok(rondo_compiled_read(compiled, name, out->states[s], sizeof out->states[s]));
-  }
+  test_random_program_read_states(compiled, out->states);
 }
 
 static bool run_form(test_fixture *t, rondo_program *program, const rondo_compile_options *options, outcome *out) {
@@ -93,7 +49,7 @@ static void test_every_form_gives_the_same_bits(void **state) {
   for (uint64_t seed = 1; seed <= test_effort(16); seed++) {
     uint64_t draws = seed;
     outcome straight, other;
-    rondo_program *program = random_program(&draws);
+    rondo_program *program = test_random_program(&random_shape, &draws);
     rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_NEVER};
     assert_false(run_form(t, program, &options, &straight));
     options.branches = RONDO_BRANCHES_ALWAYS;
