@@ -430,8 +430,10 @@ static void test_se9_look_ups_run_beside_a_neighbour_s_dense_part(void **state) 
 /* Sizes and streams -------------------------------------------------------------------------------------------------
  */
 
+/* In a session whose un-recorded runs may go by an executor: that of the session's device, for the part there. */
 static void chooses_sizes(test_fixture *t, const pair *p) {
-  rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2, .timed = true});
+  const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = 1};
+  rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2, .timed = true, .executor = &executor});
   size_t history[60];
   uint64_t random = 5;
   (void)t;
@@ -452,6 +454,7 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
     assert_true(graph.run_us > 0 && graph.unrecorded_us > 0);
   }
   for (size_t rows = 1; rows < 120; rows += 9) (void)run(session, rows, RONDO_WAY_AUTO);
+  (void)run(session, 50, RONDO_WAY_UNRECORDED);
   rondo_session_usage usage = {.struct_size = sizeof usage};
   assert_ok(rondo_session_get_usage(session, &usage));
   assert_true(usage.parts >= 13 && usage.busy_us > 0);
