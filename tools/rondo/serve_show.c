@@ -208,10 +208,13 @@ static void print_soak(const serving *s) {
   printf("soak             %" PRIu64 " answered, %" PRIu64 " cancelled, %" PRIu64 " too late, %" PRIu64
          " refused, none wrong in %.0f s\n",
          r->answered, r->cancelled, r->timed_out, r->refused_index + r->refused_shape + r->full, r->seconds);
-  printf("soak times       %.1f us median, 99 %% %.1f us; the last window's is %.2f times the second's\n", r->median_us,
-         r->p99_us, r->drift);
-  printf("soak memory      %" PRIu64 " bytes resident before, %" PRIu64 " after\n", r->resident_bytes[0],
-         r->resident_bytes[1]);
+  printf(
+      "soak times       %.1f us median, 99 %% %.1f us, %.2f times that; of the last of %zu windows %.2f times the "
+      "second's\n",
+      r->median_us, r->p99_us, ratio(r->p99_us, r->median_us), r->window_count, r->drift);
+  printf("soak memory      %" PRIu64 " bytes resident after one window, %" PRIu64 " at the end; of the device %" PRIu64
+         ", %" PRIu64 "\n",
+         r->resident_bytes[0], r->resident_bytes[1], r->mapped_bytes[0], r->mapped_bytes[1]);
 }
 
 int serve_show_text(const serving *s) {
