@@ -52,9 +52,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
  *           caches and its own k and v, which the run then writes into the caches at `length`, for later runs. A length
  *           outside 0 <= length < s fails the run, as an index of embedding. No gradient; causal means nothing.
  *   attention_packed, attention_decode_packed: the same where q, k and v lie side by side in a row, as one product
- * makes them: qkv [b, t, (h + 2 g) d], of the d elements each of h heads of q, then of g heads of k, then of v -> [b,
- * t, h d], the heads side by side, as a product takes them. As many rows of q as of k; to decode, one. Errors:
- * OUT_OF_RANGE (the scale), BAD_OPTIONS; TYPE (the caches are not two states). */
+ *           makes them: qkv [b, t, (h + 2 g) d], of the d elements each of h heads of q, then of g heads of k, then of
+ *           v -> [b, t, h d], the heads side by side, as a product takes them. As many rows of q as of k; to decode,
+ *           one.
+ *   attention_fill_packed: begins caches [b, g, s, d], t at most s, with a prompt that attention_packed sees: at the
+ *           end of the run their first t rows are k and v of qkv, and decoding goes on with a length of t, or of less,
+ *           where the prompt was shorter. No result, no gradient.
+ * Errors: OUT_OF_RANGE (the scale), BAD_OPTIONS; TYPE (the caches are not two states). */
 typedef struct rondo_attention_options {
   uint32_t struct_size;
   bool causal;

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -25,9 +26,19 @@ static rondo_status make_temporary_name(const rondo_allocator *allocator, const 
   return status;
 }
 
+/* Renaming would put a file in the place of a device or a pipe too, and give up what writes there. */
+static rondo_status check_path(const char *path) {
+  struct stat info;
+  if (path[0] == '\0') return rondo_fail_errno(RONDO_IO_ERROR, ENOENT, "the name of the file is empty");
+  if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) return RONDO_OK;
+  return rondo_fail_errno(RONDO_IO_ERROR, S_ISDIR(info.st_mode) ? EISDIR : EINVAL,
+                          "it is no regular file, and stays as it is: name another");
+}
+
 rondo_status rondo_file_replacement_begin(const rondo_allocator *allocator, const char *path,
                                           rondo_file_replacement *out) {
   *out = (rondo_file_replacement){.allocator = *allocator, .path = path, .file = -1};
+  RONDO_TRY(check_path(path));
   for (;;) {
     RONDO_TRY(make_temporary_name(allocator, path, &out->temporary));
     out->file = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

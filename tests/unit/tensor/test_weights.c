@@ -468,6 +468,30 @@ static void test_a_save_that_fails_leaves_the_old_file(void **state) {
   rondo_weights_destroy(weights);
 }
 
+/* A pipe stands for all that is no regular file: renaming would take the place of a device as well. */
+static void test_a_save_replaces_regular_files_alone(void **state) {
+  (void)state;
+  rondo_weights *weights = make_sample();
+  struct stat info;
+  assert_int_equal(mkfifo(path_of("pipe"), 0666), 0);
+  char target[128];
+  (void)snprintf(target, sizeof target, "%s", path_of("pipe"));
+  assert_int_equal(symlink(target, path_of("link")), 0);
+  const size_t before = count_files();
+  assert_fails(rondo_weights_save(weights, path_of("pipe")), RONDO_IO_ERROR);
+  assert_non_null(strstr(rondo_last_error()->message, "pipe cannot be saved: it is no regular file"));
+  assert_fails(rondo_weights_save(weights, path_of("link")), RONDO_IO_ERROR);
+  assert_fails(rondo_weights_save(weights, ""), RONDO_IO_ERROR);
+  assert_int_equal(stat(path_of("pipe"), &info), 0);
+  assert_true(S_ISFIFO(info.st_mode));
+  assert_int_equal(lstat(path_of("link"), &info), 0);
+  assert_true(S_ISLNK(info.st_mode));
+  assert_int_equal(count_files(), before);
+  unlink(path_of("link"));
+  unlink(path_of("pipe"));
+  rondo_weights_destroy(weights);
+}
+
 static rondo_status build_save_and_read(const rondo_allocator *allocator) {
   rondo_weights *weights = NULL;
   rondo_weights *back = NULL;
@@ -524,6 +548,7 @@ int main(void) {
       cmocka_unit_test(test_damage_is_named),
       cmocka_unit_test(test_checksums_are_of_what_is_saved),
       cmocka_unit_test(test_a_save_that_fails_leaves_the_old_file),
+      cmocka_unit_test(test_a_save_replaces_regular_files_alone),
       cmocka_unit_test(test_failing_allocators_leak_nothing),
 #else
       cmocka_unit_test(test_reading_says_what_is_missing),
