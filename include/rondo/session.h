@@ -73,9 +73,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_create(rondo_device *device,
                                                            rondo_session **out_session);
 
 /* Takes no more requests, answers those that were taken, and frees all with its memory. Tickets must have been waited
- * for, and runs destroyed. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a ticket or run is out: the session takes
- * no more requests, and can be destroyed later); IN_CALLBACK; else the session is gone, and a failure is that of work
- * that nobody waited for. */
+ * for, runs destroyed, and streams given back. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a ticket, run or
+ * stream is out: the session takes no more requests, and can be destroyed later); IN_CALLBACK; else the session is
+ * gone, and a failure is that of work that nobody waited for. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy(rondo_session *session);
 
 /* Models ---------------------------------------------------------------------------------------------------------- */

@@ -67,6 +67,5 @@ rondo_status rondo_model_find_batch_sizes(rondo_session_model *model, const rond
   if (most > most_rows / 2 || largest->run_us > LONG_US || model->session->options.max_batch == 1) return RONDO_OK;
   const rondo_status status = find(model, most, most_rows, room, rows, out_count);
   rondo_session_take_back(model, 0);
-  model->graphs.count = 0;
   return status;
 }

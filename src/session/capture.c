@@ -35,6 +35,7 @@ void rondo_session_take_back(rondo_session_model *model, size_t count) {
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_status ignored = RONDO_OK;
+  rondo_model_forget_graphs(model, count);
   for (uint32_t i = 0; i < model->session->options.streams; i++) {
     rondo_session_claim(model->session, i);
     while (model->places[i].graphs.count > count) rondo_place_drop_last(&model->places[i], &ignored);
@@ -56,10 +57,11 @@ static rondo_status check_new(const rondo_session_model *model, size_t rows) {
 
 static rondo_status record(rondo_session_model *model, size_t rows) {
   rondo_session_graph graph = {.rows = rows};
-  RONDO_TRY(rondo_array_reserve(&model->session->allocator, &model->graphs, model->graphs.count + 1));
   for (uint32_t i = 0; i < model->session->options.streams; i++)
     RONDO_TRY(rondo_session_record_on(model, i, rows, &graph));
+  pthread_mutex_lock(&model->session->lock);
   model->graphs.items[model->graphs.count++] = graph;
+  pthread_mutex_unlock(&model->session->lock);
   return RONDO_OK;
 }
 
@@ -95,8 +97,9 @@ rondo_status rondo_session_capture_begin(rondo_session *session, const char *mod
 
 static rondo_session_model *leave_mode(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
+  while (session->capturing != NULL && session->capturing->taken > 0)
+    pthread_cond_wait(&session->change, &session->lock);
   rondo_session_model *model = session->capturing;
-  while (model != NULL && model->taken > 0) pthread_cond_wait(&session->change, &session->lock);
   session->capturing = NULL;
   pthread_mutex_unlock(&session->lock);
   return model;

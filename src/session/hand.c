@@ -146,11 +146,11 @@ static rondo_status check_times(const rondo_session_model *m, const double *reco
 static rondo_status set_times(rondo_session_model *m, const double *recorded, const double *unrecorded, size_t count,
                               double overlap) {
   RONDO_TRY(check_times(m, recorded, unrecorded, count, overlap));
-  for (size_t i = 0; i < count; i++) {
-    m->graphs.items[i].run_us = recorded[i];
-    m->graphs.items[i].unrecorded_us = unrecorded == NULL ? 0 : unrecorded[i];
-    if (overlap != 0) m->graphs.items[i].overlap = m->graphs.items[i].unrecorded_overlap = overlap;
-  }
+  rondo_model_put_times(m, recorded, unrecorded);
+  pthread_mutex_lock(&m->session->lock);
+  for (size_t i = 0; i < count && overlap != 0; i++)
+    m->graphs.items[i].overlap = m->graphs.items[i].unrecorded_overlap = overlap;
+  pthread_mutex_unlock(&m->session->lock);
   m->unrecorded_extra_us = 0;
   return rondo_model_make_tables(m);
 }
@@ -176,8 +176,7 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
   if (lane->is_taken)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE, "%s: stream %zu is taken already", call, number);
   lane->is_taken = true;
-  while (lane->is_claimed) pthread_cond_wait(&session->change, &session->lock);
-  lane->is_claimed = true;
+  rondo_lane_claim(lane);
   return RONDO_OK;
 }
 
@@ -194,9 +193,13 @@ rondo_status rondo_session_take_stream(rondo_session *session, const char *model
   return status;
 }
 
+/* Models may be added meanwhile, in front, and none goes while a stream is taken. */
 static rondo_status settle_lane(rondo_session *session, size_t number) {
   rondo_status status = RONDO_OK;
-  for (rondo_session_model *m = session->models; m != NULL; m = m->next)
+  pthread_mutex_lock(&session->lock);
+  rondo_session_model *first = session->models;
+  pthread_mutex_unlock(&session->lock);
+  for (rondo_session_model *m = first; m != NULL; m = m->next)
     rondo_keep_first(&status, rondo_place_synchronize(&m->places[number]));
   return status;
 }
@@ -219,19 +222,22 @@ rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
 }
 
 /* The graph of a place, under the lock. */
+static rondo_status find_in(const char *call, rondo_session_model *m, size_t index, size_t number,
+                            rondo_place **out_place, rondo_place_graph **out) {
+  const uint32_t streams = m->session->options.streams;
+  if (index >= m->graphs.count) return fail_range(call, "graph", index, m->graphs.count);
+  if (number >= streams) return fail_range(call, "stream", number, streams);
+  *out_place = &m->places[number];
+  *out = &m->places[number].graphs.items[index];
+  return RONDO_OK;
+}
+
+/* Without the lock: it stays as long as a stream is taken. */
 static rondo_status find_graph(const char *call, rondo_session *session, const char *model, size_t index, size_t number,
                                rondo_place **out_place, rondo_place_graph **out) {
   rondo_session_model *m;
   RONDO_TRY(enter(call, session, model, &m));
-  rondo_status status = RONDO_OK;
-  if (index >= m->graphs.count) {
-    status = fail_range(call, "graph", index, m->graphs.count);
-  } else if (number >= session->options.streams) {
-    status = fail_range(call, "stream", number, session->options.streams);
-  } else {
-    *out_place = &m->places[number];
-    *out = &m->places[number].graphs.items[index];
-  }
+  const rondo_status status = find_in(call, m, index, number, out_place, out);
   pthread_mutex_unlock(&session->lock);
   return status;
 }
@@ -239,13 +245,16 @@ static rondo_status find_graph(const char *call, rondo_session *session, const c
 rondo_status rondo_session_get_input_copy(rondo_session *session, const char *model, size_t index, size_t number,
                                           size_t input, rondo_input_copy *out_copy) {
   static const char call[] = "rondo_session_get_input_copy";
+  rondo_session_model *m;
   rondo_place *place = NULL;
   rondo_place_graph *g = NULL;
   RONDO_TRY(rondo_require(call, "out_copy", out_copy));
-  RONDO_TRY(find_graph(call, session, model, index, number, &place, &g));
-  if (input >= place->model->inputs.count) return fail_range(call, "input", input, place->model->inputs.count);
-  *out_copy = g->copies[input];
-  return RONDO_OK;
+  RONDO_TRY(enter(call, session, model, &m));
+  rondo_status status = find_in(call, m, index, number, &place, &g);
+  if (status == RONDO_OK && input >= m->inputs.count) status = fail_range(call, "input", input, m->inputs.count);
+  if (status == RONDO_OK) *out_copy = g->copies[input];
+  pthread_mutex_unlock(&session->lock);
+  return status;
 }
 
 static rondo_status require_taken(const char *call, rondo_session *session, size_t number) {

@@ -35,7 +35,7 @@ void *rondo_lane_main(void *argument) {
   while (!session->is_stopping) {
     uint64_t wait_ns = UINT64_MAX;
     bool has_done = false;
-    if (!lane->is_claimed) {
+    if (rondo_lane_is_free(lane)) {
       lane->is_claimed = true;
       has_done = do_something(session, lane, &wait_ns);
       lane->is_claimed = false;

@@ -5,6 +5,7 @@
  * lanes at once, against one after the other, in turns likewise. By who has claimed the lanes.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "session/session_internal.h"
@@ -163,8 +164,7 @@ static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bo
 }
 
 /* Other lanes have whatever stands there for inputs: a wrong index would be an error. */
-static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t graph) {
-  rondo_session_graph *g = &model->graphs.items[graph];
+static rondo_status measure_graph_overlaps(rondo_session_model *model, size_t graph, rondo_session_graph *g) {
   g->overlap = g->unrecorded_overlap = 1;
   if (model->session->options.streams == 1) return RONDO_OK;
   for (uint32_t i = 0; i < model->session->options.streams; i++)
@@ -181,18 +181,30 @@ static void estimate_overlaps(const rondo_session_graph *a, const rondo_session_
 }
 
 /* Measured for a few graphs, from the one with fewest rows to the one with most. */
-rondo_status rondo_model_measure_overlaps(rondo_session_model *model) {
+static rondo_status find_overlaps(rondo_session_model *model, rondo_session_graph *graphs) {
   size_t order[RONDO_SESSION_MAX_SIZES];
   const size_t count = model->graphs.count, steps = count < MOST_OVERLAPS ? count - 1 : MOST_OVERLAPS - 1;
   sort_by_rows(&model->places[0], order);
-  RONDO_TRY(measure_graph_overlaps(model, order[0]));
+  RONDO_TRY(measure_graph_overlaps(model, order[0], &graphs[order[0]]));
   for (size_t i = 1, before = 0; i <= steps; i++) {
     const size_t at = i * (count - 1) / steps;
-    RONDO_TRY(measure_graph_overlaps(model, order[at]));
+    RONDO_TRY(measure_graph_overlaps(model, order[at], &graphs[order[at]]));
     for (size_t k = before + 1; k < at; k++)
-      estimate_overlaps(&model->graphs.items[order[before]], &model->graphs.items[order[at]],
-                        &model->graphs.items[order[k]]);
+      estimate_overlaps(&graphs[order[before]], &graphs[order[at]], &graphs[order[k]]);
     before = at;
   }
+  return RONDO_OK;
+}
+
+rondo_status rondo_model_measure_overlaps(rondo_session_model *model) {
+  rondo_session_graph graphs[RONDO_SESSION_MAX_SIZES];
+  memcpy(graphs, model->graphs.items, model->graphs.count * sizeof *graphs);
+  RONDO_TRY(find_overlaps(model, graphs));
+  pthread_mutex_lock(&model->session->lock);
+  for (size_t i = 0; i < model->graphs.count; i++) {
+    model->graphs.items[i].overlap = graphs[i].overlap;
+    model->graphs.items[i].unrecorded_overlap = graphs[i].unrecorded_overlap;
+  }
+  pthread_mutex_unlock(&model->session->lock);
   return RONDO_OK;
 }

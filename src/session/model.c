@@ -52,6 +52,26 @@ static rondo_status make_pair(rondo_session_model *model, bool is_loaded, rondo_
   return make_table(model, is_loaded, false, &out->recorded);
 }
 
+void rondo_model_put_times(rondo_session_model *model, const double *recorded, const double *unrecorded) {
+  pthread_mutex_lock(&model->session->lock);
+  for (size_t i = 0; i < model->graphs.count; i++) {
+    model->graphs.items[i].run_us = recorded[i];
+    model->graphs.items[i].unrecorded_us = unrecorded == NULL ? 0 : unrecorded[i];
+  }
+  pthread_mutex_unlock(&model->session->lock);
+}
+
+/* Others may ask meanwhile what they say. */
+static void put_tables(rondo_session_model *model, rondo_session_tables idle, rondo_session_tables loaded) {
+  pthread_mutex_lock(&model->session->lock);
+  rondo_session_tables old_idle = model->idle, old_loaded = model->loaded;
+  model->idle = idle;
+  model->loaded = loaded;
+  pthread_mutex_unlock(&model->session->lock);
+  free_tables(&old_idle);
+  free_tables(&old_loaded);
+}
+
 rondo_status rondo_model_make_tables(rondo_session_model *model) {
   rondo_session_tables idle = {.any = NULL}, loaded = {.any = NULL};
   rondo_status status = make_pair(model, false, &idle);
@@ -61,21 +81,24 @@ rondo_status rondo_model_make_tables(rondo_session_model *model) {
     free_tables(&loaded);
     return status;
   }
-  free_tables(&model->idle);
-  free_tables(&model->loaded);
-  model->idle = idle;
-  model->loaded = loaded;
+  put_tables(model, idle, loaded);
   return RONDO_OK;
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
+void rondo_model_forget_graphs(rondo_session_model *model, size_t count) {
+  pthread_mutex_lock(&model->session->lock);
+  if (model->graphs.count > count) model->graphs.count = count;
+  pthread_mutex_unlock(&model->session->lock);
+}
+
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept) {
+  const rondo_session_tables none = {.any = NULL};
+  rondo_model_forget_graphs(model, 0);
+  put_tables(model, none, none);
   for (uint32_t i = 0; i < model->session->options.streams; i++)
     while (model->places[i].graphs.count > 0) rondo_place_drop_last(&model->places[i], kept);
-  free_tables(&model->idle);
-  free_tables(&model->loaded);
-  model->graphs.count = 0;
 }
 
 static rondo_status close_places(rondo_session_model *model) {
@@ -123,6 +146,7 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   model->max_batch_rows = o->max_batch_rows;
   model->budget_bytes = o->budget_bytes;
   model->budget_startup_us = o->budget_startup_us;
+  RONDO_TRY(rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES)); /* they stay where they are */
   RONDO_TRY(rondo_allocate_text(allocator, name, &model->name));
   RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
   if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);

@@ -107,6 +107,7 @@ rondo_status rondo_place_open(rondo_place *place, rondo_session_model *model, ui
   place->lane = lane;
   RONDO_TRY(rondo_allocate_items(&session->allocator, session->options.max_unrecorded, sizeof *place->programs,
                                  &place->programs));
+  RONDO_TRY(rondo_array_reserve(&model->session->allocator, &place->graphs, RONDO_SESSION_MAX_SIZES));
   if (model->body != NULL) return rondo_function_place_open(place);
   RONDO_TRY(compile(place, 1, &anchor));
   place->anchor = anchor;
@@ -318,6 +319,7 @@ rondo_status rondo_place_capture(rondo_place *place, size_t rows) {
 
 void rondo_place_drop_last(rondo_place *place, rondo_status *kept) {
   drop_graph(place, &place->graphs.items[--place->graphs.count], kept);
+  if (place->last_graph > place->graphs.count) place->last_graph = 0;
   if (place->graphs.count > 0) return;
   if (place->tree != NULL) rondo_function_place_reset(place, kept);
   count_arenas(place);

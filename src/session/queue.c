@@ -284,7 +284,7 @@ void rondo_ticket_cancel(rondo_ticket *ticket) {
 
 static rondo_lane *find_free_lane(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (!session->lanes[i].is_claimed) return &session->lanes[i];
+    if (rondo_lane_is_free(&session->lanes[i])) return &session->lanes[i];
   return NULL;
 }
 

@@ -11,14 +11,18 @@
 
 /* Lanes ----------------------------------------------------------------------------------------------------------- */
 
-static void claim(rondo_session *session, uint32_t number) {
-  while (session->lanes[number].is_claimed) pthread_cond_wait(&session->change, &session->lock);
-  session->lanes[number].is_claimed = true;
+/* While requests never end, a lane that ran some would be claimed for others before anyone who waits for it wakes. */
+void rondo_lane_claim(rondo_lane *lane) {
+  rondo_session *session = lane->session;
+  lane->awaited++;
+  while (lane->is_claimed) pthread_cond_wait(&session->change, &session->lock);
+  lane->awaited--;
+  lane->is_claimed = true;
 }
 
 void rondo_session_claim(rondo_session *session, uint32_t number) {
   pthread_mutex_lock(&session->lock);
-  claim(session, number);
+  rondo_lane_claim(&session->lanes[number]);
   pthread_mutex_unlock(&session->lock);
 }
 
@@ -295,8 +299,22 @@ rondo_status rondo_session_drain(rondo_session *session) {
   return RONDO_OK;
 }
 
+/* Requests may wait for a stream that the caller has. */
+static rondo_status refuse_taken(rondo_session *session) {
+  pthread_mutex_lock(&session->lock);
+  session->is_draining = true;
+  const bool has_taken = has_taken_lane(session);
+  pthread_cond_broadcast(&session->work);
+  pthread_mutex_unlock(&session->lock);
+  if (!has_taken) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                    "rondo_session_destroy: a stream is taken: give it back first (rondo_session_give_stream)");
+}
+
 rondo_status rondo_session_destroy(rondo_session *session) {
   if (session == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_front("rondo_session_destroy", "the session", session));
+  RONDO_TRY(refuse_taken(session));
   RONDO_TRY(rondo_session_drain(session));
   pthread_mutex_lock(&session->lock);
   const uint32_t taken = session->taken, runs = session->runs;

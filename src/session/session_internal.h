@@ -5,7 +5,8 @@
  *
  * Threads: `lock` guards lanes' claims, the queue, slots, batches' counters, the list of models and their figures; it
  * is never held over work of the device or a callback. A model's graphs and tables change only while it is `changing`,
- * when no request of it is taken, or while all lanes are claimed.
+ * when no request of it is taken, or while all lanes are claimed; and what is told of them, which is `graphs`, the
+ * tables and the first so many graphs of each place, under the lock.
  */
 #ifndef RONDO_SESSION_SESSION_INTERNAL_H
 #define RONDO_SESSION_SESSION_INTERNAL_H
@@ -220,6 +221,7 @@ struct rondo_lane {
   uint32_t number;
   bool has_thread, is_claimed, is_taken; /* taken: by hand */
   bool is_running;                       /* a batch, or a part of one */
+  uint32_t awaited;                      /* by so many who would claim it; they come before requests */
   rondo_thread thread;
   rondo_executor *executor; /* of un-recorded runs; NULL: they go in a line */
   rondo_batch batch;        /* of who has claimed the lane */
@@ -252,6 +254,9 @@ struct rondo_session {
 /* session.c: the model of this name; under the lock. */
 RONDO_MUST_USE rondo_status rondo_session_find(rondo_session *session, const char *call, const char *name,
                                                rondo_session_model **out);
+/* Under the lock: whether requests may run on the lane; and claims it, giving the lock up while it waits. */
+static inline bool rondo_lane_is_free(const rondo_lane *lane) { return !lane->is_claimed && lane->awaited == 0; }
+void rondo_lane_claim(rondo_lane *lane);
 /* Claims a lane, waiting for it, or all of them; and gives them up. Without the lock. */
 void rondo_session_claim(rondo_session *session, uint32_t number);
 void rondo_session_release(rondo_session *session, uint32_t number);
@@ -270,7 +275,11 @@ RONDO_MUST_USE rondo_status rondo_model_make(rondo_session *session, const char 
 /* A failure is that of work that nobody waited for; it is gone all the same. NULL is fine. */
 RONDO_MUST_USE rondo_status rondo_model_free(rondo_session_model *model);
 RONDO_MUST_USE rondo_status rondo_model_make_tables(rondo_session_model *model);
+/* Microseconds by graph; unrecorded may be NULL: 0. */
+void rondo_model_put_times(rondo_session_model *model, const double *recorded, const double *unrecorded);
 void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept);
+/* What is known of graphs behind the first `count` goes, before they do: others may ask for it meanwhile. */
+void rondo_model_forget_graphs(rondo_session_model *model, size_t count);
 
 /* function_model.c: inputs, outputs and constants as they were said. */
 RONDO_MUST_USE rondo_status rondo_function_model_check(const rondo_model_options *options);

@@ -265,6 +265,104 @@ static void test_se6_wrong_turns(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* What graphs left behind goes with them. */
+static void test_se6_results_go_with_their_graphs(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  const size_t sizes[] = {64, 32, 16};
+  const void *result = NULL;
+  rondo_stream *stream = NULL;
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  capture_sizes(session, "scorer", sizes, 3);
+  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  assert_ok(rondo_session_launch(session, "scorer", 2, 0));
+  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_session_get_result(session, "scorer", 0, 0, &result));
+  assert_ok(rondo_session_destroy_graphs(session, "scorer"));
+  capture_sizes(session, "scorer", sizes, 1);
+  assert_error(rondo_session_get_result(session, "scorer", 0, 0, &result), RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  assert_null(result);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se6_a_stream_that_is_taken_keeps_its_session(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 1);
+  const size_t size = 16;
+  static test_request r;
+  rondo_stream *stream = NULL;
+  rondo_ticket *ticket = NULL;
+  add_scorer(session, "scorer", (rondo_model_options){0});
+  capture_sizes(session, "scorer", &size, 1);
+  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  test_request_fill(&r, 5, 1);
+  assert_ok(rondo_session_submit(session, "scorer", &r.request, &ticket)); /* waits for that stream */
+  assert_error(rondo_session_destroy(session), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_ok(rondo_session_launch(session, "scorer", 0, 0));
+  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_ticket_wait(ticket, NULL));
+  assert_ok(rondo_session_destroy(session));
+}
+
+typedef struct observer {
+  rondo_session *session;
+  atomic_bool *is_over;
+  uint32_t wrong;
+} observer;
+
+/* Asks for all that is told of graphs; what there is of it changes from call to call. */
+static void observe(void *user) {
+  observer *o = user;
+  while (!atomic_load(o->is_over)) {
+    rondo_model_info info = {.struct_size = sizeof info};
+    rondo_way way;
+    uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
+    double us;
+    o->wrong += rondo_session_get_model_info(o->session, "scorer", &info) != RONDO_OK;
+    o->wrong += rondo_session_decide(o->session, "scorer", 20, &way, parts, &count, &us) != RONDO_OK;
+    for (size_t i = 0; i < info.graphs; i++) {
+      rondo_model_graph graph = {.struct_size = sizeof graph};
+      rondo_input_copy copy = {.copy = {.width = 1}};
+      const rondo_status got = rondo_session_get_graph(o->session, "scorer", i, &graph);
+      const rondo_status mapped = rondo_session_get_input_copy(o->session, "scorer", i, 0, 0, &copy);
+      o->wrong += got != RONDO_OK && got != RONDO_NOT_FOUND;
+      o->wrong += mapped == RONDO_OK ? copy.copy.width == 0 : mapped != RONDO_NOT_FOUND;
+    }
+    test_sleep_ms(1);
+  }
+}
+
+typedef struct recorder {
+  rondo_session *session;
+  atomic_bool *is_over;
+  uint32_t wrong;
+} recorder;
+
+static void record_again(void *user) {
+  recorder *r = user;
+  for (int i = 0; i < 3; i++) {
+    r->wrong += rondo_session_capture(r->session, "scorer") != RONDO_OK;
+    r->wrong += rondo_session_destroy_graphs(r->session, "scorer") != RONDO_OK;
+  }
+  atomic_store(r->is_over, true);
+}
+
+static void test_se7_figures_while_sizes_are_recorded(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 2);
+  static const size_t history[] = {3, 9, 17, 30, 41, 64};
+  static atomic_bool is_over;
+  observer o = {.session = session, .is_over = &is_over};
+  recorder r = {.session = session, .is_over = &is_over};
+  const test_thread threads[] = {{observe, &o}, {record_again, &r}};
+  add_scorer(session, "scorer", (rondo_model_options){.history = history, .history_count = 6});
+  atomic_store(&is_over, false);
+  test_on_threads(threads, 2);
+  assert_int_equal(o.wrong, 0);
+  assert_int_equal(r.wrong, 0);
+  assert_ok(rondo_session_destroy(session));
+}
+
 static void test_se7_sizes_come_from_the_history(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 2);
@@ -451,6 +549,9 @@ int main(void) {
       test_case(test_se1_wrong_turns),
       test_case(test_se6_any_graph_on_any_stream_by_hand),
       test_case(test_se6_wrong_turns),
+      test_case(test_se6_results_go_with_their_graphs),
+      test_case(test_se6_a_stream_that_is_taken_keeps_its_session),
+      test_case(test_se7_figures_while_sizes_are_recorded),
       test_case(test_se7_sizes_come_from_the_history),
       test_case(test_se7_sizes_for_requests_that_run_together),
       test_case(test_se3_bytes_are_said_before_recording),

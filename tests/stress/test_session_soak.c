@@ -157,9 +157,92 @@ static void test_se8_a_soak(void **state) {
   rondo_weights_destroy(weights);
 }
 
+/* Requests that never end ------------------------------------------------------------------------------------------ */
+
+enum { FLOODERS = 3, OUTSTANDING = 48, FLOOD_ROWS = 200, MOST_REQUESTS = 4000 };
+
+typedef struct flooder {
+  rondo_session *session;
+  uint32_t sent, failed;
+  rondo_ticket *tickets[OUTSTANDING];
+  test_request requests[OUTSTANDING];
+} flooder;
+
+static flooder flooders[FLOODERS];
+static atomic_bool is_over;
+static atomic_uint ended; /* flooders that had no more to send */
+
+static void wait_for(flooder *f, size_t index) {
+  if (f->tickets[index] != NULL) f->failed += rondo_ticket_wait(f->tickets[index], NULL) != RONDO_OK;
+  f->tickets[index] = NULL;
+}
+
+/* Some requests wait at any time. */
+static void be_flooder(void *user) {
+  flooder *f = user;
+  for (size_t i = 0; i < OUTSTANDING; i++) {
+    test_request_fill(&f->requests[i], FLOOD_ROWS, i);
+    f->requests[i].request.way = RONDO_WAY_UNRECORDED; /* one by one */
+  }
+  while (f->sent < MOST_REQUESTS && !atomic_load(&is_over)) {
+    const size_t index = f->sent++ % OUTSTANDING;
+    wait_for(f, index);
+    f->failed +=
+        rondo_session_submit(f->session, "scorer", &f->requests[index].request, &f->tickets[index]) != RONDO_OK;
+  }
+  atomic_fetch_add(&ended, f->sent == MOST_REQUESTS);
+  for (size_t i = 0; i < OUTSTANDING; i++) wait_for(f, i);
+}
+
+/* Takes streams and writes states while they do; and records another model. */
+static void be_patient(void *user) {
+  keeper *k = user;
+  rondo_weight w;
+  const rondo_model_options other = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer};
+  static test_request r;
+  k->failed += rondo_weights_find(k->weights, "w", &w) != RONDO_OK;
+  test_sleep_ms(20); /* till they are under way */
+  for (size_t i = 0; i < 4; i++) {
+    rondo_stream *stream = NULL;
+    k->failed += rondo_session_take_stream(k->session, "scorer", i % 2, &stream) != RONDO_OK;
+    k->failed += rondo_session_give_stream(k->session, i % 2) != RONDO_OK;
+    k->failed += rondo_session_write(k->session, "scorer", "w", w.data, w.bytes) != RONDO_OK;
+  }
+  test_request_fill(&r, 8, 1);
+  k->failed += rondo_session_add_model(k->session, "other", &other) != RONDO_OK;
+  k->failed += rondo_session_capture_begin(k->session, "other") != RONDO_OK;
+  k->failed += rondo_session_run(k->session, "other", &r.request, NULL) != RONDO_OK;
+  k->failed += rondo_session_capture_end(k->session) != RONDO_OK;
+  k->rounds = atomic_load(&ended);
+  atomic_store(&is_over, true);
+}
+
+/* Who waits for a stream comes before requests: it is done long before those end. */
+static void test_se6_streams_are_taken_while_requests_never_end(void **state) {
+  test_fixture *t = *state;
+  rondo_weights *weights = test_scorer_weights();
+  rondo_session *session = open_session(t, weights);
+  keeper k = {.session = session, .weights = weights};
+  test_thread threads[FLOODERS + 1];
+  atomic_store(&is_over, false);
+  atomic_store(&ended, 0);
+  for (size_t i = 0; i < FLOODERS; i++) {
+    flooders[i] = (flooder){.session = session};
+    threads[i] = (test_thread){be_flooder, &flooders[i]};
+  }
+  threads[FLOODERS] = (test_thread){be_patient, &k};
+  test_on_threads(threads, FLOODERS + 1);
+  assert_int_equal(k.failed, 0);
+  assert_int_equal(k.rounds, 0);
+  for (size_t i = 0; i < FLOODERS; i++) assert_int_equal(flooders[i].failed, 0);
+  assert_ok(rondo_session_destroy(session));
+  rondo_weights_destroy(weights);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_se8_a_soak),
+      test_case(test_se6_streams_are_taken_while_requests_never_end),
   };
   return test_main(tests);
 }
