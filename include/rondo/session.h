@@ -323,7 +323,8 @@ typedef struct rondo_request {
   void *const *outputs;      /* host memory for each output; NULL entries: not wanted */
   size_t input_count;        /* those of the model, or 0: that many */
   size_t output_count;
-  uint64_t deadline_us; /* from the call on: when it has not begun to run by then, it is not run; 0: none */
+  uint64_t deadline_us; /* from the call on: when it has not begun to run by then, it is not run; 0: none. It waits for
+                           others no longer than half of that */
 } rondo_request;
 #define RONDO_REQUEST_INIT .struct_size = sizeof(rondo_request)
 

@@ -26,9 +26,17 @@ static const rondo_table *table_for(const rondo_ticket *ticket, bool is_loaded) 
   return wants_graphs(ticket) ? tables->recorded : tables->any;
 }
 
+/* How long it waits for others: no longer than half the way to its deadline, by which it is to run. */
+static uint64_t patience_of(const rondo_ticket *ticket) {
+  const rondo_session_options *options = &ticket->session->options;
+  const uint64_t delay = options->max_batch == 1 ? 0 : (uint64_t)options->max_delay_us * 1000;
+  const uint64_t half = (ticket->deadline_ns - ticket->taken_ns) / 2;
+  return delay < half ? delay : half;
+}
+
 static uint64_t wait_for(const rondo_ticket *ticket, uint64_t now) {
   const rondo_session *session = ticket->session;
-  const uint64_t delay = (uint64_t)session->options.max_delay_us * 1000;
+  const uint64_t delay = patience_of(ticket);
   const rondo_table *table = table_for(ticket, false);
   if (delay == 0 || session->is_draining || table == NULL) return 0;
   if (ticket->model->waiting_rows >= table->largest_rows) return 0;

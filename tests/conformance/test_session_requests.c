@@ -334,6 +334,21 @@ static void test_se8_the_delay_ends(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* Nor where nobody could come, nor past the deadline. */
+static void test_se8_the_delay_is_never_in_vain(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.max_delay_us = 1000000000, .max_batch = 1});
+  (void)run(session, 8, RONDO_WAY_AUTO);
+  assert_ok(rondo_session_destroy(session));
+  session = open_with(*state, (rondo_session_options){.max_delay_us = 1000000000});
+  static test_request r;
+  test_request_fill(&r, 5, 1);
+  r.request.deadline_us = 4000000;
+  assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  assert_true(test_request_is_right(&r));
+  assert_int_equal(info_of(session).timed_out, 0);
+  assert_ok(rondo_session_destroy(session));
+}
+
 /* Utilisation ------------------------------------------------------------------------------------------------------ */
 
 static void test_se11_how_long_work_was_under_way(void **state) {
@@ -570,6 +585,7 @@ int main(void) {
       test_case(test_se8_not_together_where_that_costs_more),
       test_case(test_se8_not_together_for_next_to_nothing),
       test_case(test_se8_the_delay_ends),
+      test_case(test_se8_the_delay_is_never_in_vain),
       test_case(test_se11_how_long_work_was_under_way),
       test_case(test_se11_only_in_a_session_that_is_timed),
       test_case(test_se8_the_queue_has_a_bound),
