@@ -49,7 +49,7 @@ typedef struct rondo_session_options {
   uint32_t max_delay_us; /* how long a request may wait for others to share a graph with; 0: it does not wait, but those
                             that wait for a stream anyway are batched all the same. While two streams run, a request
                             whose rows cost 1.5 times what they do in a full graph waits until one of them is done, but
-                            no longer than it would run */
+                            no longer than it would run. None waits where max_batch is 1 */
   uint32_t max_queue;    /* requests that wait or run, at most; 0 = 1024 */
   bool strict;           /* what no graph can run is refused instead of being run un-recorded */
   uint32_t max_unrecorded; /* numbers of rows that a stream keeps a program for, for un-recorded runs; the least

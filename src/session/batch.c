@@ -26,17 +26,17 @@ static const rondo_table *table_for(const rondo_ticket *ticket, bool is_loaded) 
   return wants_graphs(ticket) ? tables->recorded : tables->any;
 }
 
-/* How long it waits for others: no longer than half the way to its deadline, by which it is to run. */
-static uint64_t patience_of(const rondo_ticket *ticket) {
-  const rondo_session_options *options = &ticket->session->options;
-  const uint64_t delay = options->max_batch == 1 ? 0 : (uint64_t)options->max_delay_us * 1000;
+/* How much of `ns` it waits for others: not where it runs by itself, and no longer than half the way to its deadline,
+ * by which it is to run. */
+static uint64_t patience_of(const rondo_ticket *ticket, uint64_t ns) {
   const uint64_t half = (ticket->deadline_ns - ticket->taken_ns) / 2;
-  return delay < half ? delay : half;
+  if (ticket->session->options.max_batch == 1) return 0;
+  return ns < half ? ns : half;
 }
 
 static uint64_t wait_for(const rondo_ticket *ticket, uint64_t now) {
   const rondo_session *session = ticket->session;
-  const uint64_t delay = patience_of(ticket);
+  const uint64_t delay = patience_of(ticket, (uint64_t)session->options.max_delay_us * 1000);
   const rondo_table *table = table_for(ticket, false);
   if (delay == 0 || session->is_draining || table == NULL) return 0;
   if (ticket->model->waiting_rows >= table->largest_rows) return 0;
@@ -61,7 +61,8 @@ static uint64_t hold_for(const rondo_ticket *ticket, uint64_t now) {
   const size_t rows = waiting < loaded->largest_rows ? waiting : loaded->largest_rows;
   if (loaded->entries[rows].way == RONDO_WAY_UNRECORDED) return 0;
   if (rondo_table_row_us(loaded, rows) <= loaded->least_row_us * FULL_ENOUGH) return 0;
-  const uint64_t most = (uint64_t)((double)idle->entries[ticket->rows].us * 1e3), waited = now - ticket->taken_ns;
+  const uint64_t run_ns = (uint64_t)((double)idle->entries[ticket->rows].us * 1e3);
+  const uint64_t most = patience_of(ticket, run_ns), waited = now - ticket->taken_ns;
   return waited >= most ? 0 : most - waited;
 }
 

@@ -349,6 +349,59 @@ static void test_se8_the_delay_is_never_in_vain(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+enum { HELD_ROWS = 97 };
+static atomic_bool is_held;
+
+/* The scorer, which is not there for so many rows while it is held. */
+static rondo_status build_held(void *user, size_t rows, rondo_program *program) {
+  while (rows == HELD_ROWS && atomic_load(&is_held)) test_sleep_ms(1);
+  return test_build_scorer(user, rows, program);
+}
+
+static rondo_session *open_held(test_fixture *t, uint32_t max_batch) {
+  rondo_session *session = NULL;
+  static test_request r;
+  rondo_weights *weights = test_scorer_weights();
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 3, .max_batch = max_batch};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_held, .weights = weights};
+  const double long_times[] = {4e7, 2e7};
+  assert_ok(rondo_session_create(t->device, &options, &session));
+  assert_ok(rondo_session_add_model(session, "scorer", &model));
+  assert_ok(rondo_session_capture_begin(session, "scorer"));
+  for (size_t rows = 64; rows >= 16; rows /= 4) {
+    test_request_fill(&r, rows, 1);
+    assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
+  }
+  assert_ok(rondo_session_capture_end(session));
+  assert_ok(rondo_session_set_times(session, "scorer", long_times, NULL, 2, 1));
+  rondo_weights_destroy(weights);
+  return session;
+}
+
+/* While two streams run, a few rows wait for others: not where there are none to share with, nor past the deadline. */
+static void test_se8_a_free_stream_is_not_left_in_vain(void **state) {
+  for (uint32_t by_itself = 0; by_itself < 2; by_itself++) {
+    atomic_store(&is_held, true);
+    rondo_session *session = open_held(*state, by_itself);
+    static test_request r;
+    for (size_t i = 0; i < 2; i++) {
+      test_request_fill(&requests[i], HELD_ROWS, i);
+      requests[i].request.way = RONDO_WAY_UNRECORDED;
+      assert_ok(rondo_session_submit(session, "scorer", &requests[i].request, &tickets[i]));
+    }
+    test_sleep_ms(20); /* till they run; else there is nothing to wait for */
+    rondo_answer answer = {.struct_size = sizeof answer};
+    test_request_fill(&r, 5, 1);
+    r.request.deadline_us = by_itself ? 0 : 4000000;
+    assert_ok(rondo_session_run(session, "scorer", &r.request, &answer));
+    assert_true(test_request_is_right(&r));
+    if (by_itself) assert_true(answer.queue_us < 2e7);
+    atomic_store(&is_held, false);
+    for (size_t i = 0; i < 2; i++) assert_ok(rondo_ticket_wait(tickets[i], NULL));
+    assert_ok(rondo_session_destroy(session));
+  }
+}
+
 /* Utilisation ------------------------------------------------------------------------------------------------------ */
 
 static void test_se11_how_long_work_was_under_way(void **state) {
@@ -586,6 +639,7 @@ int main(void) {
       test_case(test_se8_not_together_for_next_to_nothing),
       test_case(test_se8_the_delay_ends),
       test_case(test_se8_the_delay_is_never_in_vain),
+      test_case(test_se8_a_free_stream_is_not_left_in_vain),
       test_case(test_se11_how_long_work_was_under_way),
       test_case(test_se11_only_in_a_session_that_is_timed),
       test_case(test_se8_the_queue_has_a_bound),
