@@ -102,16 +102,15 @@ static int set_distance(cublaslt_product product, int attribute, size_t value) {
 /* What is kept has as many elements in a row as the library wants, or a multiple of it. */
 #define KEPT_UNIT 8
 
+/* Not relu: some of the library's ways make not-a-number 0, so that what went wrong would be hidden. */
 bool rondo_product_takes(rondo_activation activation, bool keeps_unactivated, size_t columns) {
   if (keeps_unactivated) return activation == RONDO_ACTIVATION_GELU_TANH && columns % KEPT_UNIT == 0;
-  return activation == RONDO_ACTIVATION_NONE || activation == RONDO_ACTIVATION_RELU ||
-         activation == RONDO_ACTIVATION_GELU_TANH;
+  return activation == RONDO_ACTIVATION_NONE || activation == RONDO_ACTIVATION_GELU_TANH;
 }
 
 static int describe_end(const rondo_product *p) {
   const rondo_product_shape *s = &p->shape;
   uint32_t epilogue = s->has_bias ? CUBLASLT_EPILOGUE_ADD_BIAS : 0;
-  if (s->activation == RONDO_ACTIVATION_RELU) epilogue |= CUBLASLT_EPILOGUE_BE_RELU;
   if (s->activation == RONDO_ACTIVATION_GELU_TANH) epilogue |= CUBLASLT_EPILOGUE_BE_GELU;
   if (s->keeps_unactivated) epilogue |= CUBLASLT_EPILOGUE_KEEP;
   int code = epilogue == 0 ? CUBLASLT_OK : set_number(p->product, CUBLASLT_PRODUCT_EPILOGUE, epilogue);

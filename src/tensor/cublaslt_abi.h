@@ -33,7 +33,6 @@ enum {
   /* What is done to a result, in this order; together where cublasLt.h has a name for it. */
   CUBLASLT_EPILOGUE_ADD_BIAS = 4, /* CUBLASLT_EPILOGUE_BIAS: one number a row */
   CUBLASLT_EPILOGUE_KEEP = 128,   /* as in CUBLASLT_EPILOGUE_GELU_AUX: what gelu is applied to is written, too */
-  CUBLASLT_EPILOGUE_BE_RELU = 2,  /* CUBLASLT_EPILOGUE_RELU */
   CUBLASLT_EPILOGUE_BE_GELU = 32, /* CUBLASLT_EPILOGUE_GELU: the form by tanh */
 
   CUBLASLT_LAYOUT_BATCHES = 5,      /* CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t */

@@ -151,7 +151,6 @@ static void finish(const product_arguments *p, size_t batch, size_t column, cons
     if ((p->epilogue & CUBLASLT_EPILOGUE_ADD_BIAS) != 0) x += load(p, p->bias, row);
     if ((p->epilogue & CUBLASLT_EPILOGUE_KEEP) != 0)
       store(p, p->kept, batch * p->kept_batch + column * p->kept_stride + row, x);
-    if ((p->epilogue & CUBLASLT_EPILOGUE_BE_RELU) != 0) x = x < 0 ? 0 : x;
     if ((p->epilogue & CUBLASLT_EPILOGUE_BE_GELU) != 0) x = gelu(x);
     store(p, p->d, batch * p->d_batch + column * p->d_stride + row, x);
   }
@@ -336,8 +335,7 @@ static bool has_epilogue(const struct cublaslt_product *product, size_t rows) {
   const uint32_t without_bias = product->epilogue & ~(uint32_t)CUBLASLT_EPILOGUE_ADD_BIAS;
   const bool keeps = without_bias == (CUBLASLT_EPILOGUE_BE_GELU | CUBLASLT_EPILOGUE_KEEP);
   if (keeps && (product->kept_stride % 8 != 0 || product->kept_stride < (int64_t)rows)) return false;
-  return product->epilogue == 1 || keeps || without_bias == 0 || without_bias == CUBLASLT_EPILOGUE_BE_RELU ||
-         without_bias == CUBLASLT_EPILOGUE_BE_GELU;
+  return product->epilogue == 1 || keeps || without_bias == 0 || without_bias == CUBLASLT_EPILOGUE_BE_GELU;
 }
 
 /* A product of these matrices; false when they do not fit together. */

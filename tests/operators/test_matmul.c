@@ -184,9 +184,42 @@ static void test_what_does_not_fit_is_refused(void **state) {
   refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 0, (rondo_activation)9, "activation 9 is none of them");
 }
 
+/* A row with a not-a-number has nothing else in its results, whatever is applied to them, and the other rows none. */
+static void assert_stays(test_fixture *t, rondo_activation activation) {
+  enum { ROWS = 640, DEPTH = 96, COLUMNS = 64, BAD_ROW = 437 };
+  static float a[ROWS * DEPTH], b[DEPTH * COLUMNS], y[ROWS * COLUMNS];
+  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .activation = activation};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value left, right, result;
+  for (size_t i = 0; i < sizeof a / sizeof *a; i++) a[i] = (float)(i % 7) - 3;
+  for (size_t i = 0; i < sizeof b / sizeof *b; i++) b[i] = (float)(i % 5) - 2;
+  a[BAD_ROW * DEPTH + 5] = NAN;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_program_input(program, "a", RONDO_F32, (const size_t[]){ROWS, DEPTH}, 2, &left));
+  assert_ok(rondo_program_input(program, "b", RONDO_F32, (const size_t[]){DEPTH, COLUMNS}, 2, &right));
+  assert_ok(rondo_op_matmul_with(program, left, right, &options, &result));
+  assert_ok(rondo_program_output(program, "y", result));
+  assert_ok(rondo_compile(program, t->device, NULL, &compiled));
+  assert_ok(rondo_compiled_write(compiled, "a", a, sizeof a));
+  assert_ok(rondo_compiled_write(compiled, "b", b, sizeof b));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
+  for (size_t i = 0; i < sizeof y / sizeof *y; i++) assert_int_equal(isnan(y[i]) != 0, i / COLUMNS == BAD_ROW);
+  assert_ok(rondo_compiled_destroy(compiled));
+  rondo_program_destroy(program);
+}
+static void test_not_a_number_stays_in_its_row(void **state) {
+  for (int activation = RONDO_ACTIVATION_NONE; activation <= RONDO_ACTIVATION_SILU; activation++)
+    assert_stays(*state, (rondo_activation)activation);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_matmul), test_case(test_matmul_of_many_tiles), test_case(test_matmul_of_many_tiles_of_all),
-      test_case(test_matmul_of_chosen_shapes), cmocka_unit_test(test_what_does_not_fit_is_refused)};
+  const struct CMUnitTest tests[] = {test_case(test_matmul),
+                                     test_case(test_matmul_of_many_tiles),
+                                     test_case(test_matmul_of_many_tiles_of_all),
+                                     test_case(test_matmul_of_chosen_shapes),
+                                     test_case(test_not_a_number_stays_in_its_row),
+                                     cmocka_unit_test(test_what_does_not_fit_is_refused)};
   return test_main(tests);
 }
