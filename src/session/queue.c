@@ -18,22 +18,25 @@ enum { PENDING = 0, DONE = 1, AWAITED = 2 };
 
 static void append(rondo_session *session, rondo_ticket *ticket) {
   ticket->next = NULL;
+  ticket->before = session->tail;
   if (session->tail == NULL)
     session->head = ticket;
   else
     session->tail->next = ticket;
   session->tail = ticket;
   ticket->model->waiting_rows += ticket->rows;
+  if (ticket->deadline_ns < session->next_deadline_ns) session->next_deadline_ns = ticket->deadline_ns;
 }
 
 void rondo_queue_remove(rondo_session *session, rondo_ticket *ticket) {
-  rondo_ticket *before = NULL;
-  for (rondo_ticket *at = session->head; at != ticket; at = at->next) before = at;
-  if (before == NULL)
+  if (ticket->before == NULL)
     session->head = ticket->next;
   else
-    before->next = ticket->next;
-  if (session->tail == ticket) session->tail = before;
+    ticket->before->next = ticket->next;
+  if (ticket->next == NULL)
+    session->tail = ticket->before;
+  else
+    ticket->next->before = ticket->before;
   ticket->model->waiting_rows -= ticket->rows;
 }
 
@@ -72,10 +75,16 @@ static void expire(rondo_session *session, rondo_ticket *ticket) {
 }
 
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
+  uint64_t deadline = UINT64_MAX;
+  if (now < session->next_deadline_ns) return;
   for (rondo_ticket *at = session->head, *next; at != NULL; at = next) {
     next = at->next;
-    if (at->deadline_ns <= now) expire(session, at);
+    if (at->deadline_ns <= now)
+      expire(session, at);
+    else if (at->deadline_ns < deadline)
+      deadline = at->deadline_ns;
   }
+  session->next_deadline_ns = deadline;
 }
 
 /* Taking ---------------------------------------------------------------------------------------------------------- */

@@ -163,7 +163,8 @@ typedef enum rondo_slot_state {
 /* A request that was taken; the ticket. */
 struct rondo_ticket {
   rondo_session *session;
-  rondo_ticket *next; /* in the queue, or of the free ones */
+  rondo_ticket *next;   /* in the queue, or of the free ones */
+  rondo_ticket *before; /* in the queue */
   rondo_session_model *model;
   rondo_slot_state state;
   rondo_way way;
@@ -241,9 +242,10 @@ struct rondo_session {
   rondo_session_model *capturing; /* in capture mode */
   rondo_lane lanes[RONDO_SESSION_MAX_STREAMS];
   rondo_ticket *slots, *free_slots, *head, *tail;
-  rondo_batch *open;  /* batches with parts that nobody has taken */
-  rondo_event *epoch; /* complete; NULL: nothing is timed */
-  rondo_busy busy;    /* of all lanes */
+  uint64_t next_deadline_ns; /* no request in the queue has one before it */
+  rondo_batch *open;         /* batches with parts that nobody has taken */
+  rondo_event *epoch;        /* complete; NULL: nothing is timed */
+  rondo_busy busy;           /* of all lanes */
   rondo_session_usage usage;
   uint32_t taken;   /* slots that are not free */
   uint32_t running; /* requests that wait or run */

@@ -16,7 +16,7 @@
 #include "timing.h"
 #include "tool.h"
 
-enum { MOST_OUT = 1024, STUCK_SECONDS = 30, BUCKETS = 2400 };
+enum { MOST_OUT = 1024, STUCK_SECONDS = 30, BUCKETS = 2400, MOST_TOLD = 20 };
 
 /* What is to become of a request. */
 typedef enum fate { FATE_PLAIN, FATE_CANCELLED, FATE_DEADLINE, FATE_INDEX, FATE_SHAPE, FATE_NOT_A_NUMBER } fate;
@@ -101,17 +101,37 @@ static void add_time(soaking *s, const flight *f, double us) {
 /* Answers -----------------------------------------------------------------------------------------------------------
  */
 
-static bool is_right(const soaking *s, const flight *f) {
-  const size_t first = f->fate == FATE_NOT_A_NUMBER ? 1 : 0;
-  for (size_t i = first; i < f->rows; i++)
-    if (!(fabsf(f->scores[i] - s->right[i]) <= 1e-4f)) return false;
-  return first == 0 || isnan(f->scores[0]);
+static float right_score(const soaking *s, const flight *f, size_t row) {
+  return row == 0 && f->fate == FATE_NOT_A_NUMBER ? NAN : s->right[row];
+}
+
+/* The first row whose score is wrong; the number of rows when none is. */
+static size_t find_wrong_row(const soaking *s, const flight *f) {
+  size_t row = 0;
+  for (; row < f->rows; row++) {
+    const float right = right_score(s, f, row), score = f->scores[row];
+    if (isnan(right) ? !isnan(score) : !(fabsf(score - right) <= 1e-4f)) break;
+  }
+  return row;
+}
+
+static void tell_wrong(const soaking *s, const flight *f, rondo_status status) {
+  if (s->result.wrong > MOST_TOLD) return;
+  if (status) {
+    tool_warn("a request of %zu rows: %s", f->rows, rondo_last_error()->message);
+  } else if (f->fate == FATE_INDEX) {
+    tool_warn("a request of %zu rows, whose first index is in no table, was answered", f->rows);
+  } else {
+    const size_t row = find_wrong_row(s, f);
+    tool_warn("a request of %zu rows: the score of row %zu is %g, not %g", f->rows, row, (double)f->scores[row],
+              (double)right_score(s, f, row));
+  }
 }
 
 static void judge(soaking *s, const flight *f, rondo_status status, double us) {
   soak_result *r = &s->result;
   const rondo_reason reason = status ? rondo_last_error()->reason : RONDO_REASON_NONE;
-  if (status == RONDO_OK && f->fate != FATE_INDEX && is_right(s, f)) {
+  if (status == RONDO_OK && f->fate != FATE_INDEX && find_wrong_row(s, f) == f->rows) {
     r->answered++;
     r->not_numbers += f->fate == FATE_NOT_A_NUMBER;
     add_time(s, f, us);
@@ -123,7 +143,7 @@ static void judge(soaking *s, const flight *f, rondo_status status, double us) {
     r->refused_index++;
   } else {
     r->wrong++;
-    tool_warn("a request of %zu rows: %s", f->rows, status ? rondo_last_error()->message : "its scores are wrong");
+    tell_wrong(s, f, status);
   }
 }
 
