@@ -22,7 +22,7 @@ static void reference(const test_call *call, double *const *inputs, double *resu
 }
 
 TEST_OPERATOR(test_max, .name = "max", .draw = draw, .build = build, .reference = reference, .tolerance = 1e-7,
-              .gradient_tolerance = 1e-3)
+              .gradient_tolerance = 1e-3, .has_ties = true)
 
 static void test_shares(void **state) {
   check_extreme(*state, rondo_op_max, (float[]){3, 1, 3, 3, -INFINITY, NAN, 5, -5});

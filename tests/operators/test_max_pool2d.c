@@ -24,7 +24,8 @@ static void reference(const test_call *call, double *const *inputs, double *resu
   reference_pool(call, inputs, result, pool);
 }
 
-TEST_OPERATOR(test_max_pool2d, .name = "max_pool2d", .draw = draw_pool, .build = build, .reference = reference)
+TEST_OPERATOR(test_max_pool2d, .name = "max_pool2d", .draw = draw_pool, .build = build, .reference = reference,
+              .has_ties = true)
 
 static float pool_one(test_fixture *t, const float *x, float *gradient) {
   const rondo_pool2d_options options = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {2, 2}};

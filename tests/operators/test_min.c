@@ -22,7 +22,7 @@ static void reference(const test_call *call, double *const *inputs, double *resu
 }
 
 TEST_OPERATOR(test_min, .name = "min", .draw = draw, .build = build, .reference = reference, .tolerance = 1e-7,
-              .gradient_tolerance = 1e-3)
+              .gradient_tolerance = 1e-3, .has_ties = true)
 
 static void test_shares(void **state) {
   check_extreme(*state, rondo_op_min, (float[]){1, 3, 1, 1, INFINITY, NAN, 5, -5});
