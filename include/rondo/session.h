@@ -309,7 +309,7 @@ typedef enum rondo_way_reason {
   RONDO_WAY_CHEAPEST = 0,
   RONDO_WAY_ASKED = 1,    /* rondo_request.way */
   RONDO_WAY_NO_GRAPH = 2, /* the model has none */
-  RONDO_WAY_ALONE = 3,    /* a batch failed, and each request of it was run by itself */
+  RONDO_WAY_AGAIN = 3,    /* its batch failed, and it was run again, by itself or with half of the batch at most */
   RONDO_WAY_CAPTURING = 4 /* capture mode */
 } rondo_way_reason;
 
@@ -349,8 +349,8 @@ typedef struct rondo_answer {
  *   LIMIT_EXCEEDED/TIMED_OUT: the deadline passed before it began;
  *   INVALID_STATE/ABORTED: cancelled; INVALID_STATE/NONE: the session is being drained;
  *   UNSUPPORTED/NOT_RECORDED: no graph can run it, and the session is strict, or the request asked for one;
- *   EXECUTION_FAILED/OUT_OF_RANGE and what else its work failed for. Requests of one batch that fails are run again one
- *   by one, so that each has its own errors. */
+ *   EXECUTION_FAILED/OUT_OF_RANGE and what else its work failed for. Requests of a batch that fails are run again in
+ *   halves, and those of a half that fails likewise, so that each has its own errors. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
                                                         const rondo_request *request, rondo_answer *out_answer);
 
@@ -399,7 +399,7 @@ typedef struct rondo_model_info {
   uint64_t rows, padding_rows;           /* of requests, and added to them */
   uint64_t launches;                     /* of graphs */
   uint64_t unrecorded_programs, evicted; /* compiled for un-recorded runs, and those that went */
-  uint64_t isolated;                     /* batches that failed and were run again one by one */
+  uint64_t isolated;                     /* batches that failed and were run again in halves */
   uint64_t state_bytes, arena_bytes, exec_bytes, staging_bytes; /* on all streams */
   double overlap;             /* of the graph with most rows, see rondo_session_set_times; 1: no graphs */
   uint64_t executor_programs; /* of unrecorded_programs, those whose runs go by the streams' executors */

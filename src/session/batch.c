@@ -26,34 +26,24 @@ static const rondo_table *table_for(const rondo_ticket *ticket, bool is_loaded) 
   return wants_graphs(ticket) ? tables->recorded : tables->any;
 }
 
-/* How much of `ns` it waits for others: not where it runs by itself, and no longer than half the way to its deadline,
- * by which it is to run. */
-static uint64_t patience_of(const rondo_ticket *ticket, uint64_t ns) {
-  const uint64_t half = (ticket->deadline_ns - ticket->taken_ns) / 2;
-  if (ticket->session->options.max_batch == 1) return 0;
-  return ns < half ? ns : half;
-}
-
-static uint64_t wait_for(const rondo_ticket *ticket, uint64_t now) {
-  const rondo_session *session = ticket->session;
-  const uint64_t delay = patience_of(ticket, (uint64_t)session->options.max_delay_us * 1000);
-  const rondo_table *table = table_for(ticket, false);
-  if (delay == 0 || session->is_draining || table == NULL) return 0;
-  if (ticket->model->waiting_rows >= table->largest_rows) return 0;
-  const uint64_t waited = now - ticket->taken_ns;
-  return waited >= delay ? 0 : delay - waited;
-}
-
 static size_t count_running(const rondo_session *session) {
   size_t count = 0;
   for (uint32_t i = 0; i < session->options.streams; i++) count += session->lanes[i].is_running;
   return count;
 }
 
+/* For others to come: the session's delay, unless those that wait fill a graph already. */
+static uint64_t delay_of(const rondo_ticket *ticket) {
+  const rondo_session *session = ticket->session;
+  const rondo_table *table = table_for(ticket, false);
+  if (session->is_draining || table == NULL || ticket->model->waiting_rows >= table->largest_rows) return 0;
+  return (uint64_t)session->options.max_delay_us * 1000;
+}
+
 /* Beside lanes that run already, one more takes from them what it gains. With two of them the device has something to
  * do while one hands over, so that a few rows wait until one is done, to run together with those that come meanwhile;
  * but no longer than they would run. */
-static uint64_t hold_for(const rondo_ticket *ticket, uint64_t now) {
+static uint64_t hold_of(const rondo_ticket *ticket) {
   const rondo_table *idle = table_for(ticket, false), *loaded = table_for(ticket, true);
   if (loaded == NULL || ticket->rows > loaded->largest_rows) return 0;
   if (count_running(ticket->session) < ENOUGH_LANES) return 0;
@@ -61,8 +51,16 @@ static uint64_t hold_for(const rondo_ticket *ticket, uint64_t now) {
   const size_t rows = waiting < loaded->largest_rows ? waiting : loaded->largest_rows;
   if (loaded->entries[rows].way == RONDO_WAY_UNRECORDED) return 0;
   if (rondo_table_row_us(loaded, rows) <= loaded->least_row_us * FULL_ENOUGH) return 0;
-  const uint64_t run_ns = (uint64_t)((double)idle->entries[ticket->rows].us * 1e3);
-  const uint64_t most = patience_of(ticket, run_ns), waited = now - ticket->taken_ns;
+  return (uint64_t)((double)idle->entries[ticket->rows].us * 1e3);
+}
+
+/* How long a request still waits, for whichever reason is the longer one: not where it runs by itself, and no longer
+ * than half the way to its deadline, by which it is to run. */
+static uint64_t wait_for(const rondo_ticket *ticket, uint64_t now) {
+  const uint64_t half = (ticket->deadline_ns - ticket->taken_ns) / 2, waited = now - ticket->taken_ns;
+  if (ticket->session->options.max_batch == 1) return 0;
+  const uint64_t delay = delay_of(ticket), hold = hold_of(ticket), wanted = delay > hold ? delay : hold;
+  const uint64_t most = wanted < half ? wanted : half;
   return waited >= most ? 0 : most - waited;
 }
 
@@ -111,24 +109,39 @@ static size_t choose_company(const company *c) {
   return count;
 }
 
-static void add_request(rondo_session *session, rondo_batch *batch, rondo_ticket *ticket) {
-  rondo_queue_remove(session, ticket);
-  ticket->state = RONDO_SLOT_RUNNING;
+static void add_request(rondo_batch *batch, rondo_ticket *ticket) {
   batch->requests[batch->count] = ticket;
   batch->first[batch->count++] = batch->rows;
   batch->rows += ticket->rows;
+}
+
+static void take_request(rondo_session *session, rondo_batch *batch, rondo_ticket *ticket) {
+  rondo_queue_remove(session, ticket);
+  ticket->state = RONDO_SLOT_RUNNING;
+  add_request(batch, ticket);
 }
 
 static void gather(rondo_session *session, rondo_lane *lane, rondo_ticket *leader) {
   company c = {.table = table_for(leader, lane->batch.is_loaded), .loaded = table_for(leader, true)};
   if (c.table != NULL) list_company(session->options.max_batch, leader, &c);
   const size_t count = c.count == 0 ? 0 : choose_company(&c);
-  if (count == 0) add_request(session, &lane->batch, leader);
-  for (size_t i = 0; i < count; i++) add_request(session, &lane->batch, c.requests[i]);
+  if (count == 0) take_request(session, &lane->batch, leader);
+  for (size_t i = 0; i < count; i++) take_request(session, &lane->batch, c.requests[i]);
+}
+
+/* Several requests run by graphs: nobody has a program for the sum of their rows. Those of a batch that is formed would
+ * not run un-recorded anyway; of one that failed, half of them might. */
+static rondo_decision_made look_up(const rondo_batch *batch, const rondo_table *table) {
+  const rondo_session_model *model = batch->model;
+  const rondo_decision_made found = rondo_table_decide(table, batch->rows);
+  if (found.repeats > 0) return rondo_table_decide(model->loaded.recorded, batch->rows);
+  if (batch->count == 1 || found.entry->way != RONDO_WAY_UNRECORDED) return found;
+  return rondo_table_decide((batch->is_loaded ? &model->loaded : &model->idle)->recorded, batch->rows);
 }
 
 /* What runs it. */
-static void decide(rondo_batch *batch, const rondo_ticket *leader) {
+static void decide(rondo_batch *batch) {
+  const rondo_ticket *leader = batch->requests[0];
   const rondo_table *table = table_for(leader, batch->is_loaded);
   batch->reason = leader->way != RONDO_WAY_AUTO ? RONDO_WAY_ASKED : RONDO_WAY_CHEAPEST;
   batch->is_unrecorded = table == NULL;
@@ -137,8 +150,7 @@ static void decide(rondo_batch *batch, const rondo_ticket *leader) {
     if (leader->way != RONDO_WAY_UNRECORDED) batch->reason = RONDO_WAY_NO_GRAPH;
     return;
   }
-  batch->decision = rondo_table_decide(table, batch->rows);
-  if (batch->decision.repeats > 0) batch->decision = rondo_table_decide(batch->model->loaded.recorded, batch->rows);
+  batch->decision = look_up(batch, table);
   const rondo_table_entry *entry = batch->decision.entry;
   batch->is_unrecorded = entry != NULL && entry->way == RONDO_WAY_UNRECORDED;
   if (!batch->is_unrecorded) batch->parts = batch->decision.repeats + (entry == NULL ? 0 : entry->count);
@@ -155,15 +167,14 @@ bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wa
   rondo_queue_expire(session, now);
   rondo_ticket *leader = session->head;
   for (; leader != NULL; leader = leader->next) {
-    uint64_t wait = wait_for(leader, now);
-    if (wait == 0) wait = hold_for(leader, now);
+    const uint64_t wait = wait_for(leader, now);
     if (wait == 0) break;
     if (wait < *out_wait_ns) *out_wait_ns = wait;
   }
   if (leader == NULL) return false;
   begin(&lane->batch, leader->model, is_loaded(lane));
   gather(session, lane, leader);
-  decide(&lane->batch, leader);
+  decide(&lane->batch);
   return true;
 }
 
@@ -268,20 +279,48 @@ static void give_answers(const rondo_batch *batch, const rondo_lane *lane) {
   }
 }
 
-/* Each request by itself, so that what is wrong with one is no matter of the others. */
-static void run_alone(rondo_session *session, rondo_lane *lane, const rondo_batch *failed) {
+/* Failures ------------------------------------------------------------------------------------------------------- */
+
+/* Requests first .. first + count of a batch that failed. */
+typedef struct share {
+  size_t first, count;
+} share;
+
+static bool is_to_be_split(const rondo_batch *batch) {
+  return batch->status != RONDO_OK && batch->status != RONDO_DEVICE_LOST && batch->count > 1;
+}
+
+/* The first half on top. */
+static void push_halves(share *stack, size_t *height, share of) {
+  const size_t half = of.count / 2;
+  stack[(*height)++] = (share){of.first + half, of.count - half};
+  stack[(*height)++] = (share){of.first, half};
+}
+
+static void form_again(const rondo_batch *failed, share of, rondo_batch *out) {
+  begin(out, failed->model, failed->is_loaded);
+  out->began_ns = failed->began_ns;
+  for (size_t i = of.first; i < of.first + of.count; i++) add_request(out, failed->requests[i]);
+  decide(out);
+  out->reason = RONDO_WAY_AGAIN;
+}
+
+/* In halves, and those that fail in halves again, so that what is wrong with one request is no matter of the others:
+ * one among n costs twice the logarithm of n runs. */
+static void isolate(rondo_session *session, rondo_lane *lane, const rondo_batch *failed) {
+  share stack[RONDO_SESSION_MAX_BATCH];
+  size_t height = 0;
   failed->model->info.isolated++;
-  for (size_t i = 0; i < failed->count; i++) {
-    rondo_batch alone;
-    begin(&alone, failed->model, failed->is_loaded);
-    alone.began_ns = failed->began_ns;
-    alone.requests[0] = failed->requests[i];
-    alone.rows = failed->requests[i]->rows;
-    alone.count = 1;
-    decide(&alone, failed->requests[i]);
-    alone.reason = RONDO_WAY_ALONE;
-    run_parts(session, lane, &alone);
-    give_answers(&alone, lane);
+  push_halves(stack, &height, (share){0, failed->count});
+  while (height > 0) {
+    const share of = stack[--height];
+    rondo_batch again;
+    form_again(failed, of, &again);
+    run_parts(session, lane, &again);
+    if (is_to_be_split(&again))
+      push_halves(stack, &height, of);
+    else
+      give_answers(&again, lane);
   }
 }
 
@@ -289,8 +328,8 @@ void rondo_batch_lead(rondo_session *session, rondo_lane *lane) {
   rondo_batch *batch = &lane->batch;
   lane->is_running = true;
   run_parts(session, lane, batch);
-  if (batch->status != RONDO_OK && batch->status != RONDO_DEVICE_LOST && batch->count > 1)
-    run_alone(session, lane, batch);
+  if (is_to_be_split(batch))
+    isolate(session, lane, batch);
   else
     give_answers(batch, lane);
   lane->is_running = false;

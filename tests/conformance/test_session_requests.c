@@ -524,12 +524,75 @@ static void test_se8_a_wrong_index_hurts_no_other(void **state) {
       continue;
     }
     assert_ok(rondo_ticket_wait(tickets[i], &answer));
-    assert_int_equal(answer.reason, RONDO_WAY_ALONE);
+    assert_int_equal(answer.reason, RONDO_WAY_AGAIN);
+    assert_int_equal(answer.batch_requests, i < 2 ? 2 : 1);
     assert_true(test_request_is_right(&requests[i]));
   }
   assert_int_equal(info_of(session).isolated, 1);
   assert_int_equal(info_of(session).failed, 1);
   run(session, 30, RONDO_WAY_AUTO); /* nothing is left of it */
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* A batch of `rows`, of which some have wrong indices: these fail, and the others are right. */
+static void run_with_bad(rondo_session *session, const size_t *rows, size_t count, uint64_t bad) {
+  static test_request many[RONDO_SESSION_MAX_BATCH];
+  rondo_ticket *waiting[RONDO_SESSION_MAX_BATCH];
+  hold(session);
+  for (size_t i = 0; i < count; i++) {
+    test_request_fill(&many[i], rows[i], i);
+    if (bad >> i & 1) many[i].ids[rows[i] - 1] = TEST_IDS;
+    assert_ok(rondo_session_submit(session, "scorer", &many[i].request, &waiting[i]));
+  }
+  assert_ok(rondo_session_give_stream(session, 0));
+  for (size_t i = 0; i < count; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    if (bad >> i & 1) {
+      assert_error(rondo_ticket_wait(waiting[i], &answer), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+      continue;
+    }
+    assert_ok(rondo_ticket_wait(waiting[i], &answer));
+    assert_int_equal(answer.reason, RONDO_WAY_AGAIN);
+    assert_true(test_request_is_right(&many[i]));
+  }
+}
+
+/* Wherever it is, one of 32 costs 2 * 5 graphs more; of several, each no more than that; all of them two each. */
+static void test_se8_a_bad_request_is_found_by_halves(void **state) {
+  enum { COUNT = 32 };
+  rondo_session *session = open_session(*state, 1);
+  const uint64_t all_bad[] = {1, 1 << 19, UINT64_C(1) << 31, 1 << 5 | 1 << 6, UINT32_MAX};
+  const uint64_t graphs[] = {11, 11, 11, 13, 63};
+  size_t rows[COUNT];
+  for (size_t i = 0; i < COUNT; i++) rows[i] = i == COUNT - 1 ? 33 : 1; /* only all of them make rows cheap */
+  for (size_t i = 0; i < 5; i++) {
+    const rondo_model_info before = info_of(session);
+    run_with_bad(session, rows, COUNT, all_bad[i]);
+    const rondo_model_info info = info_of(session);
+    const uint64_t failed = info.failed - before.failed;
+    assert_int_equal(failed, (uint64_t)__builtin_popcountll(all_bad[i]));
+    assert_int_equal(info.launches - before.launches, graphs[i]);
+    assert_int_equal(info.isolated - before.isolated, 1);
+    assert_int_equal(info.requests - before.requests, COUNT - failed);
+    assert_int_equal(info.recorded - before.recorded, COUNT - failed);
+    if (i < 3) assert_int_equal(info.batches - before.batches, 4); /* halves of 16, 8, 4 and 2 */
+    if (i < 3) assert_int_equal(info.batched - before.batched, 30);
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Rows that would run un-recorded do so for a request by itself; half of a batch has no program. */
+static void test_se8_halves_of_a_batch_run_by_graphs(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  const double unrecorded[] = {1000, 5};
+  const size_t rows[] = {30, 4, 4, 4};
+  assert_ok(rondo_session_set_times(session, "scorer", times, unrecorded, 2, 1));
+  run_with_bad(session, rows, 4, 1 << 2);
+  const rondo_model_info info = info_of(session);
+  assert_int_equal(info.launches, 3); /* all, the first half, the second one, of 8 rows */
+  assert_int_equal(info.unrecorded, 1);
+  assert_int_equal(info.recorded, 2);
+  assert_int_equal(info.unrecorded_programs, 1);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -647,6 +710,8 @@ int main(void) {
       test_case(test_se8_cancelling),
       test_case(test_se8_draining),
       test_case(test_se8_a_wrong_index_hurts_no_other),
+      test_case(test_se8_a_bad_request_is_found_by_halves),
+      test_case(test_se8_halves_of_a_batch_run_by_graphs),
       test_case(test_se8_not_a_number_hurts_no_other),
       test_case(test_se8_wrong_arguments),
       test_case(test_se8_requests_of_many_threads),
