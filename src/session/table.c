@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Making the table. For each graph in turn as the slowest that may take part, the least sum of shares with which one,
- * two, ... graphs have room for so many rows: the best of all is exact, because the slowest graph of the best division
- * is one of them. Time in O(n² p r) for n graphs, p parts and r rows; in O(n p r) where shares are whole times.
+ * Making the table. Graphs come in one after the other, the fastest first, and after each it is known with which of
+ * those so far one, two, ... of them have room for so many rows at the least sum of shares: the sum without it, or its
+ * share and the sum for the rows that it leaves. A sum that the newest one takes part in costs no less than that one's
+ * time, and none that it does not could be cheaper than it was before. Time in O(n p r) for n graphs, p parts, r rows.
  */
 #include "session/table.h"
 
@@ -59,19 +60,6 @@ static void enter_alone(maker *m, size_t rows) {
 
 /* Several graphs -------------------------------------------------------------------------------------------------- */
 
-static void sum_up(maker *m, double most_us, size_t parts, size_t rows) {
-  float best = INFINITY;
-  unsigned char chosen = 0;
-  for (size_t i = 0; i < m->count; i++) {
-    const rondo_table_size *s = &m->sizes[i];
-    if (s->run_us > most_us) continue;
-    const float sum = (float)s->share_us + m->sums[at(m, parts - 1, rows > s->rows ? rows - s->rows : 0)];
-    if (sum < best) best = sum, chosen = (unsigned char)i;
-  }
-  m->sums[at(m, parts, rows)] = best;
-  m->choice[at(m, parts, rows)] = chosen;
-}
-
 /* Largest first, so that padding is in the last part. */
 static void sort_parts(const maker *m, rondo_table_entry *entry) {
   for (size_t i = 1; i < entry->count; i++) {
@@ -94,31 +82,34 @@ static void enter_parts(maker *m, size_t parts, size_t rows, float us) {
   sort_parts(m, entry);
 }
 
-/* Among graphs that take so long at most; whatever their sum, it takes `least_us`. */
-static void divide(maker *m, double most_us, double least_us) {
-  const size_t rows = m->table->rows;
-  for (size_t parts = 0; parts <= RONDO_SESSION_MAX_PARTS; parts++) {
-    m->sums[at(m, parts, 0)] = 0;
-    for (size_t r = 1; r <= rows; r++) {
-      if (parts == 0)
-        m->sums[at(m, 0, r)] = INFINITY;
-      else
-        sum_up(m, most_us, parts, r);
-      const float sum = m->sums[at(m, parts, r)];
-      const float us = sum > (float)least_us ? sum : (float)least_us;
+/* Sums that the graph, the slowest so far, makes smaller; whatever they are, they take its time at least. */
+static void add_graph(maker *m, unsigned char graph) {
+  const rondo_table_size *s = &m->sizes[graph];
+  for (size_t parts = 1; parts <= RONDO_SESSION_MAX_PARTS; parts++) {
+    for (size_t r = 1; r <= m->table->rows; r++) {
+      const float sum = (float)s->share_us + m->sums[at(m, parts - 1, r > s->rows ? r - s->rows : 0)];
+      if (sum >= m->sums[at(m, parts, r)]) continue;
+      m->sums[at(m, parts, r)] = sum;
+      m->choice[at(m, parts, r)] = graph;
+      const float us = fmaxf(sum, (float)s->run_us);
       if (parts > 1 && (double)us < bar(m, &m->table->entries[r])) enter_parts(m, parts, r, us);
     }
   }
 }
 
-/* The whole ------------------------------------------------------------------------------------------------------- */
-
-/* Else no sum is less than the longest of it, and all graphs can be looked at in one go. */
-static bool has_shares(const maker *m) {
-  for (size_t i = 0; i < m->count; i++)
-    if (m->sizes[i].share_us < m->sizes[i].run_us) return true;
-  return false;
+static void divide(maker *m) {
+  unsigned char order[RONDO_SESSION_MAX_SIZES]; /* by their times, ascending */
+  for (size_t i = 0; i < m->count; i++) {
+    size_t k = i;
+    for (; k > 0 && m->sizes[order[k - 1]].run_us > m->sizes[i].run_us; k--) order[k] = order[k - 1];
+    order[k] = (unsigned char)i;
+  }
+  for (size_t parts = 0; parts <= RONDO_SESSION_MAX_PARTS; parts++)
+    for (size_t r = 1; r <= m->table->rows; r++) m->sums[at(m, parts, r)] = INFINITY;
+  for (size_t i = 0; i < m->count; i++) add_graph(m, order[i]);
 }
+
+/* The whole ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status fill(maker *m) {
   rondo_table *table = m->table;
@@ -127,8 +118,7 @@ static rondo_status fill(maker *m) {
   RONDO_TRY(rondo_allocate_items(&table->allocator, cells, sizeof *m->sums, &m->sums));
   RONDO_TRY(rondo_allocate_items(&table->allocator, cells, 1, &m->choice));
   for (size_t r = 1; r <= table->rows; r++) enter_alone(m, r);
-  if (!has_shares(m)) divide(m, INFINITY, 0);
-  for (size_t i = 0; i < m->count && has_shares(m); i++) divide(m, m->sizes[i].run_us, m->sizes[i].run_us);
+  divide(m);
   return RONDO_OK;
 }
 
