@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Programs whose operators may run side by side: the recorded graph has the data's dependencies and no more, and every
- * form of a program gives the same bits (FW-1, FW-4, FW-9). A checking device replays in other orders.
+ * Programs whose operators may run side by side: the recorded graph has the data's dependencies and no more, as few
+ * waits as they take, and every form of a program gives the same bits (FW-1, FW-4, FW-9). A checking device replays in
+ * other orders.
  */
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "support/test_effort.h"
 #include "support/test_random_program.h"
 
-enum { EDGE = TEST_RANDOM_EDGE, CELLS = TEST_RANDOM_CELLS, STATES = TEST_RANDOM_STATES, STEPS = 4 };
+enum { EDGE = TEST_RANDOM_EDGE, CELLS = TEST_RANDOM_CELLS, STATES = TEST_RANDOM_STATES, STEPS = 4, MOST_WAITS = 1024 };
 
 static const rondo_value none;
 
@@ -97,10 +98,57 @@ static void test_independent_operators_become_branches(void **state) {
   rondo_program_destroy(program);
 }
 
+/* The edges of a graph whose nodes are numbered in an order that they keep. */
+typedef struct waits {
+  size_t nodes, count;
+  rondo_node from[MOST_WAITS], to[MOST_WAITS];
+} waits;
+
+static void get_waits(const rondo_graph *graph, waits *out) {
+  out->count = MOST_WAITS;
+  assert_ok(rondo_graph_nodes(graph, NULL, &out->nodes));
+  assert_ok(rondo_graph_edges(graph, out->from, out->to, &out->count));
+  assert_true(out->count <= MOST_WAITS);
+}
+
+/* Over others than the edge `left_out`. */
+static bool reaches(const waits *w, rondo_node from, rondo_node to, size_t left_out) {
+  for (size_t i = 0; i < w->count; i++) {
+    if (i == left_out || w->to[i].id != to.id) continue;
+    if (w->from[i].id == from.id || reaches(w, from, w->from[i], left_out)) return true;
+  }
+  return false;
+}
+
+/* A wait that others imply is one too many: no smaller set of edges gives the same order (Aho, Garey and Ullman 1972).
+ * And no program waits more often side by side than its data make it. */
+static void test_no_wait_is_one_too_many(void **state) {
+  test_fixture *t = *state;
+  uint32_t with_branches = 0;
+  for (uint64_t seed = 1; seed <= test_effort(16); seed++) {
+    uint64_t draws = seed;
+    waits w;
+    rondo_compiled *compiled = NULL;
+    rondo_compiled_info info = {.struct_size = sizeof info};
+    rondo_program *program = test_random_program(&random_shape, &draws);
+    const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_ALWAYS};
+    assert_ok(rondo_compile(program, t->device, &options, &compiled));
+    assert_ok(rondo_compiled_get_info(compiled, &info));
+    get_waits(rondo_compiled_graph(compiled), &w);
+    for (size_t i = 0; i < w.count; i++) assert_false(reaches(&w, w.from[i], w.to[i], i));
+    if (info.has_branches && w.nodes == info.operators) assert_int_equal(w.count, info.dependencies);
+    with_branches += info.has_branches;
+    assert_ok(rondo_compiled_destroy(compiled));
+    rondo_program_destroy(program);
+  }
+  assert_true(with_branches > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_every_form_gives_the_same_bits),
       test_case(test_independent_operators_become_branches),
+      test_case(test_no_wait_is_one_too_many),
   };
   return test_main(tests);
 }
