@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/versioned.h"
+#include "device/device.h"
 #include "tensor/emitter.h"
 #include "tensor/estimate.h"
 #include "tensor/record.h"
@@ -307,7 +308,9 @@ static rondo_status check_shared(const compiler *c, const rondo_compiled *shared
   if (shared == NULL) return RONDO_OK;
   if (shared->device == device) return rondo_compiled_refuse_capturing(shared, c->call);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "%s: program '%s', which is to be shared, was compiled for another device", c->call, shared->name);
+                    "%s: program '%s', which is to be shared, was compiled for device '%s', and this is for '%s': what "
+                    "shares is compiled for one rondo_device",
+                    c->call, shared->name, shared->device->name, device->name);
 }
 
 /* Calls that act at once are relaxed. */

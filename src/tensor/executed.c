@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/logging.h"
+#include "device/device.h"
 #include "tensor/run_nodes.h"
 
 enum { COST_ROUNDS = 3, FEWEST_ROUNDS = 2, MOST_ROUNDS = 9 };
@@ -21,8 +22,11 @@ rondo_status rondo_executed_keep(rondo_compiled *compiled, const rondo_compile_o
   compiled->executed.policy = given->executor_policy;
   compiled->executed.executor = given->executor;
   if (given->executor == NULL || rondo_executor_device(given->executor) == compiled->device) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                    "rondo_compile: the executor was created for another device");
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+      "rondo_compile: the executor was created for device '%s', and program '%s' is compiled for '%s': both "
+      "must be of one rondo_device",
+      rondo_executor_device(given->executor)->name, compiled->name, compiled->device->name);
 }
 
 /* Costs ------------------------------------------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "device/device.h"
 #include "exec/capture_watch.h"
 #include "tensor/arena_use.h"
 #include "tensor/values.h"
@@ -89,8 +90,9 @@ static rondo_status check_writer(const rondo_compiled *compiled, rondo_stream *s
   RONDO_TRY(rondo_require(call, "the stream that will write", stream));
   if (rondo_stream_device(stream) != compiled->device)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
-                      "%s: '%s' of program '%s' cannot be written by a stream of another device", call, name,
-                      compiled->name);
+                      "%s: '%s' of program '%s' is on device '%s' and cannot be written by a stream of '%s': "
+                      "use one of the same rondo_device",
+                      call, name, compiled->name, compiled->device->name, rondo_stream_device(stream)->name);
   if (stream == compiled->stream)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "%s: '%s' is written beside the runs, so by another stream than the program's own", call, name);

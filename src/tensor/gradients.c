@@ -97,8 +97,8 @@ rondo_status rondo_program_differentiate(rondo_program *program, uint32_t loss, 
   if (shape->type != RONDO_F32 || shape->rank != 0) {
     char text[RONDO_SHAPE_TEXT];
     return rondo_fail(RONDO_INVALID_ARGUMENT, shape->type != RONDO_F32 ? RONDO_REASON_TYPE : RONDO_REASON_SHAPE,
-                      "gradients of program '%s': the loss must be a scalar f32, not %s %s", program->name,
-                      rondo_type_name(shape->type), rondo_shape_text(text, shape));
+                      "gradients of program '%s': the loss must be a scalar f32, not %s", program->name,
+                      rondo_shape_text(text, shape));
   }
   const rondo_allocator *allocator = &program->allocator;
   walk w = {.program = program, .count = program->values.count};
@@ -131,9 +131,10 @@ static rondo_status resolve_asked(const rondo_program *program, const rondo_valu
     RONDO_TRY(rondo_program_resolve(program, values[i], "rondo_program_gradients", "an entry of values", &indices[i]));
     const rondo_shape *shape = rondo_program_shape(program, indices[i]);
     if (!rondo_shape_is_float(shape)) {
+      char text[RONDO_CALL_TEXT];
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
                         "rondo_program_gradients: value %zu of the list is %s; f32, f16 and bf16 have gradients", i,
-                        rondo_type_name(shape->type));
+                        rondo_value_text(text, program, indices[i]));
     }
   }
   return RONDO_OK;

@@ -10,8 +10,6 @@
 #include "tensor/program_internal.h"
 #include "tensor/shape.h"
 
-#define CALL_TEXT 512
-
 const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
                                          uint32_t input) {
   const uint32_t value = operation->inputs[input];
@@ -20,19 +18,18 @@ const rondo_shape *rondo_operation_input(const rondo_program *program, const ron
 
 /* Messages --------------------------------------------------------------------------------------------------------- */
 
-static void add_text(char buffer[CALL_TEXT], const char *format, ...) RONDO_PRINTF(2, 3);
+static void add_text(char buffer[RONDO_CALL_TEXT], const char *format, ...) RONDO_PRINTF(2, 3);
 
-static void add_text(char buffer[CALL_TEXT], const char *format, ...) {
+static void add_text(char buffer[RONDO_CALL_TEXT], const char *format, ...) {
   const size_t used = strlen(buffer);
-  if (CALL_TEXT - used < 8) return;
+  if (RONDO_CALL_TEXT - used < 8) return;
   va_list arguments;
   va_start(arguments, format);
-  (void)rondo_format_cut(buffer + used, CALL_TEXT - used, format, arguments);
+  (void)rondo_format_cut(buffer + used, RONDO_CALL_TEXT - used, format, arguments);
   va_end(arguments);
 }
 
-/* "'x' [64, 512]", or "result of tanh (operator 4) [64, 512]". */
-static void add_value(char buffer[CALL_TEXT], const rondo_program *program, uint32_t index) {
+static void add_value(char buffer[RONDO_CALL_TEXT], const rondo_program *program, uint32_t index) {
   const rondo_program_value *value = &program->values.items[index];
   char shape[RONDO_SHAPE_TEXT];
   (void)rondo_shape_text(shape, &value->shape);
@@ -46,7 +43,14 @@ static void add_value(char buffer[CALL_TEXT], const rondo_program *program, uint
   }
 }
 
-static void describe_operation(const rondo_program *program, const rondo_operation *operation, char buffer[CALL_TEXT]) {
+const char *rondo_value_text(char buffer[RONDO_CALL_TEXT], const rondo_program *program, uint32_t index) {
+  buffer[0] = '\0';
+  add_value(buffer, program, index);
+  return buffer;
+}
+
+static void describe_operation(const rondo_program *program, const rondo_operation *operation,
+                               char buffer[RONDO_CALL_TEXT]) {
   buffer[0] = '\0';
   add_text(buffer, "%s(", operation->row->name);
   const uint32_t count = rondo_operator_input_count(operation->row);
@@ -60,8 +64,8 @@ static void describe_operation(const rondo_program *program, const rondo_operati
 
 rondo_status rondo_fail_operation(const rondo_program *program, const rondo_operation *operation, rondo_reason reason,
                                   const char *format, ...) {
-  char call[CALL_TEXT];
-  char message[CALL_TEXT];
+  char call[RONDO_CALL_TEXT];
+  char message[RONDO_CALL_TEXT];
   describe_operation(program, operation, call);
   va_list arguments;
   va_start(arguments, format);
@@ -128,6 +132,33 @@ rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_
   if (rondo_shape_same(x, y)) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s and %s must have one type and shape",
                               operation->row->inputs[a], operation->row->inputs[b]);
+}
+
+rondo_status rondo_require_dimension(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                                     size_t dimension) {
+  const uint32_t rank = rondo_operation_input(program, operation, input)->rank;
+  if (dimension < rank) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "there is no dimension %zu: %s has %u, counted from 0", dimension,
+                              operation->row->inputs[input], rank);
+}
+
+rondo_status rondo_read_dimensions(const char *call, const size_t *dims, size_t count, rondo_attributes *out) {
+  *out = (rondo_attributes){.size_count = 0};
+  if (count > 0) RONDO_TRY(rondo_require(call, "shape", dims));
+  if (count > RONDO_MAX_DIMENSIONS) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; the most is %d", call, count,
+                      RONDO_MAX_DIMENSIONS);
+  }
+  if (count > 0) memcpy(out->sizes, dims, count * sizeof *dims);
+  out->size_count = (uint32_t)count;
+  return RONDO_OK;
+}
+
+rondo_status rondo_require_combine(const char *call, rondo_combine combine) {
+  if (combine == RONDO_COMBINE_MEAN || combine == RONDO_COMBINE_SUM) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: combine %d is neither RONDO_COMBINE_MEAN nor _SUM", call, (int)combine);
 }
 
 bool rondo_attributes_same(const rondo_attributes *a, const rondo_attributes *b) {

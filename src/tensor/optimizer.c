@@ -209,8 +209,7 @@ static rondo_status resolve_scalar(const rondo_program *program, rondo_value val
   const rondo_shape *shape = rondo_program_shape(program, *out_index);
   if (shape->type == RONDO_F32 && shape->rank == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, shape->type != RONDO_F32 ? RONDO_REASON_TYPE : RONDO_REASON_SHAPE,
-                    "%s: %s is %s %s, not a scalar f32, such as a cell", call, what, rondo_type_name(shape->type),
-                    rondo_shape_text(text, shape));
+                    "%s: %s is %s, not a scalar f32, such as a cell", call, what, rondo_shape_text(text, shape));
 }
 
 /* Where an optimizer has its rate from. */

@@ -9,6 +9,8 @@
 #ifndef RONDO_TENSOR_PROGRAM_INTERNAL_H
 #define RONDO_TENSOR_PROGRAM_INTERNAL_H
 
+#include <rondo/operators.h>
+
 #include "base/array.h"
 #include "base/error.h"
 #include "tensor/operator.h"
@@ -91,6 +93,11 @@ RONDO_MUST_USE rondo_status rondo_program_apply(rondo_program *program, const ro
 rondo_status rondo_fail_operation(const rondo_program *program, const rondo_operation *operation, rondo_reason reason,
                                   const char *format, ...) RONDO_PRINTF(4, 5);
 
+/* What messages call a value: "'x' [64, 512]", "result of tanh (operator 4) [64, 512] bf16", "constant 1". Returns the
+ * buffer. */
+#define RONDO_CALL_TEXT 512
+const char *rondo_value_text(char buffer[RONDO_CALL_TEXT], const rondo_program *program, uint32_t index);
+
 /* Whether the value is an input of an operation, or an output. */
 bool rondo_program_reads(const rondo_program *program, uint32_t value);
 
@@ -114,6 +121,16 @@ RONDO_MUST_USE rondo_status rondo_require_indices(const rondo_program *program, 
 /* SHAPE unless both inputs have the same shape. */
 RONDO_MUST_USE rondo_status rondo_require_same_shape(const rondo_program *program, const rondo_operation *operation,
                                                      uint32_t a, uint32_t b);
+
+/* SHAPE unless the input has this dimension. */
+RONDO_MUST_USE rondo_status rondo_require_dimension(const rondo_program *program, const rondo_operation *operation,
+                                                    uint32_t input, size_t dimension);
+
+/* What a caller of a public operator tells beside values; `call` starts the message. A shape becomes the attributes'
+ * sizes: NULL_ARGUMENT, SHAPE (too many dimensions). OUT_OF_RANGE unless it is a way to combine. */
+RONDO_MUST_USE rondo_status rondo_read_dimensions(const char *call, const size_t *dims, size_t count,
+                                                  rondo_attributes *out);
+RONDO_MUST_USE rondo_status rondo_require_combine(const char *call, rondo_combine combine);
 
 /* Undoing ---------------------------------------------------------------------------------------------------------- */
 

@@ -451,6 +451,7 @@ static void test_se10_wrong_options_are_refused(void **state) {
   const rondo_compile_options elsewhere = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
   assert_error(rondo_compile(program, t->device, &elsewhere, &compiled), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OTHER_DEVICE);
+  assert_message("both must be of one rondo_device");
   assert_ok(rondo_executor_destroy(executor));
   assert_ok(rondo_device_close(other));
   rondo_program_destroy(program);

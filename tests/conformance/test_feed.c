@@ -365,6 +365,7 @@ static void test_fw3_mapping_refuses_a_stream_of_another_device(void **state) {
   assert_ok(rondo_device_open("cpu", NULL, &device));
   assert_ok(rondo_stream_create(device, NULL, &stream));
   assert_error(rondo_compiled_map(compiled, "x", stream, &address), RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE);
+  assert_message("use one of the same rondo_device");
   test_stream_destroy(stream);
   assert_ok(rondo_device_close(device));
   assert_ok(rondo_compiled_destroy(compiled));

@@ -27,6 +27,7 @@ static void test_nan_and_what_does_not_fit(void **state) {
   assert_ok(rondo_program_create(NULL, &program));
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){2, 3}, 2, &x));
   assert_error(rondo_op_argmax(program, x, 2, false, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("there is no dimension 2: value has 2, counted from 0");
   assert_ok(rondo_op_argmax(program, x, 1, false, &y));
   assert_ok(rondo_program_output(program, "across", y));
   assert_ok(rondo_op_argmin(program, x, 0, false, &y));

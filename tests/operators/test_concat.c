@@ -67,8 +67,10 @@ static void test_what_does_not_fit(void **state) {
   assert_error(rondo_op_concat(program, x, 2, 1, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_message("concat(a 'x' [4, 6], b 'z' [5, 6]");
   assert_error(rondo_op_concat(program, x, 2, 2, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("there is no dimension 2: a has 2, counted from 0");
   assert_error(rondo_op_stack(program, x, 2, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_stack(program, x, 2, 3, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("a dimension 3 cannot be put into a value that has 2: it goes to 0 .. 2");
   for (size_t i = 1; i < 9; i++) x[i] = x[0];
   for (size_t count = 0; count <= 9; count += count == 0 ? 1 : 8)
     assert_error(rondo_op_concat(program, x, count, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);

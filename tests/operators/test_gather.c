@@ -48,6 +48,7 @@ static void test_wrong_indices(void **state) {
   assert_ok(rondo_program_input(program, "value", RONDO_F32, (size_t[]){2, 3}, 2, &value));
   assert_ok(rondo_program_input(program, "indices", RONDO_I32, (size_t[]){2, 2}, 2, &indices));
   assert_error(rondo_op_gather(program, value, indices, 2, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("there is no dimension 2: value has 2, counted from 0");
   assert_error(rondo_op_gather(program, value, indices, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_gather(program, value, value, 1, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
   assert_ok(rondo_op_gather(program, value, indices, 1, &y));

@@ -181,7 +181,7 @@ static void test_what_does_not_fit_is_refused(void **state) {
   refuse(RONDO_F32, 2, (const size_t[]){5, 4}, 0, RONDO_ACTIVATION_NONE, "inner dimensions 4 and 5 differ");
   refuse(RONDO_F32, 3, (const size_t[]){3, 4, 5}, 0, RONDO_ACTIVATION_NONE, "leading dimensions 2 and 3");
   refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 4, RONDO_ACTIVATION_NONE, "the bias has 4 elements for 5 columns");
-  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 0, (rondo_activation)9, "activation 9 is none of them");
+  refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 0, (rondo_activation)9, "activation 9 is none");
 }
 
 /* A row with a not-a-number has nothing else in its results, whatever is applied to them, and the other rows none. */

@@ -96,6 +96,7 @@ static void test_what_does_not_fit(void **state) {
   assert_error(rondo_op_permute(program, x, (size_t[]){0, 1, 3}, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_permute(program, x, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_op_transpose(program, x, 0, 3, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("there are not both dimensions 0 and 3: the value has 3, counted from 0");
   assert_true(y.id == 0);
   rondo_program_destroy(program);
 }

@@ -93,10 +93,7 @@ RONDO_NUMBER_KERNEL(argmax, argmax, RONDO_SCALAR(place_shape), RONDO_READS, ROND
 static rondo_status infer_argmax(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *value = rondo_operation_input(program, operation, 0);
   const size_t dimension = operation->attributes.sizes[DIMENSION];
-  if (dimension >= value->rank) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "dimension %zu of a value that has %u",
-                                dimension, value->rank);
-  }
+  RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
   if (value->dims[dimension] > INT32_MAX) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "more elements than i32 can count");
   }

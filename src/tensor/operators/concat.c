@@ -114,15 +114,10 @@ static bool fits_beside(const rondo_shape *a, const rondo_shape *b, size_t dimen
   return fits;
 }
 
-static rondo_status fail_dimension(const rondo_program *program, const rondo_operation *operation, uint32_t rank) {
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "dimension %zu of values that have %u",
-                              operation->attributes.sizes[DIMENSION], rank);
-}
-
 static rondo_status infer_concat(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const size_t dimension = operation->attributes.sizes[DIMENSION];
   results[0] = *rondo_operation_input(program, operation, 0);
-  if (dimension >= results[0].rank) return fail_dimension(program, operation, results[0].rank);
+  RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
   for (uint32_t i = 1; i < input_count(operation); i++) {
     const rondo_shape *part = rondo_operation_input(program, operation, i);
     if (!fits_beside(&results[0], part, dimension)) {
@@ -130,7 +125,9 @@ static rondo_status infer_concat(const rondo_program *program, const rondo_opera
                                   "all must have one type and the same sizes but along dimension %zu", dimension);
     }
     if (!rondo_checked_add(results[0].dims[dimension], part->dims[dimension], &results[0].dims[dimension]))
-      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "concat: its sizes do not fit");
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                        "concat: the sizes along dimension %zu add up to more than fits in %zu bits", dimension,
+                        8 * sizeof(size_t));
   }
   return RONDO_OK;
 }
@@ -187,9 +184,11 @@ static rondo_status insert_dimension(rondo_program *program, rondo_value value, 
   size_t dims[RONDO_MAX_DIMENSIONS + 1], rank;
   RONDO_TRY(rondo_value_shape(program, value, &type, dims, &rank));
   if (dimension > rank || rank == RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                      "stack: no room for a dimension %zu in a value that has %zu; the most is %d", dimension, rank,
-                      RONDO_MAX_DIMENSIONS);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+        "stack: a dimension %zu cannot be put into a value that has %zu: it goes to 0 .. %zu, and the most "
+        "there can be is %d",
+        dimension, rank, rank, RONDO_MAX_DIMENSIONS);
   }
   memmove(dims + dimension + 1, dims + dimension, (rank - dimension) * sizeof *dims);
   dims[dimension] = 1;
@@ -219,7 +218,7 @@ static rondo_status infer_split(const rondo_program *program, const rondo_operat
   const rondo_shape *value = rondo_operation_input(program, operation, 0);
   const size_t dimension = operation->attributes.sizes[DIMENSION];
   const size_t *lengths = operation->attributes.sizes + LENGTHS;
-  if (dimension >= value->rank) return fail_dimension(program, operation, value->rank);
+  RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
   size_t total = 0;
   bool fits = true;
   for (uint32_t i = 0; i < operation->row->result_count; i++) {

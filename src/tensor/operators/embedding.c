@@ -334,10 +334,7 @@ rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, r
   RONDO_TRY(rondo_require(row->name, "out_value", out_value));
   *out_value = (rondo_value){0};
   RONDO_TRY(rondo_require(row->name, "program", program));
-  if (combine != RONDO_COMBINE_MEAN && combine != RONDO_COMBINE_SUM) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: combine %d is neither RONDO_COMBINE_MEAN nor _SUM", row->name, (int)combine);
-  }
+  RONDO_TRY(rondo_require_combine(row->name, combine));
   for (uint32_t i = 0; i < 4; i++) {
     inputs[i] = RONDO_NO_VALUE;
     if (i >= row->required && given[i].id == 0) continue;

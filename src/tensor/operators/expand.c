@@ -52,13 +52,8 @@ const rondo_operator rondo_operator_expand = {.name = "expand",
 
 rondo_status rondo_op_expand(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
                              rondo_value *out_value) {
-  rondo_attributes attributes = {.size_count = (uint32_t)rank};
+  rondo_attributes attributes;
   if (out_value != NULL) *out_value = (rondo_value){0};
-  if (rank > 0) RONDO_TRY(rondo_require("expand", "shape", shape));
-  if (rank > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "expand: %zu dimensions; the most is %d", rank,
-                      RONDO_MAX_DIMENSIONS);
-  }
-  if (rank > 0) memcpy(attributes.sizes, shape, rank * sizeof *shape);
+  RONDO_TRY(rondo_read_dimensions("expand", shape, rank, &attributes));
   return rondo_program_apply(program, &rondo_operator_expand, &value, 1, &attributes, out_value);
 }

@@ -83,10 +83,7 @@ static bool fits(const rondo_shape *value, const rondo_shape *indices, size_t di
 static rondo_status require_pickable(const rondo_program *program, const rondo_operation *operation) {
   const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
   const size_t dimension = operation->attributes.sizes[DIMENSION];
-  if (dimension >= value->rank) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "dimension %zu of a value that has %u",
-                                dimension, value->rank);
-  }
+  RONDO_TRY(rondo_require_dimension(program, operation, VALUE, dimension));
   if (rondo_operation_input(program, operation, INDICES)->type == RONDO_I64 || value->dims[dimension] <= INT32_MAX) {
     return RONDO_OK;
   }

@@ -203,8 +203,9 @@ static rondo_status require_value(const rondo_program *program, const rondo_oper
   const size_t dimensions = operation->attributes.sizes[DIMENSIONS];
   const uint32_t rank = rondo_operation_input(program, operation, VALUE)->rank;
   if (dimensions > 0 && dimensions <= rank) return RONDO_OK;
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "the last %zu of %u dimensions", dimensions,
-                              rank);
+  return rondo_fail_operation(
+      program, operation, RONDO_REASON_SHAPE,
+      "the value has %u dimensions, so its last %zu cannot be normalised: name 1 or more of them", rank, dimensions);
 }
 
 static rondo_shape rows_shape(const rondo_shape *value, size_t dimensions) {

@@ -301,8 +301,8 @@ rondo_status rondo_op_matmul_with(rondo_program *program, rondo_value a, rondo_v
   if (out_value != NULL) *out_value = (rondo_value){0};
   RONDO_TRY(rondo_versioned_read("rondo_matmul_options", options, &given, sizeof given));
   if ((unsigned)given.activation > RONDO_ACTIVATION_SILU) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "matmul: activation %d is none of them",
-                      (int)given.activation);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "matmul: activation %d is none: use a RONDO_ACTIVATION_ name", (int)given.activation);
   }
   const rondo_unary *family = rondo_activation_family(given.activation);
   const bool keeps = family != NULL && !family->keeps_result;

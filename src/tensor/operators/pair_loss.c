@@ -156,9 +156,6 @@ rondo_status rondo_apply_pair_loss(rondo_program *program, const rondo_operator 
   const rondo_value inputs[] = {a, b};
   const rondo_attributes attributes = {.flags = {combine == RONDO_COMBINE_MEAN}};
   if (out_value != NULL) *out_value = (rondo_value){0};
-  if (combine != RONDO_COMBINE_MEAN && combine != RONDO_COMBINE_SUM) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: combine %d is neither RONDO_COMBINE_MEAN nor _SUM", row->name, (int)combine);
-  }
+  RONDO_TRY(rondo_require_combine(row->name, combine));
   return rondo_program_apply(program, row, inputs, 2, &attributes, out_value);
 }

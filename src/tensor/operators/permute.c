@@ -108,7 +108,8 @@ rondo_status rondo_op_transpose(rondo_program *program, rondo_value value, size_
   const uint32_t rank = rondo_program_shape(program, index)->rank;
   if (a >= rank || b >= rank) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                      "transpose: dimensions %zu and %zu of a value that has %u", a, b, rank);
+                      "transpose: there are not both dimensions %zu and %zu: the value has %u, counted from 0", a, b,
+                      rank);
   }
   rondo_attributes attributes = {.size_count = rank};
   for (uint32_t i = 0; i < rank; i++) attributes.sizes[i] = i == a ? b : i == b ? a : i;

@@ -83,8 +83,8 @@ rondo_status rondo_rate_read(const rondo_rate_options *options, const char *call
   RONDO_TRY(rondo_require(call, "schedule", options));
   RONDO_TRY(rondo_versioned_read("rondo_rate_options", options, out, sizeof *out));
   if ((uint32_t)out->kind > RONDO_RATE_INVERSE_SQRT) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: schedule: there is no kind %d", call,
-                      (int)out->kind);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: schedule: %d is no kind: use a RONDO_RATE_ name", call, (int)out->kind);
   }
   if (out->factor == 0) out->factor = 0.1f;
   return check_numbers(out, call);

@@ -235,13 +235,8 @@ void rondo_reduce_parts_cpu(rondo_type type, const rondo_joining *joining, rondo
 
 static rondo_status check_dimensions(const rondo_program *program, const rondo_operation *operation) {
   const rondo_attributes *attributes = &operation->attributes;
-  const rondo_shape *x = rondo_operation_input(program, operation, 0);
   for (uint32_t i = 0; i < attributes->size_count; i++) {
-    if (attributes->sizes[i] >= x->rank) {
-      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                  "there is no dimension %zu: the value has %u, counted from 0", attributes->sizes[i],
-                                  x->rank);
-    }
+    RONDO_TRY(rondo_require_dimension(program, operation, 0, attributes->sizes[i]));
     for (uint32_t k = 0; k < i; k++) {
       if (attributes->sizes[i] == attributes->sizes[k])
         return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "dimension %zu is named twice",

@@ -20,16 +20,11 @@ static rondo_status infer_reshape(const rondo_program *program, const rondo_oper
                               rondo_shape_elements(value));
 }
 
-static rondo_attributes shape_attributes(const size_t *dims, size_t rank) {
-  rondo_attributes attributes = {.size_count = (uint32_t)rank};
-  if (rank > 0) memcpy(attributes.sizes, dims, rank * sizeof *dims);
-  return attributes;
-}
-
 static rondo_status differentiate_reshape(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
   const rondo_shape *value = rondo_operation_input(program, operation, 0);
-  const rondo_attributes attributes = shape_attributes(value->dims, value->rank);
+  rondo_attributes attributes = {.size_count = value->rank};
+  memcpy(attributes.sizes, value->dims, sizeof value->dims);
   return rondo_program_add(program, &rondo_operator_reshape, &result_gradients[0], 1, &attributes, &input_gradients[0]);
 }
 
@@ -45,11 +40,7 @@ const rondo_operator rondo_operator_reshape = {.name = "reshape",
 rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
                               rondo_value *out_value) {
   if (out_value != NULL) *out_value = (rondo_value){0};
-  if (rank > 0) RONDO_TRY(rondo_require("reshape", "shape", shape));
-  if (rank > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "reshape: %zu dimensions; the most is %d", rank,
-                      RONDO_MAX_DIMENSIONS);
-  }
-  const rondo_attributes attributes = shape_attributes(shape, rank);
+  rondo_attributes attributes;
+  RONDO_TRY(rondo_read_dimensions("reshape", shape, rank, &attributes));
   return rondo_program_apply(program, &rondo_operator_reshape, &value, 1, &attributes, out_value);
 }
