@@ -3,6 +3,7 @@
 # Help, version, and command lines that are wrong.
 source "$(dirname "$0")/support.sh" "$1"
 
+succeeds -h
 succeeds --help
 for command in train generate bench devices graph check report serve session plan; do
   grep -q "^  $command " out || die "rondo --help does not name $command"
@@ -30,11 +31,18 @@ for command in train generate bench "${benches[@]}" devices graph check report s
   # shellcheck disable=SC2086
   succeeds $command --help
   head -1 out | grep -Eq "^Usage: rondo $command " || die "rondo $command --help begins with: $(head -1 out)"
+  ! grep -E '^.{81}' out || die "rondo $command --help has lines of more than 80 columns"
 done
 
 succeeds train --help
 grep -q '^Usage: rondo train \[TEXT\] \[OPTION\]' out || die "TEXT may be left out, which --help does not say"
-grep -q '^  TEXT .*(default /usr/share/common-licenses/GPL-3)$' out || die "--help does not name the default TEXT"
+grep -q '^  TEXT .*any file' out && grep -q '^ *(default /usr/share/common-licenses/GPL-3)$' out ||
+  die "--help does not name the default TEXT"
+cp out long
+for ask in -h --help; do
+  succeeds train $ask
+  cmp -s out long || die "rondo train $ask prints something else"
+done
 
 fails 2 "a command is missing; see 'rondo --help'"
 fails 2 "^rondo: there is no command 'trian'; the closest one is train; see 'rondo --help'$" trian

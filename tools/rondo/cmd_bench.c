@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "options.h"
 #include "tool.h"
 
 typedef struct benchmark {
@@ -15,15 +16,13 @@ typedef struct benchmark {
 } benchmark;
 
 static const benchmark benchmarks[] = {
-    {"launch", "rondo bench launch", bench_launch,
-     "empty kernels in five shapes: by streams, as a graph, as a plain loop"},
+    {"launch", "rondo bench launch", bench_launch, "empty kernels in five shapes: by streams, as a graph, as a loop"},
     {"change", "rondo bench change", bench_change, "making an exec, updating it, patching a node and launching"},
     {"patch", "rondo bench patch", bench_patch, "launching with an input elsewhere: patching it or copying it"},
     {"conv", "rondo bench conv", bench_conv, "convolutions on CUDA: by cuDNN and by own kernels"},
     {"copies", "rondo bench copies", bench_copies, "copying inputs in front of a graph: queued, or by a kernel in it"},
     {"gain", "rondo bench gain", bench_gain, "what recording gains, predicted and measured"},
-    {"tree", "rondo bench tree", bench_tree,
-     "calls of recorded functions beside bare launches, and the memory of trees"},
+    {"tree", "rondo bench tree", bench_tree, "calls of recorded functions beside bare launches; memory of trees"},
     {"gpt", "rondo bench gpt", bench_gpt, "a training step of a transformer, recorded and kernel by kernel"},
     {"executor", "rondo bench executor", bench_executor, "runs that are not recorded: in a line and by an executor"},
     {"memory", "rondo bench memory", bench_memory, "memory inside a graph: the bytes it holds, what launches cost"},
@@ -42,7 +41,7 @@ static int print_help(void) {
 
 int command_bench(int argc, char **argv) {
   if (argc < 2) return tool_fail_usage("a benchmark is missing");
-  if (strcmp(argv[1], "--help") == 0) return print_help();
+  if (options_ask_for_help(argv[1])) return print_help();
   for (size_t i = 0; i < BENCHMARK_COUNT; i++) {
     if (strcmp(argv[1], benchmarks[i].name) != 0) continue;
     tool_set_command(benchmarks[i].full_name);

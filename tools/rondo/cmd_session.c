@@ -42,7 +42,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo session",
     .operand = "plan",
-    .operand_help = "choose sizes; there is no other action so far",
+    .operand_help = "choose sizes",
     .description =
         "Chooses batch sizes for a history of requests: a network is recorded at some sizes, measured, and the sizes\n"
         "are taken with which its requests cost least, within the budgets. Prints each size with what it costs, and\n"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "options.h"
 #include "tool.h"
 
 typedef struct command {
@@ -38,8 +39,8 @@ static int print_help(void) {
   puts("Usage: rondo COMMAND [ARGUMENT]...\n\nRecords work for a GPU or a CPU once, as a graph, and replays it.\n");
   for (size_t i = 0; i < COMMAND_COUNT; i++) printf("  %-10s %s\n", commands[i].name, commands[i].summary);
   puts(
-      "\n  --help     print this and exit\n  --version  print the version and exit\n\n'rondo COMMAND --help' explains "
-      "one, the manual page rondo(1) all. 'rondo train' needs nothing else to begin with.");
+      "\n  --help, -h print this and exit\n  --version  print the version and exit\n\n'rondo COMMAND --help' explains "
+      "one, the manual page rondo(1) all.\n'rondo train' needs nothing else to begin with.");
   return TOOL_OK;
 }
 
@@ -84,7 +85,7 @@ static int print_version(void) {
 
 static int run(int argc, char **argv) {
   if (argc < 2) return tool_fail_usage("a command is missing");
-  if (strcmp(argv[1], "--help") == 0) return print_help();
+  if (options_ask_for_help(argv[1])) return print_help();
   if (strcmp(argv[1], "--version") == 0) return print_version();
   for (size_t i = 0; i < COMMAND_COUNT; i++) {
     if (strcmp(argv[1], commands[i].name) != 0) continue;

@@ -17,47 +17,93 @@
 /* What getopt_long returns for row i, above all characters. */
 enum { FIRST_ROW = 1000, HELP = 999 };
 
-#define HELP_COLUMN 26
+/* What --help fills: lines of a terminal's usual width, the meanings of options from a column on. */
+enum { LINE_COLUMNS = 80, HELP_COLUMN = 27 };
 
 static char letter_of(const option_table *table, size_t row) {
   return table->letters && row < strlen(table->letters) ? table->letters[row] : '\0';
 }
 
-static void print_row(const char *name, char letter, const char *argument, const char *help) {
-  char left[64], also[8] = "";
-  if (letter) snprintf(also, sizeof also, ", -%c", letter);
-  snprintf(left, sizeof left, "  --%s%s%s%s", name, also, argument ? " " : "", argument ? argument : "");
-  printf("%-*s %s", HELP_COLUMN, left, help);
+/* Of what is not parted at the end of a line: a word, or a default. */
+static size_t unit_length(const char *text) {
+  const bool is_default = strncmp(text, "(default ", strlen("(default ")) == 0;
+  return is_default ? strcspn(text, ")") + 1 : strcspn(text, " \n");
+}
+
+/* Prints the words of a text in filled lines that begin at `indent`, where the first one is already, and ends the last
+ * line. An empty line between paragraphs stays. */
+static void print_filled(size_t indent, const char *text) {
+  size_t column = indent;
+  while (*text != '\0') {
+    const size_t word = unit_length(text), blanks = strspn(text + word, " \n");
+    const bool is_first = column == indent, ends_paragraph = strncmp(text + word, "\n\n", 2) == 0;
+    if (!is_first && column + 1 + word > LINE_COLUMNS) {
+      printf("\n%*s", (int)indent, "");
+      column = indent;
+    } else if (!is_first) {
+      putchar(' ');
+      column++;
+    }
+    printf("%.*s", (int)word, text);
+    column += word;
+    text += word + blanks;
+    if (!ends_paragraph) continue;
+    printf("\n\n%*s", (int)indent, "");
+    column = indent;
+  }
+  putchar('\n');
+}
+
+/* An option or operand, what it means, and, where `value` is not "", its default. */
+static void print_row(const char *left, const char *help, const char *value) {
+  char text[400];
+  snprintf(text, sizeof text, "%s%s%s%s", help, value[0] ? " (default " : "", value, value[0] ? ")" : "");
+  printf("  %-*s ", HELP_COLUMN - 3, left);
+  print_filled(HELP_COLUMN, text);
 }
 
 /* A number below the minimum is none: the option has no default. */
-static void print_default(const option_row *row, const void *defaults) {
+static void format_default(const option_row *row, const void *defaults, char *out, size_t bytes) {
   const void *value = (const char *)defaults + row->offset;
   const char *text = row->kind == OPTION_TEXT ? *(const char *const *)value : NULL;
   const uint64_t count = row->kind == OPTION_COUNT ? *(const uint64_t *)value : 0;
   const double real = row->kind == OPTION_REAL ? *(const double *)value : 0;
-  if (text && text[0]) printf(" (default %s)", text);
-  if (row->kind == OPTION_COUNT && (double)count >= row->minimum) printf(" (default %llu)", (unsigned long long)count);
-  if (row->kind == OPTION_REAL && real >= row->minimum) printf(" (default %g)", real);
+  out[0] = '\0';
+  if (text) snprintf(out, bytes, "%s", text);
+  if (row->kind == OPTION_COUNT && (double)count >= row->minimum)
+    snprintf(out, bytes, "%llu", (unsigned long long)count);
+  if (row->kind == OPTION_REAL && real >= row->minimum) snprintf(out, bytes, "%g", real);
+}
+
+static void print_option(const option_table *table, size_t index) {
+  const option_row *row = &table->rows[index];
+  const char letter = letter_of(table, index);
+  char left[64], also[8] = "", value[160];
+  if (letter) snprintf(also, sizeof also, ", -%c", letter);
+  snprintf(left, sizeof left, "--%s%s%s%s", row->name, also, row->argument ? " " : "",
+           row->argument ? row->argument : "");
+  format_default(row, table->defaults, value, sizeof value);
+  print_row(left, row->help, value);
 }
 
 static void print_usage(const option_table *table) {
   printf("Usage: %s", table->command);
   if (table->operand) printf(table->operand_default ? " [%s]" : " %s", table->operand);
-  printf(" [OPTION]...\n\n%s\n\n", table->description);
+  printf(" [OPTION]...\n\n");
+  print_filled(0, table->description);
+  putchar('\n');
 }
 
 static void print_help(const option_table *table) {
   print_usage(table);
-  if (table->operand) printf("  %-*s %s", HELP_COLUMN - 2, table->operand, table->operand_help);
-  if (table->operand_default) printf(" (default %s)", table->operand_default);
-  if (table->operand) putchar('\n');
-  for (size_t i = 0; i < table->count; i++) {
-    print_row(table->rows[i].name, letter_of(table, i), table->rows[i].argument, table->rows[i].help);
-    print_default(&table->rows[i], table->defaults);
-    putchar('\n');
-  }
-  print_row("help", 0, NULL, "print this and exit\n");
+  if (table->operand)
+    print_row(table->operand, table->operand_help, table->operand_default ? table->operand_default : "");
+  for (size_t i = 0; i < table->count; i++) print_option(table, i);
+  print_row("--help, -h", "print this and exit", "");
+}
+
+bool options_ask_for_help(const char *argument) {
+  return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
 
 static bool parse_count(const option_row *row, const char *text, uint64_t *out) {
@@ -133,9 +179,10 @@ static option_result refuse(int found, char *const *argv) {
 }
 
 /* What getopt_long takes the letters of the options from. */
-static void list_letters(const option_table *table, char letters[2 * OPTIONS_MAX + 2]) {
+static void list_letters(const option_table *table, char letters[2 * OPTIONS_MAX + 3]) {
   size_t count = 0;
   letters[count++] = ':';
+  letters[count++] = 'h';
   for (size_t i = 0; i < table->count; i++) {
     if (!letter_of(table, i)) continue;
     letters[count++] = letter_of(table, i);
@@ -160,11 +207,11 @@ option_result options_parse(const option_table *table, int argc, char **argv, vo
     const int takes = table->rows[i].kind == OPTION_FLAG ? no_argument : required_argument;
     known[i + 1] = (struct option){table->rows[i].name, takes, NULL, FIRST_ROW + (int)i};
   }
-  char letters[2 * OPTIONS_MAX + 2];
+  char letters[2 * OPTIONS_MAX + 3];
   list_letters(table, letters);
   int found = 0;
   while ((found = getopt_long(argc, argv, letters, known, NULL)) != -1) {
-    if (found == HELP) {
+    if (found == HELP || found == 'h') {
       print_help(table);
       return OPTIONS_DONE;
     }

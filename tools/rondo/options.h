@@ -5,6 +5,7 @@
 #ifndef RONDO_TOOL_OPTIONS_H
 #define RONDO_TOOL_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef enum option_kind {
@@ -20,7 +21,7 @@ typedef struct option_row {
   option_kind kind;
   size_t offset;           /* of the value in the settings */
   double minimum, maximum; /* a maximum of 0 for a count means any */
-  const char *help;        /* what it means, a line; the default is put behind it */
+  const char *help;        /* what it means; the default is put behind it */
 } option_row;
 
 /* Rows that several commands have; the value is the settings' member of that name. */
@@ -36,13 +37,13 @@ typedef struct option_row {
 typedef struct option_table {
   const char *command;         /* "rondo train" */
   const char *operand;         /* name of the one operand, "TEXT", or NULL */
-  const char *operand_help;    /* a line; the default is put behind it */
+  const char *operand_help;    /* likewise */
   const char *operand_default; /* what stands for one that is not given; NULL: there must be one */
-  const char *description;     /* of the command, lines of up to 100 columns */
+  const char *description;     /* of the command: paragraphs, with empty lines between; --help fills their lines */
   const void *defaults; /* settings as they are when no option is given; numbers below a minimum are shown as none */
   const option_row *rows;
   size_t count;        /* at most OPTIONS_MAX */
-  const char *letters; /* of the first rows, "o" for -o; NULL: none */
+  const char *letters; /* of the first rows, "o" for -o; not "h", which is --help; NULL: none */
 } option_table;
 
 /* What is to happen after parsing. */
@@ -51,6 +52,9 @@ typedef enum option_result {
   OPTIONS_DONE, /* the help was printed */
   OPTIONS_WRONG /* bad usage, said on standard error */
 } option_result;
+
+/* Whether the argument is --help or -h. */
+bool options_ask_for_help(const char *argument);
 
 /* Reads argv[1] and what follows into the settings, which hold the defaults, and the operand or
  * its default into *out_operand, which may be NULL for a table without. The texts are argv's own. */
