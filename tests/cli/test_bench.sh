@@ -106,7 +106,7 @@ grep -Eq '^order of operators: results live at once [0-9]+ B, in the program.s o
   die "no word on the order: $(cat out)"
 grep -Eq '^kernels [0-9]+ a step: ' out || die "no kernels: $(cat out)"
 fails 2 "--type takes f32, bf16 or f16, not 'i32'" bench gpt --type i32
-fails 2 'the width is not a multiple of the heads' bench gpt --width 30
+fails 2 'a width of 30 is no multiple of 4 heads' bench gpt --width 30
 fails 1 'nonsense' bench gpt --device nonsense
 
 # Runs by an executor.

@@ -109,7 +109,7 @@ for context in 1 2; do
 done
 succeeds train text --model gpt --context 16 --layers 1 --width 8 --heads 2 --batch 2 --steps 2 --save tiny
 without_checksums tiny
-lie '"heads":"2"' '"heads":"3"' 'of the sizes in its metadata the width is not a multiple of the heads'
+lie '"heads":"2"' '"heads":"3"' 'the sizes in its metadata do not go together: a width of 8 is no multiple of 3 heads'
 lie '"layers":"1"' '"layers":"2"' "there is no tensor 'block1.norm1.scale'"
 lie '"width":"8"' '"width":"4"' "tensor 'tokens.embedding' has the shape"
 lie '"layers":"1"' '"lajers":"1"' "is no model of rondo train: its metadata have no 'layers'"

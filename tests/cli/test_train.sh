@@ -44,8 +44,8 @@ json_holds '.model == "gpt"' '.identical' '.layers == 2' '.heads == 2' '.embeddi
   '.parameters == 27 * 16 + 16 * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16 + 16 * 27'
 succeeds train text "${tiny[@]}" --steps 2
 grep -q '^model    gpt, [0-9]* parameters: context 16, layers 2, width 16, heads 2$' out || die "no sizes: $(cat out)"
-fails 2 'the width is not a multiple of the heads' train text --model gpt --width 30 --heads 4
-fails 2 'a head is wider than 128' train text --model gpt --width 512 --heads 2
+fails 2 'a width of 30 is no multiple of 4 heads' train text --model gpt --width 30 --heads 4
+fails 2 'of a width of 512 each of 2 heads has 256, at most 128 are possible' train text --model gpt --width 512 --heads 2
 fails 2 '--hidden is no size of the model gpt' train text --model gpt --hidden 8
 fails 2 '--layers is no size of the model character' train text --layers 2
 fails 2 "--model takes character or gpt, not 'rnn'" train text --model rnn

@@ -17,21 +17,35 @@ enum { MOST_PLANNED = 200 };
 
 static char message[1400];
 
+static int keep_message(const char *format, va_list arguments) RONDO_PRINTF(1, 0);
+static int keep_message(const char *format, va_list arguments) {
+  vsnprintf(message, sizeof message, format, arguments);
+  return TOOL_FAILURE;
+}
+
 int tool_fail(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
+  const int failed = keep_message(format, arguments);
   va_end(arguments);
-  return TOOL_FAILURE;
+  return failed;
+}
+
+int tool_fail_memory(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int failed = keep_message(format, arguments);
+  va_end(arguments);
+  return failed;
 }
 
 int tool_fail_status(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(message, sizeof message, format, arguments);
+  const int failed = keep_message(format, arguments);
   va_end(arguments);
   REQUIRE(rondo_last_error()->message[0] != '\0');
-  return TOOL_FAILURE;
+  return failed;
 }
 
 static int parse(const void *bytes, size_t count, buffer_list *out) {

@@ -52,7 +52,8 @@ static int load_driver(bare_driver *out) {
     if (!address && rows[i].is_required) return tool_fail("the CUDA driver lacks %s", rows[i].symbol);
     memcpy((char *)out + rows[i].offset, &address, sizeof address);
   }
-  return out->init(0) ? tool_fail("the CUDA driver does not start") : TOOL_OK;
+  const int code = out->init(0);
+  return code ? tool_fail("the CUDA driver does not start: cuInit: error %d", code) : TOOL_OK;
 }
 
 /* Compiler -------------------------------------------------------------------------------------------------------- */
@@ -84,29 +85,42 @@ static bool load_compiler(nvrtc_functions *out) {
          find_function(library, "nvrtcDestroyProgram", &out->destroy);
 }
 
-/* NULL when it does not compile. */
-static char *compile(const nvrtc_functions *nvrtc, nvrtc_program program, int major, int minor) {
-  char architecture[48];
+static int fail_compiler(const char *function, int code) {
+  return tool_fail("NVRTC does not compile a kernel of the benchmark: %s: error %d", function, code);
+}
+
+static int compile(const nvrtc_functions *nvrtc, nvrtc_program program, const char *architecture, char **out_image) {
   const char *const options[] = {architecture};
   size_t bytes = 0;
-  snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d%d", major, minor);
-  if (nvrtc->compile(program, 1, options) || nvrtc->code_bytes(program, &bytes)) return NULL;
+  int code = nvrtc->compile(program, 1, options);
+  if (code) return fail_compiler("nvrtcCompileProgram", code);
+  code = nvrtc->code_bytes(program, &bytes);
+  if (code) return fail_compiler("nvrtcGetCUBINSize", code);
   char *image = malloc(bytes);
-  if (!image || !nvrtc->code(program, image)) return image;
-  free(image);
-  return NULL;
+  if (!image) return tool_fail_memory("%zu bytes of machine code", bytes);
+  code = nvrtc->code(program, image);
+  if (code) {
+    free(image);
+    return fail_compiler("nvrtcGetCUBIN", code);
+  }
+  *out_image = image;
+  return TOOL_OK;
 }
 
 /* Machine code for compute capability major.minor, to be freed. */
 static int compile_for(const char *source, int major, int minor, char **out_image) {
   nvrtc_functions nvrtc;
   nvrtc_program program;
+  char architecture[48];
   *out_image = NULL;
-  if (!load_compiler(&nvrtc)) return tool_fail("there is no NVRTC to compile a kernel with");
-  if (nvrtc.create(&program, source, NULL, 0, NULL, NULL)) return tool_fail("NVRTC takes no program");
-  *out_image = compile(&nvrtc, program, major, minor);
+  snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d%d", major, minor);
+  if (!load_compiler(&nvrtc))
+    return tool_fail("there is no NVRTC to compile a kernel with; RONDO_NVRTC_LIBRARY names one");
+  const int code = nvrtc.create(&program, source, NULL, 0, NULL, NULL);
+  if (code) return fail_compiler("nvrtcCreateProgram", code);
+  const int result = compile(&nvrtc, program, architecture, out_image);
   (void)nvrtc.destroy(&program);
-  return *out_image ? TOOL_OK : tool_fail("NVRTC does not compile a kernel of the benchmark");
+  return result;
 }
 
 /* Device ---------------------------------------------------------------------------------------------------------- */

@@ -144,7 +144,7 @@ int change_times_create(change_times *times, size_t rounds) {
       samples_create(&times->launch, CHANGE_PATCHES * rounds)) {
     return TOOL_OK;
   }
-  return tool_fail("there is no memory for the times");
+  return tool_fail_memory("the times");
 }
 
 void change_times_destroy(change_times *times) {

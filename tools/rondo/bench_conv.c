@@ -171,7 +171,7 @@ static int write_inputs(rondo_compiled *compiled) {
   for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
     if (value.kind != 'i') continue;
     unsigned char *elements = malloc(value.bytes);
-    if (!elements) return tool_fail("there is no memory for %zu bytes", value.bytes);
+    if (!elements) return tool_fail_memory("%zu bytes", value.bytes);
     draw_elements(value.type, elements, value.bytes);
     const rondo_status status = rondo_compiled_write(compiled, value.name, elements, value.bytes);
     free(elements);
@@ -187,7 +187,7 @@ static int find_maker(const rondo_compiled *compiled, bool *out_is_librarys) {
   *out_is_librarys = true;
   if (rondo_graph_nodes(graph, NULL, &count)) return tool_fail_status("the graph");
   rondo_node *nodes = calloc(count, sizeof *nodes);
-  if (!nodes) return tool_fail("there is no memory for %zu nodes", count);
+  if (!nodes) return tool_fail_memory("%zu nodes", count);
   rondo_status status = rondo_graph_nodes(graph, nodes, &count);
   for (size_t i = 0; i < count && !status; i++) {
     rondo_node_params params;
@@ -236,7 +236,7 @@ static int measure_pass(conv_bench *b, const conv_case *of, size_t pass, conv_re
   rondo_compiled *compiled[WAYS] = {NULL};
   rondo_status status = RONDO_OK;
   for (size_t way = 0; way < WAYS && !status; way++) {
-    if (!samples_create(&result->samples[way], MOST_TURNS)) return tool_fail("there is no memory for the times");
+    if (!samples_create(&result->samples[way], MOST_TURNS)) return tool_fail_memory("the times");
     status = compile(b, of, pass, way, &compiled[way]);
   }
   int ended = status ? tool_fail_status("%s of '%s' could not be compiled", pass_names[pass], of->name) : TOOL_OK;

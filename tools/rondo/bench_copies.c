@@ -317,7 +317,7 @@ static int make_cases(copies_bench *b) {
   int code = build(b, NULL, 0, &b->work_graph, &b->work);
   for (size_t i = 0; i < COUNTS * SIZES && !code; i++) {
     copies_case *of = &b->cases[i / SIZES][i % SIZES];
-    if (!costs_create(of->costs, WAYS, MOST_ROUNDS)) return tool_fail("there is no memory for the times");
+    if (!costs_create(of->costs, WAYS, MOST_ROUNDS)) return tool_fail_memory("the times");
     of->blocks = blocks_for(b, sizes[i % SIZES]);
     code = build(b, of, counts[i / SIZES], &of->graph, &of->exec);
   }

@@ -220,7 +220,7 @@ static int write_values(const executor_bench *b, rondo_compiled *compiled, bool 
   for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
     if (value.kind != 'i' && (value.kind != 's' || !has_states)) continue;
     void *data = malloc(value.bytes);
-    if (!data) return tool_fail("no memory for '%s'", value.name);
+    if (!data) return tool_fail_memory("'%s'", value.name);
     fill(data, &value, b->settings.table_rows);
     const rondo_status status = rondo_compiled_write(compiled, value.name, data, value.bytes);
     free(data);
@@ -231,7 +231,7 @@ static int write_values(const executor_bench *b, rondo_compiled *compiled, bool 
 
 static int prepare_case(executor_bench *b, executor_case *of) {
   tool_show_progress("%s", of->name);
-  if (!costs_create(of->times, WAYS, MOST_ROUNDS)) return tool_fail("there is no memory for the times");
+  if (!costs_create(of->times, WAYS, MOST_ROUNDS)) return tool_fail_memory("the times");
   if (compile(b, of)) return tool_fail_status("'%s' could not be compiled", of->name);
   if (write_values(b, of->compiled[0], true) != TOOL_OK) return TOOL_FAILURE;
   if (rondo_compiled_synchronize(of->compiled[0])) return tool_fail_status("the states of '%s'", of->name);
@@ -288,7 +288,7 @@ static int compare(executor_case *of) {
   rondo_compiled_value value = {.struct_size = sizeof value};
   for (size_t i = 0; rondo_compiled_get_value(of->compiled[0], i, &value) == RONDO_OK; i++) continue;
   float *scores = malloc(WAYS * value.bytes);
-  if (!scores) return tool_fail("no memory for the scores");
+  if (!scores) return tool_fail_memory("the scores");
   const int result = compare_bits(of, value.bytes, scores);
   free(scores);
   return result;

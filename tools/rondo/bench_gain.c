@@ -289,7 +289,7 @@ static int make_cases(gain_bench *b) {
       of->count = counts[c];
       of->size = sizes[s];
       if (!costs_create(&of->plain, 1, MOST_ROUNDS) || !costs_create(&of->recorded, 1, MOST_ROUNDS))
-        return tool_fail("there is no memory for the times");
+        return tool_fail_memory("the times");
     }
   }
   return TOOL_OK;

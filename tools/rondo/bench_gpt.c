@@ -106,8 +106,8 @@ static int choose_model(gpt_bench *b) {
                                         [MODEL_HEADS] = (uint32_t)s->heads},
                               .vocabulary = vocabulary_create(occurs)};
   static const rondo_type types[] = {RONDO_F32, RONDO_BF16, RONDO_F16};
-  const char *objection = model_gpt.objection(&b->model);
-  if (objection) return tool_fail_usage("%s", objection);
+  char why[MODEL_WHY_BYTES];
+  if (!model_sizes_fit(&b->model, why)) return tool_fail_usage("%s", why);
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
     b->model.type = types[i];
     if (strcmp(rondo_type_name(types[i]), s->type) == 0) return TOOL_OK;
@@ -131,7 +131,7 @@ static int write_batch(const gpt_bench *b) {
   const float rate = 0.001f;
   draw_source source = draw_create(1, DRAW_BATCHES);
   int32_t *tokens = calloc(count, sizeof *tokens);
-  if (!tokens) return tool_fail("there is no memory for the tokens");
+  if (!tokens) return tool_fail_memory("the tokens");
   for (uint32_t i = 0; i < count; i++) tokens[i] = (int32_t)draw_below(&source, (uint32_t)b->settings.vocabulary);
   rondo_status status = rondo_compiled_write(b->compiled, "tokens", tokens, count * sizeof *tokens);
   if (!status) status = rondo_compiled_write(b->compiled, "labels", tokens, count * sizeof *tokens);
@@ -184,7 +184,7 @@ static int count_kernels(gpt_bench *b) {
   rondo_node *nodes = calloc(count, sizeof *nodes);
   b->kernels = calloc(count, sizeof *b->kernels);
   int result = TOOL_OK;
-  if (!nodes || !b->kernels) result = tool_fail("there is no memory for %zu nodes", count);
+  if (!nodes || !b->kernels) result = tool_fail_memory("%zu nodes", count);
   if (!result && (rondo_graph_nodes(graph, nodes, &count) || count_nodes(b, nodes, count)))
     result = tool_fail_status("the graph");
   free(nodes);

@@ -456,7 +456,7 @@ static int prepare(void *bench) {
       samples_create(&b->loop, SAMPLE_CAPACITY)) {
     return TOOL_OK;
   }
-  return tool_fail("there is no memory for the times");
+  return tool_fail_memory("the times");
 }
 
 static int take_down(void *bench) {

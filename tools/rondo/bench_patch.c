@@ -248,7 +248,7 @@ static int prepare(void *bench) {
     if (!costs_create(costs->launch, PATCH_COUNTS, MOST_ROUNDS) ||
         !costs_create(costs->patched, PATCH_COUNTS, MOST_ROUNDS) ||
         !costs_create(costs->copied, PATCH_SIZES, MOST_ROUNDS)) {
-      return tool_fail("there is no memory for the times");
+      return tool_fail_memory("the times");
     }
   }
   if (patch_rondo_create(b->device, nodes, &b->targets[RONDO]) != TOOL_OK) return TOOL_FAILURE;

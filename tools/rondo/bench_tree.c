@@ -293,7 +293,7 @@ static int prepare(void *bench) {
   const uint32_t nodes = (uint32_t)b->settings.nodes;
   if (rondo_device_open(b->settings.device, &options, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
-  if (!costs_create(b->costs, COSTS, MOST_ROUNDS)) return tool_fail("there is no memory for the times");
+  if (!costs_create(b->costs, COSTS, MOST_ROUNDS)) return tool_fail_memory("the times");
   if (patch_rondo_create(b->device, nodes, &b->launch) != TOOL_OK) return TOOL_FAILURE;
   if (patch_bare_create(b->settings.device, nodes, &b->bare) != TOOL_OK) return TOOL_FAILURE;
   return tree_calls_create(b->device, nodes, &b->calls);

@@ -173,7 +173,7 @@ static int read_buffer(const csv_reader *r, raw_buffer *out) {
                    r->name, r->line, out->lower, out->upper);
 }
 
-static int fail_memory(const csv_reader *r) { return tool_fail("%s: there is no memory for it", r->name); }
+static int fail_memory(const csv_reader *r) { return tool_fail_memory("%s", r->name); }
 
 /* Room for as many buffers as there are lines left. Lifetimes are kept in `times`, two a buffer, until they are placed.
  */

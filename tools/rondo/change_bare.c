@@ -136,7 +136,7 @@ int change_bare_create(const char *device_name, uint32_t nodes, change_target **
   *out = NULL;
   if (!bare_is_cuda(device_name)) return TOOL_OK;
   bare_target *t = calloc(1, sizeof *t);
-  if (!t) return tool_fail("there is no memory for the benchmark");
+  if (!t) return tool_fail_memory("the benchmark");
   *t = (bare_target){.base = {run_round, destroy}, .nodes = nodes};
   if (bare_device_open(device_name, source, "set_word", &t->device) == TOOL_OK && make_objects(t) == TOOL_OK) {
     *out = &t->base;

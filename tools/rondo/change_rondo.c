@@ -126,7 +126,7 @@ static rondo_status make_objects(rondo_target *t) {
 int change_rondo_create(rondo_device *device, uint32_t nodes, change_target **out) {
   rondo_target *t = calloc(1, sizeof *t);
   *out = NULL;
-  if (!t) return tool_fail("there is no memory for the benchmark");
+  if (!t) return tool_fail_memory("the benchmark");
   *t = (rondo_target){.base = {run_round, destroy}, .device = device, .nodes = nodes};
   if (!make_objects(t)) {
     *out = &t->base;

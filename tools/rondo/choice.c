@@ -121,7 +121,7 @@ static rondo_status judge(judging *j, choice_answer *out) {
 int choice_judge(const choice_question *question, choice_answer *out) {
   judging j = {.question = question};
   *out = (choice_answer){0};
-  if (!list_demands(&j)) return tool_fail("no memory for %zu requests", question->history->count);
+  if (!list_demands(&j)) return tool_fail_memory("%zu requests", question->history->count);
   list_sizes(&j);
   int result = judge(&j, out) ? tool_fail_status("sizes beside the chosen ones") : TOOL_OK;
   if (rondo_session_destroy(j.session) && result == TOOL_OK) result = tool_fail_status("the session");

@@ -108,10 +108,10 @@ static int create_buffers(generation *g) {
   const size_t length = g->settings->length, count = g->model.vocabulary.count;
   g->scores = calloc(count, sizeof *g->scores);
   g->kept = calloc(COMPARED * count, sizeof *g->kept);
-  if (!g->scores || !g->kept) return tool_fail("there is no memory for the scores");
+  if (!g->scores || !g->kept) return tool_fail_memory("the scores");
   for (size_t way = 0; way < WAYS; way++) {
     g->ways[way].text = malloc(length);
-    if (!g->ways[way].text) return tool_fail("there is no memory for %zu bytes of text", length);
+    if (!g->ways[way].text) return tool_fail_memory("%zu bytes of text", length);
     if (run_times_create(&g->ways[way].times, length) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;

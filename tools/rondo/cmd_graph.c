@@ -45,15 +45,13 @@ typedef struct graph_summary {
   uint64_t fingerprint;
 } graph_summary;
 
-static const char *const no_memory = "there is no memory for a summary of the graph";
-
 /* Reads a query that fills an array: its nodes, allocated, and their number. */
 static int query_nodes(const rondo_graph *graph, rondo_status (*query)(const rondo_graph *, rondo_node *, size_t *),
                        rondo_node **out_nodes, size_t *out_count) {
   *out_nodes = NULL;
   if (query(graph, NULL, out_count)) return tool_fail_status("the graph could not be read");
   *out_nodes = calloc(*out_count ? *out_count : 1, sizeof **out_nodes);
-  if (!*out_nodes) return tool_fail("%s", no_memory);
+  if (!*out_nodes) return tool_fail_memory("the graph's %zu nodes", *out_count);
   return query(graph, *out_nodes, out_count) ? tool_fail_status("the graph could not be read") : TOOL_OK;
 }
 
@@ -105,7 +103,7 @@ static int find_depth(const rondo_graph *graph, size_t *out_depth) {
     size_t *depths = calloc(numbers, sizeof *depths);
     rondo_node *dependencies = calloc(numbers, sizeof *dependencies);
     result = depths && dependencies ? measure_depth(graph, order, count, depths, dependencies, out_depth)
-                                    : tool_fail("%s", no_memory);
+                                    : tool_fail_memory("%zu depths", numbers);
     free(dependencies);
     free(depths);
   }

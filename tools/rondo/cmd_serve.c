@@ -334,7 +334,7 @@ static int serve_and_close(serving *s) {
 static int check(serving *s) {
   const serve_settings *o = &s->settings;
   s->model.table_rows = (size_t)o->table_rows;
-  if (!o->load) return tool_fail_usage("--load is missing: no requests come from elsewhere so far");
+  if (!o->load) return tool_fail_usage("--load is missing: requests come from inside the process alone");
   if (!recommender_find(s->name, &s->model))
     return tool_fail_usage("there is no model '%s'; there are dense and recommender", s->name);
   if (o->look_ups[0] != '\0' && !s->model.has_tables)

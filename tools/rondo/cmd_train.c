@@ -87,8 +87,8 @@ static int choose_model(training *t) {
       return tool_fail_usage("--%s is no size of the model %s", model_size_rows[i].name, kind->name);
     t->model.sizes[i] = s->sizes[i] > 0 ? (uint32_t)s->sizes[i] : kind->sizes[i];
   }
-  const char *objection = kind->objection(&t->model);
-  if (objection) return tool_fail_usage("%s", objection);
+  char why[MODEL_WHY_BYTES];
+  if (!model_sizes_fit(&t->model, why)) return tool_fail_usage("%s", why);
   if (s->batch == 0) s->batch = kind->batch;
   if (s->steps == 0) s->steps = kind->steps;
   if (s->learning_rate <= 0) s->learning_rate = kind->learning_rate;
@@ -120,8 +120,7 @@ static int load_text(training *t) {
 static int create_run(training_run *run, size_t steps) {
   run->losses = calloc(steps, sizeof *run->losses);
   run->step_us = calloc(steps, sizeof *run->step_us);
-  if (!run->losses || !run->step_us)
-    return tool_fail("there is no memory for the losses and times of %zu steps", steps);
+  if (!run->losses || !run->step_us) return tool_fail_memory("the losses and times of %zu steps", steps);
   return run_times_create(&run->times, steps);
 }
 
@@ -129,7 +128,7 @@ static int create_buffers(training *t) {
   const train_settings *s = &t->settings;
   t->tokens = calloc((size_t)t->batch.places * t->batch.context, sizeof *t->tokens);
   t->labels = calloc((size_t)t->batch.places * t->batch.labels, sizeof *t->labels);
-  if (!t->tokens || !t->labels) return tool_fail("there is no memory for a batch of %" PRIu64, s->batch);
+  if (!t->tokens || !t->labels) return tool_fail_memory("a batch of %" PRIu64, s->batch);
   const int result = create_run(&t->unrecorded, s->steps);
   return result == TOOL_OK ? create_run(&t->recorded, s->steps) : result;
 }

@@ -31,7 +31,7 @@ static bool grow(file_bytes *file, size_t *capacity) {
 static int read_all(FILE *stream, const char *name, file_bytes *out) {
   size_t capacity = 0;
   while (!feof(stream)) {
-    if (out->count == capacity && !grow(out, &capacity)) return tool_fail("%s: there is no memory for it", name);
+    if (out->count == capacity && !grow(out, &capacity)) return tool_fail_memory("%s", name);
     out->count += fread(out->bytes + out->count, 1, capacity - out->count, stream);
     if (ferror(stream)) return tool_fail("%s: %s", name, strerror(errno));
     if (out->count > FILE_MAX_BYTES) {
@@ -42,13 +42,19 @@ static int read_all(FILE *stream, const char *name, file_bytes *out) {
   return TOOL_OK;
 }
 
+static int read_or_release(FILE *stream, const char *name, file_bytes *out) {
+  const int result = read_all(stream, name, out);
+  if (result != TOOL_OK) file_release(out);
+  return result;
+}
+
 int file_read(const char *path, file_bytes *out) {
   *out = (file_bytes){0};
-  FILE *stream = is_standard(path) ? stdin : fopen(path, "rb");
+  if (is_standard(path)) return read_or_release(stdin, file_display_name(path), out);
+  FILE *stream = fopen(path, "rb");
   if (!stream) return tool_fail("%s: %s", path, strerror(errno));
-  const int result = read_all(stream, file_display_name(path), out);
-  if (stream != stdin) fclose(stream);
-  if (result != TOOL_OK) file_release(out);
+  const int result = read_or_release(stream, path, out);
+  fclose(stream);
   return result;
 }
 

@@ -31,7 +31,7 @@ int json_print(json *out) {
   assert(out->depth == 0);
   const bool is_whole = close_stream(out);
   if (is_whole) puts(out->text);
-  const int result = is_whole ? tool_check_output() : tool_fail("there is no memory for the output");
+  const int result = is_whole ? tool_check_output() : tool_fail_memory("the output");
   free(out->text);
   return result;
 }

@@ -128,7 +128,7 @@ int launch_bare_create(const char *device_name, launch_target **out) {
   *out = NULL;
   if (!bare_is_cuda(device_name)) return TOOL_OK;
   bare_target *t = calloc(1, sizeof *t);
-  if (!t) return tool_fail("there is no memory for the benchmark");
+  if (!t) return tool_fail_memory("the benchmark");
   t->base.calls = &calls;
   if (bare_device_open(device_name, source, "empty", &t->device) == TOOL_OK && make_objects(t) == TOOL_OK) {
     *out = &t->base;

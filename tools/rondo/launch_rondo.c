@@ -122,7 +122,7 @@ int launch_rondo_create(rondo_device *device, launch_target **out) {
                                      replay, discard,      wait,   mark, elapsed,       destroy};
   rondo_target *t = calloc(1, sizeof *t);
   *out = NULL;
-  if (!t) return tool_fail("there is no memory for the benchmark");
+  if (!t) return tool_fail_memory("the benchmark");
   t->base.calls = &calls;
   t->device = device;
   if (!make_objects(t)) {

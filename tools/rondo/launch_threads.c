@@ -118,7 +118,7 @@ static int run_all(launcher *launchers, uint32_t threads) {
     if (launchers[i].is_started) pthread_join(launchers[i].thread, NULL);
   }
   pthread_mutex_destroy(&gate);
-  return error ? tool_fail("a thread could not be started: %s", strerror(error)) : TOOL_OK;
+  return error ? tool_fail_thread(error) : TOOL_OK;
 }
 
 /* Whether each kernel ran once for each launch. */
@@ -140,7 +140,7 @@ static int create_all(rondo_device *device, launcher *launchers, uint32_t thread
   for (uint32_t i = 0; i < threads && result == TOOL_OK; i++) {
     launchers[i].device = device;
     launchers[i].seconds = seconds;
-    if (!samples_create(&launchers[i].host, SAMPLE_CAPACITY)) result = tool_fail("there is no memory for the times");
+    if (!samples_create(&launchers[i].host, SAMPLE_CAPACITY)) result = tool_fail_memory("the times");
     if (result == TOOL_OK && create_launcher(&launchers[i], kernel)) result = tool_fail_status("a thread's exec");
   }
   rondo_kernel_destroy(kernel);
@@ -150,7 +150,7 @@ static int create_all(rondo_device *device, launcher *launchers, uint32_t thread
 /* Checks all and puts their times together. */
 static int collect(launcher *launchers, uint32_t threads, summary *out_host) {
   samples all;
-  if (!samples_create(&all, (size_t)threads * SAMPLE_CAPACITY)) return tool_fail("there is no memory for the times");
+  if (!samples_create(&all, (size_t)threads * SAMPLE_CAPACITY)) return tool_fail_memory("the times");
   int result = TOOL_OK;
   for (uint32_t i = 0; i < threads && result == TOOL_OK; i++) {
     result = check_launcher(&launchers[i]);
@@ -163,7 +163,7 @@ static int collect(launcher *launchers, uint32_t threads, summary *out_host) {
 
 int launch_from_threads(rondo_device *device, uint32_t threads, double seconds, summary *out_host) {
   launcher *launchers = calloc(threads, sizeof *launchers);
-  if (!launchers) return tool_fail("there is no memory for %" PRIu32 " threads", threads);
+  if (!launchers) return tool_fail_memory("%" PRIu32 " threads", threads);
   int result = create_all(device, launchers, threads, seconds);
   if (result == TOOL_OK) result = run_all(launchers, threads);
   if (result == TOOL_OK) result = collect(launchers, threads, out_host);

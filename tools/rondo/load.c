@@ -57,18 +57,22 @@ static void *run_client(void *user) {
   return NULL;
 }
 
-static uint32_t start_clients(const load *l, client *clients, uint64_t end_ns) {
-  uint32_t started = 0;
-  for (; started < l->clients; started++) {
-    client *c = &clients[started];
-    *c = (client){.load = l, .first = l->first + started * l->traffic->count / l->clients, .end_ns = end_ns};
-    if (!samples_create(&c->tally.times, MOST_SAMPLES / l->clients)) break;
-    if (pthread_create(&c->thread, NULL, run_client, c) != 0) {
+/* Says why not all could be started. */
+static int start_clients(const load *l, client *clients, uint64_t end_ns, uint32_t *out_started) {
+  for (uint32_t i = 0; i < l->clients; i++) {
+    client *c = &clients[i];
+    *out_started = i;
+    *c = (client){.load = l, .first = l->first + i * l->traffic->count / l->clients, .end_ns = end_ns};
+    if (!samples_create(&c->tally.times, MOST_SAMPLES / l->clients))
+      return tool_fail_memory("the times of %u clients", l->clients);
+    const int error = pthread_create(&c->thread, NULL, run_client, c);
+    if (error) {
       samples_destroy(&c->tally.times);
-      break;
+      return tool_fail_thread(error);
     }
   }
-  return started;
+  *out_started = l->clients;
+  return TOOL_OK;
 }
 
 static void add_tally(load_tally *all, load_tally *one) {
@@ -85,15 +89,16 @@ static void add_tally(load_tally *all, load_tally *one) {
 
 static int run_closed(const load *l, load_tally *all) {
   client *clients = calloc(l->clients, sizeof *clients);
-  if (clients == NULL) return tool_fail("no memory for %u clients", l->clients);
-  const uint32_t started = start_clients(l, clients, clock_ns() + (uint64_t)(l->seconds * 1e9));
+  if (clients == NULL) return tool_fail_memory("%u clients", l->clients);
+  uint32_t started = 0;
+  const int result = start_clients(l, clients, clock_ns() + (uint64_t)(l->seconds * 1e9), &started);
   for (uint32_t i = 0; i < started; i++) {
     pthread_join(clients[i].thread, NULL);
     add_tally(all, &clients[i].tally);
   }
   free(clients);
-  if (started < l->clients) return tool_fail("%u of %u clients could be started", started, l->clients);
-  return all->has_no_memory ? tool_fail("no memory for the outputs of %u clients", l->clients) : TOOL_OK;
+  if (result != TOOL_OK) return result;
+  return all->has_no_memory ? tool_fail_memory("the outputs of %u clients", l->clients) : TOOL_OK;
 }
 
 /* Open loop ---------------------------------------------------------------------------------------------------------
@@ -176,13 +181,13 @@ static int run_open(const load *l, load_tally *all) {
   pthread_t collector;
   if (o == NULL || !samples_create(&o->tally.times, MOST_SAMPLES)) {
     free(o);
-    return tool_fail("no memory for the open loop");
+    return tool_fail_memory("the open loop");
   }
   o->load = l;
   pthread_mutex_init(&o->lock, NULL);
   pthread_cond_init(&o->change, NULL);
-  const bool has_thread = pthread_create(&collector, NULL, collect, o) == 0;
-  if (has_thread) {
+  const int error = pthread_create(&collector, NULL, collect, o);
+  if (!error) {
     make_arrivals(o);
     pthread_mutex_lock(&o->lock);
     o->is_over = true;
@@ -194,7 +199,7 @@ static int run_open(const load *l, load_tally *all) {
   pthread_cond_destroy(&o->change);
   pthread_mutex_destroy(&o->lock);
   free(o);
-  return has_thread ? TOOL_OK : tool_fail("a thread could not be started");
+  return error ? tool_fail_thread(error) : TOOL_OK;
 }
 
 /* The whole ---------------------------------------------------------------------------------------------------------
@@ -223,7 +228,7 @@ static double percentile(const samples *sorted, double part) {
 int load_run(const load *l, load_tally *inout) {
   usage before, after;
   if (inout->times.us == NULL && !samples_create(&inout->times, MOST_SAMPLES))
-    return tool_fail("no memory for the times of requests");
+    return tool_fail_memory("the times of requests");
   if (get_usage(l, &before)) return tool_fail_status("model '%s'", l->model);
   const uint64_t begin = clock_ns();
   const int result = l->rate > 0 ? run_open(l, inout) : run_closed(l, inout);

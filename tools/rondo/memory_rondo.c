@@ -127,7 +127,7 @@ static int take_down(rondo_memory *m) {
 
 int memory_measure_rondo(rondo_device *device, const memory_work *work, memory_placing placing, memory_times *out) {
   rondo_memory m = {.device = device, .work = work, .addresses = calloc(work->list->count + 1, sizeof(void *))};
-  if (!m.addresses) return tool_fail("there is no memory for %zu buffers", work->list->count);
+  if (!m.addresses) return tool_fail_memory("%zu buffers", work->list->count);
   const int result = measure(&m, placing, out) ? tool_fail_status("%s", work->name) : TOOL_OK;
   const int taken_down = take_down(&m);
   return result == TOOL_OK ? taken_down : result;

@@ -46,7 +46,7 @@ int memory_work_create(const char *name, const buffer_list *list, memory_work *o
   out->steps = calloc(list->count + 1, 2 * sizeof *out->steps);
   if (!timed || !out->steps) {
     free(timed);
-    return tool_fail("there is no memory for %zu buffers", list->count);
+    return tool_fail_memory("%zu buffers", list->count);
   }
   order_steps(list, timed, out);
   free(timed);
@@ -63,7 +63,7 @@ int memory_times_create(memory_times *times) {
       samples_create(&times->alternating, MEMORY_ROUNDS * MEMORY_LAUNCHES)) {
     return TOOL_OK;
   }
-  return tool_fail("there is no memory for the times");
+  return tool_fail_memory("the times");
 }
 
 void memory_times_destroy(memory_times *times) {

@@ -38,6 +38,10 @@ const model_kind *model_kind_of_format(const char *format) {
 
 const char *model_kind_names(void) { return "character or gpt"; }
 
+bool model_sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]) {
+  return model->kind->sizes_fit == NULL || model->kind->sizes_fit(model, why);
+}
+
 size_t model_labels(const language_model *model) {
   return model->kind->predicts_each ? model->sizes[MODEL_CONTEXT] : 1;
 }
@@ -113,7 +117,7 @@ rondo_status model_build_step(const language_model *model, rondo_program *progra
 static int write_even(rondo_compiled *compiled, const model_parameter *p, draw_source *source) {
   const size_t count = elements_of(p);
   float *values = calloc(count, sizeof *values);
-  if (!values) return tool_fail("there is no memory for the first values of '%s'", p->name);
+  if (!values) return tool_fail_memory("the first values of '%s'", p->name);
   for (size_t i = 0; i < count; i++)
     values[i] = p->range > 0 ? p->center + (float)(p->range * (2 * draw_unit(source) - 1)) : p->center;
   const rondo_status status = rondo_compiled_write(compiled, p->name, values, count * sizeof *values);
@@ -123,7 +127,7 @@ static int write_even(rondo_compiled *compiled, const model_parameter *p, draw_s
 
 static int write_zeros(rondo_compiled *compiled, const rondo_compiled_value *state) {
   void *zeros = calloc(1, state->bytes);
-  if (!zeros) return tool_fail("there is no memory for the first values of '%s'", state->name);
+  if (!zeros) return tool_fail_memory("the first values of '%s'", state->name);
   const rondo_status status = rondo_compiled_write(compiled, state->name, zeros, state->bytes);
   free(zeros);
   return status ? tool_fail_status("the model's first values") : TOOL_OK;

@@ -2,10 +2,11 @@
  * The language models that train makes and generate runs, as a table of kinds: what each is called, its sizes, its
  * parameters and how it becomes a program. A new kind is a file that defines one, and a row in model.c.
  *
- *   character  the last `context` bytes are looked up in an embedding, put side by side, and go through one hidden
- * layer with tanh to a score for each possible next byte (Bengio et al., A neural probabilistic language model, JMLR
- * 2003, without its direct connections) gpt        a transformer that has a score for the byte behind each of the
- * `context` bytes (Radford et al., Language models are unsupervised multitask learners, 2019)
+ * - character: the last `context` bytes are looked up in an embedding, put side by side, and go through one hidden
+ *   layer with tanh to a score for each possible next byte (Bengio et al., A neural probabilistic language model, JMLR
+ *   2003, without its direct connections).
+ * - gpt: a transformer that has a score for the byte behind each of the `context` bytes (Radford et al., Language
+ *   models are unsupervised multitask learners, 2019).
  *
  * In a file a model is its parameters and, as metadata, format, version, its sizes, and in hexadecimal the vocabulary
  * and the opening: the first bytes of the text, with which short prompts are filled.
@@ -21,6 +22,7 @@
 
 #define MODEL_MAX_CONTEXT 1024
 #define MODEL_MAX_PARAMETERS 1024
+#define MODEL_WHY_BYTES 120
 
 typedef enum model_size {
   MODEL_CONTEXT,   /* bytes that the model sees */
@@ -67,8 +69,8 @@ struct model_kind {
   bool (*parameter)(const language_model *model, size_t index, model_parameter *out);
   /* What a step keeps of one place of the text, in numbers, about. */
   double (*activations)(const language_model *model);
-  /* Why the sizes do not fit together; NULL: they do. */
-  const char *(*objection)(const language_model *model);
+  /* See model_sizes_fit; NULL: any sizes do. */
+  bool (*sizes_fit)(const language_model *model, char why[MODEL_WHY_BYTES]);
   /* See model_build; `states` are the parameters. */
   rondo_status (*build)(const language_model *model, rondo_program *program, const rondo_value *states,
                         rondo_value tokens, size_t batch, rondo_value *out_logits);
@@ -85,6 +87,9 @@ const model_kind *model_kind_named(const char *name);
 const model_kind *model_kind_of_format(const char *format);
 /* "character or gpt", for messages. */
 const char *model_kind_names(void);
+
+/* Whether the sizes go together; where they do not, `why` says it. */
+bool model_sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]);
 
 /* How many labels stand beside a place of the text. */
 size_t model_labels(const language_model *model);

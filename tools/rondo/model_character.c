@@ -35,11 +35,6 @@ static double activations(const language_model *model) {
   return (double)inputs_of(model) + model->sizes[MODEL_HIDDEN] + model->vocabulary.count;
 }
 
-static const char *objection(const language_model *model) {
-  (void)model;
-  return NULL;
-}
-
 static rondo_status build(const language_model *model, rondo_program *program, const rondo_value *states,
                           rondo_value tokens, size_t batch, rondo_value *out_logits) {
   rondo_value x;
@@ -59,6 +54,5 @@ const model_kind model_character = {
     .learning_rate = 0.005,
     .parameter = parameter,
     .activations = activations,
-    .objection = objection,
     .build = build,
 };

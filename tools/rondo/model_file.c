@@ -135,8 +135,9 @@ static int read_sizes(const char *path, const rondo_weights *weights, language_m
     const model_size_row *row = &model_size_rows[i];
     if (read_number(path, weights, row->name, row->most, &out->sizes[i]) != TOOL_OK) return TOOL_FAILURE;
   }
-  const char *objection = out->kind->objection(out);
-  return objection ? tool_fail("%s: of the sizes in its metadata %s", path, objection) : TOOL_OK;
+  char why[MODEL_WHY_BYTES];
+  if (model_sizes_fit(out, why)) return TOOL_OK;
+  return tool_fail("%s: the sizes in its metadata do not go together: %s", path, why);
 }
 
 static int read_metadata(const char *path, const rondo_weights *weights, language_model *out) {

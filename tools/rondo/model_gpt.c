@@ -12,6 +12,7 @@
 
 #define EPSILON 1e-5f
 #define WIDER 4
+#define WIDEST_HEAD 128 /* that attention takes */
 
 /* Places in the table of parameters: the first two, those of each block, then the last. */
 enum { TOKENS, PLACES, FIRST_OF_BLOCKS };
@@ -93,11 +94,17 @@ static double activations(const language_model *model) {
   return model->sizes[MODEL_CONTEXT] * (model->sizes[MODEL_LAYERS] * of_block + model->vocabulary.count);
 }
 
-static const char *objection(const language_model *model) {
-  const uint32_t width = model->sizes[MODEL_WIDTH], heads = model->sizes[MODEL_HEADS];
-  if (width % heads != 0) return "the width is not a multiple of the heads";
-  if (width / heads > 128) return "a head is wider than 128; there must be more of them";
-  return NULL;
+static bool sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]) {
+  const unsigned width = model->sizes[MODEL_WIDTH], heads = model->sizes[MODEL_HEADS];
+  if (width % heads != 0)
+    (void)snprintf(why, MODEL_WHY_BYTES, "a width of %u is no multiple of %u heads", width, heads);
+  else if (width / heads > WIDEST_HEAD)
+    (void)snprintf(why, MODEL_WHY_BYTES,
+                   "of a width of %u each of %u heads has %u, at most %d are possible: more heads", width, heads,
+                   width / heads, WIDEST_HEAD);
+  else
+    return true;
+  return false;
 }
 
 /* Program --------------------------------------------------------------------------------------------------------- */
@@ -240,7 +247,7 @@ const model_kind model_gpt = {
     .predicts_each = true,
     .parameter = parameter,
     .activations = activations,
-    .objection = objection,
+    .sizes_fit = sizes_fit,
     .build = build,
     .build_prompt = build_prompt,
     .build_next = build_next,

@@ -107,7 +107,7 @@ int patch_bare_create(const char *device_name, uint32_t nodes, patch_target **ou
   *out = NULL;
   if (!bare_is_cuda(device_name)) return TOOL_OK;
   bare_target *t = calloc(1, sizeof *t);
-  if (!t) return tool_fail("there is no memory for the benchmark");
+  if (!t) return tool_fail_memory("the benchmark");
   *t = (bare_target){.base = {launch, copy, wait, destroy}};
   if (bare_device_open(device_name, source, "read_word", &t->device) == TOOL_OK && make_objects(t, nodes) == TOOL_OK) {
     *out = &t->base;

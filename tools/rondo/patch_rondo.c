@@ -110,7 +110,7 @@ static rondo_status make_objects(rondo_target *t, uint32_t nodes) {
 int patch_rondo_create(rondo_device *device, uint32_t nodes, patch_target **out) {
   rondo_target *t = calloc(1, sizeof *t);
   *out = NULL;
-  if (!t) return tool_fail("there is no memory for the benchmark");
+  if (!t) return tool_fail_memory("the benchmark");
   *t = (rondo_target){.base = {launch, copy, wait, destroy}, .device = device};
   if (!make_objects(t, nodes)) {
     *out = &t->base;

@@ -12,7 +12,7 @@ int run_times_create(run_times *times, size_t capacity) {
   *times = (run_times){0};
   if (samples_create(&times->host, capacity) && samples_create(&times->step, capacity)) return TOOL_OK;
   run_times_destroy(times);
-  return tool_fail("there is no memory for the times of %zu runs", capacity);
+  return tool_fail_memory("the times of %zu runs", capacity);
 }
 
 void run_times_destroy(run_times *times) {

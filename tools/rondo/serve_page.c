@@ -226,7 +226,7 @@ static rondo_status make_page(const serving *s, char *const *texts, char **out_t
 int serve_write_page(const serving *s) {
   char *const texts[] = {make_section(s, write_curve), make_section(s, write_loads)};
   char *page = NULL;
-  int result = texts[0] == NULL || texts[1] == NULL ? tool_fail("there is no memory for the page") : TOOL_OK;
+  int result = texts[0] == NULL || texts[1] == NULL ? tool_fail_memory("the page") : TOOL_OK;
   if (result == TOOL_OK && make_page(s, texts, &page)) result = tool_fail_status("the page");
   if (result == TOOL_OK) result = file_write(s->settings.report, page);
   rondo_text_free(page);

@@ -300,14 +300,15 @@ static int prepare(soaking *s) {
   if (given->model->has_tables) *(int32_t *)s->bad.looked_up = INT32_MAX;
   s->scores = calloc(MOST_OUT * given->most_rows, sizeof *s->scores);
   s->right = calloc(given->most_rows, sizeof *s->right);
-  if (s->scores == NULL || s->right == NULL) return tool_fail("no memory for the soak");
+  if (s->scores == NULL || s->right == NULL) return tool_fail_memory("the soak");
   return find_right_scores(s) ? tool_fail_status("the soak") : TOOL_OK;
 }
 
 static int run(soaking *s) {
   pthread_t collector;
   s->begin_ns = clock_ns();
-  if (pthread_create(&collector, NULL, collect, s) != 0) return tool_fail("a thread could not be started");
+  const int error = pthread_create(&collector, NULL, collect, s);
+  if (error) return tool_fail_thread(error);
   make_arrivals(s);
   pthread_mutex_lock(&s->lock);
   s->is_over = true;
@@ -338,7 +339,7 @@ static double choose_window(double seconds) {
 
 int soak_run(const soak *given, soak_result *out) {
   soaking *s = calloc(1, sizeof *s);
-  if (s == NULL) return tool_fail("no memory for the soak");
+  if (s == NULL) return tool_fail_memory("the soak");
   s->soak = given;
   s->random = given->seed + 17;
   s->result.window_seconds = choose_window(given->seconds);

@@ -81,6 +81,19 @@ int tool_fail_status(const char *format, ...) {
   return TOOL_FAILURE;
 }
 
+int tool_fail_memory(const char *format, ...) {
+  char what[LINE_BYTES / 2];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  return tool_fail("there is no memory for %s; ask for less, or free some", what);
+}
+
+int tool_fail_thread(int error) {
+  return tool_fail("a thread could not be started: %s; raise the user's limit (ulimit -u)", strerror(error));
+}
+
 int tool_fail_usage(const char *format, ...) {
   char hint[80];
   snprintf(hint, sizeof hint, "; see '%s --help'", command_name);

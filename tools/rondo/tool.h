@@ -20,6 +20,10 @@ int tool_fail(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_status(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_usage(const char *format, ...) RONDO_PRINTF(1, 2);
 
+/* As tool_fail, where memory for this cannot be had, and where pthread_create has failed with this number. */
+int tool_fail_memory(const char *format, ...) RONDO_PRINTF(1, 2);
+int tool_fail_thread(int error);
+
 /* Says in one line what the user should know of a command that goes on. */
 void tool_warn(const char *format, ...) RONDO_PRINTF(1, 2);
 

@@ -35,7 +35,7 @@ static double draw_normal(uint64_t *state) {
 
 int traffic_draw(size_t count, size_t least, size_t most, double median, double spread, uint64_t seed, traffic *out) {
   *out = (traffic){.rows = malloc((count == 0 ? 1 : count) * sizeof *out->rows)};
-  if (out->rows == NULL) return tool_fail("no memory for %zu requests", count);
+  if (out->rows == NULL) return tool_fail_memory("%zu requests", count);
   while (out->count < count) {
     const double rows = floor(median * exp(spread * draw_normal(&seed)) + 0.5);
     if (rows >= (double)least && rows <= (double)most) out->rows[out->count++] = (size_t)rows;
@@ -45,7 +45,7 @@ int traffic_draw(size_t count, size_t least, size_t most, double median, double 
 
 int traffic_copy(const traffic *t, traffic *out) {
   *out = (traffic){.rows = malloc((t->count == 0 ? 1 : t->count) * sizeof *out->rows), .count = t->count};
-  if (out->rows == NULL) return tool_fail("no memory for %zu requests", t->count);
+  if (out->rows == NULL) return tool_fail_memory("%zu requests", t->count);
   memcpy(out->rows, t->rows, t->count * sizeof *out->rows);
   return TOOL_OK;
 }
@@ -63,7 +63,7 @@ static int add(const char *path, size_t line, size_t rows, size_t requests, traf
     return tool_fail("%s, line %zu: more than %zu requests", file_display_name(path), line, MAX_REQUESTS);
   if (requests == 0) return TOOL_OK;
   size_t *grown = realloc(out->rows, (out->count + requests) * sizeof *grown);
-  if (grown == NULL) return tool_fail("%s: no memory for %zu requests", file_display_name(path), out->count + requests);
+  if (grown == NULL) return tool_fail_memory("%zu requests of %s", out->count + requests, file_display_name(path));
   out->rows = grown;
   for (size_t i = 0; i < requests; i++) out->rows[out->count++] = rows;
   return TOOL_OK;

@@ -126,7 +126,7 @@ int train_write_page(training *t) {
   rondo_node_time *times = calloc(count, sizeof *times);
   char *const sections[SECTIONS] = {[LOSSES] = make_section(t, LOSSES), [TIMES] = make_section(t, TIMES)};
   const bool has_memory = times && sections[LOSSES] && sections[TIMES];
-  const int result = has_memory ? write_page(t, sections, times, count) : tool_fail("there is no memory for the page");
+  const int result = has_memory ? write_page(t, sections, times, count) : tool_fail_memory("the page");
   for (size_t i = 0; i < SECTIONS; i++) free(sections[i]);
   free(times);
   return result;

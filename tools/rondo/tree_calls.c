@@ -129,7 +129,7 @@ static rondo_status make_objects(tree_calls *calls) {
 int tree_calls_create(rondo_device *device, uint32_t nodes, tree_calls **out) {
   tree_calls *calls = calloc(1, sizeof *calls);
   *out = NULL;
-  if (!calls) return tool_fail("there is no memory for the benchmark");
+  if (!calls) return tool_fail_memory("the benchmark");
   calls->device = device;
   calls->nodes = nodes;
   if (!make_objects(calls)) {

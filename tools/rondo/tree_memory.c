@@ -204,9 +204,15 @@ static void free_path(const path *of) {
     free(of->parts[i].inputs);
     free(of->parts[i].outputs);
   }
-  void *const all[] = {of->parts, of->begins, of->ends,   of->places, of->addresses,
-                       of->held,  of->made,   of->inputs, of->kinds};
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
+  free(of->parts);
+  free(of->begins);
+  free(of->ends);
+  free(of->places);
+  free(of->addresses);
+  free(of->held);
+  free(of->made);
+  free(of->inputs);
+  free(of->kinds);
 }
 
 /* All functions are warm. */
@@ -232,9 +238,9 @@ static int measure_path(const path *of, tree_path_memory *out) {
 
 int tree_memory_of_path(rondo_device *device, const memory_work *work, size_t parts, tree_path_memory *out) {
   path of = {.work = work, .part_count = parts};
-  int result = allocate(&of) ? TOOL_OK : tool_fail("there is no memory for %zu buffers", work->list->count);
-  if (result == TOOL_OK && (set_up(device, 0, &of.scene) || make_parts(&of)))
-    result = tool_fail_status("%s", work->name);
+  int result = set_up(device, 0, &of.scene) ? tool_fail_status("%s", work->name) : TOOL_OK;
+  if (result == TOOL_OK && !allocate(&of)) result = tool_fail_memory("%zu buffers", work->list->count);
+  if (result == TOOL_OK && make_parts(&of)) result = tool_fail_status("%s", work->name);
   if (result == TOOL_OK) result = measure_path(&of, out);
   free_path(&of);
   const int taken_down = take_down(&of.scene);
