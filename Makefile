@@ -52,7 +52,10 @@ docs:
 	@$(SETUP) docs
 	docs/reference/make build/docs
 
-install: build
+install:
+	@$(SETUP) build
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS) --target rondo rondo_static rondo_tool
 	cmake --install build/release --prefix "$(PREFIX)"
 
 check: check-source tsan

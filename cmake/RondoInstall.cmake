@@ -19,7 +19,7 @@ install(FILES "${PROJECT_BINARY_DIR}/rondo-config.cmake" "${PROJECT_BINARY_DIR}/
 
 set(pc_requires_private "")
 if(RONDO_WITH_JANSSON)
-  set(pc_requires_private "jansson >= 2.10")
+  set(pc_requires_private "jansson >= 2.11")
 endif()
 file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 file(RELATIVE_PATH pc_include "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
