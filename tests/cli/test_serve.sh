@@ -67,7 +67,7 @@ fails 1 'none/page.html' serve dense --load --report none/page.html
 fails 2 "there is no action 'go'; there is plan" session go
 fails 2 "no model 'other'" session plan --model other
 printf '5\nx\n' >bad.txt
-fails 1 "bad.txt, line 2: 'x' is neither rows, a number from 1 to [0-9]+, nor rows,requests" session plan --history bad.txt
+fails 1 "bad.txt, line 2: 'x' is neither a number of rows, from 1 to [0-9]+, nor that, a comma" session plan --history bad.txt
 printf '0\n' >bad.txt
 fails 1 "bad.txt, line 1: '0'" session plan --history bad.txt
 printf '5,\n' >bad.txt

@@ -89,7 +89,7 @@ for device in nonsense cpu:99 'cpu:' CPU cuda:7; do
 done
 fails 1 'nowhere/model cannot be written: No such file or directory' train text --save nowhere/model
 fails 1 'cannot be written: it is no regular file' train text --save .
-fails 1 'nowhere/graph: No such file or directory' train text --steps 1 --dump-graph nowhere/graph
+fails 1 'nowhere/graph cannot be written: No such file or directory' train text --steps 1 --dump-graph nowhere/graph
 fails 1 'nowhere/trace' train text --steps 1 --trace nowhere/trace
 fails 1 'takes about [0-9.]+ GiB, of which .cpu. has [0-9.]+: lower --batch' train text --batch 1000000 --context 256 \
   --embedding 1024 --hidden 16384

@@ -47,6 +47,8 @@ done
 fails 2 "a command is missing; see 'rondo --help'"
 fails 2 "^rondo: there is no command 'trian'; the closest one is train; see 'rondo --help'$" trian
 fails 2 "^rondo: there is no command 'serv'; the closest one is serve; see 'rondo --help'$" serv
+fails 2 "^rondo: there is no command 'help'; the closest one is --help; see 'rondo --help'$" help
+fails 2 "^rondo: there is no command 'version'; the closest one is --version; see 'rondo --help'$" version
 fails 2 "^rondo: there is no command 'frobnicate'; see 'rondo --help'$" frobnicate
 fails 2 "^rondo: there is no command 'x'; see" x
 fails 2 "^rondo: there is no command ''; see" ''

@@ -375,7 +375,7 @@ void buffer_list_print(FILE *stream, const buffer_list *list, const size_t *offs
 
 int buffer_list_write(const char *path, const buffer_list *list, const size_t *offsets) {
   FILE *stream = fopen(path, "wb");
-  if (!stream) return tool_fail("%s: %s", path, strerror(errno));
+  if (!stream) return tool_fail("%s cannot be written: %s", path, strerror(errno));
   buffer_list_print(stream, list, offsets);
   return file_finish(path, stream);
 }

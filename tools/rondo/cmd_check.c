@@ -28,7 +28,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo check",
     .operand = "FILE",
-    .operand_help = "a dump, as 'rondo train --dump-graph FILE' writes it; '-' is standard input",
+    .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
     .description =
         "Looks for mistakes in a dumped graph: memory used before its alloc node or after its free, by order or for\n"
         "want of it, frees of what is not allocated, nodes without order that write the same bytes, and accesses\n"

@@ -28,7 +28,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo graph",
     .operand = "FILE",
-    .operand_help = "a dump, as 'rondo train --dump-graph FILE' writes it; '-' is standard input",
+    .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
     .description =
         "Reads the JSON dump of a graph and prints a summary of it: nodes by kind, edges, roots, depth (nodes on\n"
         "its longest path) and fingerprint; or converts it.",

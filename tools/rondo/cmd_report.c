@@ -29,7 +29,7 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo report",
     .operand = "FILE",
-    .operand_help = "a dump, as 'rondo train --dump-graph FILE' writes it; '-' is standard input",
+    .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input",
     .description =
         "Writes one HTML page of a graph, which any browser shows without a network: figures, mistakes, a drawing,\n"
         "the memory map (address against time), and the nodes with their parameters. 'rondo train --report' writes\n"

@@ -69,12 +69,12 @@ int file_finish(const char *path, FILE *stream) {
   const int error = errno;
   if (fclose(stream) == 0 && is_written) return TOOL_OK;
   const int reason = is_written ? errno : error;
-  return tool_fail("%s: %s", path, reason ? strerror(reason) : "it could not be written");
+  return tool_fail("%s cannot be written: %s", path, strerror(reason ? reason : EIO));
 }
 
 int file_write(const char *path, const char *text) {
   FILE *stream = fopen(path, "wb");
-  if (!stream) return tool_fail("%s: %s", path, strerror(errno));
+  if (!stream) return tool_fail("%s cannot be written: %s", path, strerror(errno));
   fputs(text, stream);
   return file_finish(path, stream);
 }

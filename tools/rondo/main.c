@@ -63,17 +63,26 @@ static size_t distance(const char *a, const char *b) {
   return row[length];
 }
 
-static int fail_unknown(const char *name) {
+/* The command, or the option by its bare word. NULL: farther away than two letters, it is a guess. */
+static const char *closest_to(const char *name) {
+  static const char *const bare[] = {"--help", "--version"};
+  enum { BARE_COUNT = sizeof bare / sizeof bare[0] };
   const char *closest = NULL;
-  size_t least = 3; /* farther away, it is a guess */
-  for (size_t i = 0; i < COMMAND_COUNT; i++) {
-    const size_t far = distance(name, commands[i].name);
+  size_t least = 3;
+  for (size_t i = 0; i < BARE_COUNT + COMMAND_COUNT; i++) {
+    const char *shown = i < BARE_COUNT ? bare[i] : commands[i - BARE_COUNT].name;
+    const size_t far = distance(name, i < BARE_COUNT ? shown + 2 : shown);
     if (far < least && far < strlen(name)) {
       least = far;
-      closest = commands[i].name;
+      closest = shown;
     }
   }
+  return closest;
+}
+
+static int fail_unknown(const char *name) {
   if (name[0] == '-') return tool_fail_usage("there is no option '%s'", name);
+  const char *closest = closest_to(name);
   if (closest == NULL) return tool_fail_usage("there is no command '%s'", name);
   return tool_fail_usage("there is no command '%s'; the closest one is %s", name, closest);
 }

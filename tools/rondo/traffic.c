@@ -89,8 +89,10 @@ static int read_line(const char *path, size_t line, const char *at, traffic *out
   const char *end = read_number(at, 1, TRAFFIC_MAX_ROWS, &rows);
   if (end != NULL && *end == ',') end = read_number(end + 1, 0, MAX_REQUESTS, &requests);
   if (end == NULL || *end != '\0')
-    return tool_fail("%s, line %zu: '%.40s' is neither rows, a number from 1 to %d, nor rows,requests",
-                     file_display_name(path), line, at, TRAFFIC_MAX_ROWS);
+    return tool_fail(
+        "%s, line %zu: '%.40s' is neither a number of rows, from 1 to %d, nor that, a comma and how many requests; "
+        "headings begin with #",
+        file_display_name(path), line, at, TRAFFIC_MAX_ROWS);
   return add(path, line, rows, requests, out);
 }
 
