@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: MIT
 """Rondo beside what one would use instead, on one page.
 
-  bench/comparison.py cpu --build BUILD --out FILE [--minimalloc PROGRAM] [--lists CSV,...] [--under COMMAND]
+  bench/comparison.py cpu --build BUILD --out FILE [--peers FOLDER] [--lists CSV,...] [--under COMMAND]
   bench/comparison.py gpu --build BUILD --out FILE [--device cuda:0] [--buffers FOLDER] [--dry-run]
   bench/comparison.py show FILE
   bench/comparison.py page --cpu FILE --gpu FILE --out docs/comparison.md
 
 `cpu` replays the same graphs by Rondo and by the engines that were found at the build (bench/CMakeLists.txt), and plans
-the same lists of buffers by Rondo and by MiniMalloc, when its program is given; --under stands before each program.
+the same lists of buffers by Rondo and by MiniMalloc, whose program and lists bench/peers brings to FOLDER
+(build/peers); --minimalloc PROGRAM and --lists name others; --under stands before each program.
 `gpu` measures launches, changes and memory beside the bare driver, and calls, training steps and memory beside PyTorch;
 what is missing (PyTorch, a GPU) is said and left out. --dry-run prints the commands. Both write one part: JSON with
 hardware, versions, commands, date and tables, in which less is better. `page` makes docs/comparison.md of two parts.
 
 A cell of replays is the smaller median of two runs of its program, in the engine's best variant and number of threads.
+Below a table stands of which rows Rondo is not ahead, and the cause (CAUSES), as far as it is known.
 Exit status: 0, 1 failed, 77 nothing to compare with.
 """
 import argparse
@@ -38,6 +40,24 @@ ENGINES = [("Rondo", "bench_rondo", ("rondo",)),
            ("OpenMP, clang", "peer_openmp_clang", ("omp-clang-task", "omp-clang-region")),
            ("PoCL command buffer", "peer_pocl", ("pocl-recorded",)),
            ("StarPU", "peer_starpu", ("starpu",))]
+# Why Rondo is not ahead, by the first words of a table's title, and of its row's name; "" is any row.
+CAUSES = {
+    "Launching a graph": {
+        "": "Rondo's launch is the driver's, behind 61 instructions of its own; execs of the driver that are the same "
+            "differ by up to 60 ns (bench/results/2026-11-21-h200-changing.md)",
+        "line of 3200": "the same, and a cause that is not known: two other runs added 47 and 66 ns"},
+    "Changing a graph": {
+        "making it": "Rondo makes the driver's graph from one of its own, which is verified and planned before: 964 "
+                     "instructions a node in making it, 1471 in instantiating",
+        "updating": "405 instructions a node, which look for what differs, and a call of the driver for each node that "
+                    "does, where the driver alone has one call for all",
+        "patching": "602 instructions, and one call of the driver more"},
+    "Replaying a graph of tasks of one microsecond": {
+        "": "the bodies take nearly all of this time, and equal ones differ by some percent from program to program",
+        "two branches": "Rondo goes by the plan that was quickest when it last tried them, which is the one for a "
+                        "single thread when a neighbour has the second processor then",
+        "a random DAG": "as for two branches (bench/results/2026-11-21-xeon-2-processors.md)"},
+}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -146,11 +166,20 @@ def search_ms(command, limit, pattern):
     return least
 
 
+def revision_of(folder):
+    """Of the repository that has its root there, and none above it; "" for none."""
+    if not os.path.exists(os.path.join(folder, ".git")):
+        return ""
+    return subprocess.run(["git", "-C", folder, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+                          check=False).stdout.strip()
+
+
 def add_plans(arguments, part):
     """Into the same capacity: that of a list's name, NAME.CAPACITY.csv, else its lower bound."""
-    if not arguments.minimalloc:
-        part.miss("MiniMalloc: no --minimalloc PROGRAM was given")
+    if not os.path.exists(arguments.minimalloc):
+        part.miss(f"MiniMalloc: there is no {arguments.minimalloc}, which bench/peers builds")
         return
+    part.versions["MiniMalloc"] = revision_of(f"{arguments.peers}/minimalloc") or "unknown"
     tool, out, rows = f"{arguments.build}/tools/rondo/rondo", arguments.out + ".plan", []
     for path in arguments.lists:
         name = os.path.basename(path)
@@ -170,13 +199,14 @@ def add_plans(arguments, part):
         os.remove(out)
     part.add("Packing buffers into a capacity",
              "The search alone, as each program says it, until every buffer fits: Rondo's on two threads, MiniMalloc's "
-             f"on one; a dash is nothing found within {arguments.limit} seconds. A to K are MiniMalloc's own lists.", "ms", ["Rondo", "MiniMalloc"], rows)
+             f"on one; a dash is nothing found within {arguments.limit} seconds. A to K are MiniMalloc's own lists.",
+             "ms", ["Rondo", "MiniMalloc"], rows)
 
 
 def cpu(arguments):
     part = Part("cpu")
     part.hardware = processor()
-    part.commands = ["bench/comparison.py cpu --build build/release --out FILE --minimalloc PROGRAM --lists CSV,..."]
+    part.commands = ["make peers bench"]
     if arguments.only != "plans":
         add_replays(arguments, part)
     if arguments.only != "replays":
@@ -291,6 +321,24 @@ def prose(text):
     return textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)
 
 
+def cause_of(title, name):
+    """The longest entry that fits, or "" where none does."""
+    causes = next((rows for begin, rows in CAUSES.items() if title.startswith(begin)), {})
+    return causes.get(max((begin for begin in causes if name.startswith(begin)), key=len, default=None), "")
+
+
+def behind_lines(table):
+    """Rows in which another is ahead by what the page shows, those with one cause together."""
+    causes = {}
+    for row in table["rows"]:
+        if (best_other(row) or 1) < 0.995:
+            causes.setdefault(cause_of(table["title"], row[0]) or "the cause is not known", []).append(row[0])
+    if causes:
+        yield from prose("Not ahead: " + "; ".join(f"{', '.join(names)}: {cause}" for cause, names in causes.items()) +
+                         ".")
+        yield ""
+
+
 def table_lines(table):
     yield f"### {table['title']}"
     yield ""
@@ -302,6 +350,7 @@ def table_lines(table):
     for row in table["rows"]:
         yield "| " + " | ".join([row[0], *(figure(value) for value in row[1:]), figure(best_other(row))]) + " |"
     yield ""
+    yield from behind_lines(table)
 
 
 def part_lines(part):
@@ -367,8 +416,9 @@ def page(arguments):
             parts.append(json.load(file))
     lines = ["# Comparison", "",
              "Rondo beside what one would use instead, each measured in the same run on the same machine. Less is",
-             "better in all tables. `bench/comparison.py page` made this page; `make bench` repeats the part of the CPU,",
-             "`tests/gpu/bench` that of a GPU, and [bench/results](../bench/results) has every other measurement.", "",
+             "better in all tables. `bench/comparison.py page` made this page; `make peers bench` repeats the part of",
+             "the CPU, `tests/gpu/bench` that of a GPU, and [bench/results](../bench/results) has every other",
+             "measurement.", "",
              "![The best other engine's figure over Rondo's](pictures/comparison.svg)", "", "## On a GPU", "",
              *part_lines(parts[0]), "## On a CPU", "", *part_lines(parts[1])]
     with open(arguments.out, "w", encoding="utf-8") as file:
@@ -382,14 +432,16 @@ def page(arguments):
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ways = parser.add_subparsers(dest="way", required=True)
+    root = os.path.dirname(HERE)
     for name in ("cpu", "gpu"):
         way = ways.add_parser(name)
         way.add_argument("--build", default="build/release")
         way.add_argument("--out", required=name == "cpu")
         way.add_argument("--under", default="", help="command to put in front of each program")
     way = ways.choices["cpu"]
+    way.add_argument("--peers", default=f"{root}/build/peers")
     way.add_argument("--minimalloc")
-    way.add_argument("--lists", default="docs/pictures/gpt-step.csv")
+    way.add_argument("--lists")
     way.add_argument("--limit", type=int, default=10, help="seconds to look for a plan")
     way.add_argument("--budget-ms", type=int, default=60)
     way.add_argument("--only", choices=("replays", "plans"))
@@ -405,7 +457,11 @@ def read_arguments():
     way.add_argument("--out", required=True)
     arguments = parser.parse_args()
     if arguments.way == "cpu":
-        arguments.lists, arguments.shapes = arguments.lists.split(","), arguments.shapes.split(",")
+        arguments.minimalloc = arguments.minimalloc or f"{arguments.peers}/minimalloc/build/minimalloc"
+        own = sorted(glob.glob(f"{arguments.peers}/minimalloc/benchmarks/challenging/*.csv"))
+        every = [*own, f"{root}/docs/pictures/gpt-step.csv"]
+        arguments.lists = arguments.lists.split(",") if arguments.lists else every
+        arguments.shapes = arguments.shapes.split(",")
     if arguments.way in ("cpu", "gpu"):
         arguments.under = arguments.under.split()
     return arguments

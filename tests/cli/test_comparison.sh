@@ -39,3 +39,19 @@ grep -q '^| two, into 5 bytes | .* | 500 | ' page.md || die "the part: $(cat pag
 status=0
 "${cpu[@]}" --out out --minimalloc ./finds-nothing >page.md 2>err || status=$?
 [ "$status" -eq 77 ] || die "nothing to compare with: exit status $status"
+status=0
+"${cpu[@]}" --out out --peers none 2>err || status=$?
+[ "$status" -eq 77 ] || die "without MiniMalloc: exit status $status"
+grep -q 'left out: MiniMalloc: there is no none/minimalloc/build/minimalloc, which bench/peers builds' err ||
+  die "without MiniMalloc: $(cat err)"
+
+# Where another is ahead stands why, or that it is not known.
+cat >part.json <<'END'
+{"kind": "cpu", "date": "2026-01-01", "commit": "0", "hardware": "none", "versions": {}, "commands": [], "missing": [],
+ "tables": [{"title": "Changing a graph of 9 kernels", "text": "", "unit": "us", "columns": ["Rondo", "another"],
+   "rows": [["making it", 2, 1], ["updating all of it", 1, 2], ["dropping it", 3, 1], ["losing it", 4, null]]}]}
+END
+python3 "$root/bench/comparison.py" show part.json | tr '\n' ' ' >page.md
+grep -Eq 'Not ahead: making it: Rondo makes .*; dropping it: the cause is not known\.' page.md ||
+  die "where another is ahead: $(cat page.md)"
+! grep -Eq 'Not ahead.*(updating|losing)' page.md || die "not ahead where no other is: $(cat page.md)"
