@@ -101,6 +101,7 @@ cu_result fake_event_synchronize(cu_event handle) {
   if (code == CU_OK) {
     const fake_context *context = event->object.context;
     fake_marker *marker = fake_marker_retain(event->marker);
+    fake_marker_want(marker);
     while (!fake_marker_is_reached(marker)) fake_wait();
     fake_marker_release(marker);
     code = context->lost;

@@ -174,6 +174,7 @@ extern int fake_driver_version;
 extern bool fake_is_initialized;
 extern uint64_t fake_seed;
 extern bool fake_is_serial;
+extern uint64_t fake_late;                /* a seed; 0: no work is late */
 fake_device *fake_device_at(int ordinal); /* NULL: none */
 /* Work that runs now is waited for; none begins after it. */
 void fake_context_lose(fake_context *context, cu_result code);
@@ -190,6 +191,8 @@ extern pthread_rwlock_t fake_mappings_lock;
 bool fake_memory_allows(const fake_device *device, uint64_t address, size_t bytes, bool writes);
 /* Whether the address lies in a reservation. With either lock. */
 bool fake_memory_is_device(uint64_t address);
+/* Whether it lies in host memory of the driver's. With fake_lock. */
+bool fake_memory_is_page_locked(uint64_t address);
 /* How much is mapped of a range in a caller's reservation: not even its first byte, not all, all; all when it lies in
  * none. */
 typedef enum fake_presence { FAKE_ABSENT, FAKE_PARTLY_PRESENT, FAKE_PRESENT } fake_presence;
@@ -252,6 +255,7 @@ struct fake_work {
   unsigned references;
   cu_node_type type; /* KERNEL, COPY, MEMSET, HOST, EVENT_*, ALLOC, FREE, BATCH_MEMORY_OPERATION */
   bool is_astray;    /* a copy that was captured of addresses which were not mapped */
+  void *source;      /* of a copy, taken when it was queued; or NULL */
   fake_context *context;
   union {
     fake_kernel_work kernel;
@@ -298,6 +302,8 @@ typedef struct fake_marker {
   unsigned references;
   bool is_reached;
   uint64_t time_ns;
+  fake_stream *stream; /* whose task reaches it, by its number; NULL: none yet */
+  uint64_t number;
 } fake_marker;
 fake_marker *fake_marker_new(void);
 fake_marker *fake_marker_retain(fake_marker *marker); /* NULL is fine, here and below */
@@ -327,8 +333,8 @@ struct fake_stream {
   fake_stream *next; /* of all whose thread runs */
   bool is_blocking, is_legacy, is_ending;
   fake_task *first, *last;
-  uint64_t submitted, completed;
-  fake_capture *capture; /* NULL: none */
+  uint64_t submitted, completed, wanted; /* tasks; wanted: somebody waits for so many */
+  fake_capture *capture;                 /* NULL: none */
   fake_stream *next_in_capture;
   fake_frontier frontier;
   cu_graph_node last_captured; /* NULL: nothing that has to be joined */
@@ -357,6 +363,16 @@ void fake_streams_settle(void); /* until none has work */
 /* Where launches run alone (fake_is_serial): waits until no stream of the context has work. */
 void fake_stream_serialize(const fake_stream *stream);
 void fake_streams_leave(void); /* until none is left */
+/* Late work: somebody waits for the first so many tasks of a stream, for all of a context's (NULL: of all), or for a
+ * marker (NULL is fine); the markers of a task that was queued just now are its stream's; and the stream's thread waits
+ * before its next task. */
+void fake_stream_want(fake_stream *stream, uint64_t number);
+void fake_context_want(const fake_context *context);
+void fake_marker_want(const fake_marker *marker);
+void fake_task_promise(const fake_task *task, fake_stream *stream);
+void fake_stream_hold_back(const fake_stream *stream);
+/* A copy from the host may take its source before it is queued. */
+void fake_late_take_source(fake_work *copy);
 fake_event *fake_event_need(cu_event handle);
 void fake_event_release(fake_event *event);
 void fake_event_end(fake_event *event);

@@ -11,8 +11,10 @@
  * RONDO_TEST_FAKE_CUDA_MEMORY (bytes of each device, default 8 GiB), RONDO_TEST_FAKE_CUDA_VERSION (default 13000) and
  * RONDO_TEST_FAKE_CUDA_SEED: other than 0, the nodes of a graph that are ready run in an order drawn from it;
  * RONDO_TEST_FAKE_CUDA_SERIAL: with 1, launches of kernels and graphs return when they have run, and begin when all
- * that was queued before has, on any stream of the device, as under tools that look at one kernel at a time. Read at
- * the end: with RONDO_TEST_FAKE_CUDA_STRICT set, a process that misused the driver or left an object exits with 1.
+ * that was queued before has, on any stream of the device, as under tools that look at one kernel at a time;
+ * RONDO_TEST_FAKE_CUDA_LATE: other than 0, streams hold back what nobody waits for, for times drawn from it (late.c).
+ * Read at the end: with RONDO_TEST_FAKE_CUDA_STRICT set, a process that misused the driver or left an object exits
+ * with 1.
  *
  * Threads: any.
  */

@@ -418,14 +418,14 @@ cu_result fake_host_free(void *address) {
   return fake_end(code);
 }
 
-static bool is_page_locked(uint64_t address) {
+bool fake_memory_is_page_locked(uint64_t address) {
   for (const host_memory *at = host_memories; at != NULL; at = at->next)
     if (address - (uint64_t)(uintptr_t)at->address < at->bytes) return true;
   return false;
 }
 
 static cu_result give_attribute(cu_pointer_attribute attribute, cu_address address, void *value) {
-  const bool is_device = fake_memory_is_device(address), is_there = is_device || is_page_locked(address);
+  const bool is_device = fake_memory_is_device(address), is_there = is_device || fake_memory_is_page_locked(address);
   const unsigned type = is_device ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
   switch (attribute) {
     case CU_POINTER_MEMORY_TYPE:
@@ -442,7 +442,7 @@ static cu_result give_attribute(cu_pointer_attribute attribute, cu_address addre
 cu_result fake_pointer_get_attribute(void *value, cu_pointer_attribute attribute, cu_address address) {
   cu_result code = fake_begin(CALL_pointer_get_attribute, FAKE_IN_CONTEXT);
   if (code == CU_OK && value == NULL) code = CU_INVALID_VALUE;
-  if (code == CU_OK && !fake_memory_is_device(address) && !is_page_locked(address)) code = CU_INVALID_VALUE;
+  if (code == CU_OK && !fake_memory_is_device(address) && !fake_memory_is_page_locked(address)) code = CU_INVALID_VALUE;
   if (code == CU_OK) code = give_attribute(attribute, address, value);
   return fake_end(code);
 }

@@ -164,7 +164,9 @@ typedef struct ready_list {
 
 static bool is_waiting(const fake_program *p, size_t node, fake_marker *const *markers) {
   if (p->types[node] == CU_NODE_BATCH_MEMORY_OPERATION) return !fake_operation_is_over(&p->works[node]->of.operation);
-  return p->types[node] == CU_NODE_EVENT_WAIT && !fake_marker_is_reached(markers[node]);
+  if (p->types[node] != CU_NODE_EVENT_WAIT || fake_marker_is_reached(markers[node])) return false;
+  fake_marker_want(markers[node]);
+  return true;
 }
 
 /* The place of the next one to run; none while all wait for events or values. */

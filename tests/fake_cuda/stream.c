@@ -53,6 +53,7 @@ static void wait_for_value(const fake_context *context, const cu_memory_operatio
 
 static void run_task(const fake_stream *stream, fake_task *task) {
   const fake_context *context = stream->object.context;
+  fake_marker_want(task->wait);
   while (!fake_marker_is_reached(task->wait)) fake_wait();
   if (task->work != NULL && task->work->type == CU_NODE_BATCH_MEMORY_OPERATION)
     wait_for_value(context, &task->work->of.operation);
@@ -85,6 +86,7 @@ static void *run_stream(void *argument) {
       fake_wait();
       continue;
     }
+    fake_stream_hold_back(stream);
     fake_task *task = stream->first;
     stream->first = task->next;
     if (stream->first == NULL) stream->last = NULL;
@@ -135,6 +137,7 @@ static bool is_any_busy(void) {
 }
 
 void fake_streams_settle(void) {
+  fake_context_want(NULL);
   while (is_any_busy()) fake_wait();
 }
 
@@ -168,6 +171,7 @@ static void push(fake_stream *stream, fake_task task) {
     stream->first = kept;
   stream->last = kept;
   stream->submitted++;
+  fake_task_promise(kept, stream);
   fake_signal();
 }
 
@@ -199,6 +203,7 @@ cu_result fake_stream_drain(fake_stream *stream) {
   const fake_context *context = stream->object.context;
   const uint64_t handle = stream->object.handle;
   const bool is_legacy = stream->is_legacy;
+  fake_stream_want(stream, target);
   while (stream->completed < target) {
     fake_wait();
     if (!is_legacy && fake_find(FAKE_CUDA_STREAM, handle) == NULL)

@@ -27,6 +27,7 @@ static cu_result give_copy(cu_stream handle, const cu_copy *copy) {
   if (copy == NULL) return CU_INVALID_VALUE;
   if (copy->width == 0 || copy->height == 0 || copy->depth == 0) return CU_OK;
   const cu_result code = fake_work_copy(copy, stream->object.context, stream->capture != NULL, &work);
+  if (code == CU_OK && stream->capture == NULL) fake_late_take_source(work);
   return code == CU_OK ? give(stream, work) : code;
 }
 

@@ -184,6 +184,7 @@ void fake_work_release(fake_work *work) {
     fake_function_release(work->of.kernel.function);
     free(work->of.kernel.bytes);
   }
+  free(work->source);
   if (work->type == CU_NODE_EVENT_RECORD || work->type == CU_NODE_EVENT_WAIT) fake_event_release(work->of.event);
   if (work->type == CU_NODE_ALLOC || work->type == CU_NODE_FREE) fake_allocation_release(work->of.allocation);
   free(work);

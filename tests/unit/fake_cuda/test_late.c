@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * Late work of the fake CUDA driver: what is waited for is there, what nobody waits for may not be, and memory of the
+ * host that is not page-locked may be read when a copy is queued.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <stdlib.h>
+
+#include "unit/fake_cuda/fake_test.h"
+
+enum { ROUNDS = 100, MOST_ROUNDS = 100000 };
+
+static void what_is_waited_for_is_there(void **state) {
+  const fixture *f = *state;
+  const cu_address memory = make_memory(f);
+  cu_event event = NULL;
+  assert_cu_ok(f->api->event_create(&event, CU_EVENT_FLAG_DISABLE_TIMING));
+  for (uint32_t i = 0; i < ROUNDS; i++) {
+    assert_cu_ok(f->api->memset_32_async(memory, i, 1, f->stream));
+    assert_cu_ok(f->api->event_record(event, f->stream));
+    if (i % 3 == 0) assert_cu_ok(f->api->event_synchronize(event));
+    if (i % 3 == 1) assert_cu_ok(f->api->stream_wait_event(f->other, event, 0));
+    if (i % 3 == 2) assert_cu_ok(f->api->stream_synchronize(f->stream));
+    assert_int_equal(read_word(f, f->other, memory), i);
+  }
+  assert_cu_ok(f->api->event_destroy(event));
+  free_memory(f, memory);
+}
+
+static void asking_again_and_again_ends(void **state) {
+  const fixture *f = *state;
+  const cu_address memory = make_memory(f);
+  for (uint32_t i = 0; i < ROUNDS; i++) {
+    cu_result code = CU_NOT_READY;
+    assert_cu_ok(f->api->memset_32_async(memory, i, 1, f->stream));
+    while (code == CU_NOT_READY) code = f->api->stream_query(f->stream);
+    assert_cu_ok(code);
+    assert_int_equal(read_word(f, f->other, memory), i);
+  }
+  free_memory(f, memory);
+}
+
+static void what_nobody_waits_for_is_late(void **state) {
+  const fixture *f = *state;
+  const cu_address memory = make_memory(f);
+  uint32_t i = 0, seen;
+  do {
+    assert_cu_ok(f->api->stream_synchronize(f->stream));
+    assert_cu_ok(f->api->memset_32_async(memory, ++i, 1, f->stream));
+    seen = read_word(f, f->other, memory);
+  } while (seen == i && i < MOST_ROUNDS);
+  assert_int_equal(seen, i - 1);
+  assert_cu_ok(f->api->stream_synchronize(f->stream));
+  free_memory(f, memory);
+}
+
+/* What a copy gives whose source is 1 when it is queued, and 2 when it runs. */
+static uint32_t copy_changed(const fixture *f, cu_address memory, uint32_t *source) {
+  sem_t gate;
+  *source = 1;
+  close_gate(f, f->stream, &gate);
+  assert_cu_ok(f->api->copy_async(memory, (cu_address)(uintptr_t)source, sizeof *source, f->stream));
+  *source = 2;
+  sem_post(&gate);
+  return read_word(f, f->stream, memory);
+}
+
+static void memory_that_is_not_page_locked_is_read_at_any_time(void **state) {
+  const fixture *f = *state;
+  const cu_address memory = make_memory(f);
+  uint32_t early = 0, late = 0, pageable;
+  void *locked = NULL;
+  for (uint32_t i = 0; (early == 0 || late == 0) && i < MOST_ROUNDS; i++)
+    ++*(copy_changed(f, memory, &pageable) == 1 ? &early : &late);
+  assert_true(early > 0 && late > 0);
+  assert_cu_ok(f->api->host_alloc(&locked, sizeof pageable, 0));
+  for (uint32_t i = 0; i < ROUNDS; i++) assert_int_equal(copy_changed(f, memory, locked), 2);
+  assert_cu_ok(f->api->host_free(locked));
+  free_memory(f, memory);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      fake_test(what_is_waited_for_is_there),
+      fake_test(asking_again_and_again_ends),
+      fake_test(what_nobody_waits_for_is_late),
+      fake_test(memory_that_is_not_page_locked_is_read_at_any_time),
+  };
+  if (setenv("RONDO_TEST_FAKE_CUDA_LATE", "5", 1) != 0) return 1; /* read when the driver is loaded */
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
