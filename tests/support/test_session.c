@@ -64,13 +64,17 @@ void test_request_fill(test_request *r, size_t rows, uint64_t seed) {
   r->request = (rondo_request){RONDO_REQUEST_INIT, .rows = rows, .inputs = r->inputs, .outputs = r->outputs};
 }
 
-bool test_request_is_right(const test_request *r) {
-  for (size_t row = 0; row < r->request.rows; row++) {
-    for (size_t j = 0; j < TEST_SCORES; j++) {
-      float wanted = entry((size_t)r->ids[row] * TEST_SCORES + j);
-      for (size_t k = 0; k < TEST_FEATURES; k++) wanted += r->x[row * TEST_FEATURES + k] * weight(k * TEST_SCORES + j);
-      if (!(fabsf(r->y[row * TEST_SCORES + j] - wanted) <= 1e-5f)) return false;
-    }
+bool test_request_row_is_right(const test_request *r, size_t row) {
+  for (size_t j = 0; j < TEST_SCORES; j++) {
+    float wanted = entry((size_t)r->ids[row] * TEST_SCORES + j);
+    for (size_t k = 0; k < TEST_FEATURES; k++) wanted += r->x[row * TEST_FEATURES + k] * weight(k * TEST_SCORES + j);
+    if (!(fabsf(r->y[row * TEST_SCORES + j] - wanted) <= 1e-5f)) return false;
   }
+  return true;
+}
+
+bool test_request_is_right(const test_request *r) {
+  for (size_t row = 0; row < r->request.rows; row++)
+    if (!test_request_row_is_right(r, row)) return false;
   return true;
 }

@@ -26,7 +26,8 @@ rondo_weights *test_scorer_weights(void);
 
 /* Inputs drawn from the seed. */
 void test_request_fill(test_request *r, size_t rows, uint64_t seed);
-/* Whether the outputs are right, within 1e-5. */
+/* Whether the outputs of a row, or of all, are right, within 1e-5. */
+bool test_request_row_is_right(const test_request *r, size_t row);
 bool test_request_is_right(const test_request *r);
 
 #endif
