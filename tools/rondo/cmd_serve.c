@@ -256,7 +256,6 @@ static int run_soak(serving *s) {
                       .session = s->session,
                       .name = s->name,
                       .model = &s->model,
-                      .inputs = &s->inputs,
                       .traffic = &s->traffic,
                       .most_rows = s->most_rows,
                       .seconds = s->settings.soak,

@@ -153,10 +153,20 @@ static void fill_inputs(const recommender *model, size_t rows, uint64_t seed, re
     ((float *)in->looked_up)[i] = draw_real(&random, 1);
 }
 
+/* Of what is looked up, or its result. */
+static size_t row_bytes_of(const recommender *model) {
+  return RECOMMENDER_TABLES * (model->has_tables ? sizeof(int32_t) : RECOMMENDER_WIDTH * sizeof(float));
+}
+
+void recommender_inputs_from(const recommender *model, const recommender_inputs *inputs, size_t first,
+                             const void *out[2]) {
+  out[0] = inputs->numbers + first * RECOMMENDER_NUMBERS;
+  out[1] = (const char *)inputs->looked_up + first * row_bytes_of(model);
+}
+
 int recommender_inputs_create(const recommender *model, rondo_device *device, size_t rows, uint64_t seed,
                               recommender_inputs *out) {
-  const size_t row_bytes =
-      model->has_tables ? RECOMMENDER_TABLES * sizeof(int32_t) : RECOMMENDER_TABLES * RECOMMENDER_WIDTH * sizeof(float);
+  const size_t row_bytes = row_bytes_of(model);
   void *numbers = NULL;
   *out = (recommender_inputs){.device = device};
   if (rondo_host_malloc(device, rows * RECOMMENDER_NUMBERS * sizeof(float), &numbers) != RONDO_OK ||

@@ -36,6 +36,9 @@ typedef struct recommender_inputs {
 /* Returns TOOL_OK, or TOOL_FAILURE having said why. The device stays open until they are destroyed. */
 int recommender_inputs_create(const recommender *model, rondo_device *device, size_t rows, uint64_t seed,
                               recommender_inputs *out);
+/* Those of the rows from `first` on, as a request has them. */
+void recommender_inputs_from(const recommender *model, const recommender_inputs *inputs, size_t first,
+                             const void *out[2]);
 int recommender_inputs_destroy(recommender_inputs *inputs);
 
 #endif

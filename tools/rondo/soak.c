@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * One thread hands requests in when they are due and cancels some that wait; one collects answers in the order of
- * requests. All requests have the same rows, as far as they go, so that there is one right answer for each row.
+ * requests. Requests are runs of rows among the same ones, so that there is one right answer for each row; they begin
+ * anywhere, so that an answer of another's is a wrong one.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "soak.h"
@@ -16,6 +17,7 @@
 #include "timing.h"
 #include "tool.h"
 
+#define NOT_WRITTEN (-1.0f) /* in place of a score, which is from 0 to 1 */
 enum { MOST_OUT = 1024, STUCK_SECONDS = 30, BUCKETS = 2400, MOST_TOLD = 20 };
 
 /* What is to become of a request. */
@@ -30,8 +32,8 @@ typedef struct flight {
   rondo_ticket *ticket;
   fate fate;
   uint64_t due_ns, handed_ns;
-  size_t rows;
-  float *scores; /* its own, for the largest request */
+  size_t first, rows; /* of the inputs */
+  float *scores;      /* its own, for the largest request */
 } flight;
 
 typedef struct soaking {
@@ -42,9 +44,11 @@ typedef struct soaking {
   size_t begun, ended; /* of all time */
   bool is_over;
   uint64_t begin_ns, random;
-  float *scores;          /* of all flights */
-  float *right;           /* scores of each row */
-  recommender_inputs bad; /* as the others but for the first row: numbers that are none, an index in no table */
+  float *scores;           /* of all flights */
+  size_t rows;             /* of the inputs: twice those of the largest request */
+  float *right;            /* scores of each of them */
+  recommender_inputs good; /* what most requests are runs of */
+  recommender_inputs bad;  /* as that but for the first row: numbers that are none, an index in no table */
   histogram all, window;
   soak_result result;
 } soaking;
@@ -102,33 +106,56 @@ static void add_time(soaking *s, const flight *f, double us) {
  */
 
 static float right_score(const soaking *s, const flight *f, size_t row) {
-  return row == 0 && f->fate == FATE_NOT_A_NUMBER ? NAN : s->right[row];
+  return row == 0 && f->fate == FATE_NOT_A_NUMBER ? NAN : s->right[f->first + row];
 }
+
+static bool is_score(float score, float right) { return isnan(right) ? isnan(score) : fabsf(score - right) <= 1e-4f; }
 
 /* The first row whose score is wrong; the number of rows when none is. */
 static size_t find_wrong_row(const soaking *s, const flight *f) {
   size_t row = 0;
-  for (; row < f->rows; row++) {
-    const float right = right_score(s, f, row), score = f->scores[row];
-    if (isnan(right) ? !isnan(score) : !(fabsf(score - right) <= 1e-4f)) break;
-  }
+  while (row < f->rows && is_score(f->scores[row], right_score(s, f, row))) row++;
   return row;
 }
 
-static void tell_wrong(const soaking *s, const flight *f, rondo_status status) {
+/* What a wrong score may come from: it is not written, or that of another row. */
+static void describe_score(const soaking *s, float score, char *text, size_t bytes) {
+  size_t row = 0;
+  while (row < s->rows && !is_score(score, s->right[row])) row++;
+  if (score == NOT_WRITTEN)
+    snprintf(text, bytes, "; nothing was written there");
+  else if (!isnan(score) && row < s->rows)
+    snprintf(text, bytes, "; that is the score of row %zu of all", row);
+  else
+    text[0] = '\0';
+}
+
+static void tell_wrong_scores(const soaking *s, const flight *f, const rondo_answer *answer) {
+  const size_t row = find_wrong_row(s, f);
+  size_t count = 0;
+  char score[64];
+  for (size_t i = 0; i < f->rows; i++) count += !is_score(f->scores[i], right_score(s, f, i));
+  describe_score(s, f->scores[row], score, sizeof score);
+  tool_warn(
+      "a request of the %zu rows from %zu on: %zu scores are wrong, the first is %.7g, not %.7g, in row %zu%s; "
+      "it ran among %zu rows of %u requests, in graphs for %zu (%u of them), on stream %u",
+      f->rows, f->first, count, (double)f->scores[row], (double)right_score(s, f, row), row, score, answer->batch_rows,
+      answer->batch_requests, answer->batch_rows + (size_t)answer->padding_rows, answer->graphs, answer->stream);
+}
+
+static void tell_wrong(const soaking *s, const flight *f, rondo_status status, const rondo_answer *answer) {
   if (s->result.wrong > MOST_TOLD) return;
   if (status) {
     tool_warn("a request of %zu rows: %s", f->rows, rondo_last_error()->message);
   } else if (f->fate == FATE_INDEX) {
     tool_warn("a request of %zu rows, whose first index is in no table, was answered", f->rows);
   } else {
-    const size_t row = find_wrong_row(s, f);
-    tool_warn("a request of %zu rows: the score of row %zu is %g, not %g", f->rows, row, (double)f->scores[row],
-              (double)right_score(s, f, row));
+    tell_wrong_scores(s, f, answer);
   }
 }
 
-static void judge(soaking *s, const flight *f, rondo_status status, double us) {
+static void judge(soaking *s, const flight *f, rondo_status status, const rondo_answer *answer) {
+  const double us = (double)(f->handed_ns - f->due_ns) / 1e3 + answer->queue_us + answer->run_us;
   soak_result *r = &s->result;
   const rondo_reason reason = status ? rondo_last_error()->reason : RONDO_REASON_NONE;
   if (status == RONDO_OK && f->fate != FATE_INDEX && find_wrong_row(s, f) == f->rows) {
@@ -143,7 +170,7 @@ static void judge(soaking *s, const flight *f, rondo_status status, double us) {
     r->refused_index++;
   } else {
     r->wrong++;
-    tell_wrong(s, f, status);
+    tell_wrong(s, f, status, answer);
   }
 }
 
@@ -165,8 +192,7 @@ static bool collect_one(soaking *s, const flight *f) {
     s->result.stuck++;
     return false;
   }
-  const rondo_status status = rondo_ticket_wait(f->ticket, &answer);
-  judge(s, f, status, (double)(f->handed_ns - f->due_ns) / 1e3 + answer.queue_us + answer.run_us);
+  judge(s, f, rondo_ticket_wait(f->ticket, &answer), &answer);
   return true;
 }
 
@@ -204,10 +230,17 @@ static fate draw_fate(soaking *s) {
   return drawn < 20 ? FATE_NOT_A_NUMBER : FATE_PLAIN;
 }
 
+/* Those in which the first row is to be bad begin with it. */
+static size_t draw_first(soaking *s, const flight *f) {
+  const double drawn = traffic_draw_unit(&s->random);
+  if (f->fate == FATE_INDEX || f->fate == FATE_NOT_A_NUMBER) return 0;
+  return (size_t)(drawn * (double)(s->rows - f->rows + 1));
+}
+
 static rondo_request request_of(const soaking *s, const flight *f, const void *inputs[2], void *outputs[1]) {
-  const recommender_inputs *good = s->soak->inputs;
-  inputs[0] = f->fate == FATE_NOT_A_NUMBER ? s->bad.numbers : good->numbers;
-  inputs[1] = f->fate == FATE_INDEX ? s->bad.looked_up : good->looked_up;
+  recommender_inputs_from(s->soak->model, &s->good, f->first, inputs);
+  if (f->fate == FATE_NOT_A_NUMBER) inputs[0] = s->bad.numbers;
+  if (f->fate == FATE_INDEX) inputs[1] = s->bad.looked_up;
   outputs[0] = f->scores;
   return (rondo_request){RONDO_REQUEST_INIT, .way = RONDO_WAY_RECORDED,
                          .rows = f->rows,    .inputs = inputs,
@@ -259,6 +292,8 @@ static bool hand_in(soaking *s, size_t index, uint64_t due_ns) {
                 .due_ns = due_ns,
                 .rows = s->soak->traffic->rows[index % s->soak->traffic->count],
                 .scores = s->scores + place * s->soak->most_rows};
+  f->first = draw_first(s, f);
+  for (size_t i = 0; i < f->rows; i++) f->scores[i] = NOT_WRITTEN;
   const rondo_status status = submit(s, f);
   pthread_mutex_lock(&s->lock);
   if (status)
@@ -286,20 +321,27 @@ static void make_arrivals(soaking *s) {
 
 static rondo_status find_right_scores(soaking *s) {
   const soak *given = s->soak;
-  void *outputs[1] = {s->right};
-  const rondo_request request = {RONDO_REQUEST_INIT, .way = RONDO_WAY_UNRECORDED, .rows = given->most_rows,
-                                 .inputs = given->inputs->inputs, .outputs = outputs};
-  return rondo_session_run(given->session, given->name, &request, NULL);
+  for (size_t first = 0; first < s->rows; first += given->most_rows) {
+    const void *inputs[2];
+    void *outputs[1] = {s->right + first};
+    recommender_inputs_from(given->model, &s->good, first, inputs);
+    const rondo_request request = {RONDO_REQUEST_INIT, .way = RONDO_WAY_UNRECORDED, .rows = given->most_rows,
+                                   .inputs = inputs, .outputs = outputs};
+    TOOL_TRY(rondo_session_run(given->session, given->name, &request, NULL));
+  }
+  return RONDO_OK;
 }
 
 static int prepare(soaking *s) {
   const soak *given = s->soak;
-  if (recommender_inputs_create(given->model, given->device, given->most_rows, given->seed, &s->bad) != TOOL_OK)
+  s->rows = 2 * given->most_rows;
+  if (recommender_inputs_create(given->model, given->device, s->rows, given->seed, &s->good) != TOOL_OK ||
+      recommender_inputs_create(given->model, given->device, s->rows, given->seed, &s->bad) != TOOL_OK)
     return TOOL_FAILURE;
   s->bad.numbers[0] = NAN;
   if (given->model->has_tables) *(int32_t *)s->bad.looked_up = INT32_MAX;
   s->scores = calloc(MOST_OUT * given->most_rows, sizeof *s->scores);
-  s->right = calloc(given->most_rows, sizeof *s->right);
+  s->right = calloc(s->rows, sizeof *s->right);
   if (s->scores == NULL || s->right == NULL) return tool_fail_memory("the soak");
   return find_right_scores(s) ? tool_fail_status("the soak") : TOOL_OK;
 }
@@ -351,6 +393,7 @@ int soak_run(const soak *given, soak_result *out) {
   *out = s->result;
   pthread_cond_destroy(&s->change);
   pthread_mutex_destroy(&s->lock);
+  if (recommender_inputs_destroy(&s->good) != TOOL_OK) result = TOOL_FAILURE;
   if (recommender_inputs_destroy(&s->bad) != TOOL_OK) result = TOOL_FAILURE;
   free(s->scores);
   free(s->right);

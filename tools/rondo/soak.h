@@ -16,9 +16,8 @@ typedef struct soak {
   rondo_session *session;
   const char *name;
   const recommender *model;
-  const recommender_inputs *inputs; /* for the largest request */
   const traffic *traffic;
-  size_t most_rows;
+  size_t most_rows;     /* of a request */
   double seconds, rate; /* requests a second */
   uint64_t seed;
 } soak;
