@@ -4,6 +4,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
+#include <time.h>
 
 #include "unit/fake_cuda/fake_test.h"
 
@@ -41,16 +42,20 @@ static void asking_again_and_again_ends(void **state) {
 
 static void what_nobody_waits_for_is_late(void **state) {
   const fixture *f = *state;
-  const cu_address memory = make_memory(f);
-  uint32_t i = 0, seen;
-  do {
+  const cu_address memory = make_memory(f), apart = make_memory(f);
+  const struct timespec millisecond = {.tv_nsec = 1000000};
+  cu_result code = CU_OK;
+  for (uint32_t i = 0; code == CU_OK && i < MOST_ROUNDS; i++) {
+    assert_cu_ok(f->api->memset_32_async(memory, i, 1, f->stream));
+    assert_cu_ok(f->api->memset_32_async(apart, i, 1, f->other));
+    assert_int_equal(read_word(f, f->other, apart), i); /* while nobody waits for the other stream */
+    (void)nanosleep(&millisecond, NULL);
+    code = f->api->stream_query(f->stream);
     assert_cu_ok(f->api->stream_synchronize(f->stream));
-    assert_cu_ok(f->api->memset_32_async(memory, ++i, 1, f->stream));
-    seen = read_word(f, f->other, memory);
-  } while (seen == i && i < MOST_ROUNDS);
-  assert_int_equal(seen, i - 1);
-  assert_cu_ok(f->api->stream_synchronize(f->stream));
+  }
+  assert_code(code, CU_NOT_READY);
   free_memory(f, memory);
+  free_memory(f, apart);
 }
 
 /* What a copy gives whose source is 1 when it is queued, and 2 when it runs. */
