@@ -43,6 +43,7 @@ typedef struct soaking {
   flight flights[MOST_OUT];
   size_t begun, ended; /* of all time */
   bool is_over;
+  uint64_t wrongly_refused; /* by who hands in; wrong ones otherwise by who collects */
   uint64_t begin_ns, random;
   float *scores;           /* of all flights */
   size_t rows;             /* of the inputs: twice those of the largest request */
@@ -261,8 +262,8 @@ static void count_refusal(soaking *s, const flight *f, rondo_status status) {
     s->result.full++;
   else if (f->fate == FATE_SHAPE && rondo_last_error()->reason == RONDO_REASON_ARGUMENT_COUNT)
     s->result.refused_shape++;
-  else
-    s->result.wrong++;
+  else if (++s->wrongly_refused <= MOST_TOLD)
+    tool_warn("a request of %zu rows was refused: %s", f->rows, rondo_last_error()->message);
 }
 
 /* One that is not the oldest is not waited for yet. */
@@ -363,6 +364,7 @@ static int run(soaking *s) {
 
 static int conclude(soaking *s) {
   soak_result *r = &s->result;
+  r->wrong += s->wrongly_refused;
   if (s->window.total > 0 && r->window_count < SOAK_MOST_WINDOWS) end_window(s);
   read_memory(s, 1);
   r->median_us = histogram_percentile(&s->all, 0.5);
