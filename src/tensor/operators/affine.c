@@ -22,15 +22,11 @@ static void affine_cpu(rondo_type type, rondo_blocks blocks, void *const *args) 
   void *y = RONDO_ARG(void *, 1);
   const size_t count = RONDO_ARG(size_t, 2);
   float rooms[2][RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
-      const size_t length = rondo_chunk_length(at, span.last);
-      float *to = rondo_chunk_of(type, y, at, rooms[1]);
-      affine_chunk(rondo_load_chunk(type, x, at, length, rooms[0]), RONDO_ARG(float, 3), RONDO_ARG(float, 4), to,
-                   length);
-      rondo_store_chunk(type, y, at, length, to);
-    }
+  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    float *to = rondo_chunk_of(type, y, at, rooms[1]);
+    affine_chunk(rondo_load_chunk(type, x, at, length, rooms[0]), RONDO_ARG(float, 3), RONDO_ARG(float, 4), to, length);
+    rondo_store_chunk(type, y, at, length, to);
   }
 }
 

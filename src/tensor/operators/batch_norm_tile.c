@@ -76,8 +76,7 @@ static void add_part(rondo_type type, const rondo_batch_norm_shape *s, const nor
   float room[RONDO_CHUNK];
   memset(sums, 0, t->slots * sizeof *sums);
   for (size_t image = t->first; image < t->last; image++) {
-    for (size_t at = 0; at < t->run; at += RONDO_CHUNK) {
-      const size_t length = rondo_chunk_length(at, t->run);
+    RONDO_EACH_CHUNK(at, length, 0, t->run) {
       const float *chunk = rondo_load_chunk(type, x, run_of(s, t, image) + at, length, room);
       if (mean == NULL) add_chunk(chunk, sums, length);
       if (mean != NULL) add_squares(chunk, mean, sums, length);
@@ -170,8 +169,8 @@ void rondo_batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
       const norm_tile t = tile_at(s, number);
       make_slots(s, &t, args, &slots);
       for (size_t image = t.first; image < t.last; image++) {
-        for (size_t at = 0; at < t.run; at += RONDO_CHUNK) {
-          const size_t length = rondo_chunk_length(at, t.run), first = run_of(s, &t, image) + at;
+        RONDO_EACH_CHUNK(at, length, 0, t.run) {
+          const size_t first = run_of(s, &t, image) + at;
           float *to = rondo_chunk_of(type, y, first, rooms[1]);
           normalise_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]), to, length);
           rondo_store_chunk(type, y, first, length, to);
@@ -229,8 +228,8 @@ void rondo_batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, vo
       memset(g, 0, sizeof g);
       memset(gh, 0, sizeof gh);
       for (size_t image = t.first; image < t.last; image++) {
-        for (size_t at = 0; at < t.run; at += RONDO_CHUNK) {
-          const size_t length = rondo_chunk_length(at, t.run), first = run_of(s, &t, image) + at;
+        RONDO_EACH_CHUNK(at, length, 0, t.run) {
+          const size_t first = run_of(s, &t, image) + at;
           add_products(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
                        rondo_load_chunk(type, dy, first, length, rooms[1]), g, gh, length);
         }
@@ -279,8 +278,8 @@ void rondo_batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
       const norm_tile t = tile_at(s, number);
       make_gradient_slots(s, &t, args, &slots);
       for (size_t image = t.first; image < t.last; image++) {
-        for (size_t at = 0; at < t.run; at += RONDO_CHUNK) {
-          const size_t length = rondo_chunk_length(at, t.run), first = run_of(s, &t, image) + at;
+        RONDO_EACH_CHUNK(at, length, 0, t.run) {
+          const size_t first = run_of(s, &t, image) + at;
           float *to = rondo_chunk_of(type, dx, first, rooms[2]);
           gradient_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
                          rondo_load_chunk(type, dy, first, length, rooms[1]), to, length);

@@ -118,24 +118,21 @@ void rondo_broadcast_cpu(const rondo_broadcast_form *form, rondo_blocks blocks, 
   void *y = RONDO_ARG(void *, form->terms + 1);
   const void *terms[RONDO_MAX_TERMS];
   chunk_room rooms[RONDO_MAX_TERMS + 1];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->count, RONDO_LANES);
-    for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
-      const size_t length = rondo_chunk_length(at, span.last);
-      for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) {
-        terms[t] = t >= form->terms
-                       ? terms[0]
-                       : load_term(shape, t, form->types[t], RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
-      }
-      const bool gives_integers = is_integer(form->result);
-      void *to = gives_integers ? (void *)rooms[RONDO_MAX_TERMS].integers
-                                : (void *)rondo_chunk_of(form->result, y, at, rooms[RONDO_MAX_TERMS].floats);
-      form->chunk(terms, to, length);
-      if (gives_integers) {
-        rondo_store_integers(form->result, y, at, length, to);
-      } else {
-        rondo_store_chunk(form->result, y, at, length, to);
-      }
+  const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) {
+      terms[t] = t >= form->terms
+                     ? terms[0]
+                     : load_term(shape, t, form->types[t], RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
+    }
+    const bool gives_integers = is_integer(form->result);
+    void *to = gives_integers ? (void *)rooms[RONDO_MAX_TERMS].integers
+                              : (void *)rondo_chunk_of(form->result, y, at, rooms[RONDO_MAX_TERMS].floats);
+    form->chunk(terms, to, length);
+    if (gives_integers) {
+      rondo_store_integers(form->result, y, at, length, to);
+    } else {
+      rondo_store_chunk(form->result, y, at, length, to);
     }
   }
 }

@@ -63,16 +63,15 @@ static void compute_cast(const rondo_chunk_call *call) {
 
 /* x and y from `args` on. */
 static void cast_span(rondo_type from, rondo_type to, void *const *args, rondo_span span) {
-  for (size_t at = span.first; at < span.last; at += RONDO_CHUNK)
-    cast_chunk(from, to, RONDO_ARG(const void *, 0), RONDO_ARG(void *, 1), at, rondo_chunk_length(at, span.last));
+  RONDO_EACH_CHUNK(at, length, span.first, span.last)
+    cast_chunk(from, to, RONDO_ARG(const void *, 0), RONDO_ARG(void *, 1), at, length);
 }
 
 static void cast_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_type from = (rondo_type)RONDO_ARG(uint32_t, 2);
   const rondo_type to = (rondo_type)RONDO_ARG(uint32_t, 3);
   const size_t count = RONDO_ARG(size_t, 4);
-  for (size_t block = blocks.first; block < blocks.last; block++)
-    cast_span(from, to, args, rondo_block_span(block, blocks, count, RONDO_LANES));
+  cast_span(from, to, args, rondo_blocks_span(blocks, count, RONDO_LANES));
 }
 
 static void cast_joined_cpu(rondo_blocks blocks, void *const *args) {

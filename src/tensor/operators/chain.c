@@ -170,11 +170,8 @@ static void chain_cpu(rondo_blocks blocks, void *const *args) {
   p.form = form;
   p.table = rondo_operator_table(&rows);
   p.args = args;
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, form->count, RONDO_LANES);
-    for (size_t at = span.first; at < span.last; at += RONDO_CHUNK)
-      run_chunk(&p, at, rondo_chunk_length(at, span.last));
-  }
+  const rondo_span span = rondo_blocks_span(blocks, form->count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) run_chunk(&p, at, length);
 }
 
 /* Row -------------------------------------------------------------------------------------------------------------- */

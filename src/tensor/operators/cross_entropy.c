@@ -55,8 +55,7 @@ RONDO_INLINE bool is_ignored(const rows_shape *shape, int64_t label) {
 /* The sum of x - most over a row. */
 RONDO_INLINE float row_sum_below(rondo_type type, const void *x, size_t first, float most, size_t columns) {
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
-  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns);
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
     const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
     RONDO_EACH_LANE(i, lane, length, sums[lane] += chunk[i] - most);
   }
@@ -225,8 +224,7 @@ RONDO_INLINE void gradient_row(rondo_type type, const rows_shape *shape, const v
                                float sum, float scale, void *to) {
   float rooms[2][RONDO_CHUNK];
   const float share = shape->to_each * scale;
-  for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, shape->columns);
+  RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
     float *chunk = rondo_chunk_of(type, to, first + at, rooms[1]);
     rondo_row_scaled_exp(rondo_load_chunk(type, logits, first + at, length, rooms[0]), most, scale / sum, chunk,
                          length);

@@ -56,14 +56,11 @@ static void dropout_cpu(rondo_type type, rondo_blocks blocks, void *const *args)
   const uint32_t bound = bound_of(probability);
   const float scale = scale_of(probability, bound);
   float rooms[2][RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
-      const size_t length = rondo_chunk_length(at, span.last);
-      float *to = rondo_chunk_of(type, y, at, rooms[1]);
-      drop_chunk(rondo_load_chunk(type, x, at, length, rooms[0]), at, length, state, first_group, bound, scale, to);
-      rondo_store_chunk(type, y, at, length, to);
-    }
+  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    float *to = rondo_chunk_of(type, y, at, rooms[1]);
+    drop_chunk(rondo_load_chunk(type, x, at, length, rooms[0]), at, length, state, first_group, bound, scale, to);
+    rondo_store_chunk(type, y, at, length, to);
   }
 }
 

@@ -55,6 +55,10 @@ RONDO_INLINE size_t rondo_chunk_length(size_t at, size_t count) {
   return count - at < RONDO_CHUNK ? count - at : RONDO_CHUNK;
 }
 
+/* For each chunk of the elements first .. last - 1, in their order: it begins at `at` and has `length`. */
+#define RONDO_EACH_CHUNK(at, length, first, last) \
+  for (size_t at = (first), length; at < (last) && (length = rondo_chunk_length(at, last)) > 0; at += length)
+
 /* `count` (at most RONDO_CHUNK) elements from `first` on, as floats: where they lie, or converted into room. */
 RONDO_INLINE const float *rondo_load_chunk(rondo_type type, const void *memory, size_t first, size_t count,
                                            float *room) {

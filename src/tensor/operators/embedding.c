@@ -222,8 +222,7 @@ static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const 
     for (size_t bag = span.first; bag < span.last; bag++) {
       const rondo_span in_bag = bag_span(shape, offsets, bag);
       check_bag(shape, in_bag, indices, cell);
-      for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
-        const size_t length = rondo_chunk_length(at, shape->columns);
+      RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
         float *to = rondo_chunk_of(type, y, bag * shape->columns + at, room);
         add_bag(type, shape, in_bag, table, indices, weights, bag_factor(shape, offsets, bag), at, length, to);
         rondo_store_chunk(type, y, bag * shape->columns + at, length, to);
@@ -380,8 +379,7 @@ static void add_index(const gather_memory *memory, const gather_shape *shape, si
   float room[RONDO_CHUNK];
   const size_t bag = bag_of(shape, memory->offsets, i);
   const float factor = bag_factor(shape, memory->offsets, bag) * weight_at(memory->type, memory->weights, i);
-  for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, shape->columns);
+  RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
     add_scaled(rondo_load_chunk(memory->type, memory->dy, bag * shape->columns + at, length, room), factor, to + at,
                length);
   }
@@ -396,8 +394,8 @@ static void add_rows(const gather_memory *memory, const gather_shape *shape, ron
     const size_t row = row_at(shape, memory->indices, i);
     if (row >= rows.first && row < rows.last) add_index(memory, shape, i, sums + row * columns);
   }
-  for (size_t at = rows.first * columns; at < rows.last * columns; at += RONDO_CHUNK)
-    rondo_store_chunk(memory->type, gradient, at, rondo_chunk_length(at, rows.last * columns), sums + at);
+  RONDO_EACH_CHUNK(at, length, rows.first * columns, rows.last * columns)
+    rondo_store_chunk(memory->type, gradient, at, length, sums + at);
 }
 
 static void embedding_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -464,8 +462,7 @@ const rondo_operator rondo_operator_embedding_gradient = {.name = "embedding_gra
 /* The gradient of a weight is its row · the row of dy, times the bag's factor. */
 static float row_dot(rondo_type type, const void *x, size_t first, const void *y, size_t second, size_t columns) {
   float sum = 0, rooms[2][RONDO_CHUNK];
-  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns);
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
     float sums[RONDO_LANES] = {0};
     const float *a = rondo_load_chunk(type, x, first + at, length, rooms[0]);
     const float *b = rondo_load_chunk(type, y, second + at, length, rooms[1]);

@@ -50,6 +50,12 @@ static inline rondo_span rondo_block_span(size_t block, rondo_blocks blocks, siz
   return (rondo_span){first, count - first > share ? first + share : count};
 }
 
+/* The shares of all of the blocks, which follow each other: for kernels that treat each thing by itself. */
+static inline rondo_span rondo_blocks_span(rondo_blocks blocks, size_t count, size_t unit) {
+  const size_t first = rondo_block_span(blocks.first, blocks, count, unit).first;
+  return (rondo_span){first, rondo_block_span(blocks.last - 1, blocks, count, unit).last};
+}
+
 /* Indices are I32, or I64 where `is_wide` is not 0. */
 static inline int64_t rondo_index_at(const void *indices, uint32_t is_wide, size_t i) {
   return is_wide != 0 ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];

@@ -67,8 +67,7 @@ RONDO_INLINE rondo_type parameter_type(const norm_shape *shape, rondo_type type)
 
 RONDO_INLINE float row_sum(rondo_type type, const void *x, size_t first, size_t columns) {
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
-  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns);
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
     const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
     RONDO_EACH_LANE(i, lane, length, sums[lane] += chunk[i]);
   }
@@ -77,8 +76,7 @@ RONDO_INLINE float row_sum(rondo_type type, const void *x, size_t first, size_t 
 
 RONDO_INLINE float row_square_sum(rondo_type type, const void *x, size_t first, size_t columns, float mean) {
   float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
-  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns);
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
     const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
     RONDO_EACH_LANE(i, lane, length, sums[lane] += (chunk[i] - mean) * (chunk[i] - mean));
   }
@@ -104,8 +102,7 @@ RONDO_INLINE void sum_chunks(const float *restrict a, const float *restrict b, f
 /* Elements of x and an addend, rounded as they are stored. */
 RONDO_INLINE void add_row(rondo_type type, const void *x, const void *addend, size_t first, size_t columns, void *sum) {
   float rooms[3][RONDO_CHUNK];
-  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns);
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
     const float *a = rondo_load_chunk(type, x, first + at, length, rooms[0]);
     const float *b = rondo_load_chunk(type, addend, first + at, length, rooms[1]);
     float *to = rondo_chunk_of(type, sum, first + at, rooms[2]);
@@ -134,8 +131,7 @@ RONDO_INLINE void measure_row(const norm_forward *call, size_t first, float *out
 
 RONDO_INLINE void normalise_row(const norm_forward *call, size_t first, float mean, float deviation) {
   float rooms[2][RONDO_CHUNK];
-  for (size_t at = 0; at < call->columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, call->columns);
+  RONDO_EACH_CHUNK(at, length, 0, call->columns) {
     float *to = rondo_chunk_of(call->type, call->y, first + at, rooms[1]);
     centre_chunk(rondo_load_chunk(call->type, call->x, first + at, length, rooms[0]), mean, deviation, to, length);
     if (call->scale != NULL)
@@ -329,8 +325,7 @@ RONDO_INLINE void sum_products(const float *restrict g, const float *restrict h,
 /* The means of g and of g h over a row. */
 RONDO_INLINE void row_means(const norm_memory *memory, size_t row, size_t columns, float *out_g, float *out_gh) {
   float sums[2][RONDO_LANES] = {{0}}, h[RONDO_CHUNK], rooms[2][RONDO_CHUNK];
-  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns);
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
     const float *dy = load_chunk(memory, row, columns, at, length, h, rooms[0]);
     const float *g = scale_chunk(memory, at, length, dy, rooms[1]);
     sum_products(g, h, sums[0], sums[1], length);
@@ -347,8 +342,7 @@ RONDO_INLINE void gradient_chunk(const float *restrict g, const float *restrict 
 /* Rounded once more. */
 RONDO_INLINE void add_to_row(rondo_type type, const void *addend, size_t first, size_t columns, void *dx) {
   float rooms[2][RONDO_CHUNK];
-  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns);
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
     float *to = rondo_chunk_of(type, dx, first + at, rooms[0]);
     (void)rondo_load_chunk(type, dx, first + at, length, to);
     add_chunk(rondo_load_chunk(type, addend, first + at, length, rooms[1]), to, length);
@@ -361,8 +355,8 @@ RONDO_INLINE void row_gradient(const norm_memory *memory, const norm_shape *shap
   const float deviation = memory->deviations[row];
   row_means(memory, row, shape->columns, &of_g, &of_gh);
   if (shape->is_centred == 0) of_g = 0;
-  for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, shape->columns), first = row * shape->columns + at;
+  RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
+    const size_t first = row * shape->columns + at;
     const float *dy = load_chunk(memory, row, shape->columns, at, length, h, rooms[0]);
     const float *g = scale_chunk(memory, at, length, dy, rooms[1]);
     float *to = rondo_chunk_of(memory->type, dx, first, rooms[2]);

@@ -28,8 +28,7 @@ static double part_sum(rondo_type type, rondo_loss_chunk chunk, const rondo_pair
   const size_t first = part * shape->part;
   const size_t last = shape->count - first > shape->part ? first + shape->part : shape->count;
   double total = 0;
-  for (size_t at = first; at < last; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, last);
+  RONDO_EACH_CHUNK(at, length, first, last) {
     float sums[RONDO_LANES] = {0};
     chunk(rondo_load_chunk(type, a, at, length, rooms[0]), rondo_load_chunk(type, b, at, length, rooms[1]), sums,
           length);
@@ -72,15 +71,12 @@ void rondo_pair_slope(rondo_type type, rondo_loss_slope_chunk chunk, rondo_block
   const float scale = *RONDO_ARG(const float *, 4) * factor;
   void *d = RONDO_ARG(void *, 5);
   float rooms[3][RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, shape->count, RONDO_LANES);
-    for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
-      const size_t length = rondo_chunk_length(at, span.last);
-      float *to = rondo_chunk_of(type, d, at, rooms[2]);
-      chunk(rondo_load_chunk(type, a, at, length, rooms[0]), rondo_load_chunk(type, b, at, length, rooms[1]), scale,
-            shape->second != 0, to, length);
-      rondo_store_chunk(type, d, at, length, to);
-    }
+  const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    float *to = rondo_chunk_of(type, d, at, rooms[2]);
+    chunk(rondo_load_chunk(type, a, at, length, rooms[0]), rondo_load_chunk(type, b, at, length, rooms[1]), scale,
+          shape->second != 0, to, length);
+    rondo_store_chunk(type, d, at, length, to);
   }
 }
 

@@ -225,7 +225,7 @@ void rondo_reduce_parts_cpu(rondo_type type, const rondo_joining *joining, rondo
     for (size_t k = span.first; k < span.last; k++) {
       accumulator a;
       start(&a, joining, width_for(parts));
-      for (size_t at = 0; at < parts; at += RONDO_CHUNK) take(&a, from + k * parts + at, rondo_chunk_length(at, parts));
+      RONDO_EACH_CHUNK(at, length, 0, parts) take(&a, from + k * parts + at, length);
       put(type, &shape, y, k, join_all(&a), RONDO_ARG(float, 3));
     }
   }

@@ -60,8 +60,7 @@ RONDO_INLINE float rondo_row_dot(const float *x, const float *y, size_t count) {
 
 RONDO_INLINE float rondo_typed_row_max(rondo_type type, const void *x, size_t first, size_t columns) {
   float most = -INFINITY, room[RONDO_CHUNK];
-  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns);
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
     const float here = rondo_row_max(rondo_load_chunk(type, x, first + at, length, room), length);
     if (here > most) most = here;
   }
@@ -70,8 +69,7 @@ RONDO_INLINE float rondo_typed_row_max(rondo_type type, const void *x, size_t fi
 
 RONDO_INLINE float rondo_typed_row_exp_sum(rondo_type type, const void *x, size_t first, float most, size_t columns) {
   float sum = 0, room[RONDO_CHUNK];
-  for (size_t at = 0; at < columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, columns);
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
     sum += rondo_row_exp_sum(rondo_load_chunk(type, x, first + at, length, room), most, length);
   }
   return sum;

@@ -39,8 +39,7 @@ RONDO_INLINE void softmax_row(rondo_type type, const softmax_shape *shape, size_
   const float most = rondo_typed_row_max(type, x, first, shape->columns);
   const float sum = rondo_typed_row_exp_sum(type, x, first, most, shape->columns);
   const float log_sum = logf(sum);
-  for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, shape->columns);
+  RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
     const float *from = rondo_load_chunk(type, x, first + at, length, rooms[0]);
     float *to = rondo_chunk_of(type, y, first + at, rooms[1]);
     if (shape->is_log != 0) {
@@ -96,8 +95,7 @@ static rondo_status emit_softmax(rondo_emitter *emitter, const rondo_operation *
 RONDO_INLINE float gradient_sum(rondo_type type, const softmax_shape *shape, size_t first, const void *y,
                                 const void *dy) {
   float sums[RONDO_LANES] = {0}, rooms[2][RONDO_CHUNK];
-  for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
-    const size_t length = rondo_chunk_length(at, shape->columns);
+  RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
     const float *of_y = rondo_load_chunk(type, y, first + at, length, rooms[0]);
     const float *of_dy = rondo_load_chunk(type, dy, first + at, length, rooms[1]);
     if (shape->is_log != 0)
@@ -129,8 +127,7 @@ RONDO_VECTORISED_KERNEL(softmax_gradient_cpu) {
     for (size_t row = span.first; row < span.last; row++) {
       const size_t first = row * shape->columns;
       const float sum = gradient_sum(type, shape, first, y, dy);
-      for (size_t at = 0; at < shape->columns; at += RONDO_CHUNK) {
-        const size_t length = rondo_chunk_length(at, shape->columns);
+      RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
         float *to = rondo_chunk_of(type, dx, first + at, rooms[2]);
         const float *of_y = rondo_load_chunk(type, y, first + at, length, rooms[0]);
         const float *of_dy = rondo_load_chunk(type, dy, first + at, length, rooms[1]);

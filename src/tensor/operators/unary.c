@@ -11,14 +11,11 @@ RONDO_VECTORISED(unary_blocks, (rondo_type type, rondo_unary_chunk chunk, rondo_
   void *y = RONDO_ARG(void *, 1);
   const size_t count = RONDO_ARG(size_t, 2);
   float rooms[2][RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
-      const size_t length = rondo_chunk_length(at, span.last);
-      float *to = rondo_chunk_of(type, y, at, rooms[1]);
-      chunk(rondo_load_chunk(type, x, at, length, rooms[0]), to, length);
-      rondo_store_chunk(type, y, at, length, to);
-    }
+  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    float *to = rondo_chunk_of(type, y, at, rooms[1]);
+    chunk(rondo_load_chunk(type, x, at, length, rooms[0]), to, length);
+    rondo_store_chunk(type, y, at, length, to);
   }
 }
 
@@ -29,15 +26,12 @@ RONDO_VECTORISED(slope_blocks, (rondo_type type, rondo_slope_chunk chunk, rondo_
   void *dx = RONDO_ARG(void *, 2);
   const size_t count = RONDO_ARG(size_t, 3);
   float rooms[3][RONDO_CHUNK];
-  for (size_t block = blocks.first; block < blocks.last; block++) {
-    const rondo_span span = rondo_block_span(block, blocks, count, RONDO_LANES);
-    for (size_t at = span.first; at < span.last; at += RONDO_CHUNK) {
-      const size_t length = rondo_chunk_length(at, span.last);
-      float *to = rondo_chunk_of(type, dx, at, rooms[2]);
-      chunk(rondo_load_chunk(type, kept, at, length, rooms[0]), rondo_load_chunk(type, dy, at, length, rooms[1]), to,
-            length);
-      rondo_store_chunk(type, dx, at, length, to);
-    }
+  const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
+  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+    float *to = rondo_chunk_of(type, dx, at, rooms[2]);
+    chunk(rondo_load_chunk(type, kept, at, length, rooms[0]), rondo_load_chunk(type, dy, at, length, rooms[1]), to,
+          length);
+    rondo_store_chunk(type, dx, at, length, to);
   }
 }
 
