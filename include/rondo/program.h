@@ -98,16 +98,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *pro
 /* What happens to gradients before an optimizer gets them, on the device, without touching the graph. Zero: nothing.
  *
  * - accumulate: so many runs make one update, with the mean of their gradients, which are summed in states
- *   "<name>.accumulated"; 0 is 1. "gradient.counters" [2] I32 counts the runs of the round.
+ *   "<name>.accumulated"; 0 is 1. The state "gradient.runs", I32, counts those of the round.
  * - max_norm: all gradients are multiplied by max_norm / (norm + 1e-6) where the norm of all of them together is larger
  *   (Pascanu, Mikolov and Bengio 2013). 0: not.
  * - scale_loss: for losses computed with F16: gradients are those of the loss times the state "gradient.scale" F32, and
  *   divided by it again in the optimizer. Where they are not all finite, the update is left out and the scale halved,
- *   down to 2^-126; after growth_interval (0: 2000) updates it is doubled, up to 2^126. It starts as initial_scale (0:
- *   65536). Micikevicius et al. 2018, with the numbers of PyTorch's GradScaler.
+ *   down to 2^-126; after growth_interval (0: 2000) updates, counted in the state "gradient.good_updates", I32, it is
+ *   doubled, up to 2^126. It starts as initial_scale (0: 65536). Micikevicius et al. 2018, with the numbers of
+ * PyTorch's GradScaler.
  * - norm_output: the name of an output that is the norm of all gradients together, before clipping; NULL: none.
  *
- * With any of max_norm, scale_loss and norm_output, an update whose gradients are not all finite is left out. */
+ * With any of max_norm, scale_loss and norm_output, an update whose gradients are not all finite is left out. Their
+ * squares are added up in F32, as they are: scaled, and summed over the round. Where the sum is infinite, which it is
+ * of a norm above 2^64, they count as not finite, and the norm as infinite; below 2^-75 the norm may be 0. */
 typedef struct rondo_gradient_options {
   uint32_t struct_size;
   uint32_t accumulate;

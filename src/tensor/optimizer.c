@@ -26,7 +26,7 @@ typedef struct trainees {
 /* What is added to gradients before the updates: values of the program, RONDO_NO_VALUE where there is none. */
 typedef struct gradient_setup {
   rondo_gradient_options given;
-  uint32_t counters, scale, control;
+  uint32_t runs, scale, good, control;
 } gradient_setup;
 
 /* Adds the update of one state; `control` may be RONDO_NO_VALUE. */
@@ -116,11 +116,12 @@ static bool is_controlled(const rondo_gradient_options *given) {
 
 /* The states that must be there before the loss is differentiated. */
 static rondo_status declare_setup(rondo_program *program, gradient_setup *setup) {
-  const rondo_shape pair = rondo_shape_vector(RONDO_I32, 2), scalar = rondo_shape_scalar(RONDO_F32);
-  setup->counters = setup->scale = setup->control = RONDO_NO_VALUE;
+  const rondo_shape counter = rondo_shape_scalar(RONDO_I32), scalar = rondo_shape_scalar(RONDO_F32);
+  setup->runs = setup->scale = setup->good = setup->control = RONDO_NO_VALUE;
   if (!is_controlled(&setup->given)) return RONDO_OK;
-  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "gradient.counters", &pair, 0, &setup->counters));
+  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "gradient.runs", &counter, 0, &setup->runs));
   if (!setup->given.scale_loss) return RONDO_OK;
+  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "gradient.good_updates", &counter, 0, &setup->good));
   return rondo_program_declare(program, RONDO_VALUE_STATE, "gradient.scale", &scalar, setup->given.initial_scale,
                                &setup->scale);
 }
@@ -140,7 +141,7 @@ static void skip_casts(trainees *t) {
 /* Sums beside the states take the gradients' places. */
 static rondo_status accumulate(trainees *t, const gradient_setup *setup) {
   for (size_t i = 0; i < t->count && setup->given.accumulate > 1; i++) {
-    uint32_t inputs[] = {0, t->gradients[i], setup->counters};
+    uint32_t inputs[] = {0, t->gradients[i], setup->runs};
     RONDO_TRY(declare_beside(t->program, t->states[i], ".accumulated", &inputs[0]));
     RONDO_TRY(rondo_program_add(t->program, &rondo_operator_accumulate, inputs, 3, NULL, NULL));
     t->gradients[i] = inputs[0];
@@ -163,11 +164,11 @@ static rondo_status add_control(trainees *t, gradient_setup *setup) {
   const rondo_gradient_options *given = &setup->given;
   const rondo_attributes attributes = {
       .sizes = {given->accumulate, given->growth_interval}, .size_count = 2, .numbers = {given->max_norm}};
-  uint32_t inputs[] = {setup->counters, RONDO_NO_VALUE, setup->scale}, results[RONDO_MAX_RESULTS];
+  uint32_t inputs[] = {setup->runs, RONDO_NO_VALUE, setup->scale, setup->good}, results[RONDO_MAX_RESULTS];
   if (!is_controlled(given)) return RONDO_OK;
   RONDO_TRY(accumulate(t, setup));
   if (given->max_norm > 0 || given->scale_loss || given->norm_output != NULL) RONDO_TRY(add_squares(t, &inputs[1]));
-  RONDO_TRY(rondo_program_add(t->program, &rondo_operator_gradient_control, inputs, 3, &attributes, results));
+  RONDO_TRY(rondo_program_add(t->program, &rondo_operator_gradient_control, inputs, 4, &attributes, results));
   setup->control = results[0];
   if (given->norm_output == NULL) return RONDO_OK;
   return rondo_program_output(t->program, given->norm_output, rondo_program_tag(t->program, results[1]));

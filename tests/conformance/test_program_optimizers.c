@@ -235,6 +235,27 @@ static void test_the_scale_does_not_vanish(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
+/* Squares that add up to more than an F32 holds count as gradients that are not finite, until they add up to less. */
+static void test_a_norm_may_be_too_large(void **state) {
+  test_fixture *t = *state;
+  const setting s = {.by = SGD, .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 1, .norm_output = "norm"}};
+  static const float sizes[] = {0x1p63f, 0x1p64f, -0x1p63f};
+  rondo_compiled *compiled = compile_setting(t, &s, false);
+  float w[COUNT] = {0}, before;
+  assert_ok(rondo_compiled_write(compiled, "w", w, sizeof w));
+  for (int i = 0; i < 3; i++) {
+    const float g[COUNT] = {sizes[i]};
+    before = w[0];
+    assert_ok(rondo_compiled_write(compiled, "x", g, sizeof g));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "w", w, sizeof w));
+    assert_true((w[0] == before) == (i == 1));
+    assert_true(fabsf(w[0]) <= rate_of_all);
+    assert_true(read_number(compiled, "norm") == (i == 1 ? INFINITY : 0x1p63f));
+  }
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
 /* RC-6: a cell that changes between runs changes the step, not the graph. */
 static void test_rc6_the_rate_changes_between_runs(void **state) {
   test_fixture *t = *state;
@@ -366,10 +387,15 @@ static void test_a_loss_without_a_trained_state_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_fw4_optimizers_agree_with_plain_c),      test_case(test_fw4_gradients_of_every_type_are_taken),
-      test_case(test_overflow_leaves_the_update_out),         test_case(test_the_scale_does_not_vanish),
-      test_case(test_rc6_the_rate_changes_between_runs),      test_case(test_wrong_gradient_options_are_refused),
-      test_case(test_fw4_states_without_a_gradient_are_left), test_case(test_a_loss_without_a_trained_state_is_refused),
+      test_case(test_fw4_optimizers_agree_with_plain_c),
+      test_case(test_fw4_gradients_of_every_type_are_taken),
+      test_case(test_overflow_leaves_the_update_out),
+      test_case(test_the_scale_does_not_vanish),
+      test_case(test_a_norm_may_be_too_large),
+      test_case(test_rc6_the_rate_changes_between_runs),
+      test_case(test_wrong_gradient_options_are_refused),
+      test_case(test_fw4_states_without_a_gradient_are_left),
+      test_case(test_a_loss_without_a_trained_state_is_refused),
   };
   return test_main(tests);
 }

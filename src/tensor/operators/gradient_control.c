@@ -2,7 +2,8 @@
  * What happens to gradients between their making and the optimizer, all of it on the device:
  *   accumulate:        adds a gradient to a sum, which begins anew in the first run of a round;
  *   gradient_squares:  sums of squares of up to seven gradients, in parts, on top of those of others;
- *   gradient_control:  from the parts, the loss scale and the counters what optimizers do: [factor, apply], the norm.
+ *   gradient_control:  from the parts, the loss scale and what is counted what optimizers do: [factor, apply], the
+ * norm.
  *
  * Clipping by the global norm (Pascanu, Mikolov and Bengio 2013); dynamic loss scaling (Micikevicius et al. 2018), with
  * the rules of PyTorch's GradScaler: half on overflow, twice after so many good steps.
@@ -21,7 +22,7 @@
 
 /* Accumulate ------------------------------------------------------------------------------------------------------- */
 
-enum { SUM, ADDED, COUNTERS }; /* inputs */
+enum { SUM, ADDED, RUNS }; /* inputs */
 
 RONDO_VECTORISED(add_span, (float *restrict sum, const float *restrict g, size_t count, bool is_first),
                  (sum, g, count, is_first)) {
@@ -32,25 +33,26 @@ RONDO_VECTORISED(add_span, (float *restrict sum, const float *restrict g, size_t
 }
 
 /* The pointers of one gradient, sum and g, which is of this type, from `args` on. */
-static void accumulate_span(rondo_type type, void *const *args, rondo_span span, const int32_t *counters) {
+static void accumulate_span(rondo_type type, void *const *args, rondo_span span, bool is_first) {
   float *sum = RONDO_ARG(float *, 0), room[RONDO_CHUNK];
   for (size_t at = span.first, count; at < span.last; at += count) {
     count = rondo_gradient_run(type, at, span.last);
-    add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room), count, counters[0] == 0);
+    add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room), count, is_first);
   }
 }
 
 static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
   const size_t count = RONDO_ARG(size_t, 0);
   const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 4);
-  for (size_t block = blocks.first; block < blocks.last; block++)
-    accumulate_span(type, args + 2, rondo_block_span(block, blocks, count, RONDO_LANES), RONDO_ARG(const int32_t *, 1));
+  const bool is_first = *RONDO_ARG(const int32_t *, 1) == 0;
+  accumulate_span(type, args + 2, rondo_blocks_span(blocks, count, RONDO_LANES), is_first);
 }
 
 static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
+  const bool is_first = *RONDO_ARG(const int32_t *, 1) == 0;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const rondo_joined_share share = rondo_joined_share_of(args[0], block);
-    accumulate_span(share.type, args + 2 + 2 * share.operation, share.span, RONDO_ARG(const int32_t *, 1));
+    accumulate_span(share.type, args + 2 + 2 * share.operation, share.span, is_first);
   }
 }
 
@@ -72,7 +74,7 @@ static rondo_status infer_accumulate(const rondo_program *program, const rondo_o
   (void)results;
   RONDO_TRY(rondo_require_input(program, operation, SUM, RONDO_F32, RONDO_ANY_RANK));
   RONDO_TRY(rondo_require_gradient(program, operation, SUM, ADDED));
-  return rondo_require_input(program, operation, COUNTERS, RONDO_I32, 1);
+  return rondo_require_input(program, operation, RUNS, RONDO_I32, 0);
 }
 
 static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -80,23 +82,22 @@ static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operatio
   float *sum = rondo_emit_address(emitter, operation->inputs[SUM]);
   const void *g = rondo_emit_address(emitter, operation->inputs[ADDED]);
   const uint32_t type = rondo_emit_shape(emitter, operation->inputs[ADDED])->type;
-  const int32_t *counters = rondo_emit_address(emitter, operation->inputs[COUNTERS]);
+  const int32_t *runs = rondo_emit_address(emitter, operation->inputs[RUNS]);
   return rondo_emit_kernel(emitter, &accumulate_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                           RONDO_ARGS(&count, &counters, &sum, &g, &type));
+                           RONDO_ARGS(&count, &runs, &sum, &g, &type));
 }
 
 static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {SUM, ADDED};
   const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN};
-  const int32_t *counters = rondo_emit_address(emitter, operations[0]->inputs[COUNTERS]);
-  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&counters));
+  const int32_t *runs = rondo_emit_address(emitter, operations[0]->inputs[RUNS]);
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&runs));
 }
 
-static const rondo_join accumulate_join = {
-    .most = RONDO_MOST_JOINED, .shared = 1u << COUNTERS, .emit = join_accumulate};
+static const rondo_join accumulate_join = {.most = RONDO_MOST_JOINED, .shared = 1u << RUNS, .emit = join_accumulate};
 
 const rondo_operator rondo_operator_accumulate = {.name = "accumulate",
-                                                  .inputs = {"sum", "gradient", "counters"},
+                                                  .inputs = {"sum", "gradient", "runs"},
                                                   .required = 3,
                                                   .updates = 1u << SUM,
                                                   .infer = infer_accumulate,
@@ -238,10 +239,12 @@ const rondo_operator rondo_operator_gradient_squares = {
 
 /* Control ---------------------------------------------------------------------------------------------------------- */
 
-enum { CONTROL_COUNTERS, SQUARES, SCALE }; /* inputs; squares and scale may be left out */
-enum { CONTROL, NORM };                    /* results */
-enum { MAX_NORM };                         /* numbers */
-enum { ROUND, GROWTH_INTERVAL };           /* sizes */
+/* Inputs: runs of this round so far; and what may be left out, the last two together: sums of squares; the scale; the
+ * good updates since it changed. */
+enum { RUNS_SO_FAR, SQUARES, SCALE, GOOD };
+enum { CONTROL, NORM };          /* results */
+enum { MAX_NORM };               /* numbers */
+enum { ROUND, GROWTH_INTERVAL }; /* sizes */
 
 typedef struct control_numbers {
   float max_norm;
@@ -249,48 +252,50 @@ typedef struct control_numbers {
   uint32_t has_squares, has_scale;
 } control_numbers;
 
-/* counters: runs of this round so far, good steps since the scale changed. Gradients are divided by the scale: it stays
- * one that has an inverse. */
-static void keep_scale(const control_numbers *n, bool is_finite, float *scale, int32_t *counters) {
-  counters[1] = is_finite ? counters[1] + 1 : 0;
+/* Gradients are divided by the scale: it stays one that has an inverse. */
+static void keep_scale(const control_numbers *n, bool is_finite, float *scale, int32_t *good) {
+  *good = is_finite ? *good + 1 : 0;
   if (!is_finite && *scale > 0x1p-126f) *scale *= 0.5f;
-  if (counters[1] < n->growth_interval) return;
-  counters[1] = 0;
+  if (*good < n->growth_interval) return;
+  *good = 0;
   if (*scale < 0x1p126f) *scale *= 2.0f;
 }
 
 static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
   const control_numbers *n = args[0];
-  int32_t *counters = RONDO_ARG(int32_t *, 1);
+  int32_t *runs = RONDO_ARG(int32_t *, 1);
   const float *parts = RONDO_ARG(const float *, 2);
   float *scale = RONDO_ARG(float *, 3);
-  float *control = RONDO_ARG(float *, 4);
-  float *norm = RONDO_ARG(float *, 5);
+  int32_t *good = RONDO_ARG(int32_t *, 4);
+  float *control = RONDO_ARG(float *, 5);
+  float *norm = RONDO_ARG(float *, 6);
   float squares = 0;
   (void)blocks; /* one */
   for (size_t i = 0; n->has_squares != 0 && i < PARTS; i++) squares += parts[i];
-  const bool is_finite = isfinite(squares), is_last = counters[0] + 1 >= n->round;
+  const bool is_finite = isfinite(squares), is_last = *runs + 1 >= n->round;
   float factor = 1.0f / (float)n->round;
   if (n->has_scale != 0) factor /= *scale;
   *norm = sqrtf(squares) * factor;
   if (n->max_norm > 0 && *norm > n->max_norm) factor *= n->max_norm / (*norm + 1e-6f);
   control[0] = factor;
   control[1] = is_last && is_finite ? 1.0f : 0.0f;
-  if (is_last && n->has_scale != 0) keep_scale(n, is_finite, scale, counters);
-  counters[0] = is_last ? 0 : counters[0] + 1;
+  if (is_last && n->has_scale != 0) keep_scale(n, is_finite, scale, good);
+  *runs = is_last ? 0 : *runs + 1;
 }
 
 static const rondo_kernel_options gradient_control_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "gradient_control", .cpu = gradient_control_cpu, RONDO_CUDA(gradient_control),
-    .params = {RONDO_SCALAR(control_numbers), RONDO_UPDATES, RONDO_READS, RONDO_UPDATES, RONDO_WRITES, RONDO_WRITES}};
+    .params = {RONDO_SCALAR(control_numbers), RONDO_UPDATES, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES, RONDO_WRITES,
+               RONDO_WRITES}};
 
 static rondo_status infer_control(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
-  RONDO_TRY(rondo_require_input(program, operation, CONTROL_COUNTERS, RONDO_I32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, RUNS_SO_FAR, RONDO_I32, 0));
   if (operation->inputs[SQUARES] != RONDO_NO_VALUE)
     RONDO_TRY(rondo_require_input(program, operation, SQUARES, RONDO_F32, 1));
   if (operation->inputs[SCALE] != RONDO_NO_VALUE)
     RONDO_TRY(rondo_require_input(program, operation, SCALE, RONDO_F32, 0));
+  if (operation->inputs[GOOD] != RONDO_NO_VALUE) RONDO_TRY(rondo_require_input(program, operation, GOOD, RONDO_I32, 0));
   results[CONTROL] = rondo_shape_vector(RONDO_F32, 2);
   results[NORM] = rondo_shape_scalar(RONDO_F32);
   return RONDO_OK;
@@ -303,19 +308,20 @@ static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *
                                    .growth_interval = (int32_t)operation->attributes.sizes[GROWTH_INTERVAL],
                                    .has_squares = operation->inputs[SQUARES] != RONDO_NO_VALUE,
                                    .has_scale = operation->inputs[SCALE] != RONDO_NO_VALUE};
-  int32_t *counters = rondo_emit_address(emitter, operation->inputs[CONTROL_COUNTERS]);
+  int32_t *runs = rondo_emit_address(emitter, operation->inputs[RUNS_SO_FAR]);
   void *control = rondo_emit_address(emitter, operation->results[CONTROL]);
   void *norm = rondo_emit_address(emitter, operation->results[NORM]);
-  const void *parts = numbers.has_squares != 0 ? rondo_emit_address(emitter, operation->inputs[SQUARES]) : counters;
-  void *scale = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[SCALE]) : counters;
+  const void *parts = numbers.has_squares != 0 ? rondo_emit_address(emitter, operation->inputs[SQUARES]) : runs;
+  void *scale = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[SCALE]) : runs;
+  void *good = numbers.has_scale != 0 ? rondo_emit_address(emitter, operation->inputs[GOOD]) : runs;
   return rondo_emit_kernel(emitter, &gradient_control_code, (rondo_grid){.x = 1},
-                           RONDO_ARGS(&numbers, &counters, &parts, &scale, &control, &norm));
+                           RONDO_ARGS(&numbers, &runs, &parts, &scale, &good, &control, &norm));
 }
 
 const rondo_operator rondo_operator_gradient_control = {.name = "gradient_control",
-                                                        .inputs = {"counters", "squares", "scale"},
+                                                        .inputs = {"runs", "squares", "scale", "good updates"},
                                                         .required = 1,
                                                         .result_count = 2,
-                                                        .updates = 1u << CONTROL_COUNTERS | 1u << SCALE,
+                                                        .updates = 1u << RUNS_SO_FAR | 1u << SCALE | 1u << GOOD,
                                                         .infer = infer_control,
                                                         .emit = emit_control};

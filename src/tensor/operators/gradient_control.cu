@@ -8,9 +8,9 @@
 
 __device__ inline void accumulate_one(float *sum, float g, bool is_first) { *sum = is_first ? g : *sum + g; }
 
-extern "C" __global__ void accumulate(size_t count, const int *__restrict__ counters, float *__restrict__ sum,
+extern "C" __global__ void accumulate(size_t count, const int *__restrict__ runs, float *__restrict__ sum,
                                       const void *__restrict__ g, unsigned type) {
-  const bool is_first = counters[0] == 0;
+  const bool is_first = *runs == 0;
   each_gradient(type, g, first_element(), count, element_stride(),
                 [&](size_t i, float gradient) { accumulate_one(&sum[i], gradient, is_first); });
 }
@@ -21,9 +21,9 @@ extern "C" __global__ void accumulate(size_t count, const int *__restrict__ coun
     sum = sum##i, g = g##i; \
     break;
 
-extern "C" __global__ void accumulate_joined(joined_table table, const int *counters EACH_JOINED(SUM_PARAMETERS)) {
+extern "C" __global__ void accumulate_joined(joined_table table, const int *runs EACH_JOINED(SUM_PARAMETERS)) {
   const joined_share share = share_of(table);
-  const bool is_first = counters[0] == 0;
+  const bool is_first = *runs == 0;
   float *sum = 0;
   const void *g = 0;
   switch (share.operation) { EACH_JOINED(SUM_PICK) }
@@ -111,21 +111,21 @@ struct control_numbers {
   unsigned has_squares, has_scale;
 };
 
-__device__ inline void keep_scale(const control_numbers &n, bool finite, float *scale, int *counters) {
-  counters[1] = finite ? counters[1] + 1 : 0;
+__device__ inline void keep_scale(const control_numbers &n, bool finite, float *scale, int *good) {
+  *good = finite ? *good + 1 : 0;
   if (!finite && *scale > 0x1p-126f) *scale *= 0.5f;
-  if (counters[1] < n.growth_interval) return;
-  counters[1] = 0;
+  if (*good < n.growth_interval) return;
+  *good = 0;
   if (*scale < 0x1p126f) *scale *= 2.0f;
 }
 
 /* One thread works. */
-extern "C" __global__ void gradient_control(control_numbers n, int *counters, const float *parts, float *scale,
+extern "C" __global__ void gradient_control(control_numbers n, int *runs, const float *parts, float *scale, int *good,
                                             float *control, float *norm) {
   if (first_element() > 0) return;
   float squares = 0;
   for (int i = 0; n.has_squares && i < NORM_PARTS; i++) squares += parts[i];
-  const bool finite = isfinite(squares), last = counters[0] + 1 >= n.round;
+  const bool finite = isfinite(squares), last = *runs + 1 >= n.round;
   float factor = 1.0f / (float)n.round;
   if (n.has_scale) factor /= *scale;
   const float length = sqrtf(squares) * factor;
@@ -133,6 +133,6 @@ extern "C" __global__ void gradient_control(control_numbers n, int *counters, co
   *norm = length;
   control[0] = factor;
   control[1] = last && finite ? 1.0f : 0.0f;
-  if (last && n.has_scale) keep_scale(n, finite, scale, counters);
-  counters[0] = last ? 0 : counters[0] + 1;
+  if (last && n.has_scale) keep_scale(n, finite, scale, good);
+  *runs = last ? 0 : *runs + 1;
 }
