@@ -71,7 +71,8 @@ void rondo_compute_broadcast(const rondo_chunk_call *call);
 #define RONDO_BROADCAST_PARAMETERS_2 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_READS, RONDO_WRITES
 #define RONDO_BROADCAST_PARAMETERS_3 RONDO_SCALAR(rondo_broadcast), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES
 
-/* Adds what gives `value` the shape `like` has by adding up what was repeated; `value` itself where nothing was. */
+/* Adds what gives `value` the shape `like` has by adding up what was repeated; `value` itself where they have one
+ * shape. The rank is not smaller, unless nothing was repeated. */
 RONDO_MUST_USE rondo_status rondo_add_sum_to(rondo_program *program, uint32_t value, uint32_t like,
                                              uint32_t *out_value);
 

@@ -9,17 +9,17 @@
 #define BATCH 8
 
 struct column_shape {
-  size_t outer, count, inner;
+  size_t rows, columns;
 };
 
 /* The sum of every WARPS-th row's element, from `row` on; x is the column's uppermost. */
-__device__ inline float add_rows(const element *__restrict__ x, size_t row, size_t count, size_t stride) {
+__device__ inline float add_rows(const column_shape &shape, const element *__restrict__ x, size_t row) {
   float sum = 0;
-  for (; row < count; row += BATCH * WARPS) {
+  for (; row < shape.rows; row += BATCH * WARPS) {
     float values[BATCH];
 #pragma unroll
     for (unsigned i = 0; i < BATCH; i++)
-      values[i] = row + i * WARPS < count ? to_float(x[(row + i * WARPS) * stride]) : 0.0f;
+      values[i] = row + i * WARPS < shape.rows ? to_float(x[(row + i * WARPS) * shape.columns]) : 0.0f;
 #pragma unroll
     for (unsigned i = 0; i < BATCH; i++) sum += values[i];
   }
@@ -31,14 +31,12 @@ __device__ inline void sum_columns(const column_shape &shape, const element *__r
                                    size_t block, size_t blocks) {
   __shared__ float sums[WARPS][WARP];
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const size_t columns = shape.outer * shape.inner;
-  for (size_t first = block * WARP; first < columns; first += blocks * WARP) {
+  for (size_t first = block * WARP; first < shape.columns; first += blocks * WARP) {
     const size_t column = first + lane;
-    const element *at = x + column / shape.inner * shape.count * shape.inner + column % shape.inner;
-    float sum = column < columns ? add_rows(at, warp, shape.count, shape.inner) : 0.0f;
+    float sum = column < shape.columns ? add_rows(shape, x + column, warp) : 0.0f;
     sums[warp][lane] = sum;
     __syncthreads();
-    if (warp == 0 && column < columns) {
+    if (warp == 0 && column < shape.columns) {
       for (unsigned other = 1; other < WARPS; other++) sum += sums[other][lane];
       y[column] = to_element(sum);
     }

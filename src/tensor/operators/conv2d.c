@@ -12,7 +12,6 @@
 
 #include "base/versioned.h"
 #include "tensor/operators.h"
-#include "tensor/operators/column_sum.h"
 #include "tensor/operators/gemm.h"
 #include "tensor/shape.h"
 
@@ -172,15 +171,9 @@ static rondo_status infer_conv2d(const rondo_program *program, const rondo_opera
 }
 
 /* dy [n, o, h, w] summed over all but o. */
-static rondo_status add_bias_gradient(rondo_program *program, uint32_t dy, uint32_t bias, uint32_t *out_value) {
-  const rondo_shape shape = *rondo_program_shape(program, dy);
-  const size_t places = shape.dims[2] * shape.dims[3], channels = shape.dims[1];
-  const rondo_attributes over_places = {.sizes = {shape.dims[0] * channels, places, 1}, .size_count = 3};
-  const rondo_attributes over_images = {.sizes = {1, shape.dims[0], channels}, .size_count = 3};
-  uint32_t sums = 0;
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_column_sum, &dy, 1, &over_places, &sums));
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_column_sum, &sums, 1, &over_images, &sums));
-  return rondo_program_add_sum_like(program, sums, bias, out_value);
+static rondo_status add_bias_gradient(rondo_program *program, uint32_t dy, uint32_t *out_value) {
+  const rondo_attributes but_channels = {.sizes = {0, 2, 3}, .size_count = 3};
+  return rondo_program_add(program, &rondo_operator_sum, &dy, 1, &but_channels, out_value);
 }
 
 static rondo_status differentiate_conv2d(rondo_program *program, const rondo_operation *operation,
@@ -197,7 +190,7 @@ static rondo_status differentiate_conv2d(rondo_program *program, const rondo_ope
   RONDO_TRY(rondo_program_add(program, &rondo_operator_conv2d_weight_gradient, for_weight, 2, &attributes,
                               &input_gradients[WEIGHT]));
   if (operation->inputs[BIAS] == RONDO_NO_VALUE) return RONDO_OK;
-  return add_bias_gradient(program, dy, operation->inputs[BIAS], &input_gradients[BIAS]);
+  return add_bias_gradient(program, dy, &input_gradients[BIAS]);
 }
 
 static rondo_status prepare_conv2d(rondo_resources *resources, const rondo_program *program, uint32_t number,

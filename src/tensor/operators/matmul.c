@@ -12,7 +12,7 @@
 #include "base/versioned.h"
 #include "tensor/operators.h"
 #include "tensor/operators/activation.h"
-#include "tensor/operators/column_sum.h"
+#include "tensor/operators/broadcast.h"
 #include "tensor/operators/gemm.h"
 #include "tensor/operators/matmul_problem.h"
 
@@ -136,7 +136,7 @@ static rondo_status add_a_gradient(rondo_program *program, const rondo_operation
   uint32_t full = 0;
   RONDO_TRY(operation->attributes.flags[TRANSPOSE_A] ? add_product(program, b, dy, transpose_b, true, &full)
                                                      : add_product(program, dy, b, false, !transpose_b, &full));
-  return rondo_program_add_sum_like(program, full, a, out_value);
+  return rondo_add_sum_to(program, full, a, out_value);
 }
 
 /* db' = a'ᵀ dy, the same way. One b that meets many a is one product as deep as all their rows. */
@@ -151,7 +151,7 @@ static rondo_status add_b_gradient(rondo_program *program, const rondo_operation
   }
   RONDO_TRY(operation->attributes.flags[TRANSPOSE_B] ? add_product(program, dy, a, true, transpose_a, &full)
                                                      : add_product(program, a, dy, !transpose_a, false, &full));
-  return rondo_program_add_sum_like(program, full, b, out_value);
+  return rondo_add_sum_to(program, full, b, out_value);
 }
 
 static rondo_status add_slope(rondo_program *program, const rondo_operation *operation, uint32_t *dy) {
@@ -170,7 +170,7 @@ static rondo_status differentiate_matmul(rondo_program *program, const rondo_ope
   RONDO_TRY(add_b_gradient(program, operation, dy, &input_gradients[B]));
   if (operation->inputs[BIAS] == RONDO_NO_VALUE) return RONDO_OK;
   RONDO_TRY(add_matrix(program, dy, &dy));
-  return rondo_program_add_sum_like(program, dy, operation->inputs[BIAS], &input_gradients[BIAS]);
+  return rondo_program_add(program, &rondo_operator_column_sum, &dy, 1, NULL, &input_gradients[BIAS]);
 }
 
 /* Products of a library -------------------------------------------------------------------------------------------- */

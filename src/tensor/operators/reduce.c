@@ -333,6 +333,10 @@ rondo_status rondo_add_spread(rondo_program *program, const rondo_operation *ope
 rondo_status rondo_add_sum_to(rondo_program *program, uint32_t value, uint32_t like, uint32_t *out_value) {
   const rondo_shape from = *rondo_program_shape(program, value);
   const rondo_shape to = *rondo_program_shape(program, like);
+  *out_value = value;
+  if (rondo_shape_same(&from, &to)) return RONDO_OK;
+  if (rondo_shape_elements(&from) == rondo_shape_elements(&to))
+    return add_shaped(program, &rondo_operator_reshape, value, &to, out_value);
   assert(from.rank >= to.rank);
   const uint32_t added = from.rank - to.rank;
   rondo_attributes attributes = {.size_count = 0};
@@ -341,8 +345,6 @@ rondo_status rondo_add_sum_to(rondo_program *program, uint32_t value, uint32_t l
     if (d < added || is_repeated) attributes.sizes[attributes.size_count++] = d;
     if (is_repeated) attributes.flags[RONDO_REDUCE_KEEPS] = true;
   }
-  *out_value = value;
-  if (attributes.size_count == 0) return RONDO_OK;
   RONDO_TRY(rondo_program_add(program, &rondo_operator_sum, &value, 1, &attributes, out_value));
   if (!attributes.flags[RONDO_REDUCE_KEEPS] || added == 0) return RONDO_OK;
   const uint32_t wide = *out_value;
