@@ -13,7 +13,7 @@ __device__ inline float activate(unsigned activation, float x) {
     case ACTIVATION_GELU:
       return x * (0.5f + 0.5f * erff(x * 0.707106781f));
     case ACTIVATION_GELU_TANH:
-      return 0.5f * x * (1.0f + tanhf(0.797884561f * (x + 0.044715f * x * x * x)));
+      return x / (1.0f + expf(-1.59576912f * x * (1.0f + 0.044715f * x * x)));
     case ACTIVATION_SILU:
       return x / (1.0f + expf(-x));
     default:
