@@ -352,15 +352,17 @@ typedef struct seen_rows {
   size_t own_begin, count; /* the element where the own row begins; rows in the cache that count */
 } seen_rows;
 
-static const float *seen_row(rondo_type type, const seen_rows *rows, size_t row, size_t size, float *room) {
+RONDO_INLINE const float *seen_row(rondo_type type, const seen_rows *rows, size_t row, size_t size, float *room) {
   return row < rows->count
              ? rondo_load_chunk(type, rows->cache, rows->in_cache.begin + row * rows->in_cache.stride, size, room)
              : rondo_load_chunk(type, rows->own, rows->own_begin, size, room);
 }
 
 /* One row of q, in one pass over what it sees; y is scaled down whenever the maximum grows. */
-static void decode_row(const rondo_attention_shape *shape, rondo_type type, const float *q, const seen_rows *keys,
-                       const seen_rows *values, float *y) {
+RONDO_VECTORISED(decode_row,
+                 (const rondo_attention_shape *shape, rondo_type type, const float *q, const seen_rows *keys,
+                  const seen_rows *values, float *y),
+                 (shape, type, q, keys, values, y)) {
   const size_t size = shape->size;
   float room[RONDO_HEAD_MOST], most = -INFINITY, sum = 0;
   memset(y, 0, size * sizeof *y);

@@ -460,7 +460,7 @@ const rondo_operator rondo_operator_embedding_gradient = {.name = "embedding_gra
 /* Gradient of weights ---------------------------------------------------------------------------------------------- */
 
 /* The gradient of a weight is its row · the row of dy, times the bag's factor. */
-static float row_dot(rondo_type type, const void *x, size_t first, const void *y, size_t second, size_t columns) {
+RONDO_INLINE float row_dot(rondo_type type, const void *x, size_t first, const void *y, size_t second, size_t columns) {
   float sum = 0, rooms[2][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
     float sums[RONDO_LANES] = {0};
@@ -472,7 +472,7 @@ static float row_dot(rondo_type type, const void *x, size_t first, const void *y
   return sum;
 }
 
-static void embedding_bag_weights_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+RONDO_VECTORISED_KERNEL(embedding_bag_weights_cpu) {
   const gather_shape *shape = args[0];
   const void *table = RONDO_ARG(const void *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
