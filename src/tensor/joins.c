@@ -193,7 +193,7 @@ static bool may_share_kernel(const joiner *j, const rondo_operation *a, const ro
     if ((j->row->join->shared >> k & 1u) == 0 || x == y) continue;
     if (x == RONDO_NO_VALUE || y == RONDO_NO_VALUE || owners[x] != owners[y]) return false;
   }
-  return j->row->join->is_varied || rondo_attributes_same(&a->attributes, &b->attributes);
+  return rondo_attributes_same(&a->attributes, &b->attributes);
 }
 
 static group *find_open(const joiner *j, uint32_t position, bool is_small) {

@@ -86,7 +86,6 @@ typedef struct rondo_join {
   uint32_t most;   /* operations of one kernel, at most RONDO_MOST_JOINED */
   uint32_t shared; /* bit i: input i is the same one for all of them */
   bool is_typed;   /* input 0 has one type in all of them */
-  bool is_varied;  /* their attributes may differ */
   bool in_order;   /* one may read results of the one before it, whose memory is not written then */
   bool is_early;   /* they are brought forward, if they read nothing but what lasts, and not put off */
 

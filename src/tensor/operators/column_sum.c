@@ -89,8 +89,7 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&shapes));
 }
 
-static const rondo_join column_sum_join = {
-    .most = RONDO_MOST_JOINED, .is_typed = true, .is_varied = true, .emit = emit_joined};
+static const rondo_join column_sum_join = {.most = RONDO_MOST_JOINED, .is_typed = true, .emit = emit_joined};
 
 static rondo_status emit_column_sum(rondo_emitter *emitter, const rondo_operation *operation) {
   const column_shape shape = shape_of(emitter, operation);
