@@ -381,9 +381,8 @@ typedef struct rondo_function_options {
                                  does not count. Forms are recorded unless that predicts too little (NO_GAIN); also
                                  where it predicts nothing: with host steps, or as something is captured before the
                                  device's costs are known. NEVER: as it is (DISABLED) */
-  uint32_t reserved_policy;
-  double least_gain;      /* ... as `least` and */
-  uint64_t expected_runs; /* ... `runs` of rondo_gain_pays (<rondo/gain.h>) */
+  double least_gain;          /* ... as `least` and */
+  uint64_t expected_runs;     /* ... `runs` of rondo_gain_pays (<rondo/gain.h>) */
 } rondo_function_options;
 #define RONDO_FUNCTION_OPTIONS_INIT .struct_size = sizeof(rondo_function_options)
 
