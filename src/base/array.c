@@ -45,8 +45,8 @@ rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *item
   if (*count == *capacity) {
     size_t want;
     if (!rondo_checked_add(*count, 1, &want))
-      return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "an array of %zu items cannot grow",
-                        *count);
+      return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED,
+                        "an array of %zu items of %zu bytes is as long as can be: ask for fewer", *count, item_bytes);
     RONDO_TRY(rondo_array_reserve_bytes(allocator, items, capacity, want, item_bytes));
   }
   char *base = load_items(items);

@@ -434,19 +434,25 @@ rondo_status rondo_device_get_costs(rondo_device *device, rondo_costs *out_costs
 }
 
 static rondo_status check_costs(const rondo_costs *costs) {
-  const double all[] = {costs->stream_host,        costs->stream_host_kernel,
-                        costs->stream_latency,     costs->stream_kernel,
-                        costs->launch_host,        costs->launch_host_node,
-                        costs->launch_host_cold,   costs->launch_latency,
-                        costs->launch_kernel,      costs->record,
-                        costs->record_node,        costs->input_patched,
-                        costs->input_patched_node, costs->input_copied,
-                        costs->input_copied_each,  costs->input_queued_each,
-                        costs->input_copied_kib};
+#define COST(member) \
+  { #member, costs->member }
+  const struct {
+    const char *name;
+    double us;
+  } all[] = {COST(stream_host),        COST(stream_host_kernel),
+             COST(stream_latency),     COST(stream_kernel),
+             COST(launch_host),        COST(launch_host_node),
+             COST(launch_host_cold),   COST(launch_latency),
+             COST(launch_kernel),      COST(record),
+             COST(record_node),        COST(input_patched),
+             COST(input_patched_node), COST(input_copied),
+             COST(input_copied_each),  COST(input_queued_each),
+             COST(input_copied_kib)};
+#undef COST
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-    if (!isfinite(all[i]) || all[i] < 0)
+    if (!isfinite(all[i].us) || all[i].us < 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "rondo_device_set_costs: cost %zu is %g microseconds: give 0 or more", i, all[i]);
+                        "rondo_device_set_costs: %s is %g microseconds: give 0 or more", all[i].name, all[i].us);
   return RONDO_OK;
 }
 

@@ -375,10 +375,11 @@ void rondo_executor_plan_destroy(rondo_executor_plan *plan) {
 static rondo_status check_options(const rondo_executor_options *options) {
   if (options->threads != RONDO_EXECUTOR_NO_THREADS && options->threads > RONDO_EXECUTOR_MAX_THREADS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_executor_create: %u threads, more than %d", options->threads, RONDO_EXECUTOR_MAX_THREADS);
+                      "rondo_executor_create: %u threads: give at most %d, or RONDO_EXECUTOR_NO_THREADS",
+                      options->threads, RONDO_EXECUTOR_MAX_THREADS);
   if (isfinite(options->expensive_us) && options->expensive_us >= 0 && options->expensive_us <= 1e9) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "rondo_executor_create: what takes %g us is to be expensive: give 0 to 1e9", options->expensive_us);
+                    "rondo_executor_create: expensive_us is %g: give 0 to 1e9", options->expensive_us);
 }
 
 static uint32_t choose_threads(uint32_t wanted) {

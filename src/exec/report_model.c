@@ -292,8 +292,9 @@ static rondo_status add_ranges(rondo_report_model *m) {
     made.free = m->graphs.items[m->nodes.items[last].graph].end[m->nodes.items[last].slot];
     if (made.free < made.alloc)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                        "rondo_graph_report: range %zu, '%s', lives from a node up to one that runs earlier", i,
-                        made.name);
+                        "rondo_graph_report: range %zu, '%s', lives from node %" PRIu32 " up to node %" PRIu32
+                        ", which runs earlier",
+                        i, made.name, rondo_node_number(range->first), rondo_node_number(range->last));
     RONDO_TRY(rondo_array_push(&m->allocator, &m->allocations, &made));
   }
   return RONDO_OK;

@@ -57,7 +57,8 @@ static rondo_status number_nodes(path_plan *path) {
     edges += noted->starts[noted->node_count] + 2 * (size_t)noted->node_count + 2;
     if (nodes >= UINT32_MAX || edges >= UINT32_MAX)
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                        "a path of more than %u nodes or edges cannot be planned", UINT32_MAX);
+                        "a path of %zu nodes and %zu edges up to part %zu cannot be planned; the most is %u", nodes,
+                        edges, i, UINT32_MAX - 1);
   }
   path->begins[path->part_count] = (uint32_t)nodes;
   path->node_count = (uint32_t)nodes;

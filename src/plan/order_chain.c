@@ -76,7 +76,8 @@ rondo_status rondo_chain_problem_make(const rondo_allocator *allocator, const ro
   RONDO_TRY(list_steps(allocator, given, out));
   const size_t nodes = 2 * out->steps.count;
   if (nodes >= RONDO_PLAN_FOREVER) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan of %zu different steps", out->steps.count);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan of %zu different steps; the most is %u",
+                      out->steps.count, (RONDO_PLAN_FOREVER - 1) / 2);
   }
   out->order.node_count = (uint32_t)nodes;
   RONDO_TRY(rondo_allocate_items(allocator, given->count, sizeof *out->items, &out->items));

@@ -12,7 +12,7 @@
 
 #define CALL "rondo_callables_create"
 
-enum { DEFAULT_WARM_UPS = 3, LEAST_RECORDINGS = 4096 };
+enum { DEFAULT_WARM_UPS = 3, LEAST_RECORDINGS = 4096, MOST_CALLABLES = INT32_MAX / 2 };
 
 /* What is asked for ------------------------------------------------------------------------------------------------ */
 
@@ -29,7 +29,7 @@ static bool is_kind(uint32_t kind) {
 static rondo_status check_samples(const rondo_callable *asked, size_t index, const uint32_t *kinds,
                                   const rondo_input *samples, size_t count) {
   if (count > 0 && (kinds == NULL || samples == NULL))
-    return refuse(asked->name, index, "inputs without kinds or samples");
+    return refuse(asked->name, index, "inputs without their kinds or samples: give one of each for every input");
   for (size_t i = 0; i < count; i++) {
     if (!is_kind(kinds[i]))
       return refuse(asked->name, index,
@@ -75,8 +75,10 @@ static rondo_status check_order(const rondo_callables *callables, const rondo_ca
 static rondo_status read_options(const rondo_callables_options *given, rondo_callables_options *out) {
   RONDO_TRY(rondo_require(CALL, "options", given));
   RONDO_TRY(rondo_versioned_read("rondo_callables_options", given, out, sizeof *out));
-  if (out->callable_count == 0 || out->callables == NULL || out->callable_count > INT32_MAX / 2)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, CALL ": no callables, or too many");
+  RONDO_TRY(rondo_require(CALL, "options.callables", out->callables));
+  if (out->callable_count == 0 || out->callable_count > MOST_CALLABLES)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, CALL ": %zu callables: give 1 to %d",
+                      out->callable_count, MOST_CALLABLES);
   for (size_t i = 0; i < out->callable_count; i++) RONDO_TRY(check_callable(&out->callables[i], i));
   if (out->warm_ups == 0) out->warm_ups = DEFAULT_WARM_UPS;
   return RONDO_OK;

@@ -130,18 +130,23 @@ static rondo_status check_inputs(const rondo_function_options *options) {
   return RONDO_OK;
 }
 
+static rondo_status check_choice(const char *name, unsigned value, unsigned last, const char *what) {
+  if (value <= last) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "rondo_function_create: '%s': %u is no %s", name,
+                    value, what);
+}
+
 static rondo_status read_options(const rondo_function_options *given, rondo_function_options *out) {
   const char *const call = "rondo_function_create";
   RONDO_TRY(rondo_require(call, "options", given));
   RONDO_TRY(rondo_versioned_read("rondo_function_options", given, out, sizeof *out));
   RONDO_TRY(rondo_require(call, "options.name", out->name));
   RONDO_TRY(rondo_require(call, "options.body", (const void *)(uintptr_t)out->body));
-  if ((unsigned)out->kind > RONDO_FUNCTION_BACKWARD || (unsigned)out->binding > RONDO_BINDING_PATCH)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: '%s': no such kind or binding", call,
-                      out->name);
-  if ((unsigned)out->demotion > RONDO_DEMOTION_NEVER)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: '%s': no demotion is %u", call, out->name,
-                      (unsigned)out->demotion);
+  RONDO_TRY(check_choice(out->name, (unsigned)out->kind, RONDO_FUNCTION_BACKWARD,
+                         "kind of functions: use a RONDO_FUNCTION_ name"));
+  RONDO_TRY(check_choice(out->name, (unsigned)out->binding, RONDO_BINDING_PATCH, "binding: use a RONDO_BINDING_ name"));
+  RONDO_TRY(
+      check_choice(out->name, (unsigned)out->demotion, RONDO_DEMOTION_NEVER, "demotion: use a RONDO_DEMOTION_ name"));
   RONDO_TRY(rondo_record_policy_check(call, out->record));
   RONDO_TRY(rondo_gain_bar_check(call, (rondo_gain_bar){.least = out->least_gain}));
   if (out->demote_after == 0) out->demote_after = DEFAULT_DEMOTE_AFTER;

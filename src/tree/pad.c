@@ -107,8 +107,11 @@ static rondo_status reserve(rondo_tree *tree, rondo_stream *stream, const rondo_
                             rondo_padded_input *input) {
   size_t room;
   if (__builtin_mul_overflow(row_bytes, padding->buckets[padding->bucket_count - 1].rows, &room))
-    return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE,
-                      "rondo_function_call: a bucket's bytes are beyond SIZE_MAX");
+    return rondo_fail(
+        RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
+        "rondo_function_call: %zu rows of %zu bytes, an input of the largest bucket, do not fit the address "
+        "space: leave that bucket out",
+        padding->buckets[padding->bucket_count - 1].rows, row_bytes);
   if (room <= input->room) return RONDO_OK;
   void *memory;
   RONDO_TRY(rondo_own_allocate(tree, stream, room, "a padded input", &memory));

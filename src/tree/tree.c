@@ -41,7 +41,8 @@ rondo_status rondo_tree_enter(rondo_tree *tree, const char *call) {
 static rondo_status read_options(const rondo_tree_options *given, rondo_tree_options *out) {
   RONDO_TRY(rondo_versioned_read("rondo_tree_options", given, out, sizeof *out));
   if ((unsigned)out->outputs > RONDO_OUTPUTS_CLONE)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "rondo_tree_create: no policy of outputs is %u",
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "rondo_tree_create: %u is no policy of outputs: use RONDO_OUTPUTS_EXPIRE or RONDO_OUTPUTS_CLONE",
                       (unsigned)out->outputs);
   if (out->max_recordings == 0) out->max_recordings = DEFAULT_RECORDINGS;
   if (out->max_recordings_per_place == 0) out->max_recordings_per_place = DEFAULT_RECORDINGS_PER_PLACE;

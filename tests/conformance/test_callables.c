@@ -374,7 +374,7 @@ static void test_tr12_options_that_are_refused(void **state) {
   rondo_callable parts[2];
   rondo_input samples[4];
   rondo_callables_options options = {RONDO_CALLABLES_OPTIONS_INIT, .callables = parts, .callable_count = 0};
-  assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "no callables");
+  assert_create_refused(&p, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, ": 0 callables: give 1 to");
   options.callable_count = 1;
   make_parts(&p, parts, samples);
   parts[0].inputs = &scalar;

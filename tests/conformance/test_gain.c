@@ -85,6 +85,7 @@ static void test_fw8_costs_can_be_given(void **state) {
   rondo_costs wrong = dear;
   wrong.record_node = -1;
   assert_error(rondo_device_set_costs(t->device, &wrong), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("record_node is -1 microseconds");
   assert_ok(rondo_device_get_costs(t->device, &costs));
   assert_costs(&costs, &dear);
   assert_ok(rondo_device_set_costs(t->device, NULL));

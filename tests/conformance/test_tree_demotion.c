@@ -218,6 +218,7 @@ static void test_tr5_peer_77_options_of_functions(void **state) {
                                                                .body = combine_body, .demotion = (rondo_demotion)3},
                                      &none),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_message("'none': 3 is no demotion");
   assert_null(none);
 }
 

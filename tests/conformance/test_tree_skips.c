@@ -171,9 +171,29 @@ static void test_tr8_unsafe(void **state) {
             (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT}, say_deterministic);
   assert_skipped(&c, 1, RONDO_SKIP_UNSAFE_DETERMINISTIC, "scatter");
   free_case(&c);
+}
+
+static rondo_status say_nothing(rondo_call *call, odd_work *odd) {
+  (void)call;
+  (void)odd;
+  return RONDO_OK;
+}
+
+static void test_tr8_unsafe_by_options(void **state) {
+  const rondo_tree_options deterministic = {RONDO_TREE_OPTIONS_INIT, .deterministic = true};
+  const rondo_function_options unsafe = {RONDO_FUNCTION_OPTIONS_INIT, .unsafe_deterministic = true};
+  test_fixture *t = *state;
+  odd_case c;
   make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT},
-            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .unsafe = true}, say_deterministic);
+            (rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .unsafe = true}, say_nothing);
   assert_skipped(&c, 0, RONDO_SKIP_UNSAFE, "rondo_function_options.unsafe");
+  free_case(&c);
+  make_case(t, &c, deterministic, unsafe, say_nothing);
+  assert_skipped(&c, 0, RONDO_SKIP_UNSAFE_DETERMINISTIC, "rondo_function_options.unsafe_deterministic");
+  free_case(&c);
+  make_case(t, &c, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}, unsafe, say_nothing);
+  for (size_t i = 0; i < 3; i++) call_case(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
   free_case(&c);
 }
 
@@ -494,23 +514,15 @@ static void test_buffers_outlive_their_tree(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      test_tree_case(test_tr6_undeclared_mutation),
-      test_tree_case(test_tr8_host_work),
-      test_tree_case(test_tr15_kept_memory),
-      test_tree_case(test_tr8_unsafe),
-      test_tree_case(test_tr14_segments),
-      test_tree_case(test_tr15_body_fails),
-      test_tree_case(test_no_output),
-      test_tree_case(test_tr7_shape_limit),
-      test_tree_case(test_tr7_recordings_are_bounded),
-      test_tree_case(test_tr8_memory_limit),
-      test_tree_case(test_tr8_policy),
-      test_tree_case(test_tr1_warm_up_again),
-      test_tree_case(test_nested_calls_are_parts),
-      test_tree_case(test_calls_while_capturing),
-      test_tree_case(test_bodies_may_not_use_the_tree),
-      test_tree_case(test_two_threads_are_found),
-      test_tree_case(test_buffers_outlive_their_tree),
+      test_tree_case(test_tr6_undeclared_mutation), test_tree_case(test_tr8_host_work),
+      test_tree_case(test_tr15_kept_memory),        test_tree_case(test_tr8_unsafe),
+      test_tree_case(test_tr8_unsafe_by_options),   test_tree_case(test_tr14_segments),
+      test_tree_case(test_tr15_body_fails),         test_tree_case(test_no_output),
+      test_tree_case(test_tr7_shape_limit),         test_tree_case(test_tr7_recordings_are_bounded),
+      test_tree_case(test_tr8_memory_limit),        test_tree_case(test_tr8_policy),
+      test_tree_case(test_tr1_warm_up_again),       test_tree_case(test_nested_calls_are_parts),
+      test_tree_case(test_calls_while_capturing),   test_tree_case(test_bodies_may_not_use_the_tree),
+      test_tree_case(test_two_threads_are_found),   test_tree_case(test_buffers_outlive_their_tree),
   };
   return test_main(tests);
 }
