@@ -498,7 +498,7 @@ rondo_status rondo_chunk_create(rondo_pool *pool, size_t rounded, rondo_chunk **
   return RONDO_OK;
 }
 
-void rondo_chunk_destroy(rondo_chunk *chunk) {
+static void destroy_chunk(rondo_chunk *chunk) {
   rondo_device *device = chunk->device;
   rondo_status status = device->ops->unmap(device, chunk->base, chunk->bytes);
   if (status == RONDO_OK)
@@ -515,7 +515,7 @@ void rondo_chunks_destroy(rondo_chunk *list) {
   while (list != NULL) {
     rondo_chunk *chunk = list;
     list = chunk->next;
-    rondo_chunk_destroy(chunk);
+    destroy_chunk(chunk);
   }
 }
 

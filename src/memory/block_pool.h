@@ -14,7 +14,7 @@
  * Chunks that nobody uses any more are discarded: in the immediate pool at once but for one, in stream-ordered pools
  * when they are trimmed. Whoever lets the lock go takes them along and destroys them.
  *
- * Threads: the caller holds the lock of the device's memory, except for rondo_chunk_create and rondo_chunk_destroy,
+ * Threads: the caller holds the lock of the device's memory, except for rondo_chunk_create and rondo_chunks_destroy,
  * which call the driver and are called without it. Of the driver only event queries run under the lock.
  */
 #ifndef RONDO_MEMORY_BLOCK_POOL_H
@@ -142,7 +142,6 @@ void rondo_pool_untake(rondo_block *block);
 
 /* What to grow by: a chunk that is not in the pool yet, with one free block. */
 RONDO_MUST_USE rondo_status rondo_chunk_create(rondo_pool *pool, size_t rounded, rondo_chunk **out);
-void rondo_chunk_destroy(rondo_chunk *chunk);
 
 /* Enters the chunk and takes `rounded` bytes of it. */
 rondo_block *rondo_pool_adopt(rondo_pool *pool, rondo_chunk *chunk, size_t rounded);

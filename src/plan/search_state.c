@@ -98,7 +98,7 @@ static void make_dirty(rondo_search_state *state, uint32_t section) {
   state->dirty[state->dirty_count++] = section;
 }
 
-void rondo_search_state_raise(rondo_search_state *state, uint32_t item, uint64_t minimum) {
+static void raise_minimum(rondo_search_state *state, uint32_t item, uint64_t minimum) {
   const uint64_t old = state->minima[item];
   if (minimum <= old) return;
   note(state, CHANGE_MINIMUM, item, old);
@@ -114,7 +114,7 @@ void rondo_search_state_raise_twins(rondo_search_state *state, uint32_t item, ui
   for (uint32_t k = sections->begin_start[lower]; k < sections->begin_start[lower + 1]; k++) {
     const uint32_t other = sections->begins[k];
     if (state->placed[other] || sections->upper[other] != sections->upper[item]) continue;
-    if (sections->bytes[other] == sections->bytes[item]) rondo_search_state_raise(state, other, minimum);
+    if (sections->bytes[other] == sections->bytes[item]) raise_minimum(state, other, minimum);
   }
 }
 
@@ -134,10 +134,10 @@ static void close_in(rondo_search_state *state, uint32_t item, uint32_t section)
 static void raise_above(rondo_search_state *state, uint32_t lower, uint32_t upper, uint64_t floor) {
   const rondo_search_sections *sections = state->sections;
   const uint32_t *list = state->cover + sections->cover_start[lower];
-  for (uint32_t k = 0; k < state->open[lower]; k++) rondo_search_state_raise(state, list[k], floor);
+  for (uint32_t k = 0; k < state->open[lower]; k++) raise_minimum(state, list[k], floor);
   for (uint32_t k = sections->begin_start[lower + 1]; k < sections->begin_start[upper]; k++) {
     const uint32_t i = sections->begins[k];
-    if (!state->placed[i]) rondo_search_state_raise(state, i, floor);
+    if (!state->placed[i]) raise_minimum(state, i, floor);
   }
 }
 

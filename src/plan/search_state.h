@@ -53,10 +53,7 @@ void rondo_search_state_reset(rondo_search_state *state, uint64_t capacity);
  * a cut is left without items across it, or a section without items. settle must follow. */
 bool rondo_search_state_place(rondo_search_state *state, uint32_t item);
 
-/* Raises the item's minimum; settle must follow. */
-void rondo_search_state_raise(rondo_search_state *state, uint32_t item, uint64_t minimum);
-
-/* The same for the item and all of its kind, which could lie in its place. */
+/* Raises the minimum of the item and of all of its kind, which could lie in its place; settle must follow. */
 void rondo_search_state_raise_twins(rondo_search_state *state, uint32_t item, uint64_t minimum);
 
 /* Restores the invariant; false when there is no room. */

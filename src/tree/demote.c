@@ -18,7 +18,8 @@
 
 /* Asking ----------------------------------------------------------------------------------------------------------- */
 
-const rondo_demoted *rondo_demoted_find(rondo_recorded_call *behind, const rondo_function *function) {
+/* NULL when nothing is demoted of the function there. HOT: looks at one where calls repeat. */
+static const rondo_demoted *find_demoted(rondo_recorded_call *behind, const rondo_function *function) {
   for (rondo_demoted **place = &behind->demoted; *place != NULL; place = &(*place)->next) {
     rondo_demoted *found = *place;
     if (found->function != function) continue;
@@ -37,7 +38,7 @@ static bool is_shared(const rondo_function *function, const rondo_resolved_input
 }
 
 void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *inputs) {
-  const rondo_demoted *demoted = rondo_demoted_find(function->tree->current, function);
+  const rondo_demoted *demoted = find_demoted(function->tree->current, function);
   if (demoted == NULL || function->options.demotion != RONDO_DEMOTION_BIND) return;
   for (size_t i = 0; i < function->options.input_count; i++) {
     if (inputs[i].way != RONDO_WAY_MANAGED || demoted->inputs[i].after == 0) continue;
@@ -51,7 +52,7 @@ void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *i
 bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_input *inputs) {
   rondo_recorded_call *behind = function->tree->current;
   if (behind == NULL || function->options.demotion != RONDO_DEMOTION_SKIP) return false;
-  const rondo_demoted *demoted = rondo_demoted_find(behind, function);
+  const rondo_demoted *demoted = find_demoted(behind, function);
   for (size_t i = 0; demoted != NULL && i < function->options.input_count; i++)
     if (inputs[i].way == RONDO_WAY_MANAGED && demoted->inputs[i].after > 0) return true;
   return false;
@@ -164,7 +165,7 @@ static void free_one(rondo_tree *tree, rondo_demoted *demoted) {
 /* What is demoted of the function behind the path's end; *out stays NULL where there are as many as may be. */
 static rondo_status open_demoted(rondo_tree *tree, const rondo_function *function, rondo_demoted **out) {
   const rondo_allocator *allocator = &tree->allocator;
-  *out = rondo_demoted_find(tree->current, function) == NULL ? NULL : tree->current->demoted;
+  *out = find_demoted(tree->current, function) == NULL ? NULL : tree->current->demoted;
   if (*out != NULL || tree->demoted_places >= tree->options.max_recordings) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
   const rondo_status status =
@@ -263,7 +264,7 @@ rondo_status rondo_demoted_look(rondo_function *function, const rondo_form *form
   if (tree->current == NULL || function->options.demotion == RONDO_DEMOTION_NEVER) return RONDO_OK;
   const rondo_recorded_call *closest = find_closest(tree, form, key_count, count);
   if (closest == NULL || count_moved(closest, tree->words, key_count, tree->moves) == 0) return RONDO_OK;
-  const rondo_demoted *demoted = rondo_demoted_find(tree->current, function);
+  const rondo_demoted *demoted = find_demoted(tree->current, function);
   for (size_t i = 0; i < count; i++)
     if (is_to_demote(function, inputs, demoted, i)) return demote_all(function, closest, inputs, out_demoted);
   return RONDO_OK;
@@ -282,7 +283,7 @@ void rondo_demoted_free_all(rondo_tree *tree, rondo_recorded_call *behind) {
 
 void rondo_demoted_forget(rondo_tree *tree, const rondo_function *function) {
   for (rondo_recorded_call *behind = tree->first; behind != NULL; behind = behind->next) {
-    const bool is_there = rondo_demoted_find(behind, function) != NULL;
+    const bool is_there = find_demoted(behind, function) != NULL;
     if (!is_there) continue;
     rondo_demoted *demoted = behind->demoted;
     behind->demoted = demoted->next;

@@ -25,12 +25,8 @@ struct rondo_demoted {
   bool has_written;            /* some input may be, so that bytes in common matter */
 };
 
-/* NULL when nothing is demoted of the function there. HOT: neither allocates nor locks, and looks at one where calls
- * repeat. */
-const rondo_demoted *rondo_demoted_find(rondo_recorded_call *behind, const rondo_function *function);
-
 /* Makes inputs of a call behind the path's end moving ones that are demoted there, but for those that have bytes in
- * common with another input, where one may be written. HOT likewise. */
+ * common with another input, where one may be written. HOT: neither allocates nor locks. */
 void rondo_demoted_apply(const rondo_function *function, rondo_resolved_input *inputs);
 
 /* A call with these inputs, whose key is in tree->words, is about to be recorded: counts what moved since other

@@ -135,9 +135,9 @@ static int show_text(const void *bench) {
 
 /* Making ready ---------------------------------------------------------------------------------------------------- */
 
-int change_target_destroy(change_target *target) { return target ? target->destroy(target) : TOOL_OK; }
+static int destroy_target(change_target *target) { return target ? target->destroy(target) : TOOL_OK; }
 
-int change_times_create(change_times *times, size_t rounds) {
+static int create_times(change_times *times, size_t rounds) {
   *times = (change_times){0};
   if (samples_create(&times->instantiate, rounds) && samples_create(&times->update, 2 * rounds) &&
       samples_create(&times->patch, CHANGE_PATCHES * rounds) &&
@@ -147,7 +147,7 @@ int change_times_create(change_times *times, size_t rounds) {
   return tool_fail_memory("the times");
 }
 
-void change_times_destroy(change_times *times) {
+static void destroy_times(change_times *times) {
   samples_destroy(&times->instantiate);
   samples_destroy(&times->update);
   samples_destroy(&times->patch);
@@ -159,18 +159,18 @@ static int prepare(void *bench) {
   const uint32_t nodes = (uint32_t)b->settings.nodes;
   if (rondo_device_open(b->settings.device, NULL, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
-  if (change_times_create(&b->rondo_times, MOST_ROUNDS) != TOOL_OK) return TOOL_FAILURE;
-  if (change_times_create(&b->bare_times, MOST_ROUNDS) != TOOL_OK) return TOOL_FAILURE;
+  if (create_times(&b->rondo_times, MOST_ROUNDS) != TOOL_OK) return TOOL_FAILURE;
+  if (create_times(&b->bare_times, MOST_ROUNDS) != TOOL_OK) return TOOL_FAILURE;
   if (change_rondo_create(b->device, nodes, &b->rondo) != TOOL_OK) return TOOL_FAILURE;
   return change_bare_create(b->settings.device, nodes, &b->bare);
 }
 
 static int take_down(void *bench) {
   change_bench *b = bench;
-  int result = change_target_destroy(b->bare);
-  if (change_target_destroy(b->rondo) != TOOL_OK) result = TOOL_FAILURE;
-  change_times_destroy(&b->rondo_times);
-  change_times_destroy(&b->bare_times);
+  int result = destroy_target(b->bare);
+  if (destroy_target(b->rondo) != TOOL_OK) result = TOOL_FAILURE;
+  destroy_times(&b->rondo_times);
+  destroy_times(&b->bare_times);
   if (rondo_device_close(b->device)) result = tool_fail_status("the device");
   return result;
 }

@@ -33,9 +33,5 @@ enum { CHANGE_PATCHES = 64 }; /* a round */
 int change_rondo_create(rondo_device *device, uint32_t nodes, change_target **out);
 /* *out is NULL, without a failure, for a device that no driver is under. */
 int change_bare_create(const char *device_name, uint32_t nodes, change_target **out);
-int change_target_destroy(change_target *target); /* NULL is fine */
-
-int change_times_create(change_times *times, size_t rounds);
-void change_times_destroy(change_times *times); /* a zeroed one is fine */
 
 #endif

@@ -63,10 +63,6 @@ double serve_padding(const load_result *r);
 double serve_gain(const serving *s, int closed);
 double serve_median_ratio(const serving *s, int open);
 
-/* Of a divided model, over undivided. */
-double serve_division_gain(const serving *s);
-double serve_division_median_ratio(const serving *s);
-
 /* Whether there was this load. */
 bool serve_has_load(const serving *s, int which);
 

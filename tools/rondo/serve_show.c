@@ -37,11 +37,12 @@ double serve_median_ratio(const serving *s, int open) {
   return ratio(s->results[open].median_us, s->results[OPEN_UNRECORDED].median_us);
 }
 
-double serve_division_gain(const serving *s) {
+/* Of a divided model, over undivided. */
+static double division_gain(const serving *s) {
   return ratio(s->results[CLOSED_RECORDED].rate, s->results[CLOSED_WHOLE].rate);
 }
 
-double serve_division_median_ratio(const serving *s) {
+static double division_median_ratio(const serving *s) {
   return ratio(s->results[OPEN_RECORDED].median_us, s->results[OPEN_WHOLE].median_us);
 }
 
@@ -105,8 +106,8 @@ static void division_to_json(const serving *s, json *out) {
   json_text(out, "look_ups", s->look_ups_info.name);
   json_integer(out, "state_bytes", s->info.ahead_state_bytes);
   json_integer(out, "arena_bytes", s->info.ahead_arena_bytes);
-  if (s->has_whole) json_real(out, "gain", serve_division_gain(s));
-  if (s->has_whole) json_real(out, "median_ratio", serve_division_median_ratio(s));
+  if (s->has_whole) json_real(out, "gain", division_gain(s));
+  if (s->has_whole) json_real(out, "median_ratio", division_median_ratio(s));
   json_end(out);
 }
 
@@ -196,8 +197,8 @@ static void print_division(const serving *s) {
   printf("look-ups         on %s, %" PRIu64 " bytes of states and %" PRIu64 " of arenas there\n", s->look_ups_info.name,
          s->info.ahead_state_bytes, s->info.ahead_arena_bytes);
   if (s->has_whole)
-    printf("divided          %.2f times the requests of undivided, %.2f times the median\n", serve_division_gain(s),
-           serve_division_median_ratio(s));
+    printf("divided          %.2f times the requests of undivided, %.2f times the median\n", division_gain(s),
+           division_median_ratio(s));
   else
     printf("undivided        there is no memory for it on %s\n", s->device_info.name);
 }

@@ -562,10 +562,7 @@ struct cpu_executable {
 
 RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                   rondo_executable **out);
-RONDO_MUST_USE rondo_status cpu_queue_launch(rondo_queue *queue, rondo_executable *executable);
 RONDO_MUST_USE rondo_status cpu_queue_launch_checked(rondo_queue *queue, rondo_executable *executable);
-RONDO_MUST_USE rondo_status cpu_queue_launch_patched(rondo_queue *queue, rondo_executable *executable,
-                                                     const rondo_patch_change *changes, size_t count);
 RONDO_MUST_USE rondo_status cpu_queue_launch_patched_checked(rondo_queue *queue, rondo_executable *executable,
                                                              const rondo_patch_change *changes, size_t count);
 /* Where a site is, as the caller's side last set its node. */
@@ -574,7 +571,6 @@ void *cpu_executable_site(const cpu_executable *executable, const rondo_patch_si
  * checking device with room for a check_work behind those. */
 RONDO_MUST_USE rondo_status cpu_detail_storage(cpu_executable *executable, cpu_node_detail *detail, size_t addresses,
                                                size_t bytes, void **out_data);
-void cpu_executable_free(cpu_executable *executable);
 /* Frees destroyed executables whose launches are done; all, waiting for them, when `wait`. */
 void cpu_executable_reap(cpu_device *device, bool wait);
 void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes);

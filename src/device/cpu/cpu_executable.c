@@ -252,7 +252,7 @@ static void free_bindings(cpu_executable *executable, cpu_bindings *bindings) {
   }
 }
 
-void cpu_executable_free(cpu_executable *executable) {
+static void free_executable(cpu_executable *executable) {
   const rondo_allocator *allocator = allocator_of(executable);
   const size_t count = executable->node_count;
   if (executable->changes != NULL) {
@@ -288,7 +288,7 @@ void cpu_executable_reap(cpu_device *device, bool wait) {
     cpu_executable *next = list->next_zombie;
     if (wait) cpu_point_await(device, list->last);
     if (cpu_point_reached(list->last)) {
-      cpu_executable_free(list);
+      free_executable(list);
     } else {
       list->next_zombie = left;
       left = list;
@@ -440,7 +440,7 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
   if (status == RONDO_OK) status = cpu_lanes_build(executable);
   if (status == RONDO_OK) status = cpu_pool_make_room(device, executable->segment_count);
   if (status != RONDO_OK) {
-    cpu_executable_free(executable);
+    free_executable(executable);
     return status;
   }
   executable->parallel |= executable->segment_count > 1;

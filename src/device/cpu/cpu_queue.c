@@ -486,7 +486,7 @@ static inline rondo_status launch_as(rondo_queue *base, rondo_executable *base_e
   return RONDO_OK;
 }
 
-rondo_status cpu_queue_launch(rondo_queue *queue, rondo_executable *executable) {
+static rondo_status queue_launch(rondo_queue *queue, rondo_executable *executable) {
   return launch_as(queue, executable, CPU_GRAPH, NULL, 0);
 }
 
@@ -494,8 +494,8 @@ rondo_status cpu_queue_launch_checked(rondo_queue *queue, rondo_executable *exec
   return launch_as(queue, executable, CPU_CHECKED_GRAPH, NULL, 0);
 }
 
-rondo_status cpu_queue_launch_patched(rondo_queue *queue, rondo_executable *executable,
-                                      const rondo_patch_change *changes, size_t count) {
+static rondo_status queue_launch_patched(rondo_queue *queue, rondo_executable *executable,
+                                         const rondo_patch_change *changes, size_t count) {
   return launch_as(queue, executable, CPU_GRAPH, changes, count);
 }
 
@@ -570,8 +570,8 @@ const rondo_queue_ops cpu_queue_ops = {
     .submit = queue_submit,
     .record = queue_record,
     .wait = queue_wait,
-    .launch = cpu_queue_launch,
-    .launch_patched = cpu_queue_launch_patched,
+    .launch = queue_launch,
+    .launch_patched = queue_launch_patched,
     .synchronize = queue_synchronize,
     .query = queue_query,
     .native = NULL,

@@ -264,9 +264,7 @@ void cuda_queues_name_launched(const cuda_device *device, char *text, size_t byt
 
 /* Queues (cuda_queue.c) -------------------------------------------------------------------------------------------- */
 
-/* What the host functions of a queue failed with since it was last asked: the first failure, or OK. */
-RONDO_MUST_USE rondo_status cuda_queue_take_failure(cuda_queue *queue);
-/* The same over all queues of the device. */
+/* What the host functions of the device's queues failed with since each was last asked: the first failure, or OK. */
 RONDO_MUST_USE rondo_status cuda_queues_take_failure(cuda_device *device);
 /* All queues were waited for, since before the epoch was raised beyond this one. */
 void cuda_queues_settle(cuda_device *device, uint64_t epoch);

@@ -10,7 +10,8 @@
 
 /* Failures of host functions -------------------------------------------------------------------------------------- */
 
-rondo_status cuda_queue_take_failure(cuda_queue *queue) {
+/* What the queue's host functions failed with since it was last asked: the first failure, or OK. */
+static rondo_status take_failure(cuda_queue *queue) {
   uint32_t expected = 2;
   if (atomic_load_explicit(&queue->failed, memory_order_relaxed) != 2) return RONDO_OK;
   if (!atomic_compare_exchange_strong(&queue->failed, &expected, 1)) return RONDO_OK; /* somebody else took it */
@@ -23,7 +24,7 @@ rondo_status cuda_queues_take_failure(cuda_device *device) {
   rondo_status status = RONDO_OK;
   pthread_mutex_lock(&device->lock);
   for (cuda_queue *queue = device->queues; queue != NULL; queue = queue->next) {
-    const rondo_status taken = cuda_queue_take_failure(queue);
+    const rondo_status taken = take_failure(queue);
     if (status == RONDO_OK) status = taken;
   }
   pthread_mutex_unlock(&device->lock);
@@ -196,7 +197,7 @@ static rondo_status queue_synchronize(rondo_queue *base) {
   cuda_leave(&scope);
   RONDO_TRY(cuda_check(device, code, "waiting for %s", queue->label));
   settle(queue, epoch);
-  return cuda_queue_take_failure(queue);
+  return take_failure(queue);
 }
 
 static rondo_status queue_query(rondo_queue *base) {
@@ -209,7 +210,7 @@ static rondo_status queue_query(rondo_queue *base) {
   cuda_leave(&scope);
   RONDO_TRY(cuda_check(device, code, "asking whether %s is idle", queue->label));
   settle(queue, epoch);
-  return cuda_queue_take_failure(queue);
+  return take_failure(queue);
 }
 
 static void *queue_native(rondo_queue *base) { return ((cuda_queue *)base)->stream; }
@@ -305,7 +306,7 @@ static bool is_capturing(const cuda_queue *queue) {
 static rondo_status queue_destroy(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
-  const rondo_status status = is_capturing(queue) ? cuda_queue_take_failure(queue) : queue_synchronize(base);
+  const rondo_status status = is_capturing(queue) ? take_failure(queue) : queue_synchronize(base);
   cuda_scope scope;
   cuda_enter_to_free(device, &scope);
   (void)device->api->stream_destroy(queue->stream); /* on a lost device it is gone already */

@@ -99,7 +99,6 @@ static void test_commas_and_keys(void **state) {
   rondo_json_key(&text, "a");
   rondo_json_array_begin(&text);
   rondo_json_u64(&text, UINT64_MAX);
-  rondo_json_i64(&text, INT64_MIN);
   rondo_json_object_begin(&text);
   rondo_json_object_end(&text);
   rondo_json_array_begin(&text);
@@ -120,7 +119,7 @@ static void test_commas_and_keys(void **state) {
   rondo_json_object_end(&text);
   assert_int_equal(rondo_text_take(&text, &taken), RONDO_OK);
   assert_string_equal(taken,
-                      "{\"a\":[18446744073709551615,-9223372036854775808,{},[],[0],[1],true],"
+                      "{\"a\":[18446744073709551615,{},[],[0],[1],true],"
                       "\"b\":null,\"c\":false,\"d\":0.5}");
   rondo_release_text(&allocator, taken);
 }
