@@ -6,17 +6,16 @@
  *
  * Prints: first 10, one node 30, whole graph 250, then TOPOLOGY_CHANGED, still 250
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <rondo/rondo.h>
 
-#define TRY(call)                                                        \
-  do {                                                                   \
-    if ((call) != RONDO_OK) {                                            \
-      fprintf(stderr, "%s: %s\n", argv[0], rondo_last_error()->message); \
-      return EXIT_FAILURE;                                               \
-    }                                                                    \
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
   } while (0)
 
 /* `value` is filled in by the first node, multiplied by the second. */
@@ -30,76 +29,94 @@ static const char multiply_cuda[] =
 
 static const rondo_grid one_block = {.x = 1};
 
-/* fill -> multiply */
-static rondo_status build(rondo_device *device, rondo_kernel *multiply, int *value, int start, int factor,
-                          rondo_node *out_multiply, rondo_graph **out_graph) {
-  rondo_node fill;
-  const rondo_fill first = {.dst = value, .value = (uint32_t)start, .element_bytes = 4, .width = 1};
-  rondo_status status = rondo_graph_create(device, NULL, out_graph);
-  if (!status) status = rondo_graph_add_fill(*out_graph, NULL, 0, &first, &fill);
-  if (status) return status;
-  return rondo_graph_add_kernel(*out_graph, &fill, 1, multiply, one_block, RONDO_ARGS(&value, &factor), out_multiply);
-}
-
-static rondo_status launch_and_read(rondo_exec *exec, rondo_stream *stream, const int *value, int *out) {
-  rondo_status status = rondo_exec_launch(exec, stream);
-  if (!status) status = rondo_copy_async(stream, out, value, sizeof *out);
-  return status ? status : rondo_stream_synchronize(stream);
-}
-
-int main(int argc, char **argv) {
+typedef struct program {
   rondo_device *device;
   rondo_stream *stream;
   rondo_kernel *multiply;
-  void *memory;
-  TRY(rondo_device_open(argc > 1 ? argv[1] : "cpu", NULL, &device));
-  TRY(rondo_stream_create(device, NULL, &stream));
-  TRY(rondo_kernel_create(
-      device,
-      &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "multiply", .cpu = multiply_cpu,
-                              .cuda_source = multiply_cuda, .params = {RONDO_UPDATES, RONDO_SCALAR(int)}},
-      &multiply));
-  TRY(rondo_malloc(device, sizeof(int), "value", &memory));
-  int *value = memory;
+  void *value;
+} program;
 
-  rondo_graph *graph;
-  rondo_node node;
-  rondo_exec *exec;
-  int first, one_node, whole, after;
-  TRY(build(device, multiply, value, 5, 2, &node, &graph));
-  TRY(rondo_instantiate(graph, NULL, &exec));
-  TRY(launch_and_read(exec, stream, value, &first));
+static rondo_status set_up(program *p, const char *device) {
+  const rondo_kernel_options multiply = {RONDO_KERNEL_OPTIONS_INIT, .name = "multiply", .cpu = multiply_cpu,
+                                         .cuda_source = multiply_cuda, .params = {RONDO_UPDATES, RONDO_SCALAR(int)}};
+  TRY(rondo_device_open(device, NULL, &p->device));
+  TRY(rondo_stream_create(p->device, NULL, &p->stream));
+  TRY(rondo_kernel_create(p->device, &multiply, &p->multiply));
+  return rondo_malloc(p->device, sizeof(int), "value", &p->value);
+}
 
-  /* One node: the exec multiplies by 6 from now on. */
+/* fill -> multiply */
+static rondo_status build(const program *p, int start, int factor, rondo_node *out_multiply, rondo_graph **out_graph) {
+  rondo_node fill;
+  const rondo_fill first = {.dst = p->value, .value = (uint32_t)start, .element_bytes = 4, .width = 1};
+  TRY(rondo_graph_create(p->device, NULL, out_graph));
+  TRY(rondo_graph_add_fill(*out_graph, NULL, 0, &first, &fill));
+  return rondo_graph_add_kernel(*out_graph, &fill, 1, p->multiply, one_block, RONDO_ARGS(&p->value, &factor),
+                                out_multiply);
+}
+
+static rondo_status launch_and_read(const program *p, rondo_exec *exec, int *out) {
+  TRY(rondo_exec_launch(exec, p->stream));
+  TRY(rondo_copy_async(p->stream, out, p->value, sizeof *out));
+  return rondo_stream_synchronize(p->stream);
+}
+
+/* The exec multiplies by 6 from now on. */
+static rondo_status change_one_node(const program *p, rondo_exec *exec, rondo_node multiply) {
   const int six = 6;
-  const void *const args[] = {&value, &six};
-  const rondo_node_params params = {.kind = RONDO_NODE_KERNEL,
-                                    .as.kernel = {.kernel = multiply, .grid = one_block, .args = args, .arg_count = 2}};
-  TRY(rondo_exec_set_params(exec, node, &params));
-  TRY(launch_and_read(exec, stream, value, &one_node));
+  const void *const args[] = {&p->value, &six};
+  const rondo_node_params params = {
+      .kind = RONDO_NODE_KERNEL, .as.kernel = {.kernel = p->multiply, .grid = one_block, .args = args, .arg_count = 2}};
+  return rondo_exec_set_params(exec, multiply, &params);
+}
 
-  /* All: the parameters of another graph of the same topology. */
+/* The parameters of another graph of the same topology; then a node more, which is another topology: refused with a
+ * reason, and the exec is as before. */
+static rondo_status change_all(const program *p, rondo_exec *exec, int *out_whole, rondo_reason *out_reason) {
   rondo_graph *other;
-  rondo_node other_node;
-  TRY(build(device, multiply, value, 25, 10, &other_node, &other));
-  TRY(rondo_exec_update(exec, other, NULL));
-  TRY(launch_and_read(exec, stream, value, &whole));
-
-  /* A node more is another topology: refused with a reason, and the exec is as before. */
-  rondo_node extra;
+  rondo_node multiply, extra;
   rondo_update_result result = {0};
-  TRY(rondo_graph_add_empty(other, &other_node, 1, &extra));
-  const rondo_status refused = rondo_exec_update(exec, other, &result);
-  TRY(launch_and_read(exec, stream, value, &after));
-  printf("first %d, one node %d, whole graph %d, then %s, still %d\n", first, one_node, whole,
-         rondo_reason_name(result.reason), after);
+  TRY(build(p, 25, 10, &multiply, &other));
+  TRY(rondo_exec_update(exec, other, NULL));
+  TRY(launch_and_read(p, exec, out_whole));
+  TRY(rondo_graph_add_empty(other, &multiply, 1, &extra));
+  if (rondo_exec_update(exec, other, &result) == RONDO_UPDATE_REFUSED) *out_reason = result.reason;
+  return rondo_graph_destroy(other);
+}
 
+static rondo_status take_down(const program *p) {
+  TRY(rondo_free(p->device, p->value));
+  rondo_kernel_destroy(p->multiply);
+  TRY(rondo_stream_destroy(p->stream));
+  return rondo_device_close(p->device);
+}
+
+static rondo_status run(const char *device, bool *out_is_right) {
+  program p;
+  rondo_graph *graph;
+  rondo_node multiply;
+  rondo_exec *exec;
+  rondo_reason reason = RONDO_REASON_NONE;
+  int first, one_node, whole, after;
+  TRY(set_up(&p, device));
+  TRY(build(&p, 5, 2, &multiply, &graph));
+  TRY(rondo_instantiate(graph, NULL, &exec));
+  TRY(launch_and_read(&p, exec, &first));
+  TRY(change_one_node(&p, exec, multiply));
+  TRY(launch_and_read(&p, exec, &one_node));
+  TRY(change_all(&p, exec, &whole, &reason));
+  TRY(launch_and_read(&p, exec, &after));
+  printf("first %d, one node %d, whole graph %d, then %s, still %d\n", first, one_node, whole,
+         rondo_reason_name(reason), after);
+  *out_is_right = after == 250;
   rondo_exec_destroy(exec);
   TRY(rondo_graph_destroy(graph));
-  TRY(rondo_graph_destroy(other));
-  TRY(rondo_free(device, memory));
-  rondo_kernel_destroy(multiply);
-  TRY(rondo_stream_destroy(stream));
-  TRY(rondo_device_close(device));
-  return refused == RONDO_UPDATE_REFUSED && after == 250 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return take_down(&p);
+}
+
+int main(int argc, char **argv) {
+  bool is_right = false;
+  if (run(argc > 1 ? argv[1] : "cpu", &is_right) == RONDO_OK) return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
+  fprintf(stderr, "%s: %s\n", argv[0], rondo_last_error()->message);
+  return EXIT_FAILURE;
 }

@@ -6,21 +6,20 @@
  *
  * Prints: 20 replayed steps dropped what 20 plain steps did: 20471 of 81920 elements
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rondo/rondo.h>
 
-#define TRY(call)                                                        \
-  do {                                                                   \
-    if ((call) != RONDO_OK) {                                            \
-      fprintf(stderr, "%s: %s\n", argv[0], rondo_last_error()->message); \
-      return EXIT_FAILURE;                                               \
-    }                                                                    \
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
   } while (0)
 
-enum { BLOCK = 256, N = 4096, STEPS = 20 };
+enum { BLOCK = 256, N = 4096, STEPS = 20, SEED = 42 };
 static const uint32_t dropped_below = UINT32_C(1) << 30; /* a quarter */
 
 /* Element i draws from subsequence i, so that it does not matter how the grid is cut. */
@@ -54,64 +53,88 @@ static rondo_status make_dropout(rondo_device *device, rondo_kernel **out) {
   return rondo_kernel_create(device, &options, out);
 }
 
-/* Queues, or records, one step: what it may draw is reserved first. */
-static rondo_status queue_dropout(rondo_stream *stream, rondo_kernel *dropout, rondo_generator *generator, void *x,
-                                  void *y) {
-  rondo_random random;
-  const rondo_status status = rondo_generator_reserve(generator, stream, 1, &random);
-  if (status != RONDO_OK) return status;
-  return rondo_launch(stream, dropout, (rondo_grid){.x = N / BLOCK},
-                      RONDO_ARGS(RONDO_RANDOM_ARGS(random), &dropped_below, &x, &y));
-}
-
-int main(int argc, char **argv) {
-  static float host[N], plain[STEPS][N], replayed[STEPS][N];
+typedef struct program {
   rondo_device *device;
   rondo_stream *stream;
   rondo_kernel *dropout;
   rondo_generator *generator;
   void *x, *y;
-  TRY(rondo_device_open(argc > 1 ? argv[1] : "cpu", NULL, &device));
-  TRY(rondo_stream_create(device, NULL, &stream));
-  TRY(make_dropout(device, &dropout));
-  TRY(rondo_generator_create(device, &(rondo_generator_options){RONDO_GENERATOR_OPTIONS_INIT, .seed = 42}, &generator));
-  TRY(rondo_malloc(device, sizeof host, "x", &x));
-  TRY(rondo_malloc(device, sizeof host, "y", &y));
+} program;
+
+static rondo_status set_up(program *p, const char *device) {
+  static float host[N];
   for (size_t i = 0; i < N; i++) host[i] = 1;
-  TRY(rondo_copy_async(stream, x, host, sizeof host));
+  TRY(rondo_device_open(device, NULL, &p->device));
+  TRY(rondo_stream_create(p->device, NULL, &p->stream));
+  TRY(make_dropout(p->device, &p->dropout));
+  TRY(rondo_generator_create(p->device, &(rondo_generator_options){RONDO_GENERATOR_OPTIONS_INIT, .seed = SEED},
+                             &p->generator));
+  TRY(rondo_malloc(p->device, sizeof host, "x", &p->x));
+  TRY(rondo_malloc(p->device, sizeof host, "y", &p->y));
+  return rondo_copy_async(p->stream, p->x, host, sizeof host);
+}
 
+/* Queues, or records, one step: what it may draw is reserved first. */
+static rondo_status queue_dropout(const program *p) {
+  rondo_random random;
+  TRY(rondo_generator_reserve(p->generator, p->stream, 1, &random));
+  return rondo_launch(p->stream, p->dropout, (rondo_grid){.x = N / BLOCK},
+                      RONDO_ARGS(RONDO_RANDOM_ARGS(random), &dropped_below, &p->x, &p->y));
+}
+
+static rondo_status run_plain(const program *p, float (*results)[N]) {
   for (int step = 0; step < STEPS; step++) {
-    TRY(queue_dropout(stream, dropout, generator, x, y));
-    TRY(rondo_copy_async(stream, plain[step], y, sizeof host));
+    TRY(queue_dropout(p));
+    TRY(rondo_copy_async(p->stream, results[step], p->y, sizeof results[step]));
   }
+  return rondo_stream_synchronize(p->stream);
+}
 
-  /* Recording draws nothing; each launch draws what a plain step would. */
+/* Recording draws nothing; each launch draws what a plain step would. */
+static rondo_status run_recorded(const program *p, float (*results)[N]) {
   rondo_graph *graph;
   rondo_exec *exec;
-  TRY(rondo_generator_seed(generator, 42));
-  TRY(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  TRY(queue_dropout(stream, dropout, generator, x, y));
-  TRY(rondo_capture_end(stream, &graph));
+  TRY(rondo_capture_begin(p->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  TRY(queue_dropout(p));
+  TRY(rondo_capture_end(p->stream, &graph));
   TRY(rondo_instantiate(graph, NULL, &exec));
   for (int step = 0; step < STEPS; step++) {
-    TRY(rondo_exec_launch(exec, stream));
-    TRY(rondo_copy_async(stream, replayed[step], y, sizeof host));
+    TRY(rondo_exec_launch(exec, p->stream));
+    TRY(rondo_copy_async(p->stream, results[step], p->y, sizeof results[step]));
   }
-  TRY(rondo_stream_synchronize(stream));
+  TRY(rondo_stream_synchronize(p->stream));
+  rondo_exec_destroy(exec);
+  return rondo_graph_destroy(graph);
+}
 
-  const bool same = memcmp(plain, replayed, sizeof plain) == 0;
+static rondo_status take_down(const program *p) {
+  TRY(rondo_free(p->device, p->x));
+  TRY(rondo_free(p->device, p->y));
+  rondo_generator_destroy(p->generator);
+  rondo_kernel_destroy(p->dropout);
+  TRY(rondo_stream_destroy(p->stream));
+  return rondo_device_close(p->device);
+}
+
+static rondo_status run(const char *device, bool *out_is_right) {
+  static float plain[STEPS][N], replayed[STEPS][N];
+  program p;
+  TRY(set_up(&p, device));
+  TRY(run_plain(&p, plain));
+  TRY(rondo_generator_seed(p.generator, SEED));
+  TRY(run_recorded(&p, replayed));
+  TRY(take_down(&p));
   int dropped = 0;
   for (size_t i = 0; i < (size_t)STEPS * N; i++) dropped += replayed[i / N][i % N] == 0;
+  *out_is_right = memcmp(plain, replayed, sizeof plain) == 0;
   printf("%d replayed steps dropped %s %d plain steps did: %d of %d elements\n", STEPS,
-         same ? "what" : "other elements than", STEPS, dropped, STEPS * N);
+         *out_is_right ? "what" : "other elements than", STEPS, dropped, STEPS * N);
+  return RONDO_OK;
+}
 
-  rondo_exec_destroy(exec);
-  TRY(rondo_graph_destroy(graph));
-  TRY(rondo_free(device, x));
-  TRY(rondo_free(device, y));
-  rondo_generator_destroy(generator);
-  rondo_kernel_destroy(dropout);
-  TRY(rondo_stream_destroy(stream));
-  TRY(rondo_device_close(device));
-  return same ? EXIT_SUCCESS : EXIT_FAILURE;
+int main(int argc, char **argv) {
+  bool is_right = false;
+  if (run(argc > 1 ? argv[1] : "cpu", &is_right) == RONDO_OK) return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
+  fprintf(stderr, "%s: %s\n", argv[0], rondo_last_error()->message);
+  return EXIT_FAILURE;
 }

@@ -12,12 +12,10 @@
 
 #include <rondo/rondo.h>
 
-#define TRY(call)                                                        \
-  do {                                                                   \
-    if ((call) != RONDO_OK) {                                            \
-      fprintf(stderr, "%s: %s\n", argv[0], rondo_last_error()->message); \
-      return EXIT_FAILURE;                                               \
-    }                                                                    \
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
   } while (0)
 
 enum { COUNT = 1000 };
@@ -39,83 +37,104 @@ static const rondo_kernel_options apply_options = {RONDO_KERNEL_OPTIONS_INIT, .n
                                                    .params = {RONDO_SCALAR(work)}};
 static const rondo_grid one_block = {.x = 1};
 
-/* Launches the exec and tells whether the next synchronisation gives the error that the mistake should. */
-static int was_found(const char *mistake, rondo_exec *exec, rondo_stream *stream, rondo_reason reason) {
+/* Instantiates the graph, launches it and counts whether the next synchronisation gives the error that it should. */
+static rondo_status expect(const char *mistake, rondo_graph *graph, const rondo_instantiate_options *options,
+                           rondo_stream *stream, rondo_reason reason, int *inout_found) {
+  rondo_exec *exec;
+  TRY(rondo_instantiate(graph, options, &exec));
   rondo_status status = rondo_exec_launch(exec, stream);
-  if (!status) status = rondo_stream_synchronize(stream);
-  if (!status) {
-    printf("%s: not found\n", mistake);
-    return 0;
-  }
-  printf("%s: %s: %s\n", mistake, rondo_status_name(status), rondo_last_error()->message);
-  return rondo_last_error()->reason == reason;
+  if (status == RONDO_OK) status = rondo_stream_synchronize(stream);
+  printf("%s: %s: %s\n", mistake, rondo_status_name(status), status ? rondo_last_error()->message : "not found");
+  *inout_found += status != RONDO_OK && rondo_last_error()->reason == reason;
+  rondo_exec_destroy(exec);
+  return RONDO_OK;
 }
 
-int main(int argc, char **argv) {
-  rondo_device *device;
-  rondo_stream *stream;
-  rondo_kernel *apply;
+/* Scratch memory is freed, and used by the node behind. */
+static rondo_status use_freed_memory(rondo_device *device, rondo_stream *stream, rondo_kernel *apply,
+                                     int *inout_found) {
+  const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_graph *graph;
-  rondo_exec *exec;
   rondo_node node;
-  void *scratch, *values;
-  int found = 0;
-  (void)argc;
-  if (rondo_device_open("cpu:check", NULL, &device) == RONDO_UNAVAILABLE) return 77;
-  TRY(rondo_stream_create(device, NULL, &stream));
-  TRY(rondo_kernel_create(device, &apply_options, &apply));
-  TRY(rondo_malloc(device, COUNT * sizeof(float), "values", &values));
-
-  /* Scratch memory is freed, and used by the node behind. */
-  const work late = {.values = NULL, .count = COUNT, .factor = 2};
-  work stale = late;
+  void *scratch;
   TRY(rondo_graph_create(device, NULL, &graph));
   TRY(rondo_graph_add_alloc(graph, NULL, 0, COUNT * sizeof(float), "scratch", &scratch, &node));
   TRY(rondo_graph_add_free(graph, &node, 1, scratch, &node));
-  stale.values = scratch;
+  const work stale = {.values = scratch, .count = COUNT, .factor = 2};
   TRY(rondo_graph_add_kernel(graph, &node, 1, apply, one_block, RONDO_ARGS(&stale), &node));
-  TRY(rondo_instantiate(graph, &(rondo_instantiate_options){RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true},
-                        &exec));
-  found += was_found("a use after the free", exec, stream, RONDO_REASON_USE_AFTER_FREE);
-  rondo_exec_destroy(exec);
-  TRY(rondo_graph_destroy(graph));
+  TRY(expect("a use after the free", graph, &unverified, stream, RONDO_REASON_USE_AFTER_FREE, inout_found));
+  return rondo_graph_destroy(graph);
+}
 
-  /* One element too many. */
+static rondo_status go_too_far(rondo_device *device, rondo_stream *stream, rondo_kernel *apply, float *values,
+                               int *inout_found) {
   const work far = {.values = values, .count = COUNT + 1, .factor = 2};
+  rondo_graph *graph;
+  rondo_node node;
   TRY(rondo_graph_create(device, NULL, &graph));
   TRY(rondo_graph_add_kernel(graph, NULL, 0, apply, one_block, RONDO_ARGS(&far), &node));
-  TRY(rondo_instantiate(graph, NULL, &exec));
-  found += was_found("an element too many", exec, stream, RONDO_REASON_OUT_OF_RANGE);
-  rondo_exec_destroy(exec);
-  TRY(rondo_graph_destroy(graph));
+  TRY(expect("an element too many", graph, NULL, stream, RONDO_REASON_OUT_OF_RANGE, inout_found));
+  return rondo_graph_destroy(graph);
+}
 
-  /* Two kernels change the same values, and nothing says in which order. */
+static rondo_status launch_and_read(rondo_graph *graph, rondo_stream *stream, const float *values, float *out_result) {
+  rondo_exec *exec;
+  TRY(rondo_instantiate(graph, NULL, &exec));
+  TRY(rondo_exec_launch(exec, stream));
+  TRY(rondo_copy_async(stream, out_result, values, sizeof *out_result));
+  TRY(rondo_stream_synchronize(stream));
+  rondo_exec_destroy(exec);
+  return RONDO_OK;
+}
+
+/* Two kernels change the same values, and nothing says in which order; with the edge that the message names all is
+ * well, on the same device. */
+static rondo_status leave_an_edge_out(rondo_device *device, rondo_stream *stream, rondo_kernel *apply, float *values,
+                                      int *inout_found) {
   const work doubled = {.values = values, .count = COUNT, .factor = 2};
   const work raised = {.values = values, .count = COUNT, .factor = 1, .term = 1};
   const rondo_fill ones = {.dst = values, .value = 0x3f800000, .element_bytes = 4, .width = COUNT};
+  rondo_graph *graph;
   rondo_node filled, first, second;
+  float result;
   TRY(rondo_graph_create(device, NULL, &graph));
   TRY(rondo_graph_add_fill(graph, NULL, 0, &ones, &filled));
   TRY(rondo_graph_add_kernel(graph, &filled, 1, apply, one_block, RONDO_ARGS(&doubled), &first));
   TRY(rondo_graph_add_kernel(graph, &filled, 1, apply, one_block, RONDO_ARGS(&raised), &second));
-  TRY(rondo_instantiate(graph, NULL, &exec));
-  found += was_found("a missing edge", exec, stream, RONDO_REASON_RACE);
-  rondo_exec_destroy(exec);
-
-  /* With the edge that the message names all is well, on the same device. */
-  float result = 0;
+  TRY(expect("a missing edge", graph, NULL, stream, RONDO_REASON_RACE, inout_found));
   TRY(rondo_graph_add_edges(graph, &first, &second, 1));
-  TRY(rondo_instantiate(graph, NULL, &exec));
-  TRY(rondo_exec_launch(exec, stream));
-  TRY(rondo_copy_async(stream, &result, values, sizeof result));
-  TRY(rondo_stream_synchronize(stream));
-  printf("%s\n", found == 3 && result == 3 ? "all three were found" : "not all were found");
+  TRY(launch_and_read(graph, stream, values, &result));
+  if (result != 3) *inout_found = 0;
+  return rondo_graph_destroy(graph);
+}
 
-  rondo_exec_destroy(exec);
-  TRY(rondo_graph_destroy(graph));
+static rondo_status run(int *out_found) {
+  rondo_device *device;
+  rondo_stream *stream;
+  rondo_kernel *apply;
+  void *values;
+  *out_found = 0;
+  TRY(rondo_device_open("cpu:check", NULL, &device));
+  TRY(rondo_stream_create(device, NULL, &stream));
+  TRY(rondo_kernel_create(device, &apply_options, &apply));
+  TRY(rondo_malloc(device, COUNT * sizeof(float), "values", &values));
+  TRY(use_freed_memory(device, stream, apply, out_found));
+  TRY(go_too_far(device, stream, apply, values, out_found));
+  TRY(leave_an_edge_out(device, stream, apply, values, out_found));
   TRY(rondo_free(device, values));
   rondo_kernel_destroy(apply);
   TRY(rondo_stream_destroy(stream));
-  TRY(rondo_device_close(device));
-  return found == 3 && result == 3 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return rondo_device_close(device);
+}
+
+int main(void) {
+  int found;
+  const rondo_status status = run(&found);
+  if (status == RONDO_UNAVAILABLE) return 77; /* on machines where faults cannot be watched */
+  if (status != RONDO_OK) {
+    fprintf(stderr, "find_a_mistake: %s\n", rondo_last_error()->message);
+    return EXIT_FAILURE;
+  }
+  printf("%s\n", found == 3 ? "all three were found" : "not all were found");
+  return found == 3 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

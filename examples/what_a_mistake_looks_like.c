@@ -12,12 +12,10 @@
 
 #include <rondo/rondo.h>
 
-#define TRY(call)                                                        \
-  do {                                                                   \
-    if ((call) != RONDO_OK) {                                            \
-      fprintf(stderr, "%s: %s\n", argv[0], rondo_last_error()->message); \
-      return EXIT_FAILURE;                                               \
-    }                                                                    \
+#define TRY(call)                                  \
+  do {                                             \
+    const rondo_status try_status = (call);        \
+    if (try_status != RONDO_OK) return try_status; \
   } while (0)
 
 static void nothing_cpu(rondo_blocks blocks, void *const *args) {
@@ -29,76 +27,97 @@ static const char nothing_cuda[] = "extern \"C\" __global__ void nothing() {}";
 
 static const rondo_grid one_block = {.x = 1};
 
-/* Prints the error that a call gave and tells whether it was the one that the mistake should give. */
-static int was_found(const char *mistake, rondo_status status, rondo_reason reason) {
-  const rondo_error *error = rondo_last_error();
-  if (!status) {
-    printf("%s: not found\n", mistake);
-    return 0;
-  }
-  printf("%s: %s: %s\n", mistake, rondo_status_name(status), error->message);
-  return error->reason == reason;
-}
-
-int main(int argc, char **argv) {
+typedef struct program {
   rondo_device *device;
   rondo_stream *stream, *other;
   rondo_event *event;
   rondo_kernel *nothing, *codeless;
-  TRY(rondo_device_open(argc > 1 ? argv[1] : "cpu", NULL, &device));
-  TRY(rondo_stream_create(device, NULL, &stream));
-  TRY(rondo_stream_create(device, &(rondo_stream_options){RONDO_STREAM_OPTIONS_INIT, .name = "branch"}, &other));
-  TRY(rondo_event_create(device, NULL, &event));
-  TRY(rondo_kernel_create(device,
-                          &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "nothing", .cpu = nothing_cpu,
-                                                  .cuda_source = nothing_cuda},
-                          &nothing));
-  TRY(rondo_kernel_create(device, &(rondo_kernel_options){RONDO_KERNEL_OPTIONS_INIT, .name = "codeless"}, &codeless));
+  int found;
+} program;
 
-  /* Two kernels, each behind the other. */
+/* Prints the error that a call gave and counts whether it was the one that the mistake should give. */
+static void expect(program *p, const char *mistake, rondo_status status, rondo_reason reason) {
+  printf("%s: %s: %s\n", mistake, rondo_status_name(status), status ? rondo_last_error()->message : "not found");
+  p->found += status != RONDO_OK && rondo_last_error()->reason == reason;
+}
+
+static rondo_status set_up(program *p, const char *device) {
+  const rondo_kernel_options nothing = {RONDO_KERNEL_OPTIONS_INIT, .name = "nothing", .cpu = nothing_cpu,
+                                        .cuda_source = nothing_cuda};
+  const rondo_kernel_options codeless = {RONDO_KERNEL_OPTIONS_INIT, .name = "codeless"};
+  *p = (program){0};
+  TRY(rondo_device_open(device, NULL, &p->device));
+  TRY(rondo_stream_create(p->device, NULL, &p->stream));
+  TRY(rondo_stream_create(p->device, &(rondo_stream_options){RONDO_STREAM_OPTIONS_INIT, .name = "branch"}, &p->other));
+  TRY(rondo_event_create(p->device, NULL, &p->event));
+  TRY(rondo_kernel_create(p->device, &nothing, &p->nothing));
+  return rondo_kernel_create(p->device, &codeless, &p->codeless);
+}
+
+/* Mistakes of graphs; after each the graph is as before. */
+static rondo_status mistake_graphs(program *p) {
   rondo_graph *graph;
-  rondo_node a, b;
+  rondo_node a, b, c;
   rondo_exec *exec;
-  TRY(rondo_graph_create(device, NULL, &graph));
-  TRY(rondo_graph_add_kernel(graph, NULL, 0, nothing, one_block, RONDO_NO_ARGS, &a));
-  TRY(rondo_graph_add_kernel(graph, &a, 1, nothing, one_block, RONDO_NO_ARGS, &b));
+  /* Two kernels, each behind the other. */
+  TRY(rondo_graph_create(p->device, NULL, &graph));
+  TRY(rondo_graph_add_kernel(graph, NULL, 0, p->nothing, one_block, RONDO_NO_ARGS, &a));
+  TRY(rondo_graph_add_kernel(graph, &a, 1, p->nothing, one_block, RONDO_NO_ARGS, &b));
   TRY(rondo_graph_add_edges(graph, &b, &a, 1));
-  int found = was_found("a cycle", rondo_instantiate(graph, NULL, &exec), RONDO_REASON_CYCLE);
-
+  expect(p, "a cycle", rondo_instantiate(graph, NULL, &exec), RONDO_REASON_CYCLE);
   /* Without the edge the graph is fine; a kernel that this device has no code for is not. */
-  rondo_node c;
   TRY(rondo_graph_remove_edges(graph, &b, &a, 1));
-  TRY(rondo_graph_add_kernel(graph, &b, 1, codeless, one_block, RONDO_NO_ARGS, &c));
-  found += was_found("no code", rondo_instantiate(graph, NULL, &exec), RONDO_REASON_NO_FUNCTION);
-
-  /* A stream that was forked off and never joined again. */
-  rondo_graph *captured;
-  TRY(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  TRY(rondo_event_record(event, stream));
-  TRY(rondo_stream_wait_event(other, event));
-  TRY(rondo_launch(other, nothing, one_block, RONDO_NO_ARGS));
-  found += was_found("an unjoined branch", rondo_capture_end(stream, &captured), RONDO_REASON_UNJOINED);
-
-  /* Waiting for work that will only run later: refused, and the capture is over. */
-  TRY(rondo_capture_begin(stream, RONDO_CAPTURE_THREAD_LOCAL));
-  TRY(rondo_launch(stream, nothing, one_block, RONDO_NO_ARGS));
-  found += was_found("waiting while capturing", rondo_stream_synchronize(stream), RONDO_REASON_UNSUPPORTED_CALL);
-  const rondo_status ended = rondo_capture_end(stream, &captured);
-
-  /* The graph without the last node, and the stream, work as before. */
+  TRY(rondo_graph_add_kernel(graph, &b, 1, p->codeless, one_block, RONDO_NO_ARGS, &c));
+  expect(p, "no code", rondo_instantiate(graph, NULL, &exec), RONDO_REASON_NO_FUNCTION);
+  /* Without that node it works. */
   TRY(rondo_graph_remove(graph, c));
   TRY(rondo_instantiate(graph, NULL, &exec));
-  TRY(rondo_exec_launch(exec, stream));
-  TRY(rondo_stream_synchronize(stream));
-  printf("%s\n", found == 4 && ended == RONDO_CAPTURE_INVALID ? "all four were found" : "not all were found");
-
+  TRY(rondo_exec_launch(exec, p->stream));
+  TRY(rondo_stream_synchronize(p->stream));
   rondo_exec_destroy(exec);
-  TRY(rondo_graph_destroy(graph));
-  rondo_kernel_destroy(nothing);
-  rondo_kernel_destroy(codeless);
-  rondo_event_destroy(event);
-  TRY(rondo_stream_destroy(stream));
-  TRY(rondo_stream_destroy(other));
-  TRY(rondo_device_close(device));
-  return found == 4 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return rondo_graph_destroy(graph);
+}
+
+/* Mistakes in captures, which are over after each; the streams go on. */
+static rondo_status mistake_captures(program *p) {
+  rondo_graph *captured;
+  /* A stream that was forked off and never joined again. */
+  TRY(rondo_capture_begin(p->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  TRY(rondo_event_record(p->event, p->stream));
+  TRY(rondo_stream_wait_event(p->other, p->event));
+  TRY(rondo_launch(p->other, p->nothing, one_block, RONDO_NO_ARGS));
+  expect(p, "an unjoined branch", rondo_capture_end(p->stream, &captured), RONDO_REASON_UNJOINED);
+  /* Waiting for work that will only run later. */
+  TRY(rondo_capture_begin(p->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  TRY(rondo_launch(p->stream, p->nothing, one_block, RONDO_NO_ARGS));
+  expect(p, "waiting while capturing", rondo_stream_synchronize(p->stream), RONDO_REASON_UNSUPPORTED_CALL);
+  if (rondo_capture_end(p->stream, &captured) != RONDO_CAPTURE_INVALID) p->found = 0;
+  TRY(rondo_launch(p->stream, p->nothing, one_block, RONDO_NO_ARGS));
+  return rondo_stream_synchronize(p->stream);
+}
+
+static rondo_status take_down(const program *p) {
+  rondo_kernel_destroy(p->nothing);
+  rondo_kernel_destroy(p->codeless);
+  rondo_event_destroy(p->event);
+  TRY(rondo_stream_destroy(p->stream));
+  TRY(rondo_stream_destroy(p->other));
+  return rondo_device_close(p->device);
+}
+
+static rondo_status run(program *p, const char *device) {
+  TRY(set_up(p, device));
+  TRY(mistake_graphs(p));
+  TRY(mistake_captures(p));
+  return take_down(p);
+}
+
+int main(int argc, char **argv) {
+  program p;
+  if (run(&p, argc > 1 ? argv[1] : "cpu") != RONDO_OK) {
+    fprintf(stderr, "%s: %s\n", argv[0], rondo_last_error()->message);
+    return EXIT_FAILURE;
+  }
+  printf("%s\n", p.found == 4 ? "all four were found" : "not all were found");
+  return p.found == 4 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
