@@ -21,10 +21,11 @@ succeeds train text "${small[@]}" --device cuda:0
 grep -Eq '^device +cuda:0: .*, [0-9]+ multiprocessors$' out || die "no word on the device: $(cat out)"
 
 # Beside the driver without Rondo.
-succeeds bench launch --device cuda:0 --seconds 0.1 --json
+succeeds bench launch --device cuda:0 --seconds 0.1 --launches 64 --json
 json_holds 'all(.shapes[]; .bare.stream.host_us > 0 and .bare.graph.host_us > 0 and .bare.speedup.host > 0 and
     (.bare.beside_bare | .host_ratio > 0 and .device_ratio >= 0 and .bare_host_us > 0))' \
-  '[.launch_call[].nodes] == [32, 10000]' 'all(.launch_call[]; .bare.beside_bare.host_ratio > 0)'
+  '[.launch_call[].nodes] == [32, 10000]' 'all(.launch_call[]; .bare.beside_bare.host_ratio > 0)' \
+  'all(.shapes[]; .bare.beside_bare.launches == 64)'
 
 printf 'id,lower,upper,size\na,0,2,3000000\nb,1,3,5000000\nc,2,4,3000000\n' >buffers.csv
 succeeds bench memory buffers.csv --device cuda:0 --json
