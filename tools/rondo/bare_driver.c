@@ -133,26 +133,26 @@ bool bare_is_cuda(const char *name) {
   return strncmp(name, "cuda", strlen("cuda")) == 0 && (name[4] == ':' || name[4] == '\0');
 }
 
-static int load_kernel(bare_device *d, const char *source, const char *kernel) {
+static int load_kernel(bare_device *d, const rondo_kernel_options *kernel) {
   int major = 0, minor = 0;
   char *image;
   int code = d->driver.device_get_attribute(&major, BARE_CAPABILITY_MAJOR, d->device);
   if (!code) code = d->driver.device_get_attribute(&minor, BARE_CAPABILITY_MINOR, d->device);
   if (code) return bare_check(code, "asking what a device is");
-  if (compile_for(source, major, minor, &image) != TOOL_OK) return TOOL_FAILURE;
+  if (compile_for(kernel->cuda_source, major, minor, &image) != TOOL_OK) return TOOL_FAILURE;
   code = d->driver.module_load(&d->module, image, 0, NULL, NULL);
-  if (!code) code = d->driver.module_get_function(&d->kernel, d->module, kernel);
+  if (!code) code = d->driver.module_get_function(&d->kernel, d->module, kernel->name);
   free(image);
   return bare_check(code, "loading a kernel");
 }
 
-int bare_device_open(const char *name, const char *source, const char *kernel, bare_device *out) {
+int bare_device_open(const char *name, const rondo_kernel_options *kernel, bare_device *out) {
   *out = (bare_device){0};
   if (load_driver(&out->driver) != TOOL_OK) return TOOL_FAILURE;
   int code = out->driver.device_get(&out->device, name[4] == ':' ? atoi(name + 5) : 0);
   if (!code) code = out->driver.primary_retain(&out->context, out->device);
   if (!code) code = out->driver.context_set_current(out->context);
-  return code ? bare_check(code, "opening a device") : load_kernel(out, source, kernel);
+  return code ? bare_check(code, "opening a device") : load_kernel(out, kernel);
 }
 
 void bare_device_close(bare_device *device) {

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rondo/kernel.h>
+
 typedef struct bare_context_ *bare_context;
 typedef struct bare_module_ *bare_module;
 typedef struct bare_function_ *bare_function;
@@ -118,9 +120,9 @@ typedef struct bare_device {
 /* Whether a name that Rondo opens a device by is one of a CUDA device. */
 bool bare_is_cuda(const char *name);
 
-/* Opens the device of such a name and compiles `source`, which has one kernel. Returns TOOL_OK, or TOOL_FAILURE having
- * said why, with *out to be closed all the same. The driver stays loaded. */
-int bare_device_open(const char *name, const char *source, const char *kernel, bare_device *out);
+/* Opens the device of such a name and compiles the kernel that Rondo would be given. Returns TOOL_OK, or TOOL_FAILURE
+ * having said why, with *out to be closed all the same. The driver stays loaded. */
+int bare_device_open(const char *name, const rondo_kernel_options *kernel, bare_device *out);
 void bare_device_close(bare_device *device); /* a zeroed one is fine */
 
 /* TOOL_OK for 0, else TOOL_FAILURE having said that the driver refused what was done. */

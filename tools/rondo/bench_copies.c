@@ -349,7 +349,7 @@ static int prepare(void *bench) {
   if (rondo_device_open(b->settings.device, NULL, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
   if (rondo_kernel_create(b->device, &kernel_options, &b->kernel)) return tool_fail_status("the kernel");
-  if (bare_device_open(b->settings.device, source, kernel_options.name, &b->bare) != TOOL_OK) return TOOL_FAILURE;
+  if (bare_device_open(b->settings.device, &kernel_options, &b->bare) != TOOL_OK) return TOOL_FAILURE;
   return make_memory(b) == TOOL_OK ? make_cases(b) : TOOL_FAILURE;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "bare_driver.h"
+#include "bench_kernels.h"
 #include "change_target.h"
 #include "tool.h"
 
@@ -131,14 +132,12 @@ static int make_objects(bare_target *t) {
 }
 
 int change_bare_create(const char *device_name, uint32_t nodes, change_target **out) {
-  static const char source[] =
-      "extern \"C\" __global__ void set_word(unsigned *word, unsigned value) { *word = value; }";
   *out = NULL;
   if (!bare_is_cuda(device_name)) return TOOL_OK;
   bare_target *t = calloc(1, sizeof *t);
   if (!t) return tool_fail_memory("the benchmark");
   *t = (bare_target){.base = {run_round, destroy}, .nodes = nodes};
-  if (bare_device_open(device_name, source, "set_word", &t->device) == TOOL_OK && make_objects(t) == TOOL_OK) {
+  if (bare_device_open(device_name, &bench_set_word, &t->device) == TOOL_OK && make_objects(t) == TOOL_OK) {
     *out = &t->base;
     return TOOL_OK;
   }

@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "bench_kernels.h"
 #include "change_target.h"
 #include "tool.h"
 
@@ -17,19 +18,6 @@ typedef struct rondo_target {
   rondo_node middle;      /* of the first */
   rondo_exec *exec;       /* of the first */
 } rondo_target;
-
-static void set_cpu(rondo_blocks blocks, void *const *args) {
-  (void)blocks;
-  **(uint32_t **)args[0] = *(const uint32_t *)args[1];
-}
-
-static const rondo_kernel_options set_word = {
-    RONDO_KERNEL_OPTIONS_INIT,
-    .name = "set_word",
-    .cpu = set_cpu,
-    .block_threads = 1,
-    .cuda_source = "extern \"C\" __global__ void set_word(unsigned *word, unsigned value) { *word = value; }",
-    .params = {RONDO_WRITES, RONDO_SCALAR(uint32_t)}};
 
 static const rondo_grid one_block = {1, 1, 1};
 
@@ -115,7 +103,7 @@ static int destroy(change_target *target) {
 
 static rondo_status make_objects(rondo_target *t) {
   rondo_node middle;
-  TOOL_TRY(rondo_kernel_create(t->device, &set_word, &t->kernel));
+  TOOL_TRY(rondo_kernel_create(t->device, &bench_set_word, &t->kernel));
   TOOL_TRY(rondo_stream_create(t->device, NULL, &t->stream));
   TOOL_TRY(rondo_malloc(t->device, sizeof(uint32_t), "word", &t->word));
   TOOL_TRY(build(t, 1, &t->graphs[0], &t->middle));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "bare_driver.h"
+#include "bench_kernels.h"
 #include "launch_target.h"
 #include "tool.h"
 
@@ -124,13 +125,12 @@ static int make_objects(bare_target *t) {
 int launch_bare_create(const char *device_name, launch_target **out) {
   static const launch_calls calls = {launch, fork_streams, follow, join, begin_capture, end_capture,
                                      replay, discard,      wait,   mark, elapsed,       destroy};
-  static const char source[] = "extern \"C\" __global__ void empty(void) {}";
   *out = NULL;
   if (!bare_is_cuda(device_name)) return TOOL_OK;
   bare_target *t = calloc(1, sizeof *t);
   if (!t) return tool_fail_memory("the benchmark");
   t->base.calls = &calls;
-  if (bare_device_open(device_name, source, "empty", &t->device) == TOOL_OK && make_objects(t) == TOOL_OK) {
+  if (bare_device_open(device_name, &bench_empty, &t->device) == TOOL_OK && make_objects(t) == TOOL_OK) {
     *out = &t->base;
     return TOOL_OK;
   }

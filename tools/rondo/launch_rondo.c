@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "bench_kernels.h"
 #include "launch_target.h"
 #include "tool.h"
 
@@ -97,16 +98,9 @@ static int destroy(launch_target *target) {
   return result;
 }
 
-static void empty(rondo_blocks blocks, void *const *args) {
-  (void)blocks;
-  (void)args;
-}
-
 static rondo_status make_objects(rondo_target *t) {
-  const rondo_kernel_options kernel = {RONDO_KERNEL_OPTIONS_INIT, .name = "empty", .cpu = empty, .block_threads = 1,
-                                       .cuda_source = "extern \"C\" __global__ void empty(void) {}"};
   const rondo_event_options timing = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
-  TOOL_TRY(rondo_kernel_create(t->device, &kernel, &t->kernel));
+  TOOL_TRY(rondo_kernel_create(t->device, &bench_empty, &t->kernel));
   TOOL_TRY(rondo_event_create(t->device, &timing, &t->begin));
   TOOL_TRY(rondo_event_create(t->device, &timing, &t->end));
   TOOL_TRY(rondo_event_create(t->device, NULL, &t->fork));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "bare_driver.h"
+#include "bench_kernels.h"
 #include "memory_work.h"
 #include "tool.h"
 
@@ -96,10 +97,9 @@ static void take_down(bare_memory *m) {
 }
 
 int memory_measure_bare(const char *device_name, const memory_work *work, memory_times *out) {
-  static const char source[] = "extern \"C\" __global__ void touch(char *at) { *at = 1; }";
   bare_memory m = {.work = work, .addresses = calloc(work->list->count + 1, sizeof *m.addresses)};
   if (!m.addresses) return tool_fail_memory("%zu buffers", work->list->count);
-  int result = bare_device_open(device_name, source, "touch", &m.device);
+  int result = bare_device_open(device_name, &bench_touch, &m.device);
   if (result == TOOL_OK) result = measure(&m, out);
   take_down(&m);
   return result;

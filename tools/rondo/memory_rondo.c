@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "bench_kernels.h"
 #include "memory_work.h"
 #include "tool.h"
 
@@ -15,18 +16,6 @@ typedef struct rondo_memory {
   rondo_graph *graph;
   void **addresses; /* of the buffers */
 } rondo_memory;
-
-static void touch_cpu(rondo_blocks blocks, void *const *args) {
-  (void)blocks;
-  **(char **)args[0] = 1;
-}
-
-static const rondo_kernel_options touch = {RONDO_KERNEL_OPTIONS_INIT,
-                                           .name = "touch",
-                                           .cpu = touch_cpu,
-                                           .block_threads = 1,
-                                           .cuda_source = "extern \"C\" __global__ void touch(char *at) { *at = 1; }",
-                                           .params = {RONDO_WRITES}};
 
 /* Recording ------------------------------------------------------------------------------------------------------- */
 
@@ -106,7 +95,7 @@ static rondo_status measure_round(const rondo_memory *m, bool relocate, memory_t
 }
 
 static rondo_status measure(rondo_memory *m, memory_placing placing, memory_times *out) {
-  TOOL_TRY(rondo_kernel_create(m->device, &touch, &m->kernel));
+  TOOL_TRY(rondo_kernel_create(m->device, &bench_touch, &m->kernel));
   for (size_t i = 0; i < 2; i++) TOOL_TRY(rondo_stream_create(m->device, NULL, &m->streams[i]));
   TOOL_TRY(record(m, NULL));
   if (placing == MEMORY_PROFILED) TOOL_TRY(record_again(m, &out->profile_us));

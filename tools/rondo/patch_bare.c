@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "bare_driver.h"
+#include "bench_kernels.h"
 #include "patch_target.h"
 #include "tool.h"
 
@@ -102,14 +103,12 @@ static int make_objects(bare_target *t, uint32_t nodes) {
 }
 
 int patch_bare_create(const char *device_name, uint32_t nodes, patch_target **out) {
-  static const char source[] =
-      "extern \"C\" __global__ void read_word(const unsigned *in, unsigned *out) { *out = *in; }";
   *out = NULL;
   if (!bare_is_cuda(device_name)) return TOOL_OK;
   bare_target *t = calloc(1, sizeof *t);
   if (!t) return tool_fail_memory("the benchmark");
   *t = (bare_target){.base = {launch, copy, wait, destroy}};
-  if (bare_device_open(device_name, source, "read_word", &t->device) == TOOL_OK && make_objects(t, nodes) == TOOL_OK) {
+  if (bare_device_open(device_name, &bench_read_word, &t->device) == TOOL_OK && make_objects(t, nodes) == TOOL_OK) {
     *out = &t->base;
     return TOOL_OK;
   }

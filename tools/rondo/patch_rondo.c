@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "bench_kernels.h"
 #include "patch_target.h"
 #include "tool.h"
 
@@ -16,19 +17,6 @@ typedef struct rondo_target {
   rondo_patch_set *sets[PATCH_COUNTS];
   bool is_moved[PATCH_COUNTS];
 } rondo_target;
-
-static void read_cpu(rondo_blocks blocks, void *const *args) {
-  (void)blocks;
-  **(uint32_t **)args[1] = **(const uint32_t *const *)args[0];
-}
-
-static const rondo_kernel_options read_word = {
-    RONDO_KERNEL_OPTIONS_INIT,
-    .name = "read_word",
-    .cpu = read_cpu,
-    .block_threads = 1,
-    .cuda_source = "extern \"C\" __global__ void read_word(const unsigned *in, unsigned *out) { *out = *in; }",
-    .params = {RONDO_READS, RONDO_WRITES}};
 
 static int launch(patch_target *target, size_t which, bool moves) {
   rondo_target *t = (rondo_target *)target;
@@ -98,7 +86,7 @@ static rondo_status make_exec(rondo_target *t, uint32_t nodes, size_t which) {
 
 static rondo_status make_objects(rondo_target *t, uint32_t nodes) {
   const size_t most = patch_sizes[PATCH_SIZES - 1];
-  TOOL_TRY(rondo_kernel_create(t->device, &read_word, &t->kernel));
+  TOOL_TRY(rondo_kernel_create(t->device, &bench_read_word, &t->kernel));
   TOOL_TRY(rondo_stream_create(t->device, NULL, &t->stream));
   for (size_t i = 0; i < PATCH_INPUTS; i++) TOOL_TRY(rondo_malloc(t->device, most, "input", &t->inputs[i]));
   TOOL_TRY(rondo_malloc(t->device, most, "other", &t->other));

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "bench_kernels.h"
 #include "tool.h"
 
 const tree_case tree_cases[TREE_CASES] = {
@@ -32,19 +33,6 @@ struct tree_calls {
   void *inputs[TREE_INPUTS], *others[TREE_MOST_MOVING]; /* `others`: where moving inputs are at every second call */
   case_state cases[TREE_CASES];
 };
-
-static void read_cpu(rondo_blocks blocks, void *const *args) {
-  (void)blocks;
-  **(uint32_t **)args[1] = **(const uint32_t *const *)args[0];
-}
-
-static const rondo_kernel_options read_word = {
-    RONDO_KERNEL_OPTIONS_INIT,
-    .name = "read_word",
-    .cpu = read_cpu,
-    .block_threads = 1,
-    .cuda_source = "extern \"C\" __global__ void read_word(const unsigned *in, unsigned *out) { *out = *in; }",
-    .params = {RONDO_READS, RONDO_WRITES}};
 
 /* Which input kernel `i` reads. */
 static size_t input_of(const tree_case *of, uint32_t i) {
@@ -116,7 +104,7 @@ static rondo_status make_case(tree_calls *calls, size_t which) {
 }
 
 static rondo_status make_objects(tree_calls *calls) {
-  TOOL_TRY(rondo_kernel_create(calls->device, &read_word, &calls->kernel));
+  TOOL_TRY(rondo_kernel_create(calls->device, &bench_read_word, &calls->kernel));
   TOOL_TRY(rondo_stream_create(calls->device, NULL, &calls->stream));
   for (size_t i = 0; i < TREE_INPUTS; i++)
     TOOL_TRY(rondo_malloc(calls->device, TREE_INPUT_BYTES, "input", &calls->inputs[i]));

@@ -6,20 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "bench_kernels.h"
 #include "timing.h"
 #include "tool.h"
-
-static void touch_cpu(rondo_blocks blocks, void *const *args) {
-  (void)blocks;
-  **(char **)args[0] = 1;
-}
-
-static const rondo_kernel_options touch = {RONDO_KERNEL_OPTIONS_INIT,
-                                           .name = "touch",
-                                           .cpu = touch_cpu,
-                                           .block_threads = 1,
-                                           .cuda_source = "extern \"C\" __global__ void touch(char *at) { *at = 1; }",
-                                           .params = {RONDO_WRITES}};
 
 /* Calls of one shape: the first warms up, the second is recorded, the third is replayed. */
 enum { STEPS = 3 };
@@ -35,7 +24,7 @@ static rondo_status set_up(rondo_device *device, uint32_t per_place, scene *out)
   const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .max_recordings_per_place = per_place,
                                       .no_plan_again = true};
   *out = (scene){.device = device};
-  TOOL_TRY(rondo_kernel_create(device, &touch, &out->kernel));
+  TOOL_TRY(rondo_kernel_create(device, &bench_touch, &out->kernel));
   TOOL_TRY(rondo_stream_create(device, NULL, &out->stream));
   return rondo_tree_create(device, &options, &out->tree);
 }
