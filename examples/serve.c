@@ -81,8 +81,7 @@ static rondo_status start(server *s) {
   return rondo_session_capture(s->session, "scorer");
 }
 
-/* Requests ----------------------------------------------------------------------------------------------------------
- */
+/* Requests -------------------------------------------------------------------------------------------------------- */
 
 static void fill(scoring *c, size_t request) {
   const size_t rows = rows_of(request);

@@ -113,8 +113,7 @@ static rondo_status start(server *s) {
   return RONDO_OK;
 }
 
-/* Requests ----------------------------------------------------------------------------------------------------------
- */
+/* Requests -------------------------------------------------------------------------------------------------------- */
 
 static void fill(scoring *c, size_t request) {
   const size_t rows = rows_of(request);

@@ -176,8 +176,7 @@ rondo_status rondo_device_get_info(const rondo_device *device, rondo_device_info
   return rondo_versioned_write("rondo_device_info", &info, out_info, sizeof info);
 }
 
-/* Peers -------------------------------------------------------------------------------------------------------------
- */
+/* Peers ----------------------------------------------------------------------------------------------------------- */
 
 uint64_t rondo_device_peer_bit(const rondo_device *device) {
   return device == NULL || device->index >= 64 ? 0 : UINT64_C(1) << device->index;

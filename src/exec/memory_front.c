@@ -200,8 +200,7 @@ rondo_status rondo_device_set_pool(rondo_device *device, rondo_pool *pool) {
   return RONDO_OK;
 }
 
-/* Access by other devices -------------------------------------------------------------------------------------------
- */
+/* Access by other devices ----------------------------------------------------------------------------------------- */
 
 static rondo_status check_peer(const char *call, const rondo_device *owner, const rondo_device *peer) {
   RONDO_TRY(rondo_front(call, "the peer", peer));
@@ -252,8 +251,7 @@ rondo_status rondo_pool_get_access(const rondo_pool *pool, const rondo_device *p
   return RONDO_OK;
 }
 
-/* Attributes --------------------------------------------------------------------------------------------------------
- */
+/* Attributes ------------------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_pool_get_attribute(rondo_pool *pool, rondo_pool_attribute attribute, uint64_t *out_value) {
   const char *const call = "rondo_pool_get_attribute";

@@ -159,8 +159,7 @@ static rondo_status collect_scanned(rondo_verifier *verifier, uint32_t node, con
   return RONDO_OK;
 }
 
-/* Alloc and free nodes ----------------------------------------------------------------------------------------------
- */
+/* Alloc and free nodes -------------------------------------------------------------------------------------------- */
 
 static rondo_status collect_alloc(rondo_verifier *verifier, uint32_t node, const rondo_alloc_node *alloc,
                                   address_span *span) {

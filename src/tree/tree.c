@@ -16,8 +16,7 @@
 
 enum { DEFAULT_RECORDINGS = 4096, DEFAULT_RECORDINGS_PER_PLACE = 128, DEFAULT_PLAN_MS = 5 };
 
-/* One thread at a time ----------------------------------------------------------------------------------------------
- */
+/* One thread at a time -------------------------------------------------------------------------------------------- */
 
 bool rondo_tree_is_owner(const rondo_tree *tree) {
   /* `active` belongs to the owner: others must not look at it. */
@@ -215,8 +214,7 @@ rondo_status rondo_tree_step_end(rondo_tree *tree) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_SCOPE, "%s: no step was begun (rondo_tree_step_begin)", call);
 }
 
-/* Switching, resetting ----------------------------------------------------------------------------------------------
- */
+/* Switching, resetting -------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_tree_set_recording(rondo_tree *tree, bool on) {
   const char *const call = "rondo_tree_set_recording";

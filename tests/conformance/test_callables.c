@@ -208,8 +208,7 @@ static void test_tr12_gradients_are_not_overwritten_silently(void **state) {
   }
 }
 
-/* Mutated inputs and generators --------------------------------------------------------------------------------------
- */
+/* Mutated inputs and generators ----------------------------------------------------------------------------------- */
 
 typedef struct counting {
   rondo_generator *generator;

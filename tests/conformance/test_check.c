@@ -207,8 +207,7 @@ static void test_faults_on_all_threads(void **state) {
   assert_true(test_statistics(t).findings >= 20);
 }
 
-/* Graphs ------------------------------------------------------------------------------------------------------------
- */
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
 
 static const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
 
@@ -316,8 +315,7 @@ static void test_gm8_a_stale_pointer_to_memory_that_outlived_its_graph(void **st
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "byte 5 of allocation 'kept'");
 }
 
-/* Contents ----------------------------------------------------------------------------------------------------------
- */
+/* Contents -------------------------------------------------------------------------------------------------------- */
 
 static void test_fresh_memory_is_poisoned(void **state) {
   test_fixture *t = *state;
@@ -345,8 +343,7 @@ static void test_fresh_memory_is_poisoned(void **state) {
   test_words_free(t, out);
 }
 
-/* Devices and handlers ----------------------------------------------------------------------------------------------
- */
+/* Devices and handlers -------------------------------------------------------------------------------------------- */
 
 static void test_devices_are_checked_each_for_itself(void **state) {
   test_fixture *t = *state;
@@ -437,8 +434,7 @@ static void test_the_handler_goes_with_the_last_device(void **state) {
   assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
 }
 
-/* Limits ------------------------------------------------------------------------------------------------------------
- */
+/* Limits ---------------------------------------------------------------------------------------------------------- */
 
 static unsigned long most_mappings(void) {
   char line[32] = "";

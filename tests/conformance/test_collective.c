@@ -227,8 +227,7 @@ static void test_tr16_large_ones_are_cut(void **state) {
   test_ranks_close(&self);
 }
 
-/* Order of summation ------------------------------------------------------------------------------------------------
- */
+/* Order of summation ---------------------------------------------------------------------------------------------- */
 
 static const float parts[] = {1e8f, 1.0f, -1e8f};
 
@@ -329,8 +328,7 @@ static void test_tr16_nothing_need_be_done_before_capturing(void **state) {
   }
 }
 
-/* One thread --------------------------------------------------------------------------------------------------------
- */
+/* One thread ------------------------------------------------------------------------------------------------------ */
 
 /* Queues for rank 0 before any other rank has been given anything, and reads rank 0 first. */
 static void test_tr16_one_thread_drives_all_ranks(void **state) {
@@ -446,8 +444,7 @@ static void test_tr16_branches_may_meet_in_any_order(void **state) {
   test_ranks_close(&self);
 }
 
-/* Graphs ------------------------------------------------------------------------------------------------------------
- */
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
 
 /* The same collective captured twice is the same graph, which says what it reads and writes. */
 static void test_tr16_captured_collectives_are_graphs_like_others(void **state) {
@@ -521,8 +518,7 @@ static void test_tr16_graph_memory_is_sent(void **state) {
   test_ranks_close(&self);
 }
 
-/* Life --------------------------------------------------------------------------------------------------------------
- */
+/* Life ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status instantiate_part(test_rank *rank, void *user) {
   rondo_stream *stream = rank->fixture.stream;

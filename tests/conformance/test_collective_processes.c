@@ -111,8 +111,7 @@ static rondo_status train(const model *m, rondo_communicator *communicator, floa
   return RONDO_OK;
 }
 
-/* Processes ---------------------------------------------------------------------------------------------------------
- */
+/* Processes ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status train_as(uint32_t rank, const char *rendezvous, float *out) {
   model m = {0};
@@ -192,8 +191,7 @@ static int finish(process *self, void *output, size_t bytes) {
   return WEXITSTATUS(state) == 0 && got < bytes ? EXIT_FAILURE : WEXITSTATUS(state);
 }
 
-/* Tests -------------------------------------------------------------------------------------------------------------
- */
+/* Tests ----------------------------------------------------------------------------------------------------------- */
 
 /* Each process has a device of its own. */
 static bool is_there(const char *device) {

@@ -505,8 +505,7 @@ static void test_gx1_kinds_have_names(void **state) {
   }
 }
 
-/* Mistakes ----------------------------------------------------------------------------------------------------------
- */
+/* Mistakes -------------------------------------------------------------------------------------------------------- */
 
 /* The call that was given the mistake, and what it says. */
 static const char *words_of(const char *call) {

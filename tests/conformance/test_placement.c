@@ -30,8 +30,7 @@ static void assert_alike(const pair *p, const float *actual, const float *expect
   assert_near(actual, expected, count, 1e-4f);
 }
 
-/* The network -------------------------------------------------------------------------------------------------------
- */
+/* The network ----------------------------------------------------------------------------------------------------- */
 
 /* Names of what a test may want to place. */
 typedef struct network {

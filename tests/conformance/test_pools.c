@@ -97,8 +97,7 @@ static void end(standoff *self) {
   assert_ok(rondo_pool_destroy(self->pool));
 }
 
-/* The order of search -------------------------------------------------------------------------------------------------
- */
+/* The order of search --------------------------------------------------------------------------------------------- */
 
 static void test_gm19_p1_the_same_stream_gets_it_at_once(void **state) {
   standoff s;

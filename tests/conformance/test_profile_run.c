@@ -46,8 +46,7 @@ static void assert_run(rondo_stream *stream, size_t allocations, uint64_t units)
   rondo_profile_destroy(profile);
 }
 
-/* Work -------------------------------------------------------------------------------------------------------------
- */
+/* Work ------------------------------------------------------------------------------------------------------------ */
 
 /* Calls on several streams, the same in each run for a seed. */
 typedef struct work {
@@ -183,8 +182,7 @@ static void test_gm11_a_recording_follows_its_warm_up(void **state) {
   test_words_free(t, out);
 }
 
-/* What counts ------------------------------------------------------------------------------------------------------
- */
+/* What counts ----------------------------------------------------------------------------------------------------- */
 
 /* Streams take part from the wait on; what they do without an order between them lives together. */
 static void test_gm11_streams_join_by_events(void **state) {
@@ -260,8 +258,7 @@ static void test_gm11_nothing_and_captures(void **state) {
   assert_run(t->stream, 1, 1);
 }
 
-/* Misuse -----------------------------------------------------------------------------------------------------------
- */
+/* Misuse ---------------------------------------------------------------------------------------------------------- */
 
 static void test_gm18_misuse_of_runs(void **state) {
   test_fixture *t = *state;
@@ -329,8 +326,7 @@ static void test_gm19_a_run_is_too_long(void **state) {
   assert_run(t->stream, 1, 1);
 }
 
-/* Threads ----------------------------------------------------------------------------------------------------------
- */
+/* Threads --------------------------------------------------------------------------------------------------------- */
 
 typedef struct worker {
   rondo_stream *stream, *shared; /* the shared one takes part in another thread's profile */

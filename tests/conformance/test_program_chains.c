@@ -247,8 +247,7 @@ static void test_chains_give_the_same_bits(void **state) {
   assert_true(4 * in_chains > operators);
 }
 
-/* A known one --------------------------------------------------------------------------------------------------------
- */
+/* A known one ----------------------------------------------------------------------------------------------------- */
 
 enum { KNOWN_ROWS = 6, KNOWN_WIDTH = 50, KNOWN_COUNT = KNOWN_ROWS * KNOWN_WIDTH };
 

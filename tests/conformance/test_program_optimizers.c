@@ -311,8 +311,7 @@ static void test_wrong_gradient_options_are_refused(void **state) {
   rondo_program_destroy(program);
 }
 
-/* States to which no gradient comes ----------------------------------------------------------------------------------
- */
+/* States to which no gradient comes ------------------------------------------------------------------------------- */
 
 #define CHANNELS 3
 

@@ -92,8 +92,7 @@ static void assert_counts(const rondo_compiled *compiled, uint64_t captures, uin
   assert_int_equal(info.instantiations, instantiations);
 }
 
-/* Updating and instantiating ----------------------------------------------------------------------------------------
- */
+/* Updating and instantiating -------------------------------------------------------------------------------------- */
 
 /* Against programs of each shape that share the states. */
 static void test_fw6_another_batch_size_has_the_losses_of_a_program_of_its_own(void **state) {
@@ -223,8 +222,7 @@ static void test_fw6_staging_and_sharing_hold_on(void **state) {
   assert_ok(rondo_compiled_destroy(fed));
 }
 
-/* Errors ------------------------------------------------------------------------------------------------------------
- */
+/* Errors ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_program *make_wrong_program(void) {
   rondo_program *program = NULL;

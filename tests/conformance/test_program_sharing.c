@@ -240,8 +240,7 @@ static void test_sharing_adds_states_and_cells_that_are_new(void **state) {
   assert_ok(rondo_compiled_destroy(layer));
 }
 
-/* What is overwritten -----------------------------------------------------------------------------------------------
- */
+/* What is overwritten --------------------------------------------------------------------------------------------- */
 
 static void test_rc5_an_input_that_another_program_overwrote_is_refused(void **state) {
   test_fixture *t = *state;
@@ -300,8 +299,7 @@ static void test_rc5_an_output_that_another_program_overwrote_is_refused(void **
   assert_ok(rondo_compiled_destroy(small));
 }
 
-/* Refusals ----------------------------------------------------------------------------------------------------------
- */
+/* Refusals -------------------------------------------------------------------------------------------------------- */
 
 static void test_sharing_refuses_states_that_differ(void **state) {
   test_fixture *t = *state;

@@ -122,8 +122,7 @@ static void with_pairs(void **state, pair_test test) {
   }
 }
 
-/* Results -----------------------------------------------------------------------------------------------------------
- */
+/* Results --------------------------------------------------------------------------------------------------------- */
 
 static void compare(const pair *p, rondo_session *session, size_t rows, rondo_way way, rondo_way wanted) {
   static test_request divided, whole;
@@ -304,8 +303,7 @@ static void writes_states(test_fixture *t, const pair *p) {
 
 static void test_se9_states_are_written_where_they_lie(void **state) { with_pairs(state, writes_states); }
 
-/* Memory ------------------------------------------------------------------------------------------------------------
- */
+/* Memory ---------------------------------------------------------------------------------------------------------- */
 
 enum { BIG_ROWS = 1 << 20 };
 
@@ -374,8 +372,7 @@ static void says_its_bytes(test_fixture *t, const pair *p) {
 
 static void test_se9_bytes_are_said_before_recording(void **state) { with_pairs(state, says_its_bytes); }
 
-/* Overlap -----------------------------------------------------------------------------------------------------------
- */
+/* Overlap --------------------------------------------------------------------------------------------------------- */
 
 /* Waits for the device to have launched so many execs; a test that waits in vain ends. */
 static void await_launches(const rondo_device *device, uint64_t count) {
@@ -427,8 +424,7 @@ static void test_se9_look_ups_run_beside_a_neighbour_s_dense_part(void **state) 
   with_pairs(state, looks_up_beside_a_dense_part);
 }
 
-/* Sizes and streams -------------------------------------------------------------------------------------------------
- */
+/* Sizes and streams ----------------------------------------------------------------------------------------------- */
 
 /* In a session whose un-recorded runs may go by an executor: that of the session's device, for the part there. */
 static void chooses_sizes(test_fixture *t, const pair *p) {
@@ -496,8 +492,7 @@ static void runs_by_hand(test_fixture *t, const pair *p) {
 
 static void test_se9_by_hand(void **state) { with_pairs(state, runs_by_hand); }
 
-/* Requests ----------------------------------------------------------------------------------------------------------
- */
+/* Requests -------------------------------------------------------------------------------------------------------- */
 
 enum { TOGETHER = 4 };
 
@@ -602,8 +597,7 @@ static void serves_threads(test_fixture *t, const pair *p) {
 
 static void test_se9_many_threads(void **state) { with_pairs(state, serves_threads); }
 
-/* What is refused ---------------------------------------------------------------------------------------------------
- */
+/* What is refused ------------------------------------------------------------------------------------------------- */
 
 typedef enum wrong_turn { BEHIND, TIED, NOTHING_DENSE, BY_ROWS, LINE } wrong_turn;
 

@@ -172,8 +172,7 @@ static void assert_runs(rondo_session *session, size_t rows, rondo_way asked, ro
   if (way != RONDO_WAY_DIVIDED) assert_right(&r, rows);
 }
 
-/* Serving -----------------------------------------------------------------------------------------------------------
- */
+/* Serving --------------------------------------------------------------------------------------------------------- */
 
 static void test_se6_a_function_is_served(void **state) {
   test_fixture *t = *state;
@@ -279,8 +278,7 @@ static void test_se6_a_function_by_hand(void **state) {
   close_session(session, &b);
 }
 
-/* Bodies that are no model ------------------------------------------------------------------------------------------
- */
+/* Bodies that are no model ---------------------------------------------------------------------------------------- */
 
 static void assert_capture_fails(test_fixture *t, trouble what, rondo_status status, rondo_reason reason,
                                  const char *words) {

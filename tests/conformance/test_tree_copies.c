@@ -155,8 +155,7 @@ static void test_tr6_large_inputs_beside_small_ones(void **state) {
   for (int m = 0; m < 2; m++) free_bytes(t, memory[m], host[m]);
 }
 
-/* Written inputs ----------------------------------------------------------------------------------------------------
- */
+/* Written inputs -------------------------------------------------------------------------------------------------- */
 
 enum { WRITTEN = 18, WORDS = 50 };
 

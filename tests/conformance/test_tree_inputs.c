@@ -376,8 +376,7 @@ static void test_calls_on_several_streams(void **state) {
   test_words_free(t, words);
 }
 
-/* Addresses that no parameter declares ------------------------------------------------------------------------------
- */
+/* Addresses that no parameter declares ---------------------------------------------------------------------------- */
 
 /* out[b] = at[b] + plus, where the kernel says of neither that it is an address. */
 static void hidden_cpu(rondo_blocks blocks, void *const *args) {
@@ -653,8 +652,7 @@ static void test_tr6_frozen_values_are_found(void **state) {
   test_words_free(t, words);
 }
 
-/* Sharing execs ------------------------------------------------------------------------------------------------------
- */
+/* Sharing execs --------------------------------------------------------------------------------------------------- */
 
 /* One function with its static input in three places, in turn, and a moving one: one exec for all, or, past the bound
  * of bytes, as few as there is room for. */

@@ -197,8 +197,7 @@ static void test_tr8_unsafe_by_options(void **state) {
   free_case(&c);
 }
 
-/* Host steps (TR-14) ------------------------------------------------------------------------------------------------
- */
+/* Host steps (TR-14) ---------------------------------------------------------------------------------------------- */
 
 static rondo_status count_step(void *user) {
   ((odd_work *)user)->steps++;
@@ -233,8 +232,7 @@ static void test_tr14_segments(void **state) {
   free_case(&c);
 }
 
-/* Bodies that fail --------------------------------------------------------------------------------------------------
- */
+/* Bodies that fail ------------------------------------------------------------------------------------------------ */
 
 static rondo_status fail_always(rondo_call *call, odd_work *odd) {
   (void)call;
@@ -288,8 +286,7 @@ static void test_no_output(void **state) {
   free_case(&c);
 }
 
-/* Limits ------------------------------------------------------------------------------------------------------------
- */
+/* Limits ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status nothing(rondo_call *call, odd_work *odd) {
   (void)call;
@@ -379,8 +376,7 @@ static void test_tr8_policy(void **state) {
   free_case(&c);
 }
 
-/* Warm-ups ----------------------------------------------------------------------------------------------------------
- */
+/* Warm-ups -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status again(rondo_call *call, odd_work *odd) {
   return odd->work.runs < 3 ? rondo_call_warm_up_again(call) : RONDO_OK;
@@ -400,8 +396,7 @@ static void test_tr1_warm_up_again(void **state) {
   free_case(&c);
 }
 
-/* Other ways in -----------------------------------------------------------------------------------------------------
- */
+/* Other ways in --------------------------------------------------------------------------------------------------- */
 
 static rondo_status call_inner(rondo_call *call, odd_work *odd) {
   const rondo_input input = {.address = rondo_call_input(call, 0), .bytes = WORDS * sizeof(uint32_t)};

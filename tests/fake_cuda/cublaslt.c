@@ -56,8 +56,7 @@ struct cublaslt_wishes {
 CUBLASLT_FUNCTIONS(ROW)
 #undef ROW
 
-/* What tests ask ----------------------------------------------------------------------------------------------------
- */
+/* What tests ask -------------------------------------------------------------------------------------------------- */
 
 static uint64_t products, workspaces, in_tf32;
 

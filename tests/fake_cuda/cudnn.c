@@ -43,8 +43,7 @@ typedef struct problem {
 CUDNN_FUNCTIONS(ROW)
 #undef ROW
 
-/* What tests ask ----------------------------------------------------------------------------------------------------
- */
+/* What tests ask -------------------------------------------------------------------------------------------------- */
 
 static uint64_t convolutions, workspaces, in_tf32, inexact, violations;
 static uint64_t refused_in; /* calls; 0: none is refused */

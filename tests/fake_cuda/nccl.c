@@ -59,8 +59,7 @@ typedef struct call_arguments {
 NCCL_FUNCTIONS(ROW)
 #undef ROW
 
-/* What tests ask ----------------------------------------------------------------------------------------------------
- */
+/* What tests ask -------------------------------------------------------------------------------------------------- */
 
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static group *groups;
@@ -100,8 +99,7 @@ const char *fake_error_string(int result) {
   }
 }
 
-/* Kernels -----------------------------------------------------------------------------------------------------------
- */
+/* Kernels --------------------------------------------------------------------------------------------------------- */
 
 #define DEFINE_COMBINE(name, type, sum_type)                                                 \
   static void combine_##name(char *dst, const char *src, size_t count, uint64_t reduction) { \
@@ -206,8 +204,7 @@ static const cuda_api *driver(void) {
   return pthread_once(&once, find_driver) == 0 && has_driver ? &functions : NULL;
 }
 
-/* Communicators -----------------------------------------------------------------------------------------------------
- */
+/* Communicators --------------------------------------------------------------------------------------------------- */
 
 int fake_make_unique_id(nccl_unique_id *out) {
   const int code = begin("ncclGetUniqueId");
@@ -355,8 +352,7 @@ int fake_async_error(nccl_comm comm, int *out) {
   return comm == NULL ? INVALID_ARGUMENT : code;
 }
 
-/* Collectives -------------------------------------------------------------------------------------------------------
- */
+/* Collectives ----------------------------------------------------------------------------------------------------- */
 
 static size_t bytes_of(int type) {
   switch (type) {

@@ -383,8 +383,7 @@ static void call_write_kept(fuzz_run *run) {
   (void)write_block(run, at);
 }
 
-/* Pools, the peer, waiting, misuse ----------------------------------------------------------------------------------
- */
+/* Pools, the peer, waiting, misuse -------------------------------------------------------------------------------- */
 
 static void destroy_pool(fuzz_run *run, int number) {
   REQUIRE(rondo_pool_destroy(run->pools[number]) == RONDO_OK);

@@ -1069,8 +1069,7 @@ static void gates_by_kernel(void) { gates_inside_graphs(GATE_KERNEL); }
 static void gates_by_event(void) { gates_inside_graphs(GATE_EVENT); }
 static void gates_by_host_function(void) { gates_inside_graphs(GATE_HOST_FUNCTION); }
 
-/* Copies of what a graph allocates ----------------------------------------------------------------------------------
- */
+/* Copies of what a graph allocates -------------------------------------------------------------------------------- */
 
 static int type_of(CUdeviceptr address) {
   unsigned type = 0;
@@ -1154,8 +1153,7 @@ static void copies_of_captured_memory(void) {
   run_graph(graph, "that graph");
 }
 
-/* Pages that stand in ------------------------------------------------------------------------------------------------
- */
+/* Pages that stand in --------------------------------------------------------------------------------------------- */
 
 enum { PAGES = 8 };
 

@@ -59,8 +59,7 @@ static void reference(const test_call *call, double *const *in, double *y) {
 TEST_OPERATOR(test_add_layer_norm, .name = "add_layer_norm", .draw = draw, .build = build, .reference = reference,
               .tolerance = 1e-5, .gradient_tolerance = 3e-4, .only_f32 = true)
 
-/* The same bits -----------------------------------------------------------------------------------------------------
- */
+/* The same bits --------------------------------------------------------------------------------------------------- */
 
 enum { ROWS = 19, WIDTH = 37, ELEMENTS = ROWS * WIDTH };
 enum { X, ADDEND, SCALE, SHIFT, INPUTS };

@@ -104,8 +104,7 @@ static void apply(model *m, const plan *p) {
     for (size_t i = 0; i < count; i++) m->words[rank][p->dst + i] = value_at(&before, p, rank, i);
 }
 
-/* Runs --------------------------------------------------------------------------------------------------------------
- */
+/* Runs ------------------------------------------------------------------------------------------------------------ */
 
 /* A list that was captured. */
 typedef struct recorded {

@@ -31,8 +31,7 @@ static int by_rows(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Sizes -------------------------------------------------------------------------------------------------------------
- */
+/* Sizes ----------------------------------------------------------------------------------------------------------- */
 
 static bool list_demands(judging *j) {
   const traffic *history = j->question->history;
@@ -62,8 +61,7 @@ static void list_sizes(judging *j) {
   qsort(j->sizes, j->size_count, sizeof *j->sizes, descending);
 }
 
-/* Measuring ---------------------------------------------------------------------------------------------------------
- */
+/* Measuring ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status record_sizes(const judging *j) {
   TOOL_TRY(rondo_session_capture_begin(j->session, "tried"));

@@ -87,8 +87,7 @@ static const char whole_name[] = "undivided";
 /* What sizes are chosen for, when it is drawn. */
 enum { DRAWN_HISTORY = 2000 };
 
-/* Starting ----------------------------------------------------------------------------------------------------------
- */
+/* Starting -------------------------------------------------------------------------------------------------------- */
 
 /* A divided model, or one in one piece. */
 static rondo_status add_model(serving *s, const char *name, const rondo_weights *weights, bool divided) {
@@ -186,8 +185,7 @@ static rondo_status warm_up(const serving *s) {
   return RONDO_OK;
 }
 
-/* Loading -----------------------------------------------------------------------------------------------------------
- */
+/* Loading --------------------------------------------------------------------------------------------------------- */
 
 /* Of requests from the `first`-th on; rate 0: in the closed loop. */
 static load load_of(const serving *s, const char *model, rondo_way way, size_t first, double rate, double seconds) {
@@ -327,8 +325,7 @@ static int serve_and_close(serving *s) {
   return result;
 }
 
-/* The command -------------------------------------------------------------------------------------------------------
- */
+/* The command ----------------------------------------------------------------------------------------------------- */
 
 static int check(serving *s) {
   const serve_settings *o = &s->settings;

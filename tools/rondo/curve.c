@@ -34,8 +34,7 @@ typedef struct drawing {
   places of[CURVE_SERIES];
 } drawing;
 
-/* Places -------------------------------------------------------------------------------------------------------------
- */
+/* Places ---------------------------------------------------------------------------------------------------------- */
 
 static int compare(const void *left, const void *right) {
   const float a = *(const float *)left, b = *(const float *)right;
@@ -80,8 +79,7 @@ bool curve_summarize(const curve_series *series, double out[3]) {
   return true;
 }
 
-/* Scales -------------------------------------------------------------------------------------------------------------
- */
+/* Scales ---------------------------------------------------------------------------------------------------------- */
 
 /* 1, 2 or 5 times a power of ten, so that about TICKS of them make up the range. */
 static double find_gap(double range) {
@@ -139,8 +137,7 @@ static double y_of(const drawing *d, double value) {
   return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Picture ------------------------------------------------------------------------------------------------------------
- */
+/* Picture --------------------------------------------------------------------------------------------------------- */
 
 static const char *const colours[CURVE_SERIES] = {"var(--accent)", "var(--warn)"};
 static const char *const dashes[CURVE_SERIES] = {"none", "7 4"};
@@ -243,8 +240,7 @@ static void draw(const drawing *d) {
   fputs("</svg></div>\n", d->out);
 }
 
-/* Table --------------------------------------------------------------------------------------------------------------
- */
+/* Table ----------------------------------------------------------------------------------------------------------- */
 
 static void write_row(FILE *out, const char *name, const place *at) {
   fprintf(out, "<tr><td>%s</td><td class=\"number\">", name);

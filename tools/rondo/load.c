@@ -27,8 +27,7 @@ static rondo_request request_of(const load *l, size_t index, void *const *output
                          .inputs = l->inputs, .outputs = outputs};
 }
 
-/* Closed loop -------------------------------------------------------------------------------------------------------
- */
+/* Closed loop ----------------------------------------------------------------------------------------------------- */
 
 typedef struct client {
   const load *load;
@@ -101,8 +100,7 @@ static int run_closed(const load *l, load_tally *all) {
   return all->has_no_memory ? tool_fail_memory("the outputs of %u clients", l->clients) : TOOL_OK;
 }
 
-/* Open loop ---------------------------------------------------------------------------------------------------------
- */
+/* Open loop ------------------------------------------------------------------------------------------------------- */
 
 /* A request on its way, from the thread that hands it in to the one that waits for it. */
 typedef struct flight {
@@ -202,8 +200,7 @@ static int run_open(const load *l, load_tally *all) {
   return error ? tool_fail_thread(error) : TOOL_OK;
 }
 
-/* The whole ---------------------------------------------------------------------------------------------------------
- */
+/* The whole ------------------------------------------------------------------------------------------------------- */
 
 /* What has run on the device and on the processors so far. */
 typedef struct usage {

@@ -82,8 +82,7 @@ rondo_status recommender_build(void *user, size_t rows, rondo_program *program) 
   return rondo_program_output(program, "score", score);
 }
 
-/* States ------------------------------------------------------------------------------------------------------------
- */
+/* States ---------------------------------------------------------------------------------------------------------- */
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t draw(uint64_t *state) {
@@ -140,8 +139,7 @@ rondo_status recommender_weights(const recommender *model, uint64_t seed, rondo_
   return status;
 }
 
-/* Inputs ------------------------------------------------------------------------------------------------------------
- */
+/* Inputs ---------------------------------------------------------------------------------------------------------- */
 
 static void fill_inputs(const recommender *model, size_t rows, uint64_t seed, recommender_inputs *in) {
   uint64_t random = seed;

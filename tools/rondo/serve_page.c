@@ -27,8 +27,7 @@ typedef struct drawing {
   double low, high;      /* decimal logarithms of microseconds at the bottom and the top */
 } drawing;
 
-/* Scales ------------------------------------------------------------------------------------------------------------
- */
+/* Scales ---------------------------------------------------------------------------------------------------------- */
 
 static double find_gap(double range) {
   const double rough = range / TICKS, power = pow(10, floor(log10(rough))), times = rough / power;
@@ -57,8 +56,7 @@ static double y_of(const drawing *d, double us) {
   return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Picture -----------------------------------------------------------------------------------------------------------
- */
+/* Picture --------------------------------------------------------------------------------------------------------- */
 
 static void draw_ticks(const drawing *d) {
   static const double steps[] = {1, 2, 5};
@@ -133,8 +131,7 @@ static void draw(const drawing *d) {
   fputs("</svg></div>\n", d->out);
 }
 
-/* Tables ------------------------------------------------------------------------------------------------------------
- */
+/* Tables ---------------------------------------------------------------------------------------------------------- */
 
 static void write_row(FILE *out, const char *name, const load_result *r) {
   fprintf(out,
@@ -184,8 +181,7 @@ static void write_loads(const serving *s, FILE *out) {
   end_table(out);
 }
 
-/* Page --------------------------------------------------------------------------------------------------------------
- */
+/* Page ------------------------------------------------------------------------------------------------------------ */
 
 /* The text of a section; NULL: there is no memory. The caller frees it. */
 static char *make_section(const serving *s, void (*write)(const serving *s, FILE *out)) {

@@ -19,8 +19,7 @@ bool serve_has_load(const serving *s, int which) {
   return s->has_whole || (which != CLOSED_WHOLE && which != OPEN_WHOLE);
 }
 
-/* Ratios ------------------------------------------------------------------------------------------------------------
- */
+/* Ratios ---------------------------------------------------------------------------------------------------------- */
 
 double serve_padding(const load_result *r) {
   const double all = (double)r->rows + (double)r->padding_rows;
@@ -46,8 +45,7 @@ static double division_median_ratio(const serving *s) {
   return ratio(s->results[OPEN_RECORDED].median_us, s->results[OPEN_WHOLE].median_us);
 }
 
-/* JSON --------------------------------------------------------------------------------------------------------------
- */
+/* JSON ------------------------------------------------------------------------------------------------------------ */
 
 static void result_to_json(const load_result *r, const char *name, json *out) {
   json_begin_object(out, name);
@@ -178,8 +176,7 @@ int serve_show_json(const serving *s) {
   return json_print(&out);
 }
 
-/* Lines -------------------------------------------------------------------------------------------------------------
- */
+/* Lines ----------------------------------------------------------------------------------------------------------- */
 
 static void print_loads(const serving *s) {
   printf("%-20s %10s %10s %10s %10s %10s %9s %6s %10s\n", "", "requests/s", "median us", "95 %", "99 %", "99.9 %",

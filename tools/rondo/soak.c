@@ -54,8 +54,7 @@ typedef struct soaking {
   soak_result result;
 } soaking;
 
-/* Times -------------------------------------------------------------------------------------------------------------
- */
+/* Times ----------------------------------------------------------------------------------------------------------- */
 
 static void histogram_add(histogram *h, double us) {
   const double bucket = us > 1 ? log(us) / log(1.01) : 0;
@@ -103,8 +102,7 @@ static void add_time(soaking *s, const flight *f, double us) {
   histogram_add(&s->all, us);
 }
 
-/* Answers -----------------------------------------------------------------------------------------------------------
- */
+/* Answers --------------------------------------------------------------------------------------------------------- */
 
 static float right_score(const soaking *s, const flight *f, size_t row) {
   return row == 0 && f->fate == FATE_NOT_A_NUMBER ? NAN : s->right[f->first + row];
@@ -218,8 +216,7 @@ static void *collect(void *user) {
   return NULL;
 }
 
-/* Requests ----------------------------------------------------------------------------------------------------------
- */
+/* Requests -------------------------------------------------------------------------------------------------------- */
 
 /* Four of five are plain. */
 static fate draw_fate(soaking *s) {
@@ -317,8 +314,7 @@ static void make_arrivals(soaking *s) {
   }
 }
 
-/* The whole ---------------------------------------------------------------------------------------------------------
- */
+/* The whole ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status find_right_scores(soaking *s) {
   const soak *given = s->soak;

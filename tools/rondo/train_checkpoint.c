@@ -19,8 +19,7 @@
 
 enum { TRAIT_BYTES = 32, MOST_TRAITS = 16, MOST_KEY_BYTES = 64 };
 
-/* What it is ---------------------------------------------------------------------------------------------------------
- */
+/* What it is ------------------------------------------------------------------------------------------------------ */
 
 /* Something that decides which numbers come out; the option of that name sets it. */
 typedef struct trait {
@@ -81,8 +80,7 @@ static int check_traits(const training *t) {
   return TOOL_OK;
 }
 
-/* Writing ------------------------------------------------------------------------------------------------------------
- */
+/* Writing --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status set_number(rondo_weights *set, const char *key, uint64_t value) {
   char text[TRAIT_BYTES];
@@ -141,8 +139,7 @@ bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]) {
   return !status && !bad;
 }
 
-/* Reading ------------------------------------------------------------------------------------------------------------
- */
+/* Reading --------------------------------------------------------------------------------------------------------- */
 
 /* A number in metadata, written as set_number writes it. */
 static int read_number(const training *t, const char *key, uint64_t *out) {
@@ -184,8 +181,7 @@ int train_checkpoint_apply(training *t) {
   return rondo_checkpoint_apply(t->resumed, t->compiled) ? tool_fail_status("%s", t->settings.resume) : TOOL_OK;
 }
 
-/* Going on -----------------------------------------------------------------------------------------------------------
- */
+/* Going on -------------------------------------------------------------------------------------------------------- */
 
 /* How many arguments from this one on give an option that is not meant for going on: --resume FILE, --stop-after=3. */
 static int count_left_out(char *const *arguments, int left) {

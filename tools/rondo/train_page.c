@@ -25,8 +25,7 @@ static void write_figure(FILE *out, const char *name, double value, int decimals
   fprintf(out, "<div><dt>%s</dt><dd>%.*f<small>%s</small></dd></div>\n", name, decimals, value, note);
 }
 
-/* Losses -------------------------------------------------------------------------------------------------------------
- */
+/* Losses ---------------------------------------------------------------------------------------------------------- */
 
 static bool write_losses(const training *t, FILE *out) {
   const curve drawn = {
@@ -45,8 +44,7 @@ static bool write_losses(const training *t, FILE *out) {
   return curve_write(out, &drawn);
 }
 
-/* Times --------------------------------------------------------------------------------------------------------------
- */
+/* Times ----------------------------------------------------------------------------------------------------------- */
 
 static void write_summary(FILE *out, const char *name, samples *set) {
   char note[80];
@@ -77,8 +75,7 @@ static bool write_times(training *t, FILE *out) {
   return curve_write(out, &drawn);
 }
 
-/* Page ---------------------------------------------------------------------------------------------------------------
- */
+/* Page ------------------------------------------------------------------------------------------------------------ */
 
 /* The text of a section; NULL: there is no memory. The caller frees it. */
 static char *make_section(training *t, int section) {

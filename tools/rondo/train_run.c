@@ -43,8 +43,7 @@ static int put_back(training *t) {
   return model_initialize(&t->model, t->compiled, t->settings.seed);
 }
 
-/* Ends ---------------------------------------------------------------------------------------------------------------
- */
+/* Ends ------------------------------------------------------------------------------------------------------------ */
 
 static int fail_not_a_number(const training *t, const char *label) {
   char kept[TRAIN_PROBLEM_BYTES] = "";
@@ -104,8 +103,7 @@ static int end_interrupted(training *t, const training_run *run) {
   return interrupt_status();
 }
 
-/* Runs ---------------------------------------------------------------------------------------------------------------
- */
+/* Runs ------------------------------------------------------------------------------------------------------------ */
 
 /* From where the training stands to before the step `end`; `keeps` checkpoints on the way. An interrupt is too late
  * only in the last step of the run that keeps. */

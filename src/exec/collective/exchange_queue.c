@@ -28,8 +28,7 @@ static rondo_status refuse_failed(const rondo_exchange *exchange, const char *ca
                     exchange->failure.message);
 }
 
-/* Works of a piece --------------------------------------------------------------------------------------------------
- */
+/* Works of a piece ------------------------------------------------------------------------------------------------ */
 
 /* A collective on its way to the stream, or into a graph, with the piece in hand. */
 typedef struct sending {
@@ -117,8 +116,7 @@ static rondo_status queue_receive(sending *s) {
   return is_small ? RONDO_OK : launch_bare(s, RONDO_EXCHANGE_FINISH);
 }
 
-/* Pieces ------------------------------------------------------------------------------------------------------------
- */
+/* Pieces ---------------------------------------------------------------------------------------------------------- */
 
 static uint64_t next_tag(const sending *s) {
   rondo_exchange *exchange = s->exchange;

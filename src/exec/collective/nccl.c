@@ -219,8 +219,7 @@ static rondo_status nccl_close(rondo_link *base) {
   return let_go(link);
 }
 
-/* Asking and running ------------------------------------------------------------------------------------------------
- */
+/* Asking and running ---------------------------------------------------------------------------------------------- */
 
 static nccl_result async_error(const nccl_link *link) {
   nccl_result result = NCCL_OK;

@@ -759,8 +759,7 @@ static void test_threads_with_an_arena_each(void **state) {
   }
 }
 
-/* Lifetimes that are watched ---------------------------------------------------------------------------------------
- */
+/* Lifetimes that are watched -------------------------------------------------------------------------------------- */
 
 /* By one block of a kernel each, since threads that fault at one place at once look like a race. A stale read is found
  * on the device; launching again begins the life anew. An input that is given to read is not

@@ -113,8 +113,7 @@ static rondo_program *make_program(const rondo_operator *row) {
   return program;
 }
 
-/* FW-2 ---------------------------------------------------------------------------------------------------------------
- */
+/* FW-2 ------------------------------------------------------------------------------------------------------------ */
 
 static void compile_with(test_fixture *t, misdeed which, rondo_status status, rondo_reason reason,
                          const char *message) {
