@@ -84,7 +84,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy(rondo_session *sessi
  * makes the same inputs, outputs and states in the same order. A callback, and not one program with a dimension that is
  * left open: constants, reshapes and choices that depend on the number of rows are plain C this way, operators see
  * numbers, and a program is needed for each size anyway, as its memory is planned for it. Called by
- * rondo_session_add_model, by captures, and by un-recorded runs, from any thread, one at a time for each model. */
+ * rondo_session_add_model, by captures, and by un-recorded runs, from any thread, one at a time for each model, and
+ * with no lock held: other threads use the session meanwhile. It must not call its session, nor must the body of a
+ * function: such a call is refused with INVALID_STATE/IN_CALLBACK. */
 typedef rondo_status (*rondo_model_build)(void *user, size_t rows, rondo_program *program);
 
 /* A function as a model. Its body is that of rondo_function_options: it is called with as many inputs as were said,
@@ -191,14 +193,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_output(rondo_session *se
 /* Capturing ------------------------------------------------------------------------------------------------------- */
 
 /* Capture mode (SE-1): until the end, each run of this model records a graph for its number of rows instead of running,
- * on every stream; nothing is read from its inputs nor written to its outputs. Other models run as ever. k runs make k
- * graphs, whose indices count from 0 on. Record the largest first: the sizes of a model that stand on one stream never
- * run together and have one arena in common. While a stream records it is used for compute and copies alike, and
- * nothing waits; afterwards it is as before (SE-2). That makes a line of what is captured, but for the branches of a
- * program, which are known without events: they stay branches of the graph where rondo_compile would take them. Memory
- * of a graph is the graph's, separate from that of un-recorded runs of other sizes but for the arena (SE-3). The copies
- * of what was recorded are audited (SE-4), and those of inputs are taken out (SE-5). Errors: NOT_FOUND/UNKNOWN_NAME;
- * INVALID_STATE with ALREADY_CAPTURING, NOT_CAPTURING. */
+ * on every stream; nothing is read from its inputs nor written to its outputs. Other models run as ever, but on no
+ * stream by hand: recording needs them all. k runs make k graphs, whose indices count from 0 on. Record the largest
+ * first: the sizes of a model that stand on one stream never run together and have one arena in common. While a stream
+ * records it is used for compute and copies alike, and nothing waits; afterwards it is as before (SE-2). That makes a
+ * line of what is captured, but for the branches of a program, which are known without events: they stay branches of
+ * the graph where rondo_compile would take them. Memory of a graph is the graph's, separate from that of un-recorded
+ * runs of other sizes but for the arena (SE-3). The copies of what was recorded are audited (SE-4), and those of inputs
+ * are taken out (SE-5). Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_STATE with ALREADY_CAPTURING, NOT_CAPTURING. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_begin(rondo_session *session, const char *model);
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_end(rondo_session *session);
 
@@ -268,7 +270,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *ses
 
 /* Takes a stream out of serving, waiting until it is free, for what follows; streams count from 0. *out_stream is where
  * the model's work runs. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NOT_CAPTURED (no graphs);
- * INVALID_STATE/STILL_IN_USE (it is taken already). */
+ * INVALID_STATE/STILL_IN_USE (it is taken already); INVALID_STATE/ALREADY_CAPTURING (capture mode, of whatever model).
+ */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_take_stream(rondo_session *session, const char *model,
                                                                 size_t number, rondo_stream **out_stream);
 /* Waits for its work and gives it back to serving. Errors: INVALID_STATE/NONE (it was not taken); what failed of its

@@ -49,7 +49,7 @@ typedef enum rondo_reason {
   RONDO_REASON_ARGUMENT_COUNT,
   RONDO_REASON_NO_FUNCTION, /* a kernel that has no function for this device */
   RONDO_REASON_OUT_OF_RANGE,
-  RONDO_REASON_IN_CALLBACK, /* a Rondo call from inside a host function */
+  RONDO_REASON_IN_CALLBACK, /* a Rondo call from inside a host function, one of a session from a callback of its own */
   RONDO_REASON_STILL_IN_USE,
   /* graphs */
   RONDO_REASON_UNKNOWN_NODE, /* a node of another graph, or one that was removed */

@@ -3,7 +3,6 @@
  * request of it runs; each lane is claimed while it records.
  */
 #include "base/clock.h"
-#include "exec/front.h"
 #include "session/session_internal.h"
 
 /* Recording a size ------------------------------------------------------------------------------------------------ */
@@ -77,7 +76,7 @@ rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
 
 rondo_status rondo_session_capture_begin(rondo_session *session, const char *model) {
   rondo_session_model *found;
-  RONDO_TRY(rondo_front("rondo_session_capture_begin", "the session", session));
+  RONDO_TRY(rondo_session_front("rondo_session_capture_begin", session));
   pthread_mutex_lock(&session->lock);
   const bool is_capturing = session->capturing != NULL;
   pthread_mutex_unlock(&session->lock);
@@ -106,7 +105,7 @@ static rondo_session_model *leave_mode(rondo_session *session) {
 }
 
 rondo_status rondo_session_capture_end(rondo_session *session) {
-  RONDO_TRY(rondo_front("rondo_session_capture_end", "the session", session));
+  RONDO_TRY(rondo_session_front("rondo_session_capture_end", session));
   rondo_session_model *model = leave_mode(session);
   if (model == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,

@@ -76,6 +76,26 @@ static rondo_status renew_plain(rondo_place *place) {
   return rondo_function_destroy(old);
 }
 
+/* Within the body, unless it is replayed, calls of the session are refused. */
+static rondo_status call_function(const rondo_place *place, rondo_function *function, const rondo_input *inputs,
+                                  rondo_buffer **outputs) {
+  const rondo_session_model *model = place->model;
+  rondo_session_callback callback;
+  rondo_session_callback_enter(&callback, model->session);
+  const rondo_status status =
+      rondo_function_call(function, place->stream, inputs, model->inputs.count, outputs, model->outputs.count);
+  rondo_session_callback_leave(&callback);
+  return status;
+}
+
+static rondo_status prepare_function(const rondo_place *place, rondo_function *function, const rondo_input *inputs) {
+  rondo_session_callback callback;
+  rondo_session_callback_enter(&callback, place->model->session);
+  const rondo_status status = rondo_function_prepare(function, place->stream, inputs, place->model->inputs.count);
+  rondo_session_callback_leave(&callback);
+  return status;
+}
+
 rondo_status rondo_function_place_call(rondo_place *place, rondo_function *function, const rondo_stage *stage,
                                        size_t rows) {
   const rondo_session_model *model = place->model;
@@ -84,8 +104,7 @@ rondo_status rondo_function_place_call(rondo_place *place, rondo_function *funct
   rondo_buffer *outputs[RONDO_SESSION_MAX_VALUES] = {NULL};
   list_inputs(model, stage, rows, inputs);
   RONDO_TRY(rondo_tree_mark_step(place->tree));
-  RONDO_TRY(rondo_function_call(function == NULL ? place->plain_function : function, place->stream, inputs,
-                                model->inputs.count, outputs, model->outputs.count));
+  RONDO_TRY(call_function(place, function == NULL ? place->plain_function : function, inputs, outputs));
   const rondo_status status = copy_outputs(place, stage, rows, outputs);
   for (size_t i = 0; i < model->outputs.count; i++) rondo_buffer_release(outputs[i]);
   return status;
@@ -141,7 +160,7 @@ rondo_status rondo_function_place_record(rondo_place *place, const rondo_stage *
   list_inputs(model, stage, g->rows, inputs);
   RONDO_TRY(zero_inputs(place, stage, g->rows));
   RONDO_TRY(rondo_tree_mark_step(place->tree));
-  RONDO_TRY(rondo_function_prepare(g->function, place->stream, inputs, model->inputs.count));
+  RONDO_TRY(prepare_function(place, g->function, inputs));
   g->recorded = place->tree->last;
   RONDO_TRY(audit(model, g->recorded));
   RONDO_TRY(rondo_function_place_call(place, g->function, stage, g->rows));

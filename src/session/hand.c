@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include "base/versioned.h"
-#include "exec/front.h"
 #include "session/ahead.h"
 
 /* Finds the model and keeps the lock; without it on failure. */
 static rondo_status enter(const char *call, rondo_session *session, const char *name, rondo_session_model **out) {
-  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_session_front(call, session));
   RONDO_TRY(rondo_require(call, "model", name));
   pthread_mutex_lock(&session->lock);
   const rondo_status status = rondo_session_find(session, call, name, out);
@@ -169,6 +168,12 @@ rondo_status rondo_session_set_times(rondo_session *session, const char *model, 
 
 static rondo_status take_stream(const char *call, rondo_session *session, rondo_session_model *m, size_t number) {
   if (number >= session->options.streams) return fail_range(call, "stream", number, session->options.streams);
+  if (session->capturing != NULL)
+    return rondo_fail(
+        RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+        "%s: the session is in capture mode for model '%s', which records on every stream: end that first "
+        "(rondo_session_capture_end)",
+        call, session->capturing->name);
   if (m->idle.any == NULL || m->is_changing)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED, "%s: model '%s' has no graphs, or is changing",
                       call, m->name);
@@ -206,7 +211,7 @@ static rondo_status settle_lane(rondo_session *session, size_t number) {
 
 rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
   static const char call[] = "rondo_session_give_stream";
-  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_session_front(call, session));
   if (number >= session->options.streams) return fail_range(call, "stream", number, session->options.streams);
   pthread_mutex_lock(&session->lock);
   const bool is_taken = session->lanes[number].is_taken;

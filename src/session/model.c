@@ -7,13 +7,29 @@
 
 /* Programs -------------------------------------------------------------------------------------------------------- */
 
+/* One thread at a time; it has no lock meanwhile. */
+static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_program *program) {
+  rondo_session *session = model->session;
+  rondo_session_callback callback;
+  pthread_mutex_lock(&session->lock);
+  while (model->is_building) pthread_cond_wait(&session->change, &session->lock);
+  model->is_building = true;
+  pthread_mutex_unlock(&session->lock);
+  rondo_session_callback_enter(&callback, session);
+  const rondo_status status = model->build(model->user, rows, program);
+  rondo_session_callback_leave(&callback);
+  pthread_mutex_lock(&session->lock);
+  model->is_building = false;
+  pthread_cond_broadcast(&session->change);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
 rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = model->name,
                                          .allocator = &model->session->allocator};
   RONDO_TRY(rondo_program_create(&options, out));
-  pthread_mutex_lock(&model->build_lock);
-  const rondo_status status = model->build(model->user, rows, *out);
-  pthread_mutex_unlock(&model->build_lock);
+  const rondo_status status = call_build(model, rows, *out);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_program_destroy(*out);
   *out = NULL;
@@ -125,7 +141,6 @@ rondo_status rondo_model_free(rondo_session_model *model) {
   rondo_array_free(&allocator, &model->constants);
   rondo_array_free(&allocator, &model->graphs);
   rondo_model_devices_free(model);
-  pthread_mutex_destroy(&model->build_lock);
   rondo_release_text(&allocator, model->name);
   rondo_release(&allocator, model, 1, sizeof *model);
   return status;
@@ -162,7 +177,6 @@ rondo_status rondo_model_make(rondo_session *session, const char *name, const ro
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *model, &model));
   model->session = session;
-  pthread_mutex_init(&model->build_lock, NULL);
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   if (status == RONDO_OK) {

@@ -190,7 +190,7 @@ static rondo_status take(const char *call, rondo_session *session, const char *n
 
 static rondo_status read_request(const char *call, rondo_session *session, const char *name,
                                  const rondo_request *request, rondo_request *out) {
-  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_session_front(call, session));
   RONDO_TRY(rondo_require(call, "model", name));
   RONDO_TRY(rondo_require(call, "request", request));
   RONDO_TRY(rondo_versioned_read("rondo_request", request, out, sizeof *out));

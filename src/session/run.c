@@ -21,7 +21,7 @@ rondo_status rondo_model_run_create(rondo_session *session, const char *model, r
   static const char call[] = "rondo_model_run_create";
   RONDO_TRY(rondo_require(call, "out_run", out_run));
   *out_run = NULL;
-  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_session_front(call, session));
   RONDO_TRY(rondo_require(call, "model", model));
   rondo_model_run *run = NULL;
   RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *run, &run));

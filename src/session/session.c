@@ -81,7 +81,7 @@ static rondo_status change_begin(rondo_session *session, const char *call, const
 rondo_status rondo_session_change_begin(rondo_session *session, const char *call, const char *name,
                                         rondo_session_model **out) {
   *out = NULL;
-  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_session_front(call, session));
   RONDO_TRY(rondo_require(call, "name", name));
   pthread_mutex_lock(&session->lock);
   const rondo_status status = change_begin(session, call, name, out);
@@ -119,7 +119,7 @@ static rondo_status fail_duplicate(const char *name) {
 rondo_status rondo_session_add_model(rondo_session *session, const char *name, const rondo_model_options *options) {
   rondo_model_options o;
   rondo_session_model *model = NULL;
-  RONDO_TRY(rondo_front("rondo_session_add_model", "the session", session));
+  RONDO_TRY(rondo_session_front("rondo_session_add_model", session));
   RONDO_TRY(rondo_require("rondo_session_add_model", "name", name));
   RONDO_TRY(rondo_require("rondo_session_add_model", "options", options));
   RONDO_TRY(rondo_versioned_read("rondo_model_options", options, &o, sizeof o));
@@ -290,7 +290,7 @@ rondo_status rondo_session_create(rondo_device *device, const rondo_session_opti
 }
 
 rondo_status rondo_session_drain(rondo_session *session) {
-  RONDO_TRY(rondo_front("rondo_session_drain", "the session", session));
+  RONDO_TRY(rondo_session_front("rondo_session_drain", session));
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;
   pthread_cond_broadcast(&session->work);
@@ -313,7 +313,7 @@ static rondo_status refuse_taken(rondo_session *session) {
 
 rondo_status rondo_session_destroy(rondo_session *session) {
   if (session == NULL) return RONDO_OK;
-  RONDO_TRY(rondo_front("rondo_session_destroy", "the session", session));
+  RONDO_TRY(rondo_session_front("rondo_session_destroy", session));
   RONDO_TRY(refuse_taken(session));
   RONDO_TRY(rondo_session_drain(session));
   pthread_mutex_lock(&session->lock);

@@ -37,6 +37,12 @@ static inline void rondo_keep_first(rondo_status *kept, rondo_status status) {
   if (*kept == RONDO_OK) *kept = status;
 }
 
+/* A callback of a model's that runs on this thread, perhaps inside of one of another session's model. */
+typedef struct rondo_session_callback {
+  const rondo_session *session;
+  const struct rondo_session_callback *outer;
+} rondo_session_callback;
+
 /* Models ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct rondo_session_value {
@@ -133,7 +139,6 @@ struct rondo_session_model {
   rondo_model_devices *devices;            /* NULL: it is all on the session's */
   rondo_device *host_of;                   /* whose host memory is for staging */
   void *user;
-  pthread_mutex_t build_lock; /* over the callback alone: one at a time */
   uint32_t max_sizes;
   size_t max_batch_rows;
   uint64_t budget_bytes, budget_startup_us;
@@ -143,6 +148,7 @@ struct rondo_session_model {
   RONDO_ARRAY(rondo_session_graph) graphs;
   rondo_session_tables idle, loaded; /* while nothing else runs and lanes are free, and else */
   double unrecorded_extra_us; /* that an un-recorded run costs beside its time, as programs are compiled for some */
+  bool is_building;           /* in `build`, which is called by one at a time */
   bool is_changing;
   bool is_recording;   /* in capture mode: a run records just now */
   uint32_t taken;      /* requests that wait or run */
@@ -252,6 +258,12 @@ struct rondo_session {
   uint32_t runs;    /* rondo_model_run of all models */
   bool is_draining, is_stopping;
 };
+
+/* callback.c: refuses inside of a callback of a model of the session, or of a host function, and NULL. */
+RONDO_MUST_USE rondo_status rondo_session_front(const char *call, const rondo_session *session);
+/* Around a callback, on its thread. */
+void rondo_session_callback_enter(rondo_session_callback *callback, const rondo_session *session);
+void rondo_session_callback_leave(const rondo_session_callback *callback);
 
 /* session.c: the model of this name; under the lock. */
 RONDO_MUST_USE rondo_status rondo_session_find(rondo_session *session, const char *call, const char *name,

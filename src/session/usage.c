@@ -3,7 +3,6 @@
  * and their distances are by who has claimed the lane, sums under the session's lock.
  */
 #include "base/versioned.h"
-#include "exec/front.h"
 #include "session/session_internal.h"
 
 #define FAR_US 1e6 /* a single-precision number of milliseconds is exact to 0.06 us up to there */
@@ -86,7 +85,7 @@ rondo_status rondo_usage_take(rondo_lane *lane) {
 
 rondo_status rondo_session_get_usage(rondo_session *session, rondo_session_usage *out_usage) {
   static const char call[] = "rondo_session_get_usage";
-  RONDO_TRY(rondo_front(call, "the session", session));
+  RONDO_TRY(rondo_session_front(call, session));
   RONDO_TRY(rondo_require(call, "out_usage", out_usage));
   if (session->epoch == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING,

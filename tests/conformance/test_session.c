@@ -194,6 +194,30 @@ static void test_se1_wrong_turns(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* What the mode records next would wait for a stream that the same thread has, and so would its end. */
+static void test_se1_no_stream_is_taken_in_capture_mode(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 2);
+  const size_t size = 16;
+  static test_request r;
+  rondo_stream *stream = NULL;
+  add_scorer(session, "first", (rondo_model_options){0});
+  add_scorer(session, "second", (rondo_model_options){0});
+  capture_sizes(session, "second", &size, 1);
+  assert_ok(rondo_session_capture_begin(session, "first"));
+  assert_error(rondo_session_take_stream(session, "second", 1, &stream), RONDO_INVALID_STATE,
+               RONDO_REASON_ALREADY_CAPTURING);
+  assert_message("rondo_session_capture_end");
+  assert_null(stream);
+  test_request_fill(&r, 16, 3);
+  assert_ok(rondo_session_run(session, "first", &r.request, NULL));
+  assert_ok(rondo_session_capture_end(session));
+  assert_ok(rondo_session_take_stream(session, "second", 1, &stream));
+  assert_error(rondo_session_capture_begin(session, "first"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_ok(rondo_session_give_stream(session, 1));
+  assert_ok(rondo_session_destroy(session));
+}
+
 /* SE-6, SE-7 ------------------------------------------------------------------------------------------------------ */
 
 /* The user's own copies, by the map, a launch, and the result: what sessions do, step by step. */
@@ -471,6 +495,140 @@ static void test_se7_no_history_and_no_budget(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* Callbacks ------------------------------------------------------------------------------------------------------- */
+
+/* A builder that calls sessions; on whatever thread, so that it counts and asserts nothing. */
+typedef struct caller {
+  rondo_session *own, *other;
+  test_request request;
+  atomic_uint calls, refused, others_served;
+} caller;
+
+static void count_call(caller *c, rondo_status status) {
+  atomic_fetch_add(&c->calls, 1);
+  if (status == RONDO_INVALID_STATE && rondo_last_error()->reason == RONDO_REASON_IN_CALLBACK)
+    atomic_fetch_add(&c->refused, 1);
+}
+
+static void call_own(caller *c) {
+  rondo_ticket *ticket = NULL;
+  rondo_stream *stream = NULL;
+  rondo_model_run *a_run = NULL;
+  rondo_model_info info = {.struct_size = sizeof info};
+  const size_t rows = 4;
+  rondo_model_bytes bytes = {.struct_size = sizeof bytes};
+  count_call(c, rondo_session_run(c->own, "scorer", &c->request.request, NULL));
+  count_call(c, rondo_session_submit(c->own, "scorer", &c->request.request, &ticket));
+  count_call(c, rondo_model_run_create(c->own, "scorer", &a_run));
+  count_call(c, rondo_session_add_model(c->own, "more", &(rondo_model_options){.build = test_build_scorer}));
+  count_call(c, rondo_session_remove_model(c->own, "scorer"));
+  count_call(c, rondo_session_write(c->own, "scorer", "w", c->request.x, 4));
+  count_call(c, rondo_session_plan(c->own, "scorer", &rows, 1, &bytes));
+  count_call(c, rondo_session_capture(c->own, "scorer"));
+  count_call(c, rondo_session_capture_begin(c->own, "scorer"));
+  count_call(c, rondo_session_capture_end(c->own));
+  count_call(c, rondo_session_destroy_graphs(c->own, "scorer"));
+  count_call(c, rondo_session_take_stream(c->own, "scorer", 0, &stream));
+  count_call(c, rondo_session_get_model_info(c->own, "scorer", &info));
+  count_call(c, rondo_session_drain(c->own));
+  count_call(c, rondo_session_destroy(c->own));
+}
+
+static rondo_status build_calling(void *user, size_t rows, rondo_program *program) {
+  caller *c = user;
+  call_own(c);
+  const rondo_status status = rondo_session_run(c->other, "scorer", &c->request.request, NULL);
+  if (status == RONDO_OK && test_request_is_right(&c->request)) atomic_fetch_add(&c->others_served, 1);
+  return test_build_scorer(NULL, rows, program);
+}
+
+static void test_se1_a_model_s_builder_must_not_call_its_session(void **state) {
+  test_fixture *t = *state;
+  static caller c;
+  c = (caller){.own = open_session(t, 1), .other = open_session(t, 1)};
+  rondo_weights *weights = test_scorer_weights();
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_calling, .user = &c, .weights = weights};
+  test_request_fill(&c.request, 4, 1);
+  add_scorer(c.other, "scorer", (rondo_model_options){0});
+  assert_runs(c.other, "scorer", 4, RONDO_WAY_UNRECORDED);
+  assert_ok(rondo_session_add_model(c.own, "scorer", &model));
+  rondo_weights_destroy(weights);
+  const uint32_t before = atomic_load(&c.calls);
+  assert_runs(c.own, "scorer", 7, RONDO_WAY_UNRECORDED); /* what is refused inside is none of its errors */
+  assert_true(atomic_load(&c.calls) > before);
+  assert_int_equal(atomic_load(&c.refused), atomic_load(&c.calls));
+  assert_int_equal(atomic_load(&c.others_served), atomic_load(&c.calls) / 15);
+  assert_runs(c.own, "scorer", 7, RONDO_WAY_UNRECORDED); /* the program is kept */
+  assert_ok(rondo_session_destroy(c.own));
+  assert_ok(rondo_session_destroy(c.other));
+}
+
+enum { HELD_FROM = 90 };
+
+/* Programs for many rows wait until they are let go. */
+typedef struct held_builder {
+  rondo_session *session;
+  atomic_uint inside, most_inside, is_let_go, asked, wrong;
+} held_builder;
+
+static rondo_status build_held(void *user, size_t rows, rondo_program *program) {
+  held_builder *h = user;
+  const uint32_t inside = atomic_fetch_add(&h->inside, 1) + 1;
+  if (inside > atomic_load(&h->most_inside)) atomic_store(&h->most_inside, inside);
+  while (rows >= HELD_FROM && !atomic_load(&h->is_let_go)) test_sleep_ms(1);
+  atomic_fetch_sub(&h->inside, 1);
+  return test_build_scorer(NULL, rows, program);
+}
+
+typedef struct asker {
+  held_builder *held;
+  size_t rows;
+  test_request request;
+} asker;
+
+static void ask(void *user) {
+  asker *a = user;
+  test_request_fill(&a->request, a->rows, a->rows);
+  atomic_fetch_add(&a->held->asked, 1);
+  const rondo_status status = rondo_session_run(a->held->session, "held", &a->request.request, NULL);
+  if (status != RONDO_OK || !test_request_is_right(&a->request)) atomic_fetch_add(&a->held->wrong, 1);
+}
+
+/* While two wait for their programs, the session serves another model and says what it knows of this one. */
+static void go_on(void *user) {
+  held_builder *h = user;
+  static test_request r;
+  rondo_model_info info = {.struct_size = sizeof info};
+  while (atomic_load(&h->asked) < 2 || atomic_load(&h->inside) == 0) test_sleep_ms(1);
+  test_sleep_ms(5); /* till both are there, one of them inside */
+  for (size_t rows = 1; rows < 4; rows++) {
+    test_request_fill(&r, rows, rows);
+    const rondo_status status = rondo_session_run(h->session, "free", &r.request, NULL);
+    if (status != RONDO_OK || !test_request_is_right(&r)) atomic_fetch_add(&h->wrong, 1);
+  }
+  if (rondo_session_get_model_info(h->session, "held", &info) != RONDO_OK) atomic_fetch_add(&h->wrong, 1);
+  atomic_store(&h->is_let_go, 1);
+}
+
+static void test_se1_a_builder_is_called_by_one_at_a_time_and_holds_nobody_up(void **state) {
+  test_fixture *t = *state;
+  static held_builder h;
+  static asker askers[2];
+  h = (held_builder){.session = open_session(t, 3)};
+  rondo_weights *weights = test_scorer_weights();
+  const rondo_model_options held = {RONDO_MODEL_OPTIONS_INIT, .build = build_held, .user = &h, .weights = weights};
+  const test_thread threads[] = {{ask, &askers[0]}, {ask, &askers[1]}, {go_on, &h}};
+  assert_ok(rondo_session_add_model(h.session, "held", &held));
+  rondo_weights_destroy(weights);
+  add_scorer(h.session, "free", (rondo_model_options){0});
+  for (size_t i = 0; i < 2; i++) askers[i] = (asker){.held = &h, .rows = HELD_FROM + i};
+  test_on_threads(threads, 3);
+  assert_int_equal(atomic_load(&h.wrong), 0);
+  assert_int_equal(atomic_load(&h.most_inside), 1);
+  assert_int_equal(info_of(h.session, "held").unrecorded_programs, 2);
+  assert_ok(rondo_session_destroy(h.session));
+}
+
 /* Errors of models ------------------------------------------------------------------------------------------------ */
 
 static rondo_status build_scalar(void *user, size_t rows, rondo_program *program) {
@@ -548,6 +706,7 @@ int main(void) {
       test_case(test_se2_branches_of_a_program_are_kept),
       test_case(test_se3_sizes_share_an_arena_and_give_it_back),
       test_case(test_se1_wrong_turns),
+      test_case(test_se1_no_stream_is_taken_in_capture_mode),
       test_case(test_se6_any_graph_on_any_stream_by_hand),
       test_case(test_se6_wrong_turns),
       test_case(test_se6_results_go_with_their_graphs),
@@ -557,6 +716,8 @@ int main(void) {
       test_case(test_se7_sizes_for_requests_that_run_together),
       test_case(test_se3_bytes_are_said_before_recording),
       test_case(test_se7_no_history_and_no_budget),
+      test_case(test_se1_a_model_s_builder_must_not_call_its_session),
+      test_case(test_se1_a_builder_is_called_by_one_at_a_time_and_holds_nobody_up),
       test_case(test_models_that_are_none),
       test_case(test_states_are_written_on_every_stream),
   };

@@ -10,7 +10,14 @@
 
 enum { WORDS = 3, MOST = 300 }; /* of a row, rows */
 
-typedef enum trouble { TROUBLE_NONE, TROUBLE_HOST_WORK, TROUBLE_UNKNOWN_SOURCE, TROUBLE_SIZE, TROUBLE_FAILS } trouble;
+typedef enum trouble {
+  TROUBLE_NONE,
+  TROUBLE_HOST_WORK,
+  TROUBLE_UNKNOWN_SOURCE,
+  TROUBLE_SIZE,
+  TROUBLE_FAILS,
+  TROUBLE_CALLS_SESSION
+} trouble;
 
 /* What is forked off from a lane's stream: captures do not let streams go. */
 typedef struct branch {
@@ -26,6 +33,7 @@ typedef struct body_of {
   test_fixture *fixture;
   uint32_t *constant; /* MOST * WORDS words */
   trouble trouble;
+  rondo_session *session; /* where the trouble is to call it */
   atomic_uint runs;
   branch branches[BRANCHES];
 } body_of;
@@ -86,6 +94,7 @@ static rondo_status body(rondo_call *call, void *user) {
   rondo_input x;
   atomic_fetch_add(&b->runs, 1);
   if (b->trouble == TROUBLE_FAILS) return RONDO_EXECUTION_FAILED;
+  if (b->trouble == TROUBLE_CALLS_SESSION) return rondo_session_drain(b->session);
   assert_ok(rondo_call_get_input(call, 0, &x));
   assert_int_equal(x.rank, 2);
   assert_int_equal(x.shape[1], WORDS);
@@ -324,6 +333,22 @@ static void test_se8_a_body_that_fails(void **state) {
   close_session(session, &b);
 }
 
+static void test_se1_a_body_must_not_call_its_session(void **state) {
+  test_fixture *t = *state;
+  static body_of b;
+  static words_request r;
+  const rondo_model_options model = options_of(&b, t);
+  rondo_session *session = open_session(t, 1, &model);
+  b.trouble = TROUBLE_CALLS_SESSION;
+  b.session = session;
+  fill(&r, 16, 1);
+  assert_error(rondo_session_run(session, "f", &r.request, NULL), RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK);
+  assert_message("rondo_session_drain");
+  b.trouble = TROUBLE_NONE;
+  assert_runs(session, 16, RONDO_WAY_AUTO, RONDO_WAY_UNRECORDED);
+  close_session(session, &b);
+}
+
 static void test_functions_that_are_no_models(void **state) {
   test_fixture *t = *state;
   static body_of b;
@@ -358,6 +383,7 @@ int main(void) {
       test_case(test_se1_a_body_that_waits),
       test_case(test_se1_an_output_of_another_size),
       test_case(test_se8_a_body_that_fails),
+      test_case(test_se1_a_body_must_not_call_its_session),
       test_case(test_functions_that_are_no_models),
   };
   return test_main(tests);
