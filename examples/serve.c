@@ -115,13 +115,13 @@ static const char *name_of(rondo_way way) {
 
 /* Some at once, so that those that wait can run together. */
 static rondo_status serve(server *s, size_t first) {
-  rondo_ticket *tickets[AT_ONCE] = {NULL};
+  rondo_ticket tickets[AT_ONCE] = {{0}};
   rondo_status status = RONDO_OK;
   for (size_t i = 0; i < AT_ONCE && status == RONDO_OK; i++) {
     fill(&s->scorings[i], first + i);
     status = rondo_session_submit(s->session, "scorer", &s->scorings[i].request, &tickets[i]);
   }
-  for (size_t i = 0; i < AT_ONCE && tickets[i] != NULL; i++) {
+  for (size_t i = 0; i < AT_ONCE && tickets[i].session != NULL; i++) {
     rondo_answer answer = {.struct_size = sizeof answer};
     const rondo_status waited = rondo_ticket_wait(tickets[i], &answer);
     if (status == RONDO_OK) status = waited;

@@ -147,13 +147,13 @@ static bool is_right(const server *s, const scoring *c) {
 }
 
 static rondo_status serve(server *s, size_t first) {
-  rondo_ticket *tickets[AT_ONCE] = {NULL};
+  rondo_ticket tickets[AT_ONCE] = {{0}};
   rondo_status status = RONDO_OK;
   for (size_t i = 0; i < AT_ONCE && status == RONDO_OK; i++) {
     fill(&s->scorings[i], first + i);
     status = rondo_session_submit(s->session, "scorer", &s->scorings[i].request, &tickets[i]);
   }
-  for (size_t i = 0; i < AT_ONCE && tickets[i] != NULL; i++) {
+  for (size_t i = 0; i < AT_ONCE && tickets[i].session != NULL; i++) {
     const rondo_status waited = rondo_ticket_wait(tickets[i], NULL);
     s->right += waited == RONDO_OK && is_right(s, &s->scorings[i]);
     s->refused += waited == RONDO_EXECUTION_FAILED;

@@ -41,7 +41,13 @@ RONDO_EXTERN_C_BEGIN
 #define RONDO_SESSION_MAX_PARTS 8   /* graphs that run one request's rows, or those of a batch of requests */
 
 typedef struct rondo_session rondo_session;
-typedef struct rondo_ticket rondo_ticket; /* a request that was submitted, until it is waited for */
+
+/* A request that was submitted, until it is waited for. Copied freely. Its number is given out once, so that a ticket
+ * that was waited for is never taken for that of a later request. All zero is none. */
+typedef struct rondo_ticket {
+  rondo_session *session;
+  uint64_t number;
+} rondo_ticket;
 
 typedef struct rondo_session_options {
   uint32_t struct_size;  /* RONDO_SESSION_OPTIONS_INIT sets it; 0 means the library's own */
@@ -357,17 +363,22 @@ typedef struct rondo_answer {
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
                                                         const rondo_request *request, rondo_answer *out_answer);
 
-/* Hands a request in; its inputs and outputs stay the session's until it was waited for. The ticket is waited for once.
- * Does not wait, but in capture mode. Errors: those of rondo_session_run that come before it is queued. */
+/* Hands a request in; its inputs and outputs stay the session's until it was waited for. The ticket is waited for once;
+ * it is zero after a failure. Does not wait, but in capture mode. Errors: those of rondo_session_run that come before
+ * it is queued. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_submit(rondo_session *session, const char *model,
-                                                           const rondo_request *request, rondo_ticket **out_ticket);
-/* Waits for the answer and frees the ticket. out_answer may be NULL. Errors: those of the request. Any thread, one. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_wait(rondo_ticket *ticket, rondo_answer *out_answer);
-/* Whether it can be waited for without waiting: OK, or NOT_READY. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_query(rondo_ticket *ticket);
-/* Takes a request that still waits back: its wait returns INVALID_STATE/ABORTED. One that runs, or is done, goes its
- * way. The ticket is still to be waited for. Any thread. NULL is fine. */
-RONDO_API void rondo_ticket_cancel(rondo_ticket *ticket);
+                                                           const rondo_request *request, rondo_ticket *out_ticket);
+/* Waits for the answer, with which the ticket is over. out_answer may be NULL. Any thread, one. Errors: those of the
+ * request; INVALID_ARGUMENT/NULL_ARGUMENT (a ticket that is none); INVALID_STATE/STALE_TICKET (it was waited for
+ * already, or another thread waits for it). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer);
+/* Whether it can be waited for without waiting: OK, or NOT_READY. Any thread, also while another one waits. Errors:
+ * INVALID_ARGUMENT/NULL_ARGUMENT; INVALID_STATE/STALE_TICKET (it was waited for). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_query(rondo_ticket ticket);
+/* Takes a request that still waits back: its wait returns INVALID_STATE/ABORTED. One that runs, is done, or was waited
+ * for goes its way, and a ticket that is none is fine. The ticket is still to be waited for. Any thread, also while
+ * another one waits. */
+RONDO_API void rondo_ticket_cancel(rondo_ticket ticket);
 
 /* Runs: create, reshape, bind, invoke, destroy, where a change of shape, a change of addresses and running are separate
  * calls, for callers who do one more often than the others (the life-cycle is XNNPACK's). A run is thread-compatible;

@@ -131,7 +131,9 @@ typedef enum rondo_reason {
   /* checkpoints */
   RONDO_REASON_CHECKSUM, /* data that do not have the checksum which was kept of them */
   /* programs */
-  RONDO_REASON_OVERWRITTEN /* a value in memory that is shared, which another program has used since */
+  RONDO_REASON_OVERWRITTEN, /* a value in memory that is shared, which another program has used since */
+  /* sessions */
+  RONDO_REASON_STALE_TICKET /* of a request that was waited for */
 } rondo_reason;
 
 /* What is known of the last error of the calling thread. */

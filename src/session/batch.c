@@ -16,14 +16,14 @@ enum { ENOUGH_LANES = 2 };
 /* Forming --------------------------------------------------------------------------------------------------------- */
 
 /* By graphs alone, whatever un-recorded runs cost. */
-static bool wants_graphs(const rondo_ticket *ticket) {
-  return ticket->way == RONDO_WAY_RECORDED || ticket->session->options.strict;
+static bool wants_graphs(const rondo_slot *request) {
+  return request->way == RONDO_WAY_RECORDED || request->session->options.strict;
 }
 
-static const rondo_table *table_for(const rondo_ticket *ticket, bool is_loaded) {
-  const rondo_session_tables *tables = is_loaded ? &ticket->model->loaded : &ticket->model->idle;
-  if (ticket->way == RONDO_WAY_UNRECORDED) return NULL;
-  return wants_graphs(ticket) ? tables->recorded : tables->any;
+static const rondo_table *table_for(const rondo_slot *request, bool is_loaded) {
+  const rondo_session_tables *tables = is_loaded ? &request->model->loaded : &request->model->idle;
+  if (request->way == RONDO_WAY_UNRECORDED) return NULL;
+  return wants_graphs(request) ? tables->recorded : tables->any;
 }
 
 static size_t count_running(const rondo_session *session) {
@@ -33,33 +33,33 @@ static size_t count_running(const rondo_session *session) {
 }
 
 /* For others to come: the session's delay, unless those that wait fill a graph already. */
-static uint64_t delay_of(const rondo_ticket *ticket) {
-  const rondo_session *session = ticket->session;
-  const rondo_table *table = table_for(ticket, false);
-  if (session->is_draining || table == NULL || ticket->model->waiting_rows >= table->largest_rows) return 0;
+static uint64_t delay_of(const rondo_slot *request) {
+  const rondo_session *session = request->session;
+  const rondo_table *table = table_for(request, false);
+  if (session->is_draining || table == NULL || request->model->waiting_rows >= table->largest_rows) return 0;
   return (uint64_t)session->options.max_delay_us * 1000;
 }
 
 /* Beside lanes that run already, one more takes from them what it gains. With two of them the device has something to
  * do while one hands over, so that a few rows wait until one is done, to run together with those that come meanwhile;
  * but no longer than they would run. */
-static uint64_t hold_of(const rondo_ticket *ticket) {
-  const rondo_table *idle = table_for(ticket, false), *loaded = table_for(ticket, true);
-  if (loaded == NULL || ticket->rows > loaded->largest_rows) return 0;
-  if (count_running(ticket->session) < ENOUGH_LANES) return 0;
-  const size_t waiting = ticket->model->waiting_rows;
+static uint64_t hold_of(const rondo_slot *request) {
+  const rondo_table *idle = table_for(request, false), *loaded = table_for(request, true);
+  if (loaded == NULL || request->rows > loaded->largest_rows) return 0;
+  if (count_running(request->session) < ENOUGH_LANES) return 0;
+  const size_t waiting = request->model->waiting_rows;
   const size_t rows = waiting < loaded->largest_rows ? waiting : loaded->largest_rows;
   if (loaded->entries[rows].way == RONDO_WAY_UNRECORDED) return 0;
   if (rondo_table_row_us(loaded, rows) <= loaded->least_row_us * FULL_ENOUGH) return 0;
-  return (uint64_t)((double)idle->entries[ticket->rows].us * 1e3);
+  return (uint64_t)((double)idle->entries[request->rows].us * 1e3);
 }
 
 /* How long a request still waits, for whichever reason is the longer one: not where it runs by itself, and no longer
  * than half the way to its deadline, by which it is to run. */
-static uint64_t wait_for(const rondo_ticket *ticket, uint64_t now) {
-  const uint64_t half = (ticket->deadline_ns - ticket->taken_ns) / 2, waited = now - ticket->taken_ns;
-  if (ticket->session->options.max_batch == 1) return 0;
-  const uint64_t delay = delay_of(ticket), hold = hold_of(ticket), wanted = delay > hold ? delay : hold;
+static uint64_t wait_for(const rondo_slot *request, uint64_t now) {
+  const uint64_t half = (request->deadline_ns - request->taken_ns) / 2, waited = now - request->taken_ns;
+  if (request->session->options.max_batch == 1) return 0;
+  const uint64_t delay = delay_of(request), hold = hold_of(request), wanted = delay > hold ? delay : hold;
   const uint64_t most = wanted < half ? wanted : half;
   return waited >= most ? 0 : most - waited;
 }
@@ -77,21 +77,21 @@ static bool is_loaded(const rondo_lane *lane) {
 typedef struct company {
   const rondo_table *table;  /* by which it is decided what runs them */
   const rondo_table *loaded; /* what they take of all lanes' time */
-  rondo_ticket *requests[RONDO_SESSION_MAX_BATCH];
+  rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
   size_t rows[RONDO_SESSION_MAX_BATCH]; /* of those up to each, together */
   size_t count;
 } company;
 
 /* Nobody has a program for a sum of rows that would run un-recorded. */
-static bool fits(const company *c, const rondo_ticket *leader, const rondo_ticket *ticket) {
+static bool fits(const company *c, const rondo_slot *leader, const rondo_slot *request) {
   const size_t rows = c->count == 0 ? 0 : c->rows[c->count - 1], most = c->table->largest_rows;
-  if (ticket->model != leader->model || ticket->way != leader->way) return false;
-  if (ticket->rows > most || rows > most - ticket->rows) return false;
-  return c->count == 0 || c->table->entries[rows + ticket->rows].way != RONDO_WAY_UNRECORDED;
+  if (request->model != leader->model || request->way != leader->way) return false;
+  if (request->rows > most || rows > most - request->rows) return false;
+  return c->count == 0 || c->table->entries[rows + request->rows].way != RONDO_WAY_UNRECORDED;
 }
 
-static void list_company(size_t most_requests, rondo_ticket *leader, company *c) {
-  for (rondo_ticket *at = leader; at != NULL && c->count < most_requests; at = at->next) {
+static void list_company(size_t most_requests, rondo_slot *leader, company *c) {
+  for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next) {
     if (!fits(c, leader, at)) continue;
     c->requests[c->count] = at;
     c->rows[c->count] = at->rows + (c->count == 0 ? 0 : c->rows[c->count - 1]);
@@ -109,19 +109,19 @@ static size_t choose_company(const company *c) {
   return count;
 }
 
-static void add_request(rondo_batch *batch, rondo_ticket *ticket) {
-  batch->requests[batch->count] = ticket;
+static void add_request(rondo_batch *batch, rondo_slot *request) {
+  batch->requests[batch->count] = request;
   batch->first[batch->count++] = batch->rows;
-  batch->rows += ticket->rows;
+  batch->rows += request->rows;
 }
 
-static void take_request(rondo_session *session, rondo_batch *batch, rondo_ticket *ticket) {
-  rondo_queue_remove(session, ticket);
-  ticket->state = RONDO_SLOT_RUNNING;
-  add_request(batch, ticket);
+static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot *request) {
+  rondo_queue_remove(session, request);
+  request->state = RONDO_SLOT_RUNNING;
+  add_request(batch, request);
 }
 
-static void gather(rondo_session *session, rondo_lane *lane, rondo_ticket *leader) {
+static void gather(rondo_session *session, rondo_lane *lane, rondo_slot *leader) {
   company c = {.table = table_for(leader, lane->batch.is_loaded), .loaded = table_for(leader, true)};
   if (c.table != NULL) list_company(session->options.max_batch, leader, &c);
   const size_t count = c.count == 0 ? 0 : choose_company(&c);
@@ -141,7 +141,7 @@ static rondo_decision_made look_up(const rondo_batch *batch, const rondo_table *
 
 /* What runs it. */
 static void decide(rondo_batch *batch) {
-  const rondo_ticket *leader = batch->requests[0];
+  const rondo_slot *leader = batch->requests[0];
   const rondo_table *table = table_for(leader, batch->is_loaded);
   batch->reason = leader->way != RONDO_WAY_AUTO ? RONDO_WAY_ASKED : RONDO_WAY_CHEAPEST;
   batch->is_unrecorded = table == NULL;
@@ -165,7 +165,7 @@ bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wa
   if (session->head == NULL) return false;
   const uint64_t now = rondo_clock_ns();
   rondo_queue_expire(session, now);
-  rondo_ticket *leader = session->head;
+  rondo_slot *leader = session->head;
   for (; leader != NULL; leader = leader->next) {
     const uint64_t wait = wait_for(leader, now);
     if (wait == 0) break;
@@ -248,7 +248,7 @@ static void run_parts(rondo_session *session, rondo_lane *lane, rondo_batch *bat
 
 /* Answers --------------------------------------------------------------------------------------------------------- */
 
-static rondo_answer answer_of(const rondo_batch *batch, const rondo_lane *lane, const rondo_ticket *ticket,
+static rondo_answer answer_of(const rondo_batch *batch, const rondo_lane *lane, const rondo_slot *request,
                               uint64_t now) {
   const bool is_one = batch->parts == 1;
   return (rondo_answer){.struct_size = sizeof(rondo_answer),
@@ -262,7 +262,7 @@ static rondo_answer answer_of(const rondo_batch *batch, const rondo_lane *lane, 
                         .batch_requests = (uint32_t)batch->count,
                         .batch_rows = batch->rows,
                         .padding_rows = batch->padding,
-                        .queue_us = (double)(batch->began_ns - ticket->taken_ns) / 1e3,
+                        .queue_us = (double)(batch->began_ns - request->taken_ns) / 1e3,
                         .run_us = (double)(now - batch->began_ns) / 1e3};
 }
 
@@ -273,9 +273,9 @@ static void give_answers(const rondo_batch *batch, const rondo_lane *lane) {
   info->batches += batch->count > 1;
   info->batched += batch->count > 1 ? batch->count : 0;
   for (size_t i = 0; i < batch->count; i++) {
-    rondo_ticket *ticket = batch->requests[i];
-    ticket->answer = answer_of(batch, lane, ticket, now);
-    rondo_ticket_finish(ticket, batch->status == RONDO_OK ? RONDO_OK : rondo_error_raise(&batch->error));
+    rondo_slot *request = batch->requests[i];
+    request->answer = answer_of(batch, lane, request, now);
+    rondo_slot_finish(request, batch->status == RONDO_OK ? RONDO_OK : rondo_error_raise(&batch->error));
   }
 }
 

@@ -11,7 +11,7 @@
 
 /* The rows of a request that are in the part: from `row` of the request on, to `at` in the part. */
 typedef struct piece {
-  const rondo_ticket *request;
+  const rondo_slot *request;
   size_t row, at, rows;
 } piece;
 

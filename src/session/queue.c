@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Requests: taken into a bounded number of slots, queued, waited for. A slot is the ticket. The caller of
- * rondo_session_run that finds a lane free runs what waits by itself; otherwise the lanes' threads do.
+ * Requests: taken into a bounded number of slots, queued, waited for, by tickets that say a slot's number. The
+ * caller of rondo_session_run that finds a lane free runs what waits by itself; otherwise the lanes' threads do.
  */
 #include <limits.h>
 #include <string.h>
@@ -11,73 +11,73 @@
 #include "memory/device_memory.h"
 #include "session/session_internal.h"
 
-/* What a ticket's futex says. */
+/* What a request's futex says. */
 enum { PENDING = 0, DONE = 1, AWAITED = 2 };
 
 /* The queue ------------------------------------------------------------------------------------------------------- */
 
-static void append(rondo_session *session, rondo_ticket *ticket) {
-  ticket->next = NULL;
-  ticket->before = session->tail;
+static void append(rondo_session *session, rondo_slot *slot) {
+  slot->next = NULL;
+  slot->before = session->tail;
   if (session->tail == NULL)
-    session->head = ticket;
+    session->head = slot;
   else
-    session->tail->next = ticket;
-  session->tail = ticket;
-  ticket->model->waiting_rows += ticket->rows;
-  if (ticket->deadline_ns < session->next_deadline_ns) session->next_deadline_ns = ticket->deadline_ns;
+    session->tail->next = slot;
+  session->tail = slot;
+  slot->model->waiting_rows += slot->rows;
+  if (slot->deadline_ns < session->next_deadline_ns) session->next_deadline_ns = slot->deadline_ns;
 }
 
-void rondo_queue_remove(rondo_session *session, rondo_ticket *ticket) {
-  if (ticket->before == NULL)
-    session->head = ticket->next;
+void rondo_queue_remove(rondo_session *session, rondo_slot *slot) {
+  if (slot->before == NULL)
+    session->head = slot->next;
   else
-    ticket->before->next = ticket->next;
-  if (ticket->next == NULL)
-    session->tail = ticket->before;
+    slot->before->next = slot->next;
+  if (slot->next == NULL)
+    session->tail = slot->before;
   else
-    ticket->next->before = ticket->before;
-  ticket->model->waiting_rows -= ticket->rows;
+    slot->next->before = slot->before;
+  slot->model->waiting_rows -= slot->rows;
 }
 
-static void count_answer(rondo_model_info *info, const rondo_ticket *ticket, rondo_status status) {
+static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_status status) {
   if (status != RONDO_OK) {
-    info->failed += ticket->state == RONDO_SLOT_RUNNING;
+    info->failed += slot->state == RONDO_SLOT_RUNNING;
     return;
   }
-  if (ticket->answer.way == RONDO_WAY_CAPTURED) return;
+  if (slot->answer.way == RONDO_WAY_CAPTURED) return;
   info->requests++;
-  info->rows += ticket->rows;
-  info->recorded += ticket->answer.way == RONDO_WAY_RECORDED;
-  info->divided += ticket->answer.way == RONDO_WAY_DIVIDED;
-  info->unrecorded += ticket->answer.way == RONDO_WAY_UNRECORDED;
+  info->rows += slot->rows;
+  info->recorded += slot->answer.way == RONDO_WAY_RECORDED;
+  info->divided += slot->answer.way == RONDO_WAY_DIVIDED;
+  info->unrecorded += slot->answer.way == RONDO_WAY_UNRECORDED;
 }
 
-void rondo_ticket_finish(rondo_ticket *ticket, rondo_status status) {
-  rondo_session *session = ticket->session;
-  ticket->error.status = RONDO_OK;
-  if (status != RONDO_OK) rondo_error_save(&ticket->error);
-  count_answer(&ticket->model->info, ticket, status);
-  ticket->model->taken--;
+void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
+  rondo_session *session = slot->session;
+  slot->error.status = RONDO_OK;
+  if (status != RONDO_OK) rondo_error_save(&slot->error);
+  count_answer(&slot->model->info, slot, status);
+  slot->model->taken--;
   session->running--;
   if (session->running == 0) pthread_cond_broadcast(&session->change);
-  ticket->state = RONDO_SLOT_DONE;
-  if (atomic_exchange_explicit(&ticket->done, DONE, memory_order_release) == AWAITED)
-    rondo_futex_wake(&ticket->done, INT_MAX);
+  slot->state = RONDO_SLOT_DONE;
+  if (atomic_exchange_explicit(&slot->done, DONE, memory_order_release) == AWAITED)
+    rondo_futex_wake(&slot->done, INT_MAX);
 }
 
-static void expire(rondo_session *session, rondo_ticket *ticket) {
-  rondo_queue_remove(session, ticket);
-  ticket->model->info.timed_out++;
-  rondo_ticket_finish(ticket, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
-                                         "a request of %zu rows for model '%s' had not begun to run by its deadline",
-                                         ticket->rows, ticket->model->name));
+static void expire(rondo_session *session, rondo_slot *slot) {
+  rondo_queue_remove(session, slot);
+  slot->model->info.timed_out++;
+  rondo_slot_finish(slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                                     "a request of %zu rows for model '%s' had not begun to run by its deadline",
+                                     slot->rows, slot->model->name));
 }
 
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
   uint64_t deadline = UINT64_MAX;
   if (now < session->next_deadline_ns) return;
-  for (rondo_ticket *at = session->head, *next; at != NULL; at = next) {
+  for (rondo_slot *at = session->head, *next; at != NULL; at = next) {
     next = at->next;
     if (at->deadline_ns <= now)
       expire(session, at);
@@ -131,7 +131,7 @@ static rondo_status check_state(const char *call, rondo_session *session, rondo_
   return RONDO_OK;
 }
 
-static rondo_status take_slot(const char *call, rondo_session_model *model, rondo_ticket **out) {
+static rondo_status take_slot(const char *call, rondo_session_model *model, rondo_slot **out) {
   rondo_session *session = model->session;
   if (session->free_slots == NULL) {
     model->info.refused++;
@@ -158,26 +158,26 @@ static uint64_t find_direct(const rondo_session_model *model, const rondo_reques
   return direct;
 }
 
-static void fill_slot(rondo_ticket *ticket, rondo_session_model *model, const rondo_request *r) {
-  ticket->model = model;
-  ticket->way = r->way;
-  ticket->rows = r->rows;
-  ticket->taken_ns = rondo_clock_ns();
-  ticket->deadline_ns = UINT64_MAX;
-  if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - ticket->taken_ns) / 1000)
-    ticket->deadline_ns = ticket->taken_ns + r->deadline_us * 1000;
-  memcpy(ticket->inputs, r->inputs, model->inputs.count * sizeof *ticket->inputs);
-  ticket->direct = find_direct(model, r);
-  memset(ticket->outputs, 0, model->outputs.count * sizeof *ticket->outputs);
-  if (r->outputs != NULL) memcpy(ticket->outputs, r->outputs, model->outputs.count * sizeof *ticket->outputs);
-  ticket->answer = (rondo_answer){.struct_size = sizeof ticket->answer};
-  ticket->state = RONDO_SLOT_QUEUED;
-  atomic_store_explicit(&ticket->done, PENDING, memory_order_relaxed);
+static void fill_slot(rondo_slot *slot, rondo_session_model *model, const rondo_request *r) {
+  slot->model = model;
+  slot->way = r->way;
+  slot->rows = r->rows;
+  slot->taken_ns = rondo_clock_ns();
+  slot->deadline_ns = UINT64_MAX;
+  if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - slot->taken_ns) / 1000)
+    slot->deadline_ns = slot->taken_ns + r->deadline_us * 1000;
+  memcpy(slot->inputs, r->inputs, model->inputs.count * sizeof *slot->inputs);
+  slot->direct = find_direct(model, r);
+  memset(slot->outputs, 0, model->outputs.count * sizeof *slot->outputs);
+  if (r->outputs != NULL) memcpy(slot->outputs, r->outputs, model->outputs.count * sizeof *slot->outputs);
+  slot->answer = (rondo_answer){.struct_size = sizeof slot->answer};
+  slot->state = RONDO_SLOT_QUEUED;
+  atomic_store_explicit(&slot->done, PENDING, memory_order_release); /* who sees it sees the slot's number too */
 }
 
-/* Under the lock. In capture mode the ticket is not queued. */
+/* Under the lock. In capture mode it is not queued. */
 static rondo_status take(const char *call, rondo_session *session, const char *name, const rondo_request *r,
-                         rondo_ticket **out) {
+                         rondo_slot **out) {
   rondo_session_model *model;
   RONDO_TRY(rondo_session_find(session, call, name, &model));
   RONDO_TRY(check_values(call, model, r));
@@ -200,92 +200,140 @@ static rondo_status read_request(const char *call, rondo_session *session, const
 /* Capture mode ---------------------------------------------------------------------------------------------------- */
 
 /* Under the lock, which is given up meanwhile. One records at a time. */
-static void record(rondo_session *session, rondo_ticket *ticket) {
-  rondo_session_model *model = ticket->model;
+static void record(rondo_session *session, rondo_slot *slot) {
+  rondo_session_model *model = slot->model;
   while (model->is_recording) pthread_cond_wait(&session->change, &session->lock);
   model->is_recording = true;
   pthread_mutex_unlock(&session->lock);
-  const rondo_status status = rondo_session_record(model, ticket->rows);
+  const rondo_status status = rondo_session_record(model, slot->rows);
   pthread_mutex_lock(&session->lock);
   model->is_recording = false;
   pthread_cond_broadcast(&session->change);
-  ticket->state = RONDO_SLOT_RUNNING;
-  ticket->answer.way = RONDO_WAY_CAPTURED;
-  ticket->answer.reason = RONDO_WAY_CAPTURING;
-  ticket->answer.graph = model->graphs.count == 0 ? 0 : (uint32_t)model->graphs.count - 1;
-  rondo_ticket_finish(ticket, status);
+  slot->state = RONDO_SLOT_RUNNING;
+  slot->answer.way = RONDO_WAY_CAPTURED;
+  slot->answer.reason = RONDO_WAY_CAPTURING;
+  slot->answer.graph = model->graphs.count == 0 ? 0 : (uint32_t)model->graphs.count - 1;
+  rondo_slot_finish(slot, status);
 }
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */
 
-static void wait_past_deadline(rondo_ticket *ticket) {
-  rondo_session *session = ticket->session;
+static void wait_past_deadline(rondo_slot *slot) {
+  rondo_session *session = slot->session;
   pthread_mutex_lock(&session->lock);
-  if (ticket->state == RONDO_SLOT_QUEUED) expire(session, ticket);
+  if (slot->state == RONDO_SLOT_QUEUED) expire(session, slot);
   pthread_mutex_unlock(&session->lock);
 }
 
-static void wait_until_done(rondo_ticket *ticket) {
-  uint64_t deadline = ticket->deadline_ns;
+static void wait_until_done(rondo_slot *slot) {
+  uint64_t deadline = slot->deadline_ns;
   for (;;) {
     uint32_t seen = PENDING;
-    if (!atomic_compare_exchange_strong_explicit(&ticket->done, &seen, AWAITED, memory_order_acquire,
+    if (!atomic_compare_exchange_strong_explicit(&slot->done, &seen, AWAITED, memory_order_acquire,
                                                  memory_order_acquire) &&
         seen == DONE)
       return;
     const uint64_t now = deadline == UINT64_MAX ? 0 : rondo_clock_ns();
     if (deadline == UINT64_MAX) {
-      rondo_futex_wait(&ticket->done, AWAITED);
+      rondo_futex_wait(&slot->done, AWAITED);
     } else if (now < deadline) {
-      rondo_futex_wait_for(&ticket->done, AWAITED, deadline - now);
+      rondo_futex_wait_for(&slot->done, AWAITED, deadline - now);
     } else {
-      wait_past_deadline(ticket);
+      wait_past_deadline(slot);
       deadline = UINT64_MAX; /* it runs, or is done */
     }
   }
 }
 
 /* The answer and the slot are given back. */
-static rondo_status settle(rondo_ticket *ticket, rondo_answer *out_answer) {
-  rondo_session *session = ticket->session;
-  const rondo_status status = rondo_error_raise(&ticket->error);
+static rondo_status settle(rondo_slot *slot, rondo_answer *out_answer) {
+  rondo_session *session = slot->session;
+  const rondo_status status = rondo_error_raise(&slot->error);
   rondo_status written = RONDO_OK;
   if (out_answer != NULL && status == RONDO_OK)
-    written = rondo_versioned_write("rondo_answer", &ticket->answer, out_answer, sizeof ticket->answer);
+    written = rondo_versioned_write("rondo_answer", &slot->answer, out_answer, sizeof slot->answer);
   pthread_mutex_lock(&session->lock);
-  ticket->state = RONDO_SLOT_FREE;
-  ticket->next = session->free_slots;
-  session->free_slots = ticket;
+  const uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_AWAITED;
+  atomic_store_explicit(&slot->number, number + RONDO_SLOT_REUSED, memory_order_release);
+  slot->state = RONDO_SLOT_FREE;
+  slot->next = session->free_slots;
+  session->free_slots = slot;
   session->taken--;
   pthread_mutex_unlock(&session->lock);
   return status == RONDO_OK ? written : status;
 }
 
-rondo_status rondo_ticket_wait(rondo_ticket *ticket, rondo_answer *out_answer) {
-  RONDO_TRY(rondo_front("rondo_ticket_wait", "the ticket", ticket));
-  wait_until_done(ticket);
-  return settle(ticket, out_answer);
+/* Tickets --------------------------------------------------------------------------------------------------------- */
+
+void rondo_slots_number(rondo_slot *slots, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) atomic_init(&slots[i].number, RONDO_SLOT_REUSED | (uint64_t)i << 1);
 }
 
-rondo_status rondo_ticket_query(rondo_ticket *ticket) {
-  RONDO_TRY(rondo_require("rondo_ticket_query", "the ticket", ticket));
-  return atomic_load_explicit(&ticket->done, memory_order_acquire) == DONE ? RONDO_OK : RONDO_NOT_READY;
+/* Where the ticket's request is or was; NULL: nowhere. */
+static rondo_slot *find_slot(rondo_ticket ticket) {
+  const uint64_t index = ticket.number % RONDO_SLOT_REUSED >> 1;
+  const bool is_one = (ticket.number & RONDO_SLOT_AWAITED) == 0 && index < ticket.session->options.max_queue;
+  return is_one ? &ticket.session->slots[index] : NULL;
 }
 
-void rondo_ticket_cancel(rondo_ticket *ticket) {
-  if (ticket == NULL) return;
-  rondo_session *session = ticket->session;
+static bool is_of(const rondo_slot *slot, rondo_ticket ticket) {
+  if (slot == NULL) return false;
+  return (atomic_load_explicit(&slot->number, memory_order_acquire) & ~RONDO_SLOT_AWAITED) == ticket.number;
+}
+
+static rondo_status fail_stale(const char *call, const char *why) {
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET, "%s: %s: a ticket is waited for once", call, why);
+}
+
+/* Who may wait for it: the first one. */
+static rondo_status claim_ticket(const char *call, rondo_ticket ticket, rondo_slot *slot) {
+  uint64_t number = ticket.number;
+  if (slot != NULL && atomic_compare_exchange_strong_explicit(&slot->number, &number, number | RONDO_SLOT_AWAITED,
+                                                              memory_order_acquire, memory_order_relaxed))
+    return RONDO_OK;
+  return fail_stale(call, number == (ticket.number | RONDO_SLOT_AWAITED) ? "another thread waits for the ticket"
+                                                                         : "the ticket was waited for already");
+}
+
+rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
+  static const char call[] = "rondo_ticket_wait";
+  RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
+  RONDO_TRY(rondo_session_front(call, ticket.session));
+  rondo_slot *slot = find_slot(ticket);
+  RONDO_TRY(claim_ticket(call, ticket, slot));
+  wait_until_done(slot);
+  return settle(slot, out_answer);
+}
+
+/* What was read in between is the ticket's if its number stood before and behind. */
+rondo_status rondo_ticket_query(rondo_ticket ticket) {
+  static const char call[] = "rondo_ticket_query";
+  RONDO_TRY(rondo_require(call, "the ticket", ticket.session));
+  const rondo_slot *slot = find_slot(ticket);
+  const bool was_there = is_of(slot, ticket);
+  const bool is_done = was_there && atomic_load_explicit(&slot->done, memory_order_acquire) == DONE;
+  if (!was_there || !is_of(slot, ticket)) return fail_stale(call, "the ticket was waited for already");
+  return is_done ? RONDO_OK : RONDO_NOT_READY;
+}
+
+/* Under the lock. */
+static void cancel(rondo_session *session, rondo_slot *slot) {
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_queue_remove(session, slot);
+  slot->model->info.cancelled++;
+  rondo_slot_finish(slot,
+                    rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
+                               "the request of %zu rows for model '%s' was cancelled", slot->rows, slot->model->name));
+  rondo_error_restore(&error);
+}
+
+void rondo_ticket_cancel(rondo_ticket ticket) {
+  rondo_session *session = ticket.session;
+  if (session == NULL) return;
+  rondo_slot *slot = find_slot(ticket);
   pthread_mutex_lock(&session->lock);
-  if (ticket->state == RONDO_SLOT_QUEUED) {
-    rondo_saved_error error;
-    rondo_error_save(&error);
-    rondo_queue_remove(session, ticket);
-    ticket->model->info.cancelled++;
-    rondo_ticket_finish(
-        ticket, rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
-                           "the request of %zu rows for model '%s' was cancelled", ticket->rows, ticket->model->name));
-    rondo_error_restore(&error);
-  }
+  if (is_of(slot, ticket) && slot->state == RONDO_SLOT_QUEUED) cancel(session, slot);
   pthread_mutex_unlock(&session->lock);
 }
 
@@ -319,33 +367,34 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
                                rondo_answer *out_answer) {
   static const char call[] = "rondo_session_run";
   rondo_request r;
-  rondo_ticket *ticket = NULL;
+  rondo_slot *slot = NULL;
   RONDO_TRY(read_request(call, session, model, request, &r));
   pthread_mutex_lock(&session->lock);
-  const rondo_status status = take(call, session, model, &r, &ticket);
-  if (status == RONDO_OK && session->capturing == ticket->model)
-    record(session, ticket);
+  const rondo_status status = take(call, session, model, &r, &slot);
+  if (status == RONDO_OK && session->capturing == slot->model)
+    record(session, slot);
   else if (status == RONDO_OK)
     run_or_tell(session);
   pthread_mutex_unlock(&session->lock);
   RONDO_TRY(status);
-  wait_until_done(ticket);
-  return settle(ticket, out_answer);
+  wait_until_done(slot);
+  return settle(slot, out_answer);
 }
 
 rondo_status rondo_session_submit(rondo_session *session, const char *model, const rondo_request *request,
-                                  rondo_ticket **out_ticket) {
+                                  rondo_ticket *out_ticket) {
   static const char call[] = "rondo_session_submit";
   rondo_request r;
   RONDO_TRY(rondo_require(call, "out_ticket", out_ticket));
-  *out_ticket = NULL;
+  *out_ticket = (rondo_ticket){.session = NULL};
   RONDO_TRY(read_request(call, session, model, request, &r));
   pthread_mutex_lock(&session->lock);
-  rondo_ticket *ticket = NULL;
-  const rondo_status status = take(call, session, model, &r, &ticket);
-  if (status == RONDO_OK && session->capturing == ticket->model) record(session, ticket);
+  rondo_slot *slot = NULL;
+  const rondo_status status = take(call, session, model, &r, &slot);
+  if (status == RONDO_OK && session->capturing == slot->model) record(session, slot);
   if (status == RONDO_OK) pthread_cond_broadcast(&session->work);
+  if (status == RONDO_OK)
+    *out_ticket = (rondo_ticket){session, atomic_load_explicit(&slot->number, memory_order_relaxed)};
   pthread_mutex_unlock(&session->lock);
-  if (status == RONDO_OK) *out_ticket = ticket;
   return status;
 }

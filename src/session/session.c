@@ -168,8 +168,8 @@ static rondo_status resolve_options(const rondo_session_options *given, rondo_se
   if (out->max_queue == 0) out->max_queue = 1024;
   if (out->max_unrecorded == 0) out->max_unrecorded = 8;
   if (out->max_batch == 0) out->max_batch = RONDO_SESSION_MAX_BATCH;
-  if (out->streams <= RONDO_SESSION_MAX_STREAMS && out->max_queue <= 1u << 20 && out->max_unrecorded <= 4096 &&
-      out->max_batch <= RONDO_SESSION_MAX_BATCH)
+  if (out->streams <= RONDO_SESSION_MAX_STREAMS && out->max_queue <= 1u << RONDO_SLOT_MOST_BITS &&
+      out->max_unrecorded <= 4096 && out->max_batch <= RONDO_SESSION_MAX_BATCH)
     return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                     "rondo_session_create: %u streams (at most %d), %u requests (2^20), %u programs (4096), batches of "
@@ -186,6 +186,7 @@ static rondo_status make_slots(rondo_session *session) {
     session->slots[i].next = session->free_slots;
     session->free_slots = &session->slots[i];
   }
+  rondo_slots_number(session->slots, count);
   return RONDO_OK;
 }
 

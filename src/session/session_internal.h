@@ -166,11 +166,14 @@ typedef enum rondo_slot_state {
   RONDO_SLOT_DONE
 } rondo_slot_state;
 
-/* A request that was taken; the ticket. */
-struct rondo_ticket {
+/* A request that was taken. Tickets have its number, which is another one for each request that comes here: bit 0, of
+ * the slot's alone, says that someone waits for the ticket; then come the slot's index and how often it was given
+ * back. It changes under the lock, but for bit 0. */
+typedef struct rondo_slot {
+  _Atomic uint64_t number;
   rondo_session *session;
-  rondo_ticket *next;   /* in the queue, or of the free ones */
-  rondo_ticket *before; /* in the queue */
+  struct rondo_slot *next;   /* in the queue, or of the free ones */
+  struct rondo_slot *before; /* in the queue */
   rondo_session_model *model;
   rondo_slot_state state;
   rondo_way way;
@@ -183,13 +186,17 @@ struct rondo_ticket {
   rondo_answer answer;
   rondo_saved_error error;
   _Atomic uint32_t done; /* futex */
-};
+} rondo_slot;
+
+enum { RONDO_SLOT_MOST_BITS = 20 }; /* of an index: slots are 2^20 at most */
+#define RONDO_SLOT_AWAITED UINT64_C(1)
+#define RONDO_SLOT_REUSED (UINT64_C(2) << RONDO_SLOT_MOST_BITS)
 
 /* Requests that run together, and how far that is. */
 typedef struct rondo_batch {
   struct rondo_batch *next; /* in the list of those with parts to take */
   rondo_session_model *model;
-  rondo_ticket *requests[RONDO_SESSION_MAX_BATCH];
+  rondo_slot *requests[RONDO_SESSION_MAX_BATCH];
   size_t first[RONDO_SESSION_MAX_BATCH]; /* row of each */
   size_t count, rows;
   rondo_decision_made decision;
@@ -247,7 +254,7 @@ struct rondo_session {
   rondo_session_model *models;
   rondo_session_model *capturing; /* in capture mode */
   rondo_lane lanes[RONDO_SESSION_MAX_STREAMS];
-  rondo_ticket *slots, *free_slots, *head, *tail;
+  rondo_slot *slots, *free_slots, *head, *tail;
   uint64_t next_deadline_ns; /* no request in the queue has one before it */
   rondo_batch *open;         /* batches with parts that nobody has taken */
   rondo_event *epoch;        /* complete; NULL: nothing is timed */
@@ -403,10 +410,12 @@ void rondo_batch_lead(rondo_session *session, rondo_lane *lane);
 /* Runs a part of another lane's batch, if there is one to take; likewise. */
 bool rondo_batch_help(rondo_session *session, rondo_lane *lane);
 
-/* queue.c, under the lock. Takes a ticket out of the queue; and gives it its answer, of which `status` and the thread's
+/* queue.c: numbers for slots that are new. */
+void rondo_slots_number(rondo_slot *slots, uint32_t count);
+/* Under the lock. Takes a request out of the queue; and gives it its answer, of which `status` and the thread's
  * last error are what went wrong. */
-void rondo_queue_remove(rondo_session *session, rondo_ticket *ticket);
-void rondo_ticket_finish(rondo_ticket *ticket, rondo_status status);
+void rondo_queue_remove(rondo_session *session, rondo_slot *slot);
+void rondo_slot_finish(rondo_slot *slot, rondo_status status);
 /* Takes those out whose deadline has passed by now. */
 void rondo_queue_expire(rondo_session *session, uint64_t now);
 

@@ -315,7 +315,7 @@ static void test_se6_a_stream_that_is_taken_keeps_its_session(void **state) {
   const size_t size = 16;
   static test_request r;
   rondo_stream *stream = NULL;
-  rondo_ticket *ticket = NULL;
+  rondo_ticket ticket = {0};
   add_scorer(session, "scorer", (rondo_model_options){0});
   capture_sizes(session, "scorer", &size, 1);
   assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
@@ -434,7 +434,7 @@ static void test_se7_sizes_for_requests_that_run_together(void **state) {
   for (size_t i = 0; i < 5; i++) {
     rondo_session *session = open_session(t, 2);
     static test_request requests[6];
-    rondo_ticket *tickets[6];
+    rondo_ticket tickets[6];
     rondo_stream *streams[2];
     add_scorer(
         session, "scorer",
@@ -511,7 +511,7 @@ static void count_call(caller *c, rondo_status status) {
 }
 
 static void call_own(caller *c) {
-  rondo_ticket *ticket = NULL;
+  rondo_ticket ticket = {0};
   rondo_stream *stream = NULL;
   rondo_model_run *a_run = NULL;
   rondo_model_info info = {.struct_size = sizeof info};

@@ -389,7 +389,7 @@ static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
   static test_request held, next;
   test_gate gate;
   rondo_stream *streams[2] = {NULL};
-  rondo_ticket *ticket = NULL;
+  rondo_ticket ticket = {0};
   rondo_answer answer = {.struct_size = sizeof answer};
   (void)t;
   test_gate_init(&gate);
@@ -497,7 +497,7 @@ static void test_se9_by_hand(void **state) { with_pairs(state, runs_by_hand); }
 enum { TOGETHER = 4 };
 
 static test_request requests[TOGETHER];
-static rondo_ticket *tickets[TOGETHER];
+static rondo_ticket tickets[TOGETHER];
 
 static void submit(rondo_session *session, size_t index, size_t rows, rondo_way way) {
   test_request_fill(&requests[index], rows, 10 + index);

@@ -4,6 +4,7 @@
  * ones; a stream that is taken by hand holds requests back.
  */
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -223,7 +224,7 @@ static void test_se6_shape_addresses_and_running_are_separate(void **state) {
 enum { TOGETHER = 4 };
 
 static test_request requests[TOGETHER];
-static rondo_ticket *tickets[TOGETHER];
+static rondo_ticket tickets[TOGETHER];
 
 static void submit(rondo_session *session, size_t index, size_t rows) {
   test_request_fill(&requests[index], rows, 10 + index);
@@ -449,10 +450,10 @@ static void test_se8_the_queue_has_a_bound(void **state) {
   hold(session);
   submit(session, 0, 5);
   submit(session, 1, 5);
-  rondo_ticket *none = NULL;
+  rondo_ticket none = {0};
   assert_error(rondo_session_submit(session, "scorer", &requests[0].request, &none), RONDO_LIMIT_EXCEEDED,
                RONDO_REASON_NONE);
-  assert_null(none);
+  assert_null(none.session);
   assert_int_equal(info_of(session).refused, 1);
   assert_ok(rondo_session_give_stream(session, 0));
   assert_ok(rondo_ticket_wait(tickets[0], NULL));
@@ -482,7 +483,7 @@ static void test_se8_cancelling(void **state) {
   for (size_t i = 0; i < 3; i++) submit(session, i, 5);
   rondo_ticket_cancel(tickets[1]);
   rondo_ticket_cancel(tickets[1]);
-  rondo_ticket_cancel(NULL);
+  rondo_ticket_cancel((rondo_ticket){0});
   assert_ok(rondo_ticket_query(tickets[1]));
   assert_error(rondo_ticket_wait(tickets[1], NULL), RONDO_INVALID_STATE, RONDO_REASON_ABORTED);
   assert_ok(rondo_session_give_stream(session, 0));
@@ -490,6 +491,142 @@ static void test_se8_cancelling(void **state) {
   assert_ok(rondo_ticket_wait(tickets[2], NULL));
   assert_true(test_request_is_right(&requests[2]));
   assert_int_equal(info_of(session).cancelled, 1);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Its place is another request's by then, of which it says and changes nothing. */
+static void test_se8_a_ticket_is_over_once_it_was_waited_for(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.max_queue = 1});
+  submit(session, 0, 5);
+  assert_ok(rondo_ticket_wait(tickets[0], NULL));
+  for (uint32_t is_reused = 0; is_reused < 2; is_reused++) {
+    if (is_reused) {
+      hold(session);
+      submit(session, 1, 6);
+    }
+    rondo_ticket_cancel(tickets[0]);
+    assert_error(rondo_ticket_wait(tickets[0], NULL), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET);
+    assert_message("waited for already");
+    assert_error(rondo_ticket_query(tickets[0]), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET);
+  }
+  assert_status(rondo_ticket_query(tickets[1]), RONDO_NOT_READY);
+  assert_ok(rondo_session_give_stream(session, 0));
+  assert_ok(rondo_ticket_wait(tickets[1], NULL));
+  assert_true(test_request_is_right(&requests[1]));
+  assert_int_equal(info_of(session).cancelled, 0);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Numbers that no request ever had. */
+static void test_se8_a_ticket_that_is_none(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  const rondo_ticket made_up[] = {{session, 0}, {session, 1}, {session, UINT64_MAX}, {session, UINT64_MAX - 1}};
+  for (size_t i = 0; i < 4; i++) {
+    assert_error(rondo_ticket_wait(made_up[i], NULL), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET);
+    assert_error(rondo_ticket_query(made_up[i]), RONDO_INVALID_STATE, RONDO_REASON_STALE_TICKET);
+    rondo_ticket_cancel(made_up[i]);
+  }
+  assert_error(rondo_ticket_query((rondo_ticket){0}), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_ok(rondo_session_destroy(session));
+}
+
+typedef struct waiter {
+  rondo_ticket ticket;
+  rondo_status status;
+  rondo_reason reason;
+  atomic_uint *ended;
+} waiter;
+
+static void wait_for_ticket(void *user) {
+  waiter *w = user;
+  w->status = rondo_ticket_wait(w->ticket, NULL);
+  w->reason = w->status == RONDO_OK ? RONDO_REASON_NONE : rondo_last_error()->reason;
+  atomic_fetch_add(w->ended, 1);
+}
+
+/* Until one of the two is refused. */
+static void give_stream(void *user) {
+  const waiter *w = user;
+  while (atomic_load(w->ended) == 0) test_sleep_ms(1);
+  if (rondo_session_give_stream(w->ticket.session, 0) != RONDO_OK) atomic_fetch_add(w->ended, 100);
+}
+
+static void test_se8_one_thread_waits_for_a_ticket(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  atomic_uint ended = 0;
+  hold(session);
+  submit(session, 0, 5);
+  waiter waiters[] = {{.ticket = tickets[0], .ended = &ended}, {.ticket = tickets[0], .ended = &ended}};
+  const test_thread threads[] = {
+      {wait_for_ticket, &waiters[0]}, {wait_for_ticket, &waiters[1]}, {give_stream, &waiters[0]}};
+  test_on_threads(threads, 3);
+  const waiter *refused = &waiters[waiters[0].status == RONDO_OK];
+  assert_int_equal(atomic_load(&ended), 2);
+  assert_int_equal(waiters[0].status == RONDO_OK, waiters[1].status != RONDO_OK);
+  assert_int_equal(refused->status, RONDO_INVALID_STATE);
+  assert_int_equal(refused->reason, RONDO_REASON_STALE_TICKET);
+  assert_true(test_request_is_right(&requests[0]));
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* The last ticket that may be cancelled, from one thread to another. */
+typedef struct handed_ticket {
+  pthread_mutex_t lock;
+  rondo_ticket ticket;
+  bool is_over;
+} handed_ticket;
+
+typedef struct cancel_client {
+  rondo_session *session;
+  handed_ticket *handed;
+  uint32_t rounds, wrong;
+  test_request request;
+} cancel_client;
+
+static void hand_over(handed_ticket *handed, rondo_ticket ticket, bool is_over) {
+  pthread_mutex_lock(&handed->lock);
+  handed->ticket = ticket;
+  handed->is_over = is_over;
+  pthread_mutex_unlock(&handed->lock);
+}
+
+/* Of its requests every other one may be cancelled. */
+static void serve_cancelled(void *user) {
+  cancel_client *c = user;
+  for (uint32_t i = 0; i < c->rounds; i++) {
+    rondo_ticket ticket = {0};
+    test_request_fill(&c->request, 5, i);
+    rondo_status status = rondo_session_submit(c->session, "scorer", &c->request.request, &ticket);
+    if (i % 2 == 0) hand_over(c->handed, ticket, false);
+    if (status == RONDO_OK) status = rondo_ticket_wait(ticket, NULL);
+    const bool is_aborted = status != RONDO_OK && rondo_last_error()->reason == RONDO_REASON_ABORTED;
+    const bool is_right = status == RONDO_OK && test_request_is_right(&c->request);
+    c->wrong += !is_right && !(i % 2 == 0 && is_aborted);
+  }
+  hand_over(c->handed, (rondo_ticket){0}, true);
+}
+
+static void cancel_on(void *user) {
+  handed_ticket *handed = user;
+  for (bool is_over = false; !is_over;) {
+    pthread_mutex_lock(&handed->lock);
+    const rondo_ticket ticket = handed->ticket;
+    is_over = handed->is_over;
+    pthread_mutex_unlock(&handed->lock);
+    rondo_ticket_cancel(ticket); /* that may be over by now */
+  }
+}
+
+static void test_se8_a_late_cancel_meets_nobody_else(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.max_queue = 1});
+  static cancel_client client;
+  static handed_ticket handed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  client = (cancel_client){.session = session, .handed = &handed, .rounds = test_effort(600)};
+  hand_over(&handed, (rondo_ticket){0}, false);
+  const test_thread threads[] = {{serve_cancelled, &client}, {cancel_on, &handed}};
+  test_on_threads(threads, 2);
+  assert_int_equal(client.wrong, 0);
+  assert_int_equal(info_of(session).requests + info_of(session).cancelled, client.rounds);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -537,7 +674,7 @@ static void test_se8_a_wrong_index_hurts_no_other(void **state) {
 /* A batch of `rows`, of which some have wrong indices: these fail, and the others are right. */
 static void run_with_bad(rondo_session *session, const size_t *rows, size_t count, uint64_t bad) {
   static test_request many[RONDO_SESSION_MAX_BATCH];
-  rondo_ticket *waiting[RONDO_SESSION_MAX_BATCH];
+  rondo_ticket waiting[RONDO_SESSION_MAX_BATCH];
   hold(session);
   for (size_t i = 0; i < count; i++) {
     test_request_fill(&many[i], rows[i], i);
@@ -612,7 +749,7 @@ static void test_se8_not_a_number_hurts_no_other(void **state) {
 static void test_se8_wrong_arguments(void **state) {
   rondo_session *session = open_session(*state, 1);
   static test_request r;
-  rondo_ticket *none = NULL;
+  rondo_ticket none = {0};
   test_request_fill(&r, 5, 1);
   assert_error(rondo_session_run(session, "none", &r.request, NULL), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_error(rondo_session_run(session, "scorer", NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
@@ -637,7 +774,7 @@ static void test_se8_wrong_arguments(void **state) {
   r.inputs[1] = r.ids;
   r.outputs[0] = NULL; /* not wanted */
   assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
-  assert_error(rondo_ticket_wait(NULL, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_ticket_wait((rondo_ticket){0}, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -659,7 +796,7 @@ static void serve_client(void *user) {
     if (test_random_below(&random, 2) == 0) {
       status = rondo_session_run(c->session, "scorer", &c->request.request, NULL);
     } else {
-      rondo_ticket *ticket = NULL;
+      rondo_ticket ticket = {0};
       status = rondo_session_submit(c->session, "scorer", &c->request.request, &ticket);
       if (status == RONDO_OK) status = rondo_ticket_wait(ticket, NULL);
     }
@@ -708,6 +845,10 @@ int main(void) {
       test_case(test_se8_the_queue_has_a_bound),
       test_case(test_se8_deadlines),
       test_case(test_se8_cancelling),
+      test_case(test_se8_a_ticket_is_over_once_it_was_waited_for),
+      test_case(test_se8_a_ticket_that_is_none),
+      test_case(test_se8_one_thread_waits_for_a_ticket),
+      test_case(test_se8_a_late_cancel_meets_nobody_else),
       test_case(test_se8_draining),
       test_case(test_se8_a_wrong_index_hurts_no_other),
       test_case(test_se8_a_bad_request_is_found_by_halves),

@@ -34,7 +34,7 @@ static void spoil(client *c, fate what) {
 }
 
 static rondo_status hand_in(client *c, fate what) {
-  rondo_ticket *ticket = NULL;
+  rondo_ticket ticket = {0};
   if (what == FATE_PLAIN && test_random_below(&c->random, 2) == 0)
     return rondo_session_run(c->session, "scorer", &c->request->request, NULL);
   const rondo_status status = rondo_session_submit(c->session, "scorer", &c->request->request, &ticket);
@@ -185,7 +185,7 @@ enum { FLOODERS = 3, OUTSTANDING = 48, FLOOD_ROWS = 200, MOST_REQUESTS = 4000 };
 typedef struct flooder {
   rondo_session *session;
   uint32_t sent, failed;
-  rondo_ticket *tickets[OUTSTANDING];
+  rondo_ticket tickets[OUTSTANDING];
   test_request requests[OUTSTANDING];
 } flooder;
 
@@ -194,8 +194,8 @@ static atomic_bool is_over;
 static atomic_uint ended; /* flooders that had no more to send */
 
 static void wait_for(flooder *f, size_t index) {
-  if (f->tickets[index] != NULL) f->failed += rondo_ticket_wait(f->tickets[index], NULL) != RONDO_OK;
-  f->tickets[index] = NULL;
+  if (f->tickets[index].session != NULL) f->failed += rondo_ticket_wait(f->tickets[index], NULL) != RONDO_OK;
+  f->tickets[index] = (rondo_ticket){0};
 }
 
 /* Some requests wait at any time. */

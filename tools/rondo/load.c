@@ -104,7 +104,7 @@ static int run_closed(const load *l, load_tally *all) {
 
 /* A request on its way, from the thread that hands it in to the one that waits for it. */
 typedef struct flight {
-  rondo_ticket *ticket;
+  rondo_ticket ticket;
   uint64_t due_ns, handed_ns;
   size_t rows;
 } flight;
@@ -147,7 +147,7 @@ static void *collect(void *user) {
 static void hand_in(open_loop *o, size_t index, uint64_t due_ns) {
   void *output = NULL; /* not wanted: what it costs is in the closed loop */
   const rondo_request request = request_of(o->load, index, &output);
-  rondo_ticket *ticket = NULL;
+  rondo_ticket ticket = {0};
   const uint64_t handed = clock_ns();
   const rondo_status status = rondo_session_submit(o->load->session, o->load->model, &request, &ticket);
   pthread_mutex_lock(&o->lock);

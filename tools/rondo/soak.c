@@ -29,7 +29,7 @@ typedef struct histogram {
 } histogram;
 
 typedef struct flight {
-  rondo_ticket *ticket;
+  rondo_ticket ticket;
   fate fate;
   uint64_t due_ns, handed_ns;
   size_t first, rows; /* of the inputs */
@@ -184,7 +184,7 @@ static bool wait_for(const flight *f) {
   return true;
 }
 
-/* The oldest stays among the flights until it is answered, but is cancelled no more. */
+/* The oldest stays among the flights until it is answered. */
 static bool collect_one(soaking *s, const flight *f) {
   rondo_answer answer = {.struct_size = sizeof answer};
   if (!wait_for(f)) {
@@ -263,14 +263,11 @@ static void count_refusal(soaking *s, const flight *f, rondo_status status) {
     tool_warn("a request of %zu rows was refused: %s", f->rows, rondo_last_error()->message);
 }
 
-/* One that is not the oldest is not waited for yet. */
-static void cancel_latest(soaking *s) {
-  pthread_mutex_lock(&s->lock);
-  if (s->begun > s->ended + 1) {
-    flight *f = &s->flights[(s->begun - 1) % MOST_OUT];
-    if (f->fate == FATE_CANCELLED) rondo_ticket_cancel(f->ticket);
-  }
-  pthread_mutex_unlock(&s->lock);
+/* The collecting thread may wait for it just now, or have done so: then there is nothing to take back. */
+static void cancel_latest(const soaking *s) {
+  if (s->begun == 0) return;
+  const flight *f = &s->flights[(s->begun - 1) % MOST_OUT];
+  if (f->fate == FATE_CANCELLED) rondo_ticket_cancel(f->ticket);
 }
 
 /* Room for one more; NULL when all is over. */
