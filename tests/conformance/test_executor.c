@@ -343,42 +343,29 @@ static void call_often(void *user) {
   }
 }
 
-static void record_size(rondo_session *session, size_t rows) {
-  static test_request r;
-  test_request_fill(&r, rows, 1);
-  assert_ok(rondo_session_capture_begin(session, "scorer"));
-  assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
-  assert_ok(rondo_session_capture_end(session));
-}
-
 static void test_se10_sessions_run_what_is_not_recorded_by_executors(void **state) {
   test_fixture *t = *state;
   static caller callers[CALLERS];
   test_thread threads[CALLERS];
-  rondo_session *session = NULL;
-  rondo_model_info info = {.struct_size = sizeof info};
-  rondo_weights *weights = test_scorer_weights();
+  const size_t size = 2;
   const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = 1, .expensive_us = 1e-3};
-  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_unrecorded = 3,
-                                         .executor = &executor};
-  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = weights};
-  assert_ok(rondo_session_create(t->device, &options, &session));
-  assert_ok(rondo_session_add_model(session, "scorer", &model));
-  record_size(session, 2);
+  rondo_session *session =
+      test_session_open(t->device, (rondo_session_options){.streams = 2, .max_unrecorded = 3, .executor = &executor});
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  test_scorer_capture(session, "scorer", &size, 1);
   for (uint32_t i = 0; i < CALLERS; i++) {
     callers[i] = (caller){.session = session, .number = i};
     threads[i] = (test_thread){call_often, &callers[i]};
   }
   test_on_threads(threads, CALLERS);
   for (uint32_t i = 0; i < CALLERS; i++) assert_true(callers[i].status == RONDO_OK && callers[i].is_right);
-  assert_ok(rondo_session_get_model_info(session, "scorer", &info));
+  const rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(info.requests, CALLERS * REQUESTS);
   assert_true(info.unrecorded > 0 && info.executor_programs <= info.unrecorded_programs);
   assert_ok(rondo_session_destroy(session));
   const rondo_executor_options wrong = {RONDO_EXECUTOR_OPTIONS_INIT, .expensive_us = -1};
   const rondo_session_options refused = {RONDO_SESSION_OPTIONS_INIT, .executor = &wrong};
   assert_error(rondo_session_create(t->device, &refused, &session), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
-  rondo_weights_destroy(weights);
 }
 
 /* Mistakes --------------------------------------------------------------------------------------------------------- */

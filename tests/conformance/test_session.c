@@ -9,48 +9,12 @@
 #include "support/test_session.h"
 
 static rondo_session *open_session(test_fixture *t, uint32_t streams) {
-  rondo_session *session = NULL;
-  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = streams, .name = "served"};
-  assert_ok(rondo_session_create(t->device, &options, &session));
-  return session;
-}
-
-static void add_scorer(rondo_session *session, const char *name, rondo_model_options options) {
-  rondo_weights *weights = test_scorer_weights();
-  options.struct_size = sizeof options;
-  options.build = test_build_scorer;
-  options.weights = weights;
-  assert_ok(rondo_session_add_model(session, name, &options));
-  rondo_weights_destroy(weights);
-}
-
-static void capture_sizes(rondo_session *session, const char *name, const size_t *sizes, size_t count) {
-  static test_request r;
-  assert_ok(rondo_session_capture_begin(session, name));
-  for (size_t i = 0; i < count; i++) {
-    rondo_answer answer = {.struct_size = sizeof answer};
-    test_request_fill(&r, sizes[i], 1);
-    assert_ok(rondo_session_run(session, name, &r.request, &answer));
-    assert_int_equal(answer.way, RONDO_WAY_CAPTURED);
-    assert_int_equal(answer.reason, RONDO_WAY_CAPTURING);
-    assert_int_equal(answer.graph, i);
-  }
-  assert_ok(rondo_session_capture_end(session));
-}
-
-static rondo_model_info info_of(rondo_session *session, const char *name) {
-  rondo_model_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_session_get_model_info(session, name, &info));
-  return info;
+  return test_session_open(t->device, (rondo_session_options){.streams = streams, .name = "served"});
 }
 
 static void assert_runs(rondo_session *session, const char *name, size_t rows, rondo_way way) {
   static test_request r;
-  rondo_answer answer = {.struct_size = sizeof answer};
-  test_request_fill(&r, rows, rows);
-  assert_ok(rondo_session_run(session, name, &r.request, &answer));
-  assert_true(test_request_is_right(&r));
-  assert_int_equal(answer.way, way);
+  assert_int_equal(test_request_run(session, name, &r, rows, RONDO_WAY_AUTO).way, way);
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
@@ -69,7 +33,7 @@ static void test_models_have_names_and_values(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 1);
   rondo_model_value value = {.struct_size = sizeof value};
-  add_scorer(session, "scorer", (rondo_model_options){0});
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
   assert_ok(rondo_session_get_input(session, "scorer", 1, &value));
   assert_string_equal(value.name, "ids");
   assert_int_equal(value.type, RONDO_I32);
@@ -89,14 +53,14 @@ static void test_models_have_names_and_values(void **state) {
 static void test_se1_k_runs_make_k_graphs_of_a_model(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 1);
-  add_scorer(session, "first", (rondo_model_options){0});
-  add_scorer(session, "second", (rondo_model_options){0});
+  test_scorer_add(session, "first", (rondo_model_options){0});
+  test_scorer_add(session, "second", (rondo_model_options){0});
   const size_t sizes[] = {64, 16, 32};
-  capture_sizes(session, "first", sizes, 3);
-  assert_int_equal(info_of(session, "first").graphs, 3);
-  assert_int_equal(info_of(session, "second").graphs, 0);
-  capture_sizes(session, "second", sizes, 1);
-  assert_int_equal(info_of(session, "second").graphs, 1);
+  test_scorer_capture(session, "first", sizes, 3);
+  assert_int_equal(test_model_info(session, "first").graphs, 3);
+  assert_int_equal(test_model_info(session, "second").graphs, 0);
+  test_scorer_capture(session, "second", sizes, 1);
+  assert_int_equal(test_model_info(session, "second").graphs, 1);
   for (size_t i = 0; i < 3; i++) {
     rondo_model_graph graph = {.struct_size = sizeof graph};
     assert_ok(rondo_session_get_graph(session, "first", i, &graph));
@@ -115,8 +79,8 @@ static void test_se2_capturing_leaves_no_trace(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 1);
   static test_request r;
-  add_scorer(session, "first", (rondo_model_options){0});
-  add_scorer(session, "second", (rondo_model_options){0});
+  test_scorer_add(session, "first", (rondo_model_options){0});
+  test_scorer_add(session, "second", (rondo_model_options){0});
   assert_runs(session, "first", 5, RONDO_WAY_UNRECORDED);
   assert_ok(rondo_session_capture_begin(session, "first"));
   test_request_fill(&r, 16, 3);
@@ -139,8 +103,8 @@ static void test_se2_branches_of_a_program_are_kept(void **state) {
   rondo_model_graph graph = {.struct_size = sizeof graph};
   const size_t sizes[] = {64, 16};
   const double times[] = {2, 1};
-  add_scorer(session, "scorer", (rondo_model_options){0});
-  capture_sizes(session, "scorer", sizes, 2);
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  test_scorer_capture(session, "scorer", sizes, 2);
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 2, 1));
   assert_ok(rondo_session_get_graph(session, "scorer", 0, &graph));
   assert_true(graph.has_branches);
@@ -152,22 +116,22 @@ static void test_se2_branches_of_a_program_are_kept(void **state) {
 static void test_se3_sizes_share_an_arena_and_give_it_back(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 1);
-  add_scorer(session, "scorer", (rondo_model_options){0});
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
   const uint32_t before = test_memory_statistics(t).live_allocations;
-  const uint64_t arena_before = info_of(session, "scorer").arena_bytes;
+  const uint64_t arena_before = test_model_info(session, "scorer").arena_bytes;
   const size_t sizes[] = {128, 64, 32, 16};
-  capture_sizes(session, "scorer", sizes, 4);
+  test_scorer_capture(session, "scorer", sizes, 4);
   rondo_model_graph largest = {.struct_size = sizeof largest};
   assert_ok(rondo_session_get_graph(session, "scorer", 0, &largest));
-  assert_int_equal(info_of(session, "scorer").arena_bytes, arena_before + largest.arena_bytes);
+  assert_int_equal(test_model_info(session, "scorer").arena_bytes, arena_before + largest.arena_bytes);
   const double times[] = {40, 30, 20, 10};
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 4, 0));
   for (size_t i = 0; i < 4; i++) assert_runs(session, "scorer", sizes[i], RONDO_WAY_RECORDED);
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
-  assert_int_equal(info_of(session, "scorer").graphs, 0);
+  assert_int_equal(test_model_info(session, "scorer").graphs, 0);
   assert_true(test_memory_statistics(t).live_allocations <= before + 1);
   assert_runs(session, "scorer", 16, RONDO_WAY_UNRECORDED);
-  capture_sizes(session, "scorer", sizes, 1);
+  test_scorer_capture(session, "scorer", sizes, 1);
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 1, 0));
   assert_runs(session, "scorer", 16, RONDO_WAY_RECORDED);
   assert_ok(rondo_session_destroy(session));
@@ -177,7 +141,7 @@ static void test_se1_wrong_turns(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 2);
   static test_request r;
-  add_scorer(session, "scorer", (rondo_model_options){0});
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
   assert_error(rondo_session_capture_end(session), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
   assert_error(rondo_session_capture_begin(session, "none"), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
   assert_ok(rondo_session_capture_begin(session, "scorer"));
@@ -189,7 +153,7 @@ static void test_se1_wrong_turns(void **state) {
   assert_error(rondo_session_run(session, "scorer", &r.request, NULL), RONDO_INVALID_STATE,
                RONDO_REASON_ALREADY_CAPTURED);
   assert_ok(rondo_session_capture_end(session));
-  assert_int_equal(info_of(session, "scorer").graphs, 1);
+  assert_int_equal(test_model_info(session, "scorer").graphs, 1);
   assert_error(rondo_session_capture(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED);
   assert_ok(rondo_session_destroy(session));
 }
@@ -201,9 +165,9 @@ static void test_se1_no_stream_is_taken_in_capture_mode(void **state) {
   const size_t size = 16;
   static test_request r;
   rondo_stream *stream = NULL;
-  add_scorer(session, "first", (rondo_model_options){0});
-  add_scorer(session, "second", (rondo_model_options){0});
-  capture_sizes(session, "second", &size, 1);
+  test_scorer_add(session, "first", (rondo_model_options){0});
+  test_scorer_add(session, "second", (rondo_model_options){0});
+  test_scorer_capture(session, "second", &size, 1);
   assert_ok(rondo_session_capture_begin(session, "first"));
   assert_error(rondo_session_take_stream(session, "second", 1, &stream), RONDO_INVALID_STATE,
                RONDO_REASON_ALREADY_CAPTURING);
@@ -247,11 +211,12 @@ static void run_by_hand(test_fixture *t, rondo_session *session, size_t index, s
 static void test_se6_any_graph_on_any_stream_by_hand(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 3);
-  add_scorer(session, "scorer", (rondo_model_options){0});
-  assert_true(info_of(session, "scorer").state_bytes < 3 * 768); /* states of the three streams are the same ones */
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  assert_true(test_model_info(session, "scorer").state_bytes <
+              3 * 768); /* states of the three streams are the same ones */
   const size_t sizes[] = {64, 16};
   const uint32_t before = (uint32_t)test_statistics(t).launches;
-  capture_sizes(session, "scorer", sizes, 2);
+  test_scorer_capture(session, "scorer", sizes, 2);
   for (size_t index = 0; index < 2; index++)
     for (size_t number = 0; number < 3; number++) run_by_hand(t, session, index, number, sizes[index]);
   assert_true(test_statistics(t).launches >= before + 6);
@@ -269,11 +234,11 @@ static void test_se6_wrong_turns(void **state) {
   rondo_stream *stream = NULL;
   const void *result = NULL;
   rondo_input_copy copy;
-  add_scorer(session, "scorer", (rondo_model_options){0});
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
   assert_error(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
                RONDO_REASON_NOT_CAPTURED);
   const size_t size = 8;
-  capture_sizes(session, "scorer", &size, 1);
+  test_scorer_capture(session, "scorer", &size, 1);
   assert_error(rondo_session_take_stream(session, "scorer", 1, &stream), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_session_launch(session, "scorer", 0, 0), RONDO_INVALID_STATE, RONDO_REASON_NONE);
   assert_error(rondo_session_give_stream(session, 0), RONDO_INVALID_STATE, RONDO_REASON_NONE);
@@ -296,14 +261,14 @@ static void test_se6_results_go_with_their_graphs(void **state) {
   const size_t sizes[] = {64, 32, 16};
   const void *result = NULL;
   rondo_stream *stream = NULL;
-  add_scorer(session, "scorer", (rondo_model_options){0});
-  capture_sizes(session, "scorer", sizes, 3);
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  test_scorer_capture(session, "scorer", sizes, 3);
   assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
   assert_ok(rondo_session_launch(session, "scorer", 2, 0));
   assert_ok(rondo_session_give_stream(session, 0));
   assert_ok(rondo_session_get_result(session, "scorer", 0, 0, &result));
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
-  capture_sizes(session, "scorer", sizes, 1);
+  test_scorer_capture(session, "scorer", sizes, 1);
   assert_error(rondo_session_get_result(session, "scorer", 0, 0, &result), RONDO_INVALID_STATE, RONDO_REASON_NONE);
   assert_null(result);
   assert_ok(rondo_session_destroy(session));
@@ -316,8 +281,8 @@ static void test_se6_a_stream_that_is_taken_keeps_its_session(void **state) {
   static test_request r;
   rondo_stream *stream = NULL;
   rondo_ticket ticket = {0};
-  add_scorer(session, "scorer", (rondo_model_options){0});
-  capture_sizes(session, "scorer", &size, 1);
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  test_scorer_capture(session, "scorer", &size, 1);
   assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
   test_request_fill(&r, 5, 1);
   assert_ok(rondo_session_submit(session, "scorer", &r.request, &ticket)); /* waits for that stream */
@@ -379,7 +344,7 @@ static void test_se7_figures_while_sizes_are_recorded(void **state) {
   observer o = {.session = session, .is_over = &is_over};
   recorder r = {.session = session, .is_over = &is_over};
   const test_thread threads[] = {{observe, &o}, {record_again, &r}};
-  add_scorer(session, "scorer", (rondo_model_options){.history = history, .history_count = 6});
+  test_scorer_add(session, "scorer", (rondo_model_options){.history = history, .history_count = 6});
   atomic_store(&is_over, false);
   test_on_threads(threads, 2);
   assert_int_equal(o.wrong, 0);
@@ -394,10 +359,10 @@ static void test_se7_sizes_come_from_the_history(void **state) {
   uint64_t random = 5;
   for (size_t i = 0; i < 200; i++) history[i] = 20 + test_random_below(&random, 100);
   history[17] = 130;
-  add_scorer(session, "scorer",
-             (rondo_model_options){.history = history, .history_count = 200, .max_sizes = 4, .max_batch_rows = 1});
+  test_scorer_add(session, "scorer",
+                  (rondo_model_options){.history = history, .history_count = 200, .max_sizes = 4, .max_batch_rows = 1});
   assert_ok(rondo_session_capture(session, "scorer"));
-  const rondo_model_info info = info_of(session, "scorer");
+  const rondo_model_info info = test_model_info(session, "scorer");
   assert_true(info.graphs >= 1 && info.graphs <= 4);
   assert_true(info.overlap >= 0.5 && info.overlap <= 1);
   size_t before = SIZE_MAX;
@@ -416,7 +381,7 @@ static void test_se7_sizes_come_from_the_history(void **state) {
 
 /* Beyond the largest request there are 1.5, 2, 3, ... times that, as far as it was found to pay. */
 static void assert_batch_sizes(rondo_session *session, size_t most_rows) {
-  const uint32_t count = info_of(session, "scorer").graphs;
+  const uint32_t count = test_model_info(session, "scorer").graphs;
   size_t before = 0;
   for (size_t i = count; i-- > 0;) {
     rondo_model_graph graph = {.struct_size = sizeof graph};
@@ -436,7 +401,7 @@ static void test_se7_sizes_for_requests_that_run_together(void **state) {
     static test_request requests[6];
     rondo_ticket tickets[6];
     rondo_stream *streams[2];
-    add_scorer(
+    test_scorer_add(
         session, "scorer",
         (rondo_model_options){.history = history, .history_count = 4, .max_sizes = 2, .max_batch_rows = most_rows[i]});
     assert_ok(rondo_session_capture(session, "scorer"));
@@ -461,18 +426,18 @@ static void test_se3_bytes_are_said_before_recording(void **state) {
   rondo_session *session = open_session(t, 2);
   rondo_model_bytes planned = {.struct_size = sizeof planned};
   const size_t sizes[] = {64, 128, 16}, descending[] = {128, 64, 16}, twice[] = {16, 16}, none[] = {0};
-  add_scorer(session, "scorer", (rondo_model_options){0});
-  const rondo_model_info before = info_of(session, "scorer");
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  const rondo_model_info before = test_model_info(session, "scorer");
   assert_ok(rondo_session_plan(session, "scorer", sizes, 3, &planned));
-  assert_int_equal(info_of(session, "scorer").arena_bytes, before.arena_bytes); /* nothing is left */
-  assert_int_equal(info_of(session, "scorer").staging_bytes, before.staging_bytes);
+  assert_int_equal(test_model_info(session, "scorer").arena_bytes, before.arena_bytes); /* nothing is left */
+  assert_int_equal(test_model_info(session, "scorer").staging_bytes, before.staging_bytes);
   assert_error(rondo_session_plan(session, "scorer", twice, 2, &planned), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_BAD_SIZE);
   assert_error(rondo_session_plan(session, "scorer", none, 1, &planned), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
   assert_error(rondo_session_plan(session, "scorer", sizes, 0, &planned), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_BAD_SIZE);
-  capture_sizes(session, "scorer", descending, 3);
-  const rondo_model_info info = info_of(session, "scorer");
+  test_scorer_capture(session, "scorer", descending, 3);
+  const rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(planned.state_bytes, info.state_bytes);
   assert_int_equal(planned.arena_bytes, info.arena_bytes);
   assert_int_equal(planned.staging_bytes, info.staging_bytes);
@@ -486,11 +451,11 @@ static void test_se7_no_history_and_no_budget(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 1);
   const size_t history[] = {10, 20};
-  add_scorer(session, "bare", (rondo_model_options){0});
+  test_scorer_add(session, "bare", (rondo_model_options){0});
   assert_error(rondo_session_capture(session, "bare"), RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE);
-  add_scorer(session, "poor", (rondo_model_options){.history = history, .history_count = 2, .budget_bytes = 1});
+  test_scorer_add(session, "poor", (rondo_model_options){.history = history, .history_count = 2, .budget_bytes = 1});
   assert_error(rondo_session_capture(session, "poor"), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
-  assert_int_equal(info_of(session, "poor").graphs, 0);
+  assert_int_equal(test_model_info(session, "poor").graphs, 0);
   assert_runs(session, "poor", 10, RONDO_WAY_UNRECORDED);
   assert_ok(rondo_session_destroy(session));
 }
@@ -546,13 +511,10 @@ static void test_se1_a_model_s_builder_must_not_call_its_session(void **state) {
   test_fixture *t = *state;
   static caller c;
   c = (caller){.own = open_session(t, 1), .other = open_session(t, 1)};
-  rondo_weights *weights = test_scorer_weights();
-  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_calling, .user = &c, .weights = weights};
   test_request_fill(&c.request, 4, 1);
-  add_scorer(c.other, "scorer", (rondo_model_options){0});
+  test_scorer_add(c.other, "scorer", (rondo_model_options){0});
   assert_runs(c.other, "scorer", 4, RONDO_WAY_UNRECORDED);
-  assert_ok(rondo_session_add_model(c.own, "scorer", &model));
-  rondo_weights_destroy(weights);
+  test_scorer_add(c.own, "scorer", (rondo_model_options){.build = build_calling, .user = &c});
   const uint32_t before = atomic_load(&c.calls);
   assert_runs(c.own, "scorer", 7, RONDO_WAY_UNRECORDED); /* what is refused inside is none of its errors */
   assert_true(atomic_load(&c.calls) > before);
@@ -615,17 +577,14 @@ static void test_se1_a_builder_is_called_by_one_at_a_time_and_holds_nobody_up(vo
   static held_builder h;
   static asker askers[2];
   h = (held_builder){.session = open_session(t, 3)};
-  rondo_weights *weights = test_scorer_weights();
-  const rondo_model_options held = {RONDO_MODEL_OPTIONS_INIT, .build = build_held, .user = &h, .weights = weights};
   const test_thread threads[] = {{ask, &askers[0]}, {ask, &askers[1]}, {go_on, &h}};
-  assert_ok(rondo_session_add_model(h.session, "held", &held));
-  rondo_weights_destroy(weights);
-  add_scorer(h.session, "free", (rondo_model_options){0});
+  test_scorer_add(h.session, "held", (rondo_model_options){.build = build_held, .user = &h});
+  test_scorer_add(h.session, "free", (rondo_model_options){0});
   for (size_t i = 0; i < 2; i++) askers[i] = (asker){.held = &h, .rows = HELD_FROM + i};
   test_on_threads(threads, 3);
   assert_int_equal(atomic_load(&h.wrong), 0);
   assert_int_equal(atomic_load(&h.most_inside), 1);
-  assert_int_equal(info_of(h.session, "held").unrecorded_programs, 2);
+  assert_int_equal(test_model_info(h.session, "held").unrecorded_programs, 2);
   assert_ok(rondo_session_destroy(h.session));
 }
 
@@ -672,9 +631,9 @@ static void test_states_are_written_on_every_stream(void **state) {
   rondo_session *session = open_session(t, 2);
   const float zeros[TEST_FEATURES * TEST_SCORES] = {0};
   static test_request r;
-  add_scorer(session, "scorer", (rondo_model_options){0});
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
   const size_t size = 8;
-  capture_sizes(session, "scorer", &size, 1);
+  test_scorer_capture(session, "scorer", &size, 1);
   assert_ok(rondo_session_write(session, "scorer", "w", zeros, sizeof zeros));
   for (size_t number = 0; number < 2; number++) {
     const size_t other = 1 - number;

@@ -42,47 +42,23 @@ static rondo_model_options divided_by(const pair *p, const rondo_placement_rule 
 }
 
 static rondo_session *open_empty(const pair *p, rondo_session_options options) {
-  rondo_session *session = NULL;
-  options.struct_size = sizeof options;
-  assert_ok(rondo_session_create(p->devices[0], &options, &session));
-  return session;
-}
-
-static void add_scorer(rondo_session *session, const char *name, rondo_model_options model) {
-  rondo_weights *weights = test_scorer_weights();
-  model.struct_size = sizeof model;
-  model.build = test_build_scorer;
-  model.weights = weights;
-  assert_ok(rondo_session_add_model(session, name, &model));
-  rondo_weights_destroy(weights);
+  return test_session_open(p->devices[0], options);
 }
 
 static void capture_sizes(rondo_session *session, const char *name) {
-  static test_request r;
-  assert_ok(rondo_session_capture_begin(session, name));
-  for (size_t i = 0; i < SIZES; i++) {
-    test_request_fill(&r, sizes[i], 1);
-    assert_ok(rondo_session_run(session, name, &r.request, NULL));
-  }
-  assert_ok(rondo_session_capture_end(session));
+  test_scorer_capture(session, name, sizes, SIZES);
   assert_ok(rondo_session_set_times(session, name, times, NULL, SIZES, 1));
 }
 
 static rondo_session *open_with(const pair *p, rondo_session_options options) {
   rondo_session *session = open_empty(p, options);
-  add_scorer(session, "scorer", divided_by(p, rules, 1));
+  test_scorer_add(session, "scorer", divided_by(p, rules, 1));
   capture_sizes(session, "scorer");
   return session;
 }
 
 static rondo_session *open_session(const pair *p, uint32_t streams) {
   return open_with(p, (rondo_session_options){.streams = streams});
-}
-
-static rondo_model_info info_of(rondo_session *session, const char *name) {
-  rondo_model_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_session_get_model_info(session, name, &info));
-  return info;
 }
 
 static uint64_t launches_of(const rondo_device *device) {
@@ -97,18 +73,9 @@ static uint64_t mapped_on(const rondo_device *device) {
   return statistics.mapped_bytes;
 }
 
-static rondo_answer run_named(rondo_session *session, const char *name, test_request *r, size_t rows, rondo_way way) {
-  rondo_answer answer = {.struct_size = sizeof answer};
-  test_request_fill(r, rows, rows);
-  r->request.way = way;
-  assert_ok(rondo_session_run(session, name, &r->request, &answer));
-  assert_true(test_request_is_right(r));
-  return answer;
-}
-
 static rondo_answer run(rondo_session *session, size_t rows, rondo_way way) {
   static test_request r;
-  return run_named(session, "scorer", &r, rows, way);
+  return test_request_run(session, "scorer", &r, rows, way);
 }
 
 /* Each test with look-ups beside the device under test, and on it. */
@@ -126,8 +93,8 @@ static void with_pairs(void **state, pair_test test) {
 
 static void compare(const pair *p, rondo_session *session, size_t rows, rondo_way way, rondo_way wanted) {
   static test_request divided, whole;
-  assert_int_equal(run_named(session, "scorer", &divided, rows, way).way, wanted);
-  assert_int_equal(run_named(session, "whole", &whole, rows, way).way, wanted);
+  assert_int_equal(test_request_run(session, "scorer", &divided, rows, way).way, wanted);
+  assert_int_equal(test_request_run(session, "whole", &whole, rows, way).way, wanted);
   (void)p;
   if (test_device_is("cpu")) /* the same arithmetic on both */
     assert_memory_equal(divided.y, whole.y, rows * TEST_SCORES * sizeof *whole.y);
@@ -136,7 +103,7 @@ static void compare(const pair *p, rondo_session *session, size_t rows, rondo_wa
 static void runs_as_undivided(test_fixture *t, const pair *p) {
   rondo_session *session = open_session(p, 2);
   (void)t;
-  add_scorer(session, "whole", (rondo_model_options){0});
+  test_scorer_add(session, "whole", (rondo_model_options){0});
   capture_sizes(session, "whole");
   const uint64_t ahead = launches_of(p->devices[1]);
   for (size_t rows = 1; rows <= 64; rows += 7) compare(p, session, rows, RONDO_WAY_AUTO, RONDO_WAY_RECORDED);
@@ -146,7 +113,7 @@ static void runs_as_undivided(test_fixture *t, const pair *p) {
   for (size_t rows = 1; rows < 100; rows += 11) compare(p, session, rows, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
   assert_int_equal(launches_of(p->devices[1]), ahead + 14);
   compare(p, session, 16, RONDO_WAY_AUTO, RONDO_WAY_RECORDED); /* what ran un-recorded moved nothing */
-  const rondo_model_info info = info_of(session, "scorer");
+  const rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(info.recorded, 11);
   assert_int_equal(info.divided, 1);
   assert_int_equal(info.unrecorded, 9);
@@ -332,15 +299,15 @@ static void test_se9_tables_take_no_memory_of_the_session_s_device(void **state)
   capture_sizes(session, "big");
   assert_true(mapped_on(p.devices[0]) - before[0] < bytes);
   assert_true(mapped_on(p.devices[1]) - before[1] >= bytes);
-  assert_true(info_of(session, "big").ahead_state_bytes >= bytes); /* once, whatever the streams */
-  assert_true(info_of(session, "big").state_bytes < 2 * bytes);
-  assert_true(info_of(session, "big").ahead_arena_bytes > 0);
+  assert_true(test_model_info(session, "big").ahead_state_bytes >= bytes); /* once, whatever the streams */
+  assert_true(test_model_info(session, "big").state_bytes < 2 * bytes);
+  assert_true(test_model_info(session, "big").ahead_arena_bytes > 0);
   assert_ok(rondo_session_remove_model(session, "big"));
   assert_true(mapped_on(p.devices[1]) - before[1] < bytes);
   model.device_count = model.rule_count = 0;
   assert_ok(rondo_session_add_model(session, "big", &model)); /* undivided */
   assert_true(mapped_on(p.devices[0]) - before[0] >= bytes);
-  assert_int_equal(info_of(session, "big").ahead_state_bytes, 0);
+  assert_int_equal(test_model_info(session, "big").ahead_state_bytes, 0);
   assert_ok(rondo_session_destroy(session));
   close_pair(&p);
 }
@@ -349,20 +316,20 @@ static void says_its_bytes(test_fixture *t, const pair *p) {
   rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2});
   rondo_model_bytes planned = {.struct_size = sizeof planned};
   (void)t;
-  add_scorer(session, "scorer", divided_by(p, rules, 1));
-  const rondo_model_info before = info_of(session, "scorer");
+  test_scorer_add(session, "scorer", divided_by(p, rules, 1));
+  const rondo_model_info before = test_model_info(session, "scorer");
   assert_ok(rondo_session_plan(session, "scorer", sizes, SIZES, &planned));
-  assert_int_equal(info_of(session, "scorer").arena_bytes, before.arena_bytes); /* nothing is left */
-  assert_int_equal(info_of(session, "scorer").staging_bytes, before.staging_bytes);
+  assert_int_equal(test_model_info(session, "scorer").arena_bytes, before.arena_bytes); /* nothing is left */
+  assert_int_equal(test_model_info(session, "scorer").staging_bytes, before.staging_bytes);
   capture_sizes(session, "scorer");
-  rondo_model_info info = info_of(session, "scorer");
+  rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(planned.state_bytes, info.state_bytes);
   assert_int_equal(planned.arena_bytes, info.arena_bytes);
   assert_int_equal(planned.staging_bytes, info.staging_bytes);
   assert_int_equal(planned.exec_bytes, info.exec_bytes);
   assert_true(info.ahead_arena_bytes > before.ahead_arena_bytes && info.ahead_arena_bytes < info.arena_bytes);
   assert_ok(rondo_session_destroy_graphs(session, "scorer"));
-  info = info_of(session, "scorer");
+  info = test_model_info(session, "scorer");
   assert_int_equal(info.ahead_arena_bytes, before.ahead_arena_bytes);
   assert_int_equal(info.staging_bytes, before.staging_bytes);
   capture_sizes(session, "scorer");
@@ -439,9 +406,9 @@ static void chooses_sizes(test_fixture *t, const pair *p) {
   model.history_count = 60;
   model.max_sizes = 3;
   model.max_batch_rows = 1; /* none beside them */
-  add_scorer(session, "scorer", model);
+  test_scorer_add(session, "scorer", model);
   assert_ok(rondo_session_capture(session, "scorer"));
-  const rondo_model_info info = info_of(session, "scorer");
+  const rondo_model_info info = test_model_info(session, "scorer");
   assert_true(info.graphs >= 1 && info.graphs <= 3);
   assert_true(info.overlap >= 0.5 && info.overlap <= 1);
   for (size_t i = 0; i < info.graphs; i++) {
@@ -530,8 +497,8 @@ static void isolates_bad_requests(test_fixture *t, const pair *p) {
     }
     (void)run(session, 30, (rondo_way)way); /* nothing is left of it */
   }
-  assert_int_equal(info_of(session, "scorer").isolated, 1); /* those that ran together */
-  assert_int_equal(info_of(session, "scorer").failed, 2);
+  assert_int_equal(test_model_info(session, "scorer").isolated, 1); /* those that ran together */
+  assert_int_equal(test_model_info(session, "scorer").failed, 2);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -561,37 +528,12 @@ static void drains(test_fixture *t, const pair *p) {
 
 static void test_se9_draining(void **state) { with_pairs(state, drains); }
 
-typedef struct client {
-  rondo_session *session;
-  uint64_t seed;
-  uint32_t rounds, wrong, failed;
-  test_request request;
-} client;
-
-static void serve_client(void *user) {
-  client *c = user;
-  uint64_t random = c->seed;
-  for (uint32_t i = 0; i < c->rounds; i++) {
-    test_request_fill(&c->request, 1 + test_random_below(&random, 150), random);
-    if (test_random_below(&random, 3) == 0) c->request.request.way = RONDO_WAY_UNRECORDED;
-    const rondo_status status = rondo_session_run(c->session, "scorer", &c->request.request, NULL);
-    c->failed += status != RONDO_OK;
-    c->wrong += status == RONDO_OK && !test_request_is_right(&c->request);
-  }
-}
-
 static void serves_threads(test_fixture *t, const pair *p) {
-  static client clients[4];
-  test_thread threads[4];
+  static test_client clients[4];
   rondo_session *session = open_with(p, (rondo_session_options){.streams = 3, .max_unrecorded = 2});
   (void)t;
-  for (size_t i = 0; i < 4; i++) {
-    clients[i] = (client){.session = session, .seed = i + 1, .rounds = 40};
-    threads[i] = (test_thread){serve_client, &clients[i]};
-  }
-  test_on_threads(threads, 4);
-  for (size_t i = 0; i < 4; i++) assert_int_equal(clients[i].failed + clients[i].wrong, 0);
-  assert_int_equal(info_of(session, "scorer").requests, 160);
+  test_clients_run(session, clients, 4, 40);
+  assert_int_equal(test_model_info(session, "scorer").requests, 160);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -705,11 +647,11 @@ static void test_se9_a_model_that_is_not_divided_after_all(void **state) {
   const rondo_placement_rule none[] = {{.operator_name = "conv2d", .place = 1}};
   for (size_t i = 0; i < 2; i++) {
     rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
-    add_scorer(session, "scorer", divided_by(&p, i == 0 ? rules : none, 1));
+    test_scorer_add(session, "scorer", divided_by(&p, i == 0 ? rules : none, 1));
     capture_sizes(session, "scorer");
     (void)run(session, 30, RONDO_WAY_RECORDED);
     (void)run(session, 31, RONDO_WAY_UNRECORDED);
-    assert_int_equal(info_of(session, "scorer").ahead_state_bytes, 0);
+    assert_int_equal(test_model_info(session, "scorer").ahead_state_bytes, 0);
     assert_ok(rondo_session_destroy(session));
   }
 }

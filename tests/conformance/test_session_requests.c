@@ -16,22 +16,15 @@
 static const size_t sizes[] = {64, 16};
 static const double times[] = {40, 20};
 
+static void record(rondo_session *session, const double *us) {
+  test_scorer_capture(session, "scorer", sizes, 2);
+  assert_ok(rondo_session_set_times(session, "scorer", us, NULL, 2, 1));
+}
+
 static rondo_session *open_with(test_fixture *t, rondo_session_options options) {
-  rondo_session *session = NULL;
-  static test_request r;
-  rondo_weights *weights = test_scorer_weights();
-  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = weights};
-  options.struct_size = sizeof options;
-  assert_ok(rondo_session_create(t->device, &options, &session));
-  assert_ok(rondo_session_add_model(session, "scorer", &model));
-  rondo_weights_destroy(weights);
-  assert_ok(rondo_session_capture_begin(session, "scorer"));
-  for (size_t i = 0; i < 2; i++) {
-    test_request_fill(&r, sizes[i], 1);
-    assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
-  }
-  assert_ok(rondo_session_capture_end(session));
-  assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 2, 1));
+  rondo_session *session = test_session_open(t->device, options);
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  record(session, times);
   return session;
 }
 
@@ -39,19 +32,11 @@ static rondo_session *open_session(test_fixture *t, uint32_t streams) {
   return open_with(t, (rondo_session_options){.streams = streams});
 }
 
-static rondo_model_info info_of(rondo_session *session) {
-  rondo_model_info info = {.struct_size = sizeof info};
-  assert_ok(rondo_session_get_model_info(session, "scorer", &info));
-  return info;
-}
+static rondo_model_info info_of(rondo_session *session) { return test_model_info(session, "scorer"); }
 
 static rondo_answer run(rondo_session *session, size_t rows, rondo_way way) {
   static test_request r;
-  rondo_answer answer = {.struct_size = sizeof answer};
-  test_request_fill(&r, rows, rows);
-  r.request.way = way;
-  assert_ok(rondo_session_run(session, "scorer", &r.request, &answer));
-  assert_true(test_request_is_right(&r));
+  const rondo_answer answer = test_request_run(session, "scorer", &r, rows, way);
   assert_true(answer.queue_us >= 0 && answer.run_us > 0);
   return answer;
 }
@@ -360,22 +345,10 @@ static rondo_status build_held(void *user, size_t rows, rondo_program *program) 
 }
 
 static rondo_session *open_held(test_fixture *t, uint32_t max_batch) {
-  rondo_session *session = NULL;
-  static test_request r;
-  rondo_weights *weights = test_scorer_weights();
-  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 3, .max_batch = max_batch};
-  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_held, .weights = weights};
   const double long_times[] = {4e7, 2e7};
-  assert_ok(rondo_session_create(t->device, &options, &session));
-  assert_ok(rondo_session_add_model(session, "scorer", &model));
-  assert_ok(rondo_session_capture_begin(session, "scorer"));
-  for (size_t rows = 64; rows >= 16; rows /= 4) {
-    test_request_fill(&r, rows, 1);
-    assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
-  }
-  assert_ok(rondo_session_capture_end(session));
-  assert_ok(rondo_session_set_times(session, "scorer", long_times, NULL, 2, 1));
-  rondo_weights_destroy(weights);
+  rondo_session *session = test_session_open(t->device, (rondo_session_options){.streams = 3, .max_batch = max_batch});
+  test_scorer_add(session, "scorer", (rondo_model_options){.build = build_held});
+  record(session, long_times);
   return session;
 }
 
@@ -780,45 +753,11 @@ static void test_se8_wrong_arguments(void **state) {
 
 /* Threads ---------------------------------------------------------------------------------------------------------- */
 
-typedef struct client {
-  rondo_session *session;
-  uint64_t seed;
-  uint32_t rounds, wrong, failed;
-  test_request request;
-} client;
-
-static void serve_client(void *user) {
-  client *c = user;
-  uint64_t random = c->seed;
-  for (uint32_t i = 0; i < c->rounds; i++) {
-    test_request_fill(&c->request, 1 + test_random_below(&random, 150), random);
-    rondo_status status;
-    if (test_random_below(&random, 2) == 0) {
-      status = rondo_session_run(c->session, "scorer", &c->request.request, NULL);
-    } else {
-      rondo_ticket ticket = {0};
-      status = rondo_session_submit(c->session, "scorer", &c->request.request, &ticket);
-      if (status == RONDO_OK) status = rondo_ticket_wait(ticket, NULL);
-    }
-    c->failed += status != RONDO_OK;
-    c->wrong += status == RONDO_OK && !test_request_is_right(&c->request);
-  }
-}
-
 static void test_se8_requests_of_many_threads(void **state) {
   enum { CLIENTS = 6 };
   rondo_session *session = open_with(*state, (rondo_session_options){.streams = 2, .max_delay_us = 50});
-  static client clients[CLIENTS];
-  test_thread threads[CLIENTS];
-  for (size_t i = 0; i < CLIENTS; i++) {
-    clients[i] = (client){.session = session, .seed = i + 1, .rounds = test_effort(60)};
-    threads[i] = (test_thread){serve_client, &clients[i]};
-  }
-  test_on_threads(threads, CLIENTS);
-  for (size_t i = 0; i < CLIENTS; i++) {
-    assert_int_equal(clients[i].failed, 0);
-    assert_int_equal(clients[i].wrong, 0);
-  }
+  static test_client clients[CLIENTS];
+  test_clients_run(session, clients, CLIENTS, test_effort(60));
   assert_int_equal(info_of(session).requests, CLIENTS * test_effort(60));
   assert_ok(rondo_session_destroy(session));
 }

@@ -101,22 +101,13 @@ static void be_keeper(void *user) {
   }
 }
 
-static rondo_session *open_session(test_fixture *t, rondo_weights *weights, uint32_t streams) {
-  static test_request r;
-  rondo_session *session = NULL;
-  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = streams, .max_delay_us = 100,
-                                         .max_unrecorded = 4};
-  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = weights};
+static rondo_session *open_session(test_fixture *t, uint32_t streams) {
   const size_t sizes[] = {128, 64, 16};
   const double times[] = {60, 40, 20};
-  assert_ok(rondo_session_create(t->device, &options, &session));
-  assert_ok(rondo_session_add_model(session, "scorer", &model));
-  assert_ok(rondo_session_capture_begin(session, "scorer"));
-  for (size_t i = 0; i < 3; i++) {
-    test_request_fill(&r, sizes[i], 1);
-    assert_ok(rondo_session_run(session, "scorer", &r.request, NULL));
-  }
-  assert_ok(rondo_session_capture_end(session));
+  rondo_session *session = test_session_open(
+      t->device, (rondo_session_options){.streams = streams, .max_delay_us = 100, .max_unrecorded = 4});
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  test_scorer_capture(session, "scorer", sizes, 3);
   assert_ok(rondo_session_set_times(session, "scorer", times, NULL, 3, 0.75));
   return session;
 }
@@ -137,9 +128,8 @@ static void run_client(void *user) {
 }
 
 static void check_counters(rondo_session *session, uint32_t rounds) {
-  rondo_model_info info = {.struct_size = sizeof info};
+  const rondo_model_info info = test_model_info(session, "scorer");
   uint32_t right = 0, cancelled = 0, timed_out = 0, refused_index = 0;
-  assert_ok(rondo_session_get_model_info(session, "scorer", &info));
   for (size_t i = 0; i < CLIENTS; i++) {
     assert_int_equal(clients[i].wrong, 0);
     right += clients[i].right;
@@ -159,7 +149,7 @@ static void check_counters(rondo_session *session, uint32_t rounds) {
 static void test_se8_a_soak(void **state) {
   test_fixture *t = *state;
   rondo_weights *weights = test_scorer_weights();
-  rondo_session *session = open_session(t, weights, 4);
+  rondo_session *session = open_session(t, 4);
   static keeper k;
   test_thread threads[CLIENTS + 1];
   for (size_t i = 0; i < CLIENTS; i++) {
@@ -242,7 +232,7 @@ static void be_patient(void *user) {
 static void test_se6_streams_are_taken_while_requests_never_end(void **state) {
   test_fixture *t = *state;
   rondo_weights *weights = test_scorer_weights();
-  rondo_session *session = open_session(t, weights, 2);
+  rondo_session *session = open_session(t, 2);
   keeper k = {.session = session, .weights = weights};
   test_thread threads[FLOODERS + 1];
   atomic_store(&is_over, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The model's program and states, and the plain C that its answers are held against.
+ * The model's program and states, the plain C that its answers are held against, and what sessions of it begin with.
  */
 #include "support/test_session.h"
 
@@ -53,6 +53,44 @@ rondo_weights *test_scorer_weights(void) {
   return weights;
 }
 
+rondo_session *test_session_open(rondo_device *device, rondo_session_options options) {
+  rondo_session *session = NULL;
+  options.struct_size = sizeof options;
+  assert_ok(rondo_session_create(device, &options, &session));
+  return session;
+}
+
+void test_scorer_add(rondo_session *session, const char *name, rondo_model_options options) {
+  rondo_weights *weights = test_scorer_weights();
+  options.struct_size = sizeof options;
+  if (options.build == NULL) options.build = test_build_scorer;
+  if (options.weights == NULL) options.weights = weights;
+  assert_ok(rondo_session_add_model(session, name, &options));
+  rondo_weights_destroy(weights);
+}
+
+void test_scorer_capture(rondo_session *session, const char *name, const size_t *sizes, size_t count) {
+  static test_request r;
+  assert_ok(rondo_session_capture_begin(session, name));
+  for (size_t i = 0; i < count; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    test_request_fill(&r, sizes[i], 1);
+    assert_ok(rondo_session_run(session, name, &r.request, &answer));
+    assert_int_equal(answer.way, RONDO_WAY_CAPTURED);
+    assert_int_equal(answer.reason, RONDO_WAY_CAPTURING);
+    assert_int_equal(answer.graph, i);
+  }
+  assert_ok(rondo_session_capture_end(session));
+}
+
+rondo_model_info test_model_info(rondo_session *session, const char *name) {
+  rondo_model_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_session_get_model_info(session, name, &info));
+  return info;
+}
+
+/* Requests -------------------------------------------------------------------------------------------------------- */
+
 void test_request_fill(test_request *r, size_t rows, uint64_t seed) {
   uint64_t random = seed;
   memset(r->y, 0xff, sizeof r->y);
@@ -77,4 +115,46 @@ bool test_request_is_right(const test_request *r) {
   for (size_t row = 0; row < r->request.rows; row++)
     if (!test_request_row_is_right(r, row)) return false;
   return true;
+}
+
+rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows, rondo_way way) {
+  rondo_answer answer = {.struct_size = sizeof answer};
+  test_request_fill(r, rows, rows);
+  r->request.way = way;
+  assert_ok(rondo_session_run(session, name, &r->request, &answer));
+  assert_true(test_request_is_right(r));
+  return answer;
+}
+
+static rondo_status submit_and_wait(test_client *c) {
+  rondo_ticket ticket = {0};
+  const rondo_status status = rondo_session_submit(c->session, "scorer", &c->request.request, &ticket);
+  return status == RONDO_OK ? rondo_ticket_wait(ticket, NULL) : status;
+}
+
+void test_client_serve(void *client) {
+  test_client *c = client;
+  uint64_t random = c->seed;
+  for (uint32_t i = 0; i < c->rounds; i++) {
+    test_request_fill(&c->request, 1 + test_random_below(&random, 150), random);
+    if (test_random_below(&random, 4) == 0) c->request.request.way = RONDO_WAY_UNRECORDED;
+    const rondo_status status =
+        c->submits ? submit_and_wait(c) : rondo_session_run(c->session, "scorer", &c->request.request, NULL);
+    c->failed += status != RONDO_OK;
+    c->wrong += status == RONDO_OK && !test_request_is_right(&c->request);
+  }
+}
+
+void test_clients_run(rondo_session *session, test_client *clients, size_t count, uint32_t rounds) {
+  test_thread threads[16];
+  assert_true(count <= 16);
+  for (size_t i = 0; i < count; i++) {
+    clients[i] = (test_client){.session = session, .seed = i + 1, .rounds = rounds, .submits = i % 2 == 1};
+    threads[i] = (test_thread){test_client_serve, &clients[i]};
+  }
+  test_on_threads(threads, count);
+  for (size_t i = 0; i < count; i++) {
+    assert_int_equal(clients[i].failed, 0);
+    assert_int_equal(clients[i].wrong, 0);
+  }
 }

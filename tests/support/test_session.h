@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A small model to serve: y [rows, 3] = x [rows, 4] w + table [ids [rows]], and what it must give, from plain C.
+ * A small model to serve, the scorer: y [rows, 3] = x [rows, 4] w + table [ids [rows]], and what it must give, from
+ * plain C; sessions that have it, and requests of it.
  */
 #ifndef RONDO_TESTS_SUPPORT_TEST_SESSION_H
 #define RONDO_TESTS_SUPPORT_TEST_SESSION_H
@@ -24,10 +25,32 @@ rondo_status test_build_scorer(void *user, size_t rows, rondo_program *program);
 /* Its states; the caller destroys them. */
 rondo_weights *test_scorer_weights(void);
 
+/* A session of the device's; the caller destroys it. */
+rondo_session *test_session_open(rondo_device *device, rondo_session_options options);
+/* Adds the scorer, by `options.build` where that is said, with its states, unless others are said. */
+void test_scorer_add(rondo_session *session, const char *name, rondo_model_options options);
+/* Records graphs of these sizes, in capture mode. */
+void test_scorer_capture(rondo_session *session, const char *name, const size_t *sizes, size_t count);
+rondo_model_info test_model_info(rondo_session *session, const char *name);
+
 /* Inputs drawn from the seed. */
 void test_request_fill(test_request *r, size_t rows, uint64_t seed);
 /* Whether the outputs of a row, or of all, are right, within 1e-5. */
 bool test_request_row_is_right(const test_request *r, size_t row);
 bool test_request_is_right(const test_request *r);
+/* Runs one of so many rows in `r`, whose outputs must be right. */
+rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows, rondo_way way);
+
+/* A thread that runs requests one after the other, or, where it submits, waits for each; every fourth un-recorded. */
+typedef struct test_client {
+  rondo_session *session;
+  uint64_t seed;
+  uint32_t rounds, wrong, failed;
+  bool submits;
+  test_request request;
+} test_client;
+void test_client_serve(void *client);
+/* So many of them at once: all answers come, and are right. */
+void test_clients_run(rondo_session *session, test_client *clients, size_t count, uint32_t rounds);
 
 #endif
