@@ -213,10 +213,11 @@ static void unlink_open(rondo_session *session, rondo_batch *batch) {
   }
 }
 
-/* Runs the part without the lock. */
+/* Runs the part without the lock. What is left is for others. */
 static void run_part(rondo_session *session, rondo_lane *lane, const rondo_part *part) {
   rondo_batch *batch = part->batch;
   if (batch->taken == batch->parts) unlink_open(session, batch);
+  rondo_lanes_call_for_rest(session);
   pthread_mutex_unlock(&session->lock);
   const rondo_status status = rondo_part_run(&batch->model->places[lane->number], part);
   pthread_mutex_lock(&session->lock);
@@ -240,7 +241,7 @@ static void run_parts(rondo_session *session, rondo_lane *lane, rondo_batch *bat
   if (batch->parts > 1 && session->options.streams > 1) {
     batch->next = session->open;
     session->open = batch;
-    pthread_cond_broadcast(&session->work);
+    rondo_lanes_call(session, batch->parts - 1);
   }
   for (rondo_part part; take_part(batch, &part);) run_part(session, lane, &part);
   while (batch->done < batch->parts) pthread_cond_wait(&session->change, &session->lock);

@@ -360,7 +360,7 @@ static void run_or_tell(rondo_session *session) {
     pthread_cond_broadcast(&session->change);
   }
   rondo_error_restore(&before);
-  if (session->head != NULL || session->open != NULL) pthread_cond_broadcast(&session->work);
+  rondo_lanes_call_for_rest(session);
 }
 
 rondo_status rondo_session_run(rondo_session *session, const char *model, const rondo_request *request,
@@ -392,7 +392,7 @@ rondo_status rondo_session_submit(rondo_session *session, const char *model, con
   rondo_slot *slot = NULL;
   const rondo_status status = take(call, session, model, &r, &slot);
   if (status == RONDO_OK && session->capturing == slot->model) record(session, slot);
-  if (status == RONDO_OK) pthread_cond_broadcast(&session->work);
+  rondo_lanes_call_for_rest(session);
   if (status == RONDO_OK)
     *out_ticket = (rondo_ticket){session, atomic_load_explicit(&slot->number, memory_order_relaxed)};
   pthread_mutex_unlock(&session->lock);

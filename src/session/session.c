@@ -30,7 +30,7 @@ void rondo_session_release(rondo_session *session, uint32_t number) {
   pthread_mutex_lock(&session->lock);
   session->lanes[number].is_claimed = false;
   pthread_cond_broadcast(&session->change);
-  pthread_cond_broadcast(&session->work);
+  rondo_lanes_call_for_rest(session);
   pthread_mutex_unlock(&session->lock);
 }
 
@@ -195,7 +195,7 @@ static void init_locks(rondo_session *session) {
   pthread_condattr_init(&clock);
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_mutex_init(&session->lock, NULL);
-  pthread_cond_init(&session->work, &clock);
+  for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) pthread_cond_init(&session->lanes[i].called, &clock);
   pthread_cond_init(&session->change, NULL);
   pthread_condattr_destroy(&clock);
 }
@@ -222,7 +222,7 @@ static rondo_status make_executors(rondo_session *session) {
 static void stop_lanes(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_stopping = true;
-  pthread_cond_broadcast(&session->work);
+  for (uint32_t i = 0; i < session->options.streams; i++) pthread_cond_signal(&session->lanes[i].called);
   pthread_mutex_unlock(&session->lock);
   for (uint32_t i = 0; i < session->options.streams; i++)
     if (session->lanes[i].has_thread) rondo_thread_join(session->lanes[i].thread);
@@ -246,7 +246,7 @@ static rondo_status free_session(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
     rondo_keep_first(&status, rondo_executor_destroy(session->lanes[i].executor));
   rondo_usage_close(session);
-  pthread_cond_destroy(&session->work);
+  for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) pthread_cond_destroy(&session->lanes[i].called);
   pthread_cond_destroy(&session->change);
   pthread_mutex_destroy(&session->lock);
   rondo_release(&allocator, session->slots, session->options.max_queue, sizeof *session->slots);
@@ -294,7 +294,7 @@ rondo_status rondo_session_drain(rondo_session *session) {
   RONDO_TRY(rondo_session_front("rondo_session_drain", session));
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;
-  pthread_cond_broadcast(&session->work);
+  rondo_lanes_call_for_rest(session);
   while (session->running > 0) pthread_cond_wait(&session->change, &session->lock);
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
@@ -305,7 +305,7 @@ static rondo_status refuse_taken(rondo_session *session) {
   pthread_mutex_lock(&session->lock);
   session->is_draining = true;
   const bool has_taken = has_taken_lane(session);
-  pthread_cond_broadcast(&session->work);
+  rondo_lanes_call_for_rest(session);
   pthread_mutex_unlock(&session->lock);
   if (!has_taken) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,

@@ -235,8 +235,10 @@ struct rondo_lane {
   uint32_t number;
   bool has_thread, is_claimed, is_taken; /* taken: by hand */
   bool is_running;                       /* a batch, or a part of one */
+  bool is_asleep;                        /* its thread, and nobody has called it yet */
   uint32_t awaited;                      /* by so many who would claim it; they come before requests */
   rondo_thread thread;
+  pthread_cond_t called;    /* for its thread, which looks for something to do then */
   rondo_executor *executor; /* of un-recorded runs; NULL: they go in a line */
   rondo_batch batch;        /* of who has claimed the lane */
   rondo_lane_timer timer;
@@ -249,7 +251,6 @@ struct rondo_session {
   char *name;
   rondo_session_options options; /* resolved */
   pthread_mutex_t lock;
-  pthread_cond_t work;   /* something to do for lanes */
   pthread_cond_t change; /* a lane is free, a part or request done */
   rondo_session_model *models;
   rondo_session_model *capturing; /* in capture mode */
@@ -419,7 +420,14 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status);
 /* Takes those out whose deadline has passed by now. */
 void rondo_queue_expire(rondo_session *session, uint64_t now);
 
-/* lane.c: the main function of a lane's thread. */
+/* lane.c, under the lock. Calls the threads of so many lanes that are free and asleep, if there are. */
+void rondo_lanes_call(rondo_session *session, size_t count);
+/* One, if there is something to do: for who has put something there, has let a lane go, or does a part of it all. */
+static inline void rondo_lanes_call_for_rest(rondo_session *session) {
+  if (session->head != NULL || session->open != NULL) rondo_lanes_call(session, 1);
+}
+
+/* The main function of a lane's thread. */
 void *rondo_lane_main(void *lane);
 
 #endif

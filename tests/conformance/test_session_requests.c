@@ -416,6 +416,49 @@ static void test_se11_only_in_a_session_that_is_timed(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* Who runs them ---------------------------------------------------------------------------------------------------- */
+
+enum { STREAMS = 4 };
+
+static void take_and_give(rondo_session *session, uint32_t mask, bool is_taking) {
+  rondo_stream *stream = NULL;
+  for (size_t i = 0; i < STREAMS; i++)
+    if (mask >> i & 1)
+      assert_ok(is_taking ? rondo_session_take_stream(session, "scorer", i, &stream)
+                          : rondo_session_give_stream(session, i));
+}
+
+/* Whichever streams are free, their threads are called, and as many as there are requests for. */
+static void test_se8_streams_that_are_free_run_what_comes(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.streams = STREAMS, .max_batch = 1});
+  for (uint32_t mask = 0; mask + 1 < 1u << STREAMS; mask++) {
+    take_and_give(session, mask, true);
+    for (size_t i = 0; i < TOGETHER; i++) submit(session, i, 5 + 60 * (i % 2));
+    for (size_t i = 0; i < TOGETHER; i++) {
+      rondo_answer answer = {.struct_size = sizeof answer};
+      assert_ok(rondo_ticket_wait(tickets[i], &answer));
+      assert_true(test_request_is_right(&requests[i]));
+      assert_int_equal(mask >> answer.stream & 1, 0);
+    }
+    take_and_give(session, mask, false);
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* The thread that was to run it once its delay is over may have its stream taken until then. */
+static void test_se8_a_delay_ends_on_another_stream(void **state) {
+  rondo_session *session = open_with(*state, (rondo_session_options){.streams = 2, .max_delay_us = 20000});
+  for (uint32_t mask = 1; mask <= 2; mask++) {
+    submit(session, 0, 5);
+    test_sleep_ms(2); /* till a thread has looked at it */
+    take_and_give(session, mask, true);
+    assert_ok(rondo_ticket_wait(tickets[0], NULL));
+    assert_true(test_request_is_right(&requests[0]));
+    take_and_give(session, mask, false);
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
 /* Load ------------------------------------------------------------------------------------------------------------- */
 
 static void test_se8_the_queue_has_a_bound(void **state) {
@@ -781,6 +824,8 @@ int main(void) {
       test_case(test_se8_a_free_stream_is_not_left_in_vain),
       test_case(test_se11_how_long_work_was_under_way),
       test_case(test_se11_only_in_a_session_that_is_timed),
+      test_case(test_se8_streams_that_are_free_run_what_comes),
+      test_case(test_se8_a_delay_ends_on_another_stream),
       test_case(test_se8_the_queue_has_a_bound),
       test_case(test_se8_deadlines),
       test_case(test_se8_cancelling),
