@@ -60,7 +60,7 @@ void rondo_exchange_fail(rondo_exchange *exchange, rondo_reason reason, const ch
   rondo_error_save(&own);
   (void)rondo_fail(RONDO_EXECUTION_FAILED, reason, "%s: %s", name_self(self, exchange), what);
   rondo_error_save(&exchange->failure);
-  rondo_status_ignore(rondo_error_raise(&own), "it is the thread's error from before that is put back");
+  rondo_error_restore(&own);
   atomic_store(&exchange->failed, 2);
   exchange->device->ops->semaphore->fail_waits(exchange->event.driver, &exchange->failure);
   tell_others(exchange, what);

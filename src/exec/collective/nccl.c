@@ -72,7 +72,7 @@ static void find_once(void) {
   rondo_saved_error before;
   rondo_error_save(&before);
   if (find_library() != RONDO_OK) rondo_error_save(&missing);
-  rondo_status_ignore(rondo_error_raise(&before), "it is the error from before that is put back");
+  rondo_error_restore(&before);
 }
 
 static rondo_status require_library(void) {
