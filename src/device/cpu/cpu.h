@@ -149,14 +149,16 @@ struct cpu_participant {
   cpu_grid_job job;
   alignas(RONDO_CACHE_LINE) cpu_device *device;
   uint32_t index;
-  cpu_queue *watched;       /* a worker's: attached to it; holds a reference. Or NULL */
-  uint32_t next_slot;       /* where the next search for a ready queue begins */
-  uint32_t place;           /* a worker's processor, when bound: its place in the pool's; the mover's */
-  _Atomic int processor;    /* the system's number of it */
-  uint64_t drained;         /* items, the last time it ran a queue */
-  uint32_t drains;          /* of the watched queue, since it turned to that */
-  uint32_t reserve;         /* doublings of the time until its next look at that queue */
-  bool brief;               /* the last look found little to do */
+  cpu_queue *watched;    /* a worker's: attached to it; holds a reference. Or NULL */
+  uint32_t next_slot;    /* where the next search for a ready queue begins */
+  uint32_t place;        /* a worker's processor, when bound: its place in the pool's; the mover's */
+  _Atomic int processor; /* the system's number of it */
+  uint64_t drained;      /* items, the last time it ran a queue */
+  uint32_t drains;       /* of the watched queue, since it turned to that */
+  uint32_t reserve;      /* doublings of the time until its next look at that queue */
+  bool brief;            /* the last look found little to do */
+  int run_processor;     /* of its long run, as last seen, and its place */
+  uint32_t run_place;
   _Atomic uint64_t kernels; /* run by it; written by it alone */
   _Atomic uint64_t parks;
 };
@@ -165,6 +167,8 @@ typedef struct cpu_pool {
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready_summary; /* bit w: ready[w] may have bits */
   _Atomic uint32_t open_jobs;                               /* grid jobs open now */
   _Atomic uint32_t active_runs;                             /* executables running by segments now */
+  _Atomic uint32_t long_runs, occupied;                     /* long runs now, and processors that have one */
+  _Atomic uint64_t crowded_until_ns;                        /* even if that are not all */
   _Atomic(cpu_waiter *) injected;                           /* segments that may go on */
   _Atomic bool stop;
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready[CPU_QUEUE_WORDS]; /* bit: that queue wants a worker */
@@ -187,7 +191,8 @@ typedef struct cpu_pool {
   uint32_t participant_count; /* workers first, then hosts */
   cpu_participant *participants;
   rondo_thread *threads;
-  int *processors; /* the process's, as they were when the device was opened; by the system's numbers */
+  int *processors;             /* the process's, as they were when the device was opened; by the system's numbers */
+  _Atomic uint32_t *occupants; /* long runs, by place */
   uint32_t processor_count;
 } cpu_pool;
 
@@ -221,8 +226,8 @@ typedef struct cpu_patience {
   uint32_t turns;
   uint64_t since_ns; /* 0: not asked the clock yet */
 } cpu_patience;
-/* One turn; true when it is time to sleep. */
-bool cpu_patience_turn(cpu_patience *patience, uint64_t limit_ns);
+/* One turn; true when it is time to sleep: soon in a crowd, where others need the processor; never without a pool. */
+bool cpu_patience_turn(cpu_patience *patience, const cpu_pool *pool);
 
 /* A host thread that works along tells the workers which processor to leave to it. */
 void cpu_pool_note_host(cpu_pool *pool);
@@ -583,6 +588,18 @@ void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
 /* The same for a segment that has waited for an event; false when there is none. */
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
 void cpu_run_record(rondo_blocks blocks, void *const *args);
+
+/* Crowds (cpu_crowd.c): whether helping with a run would keep another from running; whether that is so, or would be if
+ * each run had a processor of its own; whether it is not because some have the same; whether one is at a place of a
+ * processor. */
+bool cpu_crowd_is_there(const cpu_pool *pool);
+bool cpu_crowd_is_due(const cpu_pool *pool);
+bool cpu_crowd_is_stacked(const cpu_pool *pool);
+bool cpu_crowd_has_run_at(const cpu_pool *pool, uint32_t place);
+/* Around a long run, and now and then in it, by who runs it. */
+void cpu_crowd_enter(cpu_participant *self);
+void cpu_crowd_follow(cpu_participant *self);
+void cpu_crowd_leave(cpu_participant *self);
 
 /* For the plan by lanes: runs a segment; puts up an entry that takes a thief to a lane; wakes starters that sleep. */
 void cpu_run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment);

@@ -14,10 +14,12 @@ enum {
   WAKE_FROM_NS = 40 * 1000 /* waking a parked worker pays from here on */
 };
 
+/* Until there are none; a guest (not NULL: its pool) leaves them to the owner in a crowd. */
 static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void *const *args, rondo_grid grid,
-                            uint64_t blocks, uint64_t chunk) {
+                            uint64_t blocks, uint64_t chunk, const cpu_pool *guest) {
   uint64_t mine = 0, first;
-  while ((first = atomic_fetch_add_explicit(&job->next, chunk, memory_order_relaxed)) < blocks) {
+  while ((guest == NULL || !cpu_crowd_is_there(guest)) &&
+         (first = atomic_fetch_add_explicit(&job->next, chunk, memory_order_relaxed)) < blocks) {
     const uint64_t last = blocks - first < chunk ? blocks : first + chunk;
     function((rondo_blocks){(size_t)first, (size_t)last, grid}, args);
     mine += last - first;
@@ -52,7 +54,7 @@ bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queu
   if (open && (queue == NULL || shared == queue)) {
     cpu_pool_turn_to(self, shared);
     wake_another(&self->device->pool, job);
-    mine = take_chunks(job, job->function, job->args, job->grid, job->blocks, job->chunk);
+    mine = take_chunks(job, job->function, job->args, job->grid, job->blocks, job->chunk, &self->device->pool);
     if (mine > 0) atomic_fetch_add_explicit(&job->done, mine, memory_order_release);
   }
   atomic_fetch_sub(&job->users, 1);
@@ -76,12 +78,12 @@ static void share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
   atomic_store(&job->open, 1);
   atomic_fetch_add(&pool->open_jobs, 1);
   wake_another(pool, job);
-  const uint64_t mine = take_chunks(job, function, args, rest.grid, rest.last, job->chunk);
+  const uint64_t mine = take_chunks(job, function, args, rest.grid, rest.last, job->chunk, NULL);
   atomic_fetch_sub(&pool->open_jobs, 1);
   atomic_store(&job->open, 0);
   cpu_patience patience = {0};
   while (atomic_load(&job->users) != 0 || atomic_load_explicit(&job->done, memory_order_acquire) + mine != count) {
-    (void)cpu_patience_turn(&patience, UINT64_MAX);
+    (void)cpu_patience_turn(&patience, NULL);
   }
 }
 

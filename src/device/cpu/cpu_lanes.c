@@ -278,6 +278,10 @@ static bool visit_all(cpu_executable *executable, cpu_participant *self, uint32_
   return any;
 }
 
+static bool is_needed_elsewhere(const cpu_pool *pool) {
+  return atomic_load_explicit(&pool->ready_summary, memory_order_relaxed) != 0 || cpu_crowd_is_there(pool);
+}
+
 /* Works along, from lane `first` on, until all lanes have ended; a guest that finds nothing to do leaves when others
  * need it. */
 static void work_along(cpu_executable *executable, cpu_participant *self, uint32_t first, bool guest) {
@@ -288,8 +292,8 @@ static void work_along(cpu_executable *executable, cpu_participant *self, uint32
       patience = (cpu_patience){0};
       continue;
     }
-    if (guest && atomic_load_explicit(&pool->ready_summary, memory_order_relaxed) != 0) return;
-    if (!cpu_patience_turn(&patience, pool->spin_ns)) continue;
+    if (guest && is_needed_elsewhere(pool)) return;
+    if (!cpu_patience_turn(&patience, pool)) continue;
     if (self->index >= pool->worker_count) cpu_pool_note_host(pool);
     atomic_fetch_add(&pool->starter_sleepers, 1);
     const uint32_t epoch = atomic_load(&pool->starter_epoch);

@@ -12,7 +12,12 @@
 
 enum { TURNS_A_YIELD = 64, WATCH_NS = 400, BRIEF_ITEM_NS = 150, MOST_RESERVE = 3, ALONE_DRAINS = 8 };
 
-bool cpu_patience_turn(cpu_patience *patience, uint64_t limit_ns) {
+static uint64_t spin_limit(const cpu_pool *pool) {
+  if (pool == NULL) return UINT64_MAX;
+  return cpu_crowd_is_there(pool) ? 0 : pool->spin_ns;
+}
+
+bool cpu_patience_turn(cpu_patience *patience, const cpu_pool *pool) {
   if (++patience->turns % TURNS_A_YIELD != 0) {
     rondo_relax();
     return false;
@@ -20,7 +25,7 @@ bool cpu_patience_turn(cpu_patience *patience, uint64_t limit_ns) {
   rondo_yield();
   const uint64_t now = rondo_clock_ns();
   if (patience->since_ns == 0) patience->since_ns = now;
-  return now - patience->since_ns >= limit_ns;
+  return now - patience->since_ns >= spin_limit(pool);
 }
 
 void cpu_pool_note_host(cpu_pool *pool) {
@@ -36,13 +41,19 @@ static void take_place(cpu_pool *pool, cpu_participant *worker) {
   (void)rondo_thread_bind(pool->threads[worker->index], processor);
 }
 
-/* Exchanges a worker's processor for the spare one. Whoever comes while another is moved leaves it. */
-static void move_to_spare(cpu_pool *pool, cpu_participant *worker) {
-  if (atomic_exchange_explicit(&pool->moving, true, memory_order_acquire)) return;
+static void exchange_places(cpu_pool *pool, cpu_participant *worker) {
   const uint32_t place = worker->place;
   worker->place = pool->spare;
   pool->spare = place;
   take_place(pool, worker);
+}
+
+/* Exchanges a worker's processor for the spare one, or does so if its own has a long run and that one none. Whoever
+ * comes while another is moved leaves it. */
+static void move_to_spare(cpu_pool *pool, cpu_participant *worker, bool if_runs) {
+  if (atomic_exchange_explicit(&pool->moving, true, memory_order_acquire)) return;
+  if (!if_runs || (cpu_crowd_has_run_at(pool, worker->place) && !cpu_crowd_has_run_at(pool, pool->spare)))
+    exchange_places(pool, worker);
   atomic_store_explicit(&pool->moving, false, memory_order_release);
 }
 
@@ -52,7 +63,7 @@ static void clear_processor(cpu_pool *pool) {
   for (uint32_t i = 0; i < pool->worker_count; i++) {
     cpu_participant *worker = &pool->participants[i];
     if (atomic_load_explicit(&worker->processor, memory_order_relaxed) != processor) continue;
-    if (!pthread_equal(pool->threads[i].handle, pthread_self())) move_to_spare(pool, worker);
+    if (!pthread_equal(pool->threads[i].handle, pthread_self())) move_to_spare(pool, worker, false);
     return;
   }
 }
@@ -178,7 +189,9 @@ static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *que
   return false;
 }
 
+/* What runs gets done without help. */
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
+  if (cpu_crowd_is_there(pool)) return false;
   return cpu_pool_help_grid(pool, self, queue) || help_run(pool, self, queue);
 }
 
@@ -189,6 +202,7 @@ static bool has_entry(cpu_deque *deque, const cpu_queue *queue) {
 }
 
 bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue) {
+  if (cpu_crowd_is_there(pool)) return false;
   const uint32_t hosts = atomic_load(&pool->hosts);
   uint32_t other = self->index;
   while ((other = next_participant(pool, hosts, other)) != self->index) {
@@ -320,12 +334,15 @@ static void park(cpu_device *device, cpu_participant *self) {
 }
 
 /* A host thread waits on this worker's processor, where both would stand in each other's way while another is idle
- * (kernels do pack threads so): the worker moves to the spare one, and leaves its own to the host. */
+ * (kernels do pack threads so): the worker moves to the spare one, and leaves its own to the host. So it does from
+ * where long runs are stacked; a single one the kernel moves sooner itself. */
 static void make_way(cpu_pool *pool, cpu_participant *self) {
-  if (!pool->bound || atomic_load_explicit(&pool->host_processor, memory_order_relaxed) !=
-                          atomic_load_explicit(&self->processor, memory_order_relaxed))
-    return;
-  move_to_spare(pool, self);
+  if (!pool->bound) return;
+  if (atomic_load_explicit(&pool->host_processor, memory_order_relaxed) ==
+      atomic_load_explicit(&self->processor, memory_order_relaxed))
+    move_to_spare(pool, self, false);
+  else if (cpu_crowd_is_stacked(pool))
+    move_to_spare(pool, self, true);
 }
 
 static void *worker_main(void *argument) {
@@ -336,7 +353,7 @@ static void *worker_main(void *argument) {
     if (work_once(device, self, patience.turns)) {
       patience = (cpu_patience){.turns = self->brief ? 1 : 0}; /* after brief work let the producer get ahead */
       self->brief = false;
-    } else if (cpu_patience_turn(&patience, device->pool.spin_ns)) {
+    } else if (cpu_patience_turn(&patience, &device->pool)) {
       park(device, self);
       patience = (cpu_patience){0};
     }
@@ -380,6 +397,8 @@ static rondo_status make_participants(cpu_device *device) {
   RONDO_TRY(rondo_allocate(&device->base.allocator, pool->processor_count, sizeof(int), &memory));
   pool->processors = memory;
   for (uint32_t i = 0; i < pool->processor_count; i++) pool->processors[i] = rondo_processor_at(i);
+  RONDO_TRY(rondo_allocate(&device->base.allocator, pool->processor_count, sizeof *pool->occupants, &memory));
+  pool->occupants = memory;
   return prepare_deques(device, atomic_load(&pool->room));
 }
 
@@ -434,5 +453,6 @@ void cpu_pool_stop(cpu_device *device) {
   }
   rondo_release(&device->base.allocator, pool->threads, pool->worker_count, sizeof(rondo_thread));
   rondo_release(&device->base.allocator, pool->processors, pool->processor_count, sizeof(int));
+  rondo_release(&device->base.allocator, pool->occupants, pool->processor_count, sizeof *pool->occupants);
   rondo_release(&device->base.allocator, pool->participants, pool->participant_count, sizeof(cpu_participant));
 }

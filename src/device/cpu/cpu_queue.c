@@ -220,7 +220,7 @@ static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
     if (has_room(queue, head, granules)) break;
     if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, CPU_BUDGET)) continue;
     const uint32_t signal = atomic_load(&queue->timeline.signal);
-    if (cpu_patience_turn(&patience, pool->spin_ns)) cpu_timeline_sleep(&queue->timeline, completed + 1, signal);
+    if (cpu_patience_turn(&patience, pool)) cpu_timeline_sleep(&queue->timeline, completed + 1, signal);
   }
   cpu_pool_leave(pool, self);
 }
@@ -545,9 +545,9 @@ static void retire(cpu_queue *queue) {
       atomic_store(&queue->attached, CPU_DEAD);
       break;
     }
-    (void)cpu_patience_turn(&patience, UINT64_MAX);
+    (void)cpu_patience_turn(&patience, NULL);
   }
-  while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_patience_turn(&patience, UINT64_MAX);
+  while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_patience_turn(&patience, NULL);
 }
 
 static rondo_status queue_destroy(rondo_queue *base) {

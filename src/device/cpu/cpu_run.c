@@ -5,6 +5,9 @@
  * ever more rarely, and after changes. All compute the same bits, since a kernel must not depend on how its grid is
  * cut.
  *
+ * In a crowd (cpu_crowd.c) times say nothing of the plans: a long run goes node by node there, and shares what is left
+ * once the crowd is over.
+ *
  * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
  * deque, which wakes a worker that sleeps where the run is long enough for that. The starter works along until the last
  * sink is done. An executable that waits for events inside is suspended
@@ -19,13 +22,21 @@ enum {
   TRIALS = 3,              /* runs of each plan that are timed */
   TRY_AGAIN_AT_LEAST = 16, /* runs */
   TRY_AGAIN_AT_MOST = 20000,
-  WAKE_GAIN_NS = 20 * 1000
+  WAKE_GAIN_NS = 20 * 1000,
+  LONG_RUN_NS = 20 * 1000 /* shorter ones are not worth counting */
 };
 enum { MAX_ENTRY_COUNT = (1 << (32 - CPU_SLOT_BITS)) - 1, MOST_PREFETCHED = 4 };
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
 static bool is_watched(const cpu_executable *executable) { return rondo_trace_on() || executable->times != NULL; }
+
+static void run_grid(const cpu_executable *executable, cpu_participant *self, const cpu_node *node) {
+  if (node->blocks.last > 1 && !cpu_crowd_is_there(&executable->device->pool))
+    cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks);
+  else
+    node->function(node->blocks, node->args);
+}
 
 /* Shares grids with others, as segments do, unless `self` is NULL, as in the plain loop. */
 static void run_watched(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
@@ -34,7 +45,7 @@ static void run_watched(const cpu_executable *executable, cpu_participant *self,
     rondo_trace_here(RONDO_TRACE_BEGIN, "node", executable->names[i]);
     const uint64_t begun = executable->times == NULL ? 0 : rondo_clock_ns();
     if (self != NULL) {
-      cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks);
+      run_grid(executable, self, node);
     } else {
       node->function(node->blocks, node->args);
     }
@@ -52,20 +63,17 @@ static void run_loop(const cpu_executable *executable) {
   for (size_t i = 0, count = executable->node_count; i < count; i++) nodes[i].function(nodes[i].blocks, nodes[i].args);
 }
 
-void cpu_run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment) {
+static void run_nodes(const cpu_executable *executable, cpu_participant *self, uint32_t first, uint32_t count) {
   if (__builtin_expect(is_watched(executable), 0)) {
-    run_watched(executable, self, segment->first, segment->count);
+    run_watched(executable, self, first, count);
     return;
   }
-  const cpu_node *node = &executable->nodes[segment->first];
-  const cpu_node *end = node + segment->count;
-  for (; node < end; node++) {
-    if (node->blocks.last > 1) {
-      cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks);
-    } else {
-      node->function(node->blocks, node->args);
-    }
-  }
+  const cpu_node *node = &executable->nodes[first];
+  for (const cpu_node *end = node + count; node < end; node++) run_grid(executable, self, node);
+}
+
+void cpu_run_segment(const cpu_executable *executable, cpu_participant *self, const cpu_segment *segment) {
+  run_nodes(executable, self, segment->first, segment->count);
 }
 
 void cpu_run_record(rondo_blocks blocks, void *const *args) {
@@ -294,7 +302,7 @@ static void await_sinks(cpu_executable *executable, cpu_queue *queue, cpu_partic
       patience = (cpu_patience){0};
       continue;
     }
-    const bool tired = cpu_patience_turn(&patience, pool->spin_ns);
+    const bool tired = cpu_patience_turn(&patience, pool);
     if (tired && self->index >= pool->worker_count) cpu_pool_note_host(pool);
     if (tired && sleep_as_starter(executable, queue, self)) patience = (cpu_patience){0};
   }
@@ -331,9 +339,16 @@ static uint32_t trial_count(const cpu_executable *executable) {
   return executable->lane_count > 0 ? CPU_PLANS * TRIALS : CPU_PLAN_LANES * TRIALS;
 }
 
-static uint32_t choose_plan(cpu_executable *executable) {
+static bool is_on_trial(const cpu_executable *executable) { return executable->trial < trial_count(executable); }
+
+/* Known to be. */
+static bool is_brief(const cpu_executable *executable) {
+  return !is_on_trial(executable) && executable->best_ns[CPU_PLAN_LOOP] < LONG_RUN_NS;
+}
+
+static uint32_t choose_plan(const cpu_executable *executable) {
   if (!executable->parallel) return CPU_PLAN_LOOP;
-  return executable->trial < trial_count(executable) ? executable->trial / TRIALS : executable->plan;
+  return is_on_trial(executable) ? executable->trial / TRIALS : executable->plan;
 }
 
 /* A result that comes again holds for longer each time, a clear one for much longer; a new one, which a busy machine
@@ -358,7 +373,7 @@ static void note_time(cpu_executable *executable, uint32_t plan, uint64_t spent_
 
 /* While measuring all should be awake; afterwards a wake-up must cost less than it gains. */
 static bool wakes_pay(const cpu_executable *executable) {
-  if (executable->trial < trial_count(executable)) return true;
+  if (is_on_trial(executable)) return true;
   return executable->best_ns[CPU_PLAN_LOOP] > executable->best_ns[executable->plan] + WAKE_GAIN_NS;
 }
 
@@ -374,6 +389,45 @@ static void run_plan(cpu_executable *executable, cpu_queue *queue, cpu_participa
   }
 }
 
+static void run_in_crowd(cpu_executable *executable, cpu_participant *self) {
+  executable->running = CPU_PLAN_LOOP;
+  for (uint32_t i = 0; i < executable->node_count; i++) {
+    cpu_crowd_follow(self);
+    run_nodes(executable, self, i, 1);
+  }
+}
+
+/* By the plan that is on trial. What became crowded meanwhile is tried again. */
+static void run_trial(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+  const uint32_t plan = choose_plan(executable);
+  const uint64_t begun = rondo_clock_ns();
+  run_plan(executable, queue, self, plan);
+  if (!cpu_crowd_is_due(&executable->device->pool)) note_time(executable, plan, rondo_clock_ns() - begun);
+}
+
+static void run_chosen(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+  run_plan(executable, queue, self, choose_plan(executable));
+  if (++executable->trial > executable->try_again_at) executable->trial = 0;
+}
+
+static void run_alone(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+  if (is_on_trial(executable))
+    run_trial(executable, queue, self);
+  else
+    run_chosen(executable, queue, self);
+}
+
+/* Counted among the long ones. */
+static void run_long(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+  cpu_pool *pool = &executable->device->pool;
+  cpu_crowd_enter(self);
+  if (cpu_crowd_is_due(pool))
+    run_in_crowd(executable, self);
+  else
+    run_alone(executable, queue, self);
+  cpu_crowd_leave(self);
+}
+
 bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_participant *self, cpu_item *item) {
   executable->queue = queue;
   executable->runs_begun++;
@@ -383,14 +437,9 @@ bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_partic
     end_run(executable);
     return true;
   }
-  const uint32_t plan = choose_plan(executable);
-  if (!executable->parallel || executable->trial >= trial_count(executable)) {
-    run_plan(executable, queue, self, plan);
-    if (++executable->trial > executable->try_again_at) executable->trial = 0;
-    return true;
-  }
-  const uint64_t begun = rondo_clock_ns();
-  run_plan(executable, queue, self, plan);
-  note_time(executable, plan, rondo_clock_ns() - begun);
+  if (!executable->parallel || is_brief(executable))
+    run_chosen(executable, queue, self);
+  else
+    run_long(executable, queue, self);
   return true;
 }

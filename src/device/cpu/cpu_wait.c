@@ -48,7 +48,7 @@ void cpu_queue_await(cpu_queue *queue, uint64_t target) {
     if (self != NULL && ((cpu_queue_pending(queue) && cpu_queue_drain(queue, self, target - value)) ||
                          cpu_pool_help(pool, self, queue))) {
       patience = (cpu_patience){0};
-    } else if (cpu_patience_turn(&patience, pool->spin_ns)) {
+    } else if (cpu_patience_turn(&patience, pool)) {
       if (sleep_over(queue, self, target)) patience = (cpu_patience){0};
     }
     if (patience.turns == 1) cpu_pool_note_host(pool);
@@ -64,7 +64,7 @@ void cpu_point_await(cpu_device *device, cpu_point point) {
   cpu_patience patience = {0};
   while (!cpu_point_reached(point)) {
     const uint32_t signal = atomic_load(&point.timeline->signal);
-    if (cpu_patience_turn(&patience, device->pool.spin_ns)) cpu_timeline_sleep(point.timeline, point.value, signal);
+    if (cpu_patience_turn(&patience, &device->pool)) cpu_timeline_sleep(point.timeline, point.value, signal);
   }
   cpu_timeline_release(point.timeline);
 }

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ * Long runs of executables beside each other: when there is a crowd of them, and that each does all of its work once
+ * whatever the others do meanwhile.
+ */
+#include <pthread.h>
+
+#include "device/cpu/cpu.h"
+#include "device_tests.h"
+
+enum { MOST_PROCESSORS = 64 };
+
+typedef struct crowd {
+  rondo_device *device;
+  cpu_pool *pool;
+  cpu_participant *runners; /* one more than there are processors */
+} crowd;
+
+static void bind_self(int processor) {
+  const rondo_thread self = {.handle = pthread_self()};
+  assert_true(rondo_thread_bind(self, processor));
+}
+
+static void open_crowd(crowd *c) {
+  assert_ok(rondo_device_open("cpu", NULL, &c->device));
+  c->pool = &((cpu_device *)c->device)->pool;
+  if (c->pool->processor_count < 2 || c->pool->processor_count > MOST_PROCESSORS) {
+    assert_ok(rondo_device_close(c->device));
+    skip();
+  }
+  c->runners = test_array(c->pool->processor_count + 1, sizeof *c->runners);
+  for (uint32_t i = 0; i <= c->pool->processor_count; i++) c->runners[i].device = (cpu_device *)c->device;
+}
+
+static void close_crowd(crowd *c) {
+  free(c->runners);
+  assert_ok(rondo_device_close(c->device));
+}
+
+/* In a thread of its own, which is bound to processors. */
+static void *crowd_on_all_processors(void *user) {
+  crowd *c = user;
+  const uint32_t count = c->pool->processor_count;
+  for (uint32_t i = 0; i < count; i++) {
+    assert_false(cpu_crowd_is_there(c->pool));
+    assert_false(cpu_crowd_is_due(c->pool));
+    bind_self(c->pool->processors[i]);
+    cpu_crowd_enter(&c->runners[i]);
+  }
+  assert_true(cpu_crowd_is_there(c->pool));
+  for (uint32_t i = 0; i < count; i++) assert_true(cpu_crowd_has_run_at(c->pool, i));
+  cpu_crowd_leave(&c->runners[0]);
+  assert_true(cpu_crowd_has_run_at(c->pool, 1));
+  assert_false(cpu_crowd_has_run_at(c->pool, 0));
+  while (cpu_crowd_is_there(c->pool)) rondo_yield(); /* its place may be taken again first */
+  assert_false(cpu_crowd_is_due(c->pool));
+  for (uint32_t i = 1; i < count; i++) cpu_crowd_leave(&c->runners[i]);
+  return NULL;
+}
+
+static void a_run_on_each_processor_is_a_crowd_gx_10(void **state) {
+  (void)state;
+  crowd c;
+  pthread_t thread;
+  open_crowd(&c);
+  assert_int_equal(pthread_create(&thread, NULL, crowd_on_all_processors, &c), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  close_crowd(&c);
+}
+
+/* Moves one of two to where the other is, and back. */
+static void *crowd_on_one_processor(void *user) {
+  crowd *c = user;
+  const uint32_t count = c->pool->processor_count;
+  bind_self(c->pool->processors[0]);
+  for (uint32_t i = 0; i < count; i++) cpu_crowd_enter(&c->runners[i]);
+  assert_false(cpu_crowd_is_there(c->pool));
+  assert_true(cpu_crowd_is_due(c->pool));
+  for (uint32_t i = 1; i < count; i++) {
+    bind_self(c->pool->processors[i]);
+    cpu_crowd_follow(&c->runners[i]);
+  }
+  assert_true(cpu_crowd_is_there(c->pool));
+  bind_self(c->pool->processors[1]);
+  cpu_crowd_follow(&c->runners[0]);
+  assert_false(cpu_crowd_is_there(c->pool));
+  for (uint32_t i = 0; i < count; i++) cpu_crowd_leave(&c->runners[i]);
+  assert_false(cpu_crowd_is_due(c->pool));
+  for (uint32_t i = 0; i < count; i++) assert_false(cpu_crowd_has_run_at(c->pool, i));
+  return NULL;
+}
+
+static void runs_on_one_processor_leave_the_others_to_helpers_gx_10(void **state) {
+  (void)state;
+  crowd c;
+  pthread_t thread;
+  open_crowd(&c);
+  assert_int_equal(pthread_create(&thread, NULL, crowd_on_one_processor, &c), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  close_crowd(&c);
+}
+
+/* Runs ------------------------------------------------------------------------------------------------------------ */
+
+enum { BLOCKS = 64, BRANCHES = 3, RUNS = 40, MOST_RUNNERS = 6, WORK = 1000 };
+
+typedef struct runner {
+  rondo_device *device;
+  rondo_kernel *kernel;
+  pthread_t thread;
+  atomic_uint done[BRANCHES + 1][BLOCKS]; /* by node */
+  unsigned wrong;                         /* counters, behind all runs */
+} runner;
+
+/* One argument: a row of counters. */
+static void count_slowly(rondo_blocks blocks, void *const *args) {
+  atomic_uint *done = *(atomic_uint *const *)args[0];
+  for (size_t b = blocks.first; b < blocks.last; b++) {
+    for (int i = 0; i < WORK; i++) atomic_signal_fence(memory_order_seq_cst);
+    atomic_fetch_add_explicit(&done[b], 1, memory_order_relaxed);
+  }
+}
+
+/* Branches side by side, and a node behind them. */
+static rondo_executable *make_fan(runner *r) {
+  rondo_executable *executable;
+  atomic_uint *rows[BRANCHES + 1];
+  const void *args[BRANCHES + 1];
+  test_graph *graph = make_test_graph(BRANCHES + 1, BRANCHES);
+  for (uint32_t i = 0; i <= BRANCHES; i++) {
+    rows[i] = r->done[i];
+    args[i] = &rows[i];
+    set_test_kernel(graph, i, r->kernel, BLOCKS, &args[i]);
+    if (i < BRANCHES) add_test_edge(graph, i, BRANCHES);
+  }
+  assert_ok(lower_test_graph(r->device, graph, &executable));
+  free_test_graph(graph);
+  return executable;
+}
+
+static void *run_again_and_again(void *user) {
+  runner *r = user;
+  rondo_queue *queue;
+  assert_ok(r->device->ops->queue_create(r->device, "q", &queue));
+  rondo_executable *executable = make_fan(r);
+  for (unsigned run = 1; run <= RUNS; run++) {
+    assert_ok(queue->ops->launch(queue, executable));
+    assert_ok(queue->ops->synchronize(queue));
+    for (int i = 0; i <= BRANCHES; i++)
+      for (int b = 0; b < BLOCKS; b++) r->wrong += atomic_load(&r->done[i][b]) != run;
+  }
+  executable->ops->destroy(executable);
+  assert_ok(queue->ops->destroy(queue));
+  return NULL;
+}
+
+static void runs_in_a_crowd_do_all_of_their_work_once_gx_10(void **state) {
+  (void)state;
+  static const rondo_kernel_options options = {.name = "count", .cpu = count_slowly, .params = {RONDO_UPDATES}};
+  static runner runners[MOST_RUNNERS];
+  rondo_device *device;
+  rondo_kernel *kernel;
+  assert_ok(rondo_device_open("cpu", NULL, &device));
+  const cpu_pool *pool = &((cpu_device *)device)->pool;
+  const uint32_t count = pool->processor_count < MOST_RUNNERS ? pool->processor_count + 1 : MOST_RUNNERS;
+  assert_ok(rondo_kernel_create(device, &options, &kernel));
+  for (uint32_t i = 0; i < count; i++) {
+    runners[i].device = device;
+    runners[i].kernel = kernel;
+    assert_int_equal(pthread_create(&runners[i].thread, NULL, run_again_and_again, &runners[i]), 0);
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    assert_int_equal(pthread_join(runners[i].thread, NULL), 0);
+    assert_int_equal(runners[i].wrong, 0);
+  }
+  assert_int_equal(atomic_load(&pool->long_runs), 0);
+  assert_int_equal(atomic_load(&pool->occupied), 0);
+  rondo_kernel_destroy(kernel);
+  assert_ok(rondo_device_close(device));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_run_on_each_processor_is_a_crowd_gx_10),
+      cmocka_unit_test(runs_on_one_processor_leave_the_others_to_helpers_gx_10),
+      cmocka_unit_test(runs_in_a_crowd_do_all_of_their_work_once_gx_10),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
