@@ -4,14 +4,15 @@
  * the least of the rounds counts, and no graph costs more than one with more rows. And how long some graphs take on all
  * lanes at once, against one after the other, in turns likewise. By who has claimed the lanes.
  */
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "session/session_internal.h"
 
-enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3 };
-#define ENOUGH_NS UINT64_C(400000000) /* of rounds */
+enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3, WARM_RUNS = 9 };
+#define ENOUGH_NS UINT64_C(400000000)     /* of rounds */
+#define WARM_ENOUGH_NS UINT64_C(40000000) /* of a graph's first runs */
 
 /* Microseconds, by graph and round. */
 typedef struct samples {
@@ -61,14 +62,16 @@ static rondo_status take_round(rondo_place *place, bool with_unrecorded, samples
   return RONDO_OK;
 }
 
-static int compare(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *us, size_t count) {
-  qsort(us, count, sizeof *us, compare);
-  return count % 2 == 1 ? us[count / 2] : (us[count / 2 - 1] + us[count / 2]) / 2;
+/* In its first runs a device may still try how a graph runs best. */
+static rondo_status warm_up(rondo_place *place) {
+  for (size_t i = 0; i < place->graphs.count; i++) {
+    const uint64_t begin = rondo_clock_ns();
+    double us;
+    RONDO_TRY(rondo_place_write_zeros(place, i));
+    for (int run = 0; run < WARM_RUNS && rondo_clock_ns() - begin < WARM_ENOUGH_NS; run++)
+      RONDO_TRY(time_run(place, &place->graphs.items[i], true, &us));
+  }
+  return RONDO_OK;
 }
 
 static double least(const double *us, size_t count) {
@@ -80,6 +83,7 @@ static double least(const double *us, size_t count) {
 
 /* The first round warms up, and counts no more when there is another. */
 static rondo_status take_all(rondo_place *place, bool with_unrecorded, samples *s, size_t *out_rounds) {
+  RONDO_TRY(warm_up(place));
   RONDO_TRY(take_round(place, with_unrecorded, s, 0));
   const uint64_t begin = rondo_clock_ns();
   size_t round = 0;
@@ -109,20 +113,16 @@ rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *ou
 /* All lanes at once -------------------------------------------------------------------------------------------------
  */
 
-enum { OVERLAP_ROUNDS = 4, MOST_OVERLAPS = 4 };
+enum { OVERLAP_ROUNDS = 6, MOST_OVERLAPS = 4 };
 #define ENOUGH_OVERLAP_NS UINT64_C(100000000) /* of rounds with one graph */
-
-/* The median of rounds, the first of which warms up and counts no more when there is another. */
-static double median_round(double *rounds, size_t count) {
-  return count == 1 ? rounds[0] : median(rounds + 1, count - 1);
-}
 
 static bool wants_round(size_t done, uint64_t begin_ns) {
   return done == 0 || (done < OVERLAP_ROUNDS && rondo_clock_ns() - begin_ns < ENOUGH_OVERLAP_NS);
 }
 
+/* Keeps the least. */
 static rondo_status time_lanes(rondo_session_model *model, size_t graph, uint32_t lanes, bool is_recorded,
-                               double *out_us) {
+                               double *inout_us) {
   rondo_status started[RONDO_SESSION_MAX_STREAMS], status = RONDO_OK;
   const uint64_t begin = rondo_clock_ns();
   for (uint32_t i = 0; i < lanes; i++)
@@ -132,33 +132,30 @@ static rondo_status time_lanes(rondo_session_model *model, size_t graph, uint32_
     rondo_keep_first(&status, rondo_place_take_ahead(&place->graphs.items[graph], started[i]));
     rondo_keep_first(&status, rondo_place_launch(place, &place->graphs.items[graph], is_recorded));
   }
-  for (uint32_t i = 0; i < lanes; i++) rondo_keep_first(&status, rondo_place_synchronize(&model->places[i]));
-  *out_us = (double)(rondo_clock_ns() - begin) / 1e3;
+  /* Who waits for a CPU device works along: on a lane that nobody has begun, as who waits for a request does. */
+  for (uint32_t i = lanes; i-- > 0;) rondo_keep_first(&status, rondo_place_synchronize(&model->places[i]));
+  *inout_us = fmin(*inout_us, (double)(rondo_clock_ns() - begin) / 1e3);
   return status;
 }
 
 rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us) {
   const uint32_t lanes = model->session->options.streams;
   const uint64_t begin = rondo_clock_ns();
-  double all_us[OVERLAP_ROUNDS];
-  size_t rounds = 0;
-  for (; wants_round(rounds, begin); rounds++) RONDO_TRY(time_lanes(model, graph, lanes, true, &all_us[rounds]));
-  *out_us = median_round(all_us, rounds) / lanes;
+  double all_us = INFINITY;
+  for (size_t round = 0; wants_round(round, begin); round++) RONDO_TRY(time_lanes(model, graph, lanes, true, &all_us));
+  *out_us = all_us / lanes;
   return RONDO_OK;
 }
 
 static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bool is_recorded, double *out) {
   const uint32_t lanes = model->session->options.streams;
   const uint64_t begin = rondo_clock_ns();
-  double overlaps[OVERLAP_ROUNDS];
-  size_t rounds = 0;
-  for (; wants_round(rounds, begin); rounds++) {
-    double one_us, all_us;
+  double one_us = INFINITY, all_us = INFINITY;
+  for (size_t round = 0; wants_round(round, begin); round++) {
     RONDO_TRY(time_lanes(model, graph, 1, is_recorded, &one_us));
     RONDO_TRY(time_lanes(model, graph, lanes, is_recorded, &all_us));
-    overlaps[rounds] = all_us / (lanes * one_us);
   }
-  const double overlap = median_round(overlaps, rounds);
+  const double overlap = all_us / (lanes * one_us);
   *out = overlap > 1 ? 1 : overlap < 1.0 / lanes ? 1.0 / lanes : overlap;
   return RONDO_OK;
 }
