@@ -9,6 +9,7 @@
 #   make docs    pages of the public headers, in build/docs/html
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #
+# `make bench` prints the page first, in minutes, then every measurement in five rounds.
 # Further: requirements (which row of docs/requirements.md a test shows, and on which device), build, analyze
 # (clang-tidy, cppcheck and gcc's analyzer, minutes of processor time), asan (gcc's), coverage, format, setup (installs
 # the packages of every target), clean.

@@ -363,9 +363,9 @@ typedef struct rondo_answer {
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
                                                         const rondo_request *request, rondo_answer *out_answer);
 
-/* Hands a request in; its inputs and outputs stay the session's until it was waited for. The ticket is waited for once;
- * it is zero after a failure. Does not wait, but in capture mode. Errors: those of rondo_session_run that come before
- * it is queued. */
+/* Hands a request in, of which a copy is taken; its inputs and outputs, and the lists of them, stay the session's until
+ * it was waited for. The ticket is waited for once; it is zero after a failure. Does not wait, but in capture mode.
+ * Errors: those of rondo_session_run that come before it is queued. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_submit(rondo_session *session, const char *model,
                                                            const rondo_request *request, rondo_ticket *out_ticket);
 /* Waits for the answer, with which the ticket is over. out_answer may be NULL. Any thread, one. Errors: those of the
