@@ -275,38 +275,38 @@ static void test_se8_inputs_in_host_memory_of_the_device(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* Two of 16 rows that wait at once. */
+static void run_two(rondo_session *session, rondo_answer *answers) {
+  hold(session);
+  for (size_t i = 0; i < 2; i++) submit(session, i, 16);
+  assert_ok(rondo_session_give_stream(session, 0));
+  for (size_t i = 0; i < 2; i++) {
+    answers[i] = (rondo_answer){.struct_size = sizeof *answers};
+    assert_ok(rondo_ticket_wait(tickets[i], &answers[i]));
+    assert_true(test_request_is_right(&requests[i]));
+  }
+}
+
 /* Requests that together need more than one by one run one by one. */
 static void test_se8_not_together_where_that_costs_more(void **state) {
   rondo_session *session = open_session(*state, 1);
   const double steep[] = {1000, 20};
+  rondo_answer answers[2];
   assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 1));
-  hold(session);
-  submit(session, 0, 16);
-  submit(session, 1, 16);
-  assert_ok(rondo_session_give_stream(session, 0));
-  for (size_t i = 0; i < 2; i++) {
-    rondo_answer answer = {.struct_size = sizeof answer};
-    assert_ok(rondo_ticket_wait(tickets[i], &answer));
-    assert_int_equal(answer.padding_rows, 0);
-  }
+  run_two(session, answers);
+  for (size_t i = 0; i < 2; i++) assert_int_equal(answers[i].padding_rows, 0);
   assert_ok(rondo_session_destroy(session));
 }
 
 /* Nor do they where it saves next to nothing, nor more than the session's bound. */
 static void test_se8_not_together_for_next_to_nothing(void **state) {
   const double dear[] = {39.5, 20};
+  rondo_answer answers[2];
   for (uint32_t i = 0; i < 2; i++) {
     rondo_session *session = open_with(*state, (rondo_session_options){.streams = 1, .max_batch = i});
     if (i == 0) assert_ok(rondo_session_set_times(session, "scorer", dear, NULL, 2, 1));
-    hold(session);
-    submit(session, 0, 16);
-    submit(session, 1, 16);
-    assert_ok(rondo_session_give_stream(session, 0));
-    for (size_t k = 0; k < 2; k++) {
-      rondo_answer answer = {.struct_size = sizeof answer};
-      assert_ok(rondo_ticket_wait(tickets[k], &answer));
-      assert_int_equal(answer.batch_requests, 1);
-    }
+    run_two(session, answers);
+    for (size_t k = 0; k < 2; k++) assert_int_equal(answers[k].batch_requests, 1);
     assert_ok(rondo_session_destroy(session));
   }
 }
