@@ -370,7 +370,10 @@ void rondo_capture_forget_stream(rondo_stream *stream) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_capture_invalidate(capture, "the destruction of %s", stream->label);
   if (stream == capture->origin) {
+    rondo_saved_error before;
+    rondo_error_save(&before);
     rondo_status_ignore(rondo_capture_end_driver(capture, RONDO_CAPTURE_INVALID), "the stream is destroyed");
+    rondo_error_restore(&before);
     finish(capture, false);
   } else {
     rondo_capture_list_leave(capture, stream);

@@ -341,6 +341,27 @@ static void test_gx3_destroying_a_capturing_stream(void **state) {
   test_stream_destroy(side);
 }
 
+typedef struct destroying {
+  rondo_stream *stream;
+  rondo_status status, last;
+} destroying;
+
+static void destroy_on_this_thread(void *user) {
+  destroying *self = user;
+  self->status = rondo_stream_destroy(self->stream);
+  self->last = rondo_last_error()->status;
+}
+
+/* Its driver may refuse to end the capture there, which is nothing that the caller did wrong. */
+static void test_gx3_destroying_a_capturing_stream_elsewhere(void **state) {
+  test_fixture *t = *state;
+  destroying elsewhere = {.stream = test_stream(t, "captured")};
+  assert_ok(rondo_capture_begin(elsewhere.stream, RONDO_CAPTURE_THREAD_LOCAL));
+  test_on_thread(destroy_on_this_thread, &elsewhere);
+  assert_status(elsewhere.status, RONDO_OK);
+  assert_int_equal(elsewhere.last, RONDO_OK);
+}
+
 /* C7: isolation and merges ---------------------------------------------------------------------------------------- */
 
 static void test_gx3_c7_a_capture_waits_for_nothing_outside(void **state) {
@@ -575,6 +596,7 @@ int main(void) {
       test_case(test_gx3_c10_an_invalid_capture_takes_nothing),
       test_case(test_gx3_c10_an_invalid_capture_leaks_no_memory),
       test_case(test_gx3_destroying_a_capturing_stream),
+      test_case(test_gx3_destroying_a_capturing_stream_elsewhere),
       test_case(test_gx3_c7_a_capture_waits_for_nothing_outside),
       test_case(test_gx3_c7_captures_do_not_merge),
       test_case(test_gx3_c7_external_events_become_nodes),

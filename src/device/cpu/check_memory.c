@@ -143,7 +143,7 @@ static rondo_status reserve_addresses(check_state *check, size_t bytes, size_t a
   const bool at_once = status == RONDO_OK;
   while (status != RONDO_OK && shrink_quarantine(check))
     status = cpu_reserve(&check->device->base, bytes, alignment, out);
-  if (!at_once && status == RONDO_OK) rondo_status_ignore(rondo_error_raise(&before), "the call has gone well");
+  if (!at_once && status == RONDO_OK) rondo_error_restore(&before);
   return status;
 }
 
