@@ -43,9 +43,10 @@ static rondo_status compile_part(const rondo_place *place, const rondo_division_
 }
 
 static void *address_of(const rondo_compiled *compiled, char kind, const char *name) {
-  rondo_compiled_value value = {.struct_size = sizeof value};
-  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++)
+  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
+    const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
     if (value.kind == kind && strcmp(value.name, name) == 0) return value.address;
+  }
   return NULL;
 }
 

@@ -128,9 +128,10 @@ static rondo_status check_parts(const rondo_session_model *model, const rondo_di
 }
 
 static bool has_state(const rondo_compiled *compiled, const char *name) {
-  rondo_compiled_value value = {.struct_size = sizeof value};
-  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK && value.kind == 's'; i++)
-    if (strcmp(value.name, name) == 0) return true;
+  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
+    const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
+    if (value.kind == 's' && strcmp(value.name, name) == 0) return true;
+  }
   return false;
 }
 

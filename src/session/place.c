@@ -41,10 +41,10 @@ static void **find_slot(const rondo_session_model *model, void **addresses, cons
 }
 
 rondo_status rondo_placed_find(const rondo_session_model *model, const rondo_compiled *compiled, void ***out) {
-  rondo_compiled_value value = {.struct_size = sizeof value};
   RONDO_TRY(
       rondo_allocate_items(&model->session->allocator, model->inputs.count + model->outputs.count, sizeof **out, out));
-  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
+  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
+    const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
     void **slot = find_slot(model, *out, &value);
     if (slot != NULL) *slot = value.address;
   }
@@ -162,11 +162,10 @@ rondo_status rondo_place_program_for(rondo_place *place, size_t rows, const rond
 
 rondo_status rondo_place_write_state(rondo_place *place, const char *name, const void *data, size_t bytes) {
   rondo_compiled *compiled = place->anchor.compiled;
-  rondo_compiled_value value = {.struct_size = sizeof value};
   bool is_ahead, is_here = false;
   RONDO_TRY(rondo_ahead_write(place->anchor.ahead, name, data, bytes, &is_ahead));
-  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++)
-    is_here |= strcmp(value.name, name) == 0;
+  for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++)
+    is_here |= strcmp(rondo_compiled_value_at(compiled, i).name, name) == 0;
   if (is_ahead && !is_here) return RONDO_OK;
   RONDO_TRY(rondo_compiled_write(compiled, name, data, bytes));
   return rondo_compiled_synchronize(compiled);
@@ -438,11 +437,11 @@ rondo_status rondo_place_plan(const rondo_place *place, const size_t *rows, size
 /* In what the graph's work reads, also of what is handed over, and in what parts ahead copy. */
 static rondo_status write_zeros(const rondo_place *place, const rondo_place_graph *g) {
   const rondo_session_model *model = place->model;
-  rondo_compiled_value value = {.struct_size = sizeof value};
   for (size_t i = 0; i < model->inputs.count; i++)
     memset(rondo_stage_input(model, g->stage, g->stage_rows, i), 0, model->inputs.items[i].row_bytes * g->rows);
   rondo_compiled_claim_inputs(g->program.compiled);
-  for (size_t i = 0; rondo_compiled_get_value(g->program.compiled, i, &value) == RONDO_OK; i++) {
+  for (size_t i = 0; i < rondo_compiled_count_values(g->program.compiled); i++) {
+    const rondo_compiled_value value = rondo_compiled_value_at(g->program.compiled, i);
     const rondo_fill zeros = {.dst = value.address, .element_bytes = 1, .width = value.bytes};
     if (value.kind == 'i') RONDO_TRY(rondo_fill_async(place->stream, &zeros));
   }

@@ -44,9 +44,10 @@ rondo_status rondo_file_replacement_begin(const rondo_allocator *allocator, cons
     out->file = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (out->file >= 0) return RONDO_OK;
     const int error = errno;
-    const rondo_status status = rondo_fail_errno(RONDO_IO_ERROR, error, "%s cannot be made", out->temporary);
+    rondo_status status = RONDO_OK;
+    if (error != EEXIST) status = rondo_fail_errno(RONDO_IO_ERROR, error, "%s cannot be made", out->temporary);
     rondo_release_text(allocator, out->temporary);
-    if (error != EEXIST) return status;
+    RONDO_TRY(status);
   }
 }
 

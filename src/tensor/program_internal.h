@@ -155,6 +155,10 @@ void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bo
  * program the one that holds the arena; no input of it is lost. */
 void rondo_compiled_claim_inputs(rondo_compiled *compiled);
 
+/* Named values, in the order of rondo_compiled_get_value. */
+size_t rondo_compiled_count_values(const rondo_compiled *compiled);
+rondo_compiled_value rondo_compiled_value_at(const rondo_compiled *compiled, size_t index);
+
 /* arena_use.c: bytes of the arenas of all that share with it, and of the largest. */
 uint64_t rondo_compiled_arenas(const rondo_compiled *compiled, uint64_t *out_largest);
 

@@ -119,15 +119,12 @@ rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, voi
 
 /* Listing ---------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t index, rondo_compiled_value *out_value) {
-  RONDO_TRY(rondo_require("rondo_compiled_get_value", "compiled", compiled));
-  RONDO_TRY(rondo_require("rondo_compiled_get_value", "out_value", out_value));
-  if (index >= compiled->values.count) {
-    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "program '%s' has %zu named values, so none at %zu",
-                      compiled->name, compiled->values.count, index);
-  }
+size_t rondo_compiled_count_values(const rondo_compiled *compiled) { return compiled->values.count; }
+
+rondo_compiled_value rondo_compiled_value_at(const rondo_compiled *compiled, size_t index) {
   const rondo_named_value *value = &compiled->values.items[index];
-  rondo_compiled_value out = {.kind = value->kind,
+  rondo_compiled_value out = {.struct_size = sizeof out,
+                              .kind = value->kind,
                               .type = value->shape.type,
                               .name = value->name,
                               .rank = value->shape.rank,
@@ -137,5 +134,16 @@ rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t ind
                                          : value->output != NULL ? RONDO_STAGING_HOST
                                                                  : RONDO_STAGING_SLOT};
   memcpy(out.shape, value->shape.dims, sizeof out.shape);
+  return out;
+}
+
+rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t index, rondo_compiled_value *out_value) {
+  RONDO_TRY(rondo_require("rondo_compiled_get_value", "compiled", compiled));
+  RONDO_TRY(rondo_require("rondo_compiled_get_value", "out_value", out_value));
+  if (index >= compiled->values.count) {
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "program '%s' has %zu named values, so none at %zu",
+                      compiled->name, compiled->values.count, index);
+  }
+  const rondo_compiled_value out = rondo_compiled_value_at(compiled, index);
   return rondo_versioned_write("rondo_compiled_value", &out, out_value, sizeof out);
 }

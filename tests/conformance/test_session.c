@@ -48,6 +48,22 @@ static void test_models_have_names_and_values(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* status.h: a call that succeeds leaves the last error as it is. */
+static void test_what_succeeds_leaves_the_last_error(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t, 2);
+  rondo_model_info info = {.struct_size = sizeof info};
+  const size_t sizes[] = {8, 4};
+  assert_error(rondo_session_get_model_info(session, "nobody", &info), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  test_scorer_capture(session, "scorer", sizes, 2);
+  assert_runs(session, "scorer", 3, RONDO_WAY_RECORDED);
+  assert_ok(rondo_session_remove_model(session, "scorer"));
+  assert_int_equal(rondo_last_error()->status, RONDO_NOT_FOUND);
+  assert_non_null(strstr(rondo_last_error()->message, "nobody"));
+  assert_ok(rondo_session_destroy(session));
+}
+
 /* SE-1, SE-2, SE-3 ------------------------------------------------------------------------------------------------- */
 
 static void test_se1_k_runs_make_k_graphs_of_a_model(void **state) {
@@ -660,6 +676,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_an_empty_session),
       test_case(test_models_have_names_and_values),
+      test_case(test_what_succeeds_leaves_the_last_error),
       test_case(test_se1_k_runs_make_k_graphs_of_a_model),
       test_case(test_se2_capturing_leaves_no_trace),
       test_case(test_se2_branches_of_a_program_are_kept),

@@ -81,7 +81,7 @@ static void find_library_quietly(void) {
   rondo_error_save(&before);
   find_library();
   limit_tiles();
-  rondo_status_ignore(rondo_error_raise(&before), "it is the error from before that is put back");
+  rondo_error_restore(&before);
 }
 
 void rondo_gemm_prepare(void) {

@@ -154,6 +154,13 @@ static rondo_status add_b_gradient(rondo_program *program, const rondo_operation
   return rondo_add_sum_to(program, full, b, out_value);
 }
 
+/* Of one row nothing is added up. */
+static rondo_status add_bias_gradient(rondo_program *program, uint32_t bias, uint32_t dy, uint32_t *out_value) {
+  RONDO_TRY(add_matrix(program, dy, &dy));
+  if (rondo_program_shape(program, dy)->dims[0] == 1) return rondo_add_sum_to(program, dy, bias, out_value);
+  return rondo_program_add(program, &rondo_operator_column_sum, &dy, 1, NULL, out_value);
+}
+
 static rondo_status add_slope(rondo_program *program, const rondo_operation *operation, uint32_t *dy) {
   const rondo_unary *family = rondo_activation_family(activation_of(operation));
   if (family == NULL) return RONDO_OK;
@@ -169,8 +176,7 @@ static rondo_status differentiate_matmul(rondo_program *program, const rondo_ope
   RONDO_TRY(add_a_gradient(program, operation, dy, &input_gradients[A]));
   RONDO_TRY(add_b_gradient(program, operation, dy, &input_gradients[B]));
   if (operation->inputs[BIAS] == RONDO_NO_VALUE) return RONDO_OK;
-  RONDO_TRY(add_matrix(program, dy, &dy));
-  return rondo_program_add(program, &rondo_operator_column_sum, &dy, 1, NULL, &input_gradients[BIAS]);
+  return add_bias_gradient(program, operation->inputs[BIAS], dy, &input_gradients[BIAS]);
 }
 
 /* Products of a library -------------------------------------------------------------------------------------------- */
