@@ -110,7 +110,7 @@ static bool is_right(const server *s, const scoring *c) {
 }
 
 static const char *name_of(rondo_way way) {
-  return way == RONDO_WAY_RECORDED ? "one graph" : way == RONDO_WAY_DIVIDED ? "several graphs" : "un-recorded";
+  return way == RONDO_WAY_RECORDED ? "one graph" : way == RONDO_WAY_SPLIT ? "several graphs" : "un-recorded";
 }
 
 /* Some at once, so that those that wait can run together. */

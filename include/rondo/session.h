@@ -308,7 +308,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_result(rondo_session *se
 typedef enum rondo_way {
   RONDO_WAY_AUTO = 0,       /* asked for: the cheapest */
   RONDO_WAY_RECORDED = 1,   /* one graph */
-  RONDO_WAY_DIVIDED = 2,    /* several graphs */
+  RONDO_WAY_SPLIT = 2,      /* several graphs */
   RONDO_WAY_UNRECORDED = 3, /* kernel by kernel, on so many rows and no more */
   RONDO_WAY_CAPTURED = 4    /* nothing: it was recorded, in capture mode */
 } rondo_way;
@@ -407,7 +407,7 @@ typedef struct rondo_model_info {
   uint32_t struct_size;
   uint32_t graphs, inputs, outputs;
   uint64_t requests; /* answered well, and the next by how they ran */
-  uint64_t recorded, divided, unrecorded;
+  uint64_t recorded, split, unrecorded;
   uint64_t refused, timed_out, cancelled, failed;
   uint64_t batches, batched;             /* batches of two requests and more, and their requests */
   uint64_t rows, padding_rows;           /* of requests, and added to them */

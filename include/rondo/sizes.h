@@ -54,7 +54,7 @@ typedef struct rondo_sizes_choice {
   uint64_t bytes;
   uint64_t requests;   /* of the demands, and how many of them */
   uint64_t unrecorded; /* run un-recorded */
-  uint64_t divided;    /* run by several of the largest size */
+  uint64_t split;      /* run by several of the largest size */
   double padding;      /* share of padding in all rows that recordings run */
 } rondo_sizes_choice;
 

@@ -255,7 +255,7 @@ static rondo_answer answer_of(const rondo_batch *batch, const rondo_lane *lane, 
   return (rondo_answer){.struct_size = sizeof(rondo_answer),
                         .way = batch->is_unrecorded ? RONDO_WAY_UNRECORDED
                                : is_one             ? RONDO_WAY_RECORDED
-                                                    : RONDO_WAY_DIVIDED,
+                                                    : RONDO_WAY_SPLIT,
                         .reason = batch->reason,
                         .graph = batch->first_graph,
                         .graphs = batch->is_unrecorded ? 0 : (uint32_t)batch->parts,

@@ -351,7 +351,7 @@ static void describe(const rondo_session_model *m, size_t rows, rondo_way *out_w
   for (size_t i = 0; d.entry != NULL && i < d.entry->count && *out_parts < RONDO_SESSION_MAX_PARTS; i++)
     parts[(*out_parts)++] = d.entry->graphs[i];
   if (d.entry != NULL) *out_us += (double)d.entry->us;
-  *out_way = d.repeats > 0 ? RONDO_WAY_DIVIDED : (rondo_way)d.entry->way;
+  *out_way = d.repeats > 0 ? RONDO_WAY_SPLIT : (rondo_way)d.entry->way;
 }
 
 rondo_status rondo_session_decide(rondo_session *session, const char *model, size_t rows, rondo_way *out_way,

@@ -49,7 +49,7 @@ static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_s
   info->requests++;
   info->rows += slot->rows;
   info->recorded += slot->answer.way == RONDO_WAY_RECORDED;
-  info->divided += slot->answer.way == RONDO_WAY_DIVIDED;
+  info->split += slot->answer.way == RONDO_WAY_SPLIT;
   info->unrecorded += slot->answer.way == RONDO_WAY_UNRECORDED;
 }
 

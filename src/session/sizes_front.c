@@ -116,7 +116,7 @@ static double least_of_all(const rondo_sizes_input *in, const rondo_size_demand 
 static void count_recorded(tally *t, const rondo_size_demand *d, size_t runs, size_t rows) {
   t->rows += (double)d->requests * (double)d->rows;
   t->run_rows += (double)d->requests * (double)runs * (double)rows;
-  if (runs > 1) t->choice.divided += d->requests;
+  if (runs > 1) t->choice.split += d->requests;
 }
 
 static void count_demand(tally *t, const rondo_sizes_input *in, const size_t *chosen, size_t count,

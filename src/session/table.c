@@ -73,7 +73,7 @@ static void sort_parts(const maker *m, rondo_table_entry *entry) {
 
 static void enter_parts(maker *m, size_t parts, size_t rows, float us) {
   rondo_table_entry *entry = &m->table->entries[rows];
-  *entry = (rondo_table_entry){.us = us, .way = RONDO_WAY_DIVIDED};
+  *entry = (rondo_table_entry){.us = us, .way = RONDO_WAY_SPLIT};
   for (size_t left = rows; left > 0 && parts > 0; parts--) {
     const unsigned char graph = m->choice[at(m, parts, left)];
     entry->graphs[entry->count++] = graph;
@@ -97,7 +97,7 @@ static void add_graph(maker *m, unsigned char graph) {
   }
 }
 
-static void divide(maker *m) {
+static void split(maker *m) {
   unsigned char order[RONDO_SESSION_MAX_SIZES]; /* by their times, ascending */
   for (size_t i = 0; i < m->count; i++) {
     size_t k = i;
@@ -118,7 +118,7 @@ static rondo_status fill(maker *m) {
   RONDO_TRY(rondo_allocate_items(&table->allocator, cells, sizeof *m->sums, &m->sums));
   RONDO_TRY(rondo_allocate_items(&table->allocator, cells, 1, &m->choice));
   for (size_t r = 1; r <= table->rows; r++) enter_alone(m, r);
-  divide(m);
+  split(m);
   return RONDO_OK;
 }
 

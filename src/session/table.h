@@ -22,7 +22,7 @@ typedef struct rondo_table_size {
 
 typedef struct rondo_table_entry {
   float us;
-  uint8_t way; /* RECORDED, DIVIDED or UNRECORDED */
+  uint8_t way; /* RECORDED, SPLIT or UNRECORDED */
   uint8_t count;
   uint8_t graphs[RONDO_SESSION_MAX_PARTS]; /* indices, the one with most rows first */
 } rondo_table_entry;

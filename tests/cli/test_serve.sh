@@ -8,7 +8,7 @@ source "$(dirname "$0")/support.sh" "$1"
 printf '# rows,requests\n8,5\n\n 3 \n 12 , 2\r\n5' >few.txt
 succeeds session plan --history few.txt --json --sizes 3
 json_holds '.requests == 9' '.streams == 1' '(.graphs | length) >= 1' '(.graphs | length) <= 3' '.mean_us > 0' \
-  '.padding >= 0 and .padding < 1' '.recorded + .divided + .unrecorded == 9' '.arena_bytes > 0' '.exec_bytes > 0' \
+  '.padding >= 0 and .padding < 1' '.recorded + .split + .unrecorded == 9' '.arena_bytes > 0' '.exec_bytes > 0' \
   '[.graphs[].rows] | . == (sort | reverse)' '[.graphs[] | .run_us > 0 and .unrecorded_us > 0] | all' \
   '([.graphs[].requests] | add) <= 9' '.planned.arena_bytes == .arena_bytes' '.planned.state_bytes == .state_bytes' \
   '.planned.staging_bytes == .staging_bytes' '.planned.exec_bytes == .exec_bytes'

@@ -125,7 +125,7 @@ static void test_se2_branches_of_a_program_are_kept(void **state) {
   assert_ok(rondo_session_get_graph(session, "scorer", 0, &graph));
   assert_true(graph.has_branches);
   for (size_t rows = 1; rows < 100; rows += 13)
-    assert_runs(session, "scorer", rows, rows > 64 ? RONDO_WAY_DIVIDED : RONDO_WAY_RECORDED);
+    assert_runs(session, "scorer", rows, rows > 64 ? RONDO_WAY_SPLIT : RONDO_WAY_RECORDED);
   assert_ok(rondo_session_destroy(session));
 }
 

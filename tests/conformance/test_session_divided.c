@@ -108,14 +108,14 @@ static void runs_as_undivided(test_fixture *t, const pair *p) {
   const uint64_t ahead = launches_of(p->devices[1]);
   for (size_t rows = 1; rows <= 64; rows += 7) compare(p, session, rows, RONDO_WAY_AUTO, RONDO_WAY_RECORDED);
   assert_int_equal(launches_of(p->devices[1]), ahead + 10);
-  compare(p, session, 200, RONDO_WAY_AUTO, RONDO_WAY_DIVIDED); /* four graphs, each behind its look-ups */
+  compare(p, session, 200, RONDO_WAY_AUTO, RONDO_WAY_SPLIT); /* four graphs, each behind its look-ups */
   assert_int_equal(launches_of(p->devices[1]), ahead + 14);
   for (size_t rows = 1; rows < 100; rows += 11) compare(p, session, rows, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
   assert_int_equal(launches_of(p->devices[1]), ahead + 14);
   compare(p, session, 16, RONDO_WAY_AUTO, RONDO_WAY_RECORDED); /* what ran un-recorded moved nothing */
   const rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(info.recorded, 11);
-  assert_int_equal(info.divided, 1);
+  assert_int_equal(info.split, 1);
   assert_int_equal(info.unrecorded, 9);
   assert_ok(rondo_session_destroy(session));
 }

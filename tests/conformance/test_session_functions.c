@@ -178,7 +178,7 @@ static void assert_runs(rondo_session *session, size_t rows, rondo_way asked, ro
   r.request.way = asked;
   assert_ok(rondo_session_run(session, "f", &r.request, &answer));
   assert_int_equal(answer.way, way);
-  if (way != RONDO_WAY_DIVIDED) assert_right(&r, rows);
+  if (way != RONDO_WAY_SPLIT) assert_right(&r, rows);
 }
 
 /* Serving --------------------------------------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ static void test_se6_a_function_is_served(void **state) {
   assert_ok(rondo_session_set_times(session, "f", times, NULL, 2, 1));
   const uint32_t before = atomic_load(&b.runs);
   for (size_t rows = 1; rows <= 64; rows += 9) assert_runs(session, rows, RONDO_WAY_AUTO, RONDO_WAY_RECORDED);
-  assert_runs(session, 150, RONDO_WAY_AUTO, RONDO_WAY_DIVIDED);
+  assert_runs(session, 150, RONDO_WAY_AUTO, RONDO_WAY_SPLIT);
   assert_int_equal(atomic_load(&b.runs), before); /* replayed */
   for (size_t rows = 100; rows < 120; rows++) assert_runs(session, rows, RONDO_WAY_UNRECORDED, RONDO_WAY_UNRECORDED);
   atomic_fetch_sub(&b.runs, 20);
@@ -254,7 +254,7 @@ static void test_se7_sizes_of_a_function_are_chosen(void **state) {
   fill(&r, 60, 3);
   r.request.way = RONDO_WAY_RECORDED;
   assert_ok(rondo_session_run(session, "f", &r.request, &answer));
-  assert_true(answer.way == RONDO_WAY_RECORDED || answer.way == RONDO_WAY_DIVIDED); /* by measured times */
+  assert_true(answer.way == RONDO_WAY_RECORDED || answer.way == RONDO_WAY_SPLIT); /* by measured times */
   for (size_t i = 0; i < 60 * WORDS; i++) assert_int_equal(r.z[i], r.x[i] * 3 + 1);
   close_session(session, &b);
 }

@@ -73,14 +73,14 @@ static void test_se8_several_graphs_where_that_costs_less(void **state) {
     const double cheap[] = {100, 20};
     assert_ok(rondo_session_set_times(session, "scorer", cheap, NULL, 2, 1));
     rondo_answer answer = run(session, 40, RONDO_WAY_AUTO);
-    assert_int_equal(answer.way, RONDO_WAY_DIVIDED);
+    assert_int_equal(answer.way, RONDO_WAY_SPLIT);
     assert_int_equal(answer.graphs, 3);
     assert_int_equal(answer.graph, 1);
     assert_int_equal(answer.padding_rows, 8);
     answer = run(session, 250, RONDO_WAY_AUTO); /* more than the table has */
-    assert_int_equal(answer.way, RONDO_WAY_DIVIDED);
+    assert_int_equal(answer.way, RONDO_WAY_SPLIT);
     assert_true(answer.graphs > 3);
-    assert_int_equal(info_of(session).divided, 2);
+    assert_int_equal(info_of(session).split, 2);
     assert_ok(rondo_session_destroy(session));
   }
 }
@@ -92,7 +92,7 @@ static void test_se8_by_what_all_streams_lose_where_none_is_free(void **state) {
   rondo_stream *stream = NULL;
   assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 0.5));
   rondo_answer answer = run(session, 32, RONDO_WAY_AUTO);
-  assert_int_equal(answer.way, RONDO_WAY_DIVIDED);
+  assert_int_equal(answer.way, RONDO_WAY_SPLIT);
   assert_int_equal(answer.graphs, 2);
   assert_ok(rondo_session_take_stream(session, "scorer", 1, &stream));
   answer = run(session, 32, RONDO_WAY_AUTO);
@@ -165,7 +165,7 @@ static void test_se8_decisions_can_be_asked(void **state) {
   assert_int_equal(parts[0], 1);
   assert_true(fabs(us - 20) < 1e-3);
   assert_ok(rondo_session_decide(session, "scorer", 70, &way, parts, &count, &us));
-  assert_int_equal(way, RONDO_WAY_DIVIDED);
+  assert_int_equal(way, RONDO_WAY_SPLIT);
   assert_int_equal(count, 2);
   assert_true(fabs(us - 60) < 1e-3);
   assert_error(rondo_session_decide(session, "scorer", 0, &way, parts, &count, &us), RONDO_INVALID_ARGUMENT,
@@ -780,7 +780,7 @@ static void test_se8_wrong_arguments(void **state) {
   assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_ARGUMENT_COUNT);
   r.request.input_count = 2;
-  r.request.way = RONDO_WAY_DIVIDED;
+  r.request.way = RONDO_WAY_SPLIT;
   assert_error(rondo_session_submit(session, "scorer", &r.request, &none), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OUT_OF_RANGE);
   r.request.way = RONDO_WAY_AUTO;

@@ -142,7 +142,7 @@ static void check_counters(rondo_session *session, uint32_t rounds) {
   assert_int_equal(info.cancelled, cancelled);
   assert_int_equal(info.timed_out, timed_out);
   assert_int_equal(info.failed, refused_index);
-  assert_int_equal(info.recorded + info.divided + info.unrecorded, right);
+  assert_int_equal(info.recorded + info.split + info.unrecorded, right);
   assert_int_equal(info.refused, 0);
 }
 

@@ -55,7 +55,7 @@ static const option_table table = {
 /* What becomes of the history. */
 typedef struct outlook {
   uint64_t by_graph[RONDO_SESSION_MAX_SIZES]; /* requests that begin with it */
-  uint64_t recorded, divided, unrecorded;
+  uint64_t recorded, split, unrecorded;
   uint64_t rows, run_rows; /* of those that graphs run */
   double us;
 } outlook;
@@ -107,7 +107,7 @@ static rondo_status look_ahead(planning *p, size_t request_rows) {
   TOOL_TRY(rondo_session_decide(p->session, p->settings.model, request_rows, &way, parts, &count, &us));
   o->us += us;
   o->recorded += way == RONDO_WAY_RECORDED;
-  o->divided += way == RONDO_WAY_DIVIDED;
+  o->split += way == RONDO_WAY_SPLIT;
   o->unrecorded += way == RONDO_WAY_UNRECORDED;
   if (count > 0) o->by_graph[parts[0]]++;
   if (count > 0) o->rows += request_rows;
@@ -185,7 +185,7 @@ static int show_json(const planning *p) {
   json_real(&out, "mean_us", p->outlook.us / (double)p->history.count);
   json_real(&out, "padding", padding_of(&p->outlook));
   json_integer(&out, "recorded", p->outlook.recorded);
-  json_integer(&out, "divided", p->outlook.divided);
+  json_integer(&out, "split", p->outlook.split);
   json_integer(&out, "unrecorded", p->outlook.unrecorded);
   json_real(&out, "overlap", p->info.overlap);
   json_real(&out, "startup_ms", startup_ms(p));
@@ -216,7 +216,7 @@ static int show_text(const planning *p) {
            g->capture_us / 1000, g->exec_bytes, o->by_graph[i]);
   }
   printf("requests         %zu: %" PRIu64 " by one graph, %" PRIu64 " by several, %" PRIu64 " un-recorded\n",
-         p->history.count, o->recorded, o->divided, o->unrecorded);
+         p->history.count, o->recorded, o->split, o->unrecorded);
   printf("mean             %.1f us\npadding          %.2f %% of rows\n", o->us / (double)p->history.count,
          100 * padding_of(o));
   printf("start-up         %.1f ms a stream\n", startup_ms(p));

@@ -146,7 +146,7 @@ static void test_se7_figures_of_a_choice(void **state) {
   assert_int_equal(chosen[1], 1);
   assert_int_equal(choice.bytes, 5 + 6 + 400);
   assert_int_equal(choice.requests, 16);
-  assert_int_equal(choice.divided, 1);
+  assert_int_equal(choice.split, 1);
   assert_int_equal(choice.unrecorded, 0);
   assert_true(fabs(choice.mean_us - (10 * 10 + 5 * 20 + 60) / 16.0) < 1e-9);
   assert_true(fabs(choice.startup_us - 7) < 1e-9);

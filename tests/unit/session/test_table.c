@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of decisions (SE-8) against every division that there is, on small sizes drawn at random; what it says of
+ * The table of decisions (SE-8) against every split that there is, on small sizes drawn at random; what it says of
  * more rows than it has; and that deciding is a look.
  */
 #include "session/table.h"
@@ -61,7 +61,7 @@ static void check_entry(const rondo_table_size *sizes, size_t count, bool has_un
     assert_true(has_unrecorded);
     return;
   }
-  assert_int_equal(entry->way, entry->count == 1 ? RONDO_WAY_RECORDED : RONDO_WAY_DIVIDED);
+  assert_int_equal(entry->way, entry->count == 1 ? RONDO_WAY_RECORDED : RONDO_WAY_SPLIT);
   assert_true(room_of(sizes, entry) >= rows);
   for (size_t i = 1; i < entry->count; i++)
     assert_true(sizes[entry->graphs[i - 1]].rows >= sizes[entry->graphs[i]].rows);
@@ -73,7 +73,7 @@ static rondo_status make_table(const rondo_table_size *sizes, size_t count, doub
   return rondo_table_make(&allocator, &input, out);
 }
 
-static void test_se8_no_division_is_cheaper(void **state) {
+static void test_se8_no_split_is_cheaper(void **state) {
   uint64_t random = 3;
   (void)state;
   for (uint32_t round = 0; round < test_effort(200); round++) {
@@ -139,14 +139,14 @@ static void test_se8_one_graph_within_the_margin(void **state) {
   rondo_table_free(table);
   sizes[0].share_us = 90;
   assert_ok(make_table(sizes, 2, 0.03, &table));
-  assert_int_equal(rondo_table_decide(table, 20).entry->way, RONDO_WAY_DIVIDED);
+  assert_int_equal(rondo_table_decide(table, 20).entry->way, RONDO_WAY_SPLIT);
   assert_true(fabsf(rondo_table_decide(table, 20).entry->us - 180) < 0.01f);
   rondo_table_free(table);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_se8_no_division_is_cheaper),
+      cmocka_unit_test(test_se8_no_split_is_cheaper),
       cmocka_unit_test(test_se8_more_rows_than_the_table_has),
       cmocka_unit_test(test_se8_of_equal_times_the_least_padding),
       cmocka_unit_test(test_se8_one_graph_within_the_margin),
