@@ -32,9 +32,9 @@ static void test_names_are_all_there_and_distinct(void **state) {
 
 static void test_numbers_that_are_no_status_are_unknown(void **state) {
   (void)state;
-  assert_string_equal(rondo_status_name((rondo_status)(RONDO_DEVICE_LOST + 1)), "UNKNOWN");
+  assert_string_equal(rondo_status_name((rondo_status)1000), "UNKNOWN");
   assert_string_equal(rondo_status_name((rondo_status)0x7fffffff), "UNKNOWN");
-  assert_string_equal(rondo_reason_name((rondo_reason)(RONDO_REASON_OVERWRITTEN + 1)), "UNKNOWN");
+  assert_string_equal(rondo_reason_name((rondo_reason)0x7fffffff), "UNKNOWN");
 }
 
 static void *read_untouched_error(void *argument) {
