@@ -21,9 +21,9 @@ typedef struct fault_work {
   rondo_status (*run)(const char *device); /* from the beginning, with what a run before left of its state forgotten */
   void (*take_down)(void);                 /* however far it came */
   void (*check)(const fault_failure *of, rondo_status status);
-  size_t least;      /* failures of each kind */
-  size_t stride;     /* of all points at which a failure can come, one in so many, fewer with a sanitizer; 0: all */
-  const char *other; /* a device beside cuda:0 on which allocations fail too; or NULL */
+  size_t least;           /* failures of each kind */
+  size_t stride;          /* of the points at which a failure comes in this build (test_failure_step), one in so many */
+  const char *other;      /* a device beside cuda:0 on which allocations fail too; or NULL */
   test_allocator *memory; /* of the device that it opens */
   const fake_cuda_control *fake;
 } fault_work;
@@ -74,7 +74,7 @@ static inline void fault_work_sweep(const fault_work *work, fault_failure of, bo
   uint64_t *at = of_driver ? &of.driver_at : &of.allocation_at;
   size_t count = 0;
   work->fake->reset();
-  const size_t step = work->stride == 0 ? 1 : test_failure_step(), stride = work->stride == 0 ? 1 : work->stride * step;
+  const size_t step = test_failure_step(), stride = step * (work->stride == 0 ? 1 : work->stride);
   for (*at = 1 + of.code % stride; fault_work_try(work, &of); *at += stride) count++;
   assert_true(count > work->least / step);
 }
