@@ -206,7 +206,7 @@ static void test_rc7_processes_train_as_one(void **state) {
   char rendezvous[RONDO_RENDEZVOUS_BYTES];
   process processes[PROCESSES];
   int results[PROCESSES];
-  float *second;
+  float *second = NULL;
   model m = {0};
   (void)state;
   if (getenv("RONDO_CUDA_LIBRARY") != NULL && test_device_is("cuda")) skip(); /* a fake one is of one process */
