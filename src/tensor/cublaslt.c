@@ -102,8 +102,8 @@ static int set_distance(cublaslt_product product, int attribute, size_t value) {
 /* What is kept has as many elements in a row as the library wants, or a multiple of it. */
 #define KEPT_UNIT 8
 
-/* Not relu: some of the library's ways lose not-a-number, and what went wrong must not be hidden; tests/gpu/cublaslt_nan.c
- * shows which. Its gelu keeps it. */
+/* Not relu: some of the library's ways lose not-a-number, and what went wrong must not be hidden. Its gelu keeps it
+ * (tests/gpu/cublaslt_nan.c). */
 bool rondo_product_takes(rondo_activation activation, bool keeps_unactivated, size_t columns) {
   if (keeps_unactivated) return activation == RONDO_ACTIVATION_GELU_TANH && columns % KEPT_UNIT == 0;
   return activation == RONDO_ACTIVATION_NONE || activation == RONDO_ACTIVATION_GELU_TANH;
