@@ -147,17 +147,28 @@ static void unlink_model(rondo_session *session, rondo_session_model *model) {
   *at = model->next;
 }
 
-rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {
-  rondo_session_model *model;
-  RONDO_TRY(rondo_session_change_begin(session, "rondo_session_remove_model", name, &model));
-  pthread_mutex_lock(&session->lock);
-  const uint32_t runs = model->runs;
-  if (runs == 0) unlink_model(session, model);
-  pthread_mutex_unlock(&session->lock);
-  if (runs == 0) return rondo_model_free(model);
-  rondo_session_change_end(model);
+/* Under the lock throughout: in between someone could begin to use it, or take a stream. */
+static rondo_status take_out(rondo_session *session, const char *call, const char *name, rondo_session_model **out) {
+  RONDO_TRY(change_begin(session, call, name, out));
+  if ((*out)->runs == 0) {
+    unlink_model(session, *out);
+    return RONDO_OK;
+  }
+  (*out)->is_changing = false;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "rondo_session_remove_model: %u runs of model '%s' are out: destroy them first", runs, name);
+                    "%s: %u runs of model '%s' are out: destroy them first (rondo_model_run_destroy)", call,
+                    (*out)->runs, name);
+}
+
+rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {
+  static const char call[] = "rondo_session_remove_model";
+  rondo_session_model *model;
+  RONDO_TRY(rondo_session_front(call, session));
+  RONDO_TRY(rondo_require(call, "name", name));
+  pthread_mutex_lock(&session->lock);
+  const rondo_status status = take_out(session, call, name, &model);
+  pthread_mutex_unlock(&session->lock);
+  return status == RONDO_OK ? rondo_model_free(model) : status;
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
