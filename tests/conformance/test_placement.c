@@ -482,7 +482,7 @@ static void test_se12_divided_programs_share(void **state) {
 
 /* Mistakes --------------------------------------------------------------------------------------------------------- */
 
-static void test_se12_a_wrong_index_comes_out_of_read(void **state) {
+static void test_se12_a_wrong_index_comes_out_of_waiting(void **state) {
   test_fixture *t = *state;
   pair p = open_pair(t);
   network n = make_network(ROWS);
@@ -496,6 +496,10 @@ static void test_se12_a_wrong_index_comes_out_of_read(void **state) {
   assert_error(rondo_divided_read(divided, "score", scores, sizeof scores), RONDO_EXECUTION_FAILED,
                RONDO_REASON_OUT_OF_RANGE);
   assert_message("embedding");
+  assert_ok(rondo_divided_synchronize(divided)); /* it was told */
+  assert_ok(rondo_divided_run(divided));
+  assert_error(rondo_divided_synchronize(divided), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_divided_synchronize(NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_scores(t, &p, divided, ROWS);
   assert_ok(rondo_divided_destroy(divided));
   close_pair(&p);
@@ -618,7 +622,7 @@ int main(void) {
       test_case(test_se12_a_state_is_read_elsewhere_as_it_was),
       test_case(test_se12_weights_come_and_go),
       test_case(test_se12_divided_programs_share),
-      test_case(test_se12_a_wrong_index_comes_out_of_read),
+      test_case(test_se12_a_wrong_index_comes_out_of_waiting),
       test_case(test_se12_wrong_places_are_told),
       test_case(test_se12_wrong_options_are_told),
       test_case(test_se12_a_change_from_elsewhere_is_refused),

@@ -19,7 +19,7 @@ typedef enum method { SGD, MOMENTUM, ADAM } method;
 /* What is asked of an optimizer. */
 typedef struct setting {
   method by;
-  float decay;
+  float decay, beta1, beta2, epsilon; /* of these 0: as the library has it */
   rondo_gradient_options gradients;
   rondo_type type; /* of the product, and so of the gradient; 0: F32. It has all numbers that gradients have here */
 } setting;
@@ -32,7 +32,8 @@ static void add_optimizer(rondo_program *program, rondo_value loss, const settin
   rondo_value rate, momentum = none;
   assert_ok(rondo_program_cell(program, "rate", rate_of_all, &rate));
   if (s->by == MOMENTUM) assert_ok(rondo_program_cell(program, "momentum", momentum_of_all, &momentum));
-  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .weight_decay = s->decay,
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT,   .learning_rate = rate, .weight_decay = s->decay,
+                                   .beta1 = s->beta1,         .beta2 = s->beta2,     .epsilon = s->epsilon,
                                    .gradients = &s->gradients};
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum,
                                  .weight_decay = s->decay, .gradients = &s->gradients};
@@ -100,14 +101,16 @@ static void clip(double *g, double most) {
 }
 
 static void update(reference *r, const setting *s, const double *g) {
-  const double rate = (double)rate_of_all, decay = (double)s->decay, beta1 = 0.9, beta2 = 0.999;
+  const double rate = (double)rate_of_all, decay = (double)s->decay,
+               epsilon = s->epsilon == 0 ? 1e-8 : (double)s->epsilon;
+  const double beta1 = s->beta1 == 0 ? 0.9 : (double)s->beta1, beta2 = s->beta2 == 0 ? 0.999 : (double)s->beta2;
   r->steps++;
   for (int k = 0; k < COUNT; k++) {
     if (s->by == ADAM) {
       r->first[k] = beta1 * r->first[k] + (1 - beta1) * g[k];
       r->second[k] = beta2 * r->second[k] + (1 - beta2) * g[k] * g[k];
       const double mean = r->first[k] / (1 - pow(beta1, r->steps)), square = r->second[k] / (1 - pow(beta2, r->steps));
-      r->w[k] = r->w[k] * (1 - rate * decay) - rate * mean / (sqrt(square) + 1e-8);
+      r->w[k] = r->w[k] * (1 - rate * decay) - rate * mean / (sqrt(square) + epsilon);
     } else {
       const double momentum = s->by == MOMENTUM ? (double)momentum_of_all : 0;
       r->first[k] = momentum * r->first[k] + g[k] + decay * r->w[k];
@@ -156,6 +159,20 @@ static void test_fw4_optimizers_agree_with_plain_c(void **state) {
       assert_memory_equal(got, again, sizeof got);
       assert_near(got, wanted, COUNT, 2e-6f);
     }
+  }
+}
+
+static void test_fw4_adams_numbers_are_the_callers(void **state) {
+  test_fixture *t = *state;
+  const setting forms[] = {{.by = ADAM, .beta1 = 0.5f},
+                           {.by = ADAM, .beta2 = 0.75f},
+                           {.by = ADAM, .epsilon = 0.125f},
+                           {.by = ADAM, .beta1 = 0.25f, .beta2 = 0.5f, .epsilon = 0.5f, .decay = 0.1f}};
+  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+    float got[COUNT], wanted[COUNT];
+    run_setting(t, &forms[i], MOST_RUNS, false, got);
+    run_reference(&forms[i], MOST_RUNS, wanted);
+    assert_near(got, wanted, COUNT, 2e-6f);
   }
 }
 
@@ -387,6 +404,7 @@ static void test_a_loss_without_a_trained_state_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_fw4_optimizers_agree_with_plain_c),
+      test_case(test_fw4_adams_numbers_are_the_callers),
       test_case(test_fw4_gradients_of_every_type_are_taken),
       test_case(test_overflow_leaves_the_update_out),
       test_case(test_the_scale_does_not_vanish),

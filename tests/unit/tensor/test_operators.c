@@ -560,6 +560,24 @@ static bool has_own_file(const char *name) {
   return false;
 }
 
+/* Those of the table that programs are made of, in its order. */
+static void test_operators_are_listed(void **state) {
+  (void)state;
+  size_t rows = 0, listed = 0;
+  const rondo_operator *const *table = rondo_operator_table(&rows);
+  for (size_t i = 0; i < rows; i++) {
+    rondo_operator_info info = {RONDO_OPERATOR_INFO_INIT};
+    if (table[i]->types == 0) continue;
+    assert_ok(rondo_operator_enumerate(listed++, &info));
+    assert_string_equal(info.name, table[i]->name);
+    assert_int_equal(info.types, table[i]->types);
+  }
+  rondo_operator_info info = {RONDO_OPERATOR_INFO_INIT};
+  assert_true(listed > 50);
+  assert_error(rondo_operator_enumerate(listed, &info), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_operator_enumerate(0, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+}
+
 static void test_every_row_was_reached(void **state) {
   (void)state;
   size_t rows = 0;
@@ -581,6 +599,7 @@ int main(void) {
       cmocka_unit_test(test_elementary_functions_at_ends),
       test_case(test_nan_is_passed_on),
       test_case(test_optimizers_and_zeros),
+      cmocka_unit_test(test_operators_are_listed),
       cmocka_unit_test(test_every_row_was_reached),
   };
   return test_main(tests);
