@@ -366,8 +366,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_full(rondo_program *program, rond
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_arange(rondo_program *program, rondo_type type, size_t count,
                                                       double first, double step, rondo_value *out_value);
 
-/* The list ----------------------------------------------------------------------------------------------------------
- */
+/* The list --------------------------------------------------------------------------------------------------------- */
 
 typedef struct rondo_operator_info {
   uint32_t struct_size; /* RONDO_OPERATOR_INFO_INIT sets it; 0 means the library's own */

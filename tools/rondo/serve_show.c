@@ -217,8 +217,8 @@ static void print_soak(const serving *s) {
 
 int serve_show_text(const serving *s) {
   tool_print_device("device           ", s->device_info.name, &s->device_info);
-  printf("graphs           %" PRIu32 " sizes on %" PRIu64 " streams, in %.2f s\n", s->info.graphs, s->settings.streams,
-         s->start_seconds);
+  printf("graphs           %" PRIu32 " size%s on %" PRIu64 " stream%s, in %.2f s\n", s->info.graphs,
+         s->info.graphs == 1 ? "" : "s", s->settings.streams, s->settings.streams == 1 ? "" : "s", s->start_seconds);
   print_loads(s);
   printf("recorded         %.2f times the requests, %.2f times the median\n", serve_gain(s, CLOSED_RECORDED),
          serve_median_ratio(s, OPEN_RECORDED));
