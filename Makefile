@@ -45,7 +45,7 @@ test:
 bench:
 	@$(SETUP) build bench
 	cmake --preset release
-	cmake --build --preset release -j $(JOBS)
+	cmake --build --preset release -j $(JOBS) --target rondo_bench
 	bench/comparison.py cpu --build build/release --out build/comparison-cpu.json
 	bench/run build/release
 
