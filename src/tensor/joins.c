@@ -67,7 +67,11 @@ static bool reads_what_lasts(const joiner *j, const rondo_operation *operation) 
 }
 
 static bool may_move(const joiner *j, uint32_t position) {
-  return is_of_row(j, position) && (!j->row->join->is_early || reads_what_lasts(j, operation_at(j, position)));
+  const rondo_join *join = j->row->join;
+  if (!is_of_row(j, position)) return false;
+  const rondo_operation *operation = operation_at(j, position);
+  if (join->takes != NULL && !join->takes(j->program, operation)) return false;
+  return !join->is_early || reads_what_lasts(j, operation);
 }
 
 /* Live bytes ------------------------------------------------------------------------------------------------------- */
@@ -193,7 +197,7 @@ static bool may_share_kernel(const joiner *j, const rondo_operation *a, const ro
     if ((j->row->join->shared >> k & 1u) == 0 || x == y) continue;
     if (x == RONDO_NO_VALUE || y == RONDO_NO_VALUE || owners[x] != owners[y]) return false;
   }
-  return rondo_attributes_same(&a->attributes, &b->attributes);
+  return j->row->join->of_any_attributes || rondo_attributes_same(&a->attributes, &b->attributes);
 }
 
 static group *find_open(const joiner *j, uint32_t position, bool is_small) {

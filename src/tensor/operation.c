@@ -236,6 +236,13 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
   return RONDO_OK;
 }
 
+rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operator *row, uint32_t value,
+                                      rondo_shape shape, uint32_t *out_value) {
+  rondo_attributes attributes = {.size_count = shape.rank};
+  memcpy(attributes.sizes, shape.dims, shape.rank * sizeof *shape.dims);
+  return rondo_program_add(program, row, &value, 1, &attributes, out_value);
+}
+
 rondo_status rondo_program_apply(rondo_program *program, const rondo_operator *row, const rondo_value *inputs,
                                  uint32_t count, const rondo_attributes *attributes, rondo_value *out_value) {
   RONDO_TRY(rondo_require(row->name, "out_value", out_value));

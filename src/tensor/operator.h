@@ -83,11 +83,15 @@ bool rondo_attributes_same(const rondo_attributes *a, const rondo_attributes *b)
  * the first of them would be; none of them takes a workspace. */
 #define RONDO_MOST_JOINED 30
 typedef struct rondo_join {
-  uint32_t most;   /* operations of one kernel, at most RONDO_MOST_JOINED */
-  uint32_t shared; /* bit i: input i is the same one for all of them */
-  bool is_typed;   /* input 0 has one type in all of them */
-  bool in_order;   /* one may read results of the one before it, whose memory is not written then */
-  bool is_early;   /* they are brought forward, if they read nothing but what lasts, and not put off */
+  uint32_t most;          /* operations of one kernel, at most RONDO_MOST_JOINED */
+  uint32_t shared;        /* bit i: input i is the same one for all of them */
+  bool is_typed;          /* input 0 has one type in all of them */
+  bool in_order;          /* one may read results of the one before it, whose memory is not written then */
+  bool is_early;          /* they are brought forward, if they read nothing but what lasts, and not put off */
+  bool of_any_attributes; /* theirs may differ */
+
+  /* Whether the operation can be joined with others. NULL: all of the row can. */
+  bool (*takes)(const rondo_program *program, const rondo_operation *operation);
 
   /* Says what runs for `count` operations, at least two, in their order. */
   rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count);

@@ -47,7 +47,12 @@
   ROW(max_pool2d_gradient)       \
   ROW(avg_pool2d)                \
   ROW(avg_pool2d_gradient)       \
-  ROW(column_sum)                \
+  ROW(sum)                       \
+  ROW(mean)                      \
+  ROW(max)                       \
+  ROW(min)                       \
+  ROW(argmax)                    \
+  ROW(argmin)                    \
   ROW(cast)                      \
   ROW(add)                       \
   ROW(sub)                       \
@@ -67,12 +72,6 @@
   ROW(select)                    \
   ROW(select_gradient_a)         \
   ROW(select_gradient_b)         \
-  ROW(sum)                       \
-  ROW(mean)                      \
-  ROW(max)                       \
-  ROW(min)                       \
-  ROW(argmax)                    \
-  ROW(argmin)                    \
   ROW(scale)                     \
   ROW(add_constant)              \
   ROW(neg)                       \

@@ -84,6 +84,10 @@ RONDO_MUST_USE rondo_status rondo_program_add(rondo_program *program, const rond
                                               uint32_t count, const rondo_attributes *attributes,
                                               uint32_t *out_results);
 
+/* Adds a row of one input and one result whose attributes are a shape, of which there is a copy: reshape, expand. */
+RONDO_MUST_USE rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operator *row, uint32_t value,
+                                                     rondo_shape shape, uint32_t *out_value);
+
 /* The body of every public operator: resolves the tags (zero tags are inputs left out), adds, tags the first result. */
 RONDO_MUST_USE rondo_status rondo_program_apply(rondo_program *program, const rondo_operator *row,
                                                 const rondo_value *inputs, uint32_t count,

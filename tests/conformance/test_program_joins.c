@@ -187,11 +187,84 @@ static void test_fw4_large_gradients_do_not_wait(void **state) {
   rondo_program_destroy(program);
 }
 
+/* Sums ------------------------------------------------------------------------------------------------------------- */
+
+/* Over the first dimensions of few rows, of any rank: one kernel for all of a type, with results of one size. Others
+ * have kernels of their own: over so many rows that they are made in parts, over the last dimension, over one in the
+ * middle. */
+static const struct {
+  size_t shape[3], dims[2];
+  uint32_t rank, dim_count;
+  bool keeps;
+} sums[] = {
+    {{6, 33}, {0}, 2, 1, false},    {{2, 5, 33}, {0, 1}, 3, 2, false}, {{2, 5, 33}, {0, 1}, 3, 2, true},
+    {{2, 3, 11}, {0}, 3, 1, false}, {{2048, 33}, {0}, 2, 1, false},    {{2049, 33}, {0}, 2, 1, false},
+    {{33, 6}, {1}, 2, 1, false},    {{4, 5, 6}, {1}, 3, 1, false},
+};
+enum { SUMS = sizeof sums / sizeof sums[0], JOINED_SUMS = 5 };
+
+static rondo_program *new_sums(rondo_type type) {
+  rondo_program *program = NULL;
+  char name[16];
+  assert_ok(rondo_program_create(NULL, &program));
+  for (int i = 0; i < SUMS; i++) {
+    rondo_value value;
+    (void)snprintf(name, sizeof name, "x%d", i);
+    assert_ok(rondo_program_input(program, name, RONDO_F32, sums[i].shape, sums[i].rank, &value));
+    assert_ok(rondo_op_cast(program, value, type, &value));
+    assert_ok(rondo_op_sum(program, value, sums[i].dims, sums[i].dim_count, sums[i].keeps, &value));
+    name[0] = 'y';
+    assert_ok(rondo_program_output(program, name, value));
+  }
+  return program;
+}
+
+/* The bytes of all outputs, one behind the other. */
+static void run_sums(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
+                     rondo_compiled_info *info, unsigned char *out_bytes) {
+  rondo_compiled_value value = {.struct_size = sizeof value};
+  rondo_compiled *compiled = NULL;
+  assert_ok(rondo_compile(program, t->device, options, &compiled));
+  *info = (rondo_compiled_info){.struct_size = sizeof *info};
+  assert_ok(rondo_compiled_get_info(compiled, info));
+  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++)
+    if (value.kind == 'i') write_random(compiled, &value, i + 1);
+  assert_ok(rondo_compiled_run(compiled));
+  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
+    if (value.kind != 'o') continue;
+    assert_ok(rondo_compiled_read(compiled, value.name, out_bytes, value.bytes));
+    out_bytes += value.bytes;
+  }
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+static void test_fw4_sums_of_columns_are_joined(void **state) {
+  const rondo_compile_options forms[] = {{RONDO_COMPILE_OPTIONS_INIT},
+                                         {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER}};
+  const rondo_compile_options alone = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
+  const rondo_type types[] = {RONDO_F32, RONDO_BF16, RONDO_F16};
+  for (size_t k = 0; k < 3; k++) {
+    unsigned char joined[4096] = {0}, apart[4096] = {1};
+    rondo_compiled_info info, of_apart;
+    rondo_program *program = new_sums(types[k]);
+    run_sums(*state, program, &alone, &of_apart, apart);
+    for (size_t f = 0; f < 2; f++) {
+      memset(joined, 0, sizeof joined);
+      joined[0] = 1;
+      run_sums(*state, program, &forms[f], &info, joined);
+      assert_memory_equal(joined, apart, sizeof joined);
+      if (types[k] == RONDO_F32) assert_int_equal(of_apart.kernels - info.kernels, JOINED_SUMS - 1);
+    }
+    rondo_program_destroy(program);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_fw4_joined_updates_leave_the_same_bits),
       test_case(test_fw4_gradients_of_mixed_types_are_joined),
       test_case(test_fw4_large_gradients_do_not_wait),
+      test_case(test_fw4_sums_of_columns_are_joined),
   };
   return test_main(tests);
 }

@@ -78,6 +78,9 @@ static void test_long_sums(void **state) {
   check_long_sum(*state, 9001, 5, 0);
   check_long_sum(*state, 700, 301, 0);
   check_long_sum(*state, 600, 2500, 1);
+  check_long_sum(*state, 2048, 3, 0); /* the most rows without parts */
+  check_long_sum(*state, 2049, 3, 0);
+  check_long_sum(*state, 257, 300, 0);
 }
 
 int main(void) {

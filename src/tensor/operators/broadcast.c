@@ -3,6 +3,10 @@
  */
 #include "tensor/operators/broadcast.h"
 
+#include <assert.h>
+
+#include "tensor/operators/reduce.h"
+
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
 /* Whether dimension d of the result and the one before, at the last of `shape`, are one in all terms. */
@@ -213,4 +217,27 @@ rondo_status rondo_emit_broadcast(rondo_emitter *emitter, const rondo_operation 
   args[0] = &shape;
   return rondo_emit_kernel(emitter, &family->code[shapes[terms - 1]->type],
                            rondo_emit_grid(emitter, shape.count, RONDO_PACKED_GRAIN), args, terms + 2);
+}
+
+/* Adding up what was repeated -------------------------------------------------------------------------------------- */
+
+rondo_status rondo_add_sum_to(rondo_program *program, uint32_t value, uint32_t like, uint32_t *out_value) {
+  const rondo_shape from = *rondo_program_shape(program, value);
+  const rondo_shape to = *rondo_program_shape(program, like);
+  *out_value = value;
+  if (rondo_shape_same(&from, &to)) return RONDO_OK;
+  if (rondo_shape_elements(&from) == rondo_shape_elements(&to))
+    return rondo_program_add_shaped(program, &rondo_operator_reshape, value, to, out_value);
+  assert(from.rank >= to.rank);
+  const uint32_t added = from.rank - to.rank;
+  rondo_attributes attributes = {.size_count = 0};
+  for (uint32_t d = 0; d < from.rank; d++) {
+    const bool is_repeated = d >= added && to.dims[d - added] != from.dims[d];
+    if (d < added || is_repeated) attributes.sizes[attributes.size_count++] = d;
+    if (is_repeated) attributes.flags[RONDO_REDUCE_KEEPS] = true;
+  }
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_sum, &value, 1, &attributes, out_value));
+  if (!attributes.flags[RONDO_REDUCE_KEEPS] || added == 0) return RONDO_OK;
+  const uint32_t wide = *out_value;
+  return rondo_program_add_shaped(program, &rondo_operator_reshape, wide, to, out_value);
 }

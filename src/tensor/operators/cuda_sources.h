@@ -33,7 +33,6 @@
   ROW(attention_decode)               \
   ROW(batch_norm)                     \
   ROW(bce_with_logits)                \
-  ROW(column_sum)                     \
   ROW(conv2d)                         \
   ROW(cross_entropy)                  \
   ROW(div)                            \

@@ -109,18 +109,12 @@ static rondo_status add_product(rondo_program *program, uint32_t a, uint32_t b, 
   return rondo_program_add(program, &rondo_operator_matmul, inputs, 2, &attributes, out_value);
 }
 
-static rondo_status add_shape(rondo_program *program, uint32_t value, const size_t *dims, uint32_t rank,
-                              uint32_t *out_value) {
-  rondo_attributes attributes = {.size_count = rank};
-  memcpy(attributes.sizes, dims, rank * sizeof *dims);
-  return rondo_program_add(program, &rondo_operator_reshape, &value, 1, &attributes, out_value);
-}
-
 /* As a matrix whose rows are the last dimension. */
 static rondo_status add_matrix(rondo_program *program, uint32_t value, uint32_t *out_value) {
   const rondo_shape *shape = rondo_program_shape(program, value);
   const size_t columns = rondo_shape_last(shape);
-  return add_shape(program, value, (const size_t[]){rondo_shape_elements(shape) / columns, columns}, 2, out_value);
+  const rondo_shape matrix = {.rank = 2, .dims = {rondo_shape_elements(shape) / columns, columns}};
+  return rondo_program_add_shaped(program, &rondo_operator_reshape, value, matrix, out_value);
 }
 
 static bool is_batch_of_one(const rondo_shape *shape) {
@@ -154,13 +148,6 @@ static rondo_status add_b_gradient(rondo_program *program, const rondo_operation
   return rondo_add_sum_to(program, full, b, out_value);
 }
 
-/* Of one row nothing is added up. */
-static rondo_status add_bias_gradient(rondo_program *program, uint32_t bias, uint32_t dy, uint32_t *out_value) {
-  RONDO_TRY(add_matrix(program, dy, &dy));
-  if (rondo_program_shape(program, dy)->dims[0] == 1) return rondo_add_sum_to(program, dy, bias, out_value);
-  return rondo_program_add(program, &rondo_operator_column_sum, &dy, 1, NULL, out_value);
-}
-
 static rondo_status add_slope(rondo_program *program, const rondo_operation *operation, uint32_t *dy) {
   const rondo_unary *family = rondo_activation_family(activation_of(operation));
   if (family == NULL) return RONDO_OK;
@@ -176,7 +163,7 @@ static rondo_status differentiate_matmul(rondo_program *program, const rondo_ope
   RONDO_TRY(add_a_gradient(program, operation, dy, &input_gradients[A]));
   RONDO_TRY(add_b_gradient(program, operation, dy, &input_gradients[B]));
   if (operation->inputs[BIAS] == RONDO_NO_VALUE) return RONDO_OK;
-  return add_bias_gradient(program, operation->inputs[BIAS], dy, &input_gradients[BIAS]);
+  return rondo_add_sum_to(program, dy, operation->inputs[BIAS], &input_gradients[BIAS]);
 }
 
 /* Products of a library -------------------------------------------------------------------------------------------- */

@@ -47,8 +47,10 @@ rondo_status rondo_differentiate_extreme(rondo_program *program, const rondo_ope
                            &input_gradients[0]);
 }
 
-const rondo_operator rondo_operator_max = {
-    .name = "max", .family = &max_family, .differentiate = rondo_differentiate_extreme, RONDO_REDUCTION_ROW};
+const rondo_operator rondo_operator_max = {.name = "max",
+                                           .family = &max_family,
+                                           .differentiate = rondo_differentiate_extreme,
+                                           RONDO_REDUCTION_ROW(rondo_prepare_reduction, rondo_emit_reduction)};
 
 rondo_status rondo_op_max(rondo_program *program, rondo_value value, const size_t *dims, size_t dim_count, bool keeps,
                           rondo_value *out_value) {

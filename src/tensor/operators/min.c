@@ -29,8 +29,10 @@ RONDO_TYPED_KERNEL(min_parts, min, RONDO_REDUCTION_PARAMETERS);
 
 static const rondo_reduction_row min_family = {min_rows_code, min_columns_code, min_parts_code, .is_mean = false};
 
-const rondo_operator rondo_operator_min = {
-    .name = "min", .family = &min_family, .differentiate = rondo_differentiate_extreme, RONDO_REDUCTION_ROW};
+const rondo_operator rondo_operator_min = {.name = "min",
+                                           .family = &min_family,
+                                           .differentiate = rondo_differentiate_extreme,
+                                           RONDO_REDUCTION_ROW(rondo_prepare_reduction, rondo_emit_reduction)};
 
 rondo_status rondo_op_min(rondo_program *program, rondo_value value, const size_t *dims, size_t dim_count, bool keeps,
                           rondo_value *out_value) {

@@ -2,8 +2,6 @@
  * permute: dimensions in another order; transpose: two of them exchanged. One that only moves dimensions of size 1 is a
  * reshape and copies nothing.
  */
-#include <string.h>
-
 #include "base/error.h"
 #include "tensor/operators.h"
 #include "tensor/operators/strided.h"
@@ -76,9 +74,7 @@ static rondo_status add_permute(rondo_program *program, uint32_t value, const ro
   RONDO_TRY(infer_permute(program, &checked, &result));
   if (!moves_nothing(rondo_program_shape(program, value), attributes->sizes))
     return rondo_program_add(program, &rondo_operator_permute, &value, 1, attributes, out_result);
-  rondo_attributes shape = {.size_count = result.rank};
-  memcpy(shape.sizes, result.dims, sizeof result.dims);
-  return rondo_program_add(program, &rondo_operator_reshape, &value, 1, &shape, out_result);
+  return rondo_program_add_shaped(program, &rondo_operator_reshape, value, result, out_result);
 }
 
 /* The value whose dimensions are to be moved. */

@@ -3,8 +3,6 @@
  */
 #include "tensor/operators/reduce.h"
 
-#include <assert.h>
-
 #include "base/error.h"
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
@@ -28,6 +26,9 @@ static size_t divide_up(size_t count, size_t by) { return count / by + (count % 
 #define ENOUGH_BLOCKS 512
 #define LEAST_OF_ROW 2048
 #define LEAST_ROWS 64
+/* Of so many rows of a matrix one kernel makes the sums of the columns, even where they are few: a launch less, and
+ * those of several matrices are one (sum.c). */
+#define MOST_ROWS 2048
 
 static bool is_of_columns(const rondo_reduction *shape) { return shape->kept_strides[shape->kept_rank - 1] == 1; }
 
@@ -81,9 +82,6 @@ static rondo_reduction lay_out(const rondo_shape *x, const rondo_operation *oper
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-/* Sums of so many chunks are added up before they go into the total, so that rounding errors stay small. */
-#define CHUNKS_AT_ONCE 256
-
 typedef struct accumulator {
   const rondo_joining *joining;
   size_t width, merged;
@@ -105,7 +103,7 @@ static void settle(accumulator *a) {
 
 static void take(accumulator *a, const float *x, size_t count) {
   a->joining->merge(a->values, x, count);
-  if (++a->merged == CHUNKS_AT_ONCE) settle(a);
+  if (++a->merged == RONDO_JOINED_AT_ONCE) settle(a);
 }
 
 /* All in one, by halves; the width is a power of two. */
@@ -265,6 +263,13 @@ rondo_status rondo_infer_reduction(const rondo_program *program, const rondo_ope
   return RONDO_OK;
 }
 
+bool rondo_reduces_columns(const rondo_shape *value, const rondo_operation *operation, rondo_columns *out_columns) {
+  const rondo_reduction shape = lay_out(value, operation);
+  *out_columns = (rondo_columns){shape.reduced, shape.kept};
+  return is_of_columns(&shape) && shape.kept_rank == 1 && shape.reduced_rank == 1 &&
+         (shape.parts == 1 || shape.reduced <= MOST_ROWS);
+}
+
 size_t rondo_reduction_elements(const rondo_program *program, const rondo_operation *operation) {
   return lay_out(rondo_operation_input(program, operation, 0), operation).reduced;
 }
@@ -307,19 +312,12 @@ rondo_status rondo_emit_reduction(rondo_emitter *emitter, const rondo_operation 
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status add_shaped(rondo_program *program, const rondo_operator *row, uint32_t value,
-                               const rondo_shape *shape, uint32_t *out_value) {
-  rondo_attributes attributes = {.size_count = shape->rank};
-  memcpy(attributes.sizes, shape->dims, sizeof shape->dims);
-  return rondo_program_add(program, row, &value, 1, &attributes, out_value);
-}
-
 rondo_status rondo_add_kept(rondo_program *program, const rondo_operation *operation, uint32_t value,
                             uint32_t *out_value) {
   *out_value = value;
   if (operation->attributes.flags[RONDO_REDUCE_KEEPS]) return RONDO_OK;
   const rondo_shape shape = result_shape(rondo_operation_input(program, operation, 0), operation, true);
-  return add_shaped(program, &rondo_operator_reshape, value, &shape, out_value);
+  return rondo_program_add_shaped(program, &rondo_operator_reshape, value, shape, out_value);
 }
 
 rondo_status rondo_add_spread(rondo_program *program, const rondo_operation *operation, uint32_t value,
@@ -327,28 +325,7 @@ rondo_status rondo_add_spread(rondo_program *program, const rondo_operation *ope
   const rondo_shape shape = *rondo_operation_input(program, operation, 0);
   uint32_t kept;
   RONDO_TRY(rondo_add_kept(program, operation, value, &kept));
-  return add_shaped(program, &rondo_operator_expand, kept, &shape, out_value);
-}
-
-rondo_status rondo_add_sum_to(rondo_program *program, uint32_t value, uint32_t like, uint32_t *out_value) {
-  const rondo_shape from = *rondo_program_shape(program, value);
-  const rondo_shape to = *rondo_program_shape(program, like);
-  *out_value = value;
-  if (rondo_shape_same(&from, &to)) return RONDO_OK;
-  if (rondo_shape_elements(&from) == rondo_shape_elements(&to))
-    return add_shaped(program, &rondo_operator_reshape, value, &to, out_value);
-  assert(from.rank >= to.rank);
-  const uint32_t added = from.rank - to.rank;
-  rondo_attributes attributes = {.size_count = 0};
-  for (uint32_t d = 0; d < from.rank; d++) {
-    const bool is_repeated = d >= added && to.dims[d - added] != from.dims[d];
-    if (d < added || is_repeated) attributes.sizes[attributes.size_count++] = d;
-    if (is_repeated) attributes.flags[RONDO_REDUCE_KEEPS] = true;
-  }
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_sum, &value, 1, &attributes, out_value));
-  if (!attributes.flags[RONDO_REDUCE_KEEPS] || added == 0) return RONDO_OK;
-  const uint32_t wide = *out_value;
-  return add_shaped(program, &rondo_operator_reshape, wide, &to, out_value);
+  return rondo_program_add_shaped(program, &rondo_operator_expand, kept, shape, out_value);
 }
 
 rondo_status rondo_apply_reduction(rondo_program *program, const rondo_operator *row, rondo_value value,

@@ -69,17 +69,16 @@ __device__ inline void reduce_rows(const reduction &shape, const element *__rest
 /* Rows that are read before the first is joined: so many reads are under way at once. */
 #define BATCH 8
 
-/* Every WARPS-th row's element from `row` on. */
-template <class join>
-__device__ inline float join_column(const reduction &shape, const element *__restrict__ x, size_t row, size_t end) {
+/* Every WARPS-th row's element from `row` on; x[offset(row)] is one. */
+template <class join, class F>
+__device__ inline float join_column(const element *__restrict__ x, size_t row, size_t end, F offset) {
   float value = join::none();
   for (; row < end; row += BATCH * WARPS) {
     float read[BATCH];
 #pragma unroll
     for (unsigned i = 0; i < BATCH; i++) {
       const size_t at = row + i * WARPS;
-      read[i] = at < end ? to_float(x[offset_of(shape.reduced_rank, shape.reduced_dims, shape.reduced_strides, at)])
-                         : join::none();
+      read[i] = at < end ? to_float(x[offset(at)]) : join::none();
     }
 #pragma unroll
     for (unsigned i = 0; i < BATCH; i++) value = join::of(value, read[i]);
@@ -87,11 +86,25 @@ __device__ inline float join_column(const reduction &shape, const element *__res
   return value;
 }
 
-/* A block joins a part of 32 columns; its warps' results are joined in their order. */
+/* What a block's warps have of 32 columns, a lane each, joined in their order: put(value) in the first warp's lanes
+ * that have one. Called by all threads. */
+template <class join, class F>
+__device__ inline void join_warps(float value, bool has_column, F put) {
+  __shared__ float joined[WARPS][WARP];
+  const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  joined[warp][lane] = value;
+  __syncthreads();
+  if (warp == 0 && has_column) {
+    for (unsigned other = 1; other < WARPS; other++) value = join::of(value, joined[other][lane]);
+    put(value);
+  }
+  __syncthreads(); /* they have been read */
+}
+
+/* A block joins a part of 32 columns. */
 template <class join>
 __device__ inline void reduce_columns(const reduction &shape, const element *__restrict__ x, void *__restrict__ to,
                                       float factor) {
-  __shared__ float joined[WARPS][WARP];
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   const size_t columns = shape.kept_dims[shape.kept_rank - 1];
   const size_t tiles = (columns + WARP - 1) / WARP, items = shape.kept / columns * tiles * shape.parts;
@@ -100,14 +113,13 @@ __device__ inline void reduce_columns(const reduction &shape, const element *__r
     const size_t outer = tile / tiles, column = (tile - outer * tiles) * WARP + lane;
     const size_t begin = part * shape.part, end = part_end(shape, begin);
     const element *from = x + offset_of(shape.kept_rank - 1, shape.kept_dims, shape.kept_strides, outer) + column;
-    float value = column < columns ? join_column<join>(shape, from, begin + warp, end) : join::none();
-    joined[warp][lane] = value;
-    __syncthreads();
-    if (warp == 0 && column < columns) {
-      for (unsigned other = 1; other < WARPS; other++) value = join::of(value, joined[other][lane]);
-      put(shape, to, (outer * columns + column) * shape.parts + part, value, factor);
-    }
-    __syncthreads(); /* they have been read */
+    float value = join::none();
+    if (column < columns)
+      value = join_column<join>(from, begin + warp, end, [&](size_t row) {
+        return offset_of(shape.reduced_rank, shape.reduced_dims, shape.reduced_strides, row);
+      });
+    join_warps<join>(value, column < columns,
+                     [&](float all) { put(shape, to, (outer * columns + column) * shape.parts + part, all, factor); });
   }
 }
 

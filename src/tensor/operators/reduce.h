@@ -24,6 +24,9 @@ typedef struct rondo_reduction {
   size_t reduced_dims[RONDO_MAX_DIMENSIONS], reduced_strides[RONDO_MAX_DIMENSIONS];
 } rondo_reduction;
 
+/* On a CPU so many chunks are joined before they go into the total, so that rounding errors of sums stay small. */
+#define RONDO_JOINED_AT_ONCE 256
+
 /* into[i] = what into[i] and x[i] make together; `none` changes nothing. */
 typedef struct rondo_joining {
   void (*merge)(float *restrict into, const float *restrict x, size_t count);
@@ -57,6 +60,15 @@ rondo_status rondo_differentiate_extreme(rondo_program *program, const rondo_ope
 /* Elements of the input that become one of the result. */
 size_t rondo_reduction_elements(const rondo_program *program, const rondo_operation *operation);
 
+/* A matrix whose columns are reduced. */
+typedef struct rondo_columns {
+  size_t rows, columns;
+} rondo_columns;
+
+/* Whether the operation is over the first dimensions of `value`, its input, and so few elements go into each result
+ * that one kernel takes no longer than parts and what joins them. */
+bool rondo_reduces_columns(const rondo_shape *value, const rondo_operation *operation, rondo_columns *out_columns);
+
 /* Adds a view of `value` (a result, or its gradient) in which reduced dimensions are 1, and what repeats that to the
  * shape of the input. */
 RONDO_MUST_USE rondo_status rondo_add_kept(rondo_program *program, const rondo_operation *operation, uint32_t value,
@@ -73,8 +85,8 @@ RONDO_MUST_USE rondo_status rondo_apply_reduction(rondo_program *program, const 
 #define RONDO_REDUCTION_PARAMETERS RONDO_SCALAR(rondo_reduction), RONDO_READS, RONDO_WRITES, RONDO_SCALAR(float)
 
 /* Members of rondo_operator. */
-#define RONDO_REDUCTION_ROW                                                                                     \
+#define RONDO_REDUCTION_ROW(prepares, emits)                                                                    \
   .types = RONDO_FLOATS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_reduction, \
-  .prepare = rondo_prepare_reduction, .emit = rondo_emit_reduction
+  .prepare = (prepares), .emit = (emits)
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * reshape: the same bytes under another shape (attributes: sizes). A view: nothing runs.
  */
-#include <string.h>
-
 #include "base/error.h"
 #include "tensor/operators.h"
 #include "tensor/program_internal.h"
@@ -22,10 +20,8 @@ static rondo_status infer_reshape(const rondo_program *program, const rondo_oper
 
 static rondo_status differentiate_reshape(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
-  const rondo_shape *value = rondo_operation_input(program, operation, 0);
-  rondo_attributes attributes = {.size_count = value->rank};
-  memcpy(attributes.sizes, value->dims, sizeof value->dims);
-  return rondo_program_add(program, &rondo_operator_reshape, &result_gradients[0], 1, &attributes, &input_gradients[0]);
+  return rondo_program_add_shaped(program, &rondo_operator_reshape, result_gradients[0],
+                                  *rondo_operation_input(program, operation, 0), &input_gradients[0]);
 }
 
 const rondo_operator rondo_operator_reshape = {.name = "reshape",

@@ -93,10 +93,8 @@ rondo_status rondo_op_slice(rondo_program *program, rondo_value value, const siz
   rondo_shape inferred;
   RONDO_TRY(infer_slice(program, &checked, &inferred));
   const bool is_whole = takes_all(&shape, attributes.sizes + LENGTH);
-  rondo_attributes same = {.size_count = shape.rank};
-  memcpy(same.sizes, shape.dims, sizeof shape.dims);
-  RONDO_TRY(rondo_program_add(program, is_whole ? &rondo_operator_reshape : &rondo_operator_slice, &index, 1,
-                              is_whole ? &same : &attributes, &result));
+  RONDO_TRY(is_whole ? rondo_program_add_shaped(program, &rondo_operator_reshape, index, shape, &result)
+                     : rondo_program_add(program, &rondo_operator_slice, &index, 1, &attributes, &result));
   *out_value = rondo_program_tag(program, result);
   return RONDO_OK;
 }
