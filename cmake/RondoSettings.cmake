@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Flags of everything built here. They hang on the target rondo_settings, so that a project which adds this one with
-# add_subdirectory() keeps its own; only sanitizers and coverage, which must agree across a whole process, are global.
+# add_subdirectory() keeps its own; only sanitizers, which must agree across a whole process, are global.
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
@@ -53,6 +53,5 @@ if(RONDO_BUILD_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 if(RONDO_COVERAGE)
-  add_compile_options(--coverage -fprofile-update=atomic)
-  add_link_options(--coverage)
+  add_link_options(--coverage)  # what is compiled for it is the library alone
 endif()
