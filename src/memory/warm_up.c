@@ -279,8 +279,7 @@ void rondo_warm_up_note_end(rondo_device_memory *memory, rondo_stream_order *str
   pthread_mutex_unlock(&memory->lock);
 }
 
-/* What was noted
- * -------------------------------------------------------------------------------------------------------- */
+/* What was noted --------------------------------------------------------------------------------------------------- */
 
 /* Edges stand by where they lead, so that an event's successors ascend. `starts` is zeroed, and one longer than the
  * events. */

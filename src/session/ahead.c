@@ -124,8 +124,7 @@ void rondo_ahead_destroy(rondo_ahead *ahead, rondo_status *kept) {
   rondo_release(&allocator, ahead, 1, sizeof *ahead);
 }
 
-/* Running ----------------------------------------------------------------------------------------------------------
- */
+/* Running ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status copy_inputs(const rondo_ahead *ahead, const rondo_ahead_part *part, const rondo_stage *stage) {
   const rondo_session_model *model = ahead->model;
@@ -199,8 +198,7 @@ rondo_status rondo_ahead_hand_over(const rondo_ahead *ahead, rondo_stream *strea
   return RONDO_OK;
 }
 
-/* Recording --------------------------------------------------------------------------------------------------------
- */
+/* Recording -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status record_work(const rondo_ahead *ahead, uint32_t number, const rondo_stage *stage,
                                 unsigned char *handover) {
@@ -253,8 +251,7 @@ rondo_status rondo_ahead_record(rondo_ahead *ahead, const rondo_stage *stage, un
   return RONDO_OK;
 }
 
-/* States -----------------------------------------------------------------------------------------------------------
- */
+/* States ----------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_ahead_write(const rondo_ahead *ahead, const char *name, const void *data, size_t bytes,
                                bool *out_has) {
@@ -277,8 +274,7 @@ rondo_status rondo_ahead_apply(const rondo_ahead *ahead, const rondo_weights *we
   return RONDO_OK;
 }
 
-/* What is known ----------------------------------------------------------------------------------------------------
- */
+/* What is known ---------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_ahead_describe(const rondo_ahead *ahead, rondo_session_graph *inout) {
   for (size_t i = 0; ahead != NULL && i < ahead->parts.count; i++) {

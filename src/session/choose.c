@@ -11,8 +11,7 @@
 
 enum { MOST_PROBES = 12, MOST_CANDIDATES = 512, MOST_WITH_BUDGET = 48 };
 
-/* What all graphs cost ----------------------------------------------------------------------------------------------
- */
+/* What all graphs cost --------------------------------------------------------------------------------------------- */
 
 static rondo_status measure_graphs(rondo_session_model *model) {
   double run_us[RONDO_SESSION_MAX_SIZES], unrecorded_us[RONDO_SESSION_MAX_SIZES];
@@ -30,8 +29,7 @@ static rondo_status measure_lanes(rondo_session_model *model) {
   return status;
 }
 
-/* Requests that come ------------------------------------------------------------------------------------------------
- */
+/* Requests that come ----------------------------------------------------------------------------------------------- */
 
 static int by_rows(const void *a, const void *b) {
   const size_t x = *(const size_t *)a, y = *(const size_t *)b;
@@ -91,8 +89,7 @@ rondo_status rondo_model_measure(rondo_session_model *model) {
   return rondo_model_make_tables(model);
 }
 
-/* Choosing sizes ----------------------------------------------------------------------------------------------------
- */
+/* Choosing sizes --------------------------------------------------------------------------------------------------- */
 
 typedef struct choice {
   rondo_session_model *model;

@@ -8,8 +8,7 @@
 
 static const char call[] = "rondo_session_add_model";
 
-/* Devices ----------------------------------------------------------------------------------------------------------
- */
+/* Devices ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_model_devices_check(const rondo_session *session, const rondo_model_options *o) {
   rondo_place_list ignored;
@@ -79,8 +78,7 @@ void rondo_model_devices_free(rondo_session_model *model) {
   model->devices = NULL;
 }
 
-/* What can be served -------------------------------------------------------------------------------------------------
- */
+/* What can be served ----------------------------------------------------------------------------------------------- */
 
 static const char *device_of(const rondo_session_model *model, const rondo_division *division, size_t part) {
   return model->devices->items[division->parts.items[part].place]->name;

@@ -8,8 +8,7 @@
 #include "session/session_internal.h"
 #include "tree/tree_internal.h"
 
-/* Inputs and outputs -------------------------------------------------------------------------------------------------
- */
+/* Inputs and outputs ----------------------------------------------------------------------------------------------- */
 
 static void write_input(const rondo_session_value *value, void *address, size_t rows, rondo_input *out) {
   *out = (rondo_input){.address = address,
@@ -48,8 +47,7 @@ static rondo_status copy_outputs(const rondo_place *place, const rondo_stage *st
   return RONDO_OK;
 }
 
-/* Calls --------------------------------------------------------------------------------------------------------------
- */
+/* Calls ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status make_function(const rondo_place *place, rondo_record_policy record, rondo_function **out) {
   const rondo_session_model *model = place->model;
@@ -110,8 +108,7 @@ rondo_status rondo_function_place_call(rondo_place *place, rondo_function *funct
   return status;
 }
 
-/* Recording ----------------------------------------------------------------------------------------------------------
- */
+/* Recording -------------------------------------------------------------------------------------------------------- */
 
 /* Whatever is there might be an index that is in no table. */
 static rondo_status zero_inputs(const rondo_place *place, const rondo_stage *stage, size_t rows) {
@@ -184,8 +181,7 @@ rondo_status rondo_function_place_describe(const rondo_place_graph *g, rondo_ses
   return RONDO_OK;
 }
 
-/* Life ---------------------------------------------------------------------------------------------------------------
- */
+/* Life ------------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_function_place_open(rondo_place *place) {
   rondo_device *device = place->model->session->device;

@@ -19,8 +19,7 @@ typedef struct samples {
   double recorded[RONDO_SESSION_MAX_SIZES][MOST_ROUNDS], unrecorded[RONDO_SESSION_MAX_SIZES][MOST_ROUNDS];
 } samples;
 
-/* Rising with the rows ----------------------------------------------------------------------------------------------
- */
+/* Rising with the rows --------------------------------------------------------------------------------------------- */
 
 /* Indices of graphs by their rows, ascending. */
 static void sort_by_rows(const rondo_place *place, size_t *order) {
@@ -40,8 +39,7 @@ static void make_rise(const rondo_place *place, double *us) {
     if (us[order[i - 1]] > us[order[i]]) us[order[i - 1]] = us[order[i]];
 }
 
-/* Samples -----------------------------------------------------------------------------------------------------------
- */
+/* Samples ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status time_run(rondo_place *place, const rondo_place_graph *g, bool is_recorded, double *out_us) {
   RONDO_TRY(rondo_place_synchronize(place));
@@ -110,8 +108,7 @@ rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *ou
   return RONDO_OK;
 }
 
-/* All lanes at once -------------------------------------------------------------------------------------------------
- */
+/* All lanes at once ------------------------------------------------------------------------------------------------ */
 
 enum { OVERLAP_ROUNDS = 6, MOST_OVERLAPS = 4 };
 #define ENOUGH_OVERLAP_NS UINT64_C(100000000) /* of rounds with one graph */

@@ -339,8 +339,7 @@ void rondo_place_close(rondo_place *place, rondo_status *kept) {
   *place = (rondo_place){.model = NULL};
 }
 
-/* Running -----------------------------------------------------------------------------------------------------------
- */
+/* Running ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_place_start_ahead(rondo_place *place, const rondo_place_graph *g, bool is_recorded) {
   const rondo_stage stage = {.memory = g->stage, .rows = g->stage_rows};
@@ -374,8 +373,7 @@ rondo_status rondo_place_synchronize(const rondo_place *place) {
                              : rondo_compiled_synchronize(place->anchor.compiled);
 }
 
-/* What would be -----------------------------------------------------------------------------------------------------
- */
+/* What would be ---------------------------------------------------------------------------------------------------- */
 
 /* Bytes of the largest block of each kind so far: arenas of the session's device and of each other, and what is handed
  * over. */
@@ -431,8 +429,7 @@ rondo_status rondo_place_plan(const rondo_place *place, const size_t *rows, size
   return RONDO_OK;
 }
 
-/* What is known -----------------------------------------------------------------------------------------------------
- */
+/* What is known ---------------------------------------------------------------------------------------------------- */
 
 /* In what the graph's work reads, also of what is handed over, and in what parts ahead copy. */
 static rondo_status write_zeros(const rondo_place *place, const rondo_place_graph *g) {

@@ -41,8 +41,7 @@ static void count_staging(rondo_place *place, size_t more, size_t less) {
   pthread_mutex_unlock(&session->lock);
 }
 
-/* Inputs and outputs ------------------------------------------------------------------------------------------------
- */
+/* Inputs and outputs ----------------------------------------------------------------------------------------------- */
 
 static size_t slot_bytes(const rondo_session_model *model, size_t rows) {
   return model->body == NULL ? 0 : stage_offset(model, rows, model->inputs.count);
@@ -87,8 +86,7 @@ rondo_status rondo_place_find_stage(rondo_place *place, size_t rows, rondo_stage
   return RONDO_OK;
 }
 
-/* What is handed over -----------------------------------------------------------------------------------------------
- */
+/* What is handed over ---------------------------------------------------------------------------------------------- */
 
 static void drop_handover(rondo_place *place, rondo_handover_memory *handover, rondo_status *kept) {
   if (handover->memory == NULL) return;
@@ -118,8 +116,7 @@ rondo_status rondo_place_find_handover(rondo_place *place, size_t bytes, unsigne
   return RONDO_OK;
 }
 
-/* The whole ---------------------------------------------------------------------------------------------------------
- */
+/* The whole -------------------------------------------------------------------------------------------------------- */
 
 static rondo_status reserve_plain_stage(rondo_place *place, size_t rows) {
   if (place->plain.rows >= rows) return RONDO_OK;

@@ -362,8 +362,7 @@ rondo_status rondo_compile_plan(rondo_program *program, rondo_device *device, co
   return rondo_compiled_destroy(c.compiled);
 }
 
-/* Again --------------------------------------------------------------------------------------------------------------
- */
+/* Again ------------------------------------------------------------------------------------------------------------ */
 
 /* What it is staged by now; the names are its own. */
 static size_t list_staged(const rondo_compiled *compiled, rondo_staged_value *staged) {

@@ -21,8 +21,7 @@ typedef struct builder {
   rondo_divided *divided;
 } builder;
 
-/* What is asked -----------------------------------------------------------------------------------------------------
- */
+/* What is asked ---------------------------------------------------------------------------------------------------- */
 
 static rondo_status read_options(builder *b, const rondo_divide_options *options, size_t device_count) {
   RONDO_TRY(rondo_versioned_read("rondo_divide_options", options, &b->given, sizeof b->given));

@@ -241,8 +241,7 @@ static rondo_status capture_schedule(const rondo_program *program, const rondo_l
   return status;
 }
 
-/* Into a capture that there is --------------------------------------------------------------------------------------
- */
+/* Into a capture that there is ------------------------------------------------------------------------------------- */
 
 rondo_status rondo_record_keep(const rondo_layout *layout, rondo_compiled *compiled) {
   const rondo_edges *before = &layout->schedule.before;
@@ -312,8 +311,7 @@ rondo_status rondo_compiled_record_into(rondo_compiled *compiled) {
   return status;
 }
 
-/* The whole ---------------------------------------------------------------------------------------------------------
- */
+/* The whole -------------------------------------------------------------------------------------------------------- */
 
 /* Ends the capture also when the steps failed, and tells their failure then. */
 static rondo_status capture(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
@@ -336,8 +334,7 @@ rondo_status rondo_record(const rondo_program *program, const rondo_layout *layo
   return status;
 }
 
-/* Execs ---------------------------------------------------------------------------------------------------------------
- */
+/* Execs ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status count_nodes(rondo_compiled *compiled) {
   rondo_exec_info info = {.struct_size = sizeof info};

@@ -351,8 +351,7 @@ static void check_case(const test_operator *op, const test_call *call, run_data 
   free(y);
 }
 
-/* For tests of some operators
- * ------------------------------------------------------------------------------------------ */
+/* For tests of some operators -------------------------------------------------------------------------------------- */
 
 void test_wrong_index(test_fixture *fixture, rondo_program *program, rondo_value y, const void *indices, size_t bytes,
                       const char *message, void *result, size_t result_bytes) {

@@ -47,8 +47,7 @@ static inline size_t rondo_attention_tiles(size_t count) {
   return (count + RONDO_ATTENTION_TILE - 1) / RONDO_ATTENTION_TILE;
 }
 
-/* What the operators' files share ------------------------------------------------------------------------------------
- */
+/* What the operators' files share ---------------------------------------------------------------------------------- */
 
 /* Attributes of all. */
 enum { RONDO_ATTENTION_CAUSAL };                        /* flags */
@@ -105,8 +104,7 @@ typedef struct rondo_packed_heads {
 RONDO_MUST_USE rondo_status rondo_packed_attributes(const char *call, size_t row, const rondo_packed_heads *heads,
                                                     const rondo_attention_options *options, rondo_attributes *out);
 
-/* Kernels, by the arguments behind the shape ------------------------------------------------------------------------
- */
+/* Kernels, by the arguments behind the shape ----------------------------------------------------------------------- */
 
 /* shape, q, k, v, y, sums */
 void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args);

@@ -250,8 +250,7 @@ rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value 
   return rondo_program_apply(program, &rondo_operator_conv2d, inputs, 3, &attributes, out_value);
 }
 
-/* Gradients: inputs are one of x and weight, and dy. ----------------------------------------------------------------
- */
+/* Gradients: inputs are one of x and weight, and dy ---------------------------------------------------------------- */
 
 static rondo_shape x_of(const rondo_shape *weight, const rondo_shape *dy, const rondo_attributes *attributes) {
   const size_t *sizes = attributes->sizes;
