@@ -37,13 +37,16 @@ static rondo_status take_gain(const char *call, rondo_compiled *compiled, uint32
 
 /* Deciding --------------------------------------------------------------------------------------------------------- */
 
-/* Where nothing can be measured, a recording is rather made. */
+/* Where nothing can be measured, a recording is rather made, and the refusal is nobody's error. */
 static rondo_status estimate(rondo_compiled *compiled, bool *out_pays) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
   *out_pays = true;
   const rondo_status status = take_gain("rondo_compile", compiled, 0);
   if (status == RONDO_CAPTURE_REFUSED) {
     rondo_log(RONDO_LOG_INFO, "tensor", "program '%s' is recorded without an estimate: %s", compiled->name,
               rondo_last_error()->message);
+    rondo_error_restore(&before);
     return RONDO_OK;
   }
   RONDO_TRY(status);

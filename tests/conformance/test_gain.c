@@ -313,8 +313,10 @@ static void test_fw8_programs_are_recorded_while_others_capture(void **state) {
   rondo_gain gain = {.struct_size = sizeof gain};
   rondo_stream *other = test_stream(t, "other");
   assert_ok(rondo_capture_begin(other, RONDO_CAPTURE_RELAXED));
+  assert_error(rondo_gain_measure(NULL, NULL, NULL, 1, &gain), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   rondo_compiled *compiled = compile(t, RONDO_RECORD_WHERE_IT_PAYS);
   assert_non_null(rondo_compiled_exec(compiled));
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_NULL_ARGUMENT); /* the refusal to measure is nobody's */
   assert_fails(rondo_compiled_get_gain(compiled, &gain), RONDO_INVALID_STATE);
   test_graph_destroy(test_capture_end(other));
   test_stream_destroy(other);
