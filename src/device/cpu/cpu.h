@@ -159,6 +159,7 @@ struct cpu_participant {
   bool brief;            /* the last look found little to do */
   int run_processor;     /* of its long run, as last seen, and its place */
   uint32_t run_place;
+  _Atomic bool runs_long;   /* it has one now */
   _Atomic uint64_t kernels; /* run by it; written by it alone */
   _Atomic uint64_t parks;
 };
@@ -168,7 +169,7 @@ typedef struct cpu_pool {
   _Atomic uint32_t open_jobs;                               /* grid jobs open now */
   _Atomic uint32_t active_runs;                             /* executables running by segments now */
   _Atomic uint32_t long_runs, occupied;                     /* long runs now, and processors that have one */
-  _Atomic uint64_t crowded_until_ns;                        /* even if that are not all */
+  _Atomic uint64_t crowds;                                  /* begun, of all time */
   _Atomic(cpu_waiter *) injected;                           /* segments that may go on */
   _Atomic bool stop;
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready[CPU_QUEUE_WORDS]; /* bit: that queue wants a worker */
@@ -226,9 +227,11 @@ typedef struct cpu_patience {
   uint32_t turns;
   uint64_t since_ns; /* 0: not asked the clock yet */
 } cpu_patience;
-/* One turn; true when it is time to sleep: soon in a crowd, where others need the processor; never without a pool. */
+/* One turn; true when it is time to sleep: soon where each processor has a long run; never without a pool. */
 bool cpu_patience_turn(cpu_patience *patience, const cpu_pool *pool);
 
+/* Moves workers off processors where others' long runs are while one has none. */
+void cpu_pool_spread(cpu_pool *pool);
 /* A host thread that works along tells the workers which processor to leave to it. */
 void cpu_pool_note_host(cpu_pool *pool);
 
@@ -552,6 +555,7 @@ struct cpu_executable {
   /* Which plan: measured (cpu_run.c). */
   alignas(RONDO_CACHE_LINE) uint32_t trial; /* runs since measuring began */
   uint32_t try_again_at;                    /* measuring begins anew at that run */
+  uint64_t crowds_seen;                     /* the pool's, when it ran last */
   uint32_t plan;
   uint64_t best_ns[CPU_PLANS];
   /* The caller's side. */
@@ -589,13 +593,16 @@ void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
 void cpu_run_record(rondo_blocks blocks, void *const *args);
 
-/* Crowds (cpu_crowd.c): whether helping with a run would keep another from running; whether that is so, or would be if
- * each run had a processor of its own; whether it is not because some have the same; whether one is at a place of a
- * processor. */
+/* Crowds (cpu_crowd.c): whether there are as many long runs as processors; whether each processor has one, so that
+ * helping with one would keep another from running; whether some have the same, and one none; how often crowds began.
+ */
 bool cpu_crowd_is_there(const cpu_pool *pool);
-bool cpu_crowd_is_due(const cpu_pool *pool);
+bool cpu_crowd_is_full(const cpu_pool *pool);
 bool cpu_crowd_is_stacked(const cpu_pool *pool);
+uint64_t cpu_crowd_count(const cpu_pool *pool);
+/* Whether a processor, by its place, has a long run; whether a worker's has one that is not its own (by the mover). */
 bool cpu_crowd_has_run_at(const cpu_pool *pool, uint32_t place);
+bool cpu_crowd_has_run_beside(const cpu_pool *pool, const cpu_participant *worker);
 /* Around a long run, and now and then in it, by who runs it. */
 void cpu_crowd_enter(cpu_participant *self);
 void cpu_crowd_follow(cpu_participant *self);

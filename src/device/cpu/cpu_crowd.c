@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: MIT
- * Crowds: every processor has a long run of an executable of its own. Whoever helped with one of them would take the
- * processor of another, and be waited for while that one has it; so nobody does, and each goes node by node. Runs count
- * where they are: two that the system has put on one processor leave another to helpers. Between the end of a run and
- * the beginning of the next on the same stream there is a little time: a crowd is over only when nothing has taken that
- * place meanwhile.
+ * Crowds: as many long runs of executables as there are processors. What an executable does when it has the device for
+ * itself says nothing then, so that each goes node by node, and shares its grids, as un-recorded work does, with whom
+ * the crowd leaves a processor: runs count where they are, and two that the system has put on one leave another to
+ * helpers. Where each processor has a run, nobody helps: who did would take the processor of another run, and be waited
+ * for while that one has it.
+ *
+ * A worker is bound to its processor; where a run comes to that one while another has none, it is moved there, by
+ * whoever notices: who runs nodes, or goes to sleep and leaves its processor.
  *
  * What is known is a hint, read without order: all plans of a run are right in a crowd and outside.
  */
-#include "base/clock.h"
 #include "device/cpu/cpu.h"
-
-#define LINGER_NS UINT64_C(250000)
 
 static bool fill_all(const cpu_pool *pool, const _Atomic uint32_t *number) {
   const uint32_t count = atomic_load_explicit(number, memory_order_relaxed);
   return count > 1 && count >= pool->processor_count;
 }
 
-static bool is_full(const cpu_pool *pool) { return fill_all(pool, &pool->occupied); }
+bool cpu_crowd_is_there(const cpu_pool *pool) { return fill_all(pool, &pool->long_runs); }
 
-bool cpu_crowd_is_there(const cpu_pool *pool) {
-  if (is_full(pool)) return true;
-  const uint64_t until = atomic_load_explicit(&pool->crowded_until_ns, memory_order_relaxed);
-  return until != 0 && rondo_clock_ns() < until;
-}
+bool cpu_crowd_is_full(const cpu_pool *pool) { return fill_all(pool, &pool->occupied); }
 
-bool cpu_crowd_is_due(const cpu_pool *pool) { return fill_all(pool, &pool->long_runs) || cpu_crowd_is_there(pool); }
+bool cpu_crowd_is_stacked(const cpu_pool *pool) { return cpu_crowd_is_there(pool) && !cpu_crowd_is_full(pool); }
 
-bool cpu_crowd_is_stacked(const cpu_pool *pool) { return fill_all(pool, &pool->long_runs) && !is_full(pool); }
+uint64_t cpu_crowd_count(const cpu_pool *pool) { return atomic_load_explicit(&pool->crowds, memory_order_relaxed); }
 
 bool cpu_crowd_has_run_at(const cpu_pool *pool, uint32_t place) {
   return atomic_load_explicit(&pool->occupants[place], memory_order_relaxed) != 0;
+}
+
+bool cpu_crowd_has_run_beside(const cpu_pool *pool, const cpu_participant *worker) {
+  const uint32_t own = atomic_load_explicit(&worker->runs_long, memory_order_relaxed);
+  return atomic_load_explicit(&pool->occupants[worker->place], memory_order_relaxed) > own;
 }
 
 /* One that the process may not have used when the device was opened counts as the first. */
@@ -53,13 +54,16 @@ static void vacate(cpu_pool *pool, uint32_t place) {
 void cpu_crowd_enter(cpu_participant *self) {
   cpu_pool *pool = &self->device->pool;
   atomic_fetch_add_explicit(&pool->long_runs, 1, memory_order_relaxed);
+  if (cpu_crowd_is_there(pool)) atomic_fetch_add_explicit(&pool->crowds, 1, memory_order_relaxed);
   self->run_processor = rondo_processor_now();
   self->run_place = place_of(pool, self->run_processor);
   occupy(pool, self->run_place);
+  atomic_store_explicit(&self->runs_long, true, memory_order_relaxed);
 }
 
 void cpu_crowd_follow(cpu_participant *self) {
   cpu_pool *pool = &self->device->pool;
+  cpu_pool_spread(pool);
   const int processor = rondo_processor_now();
   if (__builtin_expect(processor == self->run_processor, 1)) return;
   vacate(pool, self->run_place);
@@ -70,7 +74,7 @@ void cpu_crowd_follow(cpu_participant *self) {
 
 void cpu_crowd_leave(cpu_participant *self) {
   cpu_pool *pool = &self->device->pool;
-  if (is_full(pool)) atomic_store_explicit(&pool->crowded_until_ns, rondo_clock_ns() + LINGER_NS, memory_order_relaxed);
+  atomic_store_explicit(&self->runs_long, false, memory_order_relaxed);
   vacate(pool, self->run_place);
   atomic_fetch_sub_explicit(&pool->long_runs, 1, memory_order_relaxed);
 }

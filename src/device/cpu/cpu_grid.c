@@ -18,7 +18,7 @@ enum {
 static uint64_t take_chunks(cpu_grid_job *job, rondo_cpu_function function, void *const *args, rondo_grid grid,
                             uint64_t blocks, uint64_t chunk, const cpu_pool *guest) {
   uint64_t mine = 0, first;
-  while ((guest == NULL || !cpu_crowd_is_there(guest)) &&
+  while ((guest == NULL || !cpu_crowd_is_full(guest)) &&
          (first = atomic_fetch_add_explicit(&job->next, chunk, memory_order_relaxed)) < blocks) {
     const uint64_t last = blocks - first < chunk ? blocks : first + chunk;
     function((rondo_blocks){(size_t)first, (size_t)last, grid}, args);

@@ -279,7 +279,7 @@ static bool visit_all(cpu_executable *executable, cpu_participant *self, uint32_
 }
 
 static bool is_needed_elsewhere(const cpu_pool *pool) {
-  return atomic_load_explicit(&pool->ready_summary, memory_order_relaxed) != 0 || cpu_crowd_is_there(pool);
+  return atomic_load_explicit(&pool->ready_summary, memory_order_relaxed) != 0 || cpu_crowd_is_full(pool);
 }
 
 /* Works along, from lane `first` on, until all lanes have ended; a guest that finds nothing to do leaves when others

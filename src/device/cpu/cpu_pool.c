@@ -14,7 +14,7 @@ enum { TURNS_A_YIELD = 64, WATCH_NS = 400, BRIEF_ITEM_NS = 150, MOST_RESERVE = 3
 
 static uint64_t spin_limit(const cpu_pool *pool) {
   if (pool == NULL) return UINT64_MAX;
-  return cpu_crowd_is_there(pool) ? 0 : pool->spin_ns;
+  return cpu_crowd_is_full(pool) ? 0 : pool->spin_ns;
 }
 
 bool cpu_patience_turn(cpu_patience *patience, const cpu_pool *pool) {
@@ -48,13 +48,18 @@ static void exchange_places(cpu_pool *pool, cpu_participant *worker) {
   take_place(pool, worker);
 }
 
-/* Exchanges a worker's processor for the spare one, or does so if its own has a long run and that one none. Whoever
- * comes while another is moved leaves it. */
+/* Exchanges a worker's processor for the spare one, or does so if its own has another's long run and that one none.
+ * Whoever comes while another is moved leaves it. */
 static void move_to_spare(cpu_pool *pool, cpu_participant *worker, bool if_runs) {
   if (atomic_exchange_explicit(&pool->moving, true, memory_order_acquire)) return;
-  if (!if_runs || (cpu_crowd_has_run_at(pool, worker->place) && !cpu_crowd_has_run_at(pool, pool->spare)))
+  if (!if_runs || (cpu_crowd_has_run_beside(pool, worker) && !cpu_crowd_has_run_at(pool, pool->spare)))
     exchange_places(pool, worker);
   atomic_store_explicit(&pool->moving, false, memory_order_release);
+}
+
+void cpu_pool_spread(cpu_pool *pool) {
+  if (!pool->bound || !cpu_crowd_is_stacked(pool)) return;
+  for (uint32_t i = 0; i < pool->worker_count; i++) move_to_spare(pool, &pool->participants[i], true);
 }
 
 /* A worker that sleeps on the caller's processor could not run there when woken, and could not move away by itself. */
@@ -191,7 +196,7 @@ static bool help_run(cpu_pool *pool, cpu_participant *self, const cpu_queue *que
 
 /* What runs gets done without help. */
 bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
-  if (cpu_crowd_is_there(pool)) return false;
+  if (cpu_crowd_is_full(pool)) return false;
   return cpu_pool_help_grid(pool, self, queue) || help_run(pool, self, queue);
 }
 
@@ -202,7 +207,7 @@ static bool has_entry(cpu_deque *deque, const cpu_queue *queue) {
 }
 
 bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue) {
-  if (cpu_crowd_is_there(pool)) return false;
+  if (cpu_crowd_is_full(pool)) return false;
   const uint32_t hosts = atomic_load(&pool->hosts);
   uint32_t other = self->index;
   while ((other = next_participant(pool, hosts, other)) != self->index) {

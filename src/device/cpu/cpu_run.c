@@ -5,8 +5,8 @@
  * ever more rarely, and after changes. All compute the same bits, since a kernel must not depend on how its grid is
  * cut.
  *
- * In a crowd (cpu_crowd.c) times say nothing of the plans: a long run goes node by node there, and shares what is left
- * once the crowd is over.
+ * In a crowd (cpu_crowd.c), or behind one that came since its last run, times say nothing of the plans, and a plan for
+ * the whole device would wait for processors that others have: a long run goes node by node there.
  *
  * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
  * deque, which wakes a worker that sleeps where the run is long enough for that. The starter works along until the last
@@ -32,7 +32,7 @@ enum { MAX_ENTRY_COUNT = (1 << (32 - CPU_SLOT_BITS)) - 1, MOST_PREFETCHED = 4 };
 static bool is_watched(const cpu_executable *executable) { return rondo_trace_on() || executable->times != NULL; }
 
 static void run_grid(const cpu_executable *executable, cpu_participant *self, const cpu_node *node) {
-  if (node->blocks.last > 1 && !cpu_crowd_is_there(&executable->device->pool))
+  if (node->blocks.last > 1 && !cpu_crowd_is_full(&executable->device->pool))
     cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks);
   else
     node->function(node->blocks, node->args);
@@ -288,6 +288,7 @@ static bool sleep_as_starter(const cpu_executable *executable, cpu_queue *queue,
   atomic_fetch_add(&pool->starter_sleepers, 1);
   const uint32_t epoch = atomic_load(&pool->starter_epoch);
   const uint32_t doze = cpu_queue_doze(queue);
+  cpu_pool_spread(pool);
   if (atomic_load(&executable->sinks_left) != 0 && !cpu_pool_has_shared(pool, self, queue))
     rondo_futex_wait(&pool->starter_epoch, epoch);
   atomic_fetch_sub(&pool->starter_sleepers, 1);
@@ -397,12 +398,13 @@ static void run_in_crowd(cpu_executable *executable, cpu_participant *self) {
   }
 }
 
-/* By the plan that is on trial. What became crowded meanwhile is tried again. */
+/* By the plan that is on trial. What became crowded meanwhile is tried again, later. */
 static void run_trial(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
   const uint32_t plan = choose_plan(executable);
   const uint64_t begun = rondo_clock_ns();
   run_plan(executable, queue, self, plan);
-  if (!cpu_crowd_is_due(&executable->device->pool)) note_time(executable, plan, rondo_clock_ns() - begun);
+  if (cpu_crowd_count(&executable->device->pool) == executable->crowds_seen)
+    note_time(executable, plan, rondo_clock_ns() - begun);
 }
 
 static void run_chosen(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
@@ -417,11 +419,17 @@ static void run_alone(cpu_executable *executable, cpu_queue *queue, cpu_particip
     run_chosen(executable, queue, self);
 }
 
+/* In this run, or since the one before: whether there was a crowd. */
+static bool has_company(cpu_executable *executable) {
+  const uint64_t before = executable->crowds_seen;
+  executable->crowds_seen = cpu_crowd_count(&executable->device->pool);
+  return executable->crowds_seen != before;
+}
+
 /* Counted among the long ones. */
 static void run_long(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
-  cpu_pool *pool = &executable->device->pool;
   cpu_crowd_enter(self);
-  if (cpu_crowd_is_due(pool))
+  if (has_company(executable))
     run_in_crowd(executable, self);
   else
     run_alone(executable, queue, self);

@@ -32,6 +32,7 @@ static bool sleep_over(cpu_queue *queue, const cpu_participant *self, uint64_t t
     return false;
   }
   const uint32_t doze = cpu_queue_doze(queue);
+  cpu_pool_spread(&queue->device->pool);
   if (!cpu_queue_pending(queue) && !cpu_pool_has_shared(&queue->device->pool, self, queue))
     cpu_timeline_sleep(&queue->timeline, target, signal);
   return cpu_queue_rise(queue, doze);

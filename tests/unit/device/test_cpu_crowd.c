@@ -36,35 +36,40 @@ static void close_crowd(crowd *c) {
   assert_ok(rondo_device_close(c->device));
 }
 
-/* In a thread of its own, which is bound to processors. */
+/* In a thread of its own, which the body may bind to processors. */
+static void run_crowd(void *(*body)(void *crowd)) {
+  crowd c;
+  pthread_t thread;
+  open_crowd(&c);
+  assert_int_equal(pthread_create(&thread, NULL, body, &c), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  close_crowd(&c);
+}
+
 static void *crowd_on_all_processors(void *user) {
   crowd *c = user;
   const uint32_t count = c->pool->processor_count;
   for (uint32_t i = 0; i < count; i++) {
     assert_false(cpu_crowd_is_there(c->pool));
-    assert_false(cpu_crowd_is_due(c->pool));
+    assert_int_equal(cpu_crowd_count(c->pool), 0);
     bind_self(c->pool->processors[i]);
     cpu_crowd_enter(&c->runners[i]);
   }
-  assert_true(cpu_crowd_is_there(c->pool));
+  assert_true(cpu_crowd_is_full(c->pool));
+  assert_int_equal(cpu_crowd_count(c->pool), 1);
   for (uint32_t i = 0; i < count; i++) assert_true(cpu_crowd_has_run_at(c->pool, i));
   cpu_crowd_leave(&c->runners[0]);
   assert_true(cpu_crowd_has_run_at(c->pool, 1));
   assert_false(cpu_crowd_has_run_at(c->pool, 0));
-  while (cpu_crowd_is_there(c->pool)) rondo_yield(); /* its place may be taken again first */
-  assert_false(cpu_crowd_is_due(c->pool));
+  assert_false(cpu_crowd_is_there(c->pool));
+  assert_false(cpu_crowd_is_full(c->pool));
   for (uint32_t i = 1; i < count; i++) cpu_crowd_leave(&c->runners[i]);
   return NULL;
 }
 
 static void a_run_on_each_processor_is_a_crowd_gx_10(void **state) {
   (void)state;
-  crowd c;
-  pthread_t thread;
-  open_crowd(&c);
-  assert_int_equal(pthread_create(&thread, NULL, crowd_on_all_processors, &c), 0);
-  assert_int_equal(pthread_join(thread, NULL), 0);
-  close_crowd(&c);
+  run_crowd(crowd_on_all_processors);
 }
 
 /* Moves one of two to where the other is, and back. */
@@ -73,30 +78,46 @@ static void *crowd_on_one_processor(void *user) {
   const uint32_t count = c->pool->processor_count;
   bind_self(c->pool->processors[0]);
   for (uint32_t i = 0; i < count; i++) cpu_crowd_enter(&c->runners[i]);
-  assert_false(cpu_crowd_is_there(c->pool));
-  assert_true(cpu_crowd_is_due(c->pool));
+  assert_false(cpu_crowd_is_full(c->pool));
+  assert_true(cpu_crowd_is_stacked(c->pool));
   for (uint32_t i = 1; i < count; i++) {
     bind_self(c->pool->processors[i]);
     cpu_crowd_follow(&c->runners[i]);
   }
-  assert_true(cpu_crowd_is_there(c->pool));
+  assert_true(cpu_crowd_is_full(c->pool));
   bind_self(c->pool->processors[1]);
   cpu_crowd_follow(&c->runners[0]);
-  assert_false(cpu_crowd_is_there(c->pool));
+  assert_false(cpu_crowd_is_full(c->pool));
   for (uint32_t i = 0; i < count; i++) cpu_crowd_leave(&c->runners[i]);
-  assert_false(cpu_crowd_is_due(c->pool));
+  assert_false(cpu_crowd_is_there(c->pool));
   for (uint32_t i = 0; i < count; i++) assert_false(cpu_crowd_has_run_at(c->pool, i));
   return NULL;
 }
 
 static void runs_on_one_processor_leave_the_others_to_helpers_gx_10(void **state) {
   (void)state;
-  crowd c;
-  pthread_t thread;
-  open_crowd(&c);
-  assert_int_equal(pthread_create(&thread, NULL, crowd_on_one_processor, &c), 0);
-  assert_int_equal(pthread_join(thread, NULL), 0);
-  close_crowd(&c);
+  run_crowd(crowd_on_one_processor);
+}
+
+/* All runs on the first worker's processor: it is given the spare one, and stays where it is from then on. */
+static void *crowd_on_a_workers_processor(void *user) {
+  crowd *c = user;
+  const uint32_t count = c->pool->processor_count;
+  const cpu_participant *worker = &c->pool->participants[0];
+  const int before = atomic_load(&worker->processor);
+  bind_self(before);
+  for (uint32_t i = 0; i < count; i++) cpu_crowd_enter(&c->runners[i]);
+  while (c->pool->bound && atomic_load(&worker->processor) == before) cpu_pool_spread(c->pool);
+  const int behind = atomic_load(&worker->processor);
+  cpu_pool_spread(c->pool);
+  assert_int_equal(atomic_load(&worker->processor), behind);
+  for (uint32_t i = 0; i < count; i++) cpu_crowd_leave(&c->runners[i]);
+  return NULL;
+}
+
+static void a_worker_leaves_a_processor_to_runs_gx_10(void **state) {
+  (void)state;
+  run_crowd(crowd_on_a_workers_processor);
 }
 
 /* Runs ------------------------------------------------------------------------------------------------------------ */
@@ -182,6 +203,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_run_on_each_processor_is_a_crowd_gx_10),
       cmocka_unit_test(runs_on_one_processor_leave_the_others_to_helpers_gx_10),
+      cmocka_unit_test(a_worker_leaves_a_processor_to_runs_gx_10),
       cmocka_unit_test(runs_in_a_crowd_do_all_of_their_work_once_gx_10),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
