@@ -60,14 +60,15 @@ static rondo_status take_round(rondo_place *place, bool with_unrecorded, samples
   return RONDO_OK;
 }
 
-/* In its first runs a device may still try how a graph runs best. */
-static rondo_status warm_up(rondo_place *place) {
+/* In its first runs a device may still try how a graph runs best; un-recorded there is nothing to try. */
+static rondo_status warm_up(rondo_place *place, bool with_unrecorded) {
   for (size_t i = 0; i < place->graphs.count; i++) {
     const uint64_t begin = rondo_clock_ns();
     double us;
     RONDO_TRY(rondo_place_write_zeros(place, i));
     for (int run = 0; run < WARM_RUNS && rondo_clock_ns() - begin < WARM_ENOUGH_NS; run++)
       RONDO_TRY(time_run(place, &place->graphs.items[i], true, &us));
+    if (with_unrecorded) RONDO_TRY(time_run(place, &place->graphs.items[i], false, &us));
   }
   return RONDO_OK;
 }
@@ -79,10 +80,8 @@ static double least(const double *us, size_t count) {
   return found;
 }
 
-/* The first round warms up, and counts no more when there is another. */
 static rondo_status take_all(rondo_place *place, bool with_unrecorded, samples *s, size_t *out_rounds) {
-  RONDO_TRY(warm_up(place));
-  RONDO_TRY(take_round(place, with_unrecorded, s, 0));
+  RONDO_TRY(warm_up(place, with_unrecorded));
   const uint64_t begin = rondo_clock_ns();
   size_t round = 0;
   while (round < LEAST_ROUNDS || (round < MOST_ROUNDS && rondo_clock_ns() - begin < ENOUGH_NS))

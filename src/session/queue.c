@@ -12,7 +12,7 @@
 #include "session/session_internal.h"
 
 /* What a request's futex says. */
-enum { PENDING = 0, DONE = 1, AWAITED = 2 };
+enum { PENDING = 0, DONE = 1, SLEPT_ON = 2 };
 
 /* The queue ------------------------------------------------------------------------------------------------------- */
 
@@ -62,7 +62,7 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
   session->running--;
   if (session->running == 0) pthread_cond_broadcast(&session->change);
   slot->state = RONDO_SLOT_DONE;
-  if (atomic_exchange_explicit(&slot->done, DONE, memory_order_release) == AWAITED)
+  if (atomic_exchange_explicit(&slot->done, DONE, memory_order_release) == SLEPT_ON)
     rondo_futex_wake(&slot->done, INT_MAX);
 }
 
@@ -229,15 +229,15 @@ static void wait_until_done(rondo_slot *slot) {
   uint64_t deadline = slot->deadline_ns;
   for (;;) {
     uint32_t seen = PENDING;
-    if (!atomic_compare_exchange_strong_explicit(&slot->done, &seen, AWAITED, memory_order_acquire,
+    if (!atomic_compare_exchange_strong_explicit(&slot->done, &seen, SLEPT_ON, memory_order_acquire,
                                                  memory_order_acquire) &&
         seen == DONE)
       return;
     const uint64_t now = deadline == UINT64_MAX ? 0 : rondo_clock_ns();
     if (deadline == UINT64_MAX) {
-      rondo_futex_wait(&slot->done, AWAITED);
+      rondo_futex_wait(&slot->done, SLEPT_ON);
     } else if (now < deadline) {
-      rondo_futex_wait_for(&slot->done, AWAITED, deadline - now);
+      rondo_futex_wait_for(&slot->done, SLEPT_ON, deadline - now);
     } else {
       wait_past_deadline(slot);
       deadline = UINT64_MAX; /* it runs, or is done */
@@ -253,7 +253,7 @@ static rondo_status settle(rondo_slot *slot, rondo_answer *out_answer) {
   if (out_answer != NULL && status == RONDO_OK)
     written = rondo_versioned_write("rondo_answer", &slot->answer, out_answer, sizeof slot->answer);
   pthread_mutex_lock(&session->lock);
-  const uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_AWAITED;
+  const uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_CLAIMED;
   atomic_store_explicit(&slot->number, number + RONDO_SLOT_REUSED, memory_order_release);
   slot->state = RONDO_SLOT_FREE;
   slot->next = session->free_slots;
@@ -272,13 +272,13 @@ void rondo_slots_number(rondo_slot *slots, uint32_t count) {
 /* Where the ticket's request is or was; NULL: nowhere. */
 static rondo_slot *find_slot(rondo_ticket ticket) {
   const uint64_t index = ticket.number % RONDO_SLOT_REUSED >> 1;
-  const bool is_one = (ticket.number & RONDO_SLOT_AWAITED) == 0 && index < ticket.session->options.max_queue;
+  const bool is_one = (ticket.number & RONDO_SLOT_CLAIMED) == 0 && index < ticket.session->options.max_queue;
   return is_one ? &ticket.session->slots[index] : NULL;
 }
 
 static bool is_of(const rondo_slot *slot, rondo_ticket ticket) {
   if (slot == NULL) return false;
-  return (atomic_load_explicit(&slot->number, memory_order_acquire) & ~RONDO_SLOT_AWAITED) == ticket.number;
+  return (atomic_load_explicit(&slot->number, memory_order_acquire) & ~RONDO_SLOT_CLAIMED) == ticket.number;
 }
 
 static rondo_status fail_stale(const char *call, const char *why) {
@@ -288,10 +288,10 @@ static rondo_status fail_stale(const char *call, const char *why) {
 /* Who may wait for it: the first one. */
 static rondo_status claim_ticket(const char *call, rondo_ticket ticket, rondo_slot *slot) {
   uint64_t number = ticket.number;
-  if (slot != NULL && atomic_compare_exchange_strong_explicit(&slot->number, &number, number | RONDO_SLOT_AWAITED,
+  if (slot != NULL && atomic_compare_exchange_strong_explicit(&slot->number, &number, number | RONDO_SLOT_CLAIMED,
                                                               memory_order_acquire, memory_order_relaxed))
     return RONDO_OK;
-  return fail_stale(call, number == (ticket.number | RONDO_SLOT_AWAITED) ? "another thread waits for the ticket"
+  return fail_stale(call, number == (ticket.number | RONDO_SLOT_CLAIMED) ? "another thread waits for the ticket"
                                                                          : "the ticket was waited for already");
 }
 

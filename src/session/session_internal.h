@@ -167,8 +167,8 @@ typedef enum rondo_slot_state {
 } rondo_slot_state;
 
 /* A request that was taken. Tickets have its number, which is another one for each request that comes here: bit 0, of
- * the slot's alone, says that someone waits for the ticket; then come the slot's index and how often it was given
- * back. It changes under the lock, but for bit 0. */
+ * the slot's alone, says that someone has claimed the ticket, to wait for it; then come the slot's index and how often
+ * it was given back. It changes under the lock, but for bit 0. */
 typedef struct rondo_slot {
   _Atomic uint64_t number;
   rondo_session *session;
@@ -189,7 +189,7 @@ typedef struct rondo_slot {
 } rondo_slot;
 
 enum { RONDO_SLOT_MOST_BITS = 20 }; /* of an index: slots are 2^20 at most */
-#define RONDO_SLOT_AWAITED UINT64_C(1)
+#define RONDO_SLOT_CLAIMED UINT64_C(1)
 #define RONDO_SLOT_REUSED (UINT64_C(2) << RONDO_SLOT_MOST_BITS)
 
 /* Requests that run together, and how far that is. */
