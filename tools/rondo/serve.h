@@ -49,7 +49,8 @@ typedef struct serving {
   size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows of graphs */
   double start_seconds;                  /* until all graphs stood */
   double rate;
-  double decide_ns; /* to say what runs a request, its model looked up by name */
+  double saturation; /* requests a second, recorded, before the soak */
+  double decide_ns;  /* to say what runs a request, its model looked up by name */
   load_result results[SERVE_LOADS];
   load_result curve[2][SERVE_POINTS]; /* recorded, un-recorded */
   choice_answer choice;

@@ -113,6 +113,7 @@ static void soak_to_json(const serving *s, json *out) {
   const soak_result *r = &s->soaked;
   if (!(s->settings.soak > 0)) return;
   json_begin_object(out, "soak");
+  json_real(out, "saturation", s->saturation);
   json_real(out, "seconds", r->seconds);
   json_integer(out, "answered", r->answered);
   json_integer(out, "cancelled", r->cancelled);
