@@ -3,7 +3,7 @@
 #
 #   make demo    trains a small language model un-recorded and recorded, then generates text with it
 #   make test    builds everything with warnings as errors and runs the tests
-#   make bench   measures Rondo beside the engines that this machine has; `make peers bench` fetches two more before
+#   make bench   measures Rondo beside the engines that this machine has (bench/comparison.py --help)
 #   make check   format, layers, headers, the binary interface, the thread sanitizer
 #   make fuzz    all tests and each fuzz target with clang's address and undefined-behaviour sanitizers
 #   make docs    pages of the public headers, in build/docs/html
@@ -22,7 +22,7 @@ PREFIX ?= /usr/local
 TEXT ?= /usr/share/common-licenses/GPL-3
 MODEL := build/demo.safetensors
 
-.PHONY: demo build test bench peers docs install check check-source analyze requirements asan tsan fuzz coverage format \
+.PHONY: demo build test bench docs install check check-source analyze requirements asan tsan fuzz coverage format \
   setup clean
 .NOTPARALLEL:
 
@@ -48,10 +48,6 @@ bench:
 	cmake --build --preset release -j $(JOBS) --target rondo_bench
 	bench/comparison.py cpu --build build/release --out build/comparison-cpu.json
 	bench/run build/release
-
-peers:
-	@$(SETUP) build bench
-	bench/peers build/peers
 
 docs:
 	@$(SETUP) docs

@@ -8,8 +8,9 @@
   bench/comparison.py page --cpu FILE --gpu FILE --out docs/comparison.md
 
 `cpu` replays the same graphs by Rondo and by the engines that were found at the build (bench/CMakeLists.txt), and plans
-the same lists of buffers by Rondo and by MiniMalloc, whose program and lists bench/peers brings to FOLDER
-(build/peers); --minimalloc PROGRAM and --lists name others; --under stands before each program.
+the same lists of buffers by Rondo and by MiniMalloc; --under stands before each program. Two engines have no Debian
+package: whoever wants them puts Taskflow's headers into build/peers/taskflow before the build, and a checkout of
+MiniMalloc with its program in build/ into FOLDER/minimalloc (build/peers), or names it by --minimalloc and --lists.
 `gpu` measures launches, changes and memory beside the bare driver, and calls, training steps and memory beside PyTorch;
 what is missing (PyTorch, a GPU) is said and left out. --dry-run prints the commands. Both write one part: JSON with
 hardware, versions, commands, date and tables, in which less is better. `page` makes docs/comparison.md of two parts.
@@ -179,7 +180,7 @@ def revision_of(folder):
 def add_plans(arguments, part):
     """Into the same capacity: that of a list's name, NAME.CAPACITY.csv, else its lower bound."""
     if not os.path.exists(arguments.minimalloc):
-        part.miss(f"MiniMalloc: there is no {arguments.minimalloc}, which bench/peers builds")
+        part.miss(f"MiniMalloc: there is no {arguments.minimalloc} (--help)")
         return
     part.versions["MiniMalloc"] = revision_of(f"{arguments.peers}/minimalloc") or "unknown"
     tool, out, rows = f"{arguments.build}/tools/rondo/rondo", arguments.out + ".plan", []
@@ -208,7 +209,7 @@ def add_plans(arguments, part):
 def cpu(arguments):
     part = Part("cpu")
     part.hardware = processor()
-    part.commands = ["make peers bench"]
+    part.commands = ["make bench"]
     if arguments.only != "plans":
         add_replays(arguments, part)
     if arguments.only != "replays":
@@ -418,7 +419,7 @@ def page(arguments):
             parts.append(json.load(file))
     lines = ["# Comparison", "",
              "Rondo beside what one would use instead, each measured in the same run on the same machine. Less is",
-             "better in all tables. `bench/comparison.py page` made this page; `make peers bench` repeats the part of",
+             "better in all tables. `bench/comparison.py page` made this page; `make bench` repeats the part of",
              "the CPU, `tests/gpu/bench` that of a GPU, and [bench/results](../bench/results) has every other",
              "measurement.", "",
              "![The best other engine's figure over Rondo's](pictures/comparison.svg)", "", "## On a GPU", "",

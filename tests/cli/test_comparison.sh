@@ -42,7 +42,7 @@ status=0
 status=0
 "${cpu[@]}" --out out --peers none 2>err || status=$?
 [ "$status" -eq 77 ] || die "without MiniMalloc: exit status $status"
-grep -q 'left out: MiniMalloc: there is no none/minimalloc/build/minimalloc, which bench/peers builds' err ||
+grep -q 'left out: MiniMalloc: there is no none/minimalloc/build/minimalloc (--help)' err ||
   die "without MiniMalloc: $(cat err)"
 
 # Where another is ahead stands why, or that it is not known.
