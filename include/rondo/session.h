@@ -63,7 +63,8 @@ typedef struct rondo_session_options {
   const char *name;        /* for messages; copied; may be NULL */
   uint32_t max_batch; /* requests that graphs run together, at most; 0 = RONDO_SESSION_MAX_BATCH; 1: each by itself.
                          As few do as make a row cost at most 10 % more than with any other number of those that
-                         wait; un-recorded, each runs by itself */
+                         wait, and others for which there is room in their graphs beside them; un-recorded, each runs by
+                         itself */
   bool timed;         /* keep how long work is under way on the device (rondo_session_get_usage): two events for
                          each graph or un-recorded run */
   const rondo_executor_options *executor; /* each stream has such an executor (<rondo/executor.h>), by which the model's
@@ -111,9 +112,10 @@ typedef struct rondo_row_value {
 
 typedef struct rondo_model_options {
   uint32_t struct_size;
-  uint32_t max_sizes;           /* chosen by rondo_session_capture, at most; 0 = 16; at most RONDO_SESSION_MAX_SIZES */
-  rondo_model_build build;      /* or body */
-  void *user;                   /* must outlive the model */
+  uint32_t max_sizes;      /* graphs on a stream, at most: chosen by rondo_session_capture, for requests alone and for
+                              several together; 0 = 16; at most RONDO_SESSION_MAX_SIZES */
+  rondo_model_build build; /* or body */
+  void *user;              /* must outlive the model */
   const rondo_weights *weights; /* states at the beginning; read during the call; NULL: zeros */
   const size_t *history;        /* rows of requests that came, in any order; copied. What sizes are chosen for */
   size_t history_count;
@@ -126,10 +128,10 @@ typedef struct rondo_model_options {
   size_t output_count;
   const rondo_host_range *constants; /* host memory that it copies from, which stays as it is; the list is copied */
   size_t constant_count;
-  size_t max_batch_rows; /* of requests that run together, at most: rondo_session_capture records sizes beyond the
-                            largest of the history for them, beside max_sizes and the budgets: 1.5, 2, 3, 4, ... times
-                            that, as long as a row is cheaper by 10 % in twice as many while all streams are busy; 0: 4
-                            times the largest of the history, or with a budget none; 1: none */
+  size_t max_batch_rows; /* of requests that run together, at most, for which rondo_session_capture chooses sizes beyond
+                            the largest request of the history, among max_sizes and within the budgets: up to 2, 4, 8,
+                            ... times that, as long as a row is cheaper by 10 % in twice as many while all streams are
+                            busy; 0: 4 times the largest of the history, or with a budget none; 1: none */
   rondo_device *const *devices;      /* of a program whose operators have places (see Divided models); the first is the
                                         session's, and all stay open as long as the model; the list is copied */
   size_t device_count;               /* 0: all is on the session's */
@@ -228,9 +230,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
                                                          size_t count, rondo_model_bytes *out_bytes);
 
 /* Chooses sizes for the model's history, within its budgets (<rondo/sizes.h>), from times that are measured on the way,
- * and records them on all streams, the largest first. Times are the least of rounds in which all sizes take turns,
- * recorded and not. One graph runs a request unless several graphs, or an un-recorded run, are cheaper by 3 % at least:
- * in time while nothing else runs, and else in what they take of all streams' time together;
+ * and records them on all streams, the largest first. Sizes are for requests alone and for several of the history
+ * together, of which k count 1 / k^3.5 times what one does, as how many will wait for each other is not known; and a
+ * row of padding costs beside its time what a row of the largest request does. Times are the least of rounds in which
+ * all sizes take turns, recorded and not. One graph runs a request unless several graphs, or an un-recorded run, are
+ * cheaper by 3 % at least: in time while nothing else runs, and else in what they take of all streams' time together;
  * an un-recorded run costs the compilation of a program too, for the share of the history whose rows no program is kept
  * for (rondo_session_options.max_unrecorded). Errors: as a run in capture mode; INVALID_STATE with
  * ALREADY_CAPTURED (it has graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the

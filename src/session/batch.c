@@ -121,12 +121,24 @@ static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot 
   add_request(batch, request);
 }
 
+/* Behind the first `count`, those for which there is room in what runs these anyway: they cost nothing. */
+static void take_along(rondo_session *session, rondo_batch *batch, const company *c, size_t count) {
+  const float us = c->table->entries[batch->rows].us;
+  for (size_t i = count; i < c->count; i++) {
+    const size_t rows = batch->rows + c->requests[i]->rows;
+    if (rows > c->table->largest_rows) continue;
+    const rondo_table_entry *entry = &c->table->entries[rows];
+    if (entry->way != RONDO_WAY_UNRECORDED && entry->us <= us) take_request(session, batch, c->requests[i]);
+  }
+}
+
 static void gather(rondo_session *session, rondo_lane *lane, rondo_slot *leader) {
   company c = {.table = table_for(leader, lane->batch.is_loaded), .loaded = table_for(leader, true)};
   if (c.table != NULL) list_company(session->options.max_batch, leader, &c);
   const size_t count = c.count == 0 ? 0 : choose_company(&c);
   if (count == 0) take_request(session, &lane->batch, leader);
   for (size_t i = 0; i < count; i++) take_request(session, &lane->batch, c.requests[i]);
+  if (count > 0) take_along(session, &lane->batch, &c, count);
 }
 
 /* Several requests run by graphs: nobody has a program for the sum of their rows. Those of a batch that is formed would

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Sizes for requests that run together. A device that one request does not fill does more rows in the same time when a
- * graph has more of them: sizes beyond the largest request are recorded on all lanes and measured while all of them
- * run, and are worth having as long as that makes a row cheaper. What was recorded for that is gone afterwards.
+ * How many rows are worth a graph for requests that run together. A device that one request does not fill does more
+ * rows in the same time when a graph has more of them: twice, four times, ... the largest request is recorded on all
+ * lanes and measured while all of them run, as long as that makes a row cheaper. What was recorded for that is gone
+ * afterwards.
  */
 #include "session/session_internal.h"
 
@@ -17,6 +18,7 @@ static rondo_status measure_last(rondo_session_model *model, double *out_us) {
   return rondo_model_measure_share(model, last, out_us);
 }
 
+/* By a graph that stays for the time being. */
 static rondo_status price_row(rondo_session_model *model, size_t rows, double *out_us) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* captures of others are left alone */
   RONDO_TRY(rondo_session_record(model, rows));
@@ -31,41 +33,53 @@ static rondo_status price_row(rondo_session_model *model, size_t rows, double *o
   return status;
 }
 
-static void add_size(size_t rows, size_t room, size_t *all, size_t *inout_count) {
-  if (*inout_count < room) all[(*inout_count)++] = rows;
-}
-
-/* One half as large again beside each that is twice as large, so that less is padded. No memory for a larger size is no
- * failure: then there is none. */
-static rondo_status find(rondo_session_model *model, size_t most, size_t most_rows, size_t room, size_t *rows,
-                         size_t *out_count) {
+/* No memory for a larger size is no failure: then there is none. */
+static rondo_status record_doublings(rondo_session_model *model, size_t most, size_t most_rows, size_t *out_count) {
   double before = 0, us = 0;
   RONDO_TRY(price_row(model, most, &before));
-  for (size_t half = most; half <= most_rows / 2; half *= 2) {
+  for (size_t half = most; half <= most_rows / 2 && *out_count < RONDO_MOST_DOUBLINGS; half *= 2) {
     const rondo_status status = price_row(model, 2 * half, &us);
     if (status == RONDO_OUT_OF_MEMORY) return RONDO_OK;
     RONDO_TRY(status);
     if (us > before * WORTH) return RONDO_OK;
-    if (half > 1) add_size(half + half / 2, room, rows, out_count);
-    add_size(2 * half, room, rows, out_count);
+    (*out_count)++;
     before = us;
   }
   return RONDO_OK;
 }
 
-/* Budgets were given for what there is to choose among: nothing is added to them that was not asked for. */
+/* The graphs behind the first one. */
+static rondo_status measure_doublings(rondo_session_model *model, size_t count, rondo_session_graph *out) {
+  double run_us[RONDO_SESSION_MAX_SIZES];
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_model_measure_alone(model, run_us));
+  for (size_t i = 0; i < count; i++) {
+    out[i] = model->graphs.items[i + 1];
+    out[i].run_us = run_us[i + 1];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status find(rondo_session_model *model, size_t most, size_t most_rows, rondo_session_graph *out,
+                         size_t *out_count) {
+  RONDO_TRY(record_doublings(model, most, most_rows, out_count));
+  return measure_doublings(model, *out_count, out);
+}
+
+/* Budgets were given for what there is to choose among: nothing is added to that which was not asked for. */
 static size_t most_rows_of(const rondo_session_model *model, size_t most) {
   if (model->max_batch_rows > 0) return model->max_batch_rows;
   const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
   return has_budget || most > SIZE_MAX / DEFAULT_TIMES ? 0 : most * DEFAULT_TIMES;
 }
 
-rondo_status rondo_model_find_batch_sizes(rondo_session_model *model, const rondo_session_graph *largest, size_t room,
-                                          size_t *rows, size_t *out_count) {
-  const size_t most = largest->rows, most_rows = most_rows_of(model, most);
+rondo_status rondo_model_find_doublings(rondo_session_model *model, const rondo_session_graph *largest,
+                                        rondo_session_graph *out, size_t *out_count) {
+  const size_t most_rows = most_rows_of(model, largest->rows);
   *out_count = 0;
-  if (most > most_rows / 2 || largest->run_us > LONG_US || model->session->options.max_batch == 1) return RONDO_OK;
-  const rondo_status status = find(model, most, most_rows, room, rows, out_count);
+  if (largest->rows > most_rows / 2 || largest->run_us > LONG_US || model->session->options.max_batch == 1)
+    return RONDO_OK;
+  const rondo_status status = find(model, largest->rows, most_rows, out, out_count);
   rondo_session_take_back(model, 0);
   return status;
 }

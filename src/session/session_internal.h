@@ -395,13 +395,16 @@ RONDO_MUST_USE rondo_status rondo_session_record_on(rondo_session_model *model, 
 /* Back to `count` graphs on each lane; the error of before stays. */
 void rondo_session_take_back(rondo_session_model *model, size_t count);
 
-/* choose.c: times of all graphs, and the tables that follow from them. */
+/* choose.c: times of all graphs, and the tables that follow from them; and, while the model is changing, microseconds
+ * of the graphs that the first lane has, in the order in which they were recorded there. */
 RONDO_MUST_USE rondo_status rondo_model_measure(rondo_session_model *model);
+RONDO_MUST_USE rondo_status rondo_model_measure_alone(rondo_session_model *model, double *out_us);
 
-/* batch_sizes.c, while the model is changing and has no graphs: rows of graphs that are worth having for requests that
- * run together, ascending, beyond those of the largest request, of which a graph was measured. */
-RONDO_MUST_USE rondo_status rondo_model_find_batch_sizes(rondo_session_model *model, const rondo_session_graph *largest,
-                                                         size_t room, size_t *rows, size_t *out_count);
+/* batch_sizes.c, while the model is changing and has no graphs: what graphs for 2, 4, ... times the rows of the largest
+ * request are like, as long as they are worth having for requests that run together. `largest` was measured. */
+enum { RONDO_MOST_DOUBLINGS = 16 };
+RONDO_MUST_USE rondo_status rondo_model_find_doublings(rondo_session_model *model, const rondo_session_graph *largest,
+                                                       rondo_session_graph *out, size_t *out_count);
 
 /* batch.c, under the lock, and with the lane claimed. Forms a batch of what waits; false when nothing is ripe, and
  * *out_wait_ns says for how long (UINT64_MAX: until something comes). */

@@ -395,16 +395,16 @@ static void test_se7_sizes_come_from_the_history(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-/* Beyond the largest request there are 1.5, 2, 3, ... times that, as far as it was found to pay. */
+/* Beyond the largest request, of 10 rows, there are sizes as far as it was found to pay, and no more than were asked
+ * for; nothing runs in more rows than it has to. */
 static void assert_batch_sizes(rondo_session *session, size_t most_rows) {
   const uint32_t count = test_model_info(session, "scorer").graphs;
-  size_t before = 0;
-  for (size_t i = count; i-- > 0;) {
+  size_t before = SIZE_MAX;
+  assert_true(count >= 1 && count <= 2);
+  for (size_t i = 0; i < count; i++) {
     rondo_model_graph graph = {.struct_size = sizeof graph};
     assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
-    assert_true(graph.rows > before && graph.rows <= most_rows);
-    const size_t smaller = before < 10 ? 10 : before; /* requests of 10 may run in a graph for more */
-    if (graph.rows > 10) assert_int_equal(graph.rows, smaller % 15 == 0 ? smaller / 3 * 4 : smaller / 2 * 3);
+    assert_true(graph.rows < before && graph.rows >= 5 && graph.rows <= most_rows);
     before = graph.rows;
   }
 }

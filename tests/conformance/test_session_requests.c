@@ -311,6 +311,26 @@ static void test_se8_not_together_for_next_to_nothing(void **state) {
   }
 }
 
+/* A request fills what would be padding, past one for which there is no room. */
+static void test_se8_together_where_there_is_room_anyway(void **state) {
+  rondo_session *session = open_session(*state, 1);
+  const double steep[] = {1000, 20};
+  const size_t rows[] = {15, 20, 1}, batches[] = {16, 20, 16};
+  assert_ok(rondo_session_set_times(session, "scorer", steep, NULL, 2, 1));
+  hold(session);
+  for (size_t i = 0; i < 3; i++) submit(session, i, rows[i]);
+  assert_ok(rondo_session_give_stream(session, 0));
+  for (size_t i = 0; i < 3; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    assert_ok(rondo_ticket_wait(tickets[i], &answer));
+    assert_true(test_request_is_right(&requests[i]));
+    assert_int_equal(answer.batch_rows, batches[i]);
+    assert_int_equal(answer.batch_requests, i == 1 ? 1 : 2);
+    assert_int_equal(answer.padding_rows, i == 1 ? 12 : 0);
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
 /* Nobody waits longer for others than the delay, and a full graph waits for no one. */
 static void test_se8_the_delay_ends(void **state) {
   rondo_session *session = open_with(*state, (rondo_session_options){.max_delay_us = 20000});
@@ -819,6 +839,7 @@ int main(void) {
       test_case(test_se8_inputs_in_host_memory_of_the_device),
       test_case(test_se8_not_together_where_that_costs_more),
       test_case(test_se8_not_together_for_next_to_nothing),
+      test_case(test_se8_together_where_there_is_room_anyway),
       test_case(test_se8_the_delay_ends),
       test_case(test_se8_the_delay_is_never_in_vain),
       test_case(test_se8_a_free_stream_is_not_left_in_vain),

@@ -66,7 +66,7 @@ static rondo_status serve_function(rig *r) {
   const size_t history[] = {4, 16};
   const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .body = copy_words, .inputs = &word,
                                      .input_count = 1,         .outputs = &word,   .output_count = 1,
-                                     .history = history,       .history_count = 2};
+                                     .history = history,       .history_count = 2, .max_sizes = 3};
   TRY(rondo_session_add_model(r->session, "copy", &model));
   TRY(copy(r, 3, RONDO_WAY_AUTO));
   TRY(rondo_session_capture(r->session, "copy"));

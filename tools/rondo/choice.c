@@ -19,6 +19,7 @@ typedef struct judging {
   size_t demand_count;
   rondo_size_candidate tried[MOST_TRIED], chosen[MOST_TRIED];
   size_t tried_count, chosen_count;
+  uint32_t alone; /* of the chosen: what requests by themselves run in */
 } judging;
 
 static int descending(const void *a, const void *b) {
@@ -50,9 +51,25 @@ static bool has_size(const judging *j, size_t rows) {
   return false;
 }
 
+/* Rows of the smallest chosen size that has room for each request, or of the largest there is. */
+static size_t find_cover(const judging *j) {
+  const choice_question *q = j->question;
+  const size_t most = j->demands[j->demand_count - 1].rows;
+  size_t cover = 0;
+  for (size_t i = 0; i < q->chosen_count; i++) {
+    const bool is_better = cover < most ? q->chosen[i] > cover : q->chosen[i] >= most && q->chosen[i] < cover;
+    if (is_better) cover = q->chosen[i];
+  }
+  return cover;
+}
+
+/* Larger ones than requests need by themselves are for several together. */
 static void list_sizes(judging *j) {
   const choice_question *q = j->question;
-  for (size_t i = 0; i < q->chosen_count && j->size_count < MOST_TRIED; i++) j->sizes[j->size_count++] = q->chosen[i];
+  const size_t cover = find_cover(j);
+  for (size_t i = 0; i < q->chosen_count && j->size_count < MOST_TRIED; i++)
+    if (q->chosen[i] <= cover) j->sizes[j->size_count++] = q->chosen[i];
+  j->alone = (uint32_t)j->size_count;
   const size_t more = MOST_TRIED - j->size_count;
   for (size_t i = 1; i <= more; i++) {
     const size_t rows = j->demands[i * j->demand_count / more - 1].rows;
@@ -97,7 +114,7 @@ static rondo_status measure_sizes(judging *j) {
 }
 
 static rondo_status find_mean(const judging *j, const rondo_size_candidate *candidates, size_t count, double *out_us) {
-  const rondo_sizes_problem problem = {RONDO_SIZES_PROBLEM_INIT, .max_sizes = j->question->max_sizes,
+  const rondo_sizes_problem problem = {RONDO_SIZES_PROBLEM_INIT, .max_sizes = j->alone,
                                        .candidates = candidates, .candidate_count = count,
                                        .demands = j->demands,    .demand_count = j->demand_count};
   size_t chosen[MOST_TRIED];
@@ -112,6 +129,7 @@ static rondo_status judge(judging *j, choice_answer *out) {
   TOOL_TRY(find_mean(j, j->tried, j->tried_count, &out->best_us));
   TOOL_TRY(find_mean(j, j->chosen, j->chosen_count, &out->chosen_us));
   out->tried = j->tried_count;
+  out->alone = j->alone;
   out->regret = out->chosen_us / out->best_us - 1;
   return RONDO_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * How good the sizes are that a session has chosen: they are recorded once more, with others between them, all are
- * measured, and the best choice of all these, which is exact (<rondo/sizes.h>), is held beside theirs.
+ * How good the sizes are that a session has chosen, for requests by themselves: those that such requests run in are
+ * recorded once more, with others between them, all are measured, and the best choice of as many, which is exact
+ * (<rondo/sizes.h>), is held beside theirs.
  */
 #ifndef RONDO_TOOL_CHOICE_H
 #define RONDO_TOOL_CHOICE_H
@@ -15,11 +16,11 @@ typedef struct choice_question {
   const traffic *history;
   const size_t *chosen; /* rows */
   size_t chosen_count;
-  uint32_t max_sizes;
 } choice_question;
 
 typedef struct choice_answer {
   size_t tried;   /* sizes, the chosen ones among them */
+  size_t alone;   /* of the chosen: what requests by themselves run in */
   double best_us; /* of a request of the history, at the mean */
   double chosen_us;
   double regret; /* chosen_us / best_us - 1 */

@@ -40,7 +40,8 @@ static const option_row rows[] = {
     {"look-ups", "NAME", OPTION_TEXT, OFFSET(look_ups), 0, 0,
      "device that has the recommender's tables and looks up; compared with the model undivided"},
     {"streams", "N", OPTION_COUNT, OFFSET(streams), 1, RONDO_SESSION_MAX_STREAMS, "streams to serve on"},
-    {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "batch sizes to record, at most"},
+    {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES,
+     "batch sizes to record, at most, for requests alone and together"},
     {"delay-us", "N", OPTION_COUNT, OFFSET(delay_us), 0, 1000000, "microseconds that a request waits for others"},
     {"batch", "N", OPTION_COUNT, OFFSET(batch), 0, RONDO_SESSION_MAX_BATCH,
      "requests that run together, at most; 0: as many as may; 1: each by itself"},
@@ -292,8 +293,7 @@ static int judge_choice(serving *s) {
                                     .inputs = s->inputs.inputs,
                                     .history = &s->history,
                                     .chosen = s->sizes,
-                                    .chosen_count = s->info.graphs,
-                                    .max_sizes = (uint32_t)s->settings.sizes};
+                                    .chosen_count = s->info.graphs};
   return choice_judge(&question, &s->choice);
 }
 

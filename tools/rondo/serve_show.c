@@ -80,6 +80,7 @@ static void choice_to_json(const serving *s, json *out) {
   if (!s->settings.regret) return;
   json_begin_object(out, "choice");
   json_integer(out, "tried", s->choice.tried);
+  json_integer(out, "alone", s->choice.alone);
   json_real(out, "best_us", s->choice.best_us);
   json_real(out, "chosen_us", s->choice.chosen_us);
   json_real(out, "regret", s->choice.regret);
@@ -232,7 +233,8 @@ int serve_show_text(const serving *s) {
          " of staging\n",
          s->info.state_bytes, s->info.arena_bytes, s->info.exec_bytes, s->info.staging_bytes);
   if (s->settings.regret)
-    printf("sizes            %.2f %% above the best of %zu tried\n", 100 * s->choice.regret, s->choice.tried);
+    printf("sizes            %.2f %% above the best %zu of %zu tried, for requests alone\n", 100 * s->choice.regret,
+           s->choice.alone, s->choice.tried);
   print_soak(s);
   return TOOL_OK;
 }
