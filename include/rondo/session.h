@@ -284,8 +284,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *ses
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_take_stream(rondo_session *session, const char *model,
                                                                 size_t number, rondo_stream **out_stream);
-/* Waits for its work and gives it back to serving. Errors: INVALID_STATE/NONE (it was not taken); what failed of its
- * work. */
+/* Waits for its work and gives it back to serving. Of several threads that give it, one does. Errors:
+ * INVALID_STATE/NONE (it was not taken, or another thread gives it); what failed of its work. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_give_stream(rondo_session *session, size_t number);
 
 /* The row `input` of the map of host source to device destination of a graph on a stream: where the input's rows go

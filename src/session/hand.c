@@ -178,10 +178,11 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED, "%s: model '%s' has no graphs, or is changing",
                       call, m->name);
   rondo_lane *lane = &session->lanes[number];
-  if (lane->is_taken)
+  if (lane->hold != RONDO_NOT_HELD)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE, "%s: stream %zu is taken already", call, number);
-  lane->is_taken = true;
+  lane->hold = RONDO_BEING_TAKEN;
   rondo_lane_claim(lane);
+  lane->hold = RONDO_TAKEN;
   return RONDO_OK;
 }
 
@@ -209,20 +210,28 @@ static rondo_status settle_lane(rondo_session *session, size_t number) {
   return status;
 }
 
+/* Of several threads that would give it, one does. */
+static bool begin_to_give(rondo_session *session, size_t number) {
+  rondo_lane *lane = &session->lanes[number];
+  pthread_mutex_lock(&session->lock);
+  const bool is_taken = lane->hold == RONDO_TAKEN;
+  if (is_taken) lane->hold = RONDO_BEING_GIVEN;
+  pthread_mutex_unlock(&session->lock);
+  return is_taken;
+}
+
 rondo_status rondo_session_give_stream(rondo_session *session, size_t number) {
   static const char call[] = "rondo_session_give_stream";
   RONDO_TRY(rondo_session_front(call, session));
   if (number >= session->options.streams) return fail_range(call, "stream", number, session->options.streams);
-  pthread_mutex_lock(&session->lock);
-  const bool is_taken = session->lanes[number].is_taken;
-  pthread_mutex_unlock(&session->lock);
-  if (!is_taken)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: stream %zu was not taken", call, number);
+  if (!begin_to_give(session, number))
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: stream %zu was not taken, or is given already", call,
+                      number);
   const rondo_status status = settle_lane(session, number);
   pthread_mutex_lock(&session->lock);
-  session->lanes[number].is_taken = false;
+  session->lanes[number].hold = RONDO_NOT_HELD;
+  rondo_lane_release(&session->lanes[number]);
   pthread_mutex_unlock(&session->lock);
-  rondo_session_release(session, (uint32_t)number);
   return status;
 }
 
@@ -264,7 +273,7 @@ rondo_status rondo_session_get_input_copy(rondo_session *session, const char *mo
 
 static rondo_status require_taken(const char *call, rondo_session *session, size_t number) {
   pthread_mutex_lock(&session->lock);
-  const bool is_taken = number < session->options.streams && session->lanes[number].is_taken;
+  const bool is_taken = number < session->options.streams && session->lanes[number].hold == RONDO_TAKEN;
   pthread_mutex_unlock(&session->lock);
   if (is_taken) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: stream %zu was not taken (rondo_session_take_stream)",

@@ -20,6 +20,12 @@ void rondo_lane_claim(rondo_lane *lane) {
   lane->is_claimed = true;
 }
 
+void rondo_lane_release(rondo_lane *lane) {
+  lane->is_claimed = false;
+  pthread_cond_broadcast(&lane->session->change);
+  rondo_lanes_call_for_rest(lane->session);
+}
+
 void rondo_session_claim(rondo_session *session, uint32_t number) {
   pthread_mutex_lock(&session->lock);
   rondo_lane_claim(&session->lanes[number]);
@@ -28,9 +34,7 @@ void rondo_session_claim(rondo_session *session, uint32_t number) {
 
 void rondo_session_release(rondo_session *session, uint32_t number) {
   pthread_mutex_lock(&session->lock);
-  session->lanes[number].is_claimed = false;
-  pthread_cond_broadcast(&session->change);
-  rondo_lanes_call_for_rest(session);
+  rondo_lane_release(&session->lanes[number]);
   pthread_mutex_unlock(&session->lock);
 }
 
@@ -59,7 +63,7 @@ rondo_status rondo_session_find(rondo_session *session, const char *call, const 
 
 static bool has_taken_lane(const rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->lanes[i].is_taken) return true;
+    if (session->lanes[i].hold != RONDO_NOT_HELD) return true;
   return false;
 }
 

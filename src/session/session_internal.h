@@ -230,13 +230,18 @@ typedef struct rondo_lane_timer {
   bool has_origin;
 } rondo_lane_timer;
 
+/* Whether a lane is out of serving, by hand. Who takes it waits until it is free, and who gives it for its work: none
+ * but them changes what it is meanwhile. */
+typedef enum rondo_lane_hold { RONDO_NOT_HELD, RONDO_BEING_TAKEN, RONDO_TAKEN, RONDO_BEING_GIVEN } rondo_lane_hold;
+
 struct rondo_lane {
   rondo_session *session;
   uint32_t number;
-  bool has_thread, is_claimed, is_taken; /* taken: by hand */
-  bool is_running;                       /* a batch, or a part of one */
-  bool is_asleep;                        /* its thread, and nobody has called it yet */
-  uint32_t awaited;                      /* by so many who would claim it; they come before requests */
+  bool has_thread, is_claimed;
+  bool is_running; /* a batch, or a part of one */
+  bool is_asleep;  /* its thread, and nobody has called it yet */
+  rondo_lane_hold hold;
+  uint32_t awaited; /* by so many who would claim it; they come before requests */
   rondo_thread thread;
   pthread_cond_t called;    /* for its thread, which looks for something to do then */
   rondo_executor *executor; /* of un-recorded runs; NULL: they go in a line */
@@ -276,9 +281,10 @@ void rondo_session_callback_leave(const rondo_session_callback *callback);
 /* session.c: the model of this name; under the lock. */
 RONDO_MUST_USE rondo_status rondo_session_find(rondo_session *session, const char *call, const char *name,
                                                rondo_session_model **out);
-/* Under the lock: whether requests may run on the lane; and claims it, giving the lock up while it waits. */
+/* Under the lock: whether requests may run on the lane; claims it, giving the lock up while it waits; gives it up. */
 static inline bool rondo_lane_is_free(const rondo_lane *lane) { return !lane->is_claimed && lane->awaited == 0; }
 void rondo_lane_claim(rondo_lane *lane);
+void rondo_lane_release(rondo_lane *lane);
 /* Claims a lane, waiting for it, or all of them; and gives them up. Without the lock. */
 void rondo_session_claim(rondo_session *session, uint32_t number);
 void rondo_session_release(rondo_session *session, uint32_t number);

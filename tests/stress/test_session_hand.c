@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * Several threads that take, give, write and remove the same streams and models of a session: of two that give one
+ * stream one does, and a claim of someone else's stays his; a model that goes is gone for all or for none (SE-6).
+ */
+#include <stdatomic.h>
+
+#include "support/rondo_test.h"
+#include "support/test_effort.h"
+#include "support/test_session.h"
+
+static rondo_session *open_session(test_fixture *t, uint32_t streams) {
+  return test_session_open(t->device, (rondo_session_options){.streams = streams});
+}
+
+static void add_recorded(rondo_session *session) {
+  const size_t sizes[] = {16};
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  test_scorer_capture(session, "scorer", sizes, 1);
+}
+
+static bool failed_with(rondo_status status, rondo_status code, rondo_reason reason) {
+  return status == code && rondo_last_error()->reason == reason;
+}
+
+/* One stream, several who take and give it ------------------------------------------------------------------------- */
+
+typedef struct hand {
+  rondo_session *session;
+  uint32_t rounds, taken, given, wrong;
+} hand;
+
+/* Gives whatever is taken, by whomever. */
+static void be_hand(void *user) {
+  hand *h = user;
+  for (uint32_t i = 0; i < h->rounds; i++) {
+    rondo_stream *stream = NULL;
+    const rondo_status taken = rondo_session_take_stream(h->session, "scorer", 0, &stream);
+    h->taken += taken == RONDO_OK;
+    if (taken != RONDO_OK) h->wrong += !failed_with(taken, RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+    const rondo_status given = rondo_session_give_stream(h->session, 0);
+    h->given += given == RONDO_OK;
+    if (given != RONDO_OK) h->wrong += !failed_with(given, RONDO_INVALID_STATE, RONDO_REASON_NONE);
+  }
+}
+
+enum { HANDS = 3, SERVED = 2 };
+
+static void test_se6_a_stream_is_given_once_for_each_time_it_is_taken(void **state) {
+  rondo_session *session = open_session(((test_fixture *)*state), 1);
+  static test_client clients[SERVED];
+  hand hands[HANDS];
+  test_thread threads[HANDS + SERVED];
+  uint32_t taken = 0, given = 0;
+  add_recorded(session);
+  for (size_t i = 0; i < HANDS; i++) {
+    hands[i] = (hand){.session = session, .rounds = test_effort(2000)};
+    threads[i] = (test_thread){be_hand, &hands[i]};
+  }
+  for (size_t i = 0; i < SERVED; i++) {
+    clients[i] = (test_client){.session = session, .seed = i + 1, .rounds = test_effort(400)};
+    threads[HANDS + i] = (test_thread){test_client_serve, &clients[i]};
+  }
+  test_on_threads(threads, HANDS + SERVED);
+  for (size_t i = 0; i < HANDS; i++) {
+    assert_int_equal(hands[i].wrong, 0);
+    taken += hands[i].taken;
+    given += hands[i].given;
+  }
+  assert_true(taken > 0);
+  assert_int_equal(given, taken); /* each gives behind its own turn: nothing is left taken */
+  for (size_t i = 0; i < SERVED; i++) assert_int_equal(clients[i].failed + clients[i].wrong, 0);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* A model that is removed while others use it ---------------------------------------------------------------------- */
+
+typedef struct user_of_model {
+  rondo_session *session;
+  rondo_weights *weights;
+  atomic_bool *is_over;
+  uint32_t done, wrong;
+} user_of_model;
+
+static void be_writer(void *user) {
+  user_of_model *u = user;
+  rondo_weight w;
+  u->wrong += rondo_weights_find(u->weights, "w", &w) != RONDO_OK;
+  while (!atomic_load(u->is_over)) {
+    const rondo_status status = rondo_session_write(u->session, "scorer", "w", w.data, w.bytes);
+    u->done += status == RONDO_OK;
+    if (status != RONDO_OK) u->wrong += !failed_with(status, RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
+    test_sleep_ms(0); /* so that there are moments in which nobody uses the model */
+  }
+}
+
+static bool is_refusal_to_take(rondo_status status) {
+  return failed_with(status, RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME) ||
+         failed_with(status, RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED);
+}
+
+static void be_taker(void *user) {
+  user_of_model *u = user;
+  while (!atomic_load(u->is_over)) {
+    rondo_stream *stream = NULL;
+    const rondo_status status = rondo_session_take_stream(u->session, "scorer", 0, &stream);
+    if (status != RONDO_OK) {
+      u->wrong += !is_refusal_to_take(status);
+      continue;
+    }
+    u->done++;
+    u->wrong += rondo_session_launch(u->session, "scorer", 0, 0) != RONDO_OK;
+    u->wrong += rondo_session_give_stream(u->session, 0) != RONDO_OK;
+    test_sleep_ms(0);
+  }
+}
+
+/* Until nobody uses it at that moment. */
+static rondo_status retry(rondo_status (*call)(rondo_session *, const char *), rondo_session *session) {
+  rondo_status status;
+  do status = call(session, "scorer");
+  while (failed_with(status, RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE));
+  return status;
+}
+
+typedef struct remover {
+  user_of_model base;
+  uint32_t rounds;
+} remover;
+
+/* Leaves the model there, and ends the others' work. */
+static void be_remover(void *user) {
+  remover *r = user;
+  const size_t history[] = {16};
+  const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = r->base.weights,
+                                       .history = history,       .history_count = 1,         .max_batch_rows = 1};
+  for (uint32_t i = 0; i < r->rounds; i++) {
+    r->base.wrong += retry(rondo_session_remove_model, r->base.session) != RONDO_OK;
+    r->base.wrong += rondo_session_add_model(r->base.session, "scorer", &options) != RONDO_OK;
+    r->base.wrong += retry(rondo_session_capture, r->base.session) != RONDO_OK;
+  }
+  atomic_store(r->base.is_over, true);
+}
+
+static void test_se6_a_model_is_removed_while_others_use_it(void **state) {
+  rondo_session *session = open_session(((test_fixture *)*state), 2);
+  rondo_weights *weights = test_scorer_weights();
+  atomic_bool is_over = false;
+  user_of_model writer = {.session = session, .weights = weights, .is_over = &is_over}, taker = writer;
+  remover r = {.base = writer, .rounds = test_effort(40)};
+  const test_thread threads[] = {{be_writer, &writer}, {be_taker, &taker}, {be_remover, &r}};
+  add_recorded(session);
+  test_on_threads(threads, 3);
+  assert_int_equal(writer.wrong, 0);
+  assert_int_equal(taker.wrong, 0);
+  assert_int_equal(r.base.wrong, 0);
+  assert_int_equal(test_model_info(session, "scorer").graphs, 1);
+  assert_ok(rondo_session_destroy(session));
+  rondo_weights_destroy(weights);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_se6_a_stream_is_given_once_for_each_time_it_is_taken),
+      test_case(test_se6_a_model_is_removed_while_others_use_it),
+  };
+  return test_main(tests);
+}
