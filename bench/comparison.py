@@ -106,8 +106,8 @@ def run_json(command, part, environment=None, said=None):
 def processor():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    return f"{os.cpu_count()} processors ({names[0] if names else platform.machine()}), {platform.system()} " \
-           f"{platform.release()}"
+    release = platform.release().partition("-")[0]  # behind it, who built the kernel
+    return f"{os.cpu_count()} processors ({names[0] if names else platform.machine()}), {platform.system()} {release}"
 
 
 def replays(arguments, part):
