@@ -153,12 +153,15 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *ses
                                                               const rondo_model_options *options);
 
 /* Frees the model with its graphs and memory. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_STATE with STILL_IN_USE while
- * a request of it waits or runs, a run of it is out, or a stream is taken, ALREADY_CAPTURING while it is captured. */
+ * a request of it waits or runs, a state of it is written, a run of it is out, or a stream is taken, ALREADY_CAPTURING
+ * while it is captured. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_remove_model(rondo_session *session, const char *name);
 
 /* Writes a state or cell of the model, which all its streams have in common, while none of them runs: waits for what
- * runs and for streams that are taken; requests that come meanwhile wait. Errors: NOT_FOUND/UNKNOWN_NAME (the model; a
- * name that no state or cell has; a function, whose states are its own); as rondo_compiled_write. */
+ * runs and for streams that are taken; requests that come meanwhile wait. While a model is being captured it writes
+ * between two recordings or measurements: that changes no graph and no size that is chosen. Errors:
+ * NOT_FOUND/UNKNOWN_NAME (the model; a name that no state or cell has; a function, whose states are its own); as
+ * rondo_compiled_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_write(rondo_session *session, const char *model, const char *name,
                                                           const void *data, size_t bytes);
 

@@ -84,6 +84,7 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(enter(call, session, model, &m));
   m->taken++; /* it stays */
+  m->writes++;
   pthread_mutex_unlock(&session->lock);
   rondo_status status = check_state(call, m, name);
   if (status == RONDO_OK) {
@@ -92,6 +93,7 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
     rondo_session_release_all(session);
   }
   pthread_mutex_lock(&session->lock);
+  m->writes--;
   m->taken--;
   pthread_cond_broadcast(&session->change);
   pthread_mutex_unlock(&session->lock);

@@ -89,12 +89,16 @@ void rondo_queue_expire(rondo_session *session, uint64_t now) {
 
 /* Taking ---------------------------------------------------------------------------------------------------------- */
 
+static rondo_status check_count(const char *call, const rondo_session_model *model, const char *what, size_t count,
+                                size_t said) {
+  if (said == 0 || said == count) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT, "%s: model '%s' has %zu %s%s, not %zu", call,
+                    model->name, count, what, count == 1 ? "" : "s", said);
+}
+
 static rondo_status check_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
-  if ((r->input_count != 0 && r->input_count != model->inputs.count) ||
-      (r->output_count != 0 && r->output_count != model->outputs.count))
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
-                      "%s: model '%s' has %zu inputs and %zu outputs, not %zu and %zu", call, model->name,
-                      model->inputs.count, model->outputs.count, r->input_count, r->output_count);
+  RONDO_TRY(check_count(call, model, "input", model->inputs.count, r->input_count));
+  RONDO_TRY(check_count(call, model, "output", model->outputs.count, r->output_count));
   for (size_t i = 0; i < model->inputs.count; i++) {
     size_t bytes;
     RONDO_TRY(rondo_require(call, model->inputs.items[i].name, r->inputs[i]));
@@ -110,8 +114,9 @@ static rondo_status check_request(const char *call, const rondo_request *r) {
   RONDO_TRY(rondo_require(call, "inputs", r->inputs));
   if (r->rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of no rows", call);
   if (r->way == RONDO_WAY_AUTO || r->way == RONDO_WAY_RECORDED || r->way == RONDO_WAY_UNRECORDED) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: there is no way %d to ask for", call,
-                    (int)r->way);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: way %d is not one to ask for: those are AUTO (%d), RECORDED (%d) and UNRECORDED (%d)", call,
+                    (int)r->way, RONDO_WAY_AUTO, RONDO_WAY_RECORDED, RONDO_WAY_UNRECORDED);
 }
 
 static rondo_status check_state(const char *call, rondo_session *session, rondo_session_model *model,

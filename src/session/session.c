@@ -67,6 +67,15 @@ static bool has_taken_lane(const rondo_session *session) {
   return false;
 }
 
+static rondo_status refuse_used(const rondo_session *session, const char *call, const rondo_session_model *model) {
+  const char *stream = has_taken_lane(session) ? "; a stream of the session is taken" : "";
+  if (model->taken == 0 && *stream == '\0') return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                    "%s: model '%s' is in use: requests that wait or run: %u; states being written: %u%s: wait for "
+                    "that first",
+                    call, model->name, model->taken - model->writes, model->writes, stream);
+}
+
 static rondo_status change_begin(rondo_session *session, const char *call, const char *name,
                                  rondo_session_model **out) {
   RONDO_TRY(rondo_session_find(session, call, name, out));
@@ -74,10 +83,7 @@ static rondo_status change_begin(rondo_session *session, const char *call, const
   if (model->is_changing)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: model '%s' is being captured or changed: end that first", call, name);
-  if (model->taken > 0 || has_taken_lane(session))
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                      "%s: %u requests of model '%s' wait or run%s: wait for them first", call, model->taken, name,
-                      has_taken_lane(session) ? ", and a stream is taken" : "");
+  RONDO_TRY(refuse_used(session, call, model));
   model->is_changing = true;
   return RONDO_OK;
 }
@@ -177,20 +183,22 @@ rondo_status rondo_session_remove_model(rondo_session *session, const char *name
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
+static rondo_status check_limit(const char *option, uint32_t value, uint32_t most) {
+  if (value <= most) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "rondo_session_create: %s of rondo_session_options is %u, at most %u", option, value, most);
+}
+
 static rondo_status resolve_options(const rondo_session_options *given, rondo_session_options *out) {
   RONDO_TRY(rondo_versioned_read("rondo_session_options", given, out, sizeof *out));
   if (out->streams == 0) out->streams = 1;
   if (out->max_queue == 0) out->max_queue = 1024;
   if (out->max_unrecorded == 0) out->max_unrecorded = 8;
   if (out->max_batch == 0) out->max_batch = RONDO_SESSION_MAX_BATCH;
-  if (out->streams <= RONDO_SESSION_MAX_STREAMS && out->max_queue <= 1u << RONDO_SLOT_MOST_BITS &&
-      out->max_unrecorded <= 4096 && out->max_batch <= RONDO_SESSION_MAX_BATCH)
-    return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "rondo_session_create: %u streams (at most %d), %u requests (2^20), %u programs (4096), batches of "
-                    "%u requests (%d)",
-                    out->streams, RONDO_SESSION_MAX_STREAMS, out->max_queue, out->max_unrecorded, out->max_batch,
-                    RONDO_SESSION_MAX_BATCH);
+  RONDO_TRY(check_limit("streams", out->streams, RONDO_SESSION_MAX_STREAMS));
+  RONDO_TRY(check_limit("max_queue", out->max_queue, 1u << RONDO_SLOT_MOST_BITS));
+  RONDO_TRY(check_limit("max_unrecorded", out->max_unrecorded, 4096));
+  return check_limit("max_batch", out->max_batch, RONDO_SESSION_MAX_BATCH);
 }
 
 static rondo_status make_slots(rondo_session *session) {

@@ -23,9 +23,8 @@
 #include "session/table.h"
 
 #define RONDO_STAGING_ALIGNMENT 256
-#define RONDO_DECISION_MARGIN                                                            \
-  0.03 /* by which several graphs, or none, must be cheaper than one: times are measured \
-        */
+/* By which several graphs, or none, must be cheaper than one: times are measured. */
+#define RONDO_DECISION_MARGIN 0.03
 
 typedef struct rondo_lane rondo_lane;
 typedef struct rondo_session_model rondo_session_model;
@@ -151,7 +150,8 @@ struct rondo_session_model {
   bool is_building;           /* in `build`, which is called by one at a time */
   bool is_changing;
   bool is_recording;   /* in capture mode: a run records just now */
-  uint32_t taken;      /* requests that wait or run */
+  uint32_t taken;      /* by requests that wait or run, and writes of states, */
+  uint32_t writes;     /* ... which are so many of them */
   uint32_t runs;       /* rondo_model_run of it */
   size_t waiting_rows; /* of requests in the queue */
   rondo_model_info info;

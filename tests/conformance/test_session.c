@@ -263,6 +263,7 @@ static void test_se6_wrong_turns(void **state) {
   assert_error(rondo_session_take_stream(session, "scorer", 0, &stream), RONDO_INVALID_STATE,
                RONDO_REASON_STILL_IN_USE);
   assert_error(rondo_session_destroy_graphs(session, "scorer"), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("requests that wait or run: 0; states being written: 0; a stream of the session is taken");
   assert_error(rondo_session_launch(session, "scorer", 1, 0), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_session_get_input_copy(session, "scorer", 0, 0, 2, &copy), RONDO_NOT_FOUND,
                RONDO_REASON_OUT_OF_RANGE);
