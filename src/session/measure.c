@@ -1,45 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * What graphs cost, measured: all graphs of a place in turn, recorded and not, round after round, so that what disturbs
- * the machine for a while disturbs all alike. Whatever else a machine does only adds to a time, and most to long ones:
- * the least of the rounds counts, and no graph costs more than one with more rows. And how long some graphs take on all
- * lanes at once, against one after the other, in turns likewise. By who has claimed the lanes.
+ * the machine for a while disturbs all alike; times.h says what becomes of the readings. And how long some graphs take
+ * on all lanes at once, against one after the other, in turns likewise. By who has claimed the lanes.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "session/session_internal.h"
+#include "session/times.h"
 
-enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3, WARM_RUNS = 9 };
-#define ENOUGH_NS UINT64_C(400000000)     /* of rounds */
-#define WARM_ENOUGH_NS UINT64_C(40000000) /* of a graph's first runs */
+enum { MOST_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_UNSETTLED_ROUNDS = 40, WARM_RUNS = 9 };
+#define ENOUGH_NS UINT64_C(400000000)            /* of rounds */
+#define ENOUGH_UNSETTLED_NS UINT64_C(1200000000) /* ... while a graph's least two readings do not agree */
+#define WARM_ENOUGH_NS UINT64_C(40000000)        /* of a graph's first runs */
 
-/* Microseconds, by graph and round. */
-typedef struct samples {
-  double recorded[RONDO_SESSION_MAX_SIZES][MOST_ROUNDS], unrecorded[RONDO_SESSION_MAX_SIZES][MOST_ROUNDS];
-} samples;
+/* By graph. */
+typedef struct readings {
+  rondo_least recorded[RONDO_SESSION_MAX_SIZES], unrecorded[RONDO_SESSION_MAX_SIZES];
+} readings;
 
-/* Rising with the rows --------------------------------------------------------------------------------------------- */
-
-/* Indices of graphs by their rows, ascending. */
-static void sort_by_rows(const rondo_place *place, size_t *order) {
-  for (size_t i = 0; i < place->graphs.count; i++) {
-    size_t at = i;
-    for (; at > 0 && place->graphs.items[order[at - 1]].rows > place->graphs.items[i].rows; at--)
-      order[at] = order[at - 1];
-    order[at] = i;
-  }
-}
-
-/* By graph: none more than one with more rows. */
-static void make_rise(const rondo_place *place, double *us) {
-  size_t order[RONDO_SESSION_MAX_SIZES];
-  sort_by_rows(place, order);
-  for (size_t i = place->graphs.count; i-- > 1;)
-    if (us[order[i - 1]] > us[order[i]]) us[order[i - 1]] = us[order[i]];
-}
-
-/* Samples ---------------------------------------------------------------------------------------------------------- */
+/* Readings --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status time_run(rondo_place *place, const rondo_place_graph *g, bool is_recorded, double *out_us) {
   RONDO_TRY(rondo_place_synchronize(place));
@@ -51,11 +32,18 @@ static rondo_status time_run(rondo_place *place, const rondo_place_graph *g, boo
   return RONDO_OK;
 }
 
-static rondo_status take_round(rondo_place *place, bool with_unrecorded, samples *s, size_t round) {
+static rondo_status read_run(rondo_place *place, const rondo_place_graph *g, bool is_recorded, rondo_least *inout) {
+  double us;
+  RONDO_TRY(time_run(place, g, is_recorded, &us));
+  rondo_least_add(inout, us);
+  return RONDO_OK;
+}
+
+static rondo_status take_round(rondo_place *place, bool with_unrecorded, readings *r) {
   for (size_t i = 0; i < place->graphs.count; i++) {
     RONDO_TRY(rondo_place_write_zeros(place, i));
-    RONDO_TRY(time_run(place, &place->graphs.items[i], true, &s->recorded[i][round]));
-    if (with_unrecorded) RONDO_TRY(time_run(place, &place->graphs.items[i], false, &s->unrecorded[i][round]));
+    RONDO_TRY(read_run(place, &place->graphs.items[i], true, &r->recorded[i]));
+    if (with_unrecorded) RONDO_TRY(read_run(place, &place->graphs.items[i], false, &r->unrecorded[i]));
   }
   return RONDO_OK;
 }
@@ -73,37 +61,45 @@ static rondo_status warm_up(rondo_place *place, bool with_unrecorded) {
   return RONDO_OK;
 }
 
-static double least(const double *us, size_t count) {
-  double found = us[0];
-  for (size_t i = 1; i < count; i++)
-    if (us[i] < found) found = us[i];
-  return found;
+static bool are_settled(const rondo_place *place, bool with_unrecorded, const readings *r) {
+  for (size_t i = 0; i < place->graphs.count; i++)
+    if (!rondo_least_is_settled(&r->recorded[i]) || (with_unrecorded && !rondo_least_is_settled(&r->unrecorded[i])))
+      return false;
+  return true;
 }
 
-static rondo_status take_all(rondo_place *place, bool with_unrecorded, samples *s, size_t *out_rounds) {
+/* On a machine that is busy with other things the least reading is found late: rounds go on for longer then. */
+static bool wants_reading(size_t rounds, uint64_t taken_ns, bool is_settled) {
+  if (rounds < LEAST_ROUNDS) return true;
+  if (rounds < MOST_ROUNDS && taken_ns < ENOUGH_NS) return true;
+  return !is_settled && rounds < MOST_UNSETTLED_ROUNDS && taken_ns < ENOUGH_UNSETTLED_NS;
+}
+
+static rondo_status take_all(rondo_place *place, bool with_unrecorded, readings *r) {
   RONDO_TRY(warm_up(place, with_unrecorded));
   const uint64_t begin = rondo_clock_ns();
-  size_t round = 0;
-  while (round < LEAST_ROUNDS || (round < MOST_ROUNDS && rondo_clock_ns() - begin < ENOUGH_NS))
-    RONDO_TRY(take_round(place, with_unrecorded, s, round++));
-  *out_rounds = round;
+  for (size_t i = 0; wants_reading(i, rondo_clock_ns() - begin, are_settled(place, with_unrecorded, r)); i++)
+    RONDO_TRY(take_round(place, with_unrecorded, r));
   return RONDO_OK;
 }
 
-rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *out_unrecorded) {
-  const rondo_allocator *allocator = &place->model->session->allocator;
-  samples *s = NULL;
-  size_t rounds = 0;
-  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *s, &s));
-  const rondo_status status = take_all(place, out_unrecorded != NULL, s, &rounds);
-  for (size_t i = 0; i < place->graphs.count && status == RONDO_OK; i++) {
-    out_run[i] = least(s->recorded[i], rounds);
-    if (out_unrecorded != NULL) out_unrecorded[i] = least(s->unrecorded[i], rounds);
+static void put_least(const rondo_place *place, const rondo_least *least, size_t *rows, double *out_us) {
+  for (size_t i = 0; i < place->graphs.count; i++) {
+    rows[i] = place->graphs.items[i].rows;
+    out_us[i] = least[i].us;
   }
-  rondo_release(allocator, s, 1, sizeof *s);
-  if (status != RONDO_OK) return status;
-  make_rise(place, out_run);
-  if (out_unrecorded != NULL) make_rise(place, out_unrecorded);
+  rondo_times_make_rise(rows, out_us, place->graphs.count);
+}
+
+rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *out_unrecorded) {
+  size_t rows[RONDO_SESSION_MAX_SIZES];
+  readings r = {.recorded = {{0}}};
+  RONDO_TRY(take_all(place, out_unrecorded != NULL, &r));
+  put_least(place, r.recorded, rows, out_run);
+  if (out_unrecorded != NULL)
+    put_least(place, r.unrecorded, rows, out_unrecorded);
+  else
+    rondo_times_bound(rows, out_run, place->graphs.count);
   return RONDO_OK;
 }
 
@@ -175,9 +171,10 @@ static void estimate_overlaps(const rondo_session_graph *a, const rondo_session_
 
 /* Measured for a few graphs, from the one with fewest rows to the one with most. */
 static rondo_status find_overlaps(rondo_session_model *model, rondo_session_graph *graphs) {
-  size_t order[RONDO_SESSION_MAX_SIZES];
+  size_t rows[RONDO_SESSION_MAX_SIZES] = {0}, order[RONDO_SESSION_MAX_SIZES];
   const size_t count = model->graphs.count, steps = count < MOST_OVERLAPS ? count - 1 : MOST_OVERLAPS - 1;
-  sort_by_rows(&model->places[0], order);
+  for (size_t i = 0; i < count; i++) rows[i] = graphs[i].rows;
+  rondo_times_sort(rows, count, order);
   RONDO_TRY(measure_graph_overlaps(model, order[0], &graphs[order[0]]));
   for (size_t i = 1, before = 0; i <= steps; i++) {
     const size_t at = i * (count - 1) / steps;

@@ -373,8 +373,9 @@ RONDO_MUST_USE rondo_status rondo_function_place_write_zeros(const rondo_place *
 RONDO_MUST_USE rondo_status rondo_function_place_describe(const rondo_place_graph *g, rondo_session_graph *out);
 uint64_t rondo_function_place_arena(const rondo_place *place);
 
-/* measure.c: microseconds from a launch until it is done, by graph of the place, recorded and (or NULL) not; they rise
- * with the rows. Likewise. */
+/* measure.c: microseconds from a launch until it is done, by graph of the place, recorded and not; they rise with the
+ * rows. With out_unrecorded NULL they are for a choice of sizes: no row costs more than one of a smaller graph.
+ * Likewise. */
 RONDO_MUST_USE rondo_status rondo_place_measure(rondo_place *place, double *out_run, double *out_unrecorded);
 /* What the graph takes of all lanes' time, when all of them run it, by who has claimed them; their inputs are zeros. */
 RONDO_MUST_USE rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us);
