@@ -95,6 +95,10 @@ static void test_gm18_use_after_an_immediate_free(void **state) {
   assert_ok(rondo_free(t->device, gone));
   poke_on(t, t->stream, gone, 100, 1);
   assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "writes byte 100 of allocation 'gone' (4.0 KiB)");
+  gone = fresh(t, BYTES, NULL);
+  assert_ok(rondo_free(t->device, gone));
+  poke_on(t, t->stream, gone, 100, 1);
+  assert_found(t, RONDO_REASON_USE_AFTER_FREE, "kernel 'poke'", "byte 100 of an unnamed allocation (4.0 KiB)");
 }
 
 static void test_gm18_use_after_a_stream_ordered_free(void **state) {

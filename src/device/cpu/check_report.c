@@ -9,6 +9,8 @@
 #include "base/logging.h"
 #include "device/cpu/check.h"
 
+enum { ALLOCATION_TEXT = CHECK_NAME_BYTES + RONDO_SIZE_TEXT + 32 };
+
 const char *check_label(char buffer[CHECK_LABEL_BYTES], const check_work *work) {
   char place[RONDO_STREAM_LABEL + 8] = "";
   const cpu_queue *queue = *work->queue;
@@ -39,35 +41,43 @@ static rondo_reason reason_of(check_mistake mistake) {
   return RONDO_REASON_NONE;
 }
 
-static void describe(char *buffer, size_t bytes, const check_fault *fault, const check_work *work) {
+/* "allocation 'scratch' (4.0 KiB)" */
+static const char *allocation_text(char buffer[ALLOCATION_TEXT], const check_fault *fault) {
   char size[RONDO_SIZE_TEXT];
-  const char *const plural = fault->distance == 1 ? "" : "s";
   rondo_size_text(size, fault->bytes);
+  if (fault->name[0] == '\0')
+    (void)snprintf(buffer, ALLOCATION_TEXT, "an unnamed allocation (%s)", size);
+  else
+    (void)snprintf(buffer, ALLOCATION_TEXT, "allocation '%s' (%s)", fault->name, size);
+  return buffer;
+}
+
+static void describe(char *buffer, size_t bytes, const check_fault *fault, const check_work *work) {
+  char allocation[ALLOCATION_TEXT];
+  const char *const plural = fault->distance == 1 ? "" : "s";
+  allocation_text(allocation, fault);
   switch (fault->mistake) {
     case CHECK_MISTAKE_EARLY:
-      (void)snprintf(buffer, bytes,
-                     "byte %zu of allocation '%s' (%s) before its alloc was reached: order it behind the alloc",
-                     fault->distance, fault->name, size);
+      (void)snprintf(buffer, bytes, "byte %zu of %s before its alloc was reached: order it behind the alloc",
+                     fault->distance, allocation);
       break;
     case CHECK_MISTAKE_ENDED:
-      (void)snprintf(buffer, bytes,
-                     "byte %zu of allocation '%s' (%s) after it was freed: order it before the free, or free later",
-                     fault->distance, fault->name, size);
+      (void)snprintf(buffer, bytes, "byte %zu of %s after it was freed: order it before the free, or free later",
+                     fault->distance, allocation);
       break;
     case CHECK_MISTAKE_BEHIND:
-      (void)snprintf(buffer, bytes, "%zu byte%s past the end of allocation '%s' (%s): look at its sizes and indices",
-                     fault->distance, plural, fault->name, size);
+      (void)snprintf(buffer, bytes, "%zu byte%s past the end of %s: look at its sizes and indices", fault->distance,
+                     plural, allocation);
       break;
     case CHECK_MISTAKE_AHEAD:
-      (void)snprintf(buffer, bytes,
-                     "%zu byte%s before the beginning of allocation '%s' (%s): look at its sizes and indices",
-                     fault->distance, plural, fault->name, size);
+      (void)snprintf(buffer, bytes, "%zu byte%s before the beginning of %s: look at its sizes and indices",
+                     fault->distance, plural, allocation);
       break;
     case CHECK_MISTAKE_READ_ONLY:
       (void)snprintf(buffer, bytes,
-                     "byte %zu of allocation '%s' (%s), which it was given to read: declare that it is written, or "
+                     "byte %zu of %s, which it was given to read: declare that it is written, or "
                      "write a copy",
-                     fault->distance, fault->name, size);
+                     fault->distance, allocation);
       break;
     case CHECK_MISTAKE_FOREIGN:
       (void)snprintf(buffer, bytes, "%p, where no allocation of device %s is: look at the pointers it is given",
