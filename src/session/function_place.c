@@ -21,7 +21,7 @@ static void write_input(const rondo_session_value *value, void *address, size_t 
 
 static void list_inputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows, rondo_input *out) {
   for (size_t i = 0; i < model->inputs.count; i++)
-    write_input(&model->inputs.items[i], rondo_stage_input(model, stage->slots, stage->rows, i), rows, &out[i]);
+    write_input(&model->inputs.items[i], rondo_stage_input(model, stage->device_memory, stage->rows, i), rows, &out[i]);
 }
 
 /* A body may make any output; the model has said which. */
@@ -114,7 +114,7 @@ rondo_status rondo_function_place_call(rondo_place *place, rondo_function *funct
 static rondo_status zero_inputs(const rondo_place *place, const rondo_stage *stage, size_t rows) {
   const rondo_session_model *model = place->model;
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const rondo_fill zeros = {.dst = rondo_stage_input(model, stage->slots, stage->rows, i),
+    const rondo_fill zeros = {.dst = rondo_stage_input(model, stage->device_memory, stage->rows, i),
                               .element_bytes = 1,
                               .width = model->inputs.items[i].row_bytes * rows};
     RONDO_TRY(rondo_fill_async(place->stream, &zeros));
@@ -123,7 +123,7 @@ static rondo_status zero_inputs(const rondo_place *place, const rondo_stage *sta
 }
 
 rondo_status rondo_function_place_write_zeros(const rondo_place *place, const rondo_place_graph *g) {
-  return zero_inputs(place, &(rondo_stage){.slots = g->slots, .rows = g->stage_rows}, g->rows);
+  return zero_inputs(place, &(rondo_stage){.device_memory = g->device_memory, .rows = g->stage_rows}, g->rows);
 }
 
 static rondo_status audit(const rondo_session_model *model, const rondo_recorded_call *recorded) {
@@ -140,7 +140,7 @@ static rondo_status audit(const rondo_session_model *model, const rondo_recorded
 static void list_copies(const rondo_session_model *model, rondo_place_graph *g) {
   for (size_t i = 0; i < model->inputs.count; i++)
     g->copies[i] = (rondo_input_copy){.input = i,
-                                      .copy = {.dst = rondo_stage_input(model, g->slots, g->stage_rows, i),
+                                      .copy = {.dst = rondo_stage_input(model, g->device_memory, g->stage_rows, i),
                                                .src = rondo_stage_input(model, g->stage, g->stage_rows, i),
                                                .width = model->inputs.items[i].row_bytes * g->rows,
                                                .height = 1,
@@ -152,7 +152,7 @@ rondo_status rondo_function_place_record(rondo_place *place, const rondo_stage *
   const rondo_session_model *model = place->model;
   rondo_input inputs[RONDO_SESSION_MAX_VALUES];
   rondo_call_info called = {.struct_size = sizeof called};
-  g->slots = stage->slots;
+  g->device_memory = stage->device_memory;
   RONDO_TRY(make_function(place, RONDO_RECORD_ALWAYS, &g->function));
   list_inputs(model, stage, g->rows, inputs);
   RONDO_TRY(zero_inputs(place, stage, g->rows));

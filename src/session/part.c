@@ -52,11 +52,11 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
 /* Feeding --------------------------------------------------------------------------------------------------------- */
 
 /* Where the rows of an input go: to `address`, which has room for `rows`, if need be by way of `stage`. */
-typedef struct slot {
+typedef struct input_place {
   unsigned char *address;
   unsigned char *stage;
   size_t rows, row_bytes;
-} slot;
+} input_place;
 
 static bool is_direct(const rondo_part *part, size_t input) {
   piece p;
@@ -66,7 +66,7 @@ static bool is_direct(const rondo_part *part, size_t input) {
 }
 
 /* Padding is zeros: an index that is in every table, and the same result whatever ran before. */
-static rondo_status feed_direct(const slot *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+static rondo_status feed_direct(const input_place *to, rondo_stream *stream, const rondo_part *part, size_t input) {
   piece p;
   for (size_t i = 0; next_piece(part, &i, &p);)
     RONDO_TRY(rondo_copy_async(stream, to->address + p.at * to->row_bytes, source_of(&p, input, to->row_bytes),
@@ -79,30 +79,30 @@ static rondo_status feed_direct(const slot *to, rondo_stream *stream, const rond
 }
 
 /* With padding. */
-static void put_together(const slot *to, const rondo_part *part, size_t input) {
+static void put_together(const input_place *to, const rondo_part *part, size_t input) {
   gather(part, input, to->row_bytes, to->stage);
   memset(to->stage + part->rows * to->row_bytes, 0, (to->rows - part->rows) * to->row_bytes);
 }
 
-static rondo_status copy_staged(const slot *to, rondo_stream *stream) {
+static rondo_status copy_staged(const input_place *to, rondo_stream *stream) {
   return rondo_copy_async(stream, to->address, to->stage, to->rows * to->row_bytes);
 }
 
-static rondo_status feed_staged(const slot *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+static rondo_status feed_staged(const input_place *to, rondo_stream *stream, const rondo_part *part, size_t input) {
   put_together(to, part, input);
   return copy_staged(to, stream);
 }
 
-static rondo_status feed(const slot *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+static rondo_status feed(const input_place *to, rondo_stream *stream, const rondo_part *part, size_t input) {
   return is_direct(part, input) ? feed_direct(to, stream, part, input) : feed_staged(to, stream, part, input);
 }
 
 /* Rows of inputs that parts ahead read. */
 static void feed_ahead(const rondo_ahead *ahead, const rondo_stage *stage, const rondo_part *part) {
   for (size_t i = 0; i < ahead->model->inputs.count; i++) {
-    const slot to = {.stage = rondo_stage_input(ahead->model, stage->memory, stage->rows, i),
-                     .rows = ahead->rows,
-                     .row_bytes = ahead->model->inputs.items[i].row_bytes};
+    const input_place to = {.stage = rondo_stage_input(ahead->model, stage->memory, stage->rows, i),
+                            .rows = ahead->rows,
+                            .row_bytes = ahead->model->inputs.items[i].row_bytes};
     if (rondo_ahead_reads(ahead, i)) put_together(&to, part, i);
   }
 }
@@ -125,10 +125,10 @@ static rondo_lane *lane_of(const rondo_place *place) { return &place->model->ses
 static rondo_status feed_recorded(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   for (size_t i = 0; i < model->inputs.count; i++) {
-    const slot to = {.address = g->copies[i].copy.dst,
-                     .stage = rondo_stage_input(model, g->stage, g->stage_rows, i),
-                     .rows = g->rows,
-                     .row_bytes = model->inputs.items[i].row_bytes};
+    const input_place to = {.address = g->copies[i].copy.dst,
+                            .stage = rondo_stage_input(model, g->stage, g->stage_rows, i),
+                            .rows = g->rows,
+                            .row_bytes = model->inputs.items[i].row_bytes};
     if (!rondo_ahead_reads(g->program.ahead, i)) RONDO_TRY(feed(&to, place->stream, part, i));
   }
   return RONDO_OK;
@@ -164,17 +164,17 @@ static rondo_status run_recorded(rondo_place *place, const rondo_part *part) {
   return RONDO_OK;
 }
 
-/* A function's slots have the offsets of the stage. */
+/* A function's inputs have the offsets of the stage. */
 static rondo_status feed_plain(const rondo_place *place, const rondo_placed *program, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   const rondo_stage *stage = &place->plain;
   for (size_t i = 0; i < model->inputs.count; i++) {
     const bool is_ahead = program != NULL && rondo_ahead_reads(program->ahead, i);
-    const slot to = {
-        .address = program == NULL ? rondo_stage_input(model, stage->slots, stage->rows, i) : program->addresses[i],
-        .stage = rondo_stage_input(model, stage->memory, stage->rows, i),
-        .rows = part->rows,
-        .row_bytes = model->inputs.items[i].row_bytes};
+    const input_place to = {.address = program == NULL ? rondo_stage_input(model, stage->device_memory, stage->rows, i)
+                                                       : program->addresses[i],
+                            .stage = rondo_stage_input(model, stage->memory, stage->rows, i),
+                            .rows = part->rows,
+                            .row_bytes = model->inputs.items[i].row_bytes};
     if (to.address == NULL) continue;
     RONDO_TRY(is_ahead ? copy_staged(&to, place->stream) : feed(&to, place->stream, part, i));
   }

@@ -31,7 +31,7 @@ static rondo_compile_options options_of(const rondo_place *place) {
                                  .executor = is_anchor ? NULL : place->model->session->lanes[place->lane].executor};
 }
 
-static void **find_slot(const rondo_session_model *model, void **addresses, const rondo_compiled_value *value) {
+static void **find_address(const rondo_session_model *model, void **addresses, const rondo_compiled_value *value) {
   const size_t inputs = model->inputs.count;
   for (size_t i = 0; value->kind == 'i' && i < inputs; i++)
     if (strcmp(model->inputs.items[i].name, value->name) == 0) return &addresses[i];
@@ -45,8 +45,8 @@ rondo_status rondo_placed_find(const rondo_session_model *model, const rondo_com
       rondo_allocate_items(&model->session->allocator, model->inputs.count + model->outputs.count, sizeof **out, out));
   for (size_t i = 0; i < rondo_compiled_count_values(compiled); i++) {
     const rondo_compiled_value value = rondo_compiled_value_at(compiled, i);
-    void **slot = find_slot(model, *out, &value);
-    if (slot != NULL) *slot = value.address;
+    void **address = find_address(model, *out, &value);
+    if (address != NULL) *address = value.address;
   }
   return RONDO_OK;
 }
@@ -363,7 +363,7 @@ static rondo_status run_unrecorded(rondo_place *place, const rondo_place_graph *
 }
 
 rondo_status rondo_place_launch(rondo_place *place, const rondo_place_graph *g, bool is_recorded) {
-  const rondo_stage stage = {.memory = g->stage, .slots = g->slots, .rows = g->stage_rows};
+  const rondo_stage stage = {.memory = g->stage, .device_memory = g->device_memory, .rows = g->stage_rows};
   if (place->tree != NULL) return rondo_function_place_call(place, is_recorded ? g->function : NULL, &stage, g->rows);
   return is_recorded ? rondo_exec_launch(g->exec, place->stream) : run_unrecorded(place, g);
 }

@@ -55,7 +55,7 @@ typedef struct rondo_session_value {
 /* Host memory for all inputs and outputs of so many rows, each at an offset of its own. For functions also memory of
  * the device, in which inputs have the same offsets. */
 typedef struct rondo_stage {
-  unsigned char *memory, *slots;
+  unsigned char *memory, *device_memory;
   size_t rows;
 } rondo_stage;
 
@@ -77,8 +77,8 @@ typedef struct rondo_place_graph {
   rondo_graph *graph;
   rondo_exec *exec;
   size_t rows;
-  unsigned char *stage; /* of the place */
-  unsigned char *slots; /* its, of a function */
+  unsigned char *stage;         /* of the place */
+  unsigned char *device_memory; /* its, of a function */
   size_t stage_rows;
   unsigned char *handover;              /* of the place */
   rondo_function *function;             /* the body once more, in place of `program`, `graph` and `exec`; */

@@ -43,29 +43,30 @@ static void count_staging(rondo_place *place, size_t more, size_t less) {
 
 /* Inputs and outputs ----------------------------------------------------------------------------------------------- */
 
-static size_t slot_bytes(const rondo_session_model *model, size_t rows) {
+static size_t device_bytes(const rondo_session_model *model, size_t rows) {
   return model->body == NULL ? 0 : stage_offset(model, rows, model->inputs.count);
 }
 
 static void drop_stage(rondo_place *place, rondo_stage *stage, rondo_status *kept) {
   const rondo_session_model *model = place->model;
   if (stage->memory == NULL) return;
-  count_staging(place, 0, rondo_stage_bytes(model, stage->rows) + slot_bytes(model, stage->rows));
+  count_staging(place, 0, rondo_stage_bytes(model, stage->rows) + device_bytes(model, stage->rows));
   rondo_keep_first(kept, rondo_host_free(model->host_of, stage->memory));
-  if (stage->slots != NULL) rondo_keep_first(kept, rondo_free(model->session->device, stage->slots));
+  if (stage->device_memory != NULL) rondo_keep_first(kept, rondo_free(model->session->device, stage->device_memory));
   *stage = (rondo_stage){.memory = NULL};
 }
 
 static rondo_status make_stage(rondo_place *place, size_t rows, rondo_stage *out) {
   const rondo_session_model *model = place->model;
-  void *memory = NULL, *slots = NULL;
-  const size_t bytes = rondo_stage_bytes(model, rows), more = slot_bytes(model, rows);
+  void *memory = NULL, *device_memory = NULL;
+  const size_t bytes = rondo_stage_bytes(model, rows), more = device_bytes(model, rows);
   RONDO_TRY(rondo_host_malloc(model->host_of, bytes, &memory));
   memset(memory, 0, bytes);
   *out = (rondo_stage){.memory = memory, .rows = rows};
   count_staging(place, bytes + more, 0);
-  const rondo_status status = more == 0 ? RONDO_OK : rondo_malloc(model->session->device, more, model->name, &slots);
-  out->slots = slots;
+  const rondo_status status =
+      more == 0 ? RONDO_OK : rondo_malloc(model->session->device, more, model->name, &device_memory);
+  out->device_memory = device_memory;
   if (status == RONDO_OK) return RONDO_OK;
   rondo_saved_error error;
   rondo_error_save(&error);
