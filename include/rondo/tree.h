@@ -33,7 +33,8 @@
  * A body must queue the same work whenever it is called with the same form of inputs: what it reads on the host, and
  * values that it passes to kernels, are those of the call that was recorded. So are the addresses of host memory that
  * its copies read and write: replays use it again, so that it must outlive the recording. A variable of the body's own
- * is gone by then, and a replayed copy to it writes to whatever the stack holds there; no device finds that.
+ * is gone by then, and a replayed copy to it writes to whatever the stack holds there; no device finds that. The audit
+ * does (<rondo/audit.h>), which a session makes of functions that it serves.
  *
  * A tree is thread-compatible, and so are its functions: calls at once from two threads are found and refused
  * (CONCURRENT_USE). Buffers may be retained and released from any thread. Several trees may share a device. The model
