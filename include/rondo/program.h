@@ -247,7 +247,7 @@ typedef struct rondo_compile_options {
   bool share_states_only; /* share states and cells, and have a stream and arena of its own (see below) */
   rondo_executor_policy executor_policy; /* when un-recorded runs go */
   rondo_executor *executor; /* ... by this one (<rondo/executor.h>), which outlives the program; NULL: in a line */
-  bool own_kernels;         /* on CUDA, no library makes products or convolutions (rondo_library_enumerate) */
+  bool own_kernels;         /* no library makes convolutions, nor products on CUDA (rondo_library_enumerate) */
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 
@@ -287,9 +287,10 @@ typedef struct rondo_compile_options {
  * any number of them, and recorded or not, but not with another library. On x86-64 oneDNN makes the larger ones when
  * RONDO_ONEDNN_LIBRARY, libdnnl.so.3 or libdnnl.so.2 is found, and CBLAS the others when RONDO_CBLAS_LIBRARY,
  * libopenblas.so.0, libcblas.so.3 or libblas.so.3 is; with RONDO_CBLAS_LIBRARY set CBLAS makes all ("none": plain C).
- * OpenBLAS is told once to use one thread, which holds for all of the process: a program that calls OpenBLAS too, with
- * more threads, sets RONDO_CBLAS_LIBRARY to another build or to "none". Other BLAS libraries are used as they are set:
- * give one that is single-threaded, or tell it to be. */
+ * The same holds for convolutions of F32, which oneDNN 2 makes where it is quicker (RONDO_ONEDNN_LEAST), with
+ * workspaces in the program's arena; not with own_kernels. OpenBLAS is told once to use one thread, which holds for all
+ * of the process: a program that calls OpenBLAS too, with more threads, sets RONDO_CBLAS_LIBRARY to another build or to
+ * "none". Other BLAS libraries are used as they are set: give one that is single-threaded, or tell it to be. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rondo_device *device,
                                                     const rondo_compile_options *options,
                                                     rondo_compiled **out_compiled);

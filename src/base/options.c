@@ -119,8 +119,14 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
     [RONDO_OPTION_ONEDNN_LIBRARY] = {.name = "RONDO_ONEDNN_LIBRARY",
                                      .kind = "text",
                                      .default_value = "",
-                                     .meaning = "library for large matrix products on a CPU, instead of libdnnl.so; "
-                                                "\"none\" = CBLAS makes all"},
+                                     .meaning = "library for large matrix products and convolutions on a CPU, instead "
+                                                "of libdnnl.so; \"none\" = CBLAS makes all products"},
+    [RONDO_OPTION_ONEDNN_LEAST] = {.name = "RONDO_ONEDNN_LEAST",
+                                   .kind = "number",
+                                   .default_value = "65536",
+                                   .meaning = "multiplications in a convolution from which oneDNN makes it on a CPU, "
+                                              "where it is quicker; 1 = all that it can",
+                                   .maximum = UINT64_MAX},
     [RONDO_OPTION_CBLAS_LIBRARY] = {.name = "RONDO_CBLAS_LIBRARY",
                                     .kind = "text",
                                     .default_value = "",

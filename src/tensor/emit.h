@@ -56,6 +56,7 @@ void *rondo_emit_workspace(const rondo_emitter *emitter);
 /* The product that `prepare` made ready for the operation; NULL when no library makes it. */
 rondo_product *rondo_emit_product(const rondo_emitter *emitter);
 rondo_convolution *rondo_emit_convolution(const rondo_emitter *emitter); /* likewise */
+void *rondo_emit_object(const rondo_emitter *emitter);                   /* what it kept (rondo_resources_add_object) */
 
 /* A cell on the device into which the operation's kernels say that an index is not in 0 .. bound - 1
  * (rondo_check_index). It makes the run fail: the host looks at it when it waits (tensor/index_check.h). `input` is the

@@ -54,6 +54,10 @@ rondo_convolution *rondo_emit_convolution(const rondo_emitter *emitter) {
   return rondo_resources_convolution(&emitter->compiled->resources, emitter->operation);
 }
 
+void *rondo_emit_object(const rondo_emitter *emitter) {
+  return rondo_resources_object(&emitter->compiled->resources, emitter->operation);
+}
+
 bool rondo_emit_is_cuda(const rondo_emitter *emitter) { return emitter->compiled->is_cuda; }
 
 rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_grain grain) {

@@ -20,6 +20,9 @@ void rondo_resources_deinit(rondo_resources *resources) {
   for (size_t i = 0; i < resources->convolutions.count; i++)
     rondo_convolution_destroy(resources->convolutions.items[i].convolution);
   rondo_array_free(&resources->allocator, &resources->convolutions);
+  for (size_t i = 0; i < resources->objects.count; i++)
+    resources->objects.items[i].destroy(resources->objects.items[i].object);
+  rondo_array_free(&resources->allocator, &resources->objects);
 }
 
 static void free_made(const rondo_kernel_set *set, const rondo_made_kernel *made) {
@@ -130,5 +133,19 @@ rondo_status rondo_resources_add_convolution(rondo_resources *resources, uint32_
 rondo_convolution *rondo_resources_convolution(const rondo_resources *resources, uint32_t operation) {
   for (size_t i = 0; i < resources->convolutions.count; i++)
     if (resources->convolutions.items[i].operation == operation) return resources->convolutions.items[i].convolution;
+  return NULL;
+}
+
+rondo_status rondo_resources_add_object(rondo_resources *resources, uint32_t operation, void *object,
+                                        void (*destroy)(void *object)) {
+  const rondo_ready_object ready = {operation, object, destroy};
+  const rondo_status status = rondo_array_push(&resources->allocator, &resources->objects, &ready);
+  if (status != RONDO_OK) destroy(object);
+  return status;
+}
+
+void *rondo_resources_object(const rondo_resources *resources, uint32_t operation) {
+  for (size_t i = 0; i < resources->objects.count; i++)
+    if (resources->objects.items[i].operation == operation) return resources->objects.items[i].object;
   return NULL;
 }

@@ -46,6 +46,13 @@ typedef struct rondo_ready_convolution {
   rondo_convolution *convolution;
 } rondo_ready_convolution;
 
+/* What an operator's `prepare` made for an operation by itself. */
+typedef struct rondo_ready_object {
+  uint32_t operation;
+  void *object;
+  void (*destroy)(void *object);
+} rondo_ready_object;
+
 struct rondo_resources {
   rondo_allocator allocator;
   rondo_device *device;
@@ -55,6 +62,7 @@ struct rondo_resources {
   char late[RONDO_LATE_TEXT]; /* what was made while capturing, by name; "" when nothing */
   RONDO_ARRAY(rondo_ready_product) products;
   RONDO_ARRAY(rondo_ready_convolution) convolutions;
+  RONDO_ARRAY(rondo_ready_object) objects;
   rondo_product_maker *maker; /* likewise, this and the next */
   rondo_convolution_maker *convolution_maker;
 };
@@ -82,5 +90,10 @@ RONDO_MUST_USE rondo_status rondo_resources_add_convolution(rondo_resources *res
                                                             const rondo_convolution_shape *shape,
                                                             size_t *out_workspace_bytes);
 rondo_convolution *rondo_resources_convolution(const rondo_resources *resources, uint32_t operation);
+
+/* Keeps an object for an operation, as long as the resources. It is destroyed at once when that fails. */
+RONDO_MUST_USE rondo_status rondo_resources_add_object(rondo_resources *resources, uint32_t operation, void *object,
+                                                       void (*destroy)(void *object));
+void *rondo_resources_object(const rondo_resources *resources, uint32_t operation); /* NULL: none */
 
 #endif

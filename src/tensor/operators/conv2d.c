@@ -3,8 +3,8 @@
  * factor, the windows of an image, is gathered as it is wanted (Chellapilla et al., "High Performance Convolutional
  * Neural Networks", 2006). The gradients are such products, too: nothing is scattered.
  *
- * On CUDA convolutions are a library's where it is quicker (cudnn.h), which adds to a result that a step before it
- * fills with the bias, if all is F32.
+ * Convolutions are a library's where it is quicker: on CUDA cuDNN's (cudnn.h), which adds to a result that a step
+ * before it fills with the bias, if all is F32; on a CPU, of F32, oneDNN's (conv2d_onednn.h).
  */
 #include "tensor/operators/conv2d.h"
 
@@ -12,6 +12,7 @@
 
 #include "base/versioned.h"
 #include "tensor/operators.h"
+#include "tensor/operators/conv2d_onednn.h"
 #include "tensor/operators/gemm.h"
 #include "tensor/shape.h"
 
@@ -88,9 +89,25 @@ static rondo_conv2d_shape shape_of(const rondo_shape *x, const rondo_shape *weig
 
 /* Convolutions of a library ---------------------------------------------------------------------------------------- */
 
+static rondo_status prepare_on_cpu(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
+                                   const rondo_conv2d_shape *shape, bool has_bias, size_t *out_workspace_bytes) {
+  rondo_onednn_convolution *made;
+  *out_workspace_bytes = 0;
+  if (resources->own_kernels) return RONDO_OK;
+  RONDO_TRY(rondo_onednn_convolution_create(&resources->allocator, pass, shape, has_bias, &made));
+  if (made == NULL) return RONDO_OK;
+  *out_workspace_bytes = rondo_onednn_convolution_workspace(made);
+  return rondo_resources_add_object(resources, number, made, rondo_onednn_convolution_destroy);
+}
+
+/* adds: a bias. */
 static rondo_status prepare(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
                             const rondo_shape *x, const rondo_conv2d_shape *shape, bool adds,
                             size_t *out_workspace_bytes) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_device_get_info(resources->device, &info));
+  if (!info.cuda && x->type == RONDO_F32)
+    return prepare_on_cpu(resources, number, pass, shape, adds, out_workspace_bytes);
   const rondo_window *w = &shape->window;
   rondo_convolution_shape made = {.pass = pass,
                                   .type = x->type,
@@ -116,12 +133,19 @@ static rondo_status run_convolution(rondo_resources *resources, rondo_stream *st
   return rondo_convolution_run(convolution, stream);
 }
 
-static rondo_status emit_convolution(rondo_emitter *emitter, rondo_convolution *convolution, uint32_t x,
-                                     uint32_t weight, uint32_t y) {
+static bool is_librarys(const rondo_emitter *emitter) {
+  return rondo_emit_convolution(emitter) != NULL || rondo_emit_object(emitter) != NULL;
+}
+
+/* bias: for oneDNN; cuDNN's was brought before. */
+static rondo_status emit_convolution(rondo_emitter *emitter, uint32_t x, uint32_t weight, uint32_t y,
+                                     const void *bias) {
+  rondo_convolution *convolution = rondo_emit_convolution(emitter);
   const rondo_convolution_memory memory = {.x = rondo_emit_address(emitter, x),
                                            .weight = rondo_emit_address(emitter, weight),
                                            .y = rondo_emit_address(emitter, y),
                                            .workspace = rondo_emit_workspace(emitter)};
+  if (convolution == NULL) return rondo_onednn_convolution_emit(emitter, rondo_emit_object(emitter), &memory, bias);
   RONDO_TRY(rondo_convolution_bind(convolution, &memory));
   return rondo_emit_call(emitter, run_convolution, &convolution, sizeof convolution);
 }
@@ -205,10 +229,10 @@ static rondo_status prepare_conv2d(rondo_resources *resources, const rondo_progr
 }
 
 static rondo_status emit_conv2d(rondo_emitter *emitter, const rondo_operation *operation) {
-  rondo_convolution *made = rondo_emit_convolution(emitter);
-  if (made != NULL) {
-    RONDO_TRY(emit_bias(emitter, operation));
-    return emit_convolution(emitter, made, operation->inputs[X], operation->inputs[WEIGHT], operation->results[0]);
+  if (is_librarys(emitter)) {
+    if (rondo_emit_is_cuda(emitter)) RONDO_TRY(emit_bias(emitter, operation));
+    return emit_convolution(emitter, operation->inputs[X], operation->inputs[WEIGHT], operation->results[0],
+                            rondo_emit_address(emitter, operation->inputs[BIAS]));
   }
   const rondo_shape *of_x = rondo_emit_shape(emitter, operation->inputs[X]);
   rondo_conv2d_shape shape =
@@ -311,9 +335,8 @@ static rondo_status prepare_weight_gradient(rondo_resources *resources, const ro
 }
 
 static rondo_status emit_input_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  rondo_convolution *made = rondo_emit_convolution(emitter);
-  if (made != NULL)
-    return emit_convolution(emitter, made, operation->results[0], operation->inputs[0], operation->inputs[1]);
+  if (is_librarys(emitter))
+    return emit_convolution(emitter, operation->results[0], operation->inputs[0], operation->inputs[1], NULL);
   const rondo_shape *weight = rondo_emit_shape(emitter, operation->inputs[0]);
   rondo_conv2d_shape shape = shape_of(rondo_emit_shape(emitter, operation->results[0]), weight, &operation->attributes);
   const rondo_grid grid =
@@ -322,9 +345,8 @@ static rondo_status emit_input_gradient(rondo_emitter *emitter, const rondo_oper
 }
 
 static rondo_status emit_weight_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  rondo_convolution *made = rondo_emit_convolution(emitter);
-  if (made != NULL)
-    return emit_convolution(emitter, made, operation->inputs[0], operation->results[0], operation->inputs[1]);
+  if (is_librarys(emitter))
+    return emit_convolution(emitter, operation->inputs[0], operation->results[0], operation->inputs[1], NULL);
   const rondo_shape *x = rondo_emit_shape(emitter, operation->inputs[0]);
   rondo_conv2d_shape shape = shape_of(x, rondo_emit_shape(emitter, operation->results[0]), &operation->attributes);
   const rondo_grid grid =

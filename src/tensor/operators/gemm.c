@@ -91,6 +91,8 @@ void rondo_gemm_prepare(void) {
 
 const char *rondo_gemm_library(void) { return has_onednn ? rondo_onednn_library() : library.path; }
 
+bool rondo_gemm_has_onednn(void) { return has_onednn; }
+
 size_t rondo_gemm_tiles(void) { return tiles; }
 
 static bool fits_int(size_t value) { return value <= INT_MAX; }

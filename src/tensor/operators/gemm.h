@@ -32,6 +32,9 @@ void rondo_gemm_prepare(void);
 /* The path of the library that makes large products, "" for plain C; after rondo_gemm_prepare. */
 const char *rondo_gemm_library(void);
 
+/* Whether oneDNN is in use (gemm_onednn.h); after rondo_gemm_prepare. */
+bool rondo_gemm_has_onednn(void);
+
 /* The tiles that a product is cut into where each is worth a worker's while. CBLAS arranges the factors of each tile
  * anew, so it gets no more of them than the machine has processors, whatever the process may use of these. After
  * rondo_gemm_prepare. */

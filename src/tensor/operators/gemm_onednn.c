@@ -32,9 +32,9 @@ static rondo_dylib library;
 static sgemm_function sgemm;
 static get_threads_function get_threads; /* NULL: the library has no threads */
 static set_threads_function set_threads;
+static int major;
 
-/* Copies the address of a function, since C has no cast for it. */
-static bool find(const char *name, void *function) {
+bool rondo_onednn_find(const char *name, void *function) {
   void *symbol = rondo_dylib_symbol(&library, name);
   memcpy(function, &symbol, sizeof symbol);
   return symbol != NULL;
@@ -42,11 +42,14 @@ static bool find(const char *name, void *function) {
 
 static const char *find_functions(void) {
   version_function version;
-  if (!find("dnnl_sgemm", &sgemm) || !find("dnnl_version", &version)) return "it has no dnnl_sgemm";
+  if (!rondo_onednn_find("dnnl_sgemm", &sgemm) || !rondo_onednn_find("dnnl_version", &version))
+    return "it has no dnnl_sgemm";
+  major = version()->major;
   const unsigned runtime = version()->cpu_runtime;
   if (runtime == RUNTIME_SEQUENTIAL) return NULL;
   if (runtime != RUNTIME_OPENMP) return "its threads are not OpenMP's, so that it cannot be told to use one";
-  const bool found = find("omp_get_max_threads", &get_threads) && find("omp_set_num_threads", &set_threads);
+  const bool found =
+      rondo_onednn_find("omp_get_max_threads", &get_threads) && rondo_onednn_find("omp_set_num_threads", &set_threads);
   return found ? NULL : "its OpenMP has no omp_set_num_threads";
 }
 
@@ -80,12 +83,23 @@ bool rondo_onednn_open(void) {
 
 const char *rondo_onednn_library(void) { return library.path; }
 
-bool rondo_onednn_run(const rondo_gemm *g) {
+int rondo_onednn_major(void) { return major; }
+
+int rondo_onednn_begin(void) {
   const int threads = get_threads == NULL ? 1 : get_threads();
   if (threads != 1) set_threads(1);
+  return threads;
+}
+
+void rondo_onednn_end(int threads) {
+  if (threads != 1) set_threads(threads);
+}
+
+bool rondo_onednn_run(const rondo_gemm *g) {
+  const int threads = rondo_onednn_begin();
   const int status = sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', (int64_t)g->m, (int64_t)g->n,
                            (int64_t)g->k, 1.0f, g->a, (int64_t)g->a_stride, g->b, (int64_t)g->b_stride,
                            g->accumulate ? 1.0f : 0.0f, g->c, (int64_t)g->c_stride);
-  if (threads != 1) set_threads(threads);
+  rondo_onednn_end(threads);
   return status == SUCCESS;
 }

@@ -15,6 +15,17 @@ bool rondo_onednn_open(void);
 /* Its path; "" before rondo_onednn_open, and where that found none. */
 const char *rondo_onednn_library(void);
 
+/* Copies the address of a function into *function, a pointer to one; false when the library has none. What follows
+ * needs that rondo_onednn_open gave true. */
+bool rondo_onednn_find(const char *name, void *function);
+
+/* The number of its major release. */
+int rondo_onednn_major(void);
+
+/* Before and behind calls of it: begin gives what end puts back. Any thread. */
+int rondo_onednn_begin(void);
+void rondo_onednn_end(int threads);
+
 /* After rondo_onednn_open gave true; any thread. False when it could not be made, for want of memory: c is then as it
  * was. */
 bool rondo_onednn_run(const rondo_gemm *gemm);
