@@ -308,7 +308,7 @@ static double multiplications(const rondo_conv2d_shape *s) {
 
 /* Which kinds oneDNN 2.6.3 made quicker than the own kernels, of eight images or fewer, on one processor with AVX-512:
  * 1.1 to 7 times. Not windows of one place and stride 1, whose own products have nothing to gather (0.4 to 0.8), nor
- * results of few multiplications (0.7 to 1.0), nor depthwise ones but for small planes (0.2 to 1.2, else 1.0 to 5). */
+ * results of few multiplications (0.7 to 1.0), nor depthwise ones but for small planes (0.2 to 1.4, else 1.0 to 5). */
 static bool is_quicker(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
   const size_t taps = rondo_conv2d_taps(s), stride = s->window.stride[0] * s->window.stride[1];
   if (rondo_conv2d_is_depthwise(s))
