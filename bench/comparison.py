@@ -63,16 +63,17 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Part:
-    """What one run of this script found."""
+    """What one run of this script found; its file is there from the first table on, should the run be cut off."""
 
-    def __init__(self, kind):
+    def __init__(self, kind, out):
         self.commands, self.tables, self.versions, self.missing = [], [], {}, []
-        self.kind, self.hardware = kind, ""
+        self.kind, self.hardware, self.out, self.has_ended = kind, "", out, False
 
     def add(self, title, text, unit, columns, rows):
         """Where nothing else was measured there is no table."""
         if any(value is not None for row in rows for value in row[2:]):
             self.tables.append({"title": title, "text": text, "unit": unit, "columns": columns, "rows": rows})
+            self.save()
 
     def miss(self, what):
         if what in self.missing:
@@ -85,7 +86,18 @@ class Part:
                                 check=False).stdout.strip()
         return {"kind": self.kind, "date": datetime.date.today().isoformat(), "commit": commit,
                 "hardware": self.hardware, "versions": self.versions, "commands": self.commands,
-                "missing": self.missing, "tables": self.tables}
+                "missing": self.missing + ([] if self.has_ended else ["what the run was cut off before"]),
+                "tables": self.tables}
+
+    def save(self):
+        if self.out:
+            with open(self.out, "w", encoding="utf-8") as file:
+                json.dump(self.as_object(), file, indent=1)
+                file.write("\n")
+
+    def end(self):
+        self.has_ended = True
+        self.save()
 
 
 def run_json(command, part, environment=None, said=None):
@@ -207,7 +219,7 @@ def add_plans(arguments, part):
 
 
 def cpu(arguments):
-    part = Part("cpu")
+    part = Part("cpu", arguments.out)
     part.hardware = processor()
     part.commands = ["make bench"]
     if arguments.only != "plans":
@@ -285,7 +297,7 @@ def add_steps(part, tool, device):
 
 
 def gpu(arguments):
-    part = Part("gpu")
+    part = Part("gpu", arguments.out)
     tool = f"{arguments.build}/tools/rondo/rondo"
     part.commands = ["tests/gpu/bench --buffers FOLDER"]
     add_launches(part, tool, arguments.device)
@@ -482,13 +494,10 @@ def main():
     if arguments.way == "gpu" and arguments.dry_run:
         print_commands(arguments)
         return 0
-    part = (cpu if arguments.way == "cpu" else gpu)(arguments).as_object()
-    if arguments.out:
-        with open(arguments.out, "w", encoding="utf-8") as file:
-            json.dump(part, file, indent=1)
-            file.write("\n")
-    print("\n".join(part_lines(part)))
-    return 0 if part["tables"] else SKIPPED
+    part = (cpu if arguments.way == "cpu" else gpu)(arguments)
+    part.end()
+    print("\n".join(part_lines(part.as_object())))
+    return 0 if part.tables else SKIPPED
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ cpu=(python3 "$root/bench/comparison.py" cpu --build "${tool%/tools/rondo/rondo}
 json_holds '.kind == "cpu"' '.hardware | test("processors? .*, [A-Za-z]+ [0-9.]+$")' '.date | length == 10' '.tables | length == 1' \
   '.tables[0].rows | length == 1 and .[0][0] == "two, into 5 bytes" and .[0][1] > 0 and .[0][2] == 500'
 grep -q '^| two, into 5 bytes | .* | 500 | ' page.md || die "the part: $(cat page.md)"
+! grep -q 'cut off' out || die "the part has not ended: $(cat out)"
 status=0
 "${cpu[@]}" --out out --minimalloc ./finds-nothing >page.md 2>err || status=$?
 [ "$status" -eq 77 ] || die "nothing to compare with: exit status $status"
