@@ -245,11 +245,11 @@ static rondo_status capture_schedule(const rondo_program *program, const rondo_l
 
 rondo_status rondo_record_keep(const rondo_layout *layout, rondo_compiled *compiled) {
   const rondo_edges *before = &layout->schedule.before;
-  const uint32_t count = layout->schedule.count;
+  const uint32_t count = layout->schedule.count, edges = before->start[count];
   if (!layout->has_branches) return RONDO_OK;
-  RONDO_TRY(rondo_edges_make(&compiled->allocator, count, before->start[count], &compiled->before));
+  RONDO_TRY(rondo_edges_make(&compiled->allocator, count, edges, &compiled->before));
   memcpy(compiled->before.start, before->start, (count + 1) * sizeof *before->start);
-  memcpy(compiled->before.items, before->items, before->start[count] * sizeof *before->items);
+  if (edges > 0) memcpy(compiled->before.items, before->items, edges * sizeof *before->items);
   RONDO_TRY(rondo_allocate_items(&compiled->allocator, count, sizeof *compiled->order, &compiled->order));
   memcpy(compiled->order, layout->schedule.order, count * sizeof *compiled->order);
   return RONDO_OK;
