@@ -97,6 +97,25 @@ static void reference(const test_call *call, double *const *inputs, double *resu
   }
 }
 
+/* Padding and distances far beyond the image, of which the window's middle alone lies in it: enough work for what a
+ * library would make. */
+static void draw_far(uint64_t *seed, test_call *call) {
+  size_t *s = call->sizes;
+  const size_t far = (size_t)1 << test_draw_between(seed, 12, 29);
+  s[IMAGES] = 4;
+  s[GROUPS] = 1;
+  s[IN] = s[OUT] = 8;
+  s[HAS_BIAS] = 0;
+  for (size_t axis = 0; axis < 2; axis++) {
+    s[H + axis] = 16;
+    s[KH + axis] = 3;
+    s[SH + axis] = 1;
+    s[PH + axis] = s[DH + axis] = far;
+  }
+  test_add_float(call, (const size_t[]){s[IMAGES], s[IN], s[H], s[W]}, 4, -1, 1);
+  test_add_float(call, (const size_t[]){s[OUT], s[IN], s[KH], s[KW]}, 4, -1, 1);
+}
+
 TEST_OPERATOR(test_conv2d, .name = "conv2d", .draw = draw, .build = build, .reference = reference,
               .gradient_tolerance = 2e-4)
 TEST_OPERATOR(test_conv2d_of_many_tiles, .name = "large conv2d", .draw = draw_large, .build = build,
@@ -106,6 +125,9 @@ static void draw_middle(uint64_t *seed, test_call *call) { draw_of(seed, call, 2
 
 TEST_OPERATOR(test_gradients_of_many_tiles, .name = "middle conv2d", .draw = draw_middle, .build = build,
               .reference = reference, .tolerance = 4e-5, .gradient_tolerance = 2e-3, .only_f32 = true)
+
+TEST_OPERATOR(test_far_beyond_the_image, .name = "far conv2d", .draw = draw_far, .build = build, .reference = reference,
+              .tolerance = 4e-5, .only_f32 = true, .has_no_gradient = true)
 
 TEST_OPERATOR(test_depthwise, .name = "depthwise conv2d", .draw = draw_depthwise, .build = build,
               .reference = reference, .tolerance = 4e-5, .has_no_gradient = true)
@@ -139,6 +161,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {test_case(test_conv2d),
                                      test_case(test_conv2d_of_many_tiles),
                                      test_case(test_gradients_of_many_tiles),
+                                     test_case(test_far_beyond_the_image),
                                      test_case(test_depthwise),
                                      test_case(test_gradients_of_depthwise),
                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};

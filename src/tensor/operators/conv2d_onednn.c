@@ -70,7 +70,7 @@ static int result_of(rondo_convolution_pass pass) {
 /* Cutting ---------------------------------------------------------------------------------------------------------- */
 
 #define ENOUGH_PARTS 8
-#define MOST_PARTS 16 /* each has a copy of an image in the workspace */
+#define MOST_PARTS 16 /* each has copies of its own in the workspace */
 #define FEWEST_PARTS 4
 #define SLICE_CHANNELS 16 /* a vector's, which the library computes together */
 
@@ -248,9 +248,7 @@ static int make_part(const rondo_onednn_convolution *c, part *p) {
 
 static rondo_status allocate_parts(rondo_onednn_convolution *c) {
   RONDO_TRY(rondo_allocate_items(&c->allocator, part_count(c), sizeof *c->parts, &c->parts));
-  memset(c->parts, 0, part_count(c) * sizeof *c->parts);
   RONDO_TRY(rondo_allocate_items(&c->allocator, c->slices, sizeof *c->arrangers, &c->arrangers));
-  memset(c->arrangers, 0, c->slices * sizeof *c->arrangers);
   return RONDO_OK;
 }
 
@@ -319,10 +317,46 @@ static bool is_quicker(const rondo_onednn_convolution *c, const rondo_conv2d_sha
          (double)s->out_channels * (double)taps <= FEWER_WEIGHTS * (double)s->images * (double)rondo_conv2d_in(s);
 }
 
+/* The library counts in ints: where 2.6.3 works out from larger sizes how to compute, it divides by zero or does not
+ * come back. */
+#define MOST_EXTENT ((size_t)1 << 14)
+#define MOST_ELEMENTS 0x1p29
+
+static bool is_small(const rondo_window *w, int axis) {
+  const size_t extents[] = {w->in[axis],     w->out[axis],     w->kernel[axis],
+                            w->stride[axis], w->padding[axis], w->dilation[axis]};
+  for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
+    if (extents[i] > MOST_EXTENT) return false;
+  return true;
+}
+
+/* Of a call. */
+static bool fits_library(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
+  const double groups = (double)s->groups, in = (double)s->in_channels, out = (double)s->out_channels;
+  const double images = groups * (double)c->batch;
+  return is_small(&s->window, RONDO_HEIGHT) && is_small(&s->window, RONDO_WIDTH) &&
+         images * in * (double)rondo_conv2d_in(s) < MOST_ELEMENTS &&
+         images * out * (double)rondo_conv2d_out(s) < MOST_ELEMENTS &&
+         groups * in * out * (double)rondo_conv2d_taps(s) < MOST_ELEMENTS;
+}
+
 static bool is_worth_while(const rondo_onednn_convolution *c, const rondo_conv2d_shape *shape) {
   const double least = (double)rondo_option_number(RONDO_OPTION_ONEDNN_LEAST);
+  if (!fits_library(c, shape)) return false;
   if (least <= 1) return true;
   return multiplications(shape) >= least && part_count(c) >= FEWEST_PARTS && is_quicker(c, shape);
+}
+
+#define MOST_MEMORY 3.0   /* times what is read and written ... */
+#define ANY_MEMORY 0x1p24 /* ... or bytes: for large windows the library gathers what they cover */
+
+static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
+  const double images = (double)s->images * (double)s->groups;
+  const double elements =
+      images * (double)s->in_channels * (double)rondo_conv2d_in(s) +
+      images * (double)s->out_channels * (double)rondo_conv2d_out(s) +
+      (double)s->groups * (double)s->in_channels * (double)s->out_channels * (double)rondo_conv2d_taps(s);
+  return (double)c->workspace_bytes <= MOST_MEMORY * elements * sizeof(float) + ANY_MEMORY;
 }
 
 static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
@@ -344,7 +378,6 @@ rondo_status rondo_onednn_convolution_create(const rondo_allocator *allocator, r
   *out = NULL;
   if (!rondo_onednn_makes_convolutions()) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *c, &c));
-  memset(c, 0, sizeof *c);
   c->allocator = *allocator;
   c->pass = pass;
   c->shape = *shape;
@@ -353,8 +386,9 @@ rondo_status rondo_onednn_convolution_create(const rondo_allocator *allocator, r
   cut_channels(c);
   const bool is_wanted = is_worth_while(c, shape);
   const rondo_status status = is_wanted ? make_ready(c, &code) : RONDO_OK;
-  if (is_wanted && status == RONDO_OK && code == ONEDNN_OK) {
-    lay_out(c);
+  const bool is_made = is_wanted && status == RONDO_OK && code == ONEDNN_OK;
+  if (is_made) lay_out(c);
+  if (is_made && takes_little(c, shape)) {
     *out = c;
     return RONDO_OK;
   }
