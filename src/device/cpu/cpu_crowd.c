@@ -57,8 +57,8 @@ void cpu_crowd_enter(cpu_participant *self) {
   if (cpu_crowd_is_there(pool)) atomic_fetch_add_explicit(&pool->crowds, 1, memory_order_relaxed);
   self->run_processor = rondo_processor_now();
   self->run_place = place_of(pool, self->run_processor);
-  occupy(pool, self->run_place);
   atomic_store_explicit(&self->runs_long, true, memory_order_relaxed);
+  occupy(pool, self->run_place);
 }
 
 void cpu_crowd_follow(cpu_participant *self) {
@@ -74,7 +74,7 @@ void cpu_crowd_follow(cpu_participant *self) {
 
 void cpu_crowd_leave(cpu_participant *self) {
   cpu_pool *pool = &self->device->pool;
-  atomic_store_explicit(&self->runs_long, false, memory_order_relaxed);
   vacate(pool, self->run_place);
+  atomic_store_explicit(&self->runs_long, false, memory_order_relaxed);
   atomic_fetch_sub_explicit(&pool->long_runs, 1, memory_order_relaxed);
 }

@@ -48,18 +48,22 @@ static void exchange_places(cpu_pool *pool, cpu_participant *worker) {
   take_place(pool, worker);
 }
 
-/* Exchanges a worker's processor for the spare one, or does so if its own has another's long run and that one none.
- * Whoever comes while another is moved leaves it. */
-static void move_to_spare(cpu_pool *pool, cpu_participant *worker, bool if_runs) {
+/* Another's long run is on the worker's processor, and none on the spare one. By the mover. */
+static bool is_beside_run(const cpu_pool *pool, const cpu_participant *worker) {
+  return cpu_crowd_has_run_beside(pool, worker) && !cpu_crowd_has_run_at(pool, pool->spare);
+}
+
+/* Exchanges processors of workers for the spare one: each worker's, or of those that a run is beside. Whoever comes
+ * while another moves some leaves it. */
+static void move_to_spare(cpu_pool *pool, cpu_participant *workers, uint32_t count, bool if_runs) {
   if (atomic_exchange_explicit(&pool->moving, true, memory_order_acquire)) return;
-  if (!if_runs || (cpu_crowd_has_run_beside(pool, worker) && !cpu_crowd_has_run_at(pool, pool->spare)))
-    exchange_places(pool, worker);
+  for (uint32_t i = 0; i < count; i++)
+    if (!if_runs || is_beside_run(pool, &workers[i])) exchange_places(pool, &workers[i]);
   atomic_store_explicit(&pool->moving, false, memory_order_release);
 }
 
 void cpu_pool_spread(cpu_pool *pool) {
-  if (!pool->bound || !cpu_crowd_is_stacked(pool)) return;
-  for (uint32_t i = 0; i < pool->worker_count; i++) move_to_spare(pool, &pool->participants[i], true);
+  if (pool->bound && cpu_crowd_is_stacked(pool)) move_to_spare(pool, pool->participants, pool->worker_count, true);
 }
 
 /* A worker that sleeps on the caller's processor could not run there when woken, and could not move away by itself. */
@@ -68,7 +72,7 @@ static void clear_processor(cpu_pool *pool) {
   for (uint32_t i = 0; i < pool->worker_count; i++) {
     cpu_participant *worker = &pool->participants[i];
     if (atomic_load_explicit(&worker->processor, memory_order_relaxed) != processor) continue;
-    if (!pthread_equal(pool->threads[i].handle, pthread_self())) move_to_spare(pool, worker, false);
+    if (!pthread_equal(pool->threads[i].handle, pthread_self())) move_to_spare(pool, worker, 1, false);
     return;
   }
 }
@@ -345,9 +349,9 @@ static void make_way(cpu_pool *pool, cpu_participant *self) {
   if (!pool->bound) return;
   if (atomic_load_explicit(&pool->host_processor, memory_order_relaxed) ==
       atomic_load_explicit(&self->processor, memory_order_relaxed))
-    move_to_spare(pool, self, false);
+    move_to_spare(pool, self, 1, false);
   else if (cpu_crowd_is_stacked(pool))
-    move_to_spare(pool, self, true);
+    move_to_spare(pool, self, 1, true);
 }
 
 static void *worker_main(void *argument) {

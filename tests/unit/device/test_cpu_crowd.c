@@ -104,10 +104,11 @@ static void *crowd_on_a_workers_processor(void *user) {
   crowd *c = user;
   const uint32_t count = c->pool->processor_count;
   const cpu_participant *worker = &c->pool->participants[0];
+  if (!c->pool->bound) return NULL;
   const int before = atomic_load(&worker->processor);
   bind_self(before);
   for (uint32_t i = 0; i < count; i++) cpu_crowd_enter(&c->runners[i]);
-  while (c->pool->bound && atomic_load(&worker->processor) == before) cpu_pool_spread(c->pool);
+  while (atomic_load(&worker->processor) == before) cpu_pool_spread(c->pool);
   const int behind = atomic_load(&worker->processor);
   cpu_pool_spread(c->pool);
   assert_int_equal(atomic_load(&worker->processor), behind);
