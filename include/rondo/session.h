@@ -235,7 +235,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
 /* Chooses sizes for the model's history, within its budgets (<rondo/sizes.h>), from times that are measured on the way,
  * and records them on all streams, the largest first. Sizes are for requests alone and for several of the history
  * together, of which k count 1 / k^3.5 times what one does, as how many will wait for each other is not known; and a
- * row of padding costs beside its time what a row of the largest request does. Times are the least of rounds in which
+ * row of padding costs beside its time what a row of the largest request does. Of choices that cost within 0.2 % of the
+ * best, one of the fewest sizes is taken. Times are the least of rounds in which
  * all sizes take turns, recorded and not; while the least two of a size are more than 5 % apart, as beside other work,
  * there are more rounds, for up to 1.2 s and one round; and where sizes are chosen no row of a size costs more than one
  * of a smaller size. One graph runs a request unless several graphs, or an un-recorded run, are cheaper by 3 % at
@@ -283,8 +284,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *ses
 /* Running by hand (SE-6) ------------------------------------------------------------------------------------------ */
 
 /* Takes a stream out of serving, waiting until it is free, for what follows; streams count from 0. *out_stream is where
- * the model's work runs. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NOT_CAPTURED (no graphs);
- * INVALID_STATE/STILL_IN_USE (it is taken already); INVALID_STATE/ALREADY_CAPTURING (capture mode, of whatever model).
+ * the model's work runs. Who takes several takes them in the order of their numbers, as calls do that need all: two
+ * that wait for each other's would wait for good. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE;
+ * INVALID_STATE/NOT_CAPTURED (no graphs); INVALID_STATE/STILL_IN_USE (it is taken already);
+ * INVALID_STATE/ALREADY_CAPTURING (capture mode, of whatever model).
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_take_stream(rondo_session *session, const char *model,
                                                                 size_t number, rondo_stream **out_stream);

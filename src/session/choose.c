@@ -11,6 +11,7 @@
 #include "session/session_internal.h"
 
 enum { EVEN_PROBES = 12, MOST_CANDIDATES = 512, MOST_WITH_BUDGET = 48 };
+#define AS_GOOD 1.002 /* of the least cost: times are not known as well as that */
 
 /* What all graphs cost --------------------------------------------------------------------------------------------- */
 
@@ -189,10 +190,10 @@ static void list_all_candidates(choice *c) {
   list_candidates(c, c->demands.alone, c->demands.count, most / 2);
 }
 
-static rondo_status choose(choice *c) {
+static rondo_status choose_up_to(choice *c, uint32_t sizes, double *out_us) {
   const rondo_session_model *model = c->model;
   const rondo_sizes_problem problem = {RONDO_SIZES_PROBLEM_INIT,
-                                       .max_sizes = model->max_sizes,
+                                       .max_sizes = sizes,
                                        .candidates = c->candidates,
                                        .candidate_count = c->candidate_count,
                                        .demands = c->demands.items,
@@ -202,7 +203,25 @@ static rondo_status choose(choice *c) {
   rondo_sizes_choice result = {.struct_size = sizeof result};
   RONDO_TRY(rondo_sizes_choose(&problem, c->chosen, &result));
   c->chosen_count = result.count;
+  *out_us = result.mean_us;
   return RONDO_OK;
+}
+
+/* The fewest that cost next to what the best ones do: each takes memory and time to record. More cost no more, so that
+ * they are found by halving. */
+static rondo_status choose(choice *c) {
+  double best_us = 0, us = 0;
+  RONDO_TRY(choose_up_to(c, c->model->max_sizes, &best_us));
+  uint32_t too_few = 0, enough = c->chosen_count;
+  while (enough - too_few > 1) {
+    const uint32_t sizes = too_few + (enough - too_few) / 2;
+    RONDO_TRY(choose_up_to(c, sizes, &us));
+    if (us <= best_us * AS_GOOD)
+      enough = c->chosen_count;
+    else
+      too_few = sizes;
+  }
+  return c->chosen_count == enough ? RONDO_OK : choose_up_to(c, enough, &us);
 }
 
 static rondo_status choose_and_record(choice *c) {

@@ -396,6 +396,13 @@ static void test_se7_sizes_come_from_the_history(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+/* Whether requests of 5, 7 and 10 rows can add up to it. */
+static bool is_sum(size_t rows) {
+  for (size_t sevens = 0; 7 * sevens <= rows; sevens++)
+    if ((rows - 7 * sevens) % 5 == 0) return rows > 0;
+  return false;
+}
+
 /* Beyond the largest request, of 10 rows, there are sizes as far as it was found to pay, and no more than were asked
  * for; nothing runs in more rows than it has to. */
 static void assert_batch_sizes(rondo_session *session, size_t most_rows) {
@@ -406,8 +413,24 @@ static void assert_batch_sizes(rondo_session *session, size_t most_rows) {
     rondo_model_graph graph = {.struct_size = sizeof graph};
     assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
     assert_true(graph.rows < before && graph.rows >= 5 && graph.rows <= most_rows);
+    assert_true(is_sum(graph.rows));
     before = graph.rows;
   }
+}
+
+static void test_se7_each_by_itself_has_no_sums(void **state) {
+  const size_t history[] = {8, 20};
+  rondo_session *session = test_session_open(((test_fixture *)*state)->device, (rondo_session_options){.max_batch = 1});
+  test_scorer_add(session, "scorer", (rondo_model_options){.history = history, .history_count = 2});
+  assert_ok(rondo_session_capture(session, "scorer"));
+  const uint32_t count = test_model_info(session, "scorer").graphs;
+  assert_true(count >= 1 && count <= 2);
+  for (size_t i = 0; i < count; i++) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    assert_ok(rondo_session_get_graph(session, "scorer", i, &graph));
+    assert_true(graph.rows == 8 || graph.rows == 20);
+  }
+  assert_ok(rondo_session_destroy(session));
 }
 
 static void test_se7_sizes_for_requests_that_run_together(void **state) {
@@ -690,6 +713,7 @@ int main(void) {
       test_case(test_se6_a_stream_that_is_taken_keeps_its_session),
       test_case(test_se7_figures_while_sizes_are_recorded),
       test_case(test_se7_sizes_come_from_the_history),
+      test_case(test_se7_each_by_itself_has_no_sums),
       test_case(test_se7_sizes_for_requests_that_run_together),
       test_case(test_se3_bytes_are_said_before_recording),
       test_case(test_se7_no_history_and_no_budget),

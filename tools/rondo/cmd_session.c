@@ -45,7 +45,8 @@ static const option_table table = {
     .operand_help = "choose sizes",
     .description =
         "Chooses batch sizes for a history of requests: a network is recorded at some sizes, measured, and the sizes\n"
-        "are taken with which its requests cost least, within the budgets. Prints each size with what it costs, and\n"
+        "are taken with which its requests, and several of them together up to the rows of the largest, cost least\n"
+        "within the budgets. Prints each size with what it costs, and\n"
         "what the requests of the history would be run by; and bytes, as planned without recording and as they are.",
     .defaults = &defaults,
     .rows = rows,
