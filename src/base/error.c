@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@
   X(UNKNOWN_NODE) X(NODE_KIND) X(DUPLICATE_EDGE) X(MISSING_EDGE) X(SELF_EDGE) X(CYCLE) X(EDGE_IN_USE)         \
   X(CAPTURING_INTO) X(ALREADY_CAPTURING) X(NOT_CAPTURING) X(UNSUPPORTED_CALL) X(INVALIDATED) X(MERGE)         \
   X(UNMATCHED_STREAM) X(UNJOINED) X(ISOLATION) X(CAPTURED_EVENT) X(WRONG_THREAD) X(EVENT_NOT_RECORDED)        \
-  X(NO_TIMING) X(ALREADY_PROFILING) X(NOT_PROFILING) X(ALREADY_CAPTURED) X(NOT_CAPTURED) X(WAS_RESET) X(HOST_DECISION) X(TOPOLOGY_CHANGED) X(NODE_KIND_CHANGED) X(PARAMETERS_CHANGED) X(FUNCTION_CHANGED)             \
+  X(NO_TIMING) X(ALREADY_PROFILING) X(NOT_PROFILING) X(ALREADY_CAPTURED) X(NOT_CAPTURED) X(WAS_RESET)         \
+  X(HOST_DECISION) X(TOPOLOGY_CHANGED) X(NODE_KIND_CHANGED) X(PARAMETERS_CHANGED) X(FUNCTION_CHANGED)         \
   X(NOT_UPDATABLE) X(FOREIGN_ADDRESS) X(DOUBLE_FREE) X(NOT_ALLOCATED) X(USE_AFTER_FREE) X(STILL_ALLOCATED)    \
   X(ADDRESS_SPACE) X(INTERIOR_ADDRESS) X(WRONG_MEMORY) X(RACE) X(NO_ACCESS) X(NO_ADDRESS) X(NOT_RELOCATABLE)  \
   X(SHAPE) X(TYPE) X(UNKNOWN_NAME) X(DUPLICATE_NAME) X(TRUNCATED) X(MALFORMED) X(UNPREPARED)                  \
@@ -158,14 +160,19 @@ rondo_status rondo_fail_context(rondo_status status, const char *format, ...) {
   return rondo_error_raise(&error);
 }
 
-void rondo_error_save(rondo_saved_error *out) { *out = last; }
+/* Text behind its end is not copied: mostly there is none, and callbacks and dropped statuses save on their way. */
+static void copy(rondo_saved_error *to, const rondo_saved_error *from) {
+  memcpy(to, from, offsetof(rondo_saved_error, message) + strlen(from->message) + 1);
+}
+
+void rondo_error_save(rondo_saved_error *out) { copy(out, &last); }
 
 rondo_status rondo_error_raise(const rondo_saved_error *saved) {
-  if (saved->status != RONDO_OK && saved->status != RONDO_NOT_READY) last = *saved;
+  if (saved->status != RONDO_OK && saved->status != RONDO_NOT_READY) copy(&last, saved);
   return saved->status;
 }
 
-void rondo_error_restore(const rondo_saved_error *saved) { last = *saved; }
+void rondo_error_restore(const rondo_saved_error *saved) { copy(&last, saved); }
 
 const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes) {
   static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

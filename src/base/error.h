@@ -58,11 +58,13 @@ rondo_status rondo_error_raise(const rondo_saved_error *saved);
  * dealt with. */
 void rondo_error_restore(const rondo_saved_error *saved);
 
-/* Drops a status on purpose; the argument after it says why it is right to. */
-#define rondo_status_ignore(expression, why) \
-  do {                                       \
-    if ((expression) != RONDO_OK) {          \
-    }                                        \
+/* Drops a status on purpose, and its detail with it: the thread's last error stays what it was. The argument after it
+ * says why it is right to. */
+#define rondo_status_ignore(expression, why)                             \
+  do {                                                                   \
+    rondo_saved_error ignored_before_;                                   \
+    rondo_error_save(&ignored_before_);                                  \
+    if ((expression) != RONDO_OK) rondo_error_restore(&ignored_before_); \
   } while (0)
 
 /* Returns from the calling function when the expression is not RONDO_OK. */

@@ -119,9 +119,11 @@ static rondo_status give_node(rondo_stream *stream, const rondo_node_params *par
 
 /* Where there is no memory for that, what libraries do with it may be refused. */
 static rondo_status show_memory(rondo_captured *captured, const rondo_alloc_node *alloc) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
   const rondo_status status = captured->ops->show(captured, alloc->address, alloc->bytes);
   if (status != RONDO_OUT_OF_MEMORY) return status;
-  rondo_status_ignore(status, "the allocation itself needs no memory before a launch");
+  rondo_error_restore(&before); /* the allocation itself needs no memory before a launch */
   return RONDO_OK;
 }
 

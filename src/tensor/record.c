@@ -67,9 +67,8 @@ static rondo_status check_graph(rondo_compiled *compiled, const rondo_step *step
   if (found.kind != RONDO_NODE_ALLOC) return RONDO_OK;
   char size[RONDO_SIZE_TEXT];
   const rondo_alloc_node *alloc = &found.as.alloc;
-  rondo_status_ignore(fail_unprepared(compiled, step, "memory was allocated"), "the next line adds to it and returns");
-  return rondo_fail_context(RONDO_INVALID_STATE, "allocation '%s' (%s)", alloc->name == NULL ? "" : alloc->name,
-                            rondo_size_text(size, alloc->bytes));
+  return rondo_fail_context(fail_unprepared(compiled, step, "memory was allocated"), "allocation '%s' (%s)",
+                            alloc->name == NULL ? "" : alloc->name, rondo_size_text(size, alloc->bytes));
 }
 
 /* What is known while steps are captured. Branches: what the operator before leaves at the frontier of the stream is

@@ -328,10 +328,7 @@ static rondo_status call_into_capture(const rondo_asked *asked, const rondo_inpu
   rondo_capture_watch_begin(&watch, asked->function->origin->name, asked->stream);
   const rondo_status status = call_inside(asked, given, RONDO_SKIP_CAPTURING);
   rondo_capture_watch_end(&watch);
-  rondo_saved_error error;
-  if (status != RONDO_OK) rondo_error_save(&error);
   rondo_status_ignore(rondo_path_settle_nested(tree, asked->stream), "the capture is invalid, or keeps the memory");
-  if (status != RONDO_OK) rondo_error_restore(&error);
   rondo_commons_end_take(tree->commons);
   return status;
 }

@@ -513,6 +513,7 @@ static void count_call(caller *c, rondo_status status) {
   atomic_fetch_add(&c->calls, 1);
   if (status == RONDO_INVALID_STATE && rondo_last_error()->reason == RONDO_REASON_IN_CALLBACK)
     atomic_fetch_add(&c->refused, 1);
+  test_note_error();
 }
 
 static void call_own(caller *c) {

@@ -370,6 +370,7 @@ static rondo_status calling_step(void *user) {
   rondo_buffer *out;
   step_status = rondo_function_call(called_in_step, s->stream, &x, 1, &out, 1);
   step_reason = rondo_last_error()->reason;
+  test_note_error();
   return RONDO_OK;
 }
 

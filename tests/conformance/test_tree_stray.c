@@ -52,6 +52,7 @@ static rondo_status body(rondo_call *call, void *user) {
   scene_put(call, 0, scene_input(call, 0), 3, 1);
   const rondo_status status = self->work(self);
   if (status != RONDO_OK) self->refused++;
+  test_note_error();
   return self->is_deaf ? RONDO_OK : status;
 }
 

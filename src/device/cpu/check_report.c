@@ -94,21 +94,24 @@ static rondo_status fail_fault(const check_fault *fault, const check_work *work)
                          check_label(label, work), verb, what);
 }
 
-void check_report_faults(const check_run *run) {
+void check_report_faults(const check_run *run, const rondo_saved_error *before) {
   for (uint32_t i = 0; i < run->count && i < CHECK_FAULTS; i++) {
-    if (fail_fault(&run->faults[i], run->work) != RONDO_OK) check_fail(run->work->check, *run->work->queue);
+    if (fail_fault(&run->faults[i], run->work) != RONDO_OK) check_fail(run->work->check, *run->work->queue, before);
   }
 }
 
-void check_fail(check_state *check, cpu_queue *queue) {
+void check_fail(check_state *check, cpu_queue *queue, const rondo_saved_error *before) {
+  rondo_saved_error finding;
+  rondo_error_save(&finding);
+  rondo_error_restore(before);
   atomic_fetch_add_explicit(&check->findings, 1, memory_order_relaxed);
-  rondo_log(RONDO_LOG_WARNING, "check", "%s", rondo_last_error()->message);
+  rondo_log(RONDO_LOG_WARNING, "check", "%s", finding.message);
   if (queue != NULL) {
-    cpu_queue_fail(queue);
+    cpu_queue_fail(queue, &finding);
     return;
   }
   check_lock(check);
-  if (atomic_load_explicit(&check->failed, memory_order_relaxed) == 0) rondo_error_save(&check->failure);
+  if (atomic_load_explicit(&check->failed, memory_order_relaxed) == 0) check->failure = finding;
   atomic_store_explicit(&check->failed, 1, memory_order_release);
   check_unlock(check);
 }

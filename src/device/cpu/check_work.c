@@ -41,15 +41,17 @@ static rondo_status inspect_arguments(const check_work *work) {
   return RONDO_OK;
 }
 
-static void inspect(const check_work *work) {
+static void inspect(const check_work *work, const rondo_saved_error *before) {
   check_state *check = work->check;
   check_lock(check);
   const rondo_status status = inspect_arguments(work);
   check_unlock(check);
-  if (status != RONDO_OK) check_fail(check, *work->queue);
+  if (status != RONDO_OK) check_fail(check, *work->queue, before);
 }
 
 static void end_run(check_run *run) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
   check_state *check = run->work->check;
   check_run_end(run);
   if (run->count > 0) {
@@ -58,9 +60,9 @@ static void end_run(check_run *run) {
     check_scratch_clear(check, run, NULL, NULL);
     check_spin_unlock(check);
     check_unlock(check);
-    check_report_faults(run);
+    check_report_faults(run, &before);
   }
-  inspect(run->work);
+  inspect(run->work, &before);
 }
 
 void check_run_work(rondo_blocks blocks, void *const *args) {
@@ -78,14 +80,18 @@ void check_run_work(rondo_blocks blocks, void *const *args) {
 /* The only argument of these is the work itself. */
 static void run_begin(rondo_blocks blocks, void *const *args) {
   const check_work *work = args[0];
+  rondo_saved_error before;
   (void)blocks;
-  if (check_area_begin(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue);
+  rondo_error_save(&before);
+  if (check_area_begin(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue, &before);
 }
 
 static void run_end(rondo_blocks blocks, void *const *args) {
   const check_work *work = args[0];
+  rondo_saved_error before;
   (void)blocks;
-  if (check_area_end(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue);
+  rondo_error_save(&before);
+  if (check_area_end(work->check, work->address) != RONDO_OK) check_fail(work->check, *work->queue, &before);
 }
 
 static void run_lock(rondo_blocks blocks, void *const *args) {
@@ -261,8 +267,10 @@ static void guard_release(rondo_device *device, rondo_queue *queue, void *addres
     submit_life((cpu_queue *)queue, RONDO_NODE_FREE, run_end, address);
     return;
   }
+  rondo_saved_error before;
+  rondo_error_save(&before);
   check_gate_enter(check);
-  if (check_area_end(check, address) != RONDO_OK) check_fail(check, NULL);
+  if (check_area_end(check, address) != RONDO_OK) check_fail(check, NULL, &before);
   check_gate_leave(check);
 }
 

@@ -383,8 +383,8 @@ void cpu_queue_schedule(cpu_queue *queue);
 uint32_t cpu_queue_doze(cpu_queue *queue);
 bool cpu_queue_rise(cpu_queue *queue, uint32_t doze);
 bool cpu_queue_rouse(cpu_queue *queue);
-/* Keeps the calling thread's last error for the next synchronisation, unless one is kept already. */
-void cpu_queue_fail(cpu_queue *queue);
+/* Keeps the failure for the next synchronisation, unless one is kept already. */
+void cpu_queue_fail(cpu_queue *queue, const rondo_saved_error *failure);
 /* Waits until item number `target` is done, working along. */
 void cpu_queue_await(cpu_queue *queue, uint64_t target);
 RONDO_MUST_USE rondo_status cpu_queue_take_failure(cpu_queue *queue);

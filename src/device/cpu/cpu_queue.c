@@ -181,12 +181,12 @@ void cpu_queue_schedule(cpu_queue *queue) {
 /* Failures -------------------------------------------------------------------------------------------------------- */
 
 /* One that is just being written or read is waited for: behind a read, this one is the first. */
-void cpu_queue_fail(cpu_queue *queue) {
+void cpu_queue_fail(cpu_queue *queue, const rondo_saved_error *failure) {
   for (uint32_t expected = 0; !atomic_compare_exchange_strong(&queue->failed, &expected, 1); expected = 0) {
     if (expected == 2) return;
     rondo_yield();
   }
-  rondo_error_save(&queue->failure);
+  queue->failure = *failure;
   atomic_store_explicit(&queue->failed, 2, memory_order_release);
 }
 

@@ -28,17 +28,22 @@ static void fail_host_function(const cpu_host_work *work, rondo_status status) {
                           "%s: %s (node %u) failed with %s: %s", stream, function, work->number,
                           rondo_status_name(status), remedy);
   }
+  rondo_saved_error failure;
+  rondo_error_save(&failure);
+  cpu_queue_fail(*work->queue, &failure);
 }
 
+/* A thread that waits runs it as well as a worker does, and the last error of a wait that succeeds stays. */
 void cpu_run_host(rondo_blocks blocks, void *const *args) {
   const cpu_host_work *work = args[0];
+  rondo_saved_error before;
   (void)blocks;
+  rondo_error_save(&before);
   rondo_callback_enter();
   const rondo_status status = work->host.function(work->host.user);
   rondo_callback_leave();
-  if (status == RONDO_OK) return;
-  fail_host_function(work, status);
-  cpu_queue_fail(*work->queue);
+  if (status != RONDO_OK) fail_host_function(work, status);
+  rondo_error_restore(&before);
 }
 
 /* Rows of `width` bytes that make a block. */

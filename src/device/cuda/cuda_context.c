@@ -109,10 +109,11 @@ rondo_status cuda_check_node(cuda_device *device, cu_result code, uint32_t node,
   va_start(arguments, format);
   (void)vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
-  rondo_status_ignore(check(device, code, what), "it is raised below, with the node");
+  const rondo_status status = check(device, code, what);
   rondo_error_save(&error);
   error.node = node;
-  return rondo_error_raise(&error);
+  rondo_error_restore(&error);
+  return status;
 }
 
 static cu_result make_current(const cuda_device *device, cuda_scope *out) {

@@ -102,7 +102,7 @@ static void take_back(cuda_executable *executable, const rondo_patch_change *cha
   (void)write_sites(executable, changes, count, true);
   if (set_nodes(executable, changes, count, run, &refusal) != RONDO_OK) executable->is_torn = true;
   cuda_note_direct(executable);
-  rondo_status_ignore(rondo_error_raise(&first), "the caller returns it");
+  rondo_error_restore(&first);
 }
 
 /* The driver changes no copy from one kind of memory to another: the executable is then made anew. */

@@ -199,6 +199,22 @@ static void test_an_error_moves_between_threads(void **state) {
   assert_string_equal(rondo_last_error()->message, "node 5 'h' failed");
 }
 
+/* A status that is dropped takes its detail with it. */
+static void test_what_is_dropped_leaves_the_last_error(void **state) {
+  (void)state;
+  rondo_saved_error fresh = {.node = RONDO_NO_NODE};
+  rondo_error_restore(&fresh);
+  rondo_status_ignore(rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "dropped"), "there is another way");
+  assert_int_equal(rondo_last_error()->status, RONDO_OK);
+  assert_string_equal(rondo_last_error()->message, "");
+  assert_int_equal(rondo_fail_driver(RONDO_OUT_OF_MEMORY, RONDO_REASON_CYCLE, 7, "SEVEN", "kept"), RONDO_OUT_OF_MEMORY);
+  rondo_status_ignore(rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "dropped, and longer"), "there is another way");
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_CYCLE);
+  assert_int_equal(rondo_last_error()->driver_code, 7);
+  assert_string_equal(rondo_last_error()->driver_name, "SEVEN");
+  assert_string_equal(rondo_last_error()->message, "kept (SEVEN 7)");
+}
+
 static void test_raising_nothing_changes_nothing(void **state) {
   (void)state;
   const rondo_saved_error nothing = {.status = RONDO_OK};
@@ -247,6 +263,7 @@ int main(void) {
       cmocka_unit_test(test_a_message_may_quote_the_last_one),
       cmocka_unit_test(test_not_ready_keeps_the_detail),
       cmocka_unit_test(test_an_error_moves_between_threads),
+      cmocka_unit_test(test_what_is_dropped_leaves_the_last_error),
       cmocka_unit_test(test_raising_nothing_changes_nothing),
       cmocka_unit_test(test_size_text),
   };

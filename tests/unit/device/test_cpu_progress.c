@@ -81,6 +81,46 @@ static void destroying_an_idle_queue_waits_for_no_worker(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
+static rondo_status fail_inside(void *user) {
+  (void)user;
+  return rondo_fail(RONDO_IO_ERROR, RONDO_REASON_NONE, "what the function met");
+}
+
+static rondo_status fail_inside_and_go_on(void *user) {
+  return fail_inside(user) == RONDO_IO_ERROR ? RONDO_OK : RONDO_INVALID_STATE;
+}
+
+/* The only worker is held, so that the waiting thread runs the functions: its wait succeeds, whatever they meet. */
+static void who_waits_keeps_its_last_error(void **state) {
+  (void)state;
+  rondo_device *device;
+  rondo_queue *busy, *idle;
+  rondo_device_event *event;
+  gate at = {false, false};
+  const rondo_node_params goes_on = {.kind = RONDO_NODE_HOST, .as.host = {.function = fail_inside_and_go_on}};
+  const rondo_node_params fails = {.kind = RONDO_NODE_HOST, .as.host = {.function = fail_inside}};
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
+  assert_ok(device->ops->queue_create(device, "busy", &busy));
+  assert_ok(device->ops->queue_create(device, "idle", &idle));
+  assert_ok(device->ops->event_create(device, false, &event));
+  close_queue_behind(busy, &at);
+  assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "from before"), RONDO_NOT_FOUND);
+  assert_ok(idle->ops->submit(idle, &goes_on));
+  assert_ok(idle->ops->synchronize(idle));
+  assert_string_equal(rondo_last_error()->message, "from before");
+  assert_ok(idle->ops->submit(idle, &fails));
+  assert_ok(idle->ops->record(idle, event));
+  assert_ok(event->ops->synchronize(event));
+  assert_string_equal(rondo_last_error()->message, "from before");
+  assert_int_equal(idle->ops->synchronize(idle), RONDO_EXECUTION_FAILED);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_HOST_FUNCTION_FAILED);
+  atomic_store(&at.open, true);
+  event->ops->destroy(event);
+  assert_ok(idle->ops->destroy(idle));
+  assert_ok(busy->ops->destroy(busy));
+  assert_ok(rondo_device_close(device));
+}
+
 static rondo_executable *make_waiting_graph(rondo_device *device, rondo_device_event *event) {
   rondo_executable *executable;
   test_graph *graph = make_test_graph(1, 0);
@@ -497,6 +537,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_a_host_thread_leaves_is_taken_up_gx_2),
       cmocka_unit_test(destroying_an_idle_queue_waits_for_no_worker),
+      cmocka_unit_test(who_waits_keeps_its_last_error),
       cmocka_unit_test(any_number_of_graphs_may_wait_inside_gx_1),
       cmocka_unit_test(a_busy_queue_does_not_starve_a_graph_that_waited_gx_1),
       cmocka_unit_test(a_worker_that_helps_holds_no_queue),
