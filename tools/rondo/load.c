@@ -20,6 +20,7 @@ static void count(load_tally *t, const rondo_answer *answer, size_t rows, double
   t->batched += answer->batch_requests > 1;
   t->padding += (double)answer->padding_rows * (double)rows / (double)answer->batch_rows;
   samples_add(&t->times, us);
+  samples_add(&t->waits, answer->queue_us);
 }
 
 static rondo_request request_of(const load *l, size_t index, void *const *outputs) {
@@ -56,17 +57,28 @@ static void *run_client(void *user) {
   return NULL;
 }
 
+static bool create_samples(load_tally *t, size_t capacity) {
+  return samples_create(&t->times, capacity) && samples_create(&t->waits, capacity);
+}
+
+static void destroy_samples(load_tally *t) {
+  samples_destroy(&t->times);
+  samples_destroy(&t->waits);
+}
+
 /* Says why not all could be started. */
 static int start_clients(const load *l, client *clients, uint64_t end_ns, uint32_t *out_started) {
   for (uint32_t i = 0; i < l->clients; i++) {
     client *c = &clients[i];
     *out_started = i;
     *c = (client){.load = l, .first = l->first + i * l->traffic->count / l->clients, .end_ns = end_ns};
-    if (!samples_create(&c->tally.times, MOST_SAMPLES / l->clients))
+    if (!create_samples(&c->tally, MOST_SAMPLES / l->clients)) {
+      destroy_samples(&c->tally);
       return tool_fail_memory("the times of %u clients", l->clients);
+    }
     const int error = pthread_create(&c->thread, NULL, run_client, c);
     if (error) {
-      samples_destroy(&c->tally.times);
+      destroy_samples(&c->tally);
       return tool_fail_thread(error);
     }
   }
@@ -76,6 +88,7 @@ static int start_clients(const load *l, client *clients, uint64_t end_ns, uint32
 
 static void add_tally(load_tally *all, load_tally *one) {
   for (size_t i = 0; i < one->times.count; i++) samples_add(&all->times, one->times.us[i]);
+  for (size_t i = 0; i < one->waits.count; i++) samples_add(&all->waits, one->waits.us[i]);
   all->answered += one->answered;
   all->failed += one->failed;
   all->refused += one->refused;
@@ -83,7 +96,7 @@ static void add_tally(load_tally *all, load_tally *one) {
   all->batched += one->batched;
   all->padding += one->padding;
   all->has_no_memory |= one->has_no_memory;
-  samples_destroy(&one->times);
+  destroy_samples(one);
 }
 
 static int run_closed(const load *l, load_tally *all) {
@@ -177,7 +190,8 @@ static void make_arrivals(open_loop *o) {
 static int run_open(const load *l, load_tally *all) {
   open_loop *o = calloc(1, sizeof *o);
   pthread_t collector;
-  if (o == NULL || !samples_create(&o->tally.times, MOST_SAMPLES)) {
+  if (o == NULL || !create_samples(&o->tally, MOST_SAMPLES)) {
+    if (o != NULL) destroy_samples(&o->tally);
     free(o);
     return tool_fail_memory("the open loop");
   }
@@ -224,8 +238,7 @@ static double percentile(const samples *sorted, double part) {
 
 int load_run(const load *l, load_tally *inout) {
   usage before, after;
-  if (inout->times.us == NULL && !samples_create(&inout->times, MOST_SAMPLES))
-    return tool_fail_memory("the times of requests");
+  if (inout->times.us == NULL && !create_samples(inout, MOST_SAMPLES)) return tool_fail_memory("the times of requests");
   if (get_usage(l, &before)) return tool_fail_status("model '%s'", l->model);
   const uint64_t begin = clock_ns();
   const int result = l->rate > 0 ? run_open(l, inout) : run_closed(l, inout);
@@ -238,13 +251,14 @@ int load_run(const load *l, load_tally *inout) {
 }
 
 load_result load_summarize(load_tally *tally) {
-  const summary s = samples_summarize(&tally->times);
+  const summary s = samples_summarize(&tally->times), waits = samples_summarize(&tally->waits);
   const double seconds = tally->seconds > 0 ? tally->seconds : 1;
   const load_result out = {.seconds = tally->seconds,
                            .rate = (double)tally->answered / seconds,
                            .answered = tally->answered,
                            .failed = tally->failed,
                            .refused = tally->refused,
+                           .waited_us = waits.median,
                            .median_us = s.median,
                            .p95_us = percentile(&tally->times, 0.95),
                            .p99_us = percentile(&tally->times, 0.99),
@@ -255,6 +269,6 @@ load_result load_summarize(load_tally *tally) {
                            .batched = tally->batched,
                            .busy = tally->busy_us / 1e6 / seconds,
                            .processors = tally->processor_seconds / seconds / (double)sysconf(_SC_NPROCESSORS_ONLN)};
-  samples_destroy(&tally->times);
+  destroy_samples(tally);
   return out;
 }

@@ -29,7 +29,7 @@ typedef struct load {
 
 /* What loads have shown so far. Zero is nothing; load_summarize frees it. */
 typedef struct load_tally {
-  samples times;
+  samples times, waits; /* until answered; until run */
   uint64_t answered, failed, refused, rows, batched;
   double padding; /* each request's share of its batch's */
   double seconds, busy_us, processor_seconds;
@@ -40,6 +40,7 @@ typedef struct load_result {
   double seconds;
   double rate; /* answers a second */
   uint64_t answered, failed, refused;
+  double waited_us; /* median, from when a request was taken until it ran */
   double median_us, p95_us, p99_us, p999_us, maximum_us;
   uint64_t rows, padding_rows, batched; /* batched: answers of requests that ran with others */
   double busy;       /* share of the time in which work was under way on the device (rondo_session_get_usage) */

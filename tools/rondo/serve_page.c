@@ -136,9 +136,10 @@ static void draw(const drawing *d) {
 static void write_row(FILE *out, const char *name, const load_result *r) {
   fprintf(out,
           "<tr><td>%s</td><td class=\"number\">%.1f</td><td class=\"number\">%.1f</td><td class=\"number\">%.1f</td>"
-          "<td class=\"number\">%.1f</td><td class=\"number\">%.1f</td><td class=\"number\">%.2f</td>"
+          "<td class=\"number\">%.1f</td><td class=\"number\">%.1f</td><td class=\"number\">%.1f</td>"
+          "<td class=\"number\">%.2f</td>"
           "<td class=\"number\">%.2f</td></tr>\n",
-          name, r->rate, r->median_us, r->p95_us, r->p99_us, r->p999_us, 100 * serve_padding(r), r->busy);
+          name, r->rate, r->waited_us, r->median_us, r->p95_us, r->p99_us, r->p999_us, 100 * serve_padding(r), r->busy);
 }
 
 static void begin_table(FILE *out, const char *title) {

@@ -51,6 +51,7 @@ static void result_to_json(const load_result *r, const char *name, json *out) {
   json_begin_object(out, name);
   json_real(out, "seconds", r->seconds);
   json_real(out, "requests_per_second", r->rate);
+  json_real(out, "waited_us", r->waited_us);
   json_real(out, "median_us", r->median_us);
   json_real(out, "p95_us", r->p95_us);
   json_real(out, "p99_us", r->p99_us);
@@ -181,13 +182,14 @@ int serve_show_json(const serving *s) {
 /* Lines ----------------------------------------------------------------------------------------------------------- */
 
 static void print_loads(const serving *s) {
-  printf("%-20s %10s %10s %10s %10s %10s %9s %6s %10s\n", "", "requests/s", "median us", "95 %", "99 %", "99.9 %",
-         "padding %", "busy", "processors");
+  printf("%-20s %10s %10s %10s %10s %10s %10s %9s %6s %10s\n", "", "requests/s", "waited us", "median us", "95 %",
+         "99 %", "99.9 %", "padding %", "busy", "processors");
   for (int i = 0; i < SERVE_LOADS; i++) {
     const load_result *r = &s->results[i];
     if (!serve_has_load(s, i)) continue;
-    printf("%-20s %10.1f %10.1f %10.1f %10.1f %10.1f %9.2f %6.2f %10.2f\n", serve_load_labels[i], r->rate, r->median_us,
-           r->p95_us, r->p99_us, r->p999_us, 100 * serve_padding(r), r->busy, r->processors);
+    printf("%-20s %10.1f %10.1f %10.1f %10.1f %10.1f %10.1f %9.2f %6.2f %10.2f\n", serve_load_labels[i], r->rate,
+           r->waited_us, r->median_us, r->p95_us, r->p99_us, r->p999_us, 100 * serve_padding(r), r->busy,
+           r->processors);
   }
 }
 
