@@ -234,7 +234,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
 
 /* Chooses sizes for the model's history, within its budgets (<rondo/sizes.h>), from times that are measured on the way,
  * and records them on all streams, the largest first. Sizes are for requests alone and for several of the history
- * together, of which k count 1 / k^3.5 times what one does, as how many will wait for each other is not known; and a
+ * together, of which k count 1 / k^2.5 times what one does, as how many will wait for each other is not known; and a
  * row of padding costs beside its time what a row of the largest request does. Of choices that cost within 0.2 % of the
  * best, one of the fewest sizes is taken. Times are the least of rounds in which
  * all sizes take turns, recorded and not; while the least two of a size are more than 5 % apart, as beside other work,

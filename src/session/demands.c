@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Companies are drawn: one request of the history after the other joins, and after each of them the company is a batch
- * that may run. Such a batch of k requests counts 1 / k^3.5 times what a request alone does. As load rises, requests
+ * that may run. Such a batch of k requests counts 1 / k^2.5 times what a request alone does. As load rises, requests
  * run in company more and more; but a batch needs the less of one size of its own the more ways there are to form one,
  * and most of the sizes have to stay with single requests, which all that come while nothing runs are.
  */
@@ -34,7 +34,7 @@ size_t rondo_demands_merge(rondo_size_demand *items, size_t count) {
 
 /* Of a company drawn; as many companies count as there are requests. */
 static uint64_t weight_of(const rondo_demands_input *in, size_t requests) {
-  return (uint64_t)ceil(UNIT * (double)in->count * pow((double)requests, -3.5));
+  return (uint64_t)ceil(UNIT * (double)in->count * pow((double)requests, -2.5));
 }
 
 /* Numbers that are good enough to draw by, and the same everywhere. */

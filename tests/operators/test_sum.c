@@ -78,8 +78,8 @@ static void test_long_sums(void **state) {
   check_long_sum(*state, 9001, 5, 0);
   check_long_sum(*state, 700, 301, 0);
   check_long_sum(*state, 600, 2500, 1);
-  check_long_sum(*state, 2048, 3, 0); /* the most rows without parts */
-  check_long_sum(*state, 2049, 3, 0);
+  check_long_sum(*state, 8192, 3, 0); /* the most rows without parts */
+  check_long_sum(*state, 8193, 3, 0);
   check_long_sum(*state, 257, 300, 0);
 }
 

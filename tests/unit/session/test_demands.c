@@ -48,8 +48,8 @@ static void test_se7_requests_together(void **state) {
   assert_int_equal(demands.alone, 1);
   for (size_t k = 1; k <= 3; k++) assert_int_equal(demands.items[k - 1].rows, 10 * k);
   const double one = (double)demands.items[0].requests;
-  assert_float_equal((float)((double)demands.items[1].requests / one), 0.0884F, 1e-3F); /* 2^-3.5 */
-  assert_float_equal((float)((double)demands.items[2].requests / one), 0.0214F, 1e-3F);
+  assert_float_equal((float)((double)demands.items[1].requests / one), 0.1768F, 1e-3F); /* 2^-2.5 */
+  assert_float_equal((float)((double)demands.items[2].requests / one), 0.0642F, 1e-3F);
   rondo_demands_free(&demands);
   demands = make(history, 3, 2, 35);
   assert_int_equal(demands.count, 2);
