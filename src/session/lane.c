@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The thread of a lane: while nobody else has claimed the lane, it runs parts of others' batches, then batches of what
- * waits, and sleeps until it is called or something waiting gets ripe.
+ * The thread of a lane: while nobody else has claimed the lane, it runs batches of what waits, then parts of others'
+ * batches, and sleeps until it is called or something waiting gets ripe.
  *
  * As few threads are called as there may be things to do, and none is left undone: before a thread sleeps it has looked
  * at all there is, and set a timer for what is not ripe. Whatever makes more of it ripe is followed by a call, or by a
@@ -43,10 +43,11 @@ static void sleep_for(rondo_lane *lane, uint64_t wait_ns) {
   lane->is_asleep = false;
 }
 
-/* With the lane claimed: whether there was something to do. */
+/* With the lane claimed: whether there was something to do. Who leads a batch gets to its end by itself, and has to
+ * wait, with a lane that does nothing, for parts that others took: they take them where they have nothing of their own.
+ */
 static bool do_something(rondo_session *session, rondo_lane *lane, uint64_t *out_wait_ns) {
-  if (rondo_batch_help(session, lane)) return true;
-  if (!rondo_batch_form(session, lane, out_wait_ns)) return false;
+  if (!rondo_batch_form(session, lane, out_wait_ns)) return rondo_batch_help(session, lane);
   rondo_batch_lead(session, lane);
   return true;
 }

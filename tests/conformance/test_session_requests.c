@@ -465,6 +465,56 @@ static void test_se8_streams_that_are_free_run_what_comes(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
+enum { ROWS_AT_GATE = 7 };
+
+/* A rondo_model_build that passes a gate. */
+static rondo_status build_at_gate(void *gate, size_t rows, rondo_program *program) {
+  if (rows == ROWS_AT_GATE) (void)test_gate_pass(gate);
+  return test_build_scorer(NULL, rows, program);
+}
+
+static uint64_t launches_of(rondo_session *session, size_t graph) {
+  rondo_model_graph g = {.struct_size = sizeof g};
+  assert_ok(rondo_session_get_graph(session, "scorer", graph, &g));
+  return g.launches;
+}
+
+/* A stream whose thread does parts of another's batch while requests wait makes that one wait for it, idle, in the end:
+ * here one stands at the first of three parts when the other comes to a request, whose program it builds. */
+static void test_se8_what_waits_comes_before_parts_of_others(void **state) {
+  test_skip_if_serial();
+  test_gate first, building;
+  test_gate_init(&first);
+  test_gate_init(&building);
+  rondo_session *session =
+      test_session_open(((test_fixture *)*state)->device, (rondo_session_options){.streams = 2, .max_unrecorded = 2});
+  test_scorer_add(session, "scorer", (rondo_model_options){.build = build_at_gate, .user = &building});
+  record(session, (const double[]){50, 15});
+  rondo_stream *stream = hold(session);
+  assert_ok(rondo_session_give_stream(session, 0)); /* and nothing runs there before the gate */
+  take_and_give(session, 2, true);
+  test_gate_hold(&first, stream);
+  submit(session, 0, 48);
+  while (launches_of(session, 1) == 0) test_sleep_ms(1);
+  test_request_fill(&requests[1], ROWS_AT_GATE, 11);
+  requests[1].request.way = RONDO_WAY_UNRECORDED;
+  assert_ok(rondo_session_submit(session, "scorer", &requests[1].request, &tickets[1]));
+  take_and_give(session, 2, false);
+  test_gate_await(&building);
+  assert_int_equal(launches_of(session, 1), 1);
+  test_gate_open(&building);
+  test_gate_open(&first);
+  for (size_t i = 0; i < 2; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    assert_ok(rondo_ticket_wait(tickets[i], &answer));
+    assert_true(test_request_is_right(&requests[i]));
+    assert_int_equal(answer.graphs, i == 0 ? 3 : 0);
+  }
+  assert_ok(rondo_session_destroy(session));
+  test_gate_destroy(&first);
+  test_gate_destroy(&building);
+}
+
 /* The thread that was to run it once its delay is over may have its stream taken until then. */
 static void test_se8_a_delay_ends_on_another_stream(void **state) {
   rondo_session *session = open_with(*state, (rondo_session_options){.streams = 2, .max_delay_us = 20000});
@@ -853,6 +903,7 @@ int main(void) {
       test_case(test_se11_how_long_work_was_under_way),
       test_case(test_se11_only_in_a_session_that_is_timed),
       test_case(test_se8_streams_that_are_free_run_what_comes),
+      test_case(test_se8_what_waits_comes_before_parts_of_others),
       test_case(test_se8_a_delay_ends_on_another_stream),
       test_case(test_se8_the_queue_has_a_bound),
       test_case(test_se8_deadlines),
