@@ -84,7 +84,7 @@ class Part:
     def as_object(self):
         commit = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
                                 check=False).stdout.strip()
-        return {"kind": self.kind, "date": datetime.date.today().isoformat(), "commit": commit,
+        return {"kind": self.kind, "date": datetime.date.today().isoformat(), "commit": commit or "an exported tree",
                 "hardware": self.hardware, "versions": self.versions, "commands": self.commands,
                 "missing": self.missing + ([] if self.has_ended else ["what the run was cut off before"]),
                 "tables": self.tables}
@@ -296,8 +296,20 @@ def add_steps(part, tool, device):
              ["Rondo", "PyTorch's private pool"], memory)
 
 
+def driver_version():
+    try:
+        done = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+                              capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.split("\n", maxsplit=1)[0].strip() if done.returncode == 0 else None
+
+
 def gpu(arguments):
     part = Part("gpu", arguments.out)
+    version = driver_version()
+    if version:
+        part.versions["driver"] = version
     tool = f"{arguments.build}/tools/rondo/rondo"
     part.commands = ["tests/gpu/bench --buffers FOLDER"]
     add_launches(part, tool, arguments.device)
