@@ -15,7 +15,7 @@
 RONDO_EXTERN_C_BEGIN
 
 /* Products ---------------------------------------------------------------------------------------------------------
- *   matmul: a [.., m, k] · b [.., k, n] (+ bias [n] unless it is no value) -> [.., m, n], floats of one type. The
+ *   matmul: a [.., m, k] · b [.., k, n] (+ bias [n], or (rondo_value){0}: none) -> [.., m, n], floats of one type. The
  *           leading dimensions are broadcast, as numpy.matmul does it.
  *   matmul_with: the same with options: a is stored [.., k, m] or b [.., n, k], and an activation is applied to the
  *           result: relu, gelu (GELU: of the form RONDO_GELU_ERF) or silu, as below. Gradients of gelu and silu keep
@@ -380,12 +380,12 @@ typedef struct rondo_operator_info {
  * functions here choose among several. Thread-safe. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_operator_enumerate(size_t index, rondo_operator_info *out_info);
 
-/* Libraries that make the arithmetic of operators on CUDA devices, where they are found: cuBLASLt and cuDNN. Without
- * one of them kernels of Rondo's own do its part. */
+/* Libraries that make the arithmetic of operators where they are found: cuBLASLt and cuDNN on CUDA devices, oneDNN and
+ * CBLAS on CPU devices. Without one of them another, or kernels of Rondo's own, do its part. */
 typedef struct rondo_library_info {
   uint32_t struct_size; /* RONDO_LIBRARY_INFO_INIT sets it; 0 means the library's own */
   const char *name;     /* "cuDNN" */
-  const char *purpose;  /* what it makes: "convolutions" */
+  const char *purpose;  /* what it makes: "convolutions on CUDA devices" */
   const char *path;     /* the name that it was found by; NULL when it is not used */
   const char *reason;   /* why it is not used: what went wrong with each name that was tried; "" when it is */
 } rondo_library_info;

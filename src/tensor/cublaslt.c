@@ -36,7 +36,7 @@ static const rondo_library_symbol symbols[] = {
 static cublaslt_api api;
 
 rondo_library rondo_cublaslt = {.name = "cuBLASLt",
-                                .purpose = "matrix products",
+                                .purpose = "matrix products on CUDA devices",
                                 .needed = "cuBLAS of CUDA 12 or 13",
                                 .option = RONDO_OPTION_CUBLASLT_LIBRARY,
                                 .usual = {"libcublasLt.so.13", "libcublasLt.so.12"},

@@ -38,7 +38,7 @@ static const rondo_library_symbol symbols[] = {
 static cudnn_api api;
 
 rondo_library rondo_cudnn = {.name = "cuDNN",
-                             .purpose = "convolutions",
+                             .purpose = "convolutions on CUDA devices",
                              .needed = "cuDNN 9",
                              .option = RONDO_OPTION_CUDNN_LIBRARY,
                              .usual = {"libcudnn.so.9"},

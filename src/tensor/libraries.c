@@ -24,19 +24,49 @@ static rondo_status find_functions(rondo_library *library) {
   return RONDO_OK;
 }
 
-static bool is_refused(const rondo_library *library) { return strcmp(rondo_option_text(library->option), "none") == 0; }
+/* Functions are there for good once a library is taken; one that is not leaves some that nobody calls. */
+static rondo_status take(rondo_library *library) {
+  RONDO_TRY(find_functions(library));
+  const char *wrong = library->accept == NULL ? NULL : library->accept(&library->file);
+  if (wrong == NULL) return RONDO_OK;
+  return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s: %s", library->file.path, wrong);
+}
+
+const char *rondo_library_asked(const rondo_library *library) { return rondo_option_text(library->option); }
+
+static bool is_refused(const rondo_library *library) { return strcmp(rondo_library_asked(library), "none") == 0; }
 
 static const char *variable_of(const rondo_library *library) {
   size_t count;
   return rondo_option_table(&count)[library->option].name;
 }
 
+static size_t place_of(const char *const *names, const char *path) {
+  size_t place = 0;
+  while (names[place] == NULL || strcmp(names[place], path) != 0) place++;
+  return place;
+}
+
+/* One that opens and will not do is passed over for those behind it; the first trouble is the one that is told. */
+static rondo_status open_any(rondo_library *library, const char *const *names, size_t count) {
+  RONDO_TRY(rondo_dylib_open(names, count, &library->file));
+  const rondo_status status = take(library);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_saved_error trouble;
+  rondo_error_save(&trouble);
+  const size_t tried = place_of(names, library->file.path) + 1;
+  rondo_dylib_close(&library->file);
+  if (tried < count && open_any(library, names + tried, count - tried) == RONDO_OK) return RONDO_OK;
+  rondo_error_restore(&trouble);
+  return status;
+}
+
 static rondo_status open_library(rondo_library *library) {
-  const char *const asked = rondo_option_text(library->option);
+  const char *const asked = rondo_library_asked(library);
   if (is_refused(library)) return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NONE, "%s is none", variable_of(library));
-  RONDO_TRY(asked[0] != '\0' ? rondo_dylib_open(&asked, 1, &library->file)
-                             : rondo_dylib_open(library->usual, RONDO_LIBRARY_NAMES, &library->file));
-  return find_functions(library);
+  const char *why_not = library->why_not == NULL ? NULL : library->why_not();
+  if (why_not != NULL) return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NONE, "%s", why_not);
+  return asked[0] != '\0' ? open_any(library, &asked, 1) : open_any(library, library->usual, RONDO_LIBRARY_NAMES);
 }
 
 /* The thread's last error stays as it was. */
@@ -50,7 +80,7 @@ static int search(rondo_library *library) {
 }
 
 static void say_missing(const rondo_library *library) {
-  const bool is_named = rondo_option_text(library->option)[0] != '\0';
+  const bool is_named = rondo_library_asked(library)[0] != '\0';
   if (is_refused(library)) return;
   rondo_log(is_named ? RONDO_LOG_WARNING : RONDO_LOG_DEBUG, "tensor", "no %s from %s: %s", library->purpose,
             library->name, library->reason);
@@ -68,7 +98,7 @@ bool rondo_library_find(rondo_library *library) {
 }
 
 rondo_status rondo_library_enumerate(size_t index, rondo_library_info *out_info) {
-  static rondo_library *const all[] = {&rondo_cublaslt, &rondo_cudnn};
+  static rondo_library *const all[] = {&rondo_cublaslt, &rondo_cudnn, &rondo_onednn_library, &rondo_cblas_library};
   RONDO_TRY(rondo_require("rondo_library_enumerate", "out_info", out_info));
   if (index >= sizeof all / sizeof all[0])
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "there are no more libraries");

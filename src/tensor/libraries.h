@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Libraries that make the arithmetic of operators on CUDA. Each is found by dlopen (its environment variable, else its
- * usual names; "none": it is not used) at the first question for it, and never unloaded. Why one is not used is kept.
+ * Libraries that make the arithmetic of operators. Each is found by dlopen (its environment variable, else its usual
+ * names; "none": it is not used) at the first question for it, and never unloaded: other users of it in the process may
+ * hold its state. Why one is not used is kept.
  *
  * Threads: any. What is not part of the search is constant, and so is all the rest once the library was asked for.
  */
@@ -20,7 +21,7 @@ typedef struct rondo_library_symbol {
   size_t offset; /* in the library's table of functions */
 } rondo_library_symbol;
 
-#define RONDO_LIBRARY_NAMES 2
+#define RONDO_LIBRARY_NAMES 3
 
 typedef struct rondo_library {
   const char *name, *purpose;
@@ -29,7 +30,9 @@ typedef struct rondo_library {
   const char *usual[RONDO_LIBRARY_NAMES]; /* NULL behind the last */
   const rondo_library_symbol *symbols;
   size_t symbol_count;
-  void *functions; /* the table; written once, before any thread reads it */
+  void *functions;                                /* the table; written once, before any thread reads it */
+  const char *(*why_not)(void);                   /* why it is not looked for, or NULL; may be NULL */
+  const char *(*accept)(const rondo_dylib *file); /* what is wrong with one that has all functions; may be NULL */
 
   pthread_mutex_t search;
   atomic_int state; /* 0: nobody asked for it yet */
@@ -41,6 +44,10 @@ typedef struct rondo_library {
  * through the log, as a warning where a library was asked for by name. */
 bool rondo_library_find(rondo_library *library);
 
-extern rondo_library rondo_cublaslt, rondo_cudnn;
+/* What its environment variable says: "" when it is not set. */
+const char *rondo_library_asked(const rondo_library *library);
+
+extern rondo_library rondo_cublaslt, rondo_cudnn;               /* on CUDA */
+extern rondo_library rondo_onednn_library, rondo_cblas_library; /* on a CPU (operators/) */
 
 #endif

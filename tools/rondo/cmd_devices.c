@@ -28,7 +28,7 @@ static const option_table table = {
     .command = "rondo devices",
     .description =
         "Lists the devices that can be opened, and the drivers that cannot be had, with the reason; and the libraries\n"
-        "for arithmetic on CUDA devices, likewise.",
+        "for arithmetic, likewise.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
@@ -124,9 +124,9 @@ static void write_library(const rondo_library_info *info, json *out) {
 
 static void print_library(const rondo_library_info *info) {
   if (info->path)
-    printf("%-10s %s on CUDA devices: %s\n", info->name, info->purpose, info->path);
+    printf("%-10s %s: %s\n", info->name, info->purpose, info->path);
   else
-    printf("%-10s not available, %s on CUDA devices are own kernels': %s\n", info->name, info->purpose, info->reason);
+    printf("%-10s not available for %s: %s\n", info->name, info->purpose, info->reason);
 }
 
 static int show_libraries(json *out) {

@@ -21,16 +21,12 @@ typedef struct rondo_gemm {
   size_t a_stride, b_stride, c_stride;
 } rondo_gemm;
 
-/* Looks for oneDNN (gemm_onednn.h), unless RONDO_CBLAS_LIBRARY is set: then its library makes all products. Looks for
- * the library named by RONDO_CBLAS_LIBRARY ("none": plain C), then for libopenblas.so.0, libcblas.so.3 and
- * libblas.so.3, and tells OpenBLAS to use one thread: for the whole process and for good. Putting its number back after
- * each product would race, since it belongs to all threads (openblas_set_num_threads), and other BLAS libraries must be
- * told by their users. Later calls do nothing. A library that was asked for by name and
- * cannot be had is said through the log. Thread-safe. */
+/* Looks for oneDNN (gemm_onednn.h), unless RONDO_CBLAS_LIBRARY is set: then its library makes all products ("none":
+ * plain C does). Looks for a library with cblas_sgemm (rondo_cblas_library of tensor/libraries.h), and tells OpenBLAS
+ * to use one thread: for the whole process and for good. Putting its number back after each product would race, since
+ * it belongs to all threads (openblas_set_num_threads), and other BLAS libraries must be told by their users. Later
+ * calls do nothing. Thread-safe. */
 void rondo_gemm_prepare(void);
-
-/* The path of the library that makes large products, "" for plain C; after rondo_gemm_prepare. */
-const char *rondo_gemm_library(void);
 
 /* Whether oneDNN is in use (gemm_onednn.h); after rondo_gemm_prepare. */
 bool rondo_gemm_has_onednn(void);

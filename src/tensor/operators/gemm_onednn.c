@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * oneDNN, found once and never closed: other users of it in the process may hold its state.
+ * What products need of oneDNN.
  */
 #include "tensor/operators/gemm_onednn.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "base/dylib.h"
-#include "base/error.h"
-#include "base/logging.h"
-#include "base/options.h"
+#include "tensor/libraries.h"
 
 /* oneDNN's C interface (oneapi/dnnl/dnnl.h). */
 typedef int (*sgemm_function)(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
@@ -28,62 +26,58 @@ enum { RUNTIME_SEQUENTIAL = 1, RUNTIME_OPENMP = 2 }; /* of a version's cpu_runti
 typedef int (*get_threads_function)(void);
 typedef void (*set_threads_function)(int threads);
 
-static rondo_dylib library;
-static sgemm_function sgemm;
+typedef struct products_api {
+  sgemm_function sgemm;
+  version_function version;
+} products_api;
+
+static products_api api;
 static get_threads_function get_threads; /* NULL: the library has no threads */
 static set_threads_function set_threads;
-static int major;
 
-bool rondo_onednn_find(const char *name, void *function) {
-  void *symbol = rondo_dylib_symbol(&library, name);
+static bool find(const rondo_dylib *file, const char *name, void *function) {
+  void *symbol = rondo_dylib_symbol(file, name);
   memcpy(function, &symbol, sizeof symbol);
   return symbol != NULL;
 }
 
-static const char *find_functions(void) {
-  version_function version;
-  if (!rondo_onednn_find("dnnl_sgemm", &sgemm) || !rondo_onednn_find("dnnl_version", &version))
-    return "it has no dnnl_sgemm";
-  major = version()->major;
-  const unsigned runtime = version()->cpu_runtime;
+static const char *check_threads(const rondo_dylib *file) {
+  const unsigned runtime = api.version()->cpu_runtime;
+  get_threads = NULL;
   if (runtime == RUNTIME_SEQUENTIAL) return NULL;
   if (runtime != RUNTIME_OPENMP) return "its threads are not OpenMP's, so that it cannot be told to use one";
-  const bool found =
-      rondo_onednn_find("omp_get_max_threads", &get_threads) && rondo_onednn_find("omp_set_num_threads", &set_threads);
+  const bool found = find(file, "omp_get_max_threads", &get_threads) && find(file, "omp_set_num_threads", &set_threads);
   return found ? NULL : "its OpenMP has no omp_set_num_threads";
 }
 
-static bool open_library(const char *name, rondo_log_level level) {
-  const char *trouble;
-  if (rondo_dylib_open(&name, 1, &library) != RONDO_OK) {
-    rondo_log(level, "tensor", "no matrix products from %s: %s", name, rondo_last_error()->message);
-    return false;
-  }
-  trouble = find_functions();
-  if (trouble == NULL) return true;
-  rondo_log(level, "tensor", "no matrix products from %s: %s", library.path, trouble);
-  rondo_dylib_close(&library);
-  return false;
-}
-
-bool rondo_onednn_open(void) {
-  static const char *const usual[] = {"libdnnl.so.3", "libdnnl.so.2"};
-  const char *asked = rondo_option_text(RONDO_OPTION_ONEDNN_LIBRARY);
-  if (strcmp(asked, "none") == 0) return false;
-  if (asked[0] != '\0' && open_library(asked, RONDO_LOG_WARNING)) return true;
-#ifdef __x86_64__
-  for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
-    if (open_library(usual[i], RONDO_LOG_DEBUG)) return true;
-  }
-#else
-  (void)usual;
+/* Elsewhere its products are plain loops. */
+static const char *why_not(void) {
+  if (rondo_library_asked(&rondo_cblas_library)[0] != '\0') return "RONDO_CBLAS_LIBRARY says what makes all products";
+#ifndef __x86_64__
+  if (rondo_library_asked(&rondo_onednn_library)[0] == '\0')
+    return "it is quicker on x86-64 alone; RONDO_ONEDNN_LIBRARY names one all the same";
 #endif
-  return false;
+  return NULL;
 }
 
-const char *rondo_onednn_library(void) { return library.path; }
+static const rondo_library_symbol symbols[] = {{"dnnl_sgemm", offsetof(products_api, sgemm)},
+                                               {"dnnl_version", offsetof(products_api, version)}};
 
-int rondo_onednn_major(void) { return major; }
+rondo_library rondo_onednn_library = {.name = "oneDNN",
+                                      .purpose = "large matrix products and convolutions on CPU devices",
+                                      .needed = "oneDNN",
+                                      .option = RONDO_OPTION_ONEDNN_LIBRARY,
+                                      .usual = {"libdnnl.so.3", "libdnnl.so.2"},
+                                      .symbols = symbols,
+                                      .symbol_count = sizeof symbols / sizeof symbols[0],
+                                      .functions = &api,
+                                      .why_not = why_not,
+                                      .accept = check_threads,
+                                      .search = PTHREAD_MUTEX_INITIALIZER};
+
+bool rondo_onednn_find(const char *name, void *function) { return find(&rondo_onednn_library.file, name, function); }
+
+int rondo_onednn_major(void) { return api.version()->major; }
 
 int rondo_onednn_begin(void) {
   const int threads = get_threads == NULL ? 1 : get_threads();
@@ -97,9 +91,9 @@ void rondo_onednn_end(int threads) {
 
 bool rondo_onednn_run(const rondo_gemm *g) {
   const int threads = rondo_onednn_begin();
-  const int status = sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', (int64_t)g->m, (int64_t)g->n,
-                           (int64_t)g->k, 1.0f, g->a, (int64_t)g->a_stride, g->b, (int64_t)g->b_stride,
-                           g->accumulate ? 1.0f : 0.0f, g->c, (int64_t)g->c_stride);
+  const int status = api.sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', (int64_t)g->m, (int64_t)g->n,
+                               (int64_t)g->k, 1.0f, g->a, (int64_t)g->a_stride, g->b, (int64_t)g->b_stride,
+                               g->accumulate ? 1.0f : 0.0f, g->c, (int64_t)g->c_stride);
   rondo_onednn_end(threads);
   return status == SUCCESS;
 }

@@ -7,16 +7,10 @@
 
 #include "tensor/operators/gemm.h"
 
-/* Looks for the library named by RONDO_ONEDNN_LIBRARY ("none": for none), then for libdnnl.so.3 and libdnnl.so.2; on
- * x86-64 alone, since elsewhere its products are plain loops. False when there is none that can be told to use one
- * thread. Once a process, by one thread. */
-bool rondo_onednn_open(void);
-
-/* Its path; "" before rondo_onednn_open, and where that found none. */
-const char *rondo_onednn_library(void);
-
-/* Copies the address of a function into *function, a pointer to one; false when the library has none. What follows
- * needs that rondo_onednn_open gave true. */
+/* The library is rondo_onednn_library (tensor/libraries.h): one that can be told to use one thread; but on x86-64 only
+ * where RONDO_ONEDNN_LIBRARY names it, and none where RONDO_CBLAS_LIBRARY is set. What follows needs that it was found.
+ *
+ * Copies the address of a function into *function, a pointer to one; false when the library has none. */
 bool rondo_onednn_find(const char *name, void *function);
 
 /* The number of its major release. */
@@ -26,7 +20,7 @@ int rondo_onednn_major(void);
 int rondo_onednn_begin(void);
 void rondo_onednn_end(int threads);
 
-/* After rondo_onednn_open gave true; any thread. False when it could not be made, for want of memory: c is then as it
+/* Any thread. False when it could not be made, for want of memory: c is then as it
  * was. */
 bool rondo_onednn_run(const rondo_gemm *gemm);
 

@@ -328,13 +328,19 @@ static void test_libraries_are_listed(void **state) {
   (void)state;
   assert_ok(rondo_library_enumerate(0, &info));
   assert_string_equal(info.name, "cuBLASLt");
-  assert_string_equal(info.purpose, "matrix products");
+  assert_string_equal(info.purpose, "matrix products on CUDA devices");
   assert_string_equal(info.path, getenv("RONDO_CUBLASLT_LIBRARY"));
   assert_ok(rondo_library_enumerate(1, &info));
   assert_string_equal(info.name, "cuDNN");
   assert_string_equal(info.path, getenv("RONDO_CUDNN_LIBRARY"));
   assert_string_equal(info.reason, "");
-  assert_error(rondo_library_enumerate(2, &info), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_ok(rondo_library_enumerate(2, &info));
+  assert_string_equal(info.name, "oneDNN");
+  assert_true((info.path == NULL) == (info.reason[0] != '\0'));
+  assert_ok(rondo_library_enumerate(3, &info));
+  assert_string_equal(info.name, "CBLAS");
+  assert_true((info.path == NULL) == (info.reason[0] != '\0'));
+  assert_error(rondo_library_enumerate(4, &info), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
   assert_fails(rondo_library_enumerate(0, NULL), RONDO_INVALID_ARGUMENT);
 }
 

@@ -2,6 +2,7 @@
  * Matrix products of a tile: plain C and libraries against the definition in double precision, for every way of
  * storing, sizes around the edges of blocks, rows that are longer than the tile, and adding to what is there.
  */
+#include "tensor/libraries.h"
 #include "tensor/operators/gemm.h"
 
 #include <dlfcn.h>
@@ -84,7 +85,7 @@ static void test_products_in_use(void **state) {
   (void)state;
   rondo_gemm_prepare();
   rondo_gemm_prepare();
-  print_message("products from '%s'\n", rondo_gemm_library());
+  print_message("products from '%s' and '%s'\n", rondo_onednn_library.file.path, rondo_cblas_library.file.path);
   check_all(rondo_gemm_run);
 }
 
