@@ -177,7 +177,6 @@ typedef struct rondo_slot {
   rondo_session_model *model;
   rondo_slot_state state;
   rondo_way way;
-  bool is_cancelled;
   size_t rows;
   uint64_t taken_ns, deadline_ns; /* no deadline: UINT64_MAX */
   const void *inputs[RONDO_SESSION_MAX_VALUES];

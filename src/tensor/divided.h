@@ -49,9 +49,4 @@ struct rondo_divided {
   uint64_t host_bytes;
 };
 
-/* Behind all that was queued on the part's device so far; and what comes there later is behind what was queued on the
- * part's stream. */
-RONDO_MUST_USE rondo_status rondo_divided_enter(rondo_divided *divided, uint32_t part);
-RONDO_MUST_USE rondo_status rondo_divided_leave(rondo_divided *divided, uint32_t part);
-
 #endif

@@ -13,14 +13,16 @@
 
 /* Order ------------------------------------------------------------------------------------------------------------ */
 
-rondo_status rondo_divided_enter(rondo_divided *divided, uint32_t part) {
+/* Behind all that was queued on the part's device so far. */
+static rondo_status enter(rondo_divided *divided, uint32_t part) {
   const rondo_divided_unit *unit = &divided->parts.items[part];
   const uint32_t last = divided->last[unit->place];
   if (last == 0 || last - 1 == part) return RONDO_OK;
   return rondo_stream_wait_event(unit->compiled->stream, divided->parts.items[last - 1].done);
 }
 
-rondo_status rondo_divided_leave(rondo_divided *divided, uint32_t part) {
+/* What comes to the part's device later is behind what was queued on the part's stream. */
+static rondo_status leave(rondo_divided *divided, uint32_t part) {
   const rondo_divided_unit *unit = &divided->parts.items[part];
   RONDO_TRY(rondo_event_record(unit->done, unit->compiled->stream));
   divided->last[unit->place] = part + 1;
@@ -59,9 +61,9 @@ static rondo_status send_states(rondo_divided *divided) {
   for (size_t i = 0; i < divided->links.count; i++) {
     rondo_divided_link *link = &divided->links.items[i];
     if (!link->at_beginning) continue;
-    RONDO_TRY(rondo_divided_enter(divided, link->from));
+    RONDO_TRY(enter(divided, link->from));
     RONDO_TRY(send(divided, link));
-    RONDO_TRY(rondo_divided_leave(divided, link->from));
+    RONDO_TRY(leave(divided, link->from));
   }
   return RONDO_OK;
 }
@@ -70,7 +72,7 @@ static rondo_status send_states(rondo_divided *divided) {
 
 static rondo_status run_part(rondo_divided *divided, uint32_t part, bool is_recorded) {
   rondo_compiled *compiled = divided->parts.items[part].compiled;
-  RONDO_TRY(rondo_divided_enter(divided, part));
+  RONDO_TRY(enter(divided, part));
   for (size_t i = 0; i < divided->links.count; i++)
     if (divided->links.items[i].to == part) RONDO_TRY(take(divided, &divided->links.items[i]));
   RONDO_TRY(is_recorded ? rondo_compiled_run(compiled) : rondo_compiled_run_unrecorded(compiled));
@@ -78,7 +80,7 @@ static rondo_status run_part(rondo_divided *divided, uint32_t part, bool is_reco
     rondo_divided_link *link = &divided->links.items[i];
     if (link->from == part && link->is_crossing && !link->at_beginning) RONDO_TRY(send(divided, link));
   }
-  return rondo_divided_leave(divided, part);
+  return leave(divided, part);
 }
 
 static rondo_status run_all(rondo_divided *divided, bool is_recorded) {
@@ -167,9 +169,9 @@ rondo_status rondo_divided_write(rondo_divided *divided, const char *name, const
     rondo_compiled *compiled = divided->parts.items[p].compiled;
     if (!has_value(compiled, value) || is_written_before(divided, p, value)) continue;
     RONDO_TRY(rondo_compiled_refuse_capturing(compiled, call));
-    RONDO_TRY(rondo_divided_enter(divided, p));
+    RONDO_TRY(enter(divided, p));
     RONDO_TRY(rondo_compiled_write(compiled, name, data, bytes));
-    RONDO_TRY(rondo_divided_leave(divided, p));
+    RONDO_TRY(leave(divided, p));
   }
   return RONDO_OK;
 }

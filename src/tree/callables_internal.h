@@ -37,10 +37,6 @@ struct rondo_callables {
   uint64_t rounds, calls, copied_inputs, copied_bytes;
 };
 
-static inline bool rondo_callables_is_forward(const rondo_callables *callables, size_t position) {
-  return callables->order[position] > 0;
-}
-
 /* The part at a place of the order. */
 static inline rondo_callable_part *rondo_callables_part(const rondo_callables *callables, size_t position) {
   const int32_t entry = callables->order[position];

@@ -633,9 +633,8 @@ struct cpu_device {
   uint64_t memory_limit;     /* the most bytes of physical memory at once */
   _Atomic uint64_t physical_bytes;
   cpu_pool pool;
-  pthread_mutex_t lock; /* guards queues[], queue_count, zombies; never held over a wait or a callback */
+  pthread_mutex_t lock; /* guards queues[], zombies; never held over a wait or a callback */
   _Atomic(cpu_queue *) queues[CPU_MAX_QUEUES];
-  uint32_t queue_count;
   cpu_executable *zombies; /* destroyed while in flight */
   uint64_t launches_of_dead_queues;
   _Atomic uint64_t mapped_bytes, maps;

@@ -76,10 +76,6 @@ typedef struct rondo_exchange {
   _Atomic bool stop;
 } rondo_exchange;
 
-static inline rondo_exchange *rondo_exchange_with(rondo_event *event) {
-  return (rondo_exchange *)(void *)((char *)event - offsetof(rondo_exchange, event));
-}
-
 /* Slots of the transport's table (exchange_queue.c). */
 rondo_status rondo_exchange_check(const rondo_link *link, const char *call, const rondo_collective *work);
 rondo_status rondo_exchange_run(rondo_link *link, rondo_stream *stream, const char *call, const rondo_collective *work);
