@@ -72,8 +72,7 @@ static rondo_status allocate_memory(const compiler *c) {
   RONDO_TRY(rondo_feeds_init(c->program, layout, &c->staged, compiled));
   compiled->info.staging_host_bytes = compiled->feeds.host_bytes;
   compiled->info.staging_device_bytes = compiled->feeds.memory_bytes;
-  unsigned char *cells = layout->check_count == 0 ? NULL : compiled->own + layout->check_offset;
-  return rondo_index_checks_init(&compiled->checks, &compiled->allocator, cells, layout->check_count);
+  return rondo_index_checks_init(&compiled->checks, &compiled->allocator, compiled->device, layout->check_count);
 }
 
 static rondo_status fill(const compiler *c, void *address, size_t bytes, uint32_t value) {
@@ -96,7 +95,9 @@ static rondo_status initialise(const compiler *c) {
     memcpy(&bits, &value->initial, sizeof bits);
     RONDO_TRY(fill(c, rondo_layout_address(&c->layout, c->compiled, i), sizeof bits, bits));
   }
-  return rondo_stream_synchronize(c->compiled->stream);
+  RONDO_TRY(rondo_stream_synchronize(c->compiled->stream));
+  rondo_index_checks_clear(&c->compiled->checks);
+  return RONDO_OK;
 }
 
 /* States and cells that are not shared yet are from now on. */

@@ -50,10 +50,9 @@ rondo_status rondo_compiled_run(rondo_compiled *compiled) {
 }
 
 rondo_status rondo_compiled_judge(rondo_compiled *compiled) {
-  RONDO_TRY(rondo_index_checks_queue(&compiled->checks, compiled->stream));
   RONDO_TRY(rondo_stream_synchronize(compiled->stream));
   RONDO_TRY(rondo_executor_settle(compiled->executed.plan));
-  const rondo_status status = rondo_index_checks_judge(&compiled->checks, compiled->stream);
+  const rondo_status status = rondo_index_checks_judge(&compiled->checks);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "program '%s'", compiled->name);
 }
 
@@ -96,13 +95,12 @@ static void free_host(rondo_compiled *compiled) {
   rondo_edges_free(&allocator, &compiled->before);
   rondo_array_free(&allocator, &compiled->values);
   rondo_held_free(compiled);
-  rondo_index_checks_deinit(&compiled->checks);
   rondo_release_text(&allocator, compiled->name);
   rondo_release(&allocator, compiled, 1, sizeof *compiled);
 }
 
-/* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. Where looking for
- * it failed, the stream may still run. */
+/* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. Where waiting
+ * failed, the stream may still run. */
 static rondo_status finish_work(rondo_compiled *compiled) {
   if (compiled->stream == NULL) return RONDO_OK;
   rondo_saved_error error;
@@ -120,6 +118,7 @@ static rondo_status settle(rondo_compiled *compiled) {
   keep_first(&status, rondo_graph_destroy(compiled->graph));
   keep_first(&status, rondo_feeds_deinit(compiled));
   keep_first(&status, rondo_bounce_deinit(&compiled->bounce));
+  keep_first(&status, rondo_index_checks_deinit(&compiled->checks));
   keep_first(&status, rondo_sharing_leave_arena(compiled->sharing, compiled->arena, compiled));
   keep_first(&status, rondo_free(compiled->device, compiled->own));
   keep_first(&status, rondo_free(compiled->device, compiled->states));

@@ -54,7 +54,7 @@ struct rondo_compiled {
   rondo_graph *graph;   /* NULL: not recorded */
   rondo_exec *exec;
   unsigned char *states; /* its states and cells, until they are the sharing's */
-  unsigned char *own;    /* constants, cells of index checks */
+  unsigned char *own;    /* constants */
   rondo_arena *arena;    /* for inputs and results; NULL when there are none */
   bool has_lost;         /* a named value is lost */
   rondo_resources resources;

@@ -58,9 +58,9 @@ rondo_product *rondo_emit_product(const rondo_emitter *emitter);
 rondo_convolution *rondo_emit_convolution(const rondo_emitter *emitter); /* likewise */
 void *rondo_emit_object(const rondo_emitter *emitter);                   /* what it kept (rondo_resources_add_object) */
 
-/* A cell on the device into which the operation's kernels say that an index is not in 0 .. bound - 1
- * (rondo_check_index). It makes the run fail: the host looks at it when it waits (tensor/index_check.h). `input` is the
- * operation's input that holds the indices. At most one an operation. */
+/* A cell into which the operation's kernels say that an index is not in 0 .. bound - 1 (rondo_check_index). It makes
+ * the run fail: the host looks at it when it waits (tensor/index_check.h). `input` is the operation's input that holds
+ * the indices. At most one an operation. */
 RONDO_MUST_USE rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound,
                                                    void **out_cell);
 

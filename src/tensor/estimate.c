@@ -79,7 +79,7 @@ static bool find_block(const rondo_compiled *compiled, size_t index, unsigned ch
     *out_address = value->address;
     if (value->kind == 's') *out_bytes = rondo_shape_bytes(&value->shape);
   } else if (index == values) {
-    *out_address = compiled->checks.cells;
+    *out_address = (unsigned char *)compiled->checks.cells;
     *out_bytes = compiled->checks.room * sizeof(uint64_t);
   } else if (index == values + 1) {
     *out_address = compiled->arena == NULL ? NULL : compiled->arena->memory;

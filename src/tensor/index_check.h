@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * How a wrong index makes a run fail. A kernel cannot return an error, so it writes the wrong index into a cell on the
- * device (rondo_check_index), one cell an operation; whoever waits for the program copies the cells to the host and
- * looks. The cells are sticky: a run that is right does not take back what an earlier one found. A finding is told once
- * and the cells are cleared.
+ * How a wrong index makes a run fail. A kernel cannot return an error, so it writes the wrong index into a cell
+ * (rondo_check_index), one cell an operation; whoever waits for the program looks at the cells. The cells are sticky: a
+ * run that is right does not take back what an earlier one found. A finding is told once and the cells are cleared.
+ *
+ * The cells are host memory that kernels write where it is (pinned on CUDA). So a right run touches none of them: there
+ * is no copy to the host, neither a call behind a replay nor a node in it. A wrong one pays with a few accesses across
+ * the bus. Only one device writes a cell and the host looks when that is idle, so that atomics of the device's own are
+ * enough.
  *
  * Not a host function at the end of the graph: that would put a host round trip into every replay, for a mistake that
  * is rare, and what the kernels do in its stead (row 0) is harmless until the host looks.
@@ -10,7 +14,7 @@
 #ifndef RONDO_TENSOR_INDEX_CHECK_H
 #define RONDO_TENSOR_INDEX_CHECK_H
 
-#include <rondo/stream.h>
+#include <rondo/device.h>
 
 #include "base/array.h"
 
@@ -25,23 +29,24 @@ typedef struct rondo_index_check {
 
 typedef struct rondo_index_checks {
   rondo_allocator allocator;
-  void *cells;      /* on the device; zero at first */
-  uint64_t *copies; /* on the host */
-  size_t room;
+  rondo_device *device;
+  uint64_t *cells; /* of rondo_host_malloc; zero: no finding */
+  size_t room;     /* 0: there are no cells */
   RONDO_ARRAY(rondo_index_check) items;
 } rondo_index_checks;
 
-/* `cells` has `room` cells of 8 bytes. */
+/* For `room` cells. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_index_checks_init(rondo_index_checks *checks, const rondo_allocator *allocator,
-                                                    void *cells, size_t room);
-void rondo_index_checks_deinit(rondo_index_checks *checks); /* a zeroed one is fine */
+                                                    rondo_device *device, size_t room);
+/* No work uses the cells. A zeroed one is fine. */
+RONDO_MUST_USE rondo_status rondo_index_checks_deinit(rondo_index_checks *checks);
 
 RONDO_MUST_USE rondo_status rondo_index_checks_add(rondo_index_checks *checks, const rondo_index_check *check,
                                                    void **out_cell);
 
-/* Queues the copy to the host; after the stream is synchronised, judge says what was found: EXECUTION_FAILED with
- * OUT_OF_RANGE, naming the operator, the index and its position, and queues clearing the cells. */
-RONDO_MUST_USE rondo_status rondo_index_checks_queue(rondo_index_checks *checks, rondo_stream *stream);
-RONDO_MUST_USE rondo_status rondo_index_checks_judge(rondo_index_checks *checks, rondo_stream *stream);
+/* For both, work that writes the cells has been waited for. Judge: EXECUTION_FAILED with OUT_OF_RANGE if there is a
+ * finding, naming the operator, the index and its position; the cells are clear then. */
+void rondo_index_checks_clear(rondo_index_checks *checks);
+RONDO_MUST_USE rondo_status rondo_index_checks_judge(rondo_index_checks *checks);
 
 #endif

@@ -43,9 +43,8 @@ typedef struct rondo_layout {
   rondo_place *workspaces; /* one an operation; NONE where it has none */
   size_t state_bytes;      /* of the block of states, and of those shared, each rounded up: */
   size_t shared_bytes;
-  size_t own_bytes; /* with the cells of index checks at its end */
-  size_t check_offset;
-  size_t check_count;
+  size_t own_bytes;
+  size_t check_count;                         /* cells of index checks */
   size_t arena_bytes, arena_bound, arena_sum; /* planned; lower bound; without sharing */
   size_t straight_bytes;                      /* planned for the order, whether that was taken or not */
   size_t branch_bytes;                        /* planned for the last branches tried, taken or not; 0: none were */

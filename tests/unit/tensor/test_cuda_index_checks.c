@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * Wrong indices on the fake driver: looking for them costs a run no call of the driver, as kernels write them to
+ * host memory; each is told once, whether its run was recorded or not, and is gone with the program that it was in.
+ */
+#include "fake_cuda/fake_cuda.h"
+#include "support/rondo_test.h"
+
+enum { ROWS = 8, WIDTH = 3, COUNT = 4 };
+
+static const fake_cuda_control *fake;
+
+static int set_up(void **state) {
+  fake = fake_cuda_get();
+  assert_non_null(fake);
+  fake->reset();
+  return test_setup(state);
+}
+
+#define index_case(function) cmocka_unit_test_setup_teardown(function, set_up, test_teardown)
+
+/* Two look-ups, so that there are two cells. */
+static rondo_compiled *make_compiled(const test_fixture *f) {
+  const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "look-up"};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value table, first, second, x, y;
+  assert_ok(rondo_program_create(&named, &program));
+  assert_ok(rondo_program_state(program, "table", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &table));
+  assert_ok(rondo_program_input(program, "first", RONDO_I32, (const size_t[]){COUNT}, 1, &first));
+  assert_ok(rondo_program_input(program, "second", RONDO_I32, (const size_t[]){COUNT}, 1, &second));
+  assert_ok(rondo_op_embedding(program, table, first, &x));
+  assert_ok(rondo_op_embedding(program, table, second, &y));
+  assert_ok(rondo_op_add(program, x, y, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_compile(program, f->device, NULL, &compiled));
+  rondo_program_destroy(program);
+  return compiled;
+}
+
+static rondo_compiled *make_plain(const test_fixture *f) {
+  const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "sum"};
+  rondo_program *program = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value x, y;
+  assert_ok(rondo_program_create(&named, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){COUNT}, 1, &x));
+  assert_ok(rondo_op_add(program, x, x, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_compile(program, f->device, NULL, &compiled));
+  rondo_program_destroy(program);
+  return compiled;
+}
+
+static void write_indices(rondo_compiled *compiled, const char *name, int32_t last) {
+  const int32_t indices[COUNT] = {0, ROWS - 1, 2, last};
+  assert_ok(rondo_compiled_write(compiled, name, indices, sizeof indices));
+}
+
+static uint64_t count_copies(void) {
+  return fake->calls("cuMemcpyAsync") + fake->calls("cuMemcpyDtoHAsync") + fake->calls("cuMemcpy3DAsync") +
+         fake->calls("cuMemcpyHtoDAsync") + fake->calls("cuMemcpyDtoDAsync");
+}
+
+/* Of the second run, when nothing is left to be made ready. */
+static uint64_t count_calls(rondo_compiled *compiled) {
+  uint64_t before = 0;
+  for (int run = 0; run < 2; run++) {
+    before = fake->calls(NULL);
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_synchronize(compiled));
+  }
+  return fake->calls(NULL) - before;
+}
+
+/* As many as of a program that has no indices to check. */
+static void test_a_replay_costs_no_call_more(void **state) {
+  rondo_compiled *compiled = make_compiled(*state), *plain = make_plain(*state);
+  write_indices(compiled, "first", 1);
+  write_indices(compiled, "second", 3);
+  const uint64_t expected = count_calls(plain), copies = count_copies();
+  assert_int_equal(count_calls(compiled), expected);
+  assert_int_equal(count_copies() - copies, 0);
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  assert_int_equal(info.nodes, info.kernels);
+  assert_ok(rondo_compiled_destroy(plain));
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+static void test_each_finding_is_told_once(void **state) {
+  rondo_compiled *compiled = make_compiled(*state);
+  for (int is_recorded = 0; is_recorded < 2; is_recorded++) {
+    rondo_status (*const run)(rondo_compiled *) = is_recorded ? rondo_compiled_run : rondo_compiled_run_unrecorded;
+    write_indices(compiled, "first", 1);
+    write_indices(compiled, "second", ROWS);
+    assert_ok(run(compiled));
+    write_indices(compiled, "second", 0); /* a right run does not take it back */
+    assert_ok(run(compiled));
+    assert_error(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+    assert_non_null(strstr(rondo_last_error()->message, "has 8 at position 3, which is not in 0 .. 7"));
+    assert_ok(rondo_compiled_synchronize(compiled));
+    assert_ok(run(compiled));
+    assert_ok(rondo_compiled_synchronize(compiled));
+  }
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+/* What was never waited for is told by the program's end, which leaves nothing. */
+static void test_the_end_tells_what_is_left(void **state) {
+  rondo_compiled *compiled = make_compiled(*state);
+  const size_t before = fake->live(FAKE_CUDA_HOST_MEMORY);
+  write_indices(compiled, "first", -1);
+  write_indices(compiled, "second", 0);
+  assert_ok(rondo_compiled_run(compiled));
+  assert_error(rondo_compiled_destroy(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+  assert_true(fake->live(FAKE_CUDA_HOST_MEMORY) < before);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      index_case(test_a_replay_costs_no_call_more),
+      index_case(test_each_finding_is_told_once),
+      index_case(test_the_end_tells_what_is_left),
+  };
+  return test_main(tests);
+}
