@@ -65,12 +65,16 @@ static bool is_direct(const rondo_part *part, size_t input) {
   return true;
 }
 
-/* Padding is zeros: an index that is in every table, and the same result whatever ran before. */
-static rondo_status feed_direct(const input_place *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+static rondo_status copy_direct(const input_place *to, rondo_stream *stream, const rondo_part *part, size_t input) {
   piece p;
   for (size_t i = 0; next_piece(part, &i, &p);)
     RONDO_TRY(rondo_copy_async(stream, to->address + p.at * to->row_bytes, source_of(&p, input, to->row_bytes),
                                p.rows * to->row_bytes));
+  return RONDO_OK;
+}
+
+/* Padding is zeros: an index that is in every table, and the same result whatever ran before. */
+static rondo_status fill_padding(const input_place *to, rondo_stream *stream, const rondo_part *part) {
   if (part->rows == to->rows) return RONDO_OK;
   const rondo_fill padding = {.dst = to->address + part->rows * to->row_bytes,
                               .element_bytes = 1,
@@ -91,10 +95,6 @@ static rondo_status copy_staged(const input_place *to, rondo_stream *stream) {
 static rondo_status feed_staged(const input_place *to, rondo_stream *stream, const rondo_part *part, size_t input) {
   put_together(to, part, input);
   return copy_staged(to, stream);
-}
-
-static rondo_status feed(const input_place *to, rondo_stream *stream, const rondo_part *part, size_t input) {
-  return is_direct(part, input) ? feed_direct(to, stream, part, input) : feed_staged(to, stream, part, input);
 }
 
 /* Rows of inputs that parts ahead read. */
@@ -121,15 +121,30 @@ static rondo_status wait_for(const rondo_place *place, const rondo_placed *progr
 
 static rondo_lane *lane_of(const rondo_place *place) { return &place->model->session->lanes[place->lane]; }
 
-/* Inputs that nothing ahead reads; a graph copies the others itself. */
-static rondo_status feed_recorded(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+static input_place input_place_of(const rondo_place *place, const rondo_place_graph *g, size_t input) {
   const rondo_session_model *model = place->model;
-  for (size_t i = 0; i < model->inputs.count; i++) {
-    const input_place to = {.address = g->copies[i].copy.dst,
-                            .stage = rondo_stage_input(model, g->stage, g->stage_rows, i),
-                            .rows = g->rows,
-                            .row_bytes = model->inputs.items[i].row_bytes};
-    if (!rondo_ahead_reads(g->program.ahead, i)) RONDO_TRY(feed(&to, place->stream, part, i));
+  return (input_place){.address = g->copies[input].copy.dst,
+                       .stage = rondo_stage_input(model, g->stage, g->stage_rows, input),
+                       .rows = g->rows,
+                       .row_bytes = model->inputs.items[input].row_bytes};
+}
+
+/* Of inputs that nothing ahead reads; a graph copies the others itself. Padding of all of them comes before the copies:
+ * between one and the other a GPU changes engines and waits. */
+static rondo_status feed_recorded(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
+  const size_t inputs = place->model->inputs.count;
+  uint64_t direct = 0;
+  for (size_t i = 0; i < inputs; i++) {
+    if (rondo_ahead_reads(g->program.ahead, i) || !is_direct(part, i)) continue;
+    const input_place to = input_place_of(place, g, i);
+    direct |= UINT64_C(1) << i;
+    RONDO_TRY(fill_padding(&to, place->stream, part));
+  }
+  for (size_t i = 0; i < inputs; i++) {
+    if (rondo_ahead_reads(g->program.ahead, i)) continue;
+    const input_place to = input_place_of(place, g, i);
+    RONDO_TRY((direct >> i & 1) != 0 ? copy_direct(&to, place->stream, part, i)
+                                     : feed_staged(&to, place->stream, part, i));
   }
   return RONDO_OK;
 }
@@ -164,6 +179,12 @@ static rondo_status run_recorded(rondo_place *place, const rondo_part *part) {
   return RONDO_OK;
 }
 
+/* There is no padding. */
+static rondo_status feed_plain_input(const input_place *to, rondo_stream *stream, const rondo_part *part,
+                                     size_t input) {
+  return is_direct(part, input) ? copy_direct(to, stream, part, input) : feed_staged(to, stream, part, input);
+}
+
 /* A function's inputs have the offsets of the stage. */
 static rondo_status feed_plain(const rondo_place *place, const rondo_placed *program, const rondo_part *part) {
   const rondo_session_model *model = place->model;
@@ -176,7 +197,7 @@ static rondo_status feed_plain(const rondo_place *place, const rondo_placed *pro
                             .rows = part->rows,
                             .row_bytes = model->inputs.items[i].row_bytes};
     if (to.address == NULL) continue;
-    RONDO_TRY(is_ahead ? copy_staged(&to, place->stream) : feed(&to, place->stream, part, i));
+    RONDO_TRY(is_ahead ? copy_staged(&to, place->stream) : feed_plain_input(&to, place->stream, part, i));
   }
   return RONDO_OK;
 }
