@@ -53,7 +53,7 @@ typedef struct rondo_session_options {
   uint32_t struct_size;  /* RONDO_SESSION_OPTIONS_INIT sets it; 0 means the library's own */
   uint32_t streams;      /* M, at most RONDO_SESSION_MAX_STREAMS; 0 = 1 */
   uint32_t max_delay_us; /* how long a request may wait for others to share a graph with; 0: it does not wait, but those
-                            that wait for a stream anyway are batched all the same. While two streams run, a request
+                            that wait for a stream anyway are batched all the same. While three streams run, a request
                             whose rows cost 1.5 times what they do in a full graph waits until one of them is done, but
                             no longer than it would run. None waits where max_batch is 1 */
   uint32_t max_queue;    /* requests that wait or run, at most; 0 = 1024 */

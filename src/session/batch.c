@@ -11,7 +11,7 @@
 
 #define CHEAP_ENOUGH 1.1 /* of what a row costs at least, among requests that wait */
 #define FULL_ENOUGH 1.5  /* of what a row costs at least, in any graph */
-enum { ENOUGH_LANES = 2 };
+enum { ENOUGH_LANES = 3 };
 
 /* Forming --------------------------------------------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ static uint64_t delay_of(const rondo_slot *request) {
   return (uint64_t)session->options.max_delay_us * 1000;
 }
 
-/* Beside lanes that run already, one more takes from them what it gains. With two of them the device has something to
+/* Beside lanes that run already, one more takes from them what it gains. With three of them the device has something to
  * do while one hands over, so that a few rows wait until one is done, to run together with those that come meanwhile;
  * but no longer than they would run. */
 static uint64_t hold_of(const rondo_slot *request) {
