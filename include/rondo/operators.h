@@ -380,8 +380,9 @@ typedef struct rondo_operator_info {
  * functions here choose among several. Thread-safe. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_operator_enumerate(size_t index, rondo_operator_info *out_info);
 
-/* Libraries that make the arithmetic of operators where they are found: cuBLASLt and cuDNN on CUDA devices, oneDNN and
- * CBLAS on CPU devices. Without one of them another, or kernels of Rondo's own, do its part. */
+/* Libraries that make the arithmetic of operators where they are found: cuBLASLt and cuDNN on CUDA devices, oneDNN (for
+ * products, and for convolutions) and CBLAS on CPU devices. Without one of them another, or kernels of Rondo's own, do
+ * its part. */
 typedef struct rondo_library_info {
   uint32_t struct_size; /* RONDO_LIBRARY_INFO_INIT sets it; 0 means the library's own */
   const char *name;     /* "cuDNN" */

@@ -285,12 +285,14 @@ typedef struct rondo_compile_options {
  *
  * Matrix products on a CPU device are made on tiles, which never depend on the workers: results have the same bits for
  * any number of them, and recorded or not, but not with another library. On x86-64 oneDNN makes the larger ones when
- * RONDO_ONEDNN_LIBRARY, libdnnl.so.3 or libdnnl.so.2 is found, and CBLAS the others when RONDO_CBLAS_LIBRARY,
- * libopenblas.so.0, libcblas.so.3 or libblas.so.3 is; with RONDO_CBLAS_LIBRARY set CBLAS makes all ("none": plain C).
- * The same holds for convolutions of F32, which oneDNN 2 makes where it is quicker (RONDO_ONEDNN_LEAST), with
- * workspaces in the program's arena; not with own_kernels. OpenBLAS is told once to use one thread, which holds for all
- * of the process: a program that calls OpenBLAS too, with more threads, sets RONDO_CBLAS_LIBRARY to another build or to
- * "none". Other BLAS libraries are used as they are set: give one that is single-threaded, or tell it to be. */
+ * libdnnl.so.2 or libdnnl.so.3 is found, and CBLAS the others when libopenblas.so.0, libcblas.so.3 or libblas.so.3 is;
+ * RONDO_ONEDNN_LIBRARY and RONDO_CBLAS_LIBRARY name others, which are then the only ones tried; with
+ * RONDO_CBLAS_LIBRARY set its library makes all ("none": plain C). rondo_library_enumerate (<rondo/operators.h>) tells
+ * which are used. The same holds for convolutions of F32, which oneDNN 2 makes where it is quicker
+ * (RONDO_ONEDNN_LEAST), with workspaces in the program's arena; not with own_kernels. OpenBLAS is told once to use one
+ * thread, which holds for all of the process: a program that calls OpenBLAS too, with more threads, sets
+ * RONDO_CBLAS_LIBRARY to another build or to "none". Other BLAS libraries are used as they are set: give one that is
+ * single-threaded, or tell it to be. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compile(rondo_program *program, rondo_device *device,
                                                     const rondo_compile_options *options,
                                                     rondo_compiled **out_compiled);

@@ -120,7 +120,7 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
                                      .kind = "text",
                                      .default_value = "",
                                      .meaning = "library for large matrix products and convolutions on a CPU, instead "
-                                                "of libdnnl.so; \"none\" = CBLAS makes all products"},
+                                                "of libdnnl.so.2 or .3; \"none\" = CBLAS makes all products"},
     [RONDO_OPTION_ONEDNN_LEAST] = {.name = "RONDO_ONEDNN_LEAST",
                                    .kind = "number",
                                    .default_value = "65536",

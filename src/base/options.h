@@ -33,7 +33,7 @@ typedef enum rondo_option {
   RONDO_OPTION_CUDNN_LEAST,      /* number: multiplications in a convolution that it makes, at least; default 2^20 */
   RONDO_OPTION_CUDA_TILE,        /* number: edge of the tiles of own products on CUDA; default 0: by their shapes */
   RONDO_OPTION_NCCL_LIBRARY,     /* text: the library for collectives on CUDA; "" = libnccl.so.2 */
-  RONDO_OPTION_ONEDNN_LIBRARY,   /* text: library with dnnl_sgemm; "" = libdnnl.so.3 or .2, "none" = CBLAS alone */
+  RONDO_OPTION_ONEDNN_LIBRARY,   /* text: library with dnnl_sgemm; "" = libdnnl.so.2 or .3, "none" = CBLAS alone */
   RONDO_OPTION_ONEDNN_LEAST,     /* number: multiplications in a convolution that it makes, at least; default 2^16 */
   RONDO_OPTION_CBLAS_LIBRARY,    /* text: library with cblas_sgemm, oneDNN is then left out; "none" = plain C */
   RONDO_OPTION_SYNC,             /* flag: synchronise after every operation, for debugging; default off */

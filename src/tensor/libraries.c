@@ -61,11 +61,22 @@ static rondo_status open_any(rondo_library *library, const char *const *names, s
   return status;
 }
 
+static bool is_found(const rondo_library *library) {
+  return atomic_load_explicit(&library->state, memory_order_acquire) == FOUND;
+}
+
+static rondo_status open_part(rondo_library *library) {
+  const char *const path = library->base->file.path;
+  if (!is_found(library->base)) return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NONE, "%s", library->base->reason);
+  return open_any(library, &path, 1);
+}
+
 static rondo_status open_library(rondo_library *library) {
   const char *const asked = rondo_library_asked(library);
   if (is_refused(library)) return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NONE, "%s is none", variable_of(library));
   const char *why_not = library->why_not == NULL ? NULL : library->why_not();
   if (why_not != NULL) return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NONE, "%s", why_not);
+  if (library->base != NULL) return open_part(library);
   return asked[0] != '\0' ? open_any(library, &asked, 1) : open_any(library, library->usual, RONDO_LIBRARY_NAMES);
 }
 
@@ -81,24 +92,26 @@ static int search(rondo_library *library) {
 
 static void say_missing(const rondo_library *library) {
   const bool is_named = rondo_library_asked(library)[0] != '\0';
-  if (is_refused(library)) return;
-  rondo_log(is_named ? RONDO_LOG_WARNING : RONDO_LOG_DEBUG, "tensor", "no %s from %s: %s", library->purpose,
-            library->name, library->reason);
+  if (is_refused(library) || (library->base != NULL && !is_found(library->base))) return; /* the base has said it */
+  rondo_log(is_named || library->is_faulty ? RONDO_LOG_WARNING : RONDO_LOG_DEBUG, "tensor", "no %s from %s: %s",
+            library->purpose, library->name, library->reason);
 }
 
 bool rondo_library_find(rondo_library *library) {
   if (atomic_load_explicit(&library->state, memory_order_acquire) == UNKNOWN) {
+    if (library->base != NULL) (void)rondo_library_find(library->base); /* and what it says, with no lock held */
     pthread_mutex_lock(&library->search);
     const bool is_first = atomic_load(&library->state) == UNKNOWN;
     if (is_first) atomic_store(&library->state, search(library));
     pthread_mutex_unlock(&library->search);
     if (is_first && atomic_load(&library->state) == MISSING) say_missing(library);
   }
-  return atomic_load_explicit(&library->state, memory_order_acquire) == FOUND;
+  return is_found(library);
 }
 
 rondo_status rondo_library_enumerate(size_t index, rondo_library_info *out_info) {
-  static rondo_library *const all[] = {&rondo_cublaslt, &rondo_cudnn, &rondo_onednn_library, &rondo_cblas_library};
+  static rondo_library *const all[] = {&rondo_cublaslt, &rondo_cudnn, &rondo_onednn_library, &rondo_onednn_convolutions,
+                                       &rondo_cblas_library};
   RONDO_TRY(rondo_require("rondo_library_enumerate", "out_info", out_info));
   if (index >= sizeof all / sizeof all[0])
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "there are no more libraries");

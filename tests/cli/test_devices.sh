@@ -12,7 +12,7 @@ json_holds '.version | test("^[0-9]+[.][0-9]+[.][0-9]+$")' \
   '.devices[0] | .name == "cpu" and .available and .workers >= 1 and .processors >= 1 and .memory_bytes > 0 and
     .page_bytes >= 4096 and (.description | length > 0)' \
   'all(.devices[] | select(.available | not); .reason | length > 0 and (contains("\n") | not))'
-json_holds '[.libraries[].name] == ["cuBLASLt", "cuDNN", "oneDNN", "CBLAS"]' \
+json_holds '[.libraries[].name] == ["cuBLASLt", "cuDNN", "oneDNN", "oneDNN", "CBLAS"]' \
   'all(.libraries[]; (.available and .path != "") or (.reason | length > 0 and (contains("\n") | not)))'
 RONDO_LOG=error RONDO_CUDNN_LIBRARY=libnothing.so.9 RONDO_CUBLASLT_LIBRARY=none succeeds devices
 grep -q '^cuDNN  *not available for convolutions on CUDA devices: none of the libraries opens: libnothing.so.9: ' \
@@ -22,7 +22,10 @@ RONDO_CBLAS_LIBRARY=none succeeds devices
 grep -q '^oneDNN .*: RONDO_CBLAS_LIBRARY says what makes all products$' out || die "oneDNN beside CBLAS: $(cat out)"
 grep -q '^CBLAS .*: RONDO_CBLAS_LIBRARY is none$' out || die "no reason for there being no CBLAS: $(cat out)"
 RONDO_LOG=error RONDO_ONEDNN_LIBRARY=libc.so.6 succeeds devices
-grep -q '^oneDNN .*: libc.so.6 has no dnnl_sgemm: oneDNN is needed$' out || die "a oneDNN that is none: $(cat out)"
+for purpose in 'large matrix products' convolutions; do
+  grep -q "^oneDNN  *not available for $purpose on CPU devices: libc.so.6 has no dnnl_sgemm: oneDNN is needed$" out ||
+    die "a oneDNN that is none: $(cat out)"
+done
 succeeds devices --operators
 grep -Eq '^operator +f32 +f16 +bf16 +i32 +i64 +gradient$' out || die "no header: $(cat out)"
 grep -Eq '^add +cpu, cuda +cpu, cuda +cpu, cuda +cpu, cuda +cpu, cuda +yes$' out || die "no add: $(cat out)"

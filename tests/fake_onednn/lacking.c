@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A oneDNN that makes products and lacks what convolutions need: these are then made by own kernels, of its products.
+ * With WITHOUT_ENGINE it has the functions, and refuses to make an engine.
  */
 #include <stdint.h>
 
@@ -34,3 +35,33 @@ int dnnl_sgemm(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t
   }
   return 0;
 }
+
+#ifdef WITHOUT_ENGINE
+enum { RUNTIME_ERROR = 5 };
+#define REFUSING(name)   \
+  EXPORT int name(void); \
+  int name(void) { return RUNTIME_ERROR; }
+REFUSING(dnnl_engine_create)
+REFUSING(dnnl_stream_create)
+REFUSING(dnnl_stream_destroy)
+REFUSING(dnnl_memory_desc_init_by_tag)
+REFUSING(dnnl_memory_desc_init_by_strides)
+REFUSING(dnnl_memory_desc_equal)
+REFUSING(dnnl_memory_desc_get_size)
+REFUSING(dnnl_memory_create)
+REFUSING(dnnl_memory_set_data_handle)
+REFUSING(dnnl_memory_destroy)
+REFUSING(dnnl_dilated_convolution_forward_desc_init)
+REFUSING(dnnl_dilated_convolution_backward_data_desc_init)
+REFUSING(dnnl_dilated_convolution_backward_weights_desc_init)
+REFUSING(dnnl_primitive_desc_create)
+REFUSING(dnnl_primitive_desc_query_md)
+REFUSING(dnnl_reorder_primitive_desc_create)
+REFUSING(dnnl_primitive_desc_destroy)
+REFUSING(dnnl_primitive_create)
+REFUSING(dnnl_primitive_destroy)
+REFUSING(dnnl_primitive_execute)
+REFUSING(dnnl_primitive_attr_create)
+REFUSING(dnnl_primitive_attr_set_scratchpad_mode)
+REFUSING(dnnl_primitive_attr_destroy)
+#endif

@@ -75,8 +75,6 @@ void rondo_gemm_prepare(void) {
   (void)failed; /* it has no errors but those of a wrong argument */
 }
 
-bool rondo_gemm_has_onednn(void) { return has_onednn; }
-
 size_t rondo_gemm_tiles(void) { return tiles; }
 
 static bool fits_int(size_t value) { return value <= INT_MAX; }

@@ -28,9 +28,6 @@ typedef struct rondo_gemm {
  * calls do nothing. Thread-safe. */
 void rondo_gemm_prepare(void);
 
-/* Whether oneDNN is in use (gemm_onednn.h); after rondo_gemm_prepare. */
-bool rondo_gemm_has_onednn(void);
-
 /* The tiles that a product is cut into where each is worth a worker's while. CBLAS arranges the factors of each tile
  * anew, so it gets no more of them than the machine has processors, whatever the process may use of these. After
  * rondo_gemm_prepare. */

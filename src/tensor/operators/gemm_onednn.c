@@ -63,19 +63,18 @@ static const char *why_not(void) {
 static const rondo_library_symbol symbols[] = {{"dnnl_sgemm", offsetof(products_api, sgemm)},
                                                {"dnnl_version", offsetof(products_api, version)}};
 
+/* Release 2 goes before 3: both make products, and convolutions need the interface of 2 (onednn.h). */
 rondo_library rondo_onednn_library = {.name = "oneDNN",
-                                      .purpose = "large matrix products and convolutions on CPU devices",
+                                      .purpose = "large matrix products on CPU devices",
                                       .needed = "oneDNN",
                                       .option = RONDO_OPTION_ONEDNN_LIBRARY,
-                                      .usual = {"libdnnl.so.3", "libdnnl.so.2"},
+                                      .usual = {"libdnnl.so.2", "libdnnl.so.3"},
                                       .symbols = symbols,
                                       .symbol_count = sizeof symbols / sizeof symbols[0],
                                       .functions = &api,
                                       .why_not = why_not,
                                       .accept = check_threads,
                                       .search = PTHREAD_MUTEX_INITIALIZER};
-
-bool rondo_onednn_find(const char *name, void *function) { return find(&rondo_onednn_library.file, name, function); }
 
 int rondo_onednn_major(void) { return api.version()->major; }
 

@@ -9,9 +9,7 @@
 
 /* The library is rondo_onednn_library (tensor/libraries.h): one that can be told to use one thread; but on x86-64 only
  * where RONDO_ONEDNN_LIBRARY names it, and none where RONDO_CBLAS_LIBRARY is set. What follows needs that it was found.
- *
- * Copies the address of a function into *function, a pointer to one; false when the library has none. */
-bool rondo_onednn_find(const char *name, void *function);
+ */
 
 /* The number of its major release. */
 int rondo_onednn_major(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What convolutions use of oneDNN 2's C interface (oneapi/dnnl/dnnl.h and dnnl_types.h, the same in all of its releases
  * that are called libdnnl.so.2), written down here so that no header of it is needed. Descriptors are never looked
- * into: their sizes alone are known. onednn.c finds the functions, once a process; the library is gemm_onednn.h's.
+ * into: their sizes alone are known. The library is that of gemm_onednn.h.
  *
  * Threads: any; the table is constant once it was asked for.
  */
@@ -117,8 +117,8 @@ typedef struct onednn_api {
   onednn_engine engine; /* never destroyed, as the library is never closed */
 } onednn_api;
 
-/* Whether oneDNN 2 is in use for products and has all these functions. Why not is said once through the log, as a
- * warning where one is missing. */
+/* Whether oneDNN 2 is in use for products, has all these functions and makes an engine: rondo_onednn_convolutions of
+ * tensor/libraries.h is found. Why not is said once through the log. */
 bool rondo_onednn_makes_convolutions(void);
 
 extern onednn_api rondo_onednn; /* constant once that was true */

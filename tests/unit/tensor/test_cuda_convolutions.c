@@ -338,9 +338,12 @@ static void test_libraries_are_listed(void **state) {
   assert_string_equal(info.name, "oneDNN");
   assert_true((info.path == NULL) == (info.reason[0] != '\0'));
   assert_ok(rondo_library_enumerate(3, &info));
+  assert_string_equal(info.name, "oneDNN");
+  assert_string_equal(info.purpose, "convolutions on CPU devices");
+  assert_ok(rondo_library_enumerate(4, &info));
   assert_string_equal(info.name, "CBLAS");
   assert_true((info.path == NULL) == (info.reason[0] != '\0'));
-  assert_error(rondo_library_enumerate(4, &info), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_library_enumerate(5, &info), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
   assert_fails(rondo_library_enumerate(0, NULL), RONDO_INVALID_ARGUMENT);
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Finding a library for arithmetic among several names: one that will not do is passed over.
+ * Finding a library for arithmetic among several names: one that will not do is passed over; why none is used is said
+ * once, with no lock held. RONDO_ONEDNN_LIBRARY names an oneDNN that makes no engine (fake_onednn/lacking.c).
  */
 #include "tensor/libraries.h"
 
+#include <rondo/operators.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "support/rondo_test.h"
@@ -19,7 +22,7 @@ static rondo_library library_of(const char *first, const char *second) {
   return (rondo_library){.name = "test",
                          .purpose = "a test",
                          .needed = "the mathematical library",
-                         .option = RONDO_OPTION_ONEDNN_LIBRARY, /* not set here */
+                         .option = RONDO_OPTION_CUDNN_LIBRARY, /* not set here */
                          .usual = {NULL, first, second},
                          .symbols = symbols,
                          .symbol_count = 1,
@@ -62,11 +65,85 @@ static void test_what_is_not_wanted_is_not_looked_for(void **state) {
   assert_string_equal(odd.reason, "libm.so.6: it is odd");
 }
 
+typedef struct said {
+  int count;
+  rondo_log_level level;
+  char text[RONDO_ERROR_MESSAGE_BYTES];
+  rondo_library *library;
+  bool was_locked;
+} said;
+
+static void hear(void *user, rondo_log_level level, const char *area, const char *message) {
+  said *heard = user;
+  (void)area;
+  heard->count++;
+  heard->level = level;
+  (void)snprintf(heard->text, sizeof heard->text, "%s", message);
+  heard->was_locked = pthread_mutex_trylock(&heard->library->search) != 0;
+  if (!heard->was_locked) pthread_mutex_unlock(&heard->library->search);
+}
+
+static bool find_and_hear(rondo_library *library, said *out) {
+  *out = (said){.library = library};
+  rondo_log_set_sink(hear, out, RONDO_LOG_DEBUG);
+  const bool is_found = rondo_library_find(library);
+  assert_int_equal(rondo_library_find(library), is_found);
+  rondo_log_set_sink(NULL, NULL, RONDO_LOG_ERROR);
+  assert_false(out->was_locked);
+  return is_found;
+}
+
+static void test_why_not_is_said_once(void **state) {
+  rondo_library none = library_of("libnothing.so.9", NULL);
+  const rondo_status before = rondo_last_error()->status;
+  said heard;
+  (void)state;
+  assert_false(find_and_hear(&none, &heard));
+  assert_int_equal(heard.count, 1);
+  assert_int_equal(heard.level, RONDO_LOG_DEBUG);
+  assert_non_null(strstr(heard.text, "no a test from test: "));
+  assert_int_equal(rondo_last_error()->status, before);
+}
+
+static void test_a_part_needs_the_whole(void **state) {
+  rondo_library whole = library_of("libm.so.6", NULL), part = library_of(NULL, NULL);
+  rondo_library used = library_of("libm.so.6", NULL), other = library_of(NULL, NULL);
+  said heard;
+  (void)state;
+  whole.why_not = refuse;
+  part.base = &whole;
+  assert_false(find_and_hear(&part, &heard));
+  assert_int_equal(heard.count, 1); /* of the whole */
+  assert_string_equal(part.reason, "it is not wanted");
+  other.base = &used;
+  assert_true(find_and_hear(&other, &heard));
+  assert_string_equal(other.file.path, "libm.so.6");
+}
+
+/* Products are the library's all the same. */
+static void test_no_engine_is_told(void **state) {
+  rondo_library_info info = {RONDO_LIBRARY_INFO_INIT};
+  said heard;
+  (void)state;
+  assert_false(find_and_hear(&rondo_onednn_convolutions, &heard));
+  assert_int_equal(heard.count, 1);
+  assert_int_equal(heard.level, RONDO_LOG_WARNING);
+  assert_non_null(strstr(heard.text, "it makes no engine for the CPU (code 5)"));
+  assert_true(rondo_library_find(&rondo_onednn_library));
+  assert_ok(rondo_library_enumerate(3, &info));
+  assert_string_equal(info.purpose, "convolutions on CPU devices");
+  assert_null(info.path);
+  assert_string_equal(info.reason, rondo_onednn_convolutions.reason);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_first_that_does_is_taken),
       cmocka_unit_test(test_the_first_trouble_is_told),
       cmocka_unit_test(test_what_is_not_wanted_is_not_looked_for),
+      cmocka_unit_test(test_why_not_is_said_once),
+      cmocka_unit_test(test_a_part_needs_the_whole),
+      cmocka_unit_test(test_no_engine_is_told),
   };
   return cmocka_run_group_tests_name("tensor/libraries", tests, NULL, NULL);
 }
