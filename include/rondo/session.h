@@ -284,10 +284,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *ses
 /* Running by hand (SE-6) ------------------------------------------------------------------------------------------ */
 
 /* Takes a stream out of serving, waiting until it is free, for what follows; streams count from 0. *out_stream is where
- * the model's work runs. Who takes several takes them in the order of their numbers, as calls do that need all: two
- * that wait for each other's would wait for good. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE;
- * INVALID_STATE/NOT_CAPTURED (no graphs); INVALID_STATE/STILL_IN_USE (it is taken already);
- * INVALID_STATE/ALREADY_CAPTURING (capture mode, of whatever model).
+ * the model's work runs. Several may be taken, in any order; calls that need all wait until none is taken, while
+ * requests go on. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NOT_CAPTURED (no graphs);
+ * INVALID_STATE/STILL_IN_USE (it is taken already); INVALID_STATE/ALREADY_CAPTURING (capture mode, of whatever model).
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_take_stream(rondo_session *session, const char *model,
                                                                 size_t number, rondo_stream **out_stream);

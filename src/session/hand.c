@@ -183,6 +183,7 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
   if (lane->hold != RONDO_NOT_HELD)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE, "%s: stream %zu is taken already", call, number);
   lane->hold = RONDO_BEING_TAKEN;
+  pthread_cond_broadcast(&session->change); /* who waits for all lanes lets requests run again */
   rondo_lane_claim(lane);
   lane->hold = RONDO_TAKEN;
   return RONDO_OK;

@@ -38,13 +38,47 @@ void rondo_session_release(rondo_session *session, uint32_t number) {
   pthread_mutex_unlock(&session->lock);
 }
 
-/* In the order of their numbers, as everyone does who claims several. */
+static bool has_taken_lane(const rondo_session *session) {
+  for (uint32_t i = 0; i < session->options.streams; i++)
+    if (session->lanes[i].hold != RONDO_NOT_HELD) return true;
+  return false;
+}
+
+static bool has_claimed_lane(const rondo_session *session) {
+  for (uint32_t i = 0; i < session->options.streams; i++)
+    if (session->lanes[i].is_claimed) return true;
+  return false;
+}
+
+static void hold_requests_back(rondo_session *session, bool *inout_is_held_back, bool wanted) {
+  if (*inout_is_held_back == wanted) return;
+  *inout_is_held_back = wanted;
+  for (uint32_t i = 0; i < session->options.streams; i++)
+    wanted ? session->lanes[i].awaited++ : session->lanes[i].awaited--;
+  if (!wanted) rondo_lanes_call_for_rest(session);
+}
+
+/* All at once: who had claimed some already would wait for good for who holds another by hand and wants one of those.
+ * Requests are held back, or there would always be a lane that runs some; but not while a lane is held by hand: who
+ * holds it may wait for a request before giving it. */
 void rondo_session_claim_all(rondo_session *session) {
-  for (uint32_t i = 0; i < session->options.streams; i++) rondo_session_claim(session, i);
+  bool is_held_back = false;
+  pthread_mutex_lock(&session->lock);
+  while (has_claimed_lane(session)) {
+    hold_requests_back(session, &is_held_back, !has_taken_lane(session));
+    pthread_cond_wait(&session->change, &session->lock);
+  }
+  for (uint32_t i = 0; i < session->options.streams; i++) session->lanes[i].is_claimed = true;
+  hold_requests_back(session, &is_held_back, false);
+  pthread_mutex_unlock(&session->lock);
 }
 
 void rondo_session_release_all(rondo_session *session) {
-  for (uint32_t i = 0; i < session->options.streams; i++) rondo_session_release(session, i);
+  pthread_mutex_lock(&session->lock);
+  for (uint32_t i = 0; i < session->options.streams; i++) session->lanes[i].is_claimed = false;
+  pthread_cond_broadcast(&session->change);
+  rondo_lanes_call_for_rest(session);
+  pthread_mutex_unlock(&session->lock);
 }
 
 /* Models by name -------------------------------------------------------------------------------------------------- */
@@ -59,12 +93,6 @@ rondo_status rondo_session_find(rondo_session *session, const char *call, const 
   *out = look_up(session, name);
   if (*out != NULL) return RONDO_OK;
   return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: the session has no model '%s'", call, name);
-}
-
-static bool has_taken_lane(const rondo_session *session) {
-  for (uint32_t i = 0; i < session->options.streams; i++)
-    if (session->lanes[i].hold != RONDO_NOT_HELD) return true;
-  return false;
 }
 
 static rondo_status refuse_used(const rondo_session *session, const char *call, const rondo_session_model *model) {

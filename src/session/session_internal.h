@@ -284,7 +284,7 @@ RONDO_MUST_USE rondo_status rondo_session_find(rondo_session *session, const cha
 static inline bool rondo_lane_is_free(const rondo_lane *lane) { return !lane->is_claimed && lane->awaited == 0; }
 void rondo_lane_claim(rondo_lane *lane);
 void rondo_lane_release(rondo_lane *lane);
-/* Claims a lane, waiting for it, or all of them; and gives them up. Without the lock. */
+/* Claims a lane, waiting for it, or all of them at once; and gives them up. Without the lock. */
 void rondo_session_claim(rondo_session *session, uint32_t number);
 void rondo_session_release(rondo_session *session, uint32_t number);
 void rondo_session_claim_all(rondo_session *session);

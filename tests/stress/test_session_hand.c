@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Several threads that take, give, write and remove the same streams and models of a session: of two that give one
- * stream one does, and a claim of someone else's stays his; a model that goes is gone for all or for none (SE-6).
+ * stream one does, and a claim of someone else's stays his; a model that goes is gone for all or for none; who takes
+ * several and who needs all never wait for each other for good (SE-6).
  */
 #include <stdatomic.h>
 
@@ -85,12 +86,12 @@ static void be_writer(void *user) {
   user_of_model *u = user;
   rondo_weight w;
   u->wrong += rondo_weights_find(u->weights, "w", &w) != RONDO_OK;
-  while (!atomic_load(u->is_over)) {
+  do {
     const rondo_status status = rondo_session_write(u->session, "scorer", "w", w.data, w.bytes);
     u->done += status == RONDO_OK;
     if (status != RONDO_OK) u->wrong += !failed_with(status, RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
     test_sleep_ms(0); /* so that there are moments in which nobody uses the model */
-  }
+  } while (!atomic_load(u->is_over));
 }
 
 static bool is_refusal_to_take(rondo_status status) {
@@ -158,10 +159,56 @@ static void test_se6_a_model_is_removed_while_others_use_it(void **state) {
   rondo_weights_destroy(weights);
 }
 
+/* Several streams, beside who needs all ------------------------------------------------------------------------------
+ */
+
+typedef struct collector {
+  test_client client;
+  atomic_bool *is_over;
+  uint32_t rounds, wrong;
+} collector;
+
+/* The last stream first; before it takes the other one it waits for requests, which that one runs. */
+static void be_collector(void *user) {
+  collector *c = user;
+  for (uint32_t i = 0; i < c->rounds; i++) {
+    rondo_stream *stream = NULL;
+    c->wrong += rondo_session_take_stream(c->client.session, "scorer", 1, &stream) != RONDO_OK;
+    test_client_serve(&c->client);
+    c->wrong += rondo_session_take_stream(c->client.session, "scorer", 0, &stream) != RONDO_OK;
+    for (uint32_t k = 0; k < 2; k++) c->wrong += rondo_session_give_stream(c->client.session, k) != RONDO_OK;
+    test_sleep_ms(0); /* so that there are moments in which none is taken */
+  }
+  atomic_store(c->is_over, true);
+}
+
+static void test_se6_streams_are_taken_in_any_order_beside_calls_that_need_all(void **state) {
+  rondo_session *session = open_session(((test_fixture *)*state), 2);
+  rondo_weights *weights = test_scorer_weights();
+  atomic_bool is_over = false;
+  user_of_model writers[2];
+  static collector c;
+  c = (collector){.client = {.session = session, .seed = 5, .rounds = 1}, .is_over = &is_over};
+  c.rounds = test_effort(200);
+  for (size_t i = 0; i < 2; i++)
+    writers[i] = (user_of_model){.session = session, .weights = weights, .is_over = &is_over};
+  const test_thread threads[] = {{be_writer, &writers[0]}, {be_writer, &writers[1]}, {be_collector, &c}};
+  add_recorded(session);
+  test_on_threads(threads, 3);
+  assert_int_equal(c.wrong + c.client.failed + c.client.wrong, 0);
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(writers[i].wrong, 0);
+    assert_true(writers[i].done > 0);
+  }
+  assert_ok(rondo_session_destroy(session));
+  rondo_weights_destroy(weights);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       test_case(test_se6_a_stream_is_given_once_for_each_time_it_is_taken),
       test_case(test_se6_a_model_is_removed_while_others_use_it),
+      test_case(test_se6_streams_are_taken_in_any_order_beside_calls_that_need_all),
   };
   return test_main(tests);
 }
