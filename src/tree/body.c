@@ -13,7 +13,9 @@
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_outputs(const rondo_call *call) {
+/* Places behind the last output that was made are of calls that were refused. */
+static rondo_status settle_outputs(rondo_call *call) {
+  while (call->outputs.count > 0 && !call->outputs.items[call->outputs.count - 1].is_made) call->outputs.count--;
   for (size_t i = 0; i < call->outputs.count; i++)
     if (!call->outputs.items[i].is_made)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
@@ -37,7 +39,7 @@ rondo_status rondo_body_run(rondo_call *call) {
     return rondo_fail(call->failed_step, RONDO_REASON_HOST_FUNCTION_FAILED,
                       "rondo_function_call: a host step of '%s' failed (%s), and its body went on",
                       call->function->origin->name, rondo_status_name(call->failed_step));
-  return check_outputs(call);
+  return settle_outputs(call);
 }
 
 rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user) {

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * What calls of trees refuse, in bodies and outside: each with its own reason, and the call, the function and the tree
+ * go on as if it had not been asked (TR-8, TR-15).
+ */
+#include "support/test_scene.h"
+
+/* In bodies -------------------------------------------------------------------------------------------------------- */
+
+static void refuse_numbers(rondo_call *call) {
+  rondo_input input;
+  void *out;
+  assert_error(rondo_call_get_input(call, 1, &input), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("input 1 of 'f', which has 1");
+  assert_null(rondo_call_input(call, 1));
+  assert_error(rondo_call_drop_input(call, 1), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_call_output(call, 1024, 4, NULL, &out), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_null(out);
+  assert_error(rondo_call_output(call, 0, 4, NULL, &out), RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME);
+  assert_message("output 0 of 'f' was made already");
+  assert_error(rondo_call_refuse(call, RONDO_SKIP_WARM_UP, "a sum"), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("WARM_UP");
+}
+
+static void refuse_parts(rondo_call *call) {
+  assert_error(rondo_call_output_of_input(call, 1, 0, SCENE_BYTES - 4, 8, NULL), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_call_output_of_input(call, 1, 1, 0, 4, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_call_output_of_output(call, 1, 0, SCENE_BYTES + 1, 0, NULL), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_call_output_of_output(call, 1, 2, 0, 4, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("no output 2 of 'f' yet");
+}
+
+static void refuse_forms(rondo_call *call) {
+  const rondo_output_options deep = {RONDO_OUTPUT_OPTIONS_INIT, .rank = RONDO_TREE_MAX_RANK + 1};
+  const rondo_output_options odd = {RONDO_OUTPUT_OPTIONS_INIT, .flags = 2};
+  const rondo_output_options uneven = {RONDO_OUTPUT_OPTIONS_INIT, .flags = RONDO_OUTPUT_ROWS, .rank = 1,
+                                       .shape = {SCENE_WORDS + 1}};
+  void *out;
+  assert_error(rondo_call_output(call, 1, SCENE_BYTES, &deep, &out), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_error(rondo_call_output(call, 1, SCENE_BYTES, &odd, &out), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_error(rondo_call_output(call, 1, SCENE_BYTES, &uneven, &out), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_OPTIONS);
+}
+
+static rondo_status odd_body(rondo_call *call, void *user) {
+  const test_work *work = scene_enter(user);
+  scene_put(call, 0, scene_input(call, 0), work->factor, work->term);
+  refuse_numbers(call);
+  refuse_parts(call);
+  refuse_forms(call);
+  return RONDO_OK;
+}
+
+/* Run, recorded and replayed as if nothing had been refused. */
+static void test_tr8_bodies_go_on_after_refusals(void **state) {
+  test_scene *s = *state;
+  s->fails_inside = true;
+  rondo_function *f = SCENE_FUNCTION(s, "f", odd_body, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 4; i++) {
+    rondo_buffer *out = scene_call(s, f, scene_at(x));
+    assert_counts(s, out, 4, 3);
+    rondo_buffer_release(out);
+  }
+  assert_seen(s, "urpp");
+}
+
+static rondo_status padded_body(rondo_call *call, void *user) {
+  (void)scene_enter(user);
+  assert_error(rondo_call_output_of_input(call, 0, 0, 0, 4, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_message("RONDO_INPUT_ROWS");
+  scene_put(call, 0, scene_input(call, 0), 3, 1);
+  return RONDO_OK;
+}
+
+/* What is padded is no memory of the caller's, of which an output could be a part. */
+static void test_tr7_no_output_is_part_of_a_padded_input(void **state) {
+  test_scene *s = *state;
+  s->fails_inside = true;
+  static const size_t sizes[] = {SCENE_WORDS};
+  rondo_function *f =
+      SCENE_FUNCTION(s, "f", padded_body, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_MOVING | RONDO_INPUT_ROWS),
+                     .buckets = sizes, .bucket_count = 1);
+  rondo_input input = scene_at(scene_words(s, 1));
+  input.rank = 1;
+  input.shape[0] = SCENE_WORDS;
+  rondo_buffer *out = scene_call(s, f, input);
+  assert_counts(s, out, 4, 3);
+  rondo_buffer_release(out);
+}
+
+/* Outside ---------------------------------------------------------------------------------------------------------- */
+
+static void expect_refused(test_scene *s, rondo_function *f, rondo_input input, rondo_reason reason) {
+  rondo_buffer *out = (rondo_buffer *)(void *)s;
+  assert_error(rondo_function_call(f, s->stream, &input, 1, &out, 1), RONDO_INVALID_ARGUMENT, reason);
+  assert_null(out);
+}
+
+/* Inputs that are not what they say; the path and the buffers stay as they are. */
+static void test_tr8_inputs_that_are_refused(void **state) {
+  test_scene *s = *state;
+  rondo_function *first = scene_affine(s, "first", 3, 1), *f = scene_affine(s, "f", 2, 0);
+  const uint32_t *x = scene_words(s, 1);
+  for (int i = 0; i < 3; i++) {
+    scene_begin(s);
+    rondo_buffer *held = scene_call(s, first, scene_at(x));
+    rondo_input outside = scene_of(held), deep = scene_at(x), nowhere = {.bytes = SCENE_BYTES};
+    outside.address = (char *)scene_address(held) + SCENE_BYTES + 4;
+    expect_refused(s, f, outside, RONDO_REASON_OUT_OF_RANGE);
+    outside.address = (char *)scene_address(held) + 4;
+    outside.bytes = SCENE_BYTES;
+    expect_refused(s, f, outside, RONDO_REASON_OUT_OF_RANGE);
+    deep.rank = RONDO_TREE_MAX_RANK + 1;
+    expect_refused(s, f, deep, RONDO_REASON_SHAPE);
+    expect_refused(s, f, nowhere, RONDO_REASON_NULL_ARGUMENT);
+    rondo_buffer *out = scene_call(s, f, scene_of(held));
+    assert_counts(s, out, 8, 6);
+    uint32_t word;
+    assert_error(rondo_buffer_copy(out, s->stream, SCENE_BYTES, &word, sizeof word), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_OUT_OF_RANGE);
+    rondo_buffer_release(out);
+    rondo_buffer_release(held);
+    scene_end(s);
+  }
+  assert_seen(s, "uurrpp");
+}
+
+static rondo_status no_body(rondo_call *call, void *user) {
+  (void)call;
+  (void)user;
+  return RONDO_OK;
+}
+
+static void test_tr8_objects_that_are_refused(void **state) {
+  test_scene *s = *state;
+  static const uint32_t kinds[1025];
+  const rondo_tree_options odd = {RONDO_TREE_OPTIONS_INIT, .outputs = (rondo_output_policy)2};
+  rondo_tree *tree = s->tree;
+  rondo_function *f = (rondo_function *)(void *)s;
+  assert_error(rondo_tree_create(s->fixture->device, &odd, &tree), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_null(tree);
+  const rondo_function_options many = {RONDO_FUNCTION_OPTIONS_INIT, .name = "many", .body = no_body, .inputs = kinds,
+                                       .input_count = 1025};
+  assert_error(rondo_function_create(s->tree, &many, &f), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("1024 are the most");
+  assert_null(f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      scene_case(test_tr8_bodies_go_on_after_refusals),
+      scene_case(test_tr7_no_output_is_part_of_a_padded_input),
+      scene_case(test_tr8_inputs_that_are_refused),
+      scene_case(test_tr8_objects_that_are_refused),
+  };
+  return test_main(tests);
+}
