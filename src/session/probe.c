@@ -45,16 +45,32 @@ static rondo_status refuse_other_values(const rondo_session_model *model, const 
                     FEW_ROWS, MORE_ROWS);
 }
 
+static rondo_status refuse_other_name(const rondo_session_model *model, const char *few, const char *more) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: what is '%s' of model '%s' for %d rows is '%s' for %d: make the same "
+                    "values in the same order",
+                    few, model->name, FEW_ROWS, more == NULL ? "" : more, MORE_ROWS);
+}
+
+static rondo_status refuse_other_state(const rondo_session_model *model, const char *name, const rondo_shape *few,
+                                       const rondo_shape *more) {
+  char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: state '%s' of model '%s' is %s for %d rows and %s for %d: all numbers of "
+                    "rows have their states in common",
+                    name, model->name, rondo_shape_text(a, few), FEW_ROWS, rondo_shape_text(b, more), MORE_ROWS);
+}
+
 static rondo_status compare_values(rondo_session_model *model, const rondo_program *few, const rondo_program *more) {
   if (few->values.count != more->values.count) return refuse_other_values(model, "values");
   for (uint32_t i = 0; i < few->values.count; i++) {
     const rondo_program_value *a = &few->values.items[i], *b = &more->values.items[i];
     if (a->kind != b->kind) return refuse_other_values(model, "values");
     if (a->name != NULL && (b->name == NULL || strcmp(a->name, b->name) != 0))
-      return refuse_other_values(model, "names");
+      return refuse_other_name(model, a->name, b->name);
     if (a->kind == RONDO_VALUE_INPUT) RONDO_TRY(add_value(model, "input", a->name, &a->shape, &b->shape, true));
     if (a->kind == RONDO_VALUE_STATE && (a->shape.type != b->shape.type || !rondo_shape_same(&a->shape, &b->shape)))
-      return refuse_shape(model, "state", a->name, &a->shape, &b->shape);
+      return refuse_other_state(model, a->name, &a->shape, &b->shape);
   }
   return RONDO_OK;
 }
@@ -63,7 +79,7 @@ static rondo_status compare_outputs(rondo_session_model *model, const rondo_prog
   if (few->outputs.count != more->outputs.count) return refuse_other_values(model, "outputs");
   for (size_t i = 0; i < few->outputs.count; i++) {
     const rondo_named_output *a = &few->outputs.items[i], *b = &more->outputs.items[i];
-    if (strcmp(a->name, b->name) != 0) return refuse_other_values(model, "outputs");
+    if (strcmp(a->name, b->name) != 0) return refuse_other_name(model, a->name, b->name);
     RONDO_TRY(add_value(model, "output", a->name, rondo_program_shape(few, a->value),
                         rondo_program_shape(more, b->value), false));
   }
@@ -72,9 +88,10 @@ static rondo_status compare_outputs(rondo_session_model *model, const rondo_prog
 
 static rondo_status check_counts(const rondo_session_model *model) {
   if (model->inputs.count == 0 || model->outputs.count == 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                      "rondo_session_add_model: model '%s' has %zu inputs and %zu outputs: it needs one of each",
-                      model->name, model->inputs.count, model->outputs.count);
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+        "rondo_session_add_model: model '%s' has %zu inputs and %zu outputs: it needs at least one of each",
+        model->name, model->inputs.count, model->outputs.count);
   if (model->inputs.count <= RONDO_SESSION_MAX_VALUES && model->outputs.count <= RONDO_SESSION_MAX_VALUES)
     return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,

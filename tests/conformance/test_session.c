@@ -3,6 +3,7 @@
  * (SE-6, SE-7), sizes chosen from a history, and their errors. Serving is in test_session_requests.c.
  */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "support/rondo_test.h"
@@ -645,6 +646,52 @@ static rondo_status build_nothing(void *user, size_t rows, rondo_program *progra
   return RONDO_OK;
 }
 
+/* What is another one for an odd number of rows than for an even one. */
+enum { OTHER_INPUT, OTHER_STATE, OTHER_KIND, OTHER_COUNT, OTHER_OUTPUT, OTHER_OUTPUTS, OTHERS };
+
+static rondo_status build_other(void *user, size_t rows, rondo_program *program) {
+  const int what = *(const int *)user;
+  const bool is_odd = rows % 2 == 1;
+  const size_t shape[] = {rows, 2}, pair[] = {1, what == OTHER_STATE && is_odd ? 2 : 1};
+  rondo_value x, w, y, spare;
+  assert_ok(rondo_program_input(program, what == OTHER_INPUT && is_odd ? "z" : "x", RONDO_F32, shape, 2, &x));
+  if (what == OTHER_KIND && is_odd)
+    assert_ok(rondo_program_input(program, "w", RONDO_F32, pair, 2, &w));
+  else
+    assert_ok(rondo_program_state(program, "w", RONDO_F32, pair, 2, &w));
+  if (what == OTHER_COUNT && is_odd) assert_ok(rondo_op_relu(program, x, &spare));
+  assert_ok(rondo_op_mul(program, x, w, &y));
+  assert_ok(rondo_program_output(program, what == OTHER_OUTPUT && is_odd ? "u" : "y", y));
+  return what == OTHER_OUTPUTS && is_odd ? rondo_program_output(program, "also", x) : RONDO_OK;
+}
+
+static void test_models_that_depend_on_their_rows(void **state) {
+  static const char *const messages[OTHERS] = {"'x'", "state 'w'", "values", "values", "'y'", "outputs"};
+  rondo_session *session = open_session(*state, 1);
+  for (int what = 0; what < OTHERS; what++) {
+    const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = build_other, .user = &what};
+    assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+    assert_message(messages[what]);
+  }
+  int none = OTHERS;
+  const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = build_other, .user = &none};
+  assert_ok(rondo_session_add_model(session, "m", &options));
+  assert_ok(rondo_session_destroy(session));
+}
+
+static rondo_status build_many(void *user, size_t rows, rondo_program *program) {
+  const size_t shape[] = {rows};
+  (void)user;
+  for (int i = 0; i <= RONDO_SESSION_MAX_VALUES; i++) {
+    char name[8];
+    rondo_value x;
+    (void)snprintf(name, sizeof name, "x%d", i);
+    assert_ok(rondo_program_input(program, name, RONDO_F32, shape, 1, &x));
+    if (i == 0) assert_ok(rondo_program_output(program, "y", x));
+  }
+  return RONDO_OK;
+}
+
 static void test_models_that_are_none(void **state) {
   test_fixture *t = *state;
   rondo_session *session = open_session(t, 1);
@@ -655,7 +702,16 @@ static void test_models_that_are_none(void **state) {
   assert_message("'sum'");
   options.build = build_nothing;
   assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  options.build = build_many;
+  assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("65 inputs");
   options.build = test_build_scorer;
+  static const size_t rows[] = {3, 0};
+  options.history = rows;
+  options.history_count = 2;
+  assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("request 1 of the history has no rows");
+  options.history_count = 0;
   options.max_sizes = RONDO_SESSION_MAX_SIZES + 1;
   assert_error(rondo_session_add_model(session, "m", &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   options.max_sizes = 0;
@@ -721,6 +777,7 @@ int main(void) {
       test_case(test_se1_a_model_s_builder_must_not_call_its_session),
       test_case(test_se1_a_builder_is_called_by_one_at_a_time_and_holds_nobody_up),
       test_case(test_models_that_are_none),
+      test_case(test_models_that_depend_on_their_rows),
       test_case(test_states_are_written_on_every_stream),
   };
   return test_main(tests);
