@@ -277,6 +277,27 @@ static void test_gx3_c6_a_captured_event_has_no_completion(void **state) {
   test_words_free(t, word);
 }
 
+/* Nothing was recorded that a stream could wait for; the event is as it was, and recorded anew an ordinary one. */
+static void test_gx3_c3_the_capture_of_an_event_is_over(void **state) {
+  test_fixture *t = *state;
+  rondo_event *event = test_event(t);
+  rondo_stream *side = test_stream(t, "side");
+  begin(t->stream);
+  assert_ok(rondo_event_record(event, t->stream));
+  test_graph_destroy(test_capture_end(t->stream));
+  for (int i = 0; i < 2; i++) {
+    assert_error(rondo_stream_wait_event(side, event), RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT);
+    assert_message("which is over");
+    assert_message("'side'");
+  }
+  assert_state(side, RONDO_CAPTURE_NONE);
+  assert_ok(rondo_event_record(event, t->stream));
+  assert_ok(rondo_stream_wait_event(side, event));
+  assert_ok(rondo_stream_synchronize(side));
+  rondo_event_destroy(event);
+  test_stream_destroy(side);
+}
+
 /* C10: once invalid, nothing is taken until the end. */
 static void test_gx3_c10_an_invalid_capture_takes_nothing(void **state) {
   test_fixture *t = *state;
@@ -593,6 +614,7 @@ int main(void) {
       test_case(test_gx3_c5_nodes_added_by_hand_need_no_join),
       test_case(test_gx3_c6_waiting_for_a_capturing_stream),
       test_case(test_gx3_c6_a_captured_event_has_no_completion),
+      test_case(test_gx3_c3_the_capture_of_an_event_is_over),
       test_case(test_gx3_c10_an_invalid_capture_takes_nothing),
       test_case(test_gx3_c10_an_invalid_capture_leaks_no_memory),
       test_case(test_gx3_destroying_a_capturing_stream),

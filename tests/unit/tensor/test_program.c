@@ -193,6 +193,80 @@ static void test_other_wrong_operators_are_refused(void **state) {
   rondo_program_destroy(program);
 }
 
+static rondo_value sized(rondo_program *program, const char *name, rondo_type type, uint32_t rank, const size_t *dims) {
+  rondo_value value;
+  assert_ok(rondo_program_input(program, name, type, dims, rank, &value));
+  return value;
+}
+
+static void test_wrong_attention_is_refused(void **state) {
+  (void)state;
+  rondo_program *program = make_program("p");
+  const rondo_value q = sized(program, "q", RONDO_F32, 4, (const size_t[]){1, 2, 1, 8});
+  const rondo_value two = sized(program, "two", RONDO_F32, 4, (const size_t[]){1, 2, 2, 8});
+  const rondo_value wide = sized(program, "wide", RONDO_F32, 4, (const size_t[]){1, 2, 1, 129});
+  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
+  rondo_value length, cache, y;
+  assert_ok(rondo_program_cell(program, "scale", 1, &length));
+  assert_ok(rondo_program_state(program, "cache", RONDO_F32, (const size_t[]){1, 2, 4, 8}, 4, &cache));
+  assert_error(rondo_op_attention(program, wide, wide, wide, NULL, &y), BAD, RONDO_REASON_SHAPE);
+  assert_message("heads of 129 elements; the most is 128");
+  assert_error(rondo_op_attention(program, two, q, q, &causal, &y), BAD, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_attention_decode(program, q, q, q, cache, cache, length, NULL, &y), BAD, RONDO_REASON_TYPE);
+  const rondo_value steps = sized(program, "steps", RONDO_I32, 0, NULL);
+  assert_error(rondo_op_attention_decode(program, two, two, two, cache, cache, steps, NULL, &y), BAD,
+               RONDO_REASON_SHAPE);
+  assert_message("q must be [b, h, 1, d]");
+  assert_int_equal(program->operations.count, 0);
+  rondo_program_destroy(program);
+}
+
+static void test_wrong_parts_of_images_are_refused(void **state) {
+  (void)state;
+  rondo_program *program = make_program("p");
+  const rondo_value x = sized(program, "x", RONDO_F32, 4, (const size_t[]){1, 2, 4, 4});
+  const rondo_value weight = sized(program, "weight", RONDO_F32, 4, (const size_t[]){3, 2, 1, 1});
+  const rondo_value few = input(program, "few", RONDO_F32, 1, 2, 0);
+  const rondo_conv2d_options convolution = {RONDO_CONV2D_OPTIONS_INIT, .bias = few};
+  const rondo_batch_norm_options statistics = {RONDO_BATCH_NORM_OPTIONS_INIT, .momentum = 0.1f, .running_mean = few,
+                                               .running_variance = few};
+  rondo_value y;
+  assert_error(rondo_op_conv2d(program, x, weight, &convolution, &y), BAD, RONDO_REASON_SHAPE);
+  assert_message("the bias has 2 elements for 3 channels");
+  assert_error(rondo_op_batch_norm(program, x, &statistics, &y), BAD, RONDO_REASON_TYPE);
+  assert_message("must be a state");
+  assert_int_equal(program->operations.count, 0);
+  rondo_program_destroy(program);
+}
+
+static void test_wrong_bags_and_norms_are_refused(void **state) {
+  (void)state;
+  rondo_program *program = make_program("p");
+  const rondo_value table = input(program, "table", RONDO_F32, 2, 4, 5);
+  const rondo_value indices = input(program, "indices", RONDO_I32, 1, 3, 0);
+  const rondo_value bags = input(program, "bags", RONDO_I32, 2, 3, 2);
+  const rondo_value begins = input(program, "begins", RONDO_I32, 1, 2, 0);
+  const rondo_value half = input(program, "half", RONDO_F16, 1, 3, 0), one = sized(program, "one", RONDO_I32, 0, NULL);
+  const rondo_value deep = sized(program, "deep", RONDO_I32, 6, (const size_t[]){1, 1, 1, 1, 1, 1});
+  const rondo_value scale = input(program, "scale", RONDO_F32, 1, 5, 0),
+                    shift = input(program, "shift", RONDO_F16, 1, 5, 0);
+  const rondo_value rows = input(program, "rows", RONDO_F16, 2, 4, 5);
+  rondo_value y;
+  assert_error(rondo_op_embedding_bag(program, table, indices, begins, half, RONDO_COMBINE_SUM, &y), BAD,
+               RONDO_REASON_TYPE);
+  assert_message("weights must be of the table's type");
+  assert_error(rondo_op_embedding_bag(program, table, bags, begins, none, RONDO_COMBINE_SUM, &y), BAD,
+               RONDO_REASON_SHAPE);
+  assert_error(rondo_op_embedding_bag(program, table, one, none, none, RONDO_COMBINE_SUM, &y), BAD, RONDO_REASON_SHAPE);
+  assert_message("a scalar has no bags");
+  assert_error(rondo_op_layer_norm(program, rows, scale, shift, 1, 0, &y), BAD, RONDO_REASON_TYPE);
+  assert_message("scale and shift must have one type");
+  assert_error(rondo_op_one_hot(program, deep, 2, RONDO_F32, &y), BAD, RONDO_REASON_SHAPE);
+  assert_message("7 dimensions");
+  assert_int_equal(program->operations.count, 0);
+  rondo_program_destroy(program);
+}
+
 /* Gradients -------------------------------------------------------------------------------------------------------- */
 
 /* loss = sum of tanh(x w) v, and what is between. */
@@ -429,6 +503,9 @@ int main(void) {
       cmocka_unit_test(test_tags_of_other_programs_are_found),
       cmocka_unit_test(test_wrong_products_are_refused),
       cmocka_unit_test(test_other_wrong_operators_are_refused),
+      cmocka_unit_test(test_wrong_attention_is_refused),
+      cmocka_unit_test(test_wrong_parts_of_images_are_refused),
+      cmocka_unit_test(test_wrong_bags_and_norms_are_refused),
       cmocka_unit_test(test_gradients_have_the_values_shapes),
       cmocka_unit_test(test_wrong_gradients_are_refused),
       cmocka_unit_test(test_gradients_go_only_where_they_are_needed),
