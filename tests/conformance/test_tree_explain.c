@@ -305,6 +305,46 @@ static void test_tr6_frozen_values_are_explained(void **state) {
   test_words_free(t, words);
 }
 
+static rondo_status make_parts(rondo_call *call, void *user) {
+  void *out;
+  (void)user;
+  assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), BYTES));
+  assert_ok(rondo_call_output_of_input(call, 1, 0, 8, 16, NULL));
+  assert_ok(rondo_call_output_of_output(call, 2, 0, 4, 32, NULL));
+  return rondo_call_output(call, 3, 0, NULL, &out);
+}
+
+/* Every kind of input and every place of an output has its words. */
+static void test_tr8_text_tells_inputs_and_parts(void **state) {
+  test_fixture *t = *state;
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *parts;
+  const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "parts", .body = make_parts,
+                                          RONDO_INPUTS(RONDO_INPUT_STATIC, RONDO_INPUT_SCALAR, RONDO_INPUT_OPAQUE)};
+  uint32_t *words = test_words(t, WORDS);
+  assert_ok(rondo_function_create(tree, &options, &parts));
+  for (int i = 0; i < 3; i++) {
+    const rondo_input inputs[] = {{.address = words, .bytes = BYTES}, {.scalar = 7}, {.address = tree}};
+    rondo_buffer *out[4];
+    assert_ok(rondo_function_call(parts, t->stream, inputs, 3, out, 4));
+    for (int k = 0; k < 4; k++) rondo_buffer_release(out[k]);
+  }
+  char *text = explain(tree, RONDO_EXPLAIN_TEXT);
+  static const char *const lines[] = {"static 256 B",
+                                      "scalar 7",
+                                      "opaque",
+                                      "output 0: 256 B at ",
+                                      "output 1: 16 B at 8 of input 0\n",
+                                      "output 2: 32 B at 4 of output 0\n",
+                                      "output 3: 0 B\n"};
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+    if (strstr(text, lines[i]) == NULL) fail_msg("the text has no '%s':\n%s", lines[i], text);
+  rondo_text_free(text);
+  test_tree_destroy(tree);
+  test_words_free(t, words);
+}
+
 static void test_tr8_text_reads(void **state) {
   scene s;
   set_up(&s, *state);
@@ -386,7 +426,8 @@ int main(void) {
   static const struct CMUnitTest tests[] = {
       test_tree_case(test_tr8_json_has_its_fields),         test_tree_case(test_tr8_kinds_of_inputs_and_outputs),
       test_tree_case(test_tr6_frozen_values_are_explained), test_tree_case(test_tr8_text_reads),
-      test_tree_case(test_tr8_an_empty_tree_and_mistakes),  test_tree_case(test_tr8_the_log_has_each_decision),
+      test_tree_case(test_tr8_text_tells_inputs_and_parts), test_tree_case(test_tr8_an_empty_tree_and_mistakes),
+      test_tree_case(test_tr8_the_log_has_each_decision),
   };
   return test_main(tests);
 }
