@@ -11,7 +11,7 @@
 
 #define CHEAP_ENOUGH 1.1 /* of what a row costs at least, among requests that wait */
 #define FULL_ENOUGH 1.5  /* of what a row costs at least, in any graph */
-enum { ENOUGH_LANES = 3 };
+enum { ENOUGH_LANES = 3, MOST_LOOKS = 64 };
 
 /* Forming --------------------------------------------------------------------------------------------------------- */
 
@@ -121,14 +121,30 @@ static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot 
   add_request(batch, request);
 }
 
-/* Behind the first `count`, those for which there is room in what runs these anyway: they cost nothing. */
-static void take_along(rondo_session *session, rondo_batch *batch, const company *c, size_t count) {
-  const float us = c->table->entries[batch->rows].us;
-  for (size_t i = count; i < c->count; i++) {
-    const size_t rows = batch->rows + c->requests[i]->rows;
-    if (rows > c->table->largest_rows) continue;
-    const rondo_table_entry *entry = &c->table->entries[rows];
-    if (entry->way != RONDO_WAY_UNRECORDED && entry->us <= us) take_request(session, batch, c->requests[i]);
+/* Whether so many rows more run by graphs in the time that was to be taken anyway. */
+static bool has_room(const rondo_table *table, const rondo_batch *batch, size_t more, float us) {
+  if (more > table->largest_rows || batch->rows > table->largest_rows - more) return false;
+  const rondo_table_entry *entry = &table->entries[batch->rows + more];
+  return entry->way != RONDO_WAY_UNRECORDED && entry->us <= us;
+}
+
+/* Of all that wait, from the oldest on, also in front of the leader and among those that were too many to be company,
+ * those for which there is room in what runs the batch anyway: they cost nothing. So many are looked at that a decision
+ * stays short.
+ *
+ * Nobody starves. Who is passed over, as there is no room, waits no longer for it: the batch takes as long without. And
+ * a request leads a batch of its own as soon as its wait is over and none before it is ripe, whatever went along with
+ * others: what goes along never becomes a leader in its stead, and none that comes later stands before it. */
+static void take_along(rondo_session *session, rondo_batch *batch, const rondo_table *table) {
+  const rondo_slot *leader = batch->requests[0];
+  const float us = table->entries[batch->rows].us;
+  rondo_slot *at = session->head;
+  for (size_t looks = 0; at != NULL && looks < MOST_LOOKS && batch->model->waiting_rows > 0; looks++) {
+    rondo_slot *const next = at->next;
+    if (batch->count == session->options.max_batch || !has_room(table, batch, 1, us)) return;
+    if (at->model == leader->model && at->way == leader->way && has_room(table, batch, at->rows, us))
+      take_request(session, batch, at);
+    at = next;
   }
 }
 
@@ -138,7 +154,7 @@ static void gather(rondo_session *session, rondo_lane *lane, rondo_slot *leader)
   const size_t count = c.count == 0 ? 0 : choose_company(&c);
   if (count == 0) take_request(session, &lane->batch, leader);
   for (size_t i = 0; i < count; i++) take_request(session, &lane->batch, c.requests[i]);
-  if (count > 0) take_along(session, &lane->batch, &c, count);
+  if (count > 0) take_along(session, &lane->batch, c.table);
 }
 
 /* Several requests run by graphs: nobody has a program for the sum of their rows. Those of a batch that is formed would

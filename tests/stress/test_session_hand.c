@@ -159,8 +159,7 @@ static void test_se6_a_model_is_removed_while_others_use_it(void **state) {
   rondo_weights_destroy(weights);
 }
 
-/* Several streams, beside who needs all ------------------------------------------------------------------------------
- */
+/* Several streams, beside who needs all ---------------------------------------------------------------------------- */
 
 typedef struct collector {
   test_client client;

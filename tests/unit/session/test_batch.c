@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ * Which of the requests that wait a batch takes (SE-8): its company, and whatever else has room in what runs that
+ * anyway, wherever it stands in the queue; who is passed over leads the next one.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "session/session_internal.h"
+#include "session/table.h"
+#include "support/rondo_test.h"
+#include "support/test_allocator.h"
+
+enum { SMALL = 64, LARGE = 128, MOST = 96 };
+#define SECOND UINT64_C(1000000000)
+
+/* A session of one lane without threads, and requests that stand in its queue. */
+typedef struct queue {
+  test_allocator allocator;
+  rondo_session session;
+  rondo_session_model model, other;
+  rondo_table *table;
+  rondo_slot slots[MOST];
+  size_t count;
+  uint64_t now;
+} queue;
+
+static queue q;
+
+static int set_up(void **state) {
+  const rondo_table_size sizes[] = {{.rows = SMALL, .run_us = 10, .share_us = 10},
+                                    {.rows = LARGE, .run_us = 20, .share_us = 20}};
+  const rondo_table_input input = {.sizes = sizes, .count = 2};
+  (void)state;
+  memset(&q, 0, sizeof q);
+  test_allocator_init(&q.allocator);
+  assert_ok(rondo_table_make(&q.allocator.table, &input, &q.table));
+  q.session.options.streams = 1;
+  q.session.options.max_batch = RONDO_SESSION_MAX_BATCH;
+  q.session.next_deadline_ns = UINT64_MAX;
+  q.session.lanes[0].session = &q.session;
+  q.model.session = q.other.session = &q.session;
+  q.model.idle = q.model.loaded = (rondo_session_tables){q.table, q.table};
+  q.other.idle = q.other.loaded = q.model.idle;
+  q.now = rondo_clock_ns();
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  rondo_table_free(q.table);
+  assert_int_equal(atomic_load(&q.allocator.live) + atomic_load(&q.allocator.faults), 0);
+  return 0;
+}
+
+#define batch_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+static rondo_slot *append_to(rondo_session_model *model, size_t rows) {
+  rondo_slot *slot = &q.slots[q.count++];
+  *slot = (rondo_slot){.session = &q.session,
+                       .before = q.session.tail,
+                       .model = model,
+                       .state = RONDO_SLOT_QUEUED,
+                       .rows = rows,
+                       .taken_ns = q.now,
+                       .deadline_ns = UINT64_MAX};
+  if (slot->before == NULL)
+    q.session.head = slot;
+  else
+    slot->before->next = slot;
+  q.session.tail = slot;
+  model->waiting_rows += rows;
+  return slot;
+}
+
+static rondo_slot *append(size_t rows) { return append_to(&q.model, rows); }
+
+/* Forms a batch, which is of these requests. */
+static void assert_forms(rondo_slot *const *requests, size_t count) {
+  const rondo_batch *batch = &q.session.lanes[0].batch;
+  uint64_t wait_ns;
+  assert_true(rondo_batch_form(&q.session, &q.session.lanes[0], &wait_ns));
+  assert_int_equal(batch->count, count);
+  for (size_t i = 0, row = 0; i < count; row += requests[i]->rows, i++) {
+    assert_ptr_equal(batch->requests[i], requests[i]);
+    assert_int_equal(batch->first[i], row);
+    assert_int_equal(requests[i]->state, RONDO_SLOT_RUNNING);
+  }
+}
+
+#define assert_batch(...) \
+  assert_forms((rondo_slot *const[]){__VA_ARGS__}, sizeof((rondo_slot *const[]){__VA_ARGS__}) / sizeof(rondo_slot *))
+
+/* Both graphs cost as much a row, so that the first request runs by itself. The second one would fill the large graph
+ * with it and leave the third no room there; in the small one there is. */
+static void test_se8_one_behind_what_is_too_large_goes_along(void **state) {
+  (void)state;
+  rondo_slot *first = append(62), *large = append(66), *last = append(2), *next = append(62);
+  assert_batch(first, last);
+  assert_batch(large, next); /* the oldest leads */
+  assert_null(q.session.head);
+  assert_int_equal(q.model.waiting_rows, 0);
+}
+
+static void test_se8_what_has_no_room_stays(void **state) {
+  (void)state;
+  rondo_slot *first = append(62), *large = append(66), *three = append(3);
+  assert_batch(first);
+  assert_ptr_equal(q.session.head, large);
+  assert_batch(large, three);
+}
+
+/* A request that waits for others goes along with a younger one that must run. */
+static void test_se8_an_older_one_goes_along(void **state) {
+  (void)state;
+  q.session.options.max_delay_us = 60 * 1000000;
+  rondo_slot *older = append(2), *urgent = append(62);
+  urgent->taken_ns = q.now - 20 * SECOND;
+  urgent->deadline_ns = q.now + 10 * SECOND;
+  assert_batch(urgent, older);
+  assert_null(q.session.head);
+}
+
+static void test_se8_others_and_what_asks_for_another_way_stay(void **state) {
+  (void)state;
+  rondo_slot *first = append(62), *large = append(66), *foreign = append_to(&q.other, 1), *asking = append(1);
+  asking->way = RONDO_WAY_RECORDED;
+  assert_batch(first);
+  assert_batch(large);
+  assert_batch(foreign);
+  assert_batch(asking);
+}
+
+static void test_se8_a_batch_has_no_more_requests_than_were_asked_for(void **state) {
+  (void)state;
+  q.session.options.max_batch = 2;
+  rondo_slot *first = append(62), *large = append(66), *second = append(1), *third = append(1);
+  assert_batch(first, second);
+  assert_batch(large, third);
+}
+
+/* In a long queue the look for more ends; what it did not come to stays. */
+static void test_se8_a_decision_looks_at_so_many(void **state) {
+  (void)state;
+  rondo_slot *first = append(62), *large = append(66);
+  for (size_t i = 0; i < 80; i++) (void)append_to(&q.other, SMALL);
+  rondo_slot *far = append(1);
+  assert_batch(first);
+  assert_batch(large);
+  assert_ptr_equal(q.session.tail, far);
+  assert_int_equal(q.model.waiting_rows, 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      batch_case(test_se8_one_behind_what_is_too_large_goes_along),
+      batch_case(test_se8_what_has_no_room_stays),
+      batch_case(test_se8_an_older_one_goes_along),
+      batch_case(test_se8_others_and_what_asks_for_another_way_stay),
+      batch_case(test_se8_a_batch_has_no_more_requests_than_were_asked_for),
+      batch_case(test_se8_a_decision_looks_at_so_many),
+  };
+  return test_main(tests);
+}
