@@ -4,19 +4,31 @@
 # x/add.cu becomes `const char rondo_cuda_add[]`. A source with kernels called <name>_TYPE is a template: it becomes three
 # texts, rondo_cuda_add_f32, _f16 and _bf16, with kernels of these names and ELEMENT_IS_F32, _F16 or _BF16 defined; one
 # with kernels called <name>_NUMBER becomes two more, _i32 and _i64. Where a source has functions called <operator>_of,
-# what stands between its includes and its first kernel is a text too, rondo_cuda_add_functions.
+# what stands between its includes and its first kernel is a text too, rondo_cuda_add_functions; and that is what another
+# one gets that includes it.
 cmake_minimum_required(VERSION 3.25)
+
+# What stands between the includes and the first kernel.
+function(keep_functions text out_var)
+  string(FIND "${text}" "extern \"C\"" end)
+  string(SUBSTRING "${text}" 0 ${end} text)
+  string(REGEX REPLACE "^.*#include \"[^\"\n]+\"\n" "" text "${text}")
+  set(${out_var} "${text}" PARENT_SCOPE)
+endfunction()
 
 # Puts included files in their place; the second time one is included, nothing.
 function(expand path out_var)
   file(READ "${path}" text)
+  if(ARGN AND path MATCHES "\\.cu$")
+    keep_functions("${text}" text)
+  endif()
   while(text MATCHES "#include \"([^\"\n]+)\"\n")
     set(line "${CMAKE_MATCH_0}")
     set(included "")
     get_property(known GLOBAL PROPERTY included_files)
     if(NOT "${CMAKE_MATCH_1}" IN_LIST known)
       set_property(GLOBAL APPEND PROPERTY included_files "${CMAKE_MATCH_1}")
-      expand("${ROOT}/${CMAKE_MATCH_1}" included)
+      expand("${ROOT}/${CMAKE_MATCH_1}" included INCLUDED)
     endif()
     string(REPLACE "${line}" "${included}" text "${text}")
   endwhile()
@@ -53,9 +65,7 @@ foreach(source IN LISTS SOURCES)
   endif()
   file(READ "${source}" own)
   if(own MATCHES "__device__ inline [a-zA-Z0-9]+ [a-z0-9_]+_of\\(")
-    string(FIND "${own}" "extern \"C\"" end)
-    string(SUBSTRING "${own}" 0 ${end} own)
-    string(REGEX REPLACE "^.*#include \"[^\"\n]+\"\n" "" own "${own}")
+    keep_functions("${own}" own)
     add_text("${name}_functions" "${own}")
   endif()
 endforeach()

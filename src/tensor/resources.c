@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Kernels of compiled programs, one for each piece of code, found by the code's address where codes are static, and by
- * a text where they are made for a program. Products and convolutions of libraries, one for each operation that has
- * one.
+ * a text where they are made for a program. Products and convolutions of libraries and objects of operations, found by
+ * the operation's number.
  */
 #include "tensor/resources.h"
 

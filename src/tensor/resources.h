@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * What a compiled program makes ready once and uses at every run: kernels, in a set that those that share have in
- * common, and products and convolutions of libraries. Something that is first asked for while the program is being
- * captured was missed by the warm-up; it is made, and noted by name, so that the compilation can refuse (FW-2).
+ * common; products and convolutions of libraries; and objects of single operations, such as a convolution of oneDNN's.
+ * Products, convolutions and objects are its own, one of each for an operation that has one, and are destroyed with it
+ * in no order; kernels belong to the set. A kernel that is first asked for while the program is being captured was
+ * missed by the warm-up; it is made, and noted by name, so that the compilation can refuse (FW-2).
+ *
+ * Threads: of one program's compilation at a time; those that share a set compile one after another.
  */
 #ifndef RONDO_TENSOR_RESOURCES_H
 #define RONDO_TENSOR_RESOURCES_H

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Activations that products apply to their results, as their operators have them.
+ * Activations that products apply to their results: the functions of their operators, whose sources give these alone
+ * here.
  */
+#include "tensor/operators/gelu.cu"
+#include "tensor/operators/gelu_tanh.cu"
+#include "tensor/operators/relu.cu"
+#include "tensor/operators/silu.cu"
+
 #define ACTIVATION_RELU 1u /* RONDO_ACTIVATION_RELU and so on */
 #define ACTIVATION_GELU 2u
 #define ACTIVATION_GELU_TANH 3u
@@ -9,13 +15,13 @@
 __device__ inline float activate(unsigned activation, float x) {
   switch (activation) {
     case ACTIVATION_RELU:
-      return x < 0.0f ? 0.0f : x; /* passes NaN on */
+      return relu_of(x);
     case ACTIVATION_GELU:
-      return x * (0.5f + 0.5f * erff(x * 0.707106781f));
+      return gelu_of(x);
     case ACTIVATION_GELU_TANH:
-      return x / (1.0f + expf(-1.59576912f * x * (1.0f + 0.044715f * x * x)));
+      return gelu_tanh_of(x);
     case ACTIVATION_SILU:
-      return x / (1.0f + expf(-x));
+      return silu_of(x);
     default:
       return x;
   }

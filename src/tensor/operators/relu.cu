@@ -3,7 +3,7 @@
  */
 #include "tensor/operators/unary.cuh"
 
-__device__ inline float relu_of(float x) { return x < 0.0f ? 0.0f : x; }
+__device__ inline float relu_of(float x) { return x < 0.0f ? 0.0f : x; } /* passes NaN on */
 __device__ inline float relu_gradient_of(float y, float dy) { return y > 0.0f ? dy : 0.0f; }
 
 extern "C" __global__ void relu_TYPE(const element *x, element *y, size_t count) {
