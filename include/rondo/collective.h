@@ -14,9 +14,9 @@
  * Queueing. A collective is queued on a stream like a kernel, returns at once, and is captured when the stream
  * captures: each device records its own part, and replays of all ranks meet as the calls would (TR-16). What is queued
  * behind it comes after it is done on this rank. While it waits for the other ranks it holds up its stream alone, no
- * thread of the device: one thread may drive all ranks of a process, on one processor. It should turn to
- * the next rank after some dozens of collectives, since a call waits while its stream's queue is full. (On a device
- * that waits after every operation, RONDO_SYNC=1, each rank needs a thread of its own.)
+ * thread of the device: one thread may drive all ranks of a process, on one processor. It should turn to the next rank
+ * after some dozens of collectives, since a call waits while its stream's queue is full. (On a device that waits after
+ * every operation, RONDO_SYNC=1, each rank needs a thread of its own.)
  *
  * Order. All ranks call the same collectives in the same order, with the same counts, types and reductions; the
  * collectives of one communicator come one after another on each rank (one stream, or streams ordered by events). Use

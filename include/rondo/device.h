@@ -74,10 +74,10 @@ typedef struct rondo_device_options {
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_open(const char *name, const rondo_device_options *options,
                                                         rondo_device **out_device);
 
-/* Waits for all work of the device and closes it. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE when streams,
- * events, kernels, graphs, execs, recordings, pools, generators or allocations of it live (the message counts them):
- * nothing is closed then. EXECUTION_FAILED and what else a synchronisation returns: the device is closed all the same.
- */
+/* Waits for all work of the device and closes it. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE when sessions,
+ * compiled programs, trees, streams, events, kernels, graphs, execs, recordings, pools, generators, allocations or
+ * communicators of it live (the message counts them, with those that others of them have): nothing is closed then.
+ * EXECUTION_FAILED and what else a synchronisation returns: the device is closed all the same. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_close(rondo_device *device);
 
 /* What a device is and can do. */

@@ -41,13 +41,12 @@ typedef struct rondo_instantiate_options {
  * is shared with its relatives as ever. Updates and set_params are given the graph's own addresses. */
 
 /* Makes an exec of the graph: verified, lowered, everything a launch needs made ready. options may be NULL. The caller
- * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it), NO_FUNCTION (the kernel) or NO_ACCESS
- * (memory of another device, <rondo/memory.h>); the first error that
- * verification finds, with its status and reason, naming the nodes and the edge that would mend it (<rondo/verify.h>;
- * without verification only what no launch could keep account of: INVALID_LIFETIME with STILL_ALLOCATED, NOT_ALLOCATED,
- * DOUBLE_FREE or FOREIGN_ADDRESS); INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device);
- * OUT_OF_MEMORY; INVALID_GRAPH/NOT_RELOCATABLE (see above); what rondo_exec_upload and, with relocate, rondo_plan_make
- * return. */
+ * destroys it. Errors: INVALID_GRAPH with CYCLE (a node on it), NO_FUNCTION (the kernel) or NO_ACCESS (memory of
+ * another device, <rondo/memory.h>); the first error that verification finds, with its status and reason, naming the
+ * nodes and the edge that would mend it (<rondo/verify.h>; without verification only what no launch could keep account
+ * of: INVALID_LIFETIME with STILL_ALLOCATED, NOT_ALLOCATED, DOUBLE_FREE or FOREIGN_ADDRESS);
+ * INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device); OUT_OF_MEMORY;
+ * INVALID_GRAPH/NOT_RELOCATABLE (see above); what rondo_exec_upload and, with relocate, rondo_plan_make return. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_options *options,
                                                         rondo_exec **out_exec);
 
@@ -82,11 +81,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_exec_update(rondo_exec *exec, rondo_
 
 /* Gives one node other parameters; `node` is a node of the graph the exec was made of (or of a child graph in it). The
  * kind must be the same. KERNEL: kernel, grid and arguments may change; COPY and FILL: all, if one-dimensional before
- * and after; HOST: all; EVENT_*: the event; EMPTY, CHILD, ALLOC, FREE: UNSUPPORTED (U1). Where
- * what the node accesses changes, that is verified, unless the exec was made without: lifetimes, extents and reach, but
- * not races with other nodes, which may have to change too and are looked for by rondo_exec_update (<rondo/verify.h>).
- * Errors: UNKNOWN_NODE, NODE_KIND, UPDATE_REFUSED, as rondo_graph_add; INVALID_LIFETIME with NOT_ALLOCATED or
- * USE_AFTER_FREE; INVALID_GRAPH with OUT_OF_RANGE or NO_ACCESS; OUT_OF_MEMORY; the exec is as before. */
+ * and after; HOST: all; EVENT_*: the event; EMPTY, CHILD, ALLOC, FREE: UNSUPPORTED (U1). Where what the node accesses
+ * changes, that is verified, unless the exec was made without: lifetimes, extents and reach, but not races with other
+ * nodes, which may have to change too and are looked for by rondo_exec_update (<rondo/verify.h>). Errors: UNKNOWN_NODE,
+ * NODE_KIND, UPDATE_REFUSED, as rondo_graph_add; INVALID_LIFETIME with NOT_ALLOCATED or USE_AFTER_FREE; INVALID_GRAPH
+ * with OUT_OF_RANGE or NO_ACCESS; OUT_OF_MEMORY; the exec is as before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node,
                                                             const rondo_node_params *params);
 

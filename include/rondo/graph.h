@@ -267,9 +267,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_find_in_clone(const rondo_grap
                                                                 rondo_node *out_node);
 
 /* A hash of topology, kinds, kernels by name and parameters, grids, sizes (also those behind the arguments of kernels),
- * fill values and names of nodes, without
- * addresses, argument values and the graph's name: equal for the same work captured twice, in this or another process.
- * Two graphs that differ in one of these have different fingerprints but by accident. Errors: CYCLE, OUT_OF_MEMORY. */
+ * fill values and names of nodes, without addresses, argument values and the graph's name: equal for the same work
+ * captured twice, in this or another process. Two graphs that differ in one of these have different fingerprints but by
+ * accident. Errors: CYCLE, OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_fingerprint(const rondo_graph *graph, uint64_t *out_fingerprint);
 
 typedef enum rondo_difference_kind {

@@ -23,9 +23,9 @@ typedef void (*rondo_log_fn)(void *user, rondo_log_level level, const char *area
 
 /* Installs the process's one sink for messages up to `level`; fn = NULL takes it away. When it returns, the old sink is
  * no longer running: it waits for calls that are under way, so never call it from the sink or with a lock held that the
- * sink takes. The environment overrides `level`: RONDO_LOG=warning for all areas, RONDO_LOG=tree=info
- * for one, RONDO_LOG=tree for all that it says (debug); several are separated by commas, as in
- * RONDO_LOG=error,tree,memory=info. Thread-safe. */
+ * sink takes. The environment overrides `level`: RONDO_LOG=warning for all areas, RONDO_LOG=tree=info for one,
+ * RONDO_LOG=tree for all that it says (debug); several are separated by commas, as in RONDO_LOG=error,tree,memory=info.
+ * Thread-safe. */
 RONDO_API void rondo_log_set_sink(rondo_log_fn fn, void *user, rondo_log_level level);
 
 RONDO_EXTERN_C_END

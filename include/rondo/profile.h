@@ -2,8 +2,7 @@
  * Profiles: planned addresses for graph memory. A graph gives each alloc node its address when the node is made, before
  * it is known what will follow; so it can only use again what is free by then, and holds more than the work needs. When
  * the same work ran or was recorded before, all sizes and their order are known: a profile is that knowledge with a
- * plan
- * (<rondo/plan.h>), and a graph made with it gives its alloc nodes the planned addresses.
+ * plan (<rondo/plan.h>), and a graph made with it gives its alloc nodes the planned addresses.
  *
  *   rondo_profile_begin(stream);
  *   ... the work, which runs: rondo_malloc_async, rondo_launch, rondo_free_async ...

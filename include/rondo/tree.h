@@ -180,12 +180,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_reset(rondo_tree *tree);
 /* Plans paths as a whole (TR-3). Calls that warm up one after another in one step are known when the first of them is
  * recorded, and planned together then, as long as they go on as they did. Any other recording is placed around what
  * lives of the path when it is made, not knowing what comes behind it, and a path of several may so need more than what
- * lives on it at once. The paths that need most of
- * the arena, and more than 1.005 of the least, are planned anew from their first recording on, each with the lives that
- * its outputs had on it: until the recording before which they were dead, or where they were given and dropped
- * (rondo_call_drop_input). Where that saves 0.5 % or more, the recordings are taken out, with all behind them, and made
- * anew at their next calls, each of which runs the body once and does not warm up; what the arena then does not need
- * is given back. A call that finds another path than was planned is recorded by itself.
+ * lives on it at once. The paths that need most of the arena, and more than 1.005 of the least, are planned anew from
+ * their first recording on, each with the lives that its outputs had on it: until the recording before which they were
+ * dead, or where they were given and dropped (rondo_call_drop_input). Where that saves 0.5 % or more, the recordings
+ * are taken out, with all behind them, and made anew at their next calls, each of which runs the body once and does not
+ * warm up; what the arena then does not need is given back. A call that finds another path than was planned is recorded
+ * by itself.
  * The tree does the same by itself for the one path that needs most, at the beginning of a step
  * (rondo_tree_options.plan_after), where it saves 3 % or more, and a page; the step then waits for the tree's work.
  * Recordings that were planned as part of their path stay as they are until this is called. Paths with host steps are

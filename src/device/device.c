@@ -109,29 +109,33 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
   return RONDO_OK;
 }
 
-/* "2 streams, 1 graphs" of what is alive; "" when nothing is. */
+/* "2 streams, 1 graph" of what is alive; "" when nothing is. */
 static const char *list_users(rondo_device *device, char *text, size_t bytes) {
   const struct {
     atomic_uint *count;
     const char *name;
   } users[] = {
-      {&device->streams, "streams"},
-      {&device->events, "events"},
-      {&device->kernels, "kernels"},
-      {&device->graphs, "graphs"},
-      {&device->execs, "execs"},
-      {&device->recordings, "recordings"},
-      {&device->pools, "pools"},
-      {&device->generators, "generators"},
-      {&device->allocations, "allocations"},
-      {&device->communicators, "communicators"},
+      {&device->sessions, "session"},
+      {&device->programs, "compiled program"},
+      {&device->trees, "tree"},
+      {&device->streams, "stream"},
+      {&device->events, "event"},
+      {&device->kernels, "kernel"},
+      {&device->graphs, "graph"},
+      {&device->execs, "exec"},
+      {&device->recordings, "recording"},
+      {&device->pools, "pool"},
+      {&device->generators, "generator"},
+      {&device->allocations, "allocation"},
+      {&device->communicators, "communicator"},
   };
   size_t length = 0;
   text[0] = '\0';
   for (size_t i = 0; i < sizeof users / sizeof users[0]; i++) {
     const unsigned count = atomic_load(users[i].count);
     if (count == 0 || length >= bytes) continue;
-    length += (size_t)snprintf(text + length, bytes - length, "%s%u %s", length > 0 ? ", " : "", count, users[i].name);
+    length += (size_t)snprintf(text + length, bytes - length, "%s%u %s%s", length > 0 ? ", " : "", count, users[i].name,
+                               count == 1 ? "" : "s");
   }
   return text;
 }
@@ -140,7 +144,8 @@ static rondo_status refuse_while_in_use(rondo_device *device) {
   char users[256];
   if (list_users(device, users, sizeof users)[0] == '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "device '%s' is still in use by %s: destroy and free them first", device->name, users);
+                    "rondo_device_close: device '%s' is still in use by %s: destroy and free them first", device->name,
+                    users);
 }
 
 static void release_slot(rondo_device_slot *slot) {

@@ -26,6 +26,7 @@ struct rondo_device {
   bool synchronous;
   atomic_uint reservations; /* ranges of addresses that it has; memory/peers.c */
   /* Live, counted by the layers that make them; of kernels those that their users hold. */
+  atomic_uint sessions, programs, trees; /* which have some of the others */
   atomic_uint streams, events, kernels, graphs, execs, recordings, pools, generators, allocations, communicators;
   rondo_device_slot memory;                       /* memory/: pools and heaps */
   rondo_device_slot exec;                         /* exec/: free list of events */

@@ -292,6 +292,7 @@ static rondo_status free_models(rondo_session *session) {
 
 static rondo_status free_session(rondo_session *session) {
   const rondo_allocator allocator = session->allocator;
+  rondo_device *device = session->device;
   stop_lanes(session);
   rondo_status status = free_models(session);
   for (uint32_t i = 0; i < session->options.streams; i++)
@@ -303,6 +304,7 @@ static rondo_status free_session(rondo_session *session) {
   rondo_release(&allocator, session->slots, session->options.max_queue, sizeof *session->slots);
   rondo_release_text(&allocator, session->name);
   rondo_release(&allocator, session, 1, sizeof *session);
+  atomic_fetch_sub_explicit(&device->sessions, 1, memory_order_relaxed);
   return status;
 }
 
@@ -328,6 +330,7 @@ rondo_status rondo_session_create(rondo_device *device, const rondo_session_opti
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *session, &session));
   session->allocator = device->allocator;
   session->device = device;
+  atomic_fetch_add_explicit(&device->sessions, 1, memory_order_relaxed);
   session->options = resolved;
   init_locks(session);
   const rondo_status status = open_session(session);

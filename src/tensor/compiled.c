@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/versioned.h"
+#include "device/device.h"
 #include "exec/capture_watch.h"
 #include "tensor/arena_use.h"
 
@@ -86,6 +87,7 @@ static void keep_first(rondo_status *kept, rondo_status status) {
 
 static void free_host(rondo_compiled *compiled) {
   const rondo_allocator allocator = compiled->allocator;
+  rondo_device *device = compiled->device;
   for (size_t i = 0; i < compiled->steps.count; i++) {
     rondo_release(&allocator, compiled->steps.items[i].memory, compiled->steps.items[i].memory_bytes, 1);
   }
@@ -97,6 +99,7 @@ static void free_host(rondo_compiled *compiled) {
   rondo_held_free(compiled);
   rondo_release_text(&allocator, compiled->name);
   rondo_release(&allocator, compiled, 1, sizeof *compiled);
+  atomic_fetch_sub_explicit(&device->programs, 1, memory_order_relaxed);
 }
 
 /* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. Where waiting

@@ -73,6 +73,7 @@ static void seal(rondo_tree *tree) {
 
 static void free_tree(rondo_tree *tree) {
   const rondo_allocator allocator = tree->allocator;
+  rondo_device *device = tree->device;
   if (tree->commons != NULL) seal(tree);
   rondo_rehearsal_forget_all(tree);
   rondo_arena_destroy(tree->arena);
@@ -89,6 +90,7 @@ static void free_tree(rondo_tree *tree) {
   rondo_release_text(&allocator, (char *)(uintptr_t)tree->options.name);
   if (tree->commons != NULL) rondo_commons_release(tree->commons);
   rondo_release(&allocator, tree, 1, sizeof *tree);
+  atomic_fetch_sub_explicit(&device->trees, 1, memory_order_relaxed);
 }
 
 static bool has_copy_kernel(const rondo_device *device) {
@@ -99,6 +101,7 @@ static bool has_copy_kernel(const rondo_device *device) {
 static rondo_status fill(rondo_tree *tree, rondo_device *device, const rondo_tree_options *options) {
   char *name;
   tree->device = device;
+  atomic_fetch_add_explicit(&device->trees, 1, memory_order_relaxed);
   tree->is_watched = device->ops->guard != NULL;
   tree->has_copy_kernel = has_copy_kernel(device);
   tree->options = *options;

@@ -134,6 +134,40 @@ static void test_a_device_with_live_objects_is_not_closed(void **state) {
   assert_ok(rondo_stream_synchronize(t->stream)); /* another device of the same name is untouched */
 }
 
+static rondo_status build_sum(void *user, size_t rows, rondo_program *program) {
+  rondo_value x;
+  (void)user;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){rows}, 1, &x));
+  return rondo_program_output(program, "y", x);
+}
+
+/* What has streams and graphs of its own is named itself. */
+static void test_trees_programs_and_sessions_keep_their_device_open(void **state) {
+  (void)state;
+  rondo_device *device = NULL;
+  rondo_tree *trees[2];
+  rondo_program *program;
+  rondo_compiled *compiled;
+  rondo_session *session;
+  assert_ok(rondo_device_open(test_device_name(), NULL, &device));
+  for (int i = 0; i < 2; i++) assert_ok(rondo_tree_create(device, NULL, &trees[i]));
+  assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("in use by 2 trees, ");
+  for (int i = 0; i < 2; i++) assert_ok(rondo_tree_destroy(trees[i]));
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(build_sum(NULL, 4, program));
+  assert_ok(rondo_compile(program, device, NULL, &compiled));
+  rondo_program_destroy(program);
+  assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("in use by 1 compiled program, ");
+  assert_ok(rondo_compiled_destroy(compiled));
+  assert_ok(rondo_session_create(device, NULL, &session));
+  assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("in use by 1 session");
+  assert_ok(rondo_session_destroy(session));
+  assert_ok(rondo_device_close(device));
+}
+
 static void test_an_exec_keeps_its_device_open(void **state) {
   (void)state;
   rondo_device *device = NULL;
@@ -355,6 +389,7 @@ int main(void) {
       test_case(test_absurdly_many_workers_are_refused),
       test_case(test_a_device_with_live_objects_is_not_closed),
       test_case(test_an_exec_keeps_its_device_open),
+      test_case(test_trees_programs_and_sessions_keep_their_device_open),
       test_case(test_closing_waits_for_the_work),
       test_case(test_statistics_count_kernels_and_launches),
       test_case(test_two_devices_work_side_by_side),
