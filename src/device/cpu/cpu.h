@@ -555,6 +555,7 @@ struct cpu_executable {
   /* Which plan: measured (cpu_run.c). */
   alignas(RONDO_CACHE_LINE) uint32_t trial; /* runs since measuring began */
   uint32_t try_again_at;                    /* measuring begins anew at that run */
+  uint32_t probes;                          /* runs beside others that were timed since */
   uint64_t crowds_seen;                     /* the pool's, when it ran last */
   uint32_t plan;
   uint64_t best_ns[CPU_PLANS];

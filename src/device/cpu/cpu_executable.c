@@ -127,7 +127,7 @@ void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes) 
     executable->kernel_count += (size_t)change->more_kernels;
     if (change->node.blocks.last > 1) executable->parallel = true;
   }
-  executable->trial = 0; /* another plan may be better now */
+  executable->trial = executable->probes = 0; /* another plan may be better now */
   changes->next = atomic_load_explicit(&executable->spent_changes, memory_order_relaxed);
   while (!atomic_compare_exchange_weak(&executable->spent_changes, &changes->next, changes)) {
   }

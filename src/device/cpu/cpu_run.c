@@ -6,7 +6,8 @@
  * cut.
  *
  * In a crowd (cpu_crowd.c), or behind one that came since its last run, times say nothing of the plans, and a plan for
- * the whole device would wait for processors that others have: a long run goes node by node there.
+ * the whole device would wait for processors that others have: a long run goes node by node there. But one that is
+ * brief even there is brief, and on trial no more: a few runs beside others are timed for that.
  *
  * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
  * deque, which wakes a worker that sleeps where the run is long enough for that. The starter works along until the last
@@ -20,6 +21,7 @@
 
 enum {
   TRIALS = 3,              /* runs of each plan that are timed */
+  MOST_PROBES = 8,         /* runs beside others that are timed */
   TRY_AGAIN_AT_LEAST = 16, /* runs */
   TRY_AGAIN_AT_MOST = 20000,
   WAKE_GAIN_NS = 20 * 1000,
@@ -352,19 +354,25 @@ static uint32_t choose_plan(const cpu_executable *executable) {
   return is_on_trial(executable) ? executable->trial / TRIALS : executable->plan;
 }
 
-/* A result that comes again holds for longer each time, a clear one for much longer; a new one, which a busy machine
- * may have caused, is looked at again soon. */
+/* On trial no more. A result that comes again holds for longer each time, a clear one for much longer; a new one, which
+ * a busy machine may have caused, is looked at again soon. */
+static void settle(cpu_executable *executable, uint32_t plan, bool clear) {
+  const uint32_t longer = executable->try_again_at * (clear ? 8 : 2);
+  executable->try_again_at = TRY_AGAIN_AT_LEAST;
+  if (plan == executable->plan && longer > TRY_AGAIN_AT_LEAST)
+    executable->try_again_at = longer < TRY_AGAIN_AT_MOST ? longer : TRY_AGAIN_AT_MOST;
+  executable->plan = plan;
+  executable->trial = trial_count(executable);
+}
+
+/* By what was measured. */
 static void decide(cpu_executable *executable) {
   const uint64_t *best_ns = executable->best_ns;
   uint32_t plan = CPU_PLAN_SEGMENTS;
   if (executable->lane_count > 0 && best_ns[CPU_PLAN_LANES] < best_ns[plan]) plan = CPU_PLAN_LANES;
   const bool clear = best_ns[CPU_PLAN_LOOP] > 2 * best_ns[plan] || best_ns[plan] > 2 * best_ns[CPU_PLAN_LOOP];
   if (best_ns[plan] >= best_ns[CPU_PLAN_LOOP]) plan = CPU_PLAN_LOOP;
-  const uint32_t longer = executable->try_again_at * (clear ? 8 : 2);
-  executable->try_again_at = TRY_AGAIN_AT_LEAST;
-  if (plan == executable->plan && longer > TRY_AGAIN_AT_LEAST)
-    executable->try_again_at = longer < TRY_AGAIN_AT_MOST ? longer : TRY_AGAIN_AT_MOST;
-  executable->plan = plan;
+  settle(executable, plan, clear);
 }
 
 static void note_time(cpu_executable *executable, uint32_t plan, uint64_t spent_ns) {
@@ -390,6 +398,26 @@ static void run_plan(cpu_executable *executable, cpu_queue *queue, cpu_participa
   }
 }
 
+/* Measuring begins anew. */
+static void try_again(cpu_executable *executable) {
+  executable->trial = 0;
+  executable->probes = 0;
+}
+
+/* The plain loop beside others: that only adds to its time. Whatever always runs beside others would be on trial for
+ * ever, and counted among the long ones however brief it is. What proves long stays on trial, which costs it nothing
+ * there, for when it is alone. */
+static void probe(cpu_executable *executable) {
+  const uint64_t begun = rondo_clock_ns();
+  executable->running = CPU_PLAN_LOOP;
+  executable->probes++;
+  run_loop(executable);
+  const uint64_t spent_ns = rondo_clock_ns() - begun;
+  if (spent_ns >= LONG_RUN_NS) return;
+  executable->best_ns[CPU_PLAN_LOOP] = spent_ns;
+  settle(executable, CPU_PLAN_LOOP, false);
+}
+
 static void run_in_crowd(cpu_executable *executable, cpu_participant *self) {
   executable->running = CPU_PLAN_LOOP;
   for (uint32_t i = 0; i < executable->node_count; i++) {
@@ -409,7 +437,7 @@ static void run_trial(cpu_executable *executable, cpu_queue *queue, cpu_particip
 
 static void run_chosen(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
   run_plan(executable, queue, self, choose_plan(executable));
-  if (++executable->trial > executable->try_again_at) executable->trial = 0;
+  if (++executable->trial > executable->try_again_at) try_again(executable);
 }
 
 static void run_alone(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
@@ -429,10 +457,12 @@ static bool has_company(cpu_executable *executable) {
 /* Counted among the long ones. */
 static void run_long(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
   cpu_crowd_enter(self);
-  if (has_company(executable))
-    run_in_crowd(executable, self);
-  else
+  if (!has_company(executable))
     run_alone(executable, queue, self);
+  else if (is_on_trial(executable) && executable->probes < MOST_PROBES)
+    probe(executable);
+  else
+    run_in_crowd(executable, self);
   cpu_crowd_leave(self);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Long runs of executables beside each other: when there is a crowd of them, and that each does all of its work once
- * whatever the others do meanwhile.
+ * whatever the others do meanwhile; and that trying how it runs best ends.
  */
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
 
@@ -200,12 +201,76 @@ static void runs_in_a_crowd_do_all_of_their_work_once_gx_10(void **state) {
   assert_ok(rondo_device_close(device));
 }
 
+/* What always has company ------------------------------------------------------------------------------------------ */
+
+enum { LONGER_THAN_BRIEF_NS = 40000, TRIES = 100, LAUNCHES = 30 };
+
+/* Two blocks, so that it counts among what others could help with; the argument says if it is long. */
+static void be_brief_or_long(rondo_blocks blocks, void *const *args) {
+  const uint64_t begun = rondo_clock_ns();
+  (void)blocks;
+  while (*(const uint32_t *)args[0] != 0 && rondo_clock_ns() - begun < LONGER_THAN_BRIEF_NS) continue;
+}
+
+static rondo_executable *make_one(rondo_device *device, rondo_kernel *kernel, const uint32_t *is_long) {
+  rondo_executable *executable;
+  const void *args[] = {is_long};
+  test_graph *graph = make_test_graph(1, 0);
+  set_test_kernel(graph, 0, kernel, 2, args);
+  assert_ok(lower_test_graph(device, graph, &executable));
+  free_test_graph(graph);
+  return executable;
+}
+
+/* Launches it; returns how many of the launches were counted among the long runs, with a crowd there. */
+static uint64_t launch_in_crowd(const crowd *c, rondo_queue *queue, rondo_executable *executable) {
+  const uint64_t before = cpu_crowd_count(c->pool);
+  for (int i = 0; i < LAUNCHES; i++) {
+    assert_ok(queue->ops->launch(queue, executable));
+    assert_ok(queue->ops->synchronize(queue));
+  }
+  return cpu_crowd_count(c->pool) - before;
+}
+
+static void *always_have_company(void *user) {
+  static const rondo_kernel_options options = {
+      .name = "one", .cpu = be_brief_or_long, .params = {RONDO_SCALAR(uint32_t)}};
+  crowd *c = user;
+  rondo_queue *queue;
+  rondo_kernel *kernel;
+  assert_ok(rondo_kernel_create(c->device, &options, &kernel));
+  assert_ok(c->device->ops->queue_create(c->device, "q", &queue));
+  for (uint32_t i = 0; i < c->pool->processor_count; i++) cpu_crowd_enter(&c->runners[i]);
+  uint64_t counted = LAUNCHES;
+  for (int i = 0; i < TRIES && counted == LAUNCHES; i++) { /* the system may take the processor from each probe */
+    rondo_executable *brief = make_one(c->device, kernel, &(uint32_t){0});
+    counted = launch_in_crowd(c, queue, brief);
+    brief->ops->destroy(brief);
+  }
+  assert_true(counted < LAUNCHES);
+  rondo_executable *lengthy = make_one(c->device, kernel, &(uint32_t){1});
+  assert_int_equal(launch_in_crowd(c, queue, lengthy), LAUNCHES);
+  assert_int_equal(((cpu_executable *)lengthy)->trial, 0);
+  assert_in_range(((cpu_executable *)lengthy)->probes, 1, LAUNCHES / 2);
+  lengthy->ops->destroy(lengthy);
+  for (uint32_t i = 0; i < c->pool->processor_count; i++) cpu_crowd_leave(&c->runners[i]);
+  assert_ok(queue->ops->destroy(queue));
+  rondo_kernel_destroy(kernel);
+  return NULL;
+}
+
+static void what_always_has_company_is_not_tried_for_ever_gx_10(void **state) {
+  (void)state;
+  run_crowd(always_have_company);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_run_on_each_processor_is_a_crowd_gx_10),
       cmocka_unit_test(runs_on_one_processor_leave_the_others_to_helpers_gx_10),
       cmocka_unit_test(a_worker_leaves_a_processor_to_runs_gx_10),
       cmocka_unit_test(runs_in_a_crowd_do_all_of_their_work_once_gx_10),
+      cmocka_unit_test(what_always_has_company_is_not_tried_for_ever_gx_10),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
