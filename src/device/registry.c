@@ -16,15 +16,16 @@ rondo_status rondo_registry_open(const char *name, const rondo_device_options *o
                                  const rondo_allocator *allocator, rondo_device **out) {
   *out = NULL;
   const size_t length = strcspn(name, ":");
+  const bool ends_there = name[length] == ':' && name[length + 1] == '\0';
   for (size_t i = 0; i < DRIVER_COUNT; i++) {
     if (strlen(drivers[i]->name) != length || strncmp(name, drivers[i]->name, length) != 0) continue;
-    if (name[length] == ':' && name[length + 1] == '\0') break;
+    if (ends_there) break;
     return drivers[i]->open(name + length + (name[length] == ':'), options, allocator, out);
   }
   return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
-                    "there is no device '%.64s': the devices are 'cpu', 'cpu:0' to 'cpu:15', 'cpu:check' and 'cuda:0', "
-                    "'cuda:1', ...",
-                    name);
+                    "there is no device '%.64s'%s: the devices are 'cpu', 'cpu:0' to 'cpu:15', 'cpu:check' and "
+                    "'cuda:0', 'cuda:1', ...",
+                    name, ends_there ? ", whose name ends at its colon" : "");
 }
 
 rondo_status rondo_registry_enumerate(size_t index, const char **out_name, const char **out_unavailable) {

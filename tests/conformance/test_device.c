@@ -50,6 +50,14 @@ static void test_unknown_devices_are_refused_by_name(void **state) {
     assert_message(names[i]);
     assert_message("cpu");
   }
+  static const char *const unfinished[] = {"cuda:", "cpu:"};
+  for (size_t i = 0; i < sizeof unfinished / sizeof unfinished[0]; i++) {
+    rondo_device *device = (rondo_device *)&device;
+    assert_error(rondo_device_open(unfinished[i], NULL, &device), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE);
+    assert_null(device);
+    assert_message(unfinished[i]);
+    assert_message("whose name ends at its colon");
+  }
   rondo_device *device = (rondo_device *)&device;
   assert_error(rondo_device_open(NULL, NULL, &device), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_null(device);

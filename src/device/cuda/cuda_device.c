@@ -214,13 +214,14 @@ static rondo_status set_up(cuda_device *device) {
 static rondo_status cuda_open(const char *rest, const rondo_device_options *options, const rondo_allocator *allocator,
                               rondo_device **out) {
   const cuda_api *api;
+  const char *const colon = rest[0] == '\0' ? "" : ":"; /* "cuda" is 'cuda:0' */
   int ordinal;
   (void)options; /* those there are mean CPU devices */
   *out = NULL;
-  RONDO_TRY(rondo_fail_context(cuda_library_get(&api), "device 'cuda:%.64s'", rest));
+  RONDO_TRY(rondo_fail_context(cuda_library_get(&api), "device 'cuda%s%.64s'", colon, rest));
   if (!parse_ordinal(rest, &ordinal) || ordinal >= api->device_count)
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_DEVICE,
-                      "there is no device 'cuda:%.64s': the driver shows %d, 'cuda:0' to 'cuda:%d'", rest,
+                      "there is no device 'cuda%s%.64s': the driver shows %d, 'cuda:0' to 'cuda:%d'", colon, rest,
                       api->device_count, api->device_count - 1);
   cuda_device *device;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *device, &device));

@@ -84,6 +84,13 @@ static void open_twice(void) {
                            strcmp(rondo_last_error()->message, found->message) == 0 && device == NULL;
 }
 
+/* By the name without a number. */
+static void open_first(void) {
+  rondo_device *device = NULL;
+  keep_error(rondo_device_open("cuda", NULL, &device));
+  found->has_cpu = has_cpu();
+}
+
 static rondo_status run_kernel(rondo_device *device, rondo_kernel *kernel) {
   rondo_stream *stream;
   rondo_status status = rondo_stream_create(device, NULL, &stream);
@@ -143,6 +150,13 @@ static void assert_unavailable(setting of, int32_t code, const char *const *word
 }
 #define assert_says(of, code, ...) \
   assert_unavailable(of, code, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / 8)
+
+static void a_device_is_told_by_the_name_that_was_asked_for(void **state) {
+  (void)state;
+  const outcome *is = in_a_child(with("RONDO_CUDA_LIBRARY", "/nowhere/libcuda.so.1"), open_first);
+  assert_int_equal(is->status, RONDO_UNAVAILABLE);
+  assert_non_null(strstr(is->message, "device 'cuda'"));
+}
 
 static void without_a_driver_the_file_is_named(void **state) {
   (void)state;
@@ -224,6 +238,7 @@ int main(void) {
   found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (found == MAP_FAILED) return EXIT_FAILURE;
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_device_is_told_by_the_name_that_was_asked_for),
       cmocka_unit_test(without_a_driver_the_file_is_named),
       cmocka_unit_test(a_library_that_is_no_driver_is_refused),
       cmocka_unit_test(a_driver_that_is_too_old_is_refused),
