@@ -236,15 +236,15 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
  * and records them on all streams, the largest first. Sizes are for requests alone and for several of the history
  * together, of which k count 1 / k^2.5 times what one does, as how many will wait for each other is not known; and a
  * row of padding costs beside its time what a row of the largest request does. Of choices that cost within 0.2 % of the
- * best, one of the fewest sizes is taken. Times are the least of rounds in which
- * all sizes take turns, recorded and not; while the least two of a size are more than 5 % apart, as beside other work,
- * there are more rounds, for up to 1.2 s and one round; and where sizes are chosen no row of a size costs more than one
- * of a smaller size. One graph runs a request unless several graphs, or an un-recorded run, are cheaper by 3 % at
- * least: in time while nothing else runs, and else in what they take of all streams' time together; an un-recorded run
- * costs the compilation of a program too, for the share of the history whose rows no program is kept for
- * (rondo_session_options.max_unrecorded). Errors: as a run in capture mode; INVALID_STATE with ALREADY_CAPTURED (it has
- * graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the budgets); what rondo_compile,
- * rondo_instantiate, rondo_function_prepare and rondo_graph_audit_copies return. The model has then no graphs. */
+ * best, one of the fewest sizes is taken. Times are the least of rounds in which all sizes take turns, recorded and
+ * not; while the least two of a size are more than 5 % apart, as beside other work, there are more rounds, for up to
+ * 1.2 s and one round; and where sizes are chosen no row of a size costs more than one of a smaller size. One graph
+ * runs a request unless several graphs, or an un-recorded run, are cheaper by 3 % at least: in time while nothing else
+ * runs, and else in what they take of all streams' time together; an un-recorded run costs the compilation of a program
+ * too, for the share of the history whose rows no program is kept for (rondo_session_options.max_unrecorded). Errors:
+ * as a run in capture mode; INVALID_STATE with ALREADY_CAPTURED (it has graphs), ALREADY_CAPTURING;
+ * INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the budgets); what rondo_compile, rondo_instantiate,
+ * rondo_function_prepare and rondo_graph_audit_copies return. The model has then no graphs. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture(rondo_session *session, const char *model);
 
 /* Destroys the model's graphs on all streams and frees their memory; it can be captured anew, and runs un-recorded till

@@ -3,10 +3,10 @@
  * and the next writer after all those readers, or after the last writer when there are none. If each of these pairs is
  * ordered, so are all accesses before them, because order is transitive; if one is not, that pair is a race itself.
  *
- * What keeps the work small. Of two readers on one chain only the later one is kept. Reads over the same
- * many cells are kept beside the cells, once for all of these. Where one node is known to come after all of a set, so
- * are those that have the same only way in; where two readers have the same way in and the same way out, whatever is
- * ordered with the one is ordered with the other.
+ * What keeps the work small. Of two readers on one chain only the later one is kept. Reads over the same many cells are
+ * kept beside the cells, once for all of these. Where one node is known to come after all of a set, so are those that
+ * have the same only way in; where two readers have the same way in and the same way out, whatever is ordered with the
+ * one is ordered with the other.
  *
  * In clusters with boxes of several rows cells mean nothing; there each access is compared with those before it, and
  * one that writes a whole range makes those inside it superfluous. Accesses of unknown extent are kept a region, and

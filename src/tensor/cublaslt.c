@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Choosing ways, running products. The library stores matrices column by column: what is stored row
- * by row is to it the transposed matrix, so it is asked for c transposed, which is b' transposed times a' transposed.
+ * Choosing ways, running products. The library stores matrices column by column: what is stored row by row is to it the
+ * transposed matrix, so it is asked for c transposed, which is b' transposed times a' transposed.
  */
 #include "tensor/cublaslt.h"
 

@@ -11,8 +11,8 @@
  * Errors: UNSUPPORTED (an operator without code for the device, named), and what the steps return. */
 RONDO_MUST_USE rondo_status rondo_warm_up(rondo_compiled *compiled);
 
-/* Captures all steps. Errors: INVALID_STATE/UNPREPARED with the operator and what it did that
- * the warm-up should have done: something made ready, memory allocated, a call that a capture refuses. */
+/* Captures all steps. Errors: INVALID_STATE/UNPREPARED with the operator and what it did that the warm-up should have
+ * done: something made ready, memory allocated, a call that a capture refuses. */
 RONDO_MUST_USE rondo_status rondo_record(const rondo_program *program, const rondo_layout *layout,
                                          rondo_compiled *compiled);
 

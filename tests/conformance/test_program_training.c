@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A whole training step as one graph (FW-4): a small language model trained with Adam or SGD. The same bits recorded
  * and not (FW-9), and for any number of workers; the right numbers, against the model written out in double precision
- * and against the CPU;
- * and the learning rate changed without touching the graph (FW-5).
+ * and against the CPU; and the learning rate changed without touching the graph (FW-5).
  */
 #include <math.h>
 #include <string.h>

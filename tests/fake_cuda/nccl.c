@@ -4,8 +4,7 @@
  * other ranks; what it computes is in the order of ranks. As with the real one, joining waits for all ranks, unless it
  * is done for several between ncclGroupStart and ncclGroupEnd; a communicator works in the context that it was made in;
  * and its kernels must not be run any more when it is destroyed, which unloads them. Aborting lets kernels that wait
- * end. Groups stay for good: the kernels of
- * an aborted one may come to it late. Threads: any; one lock guards all.
+ * end. Groups stay for good: the kernels of an aborted one may come to it late. Threads: any; one lock guards all.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Every call of the CUDA driver, and every allocation of host memory, may fail while a program is divided between a
- * GPU and a CPU device, compiled, written, run and read, and another one that shares with it (SE-12). Either
- * an error comes out or the numbers are right; nothing is left in the driver or in host memory, and nothing is misused.
+ * GPU and a CPU device, compiled, written, run and read, and another one that shares with it (SE-12). Either an error
+ * comes out or the numbers are right; nothing is left in the driver or in host memory, and nothing is misused.
  */
 #include "fault/fault_cuda_sweep.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Feeds bytes to the reader of checkpoints. What it takes must say its form and checksum. What it
- * refuses must leave nothing behind, and say why. Sets that are no checkpoint are tried on a program all the same,
- * whose values must be as they were when that is refused.
+ * Feeds bytes to the reader of checkpoints. What it takes must say its form and checksum. What it refuses must leave
+ * nothing behind, and say why. Sets that are no checkpoint are tried on a program all the same, whose values must be as
+ * they were when that is refused.
  */
 #include <rondo/rondo.h>
 

@@ -56,8 +56,8 @@ typedef enum option_result {
 /* Whether the argument is --help or -h. */
 bool options_ask_for_help(const char *argument);
 
-/* Reads argv[1] and what follows into the settings, which hold the defaults, and the operand or
- * its default into *out_operand, which may be NULL for a table without. The texts are argv's own. */
+/* Reads argv[1] and what follows into the settings, which hold the defaults, and the operand or its default into
+ * *out_operand, which may be NULL for a table without. The texts are argv's own. */
 option_result options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand);
 
 #endif

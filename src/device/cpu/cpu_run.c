@@ -11,9 +11,9 @@
  *
  * By segments: the last predecessor's participant runs the first ready successor itself and pushes the others on its
  * deque, which wakes a worker that sleeps where the run is long enough for that. The starter works along until the last
- * sink is done. An executable that waits for events inside is suspended
- * instead (its starter must not hold a worker), and whoever finishes its last sink finishes the queue's item;
- * `sinks_left` then counts one more for the starter itself. After its last sink an executable is not touched.
+ * sink is done. An executable that waits for events inside is suspended instead (its starter must not hold a worker),
+ * and whoever finishes its last sink finishes the queue's item; `sinks_left` then counts one more for the starter
+ * itself. After its last sink an executable is not touched.
  */
 #include "base/clock.h"
 #include "base/tracing.h"

@@ -18,8 +18,7 @@ int rondo_onednn_major(void);
 int rondo_onednn_begin(void);
 void rondo_onednn_end(int threads);
 
-/* Any thread. False when it could not be made, for want of memory: c is then as it
- * was. */
+/* Any thread. False when it could not be made, for want of memory: c is then as it was. */
 bool rondo_onednn_run(const rondo_gemm *gemm);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Executables of the CPU driver from below: order of random graphs under all plans and several numbers of workers,
- * also when none has time,
- * grids, changes that travel with launches, event nodes inside graphs, destruction in flight, failing allocations.
+ * also when none has time, grids, changes that travel with launches, event nodes inside graphs, destruction in flight,
+ * failing allocations.
  */
 #include "device/cpu/cpu.h"
 #include "device_tests.h"

@@ -762,8 +762,8 @@ static void test_threads_with_an_arena_each(void **state) {
 /* Lifetimes that are watched -------------------------------------------------------------------------------------- */
 
 /* By one block of a kernel each, since threads that fault at one place at once look like a race. A stale read is found
- * on the device; launching again begins the life anew. An input that is given to read is not
- * written unnoticed, whatever the kernel declares. */
+ * on the device; launching again begins the life anew. An input that is given to read is not written unnoticed,
+ * whatever the kernel declares. */
 static void test_lifetimes_are_watched(void **state) {
   test_fixture *fixture = *state;
   if (!test_is_guarded(fixture)) skip();
