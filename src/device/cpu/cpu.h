@@ -175,6 +175,7 @@ typedef struct cpu_pool {
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready[CPU_QUEUE_WORDS]; /* bit: that queue wants a worker */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t sleepers;
   _Atomic uint32_t epoch; /* futex of parked workers */
+  _Atomic bool guarded;   /* a worker sleeps for GUARD_NS at most: what nobody is woken for, it finds */
   _Atomic uint64_t wakes;
   _Atomic uint32_t starter_sleepers;                /* starters of runs that sleep until a run ends */
   _Atomic uint32_t starter_epoch;                   /* their futex */
@@ -199,6 +200,9 @@ typedef struct cpu_pool {
 
 RONDO_MUST_USE rondo_status cpu_pool_start(cpu_device *device, uint32_t workers);
 void cpu_pool_stop(cpu_device *device);
+/* Whether a host thread that is going to wait for what it launches is best left to run it: others have long runs on all
+ * processors but its own, and a worker looks soon whether it did. */
+bool cpu_pool_leaves_to_host(const cpu_pool *pool);
 /* Wakes one sleeping worker when there is one. */
 void cpu_pool_wake(cpu_pool *pool);
 /* Before an executable with that many segments is handed out: no run of it will lack room in a deque. */
@@ -322,6 +326,7 @@ typedef struct cpu_store {
 enum { CPU_MOST_STORES = 128 /* of one item */ };
 
 enum { CPU_DETACHED = 0, CPU_SCHEDULED = 1, CPU_ATTACHED = 2, CPU_DEAD = 3 };
+enum { CPU_HABIT = 4 /* waits of a host's from which on the next is expected */ };
 enum { CPU_FREE = 0, CPU_OWNED = 1, CPU_BLOCKED = 2 };
 
 struct cpu_queue {
@@ -337,13 +342,14 @@ struct cpu_queue {
   _Atomic uint64_t launches;  /* the same */
   /* The consumer's. */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t owner;
-  _Atomic uint64_t tail; /* granules consumed; written by the owner */
-  uint64_t completed;    /* items; the owner's */
-  cpu_waiter waiter;     /* for CPU_WAIT and suspended graphs */
-  _Atomic bool runs;     /* a graph by segments */
-  _Atomic uint64_t doze; /* cpu_queue_doze: how many, and in the upper half how often they were roused */
-  cpu_timeline timeline; /* references keep this struct, not the ring */
-  _Atomic bool detach;   /* the producer wants the worker to let go */
+  _Atomic uint64_t tail;   /* granules consumed; written by the owner */
+  uint64_t completed;      /* items; the owner's */
+  cpu_waiter waiter;       /* for CPU_WAIT and suspended graphs */
+  _Atomic bool runs;       /* a graph by segments */
+  _Atomic uint32_t hosted; /* times that a host thread ran it since a worker did, up to CPU_HABIT */
+  _Atomic uint64_t doze;   /* cpu_queue_doze: how many, and in the upper half how often they were roused */
+  cpu_timeline timeline;   /* references keep this struct, not the ring */
+  _Atomic bool detach;     /* the producer wants the worker to let go */
   /* The first failure: 0 none, 1 being written, 2 there. */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t failed;
   rondo_saved_error failure;
@@ -594,10 +600,12 @@ void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
 void cpu_run_record(rondo_blocks blocks, void *const *args);
 
-/* Crowds (cpu_crowd.c): whether there are as many long runs as processors; whether each processor has one, so that
- * helping with one would keep another from running; whether some have the same, and one none; how often crowds began.
+/* Crowds (cpu_crowd.c): whether there are as many long runs as processors; whether one more, at most, makes them as
+ * many; whether each processor has one, so that helping with one would keep another from running; whether some have
+ * the same, and one none; how often crowds began.
  */
 bool cpu_crowd_is_there(const cpu_pool *pool);
+bool cpu_crowd_wants_one(const cpu_pool *pool);
 bool cpu_crowd_is_full(const cpu_pool *pool);
 bool cpu_crowd_is_stacked(const cpu_pool *pool);
 uint64_t cpu_crowd_count(const cpu_pool *pool);

@@ -19,6 +19,11 @@ static bool fill_all(const cpu_pool *pool, const _Atomic uint32_t *number) {
 
 bool cpu_crowd_is_there(const cpu_pool *pool) { return fill_all(pool, &pool->long_runs); }
 
+bool cpu_crowd_wants_one(const cpu_pool *pool) {
+  const uint32_t count = atomic_load(&pool->long_runs);
+  return count > 0 && count + 1 >= pool->processor_count;
+}
+
 bool cpu_crowd_is_full(const cpu_pool *pool) { return fill_all(pool, &pool->occupied); }
 
 bool cpu_crowd_is_stacked(const cpu_pool *pool) { return cpu_crowd_is_there(pool) && !cpu_crowd_is_full(pool); }

@@ -3,6 +3,9 @@
  * are shared. A worker stays attached to the queue it served last and watches it, so that the next launch needs no
  * wake-up; idle, it pauses, yields now and then, and after spin_ns parks. Before it parks it lets its queue go and
  * looks once more at everything, counted among the sleepers: whoever makes work ready looks at that count afterwards.
+ *
+ * A launch wakes nobody where a woken worker would only take a processor from a long run before the host, which waits
+ * as it is wont to, runs the launch itself. The queue is ready all the same, and one worker looks every GUARD_NS then.
  */
 #include <stdio.h>
 
@@ -11,6 +14,7 @@
 #include "device/cpu/cpu.h"
 
 enum { TURNS_A_YIELD = 64, WATCH_NS = 400, BRIEF_ITEM_NS = 150, MOST_RESERVE = 3, ALONE_DRAINS = 8 };
+enum { GUARD_NS = 4 * 1000 * 1000 };
 
 static uint64_t spin_limit(const cpu_pool *pool) {
   if (pool == NULL) return UINT64_MAX;
@@ -327,6 +331,19 @@ static bool work_once(cpu_device *device, cpu_participant *self, uint32_t turn) 
   return switch_queue(device, self) || cpu_pool_help(pool, self, NULL);
 }
 
+bool cpu_pool_leaves_to_host(const cpu_pool *pool) { return cpu_crowd_wants_one(pool) && atomic_load(&pool->guarded); }
+
+/* Sleeps until woken. Where launches may be left to their hosts one worker stays on guard: a host that does not wait
+ * after all has its work begun when that one looks next. */
+static void sleep_till_woken(cpu_pool *pool, uint32_t epoch) {
+  if (!cpu_crowd_wants_one(pool) || atomic_exchange(&pool->guarded, true)) {
+    rondo_futex_wait(&pool->epoch, epoch);
+    return;
+  }
+  rondo_futex_wait_for(&pool->epoch, epoch, GUARD_NS);
+  atomic_store(&pool->guarded, false);
+}
+
 static void park(cpu_device *device, cpu_participant *self) {
   cpu_pool *pool = &device->pool;
   let_go(self);
@@ -337,7 +354,7 @@ static void park(cpu_device *device, cpu_participant *self) {
                        !cpu_pool_has_shared(pool, self, NULL);
   if (is_idle && !atomic_load(&pool->stop)) {
     atomic_fetch_add_explicit(&self->parks, 1, memory_order_relaxed);
-    rondo_futex_wait(&pool->epoch, epoch);
+    sleep_till_woken(pool, epoch);
   }
   atomic_fetch_sub(&pool->sleepers, 1);
 }

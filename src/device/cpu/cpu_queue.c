@@ -139,11 +139,20 @@ static bool run_batch(cpu_queue *queue, cpu_participant *self, uint64_t budget) 
   return true;
 }
 
+/* Who runs the queue, as a hint for the next launch. */
+static void note_runner(cpu_queue *queue, const cpu_participant *self) {
+  const uint32_t before = atomic_load_explicit(&queue->hosted, memory_order_relaxed);
+  const bool is_host = self->index >= queue->device->pool.worker_count;
+  const uint32_t now = is_host ? before + (before < CPU_HABIT) : 0;
+  if (now != before) atomic_store_explicit(&queue->hosted, now, memory_order_relaxed);
+}
+
 /* What was published meanwhile is its worker's business; one that let the queue go while it was owned here left it to
  * the owner. */
 bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
   uint32_t expected = CPU_FREE;
   if (!atomic_compare_exchange_strong(&queue->owner, &expected, CPU_OWNED)) return false;
+  note_runner(queue, self);
   if (!run_batch(queue, self, budget)) return true;
   atomic_store(&queue->owner, CPU_FREE);
   if (self->watched != queue && atomic_load(&queue->attached) == CPU_DETACHED && cpu_queue_pending(queue))
@@ -165,6 +174,12 @@ void cpu_queue_finish_graph(cpu_queue *queue) {
   cpu_queue_release(queue);
 }
 
+/* Its user has waited for it each time lately, as if it would again. */
+static bool is_left_to_host(const cpu_queue *queue) {
+  return atomic_load_explicit(&queue->hosted, memory_order_relaxed) == CPU_HABIT &&
+         cpu_pool_leaves_to_host(&queue->device->pool);
+}
+
 void cpu_queue_schedule(cpu_queue *queue) {
   uint32_t expected = CPU_DETACHED;
   if (!atomic_compare_exchange_strong(&queue->attached, &expected, CPU_SCHEDULED)) return;
@@ -172,7 +187,7 @@ void cpu_queue_schedule(cpu_queue *queue) {
   const uint32_t word = queue->slot / 64;
   atomic_fetch_or(&pool->ready[word], UINT64_C(1) << queue->slot % 64);
   atomic_fetch_or(&pool->ready_summary, UINT64_C(1) << word);
-  if (atomic_load(&pool->sleepers) != 0)
+  if (atomic_load(&pool->sleepers) != 0 && !is_left_to_host(queue))
     cpu_pool_wake(pool);
   else
     (void)cpu_queue_rouse(queue);

@@ -56,7 +56,9 @@ static void run_watched(const cpu_executable *executable, cpu_participant *self,
   }
 }
 
-static void run_loop(const cpu_executable *executable) {
+/* Aligned, and not a part of its callers: a loop that lies across two cache lines takes a quarter longer for nodes that
+ * do nothing, and where it lies would hang on what else is in the library. */
+__attribute__((aligned(RONDO_CACHE_LINE), noinline)) static void run_loop(const cpu_executable *executable) {
   if (__builtin_expect(is_watched(executable), 0)) {
     run_watched(executable, NULL, 0, (uint32_t)executable->node_count);
     return;

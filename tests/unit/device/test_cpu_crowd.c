@@ -264,6 +264,75 @@ static void what_always_has_company_is_not_tried_for_ever_gx_10(void **state) {
   run_crowd(always_have_company);
 }
 
+/* Launches that are left to their hosts -------------------------------------------------------------------------- */
+
+static rondo_status count_up(void *user) {
+  atomic_fetch_add((atomic_uint *)user, 1);
+  return RONDO_OK;
+}
+
+static void submit_count(rondo_queue *queue, atomic_uint *counter) {
+  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_up, .user = counter}};
+  assert_ok(queue->ops->submit(queue, &work));
+}
+
+/* The only worker is held meanwhile, so that this thread runs what it waits for. */
+static void get_into_the_habit_of_waiting(rondo_queue *busy, rondo_queue *queue) {
+  atomic_uint count = 0;
+  gate at = {false, false};
+  close_queue_behind(busy, &at);
+  for (unsigned i = 0; i < CPU_HABIT; i++) {
+    submit_count(queue, &count);
+    assert_ok(queue->ops->synchronize(queue));
+  }
+  assert_int_equal(atomic_load(&((cpu_queue *)queue)->hosted), CPU_HABIT);
+  atomic_store(&at.open, true);
+  assert_ok(busy->ops->synchronize(busy));
+}
+
+/* Then does not wait for once. False where the worker was not on guard any more when that was launched. */
+static bool launch_without_waking(cpu_pool *pool, rondo_queue *queue) {
+  atomic_uint count = 0;
+  while (!cpu_pool_leaves_to_host(pool)) rondo_yield();
+  const uint64_t wakes = atomic_load(&pool->wakes);
+  submit_count(queue, &count);
+  const bool is_left = atomic_load(&pool->wakes) == wakes;
+  while (atomic_load(&count) == 0) rondo_yield(); /* without working along: the worker gets it done */
+  assert_ok(queue->ops->synchronize(queue));
+  assert_int_equal(atomic_load(&((cpu_queue *)queue)->hosted), 0);
+  return is_left;
+}
+
+static void a_launch_left_to_a_host_that_does_not_wait_is_run_gx_10(void **state) {
+  (void)state;
+  enum { MOST_TRIES = 1000 };
+  rondo_device *device;
+  rondo_queue *queue, *busy;
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
+  cpu_pool *pool = &((cpu_device *)device)->pool;
+  cpu_participant *runners = test_array(pool->processor_count, sizeof *runners);
+  assert_ok(device->ops->queue_create(device, "queue", &queue));
+  assert_ok(device->ops->queue_create(device, "busy", &busy));
+  assert_false(cpu_crowd_wants_one(pool));
+  assert_false(cpu_pool_leaves_to_host(pool));
+  for (uint32_t i = 0; i + 1 < pool->processor_count; i++) {
+    runners[i].device = (cpu_device *)device;
+    assert_false(cpu_crowd_wants_one(pool));
+    cpu_crowd_enter(&runners[i]);
+  }
+  bool is_left = pool->processor_count < 2;
+  for (unsigned i = 0; i < MOST_TRIES && !is_left; i++) {
+    get_into_the_habit_of_waiting(busy, queue);
+    is_left = launch_without_waking(pool, queue);
+  }
+  assert_true(is_left);
+  for (uint32_t i = 0; i + 1 < pool->processor_count; i++) cpu_crowd_leave(&runners[i]);
+  free(runners);
+  assert_ok(queue->ops->destroy(queue));
+  assert_ok(busy->ops->destroy(busy));
+  assert_ok(rondo_device_close(device));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_run_on_each_processor_is_a_crowd_gx_10),
@@ -271,6 +340,7 @@ int main(void) {
       cmocka_unit_test(a_worker_leaves_a_processor_to_runs_gx_10),
       cmocka_unit_test(runs_in_a_crowd_do_all_of_their_work_once_gx_10),
       cmocka_unit_test(what_always_has_company_is_not_tried_for_ever_gx_10),
+      cmocka_unit_test(a_launch_left_to_a_host_that_does_not_wait_is_run_gx_10),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
