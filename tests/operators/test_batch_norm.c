@@ -36,28 +36,43 @@ static rondo_status build(const test_call *call, rondo_program *program, const r
   return rondo_op_batch_norm(program, in[0], &options, result);
 }
 
-static bool is_of(const test_call *call, size_t i, size_t channel) {
+/* The elements of a channel: a plane of each image. */
+typedef struct channel_elements {
+  size_t count, plane, channels, channel;
+} channel_elements;
+
+static channel_elements elements_of(const test_call *call, size_t channel) {
   const test_tensor *value = &call->inputs[0];
-  return i / test_elements(value->shape + 2, value->rank - 2) % value->shape[1] == channel;
+  return (channel_elements){.count = test_input_elements(call, 0) / value->shape[1],
+                            .plane = test_elements(value->shape + 2, value->rank - 2),
+                            .channels = value->shape[1],
+                            .channel = channel};
+}
+
+static size_t place_of(const channel_elements *of, size_t k) {
+  return (k / of->plane * of->channels + of->channel) * of->plane + k % of->plane;
 }
 
 static void normalise(const test_call *call, double *const *in, size_t channel, double mean, double variance,
                       double *y) {
   const double scale = call->sizes[HAS_SCALE] ? in[1][channel] : 1;
   const double shift = call->sizes[HAS_SHIFT] ? in[1 + call->sizes[HAS_SCALE]][channel] : 0;
-  for (size_t i = 0; i < test_input_elements(call, 0); i++) {
-    if (is_of(call, i, channel)) y[i] = (in[0][i] - mean) / sqrt(variance + (double)(float)EPSILON) * scale + shift;
+  const channel_elements of = elements_of(call, channel);
+  for (size_t k = 0; k < of.count; k++) {
+    const size_t i = place_of(&of, k);
+    y[i] = (in[0][i] - mean) / sqrt(variance + (double)(float)EPSILON) * scale + shift;
   }
 }
 
 static void reference(const test_call *call, double *const *in, double *y) {
-  const size_t channels = call->inputs[0].shape[1], count = test_input_elements(call, 0);
-  const double of_channel = (double)(count / channels);
-  for (size_t c = 0; c < channels; c++) {
+  for (size_t c = 0; c < call->inputs[0].shape[1]; c++) {
+    const channel_elements of = elements_of(call, c);
     double mean = 0, variance = 0;
-    for (size_t i = 0; i < count; i++) mean += is_of(call, i, c) ? in[0][i] / of_channel : 0;
-    for (size_t i = 0; i < count; i++)
-      variance += is_of(call, i, c) ? (in[0][i] - mean) * (in[0][i] - mean) / of_channel : 0;
+    for (size_t k = 0; k < of.count; k++) mean += in[0][place_of(&of, k)] / (double)of.count;
+    for (size_t k = 0; k < of.count; k++) {
+      const double apart = in[0][place_of(&of, k)] - mean;
+      variance += apart * apart / (double)of.count;
+    }
     normalise(call, in, c, mean, variance, y);
   }
 }
