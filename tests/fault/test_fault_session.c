@@ -4,8 +4,7 @@
  */
 #include <string.h>
 
-#include "support/rondo_test.h"
-#include "support/test_effort.h"
+#include "fault/fault_allocations.h"
 #include "support/test_session.h"
 
 #define TRY(call)                            \
@@ -14,28 +13,26 @@
     if (status_ != RONDO_OK) return status_; \
   } while (0)
 
-typedef struct rig {
-  test_allocator allocator;
-  rondo_device *device;
+static struct {
   rondo_weights *weights;
   rondo_session *session;
-} rig;
+} made;
 
-static rondo_status run(rig *r, size_t rows, rondo_way way) {
+static rondo_status run(size_t rows, rondo_way way) {
   static test_request request;
   test_request_fill(&request, rows, rows);
   request.request.way = way;
   rondo_answer answer = {.struct_size = sizeof answer};
-  TRY(rondo_session_run(r->session, "scorer", &request.request, &answer));
+  TRY(rondo_session_run(made.session, "scorer", &request.request, &answer));
   assert_true(answer.way == RONDO_WAY_CAPTURED || test_request_is_right(&request));
   return RONDO_OK;
 }
 
-static rondo_status record(rig *r) {
-  TRY(rondo_session_capture_begin(r->session, "scorer"));
-  rondo_status status = run(r, 16, RONDO_WAY_AUTO);
-  if (status == RONDO_OK) status = run(r, 4, RONDO_WAY_AUTO);
-  const rondo_status ended = rondo_session_capture_end(r->session);
+static rondo_status record(void) {
+  TRY(rondo_session_capture_begin(made.session, "scorer"));
+  rondo_status status = run(16, RONDO_WAY_AUTO);
+  if (status == RONDO_OK) status = run(4, RONDO_WAY_AUTO);
+  const rondo_status ended = rondo_session_capture_end(made.session);
   return status == RONDO_OK ? ended : status;
 }
 
@@ -49,53 +46,53 @@ static rondo_status copy_words(rondo_call *call, void *user) {
   return rondo_copy_async(rondo_call_stream(call), y, x.address, x.bytes);
 }
 
-static rondo_status copy(rig *r, size_t rows, rondo_way way) {
+static rondo_status copy(size_t rows, rondo_way way) {
   uint32_t x[16], y[16] = {0};
   const void *inputs[] = {x};
   void *outputs[] = {y};
   for (uint32_t i = 0; i < rows; i++) x[i] = i + 1;
   const rondo_request request = {RONDO_REQUEST_INIT, .way = way, .rows = rows, .inputs = inputs, .outputs = outputs};
   rondo_answer answer = {.struct_size = sizeof answer};
-  TRY(rondo_session_run(r->session, "copy", &request, &answer));
+  TRY(rondo_session_run(made.session, "copy", &request, &answer));
   for (uint32_t i = 0; i < rows && answer.way != RONDO_WAY_CAPTURED; i++) assert_int_equal(y[i], x[i]);
   return RONDO_OK;
 }
 
-static rondo_status serve_function(rig *r) {
+static rondo_status serve_function(void) {
   const rondo_row_value word = {.name = "word", .type = RONDO_I32};
   const size_t history[] = {4, 16};
   const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .body = copy_words, .inputs = &word,
                                      .input_count = 1,         .outputs = &word,   .output_count = 1,
                                      .history = history,       .history_count = 2, .max_sizes = 3};
-  TRY(rondo_session_add_model(r->session, "copy", &model));
-  TRY(copy(r, 3, RONDO_WAY_AUTO));
-  TRY(rondo_session_capture(r->session, "copy"));
-  TRY(copy(r, 16, RONDO_WAY_RECORDED));
-  TRY(copy(r, 5, RONDO_WAY_UNRECORDED));
-  return rondo_session_remove_model(r->session, "copy");
+  TRY(rondo_session_add_model(made.session, "copy", &model));
+  TRY(copy(3, RONDO_WAY_AUTO));
+  TRY(rondo_session_capture(made.session, "copy"));
+  TRY(copy(16, RONDO_WAY_RECORDED));
+  TRY(copy(5, RONDO_WAY_UNRECORDED));
+  return rondo_session_remove_model(made.session, "copy");
 }
 
-static rondo_status do_all(rig *r) {
+static rondo_status do_all(fault_rig *rig) {
   const size_t history[] = {3, 9, 27};
   const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = RONDO_EXECUTOR_NO_THREADS};
   const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2, .max_unrecorded = 1, .timed = true,
                                          .executor = &executor};
-  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = r->weights,
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer, .weights = made.weights,
                                      .history = history,       .history_count = 3,         .max_sizes = 2,
                                      .max_batch_rows = 108};
-  TRY(rondo_session_create(r->device, &options, &r->session));
-  TRY(rondo_session_add_model(r->session, "scorer", &model));
+  TRY(rondo_session_create(rig->device, &options, &made.session));
+  TRY(rondo_session_add_model(made.session, "scorer", &model));
   rondo_model_bytes bytes = {.struct_size = sizeof bytes};
-  TRY(rondo_session_plan(r->session, "scorer", history, 3, &bytes));
-  TRY(run(r, 5, RONDO_WAY_AUTO));
-  TRY(record(r));
-  TRY(run(r, 3, RONDO_WAY_RECORDED));
-  TRY(run(r, 70, RONDO_WAY_RECORDED));
-  TRY(run(r, 6, RONDO_WAY_UNRECORDED));
-  TRY(rondo_session_destroy_graphs(r->session, "scorer"));
-  TRY(rondo_session_capture(r->session, "scorer"));
-  TRY(run(r, 27, RONDO_WAY_RECORDED));
-  return serve_function(r);
+  TRY(rondo_session_plan(made.session, "scorer", history, 3, &bytes));
+  TRY(run(5, RONDO_WAY_AUTO));
+  TRY(record());
+  TRY(run(3, RONDO_WAY_RECORDED));
+  TRY(run(70, RONDO_WAY_RECORDED));
+  TRY(run(6, RONDO_WAY_UNRECORDED));
+  TRY(rondo_session_destroy_graphs(made.session, "scorer"));
+  TRY(rondo_session_capture(made.session, "scorer"));
+  TRY(run(27, RONDO_WAY_RECORDED));
+  return serve_function();
 }
 
 /* A tree says that as its reason not to record. */
@@ -103,47 +100,25 @@ static bool is_tree_without_memory(rondo_status status) {
   return status == RONDO_UNSUPPORTED && strstr(rondo_last_error()->message, "MEMORY_LIMIT") != NULL;
 }
 
-/* False when the work makes fewer allocations than that. */
-static bool sweep(size_t at, bool rest, size_t *inout_heard) {
-  static rig r;
-  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &r.allocator.table, .workers = 1};
-  r = (rig){.device = NULL};
-  test_allocator_init(&r.allocator);
-  assert_ok(rondo_device_open("cpu", &options, &r.device));
-  r.weights = test_scorer_weights();
-  atomic_store(&r.allocator.calls, 0);
-  atomic_store(&r.allocator.fail_at, at);
-  atomic_store(&r.allocator.fail_on, rest);
-  const rondo_status status = do_all(&r);
-  const bool has_failed = atomic_load(&r.allocator.calls) >= at;
-  atomic_store(&r.allocator.fail_at, 0);
-  atomic_store(&r.allocator.fail_on, false);
-  if (status != RONDO_OK && status != RONDO_OUT_OF_MEMORY && !is_tree_without_memory(status))
-    fail_msg("allocation %zu: heard was %s: %s", at, rondo_status_name(status), rondo_last_error()->message);
-  *inout_heard += status != RONDO_OK;
-  assert_ok(rondo_session_destroy(r.session));
-  rondo_weights_destroy(r.weights);
-  assert_ok(rondo_device_close(r.device));
-  if (atomic_load(&r.allocator.live) != 0) fail_msg("allocation %zu: %zu left", at, atomic_load(&r.allocator.live));
-  assert_int_equal(atomic_load(&r.allocator.faults), 0);
-  return has_failed;
+static void prepare(void) { made.weights = test_scorer_weights(); }
+
+static void destroy(void) {
+  assert_ok(rondo_session_destroy(made.session));
+  rondo_weights_destroy(made.weights);
+  memset(&made, 0, sizeof made);
 }
 
-static void sweep_all(bool rest, size_t step) {
-  size_t at = 1, heard = 0, count = 0;
-  for (; sweep(at, rest, &heard); at += step * test_failure_step()) count++;
-  assert_true(count > 100 / (step * test_failure_step()));
-  assert_true(heard > count / 2);
-}
+static const fault_work all = {
+    .prepare = prepare, .run = do_all, .destroy = destroy, .is_expected = is_tree_without_memory};
 
 static void test_se6_an_allocation_fails(void **state) {
   (void)state;
-  sweep_all(false, 11);
+  fault_allocations(&all, false, 11);
 }
 
 static void test_se6_all_allocations_fail_from_then_on(void **state) {
   (void)state;
-  sweep_all(true, 29);
+  fault_allocations(&all, true, 29);
 }
 
 int main(void) {
