@@ -345,7 +345,10 @@ static int make_memory(copies_bench *b) {
 static int prepare(void *bench) {
   copies_bench *b = bench;
   if (!bare_is_cuda(b->settings.device))
-    return tool_fail("--device: '%s' is no CUDA device: on others inputs are copied by copies", b->settings.device);
+    return tool_fail(
+        "--device: '%s' is no CUDA device: on others every input has a copy of its own, and there is nothing to "
+        "compare",
+        b->settings.device);
   if (rondo_device_open(b->settings.device, NULL, &b->device)) return tool_fail_status("--device");
   if (rondo_device_get_info(b->device, &b->info)) return tool_fail_status("the device");
   if (rondo_kernel_create(b->device, &kernel_options, &b->kernel)) return tool_fail_status("the kernel");
