@@ -584,7 +584,7 @@ static void test_tr16_a_device_outlives_its_communicators(void **state) {
   (void)state;
   test_ranks_open(&self, NULL);
   assert_error(rondo_device_close(self.ranks[0].fixture.device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
-  assert_message("1 communicators");
+  assert_message("1 communicator");
   test_ranks_close(&self);
 }
 

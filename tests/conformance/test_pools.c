@@ -613,7 +613,7 @@ static void test_gm19_a_device_with_pools_is_in_use(void **state) {
   assert_ok(rondo_device_open(test_device_name(), NULL, &device));
   assert_ok(rondo_pool_create(device, NULL, &pool));
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
-  assert_message("1 pools");
+  assert_message("by 1 pool: ");
   assert_ok(rondo_pool_destroy(pool));
   assert_ok(rondo_device_close(device));
 }

@@ -436,7 +436,7 @@ static void test_tr13_bad_input_is_refused(void **state) {
   assert_state(generator, 1, 0); /* nothing was drawn */
   rondo_device *device = t->device;
   assert_error(rondo_device_close(device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
-  assert_message("1 generators");
+  assert_message("1 generator");
   test_floats_free(t, values);
   rondo_generator_destroy(generator);
 }

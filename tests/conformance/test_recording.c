@@ -138,7 +138,7 @@ static void test_rc1_bad_arguments(void **state) {
   assert_ok(rondo_recording_destroy(NULL));
   assert_state(recording, RONDO_RECORDING_EMPTY);
   assert_error(rondo_device_close(t->device), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
-  assert_message("1 recordings");
+  assert_message("1 recording");
   assert_ok(rondo_recording_destroy(recording));
   assert_ok(rondo_stream_destroy(foreign));
   assert_ok(rondo_device_close(other));
