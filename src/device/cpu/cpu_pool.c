@@ -334,18 +334,27 @@ static bool work_once(cpu_device *device, cpu_participant *self, uint32_t turn) 
 bool cpu_pool_leaves_to_host(const cpu_pool *pool) { return cpu_crowd_wants_one(pool) && atomic_load(&pool->guarded); }
 
 /* Sleeps until woken. Where launches may be left to their hosts one worker stays on guard: a host that does not wait
- * after all has its work begun when that one looks next. */
-static void sleep_till_woken(cpu_pool *pool, uint32_t epoch) {
+ * after all has its work begun when that one looks next. True when this one was. */
+static bool sleep_till_woken(cpu_pool *pool, uint32_t epoch) {
   if (!cpu_crowd_wants_one(pool) || atomic_exchange(&pool->guarded, true)) {
     rondo_futex_wait(&pool->epoch, epoch);
-    return;
+    return false;
   }
   rondo_futex_wait_for(&pool->epoch, epoch, GUARD_NS);
   atomic_store(&pool->guarded, false);
+  return true;
+}
+
+/* A worker for each queue that is ready: nobody was woken for those left to hosts, and the first thing that the guard
+ * takes up may keep it from the others. */
+static void end_guard(cpu_pool *pool) {
+  for (uint32_t word = 0; word < CPU_QUEUE_WORDS; word++)
+    for (uint64_t bits = atomic_load(&pool->ready[word]); bits != 0; bits &= bits - 1) cpu_pool_wake(pool);
 }
 
 static void park(cpu_device *device, cpu_participant *self) {
   cpu_pool *pool = &device->pool;
+  bool was_on_guard = false;
   let_go(self);
   atomic_fetch_add(&pool->sleepers, 1);
   const uint32_t epoch = atomic_load(&pool->epoch);
@@ -354,9 +363,10 @@ static void park(cpu_device *device, cpu_participant *self) {
                        !cpu_pool_has_shared(pool, self, NULL);
   if (is_idle && !atomic_load(&pool->stop)) {
     atomic_fetch_add_explicit(&self->parks, 1, memory_order_relaxed);
-    sleep_till_woken(pool, epoch);
+    was_on_guard = sleep_till_woken(pool, epoch);
   }
   atomic_fetch_sub(&pool->sleepers, 1);
+  if (was_on_guard) end_guard(pool);
 }
 
 /* A host thread waits on this worker's processor, where both would stand in each other's way while another is idle

@@ -276,61 +276,126 @@ static void submit_count(rondo_queue *queue, atomic_uint *counter) {
   assert_ok(queue->ops->submit(queue, &work));
 }
 
-/* The only worker is held meanwhile, so that this thread runs what it waits for. */
-static void get_into_the_habit_of_waiting(rondo_queue *busy, rondo_queue *queue) {
+enum { QUEUES = 2, MOST_TRIES = 1000 };
+
+/* A device on all processors of which but one there is a long run. */
+typedef struct guarded {
+  rondo_device *device;
+  cpu_pool *pool;
+  cpu_participant *runners;
+  rondo_queue *queues[QUEUES];
+  rondo_queue *busy[QUEUES]; /* to hold workers by */
+} guarded;
+
+static void open_guarded(guarded *g, uint32_t workers) {
+  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = workers}, &g->device));
+  g->pool = &((cpu_device *)g->device)->pool;
+  if (g->pool->processor_count < 2) {
+    assert_ok(rondo_device_close(g->device));
+    skip();
+  }
+  for (size_t i = 0; i < QUEUES; i++) {
+    assert_ok(g->device->ops->queue_create(g->device, "queue", &g->queues[i]));
+    assert_ok(g->device->ops->queue_create(g->device, "busy", &g->busy[i]));
+  }
+  g->runners = test_array(g->pool->processor_count, sizeof *g->runners);
+  assert_false(cpu_pool_leaves_to_host(g->pool));
+  for (uint32_t i = 0; i + 1 < g->pool->processor_count; i++) {
+    g->runners[i].device = (cpu_device *)g->device;
+    assert_false(cpu_crowd_wants_one(g->pool));
+    cpu_crowd_enter(&g->runners[i]);
+  }
+}
+
+static void close_guarded(guarded *g) {
+  for (uint32_t i = 0; i + 1 < g->pool->processor_count; i++) cpu_crowd_leave(&g->runners[i]);
+  for (size_t i = 0; i < QUEUES; i++) {
+    assert_ok(g->queues[i]->ops->destroy(g->queues[i]));
+    assert_ok(g->busy[i]->ops->destroy(g->busy[i]));
+  }
+  free(g->runners);
+  assert_ok(rondo_device_close(g->device));
+}
+
+/* All workers are held meanwhile, so that this thread runs what it waits for. */
+static void get_into_the_habit_of_waiting(const guarded *g) {
+  const uint32_t workers = g->pool->worker_count;
   atomic_uint count = 0;
-  gate at = {false, false};
-  close_queue_behind(busy, &at);
-  for (unsigned i = 0; i < CPU_HABIT; i++) {
+  gate at[QUEUES] = {{false, false}};
+  for (uint32_t i = 0; i < workers; i++) close_queue_behind(g->busy[i], &at[i]);
+  for (unsigned i = 0; i < CPU_HABIT * workers; i++) {
+    rondo_queue *queue = g->queues[i % workers];
     submit_count(queue, &count);
     assert_ok(queue->ops->synchronize(queue));
   }
-  assert_int_equal(atomic_load(&((cpu_queue *)queue)->hosted), CPU_HABIT);
-  atomic_store(&at.open, true);
-  assert_ok(busy->ops->synchronize(busy));
+  for (uint32_t i = 0; i < workers; i++) {
+    assert_int_equal(atomic_load(&((cpu_queue *)g->queues[i])->hosted), CPU_HABIT);
+    atomic_store(&at[i].open, true);
+    assert_ok(g->busy[i]->ops->synchronize(g->busy[i]));
+  }
+}
+
+/* All workers sleep, one of them on guard. */
+static void wait_for_guard(cpu_pool *pool) {
+  while (!cpu_pool_leaves_to_host(pool) || atomic_load(&pool->sleepers) < pool->worker_count) rondo_yield();
 }
 
 /* Then does not wait for once. False where the worker was not on guard any more when that was launched. */
-static bool launch_without_waking(cpu_pool *pool, rondo_queue *queue) {
+static bool launch_without_waking(const guarded *g) {
+  rondo_queue *queue = g->queues[0];
   atomic_uint count = 0;
-  while (!cpu_pool_leaves_to_host(pool)) rondo_yield();
-  const uint64_t wakes = atomic_load(&pool->wakes);
+  wait_for_guard(g->pool);
+  const uint64_t wakes = atomic_load(&g->pool->wakes);
   submit_count(queue, &count);
-  const bool is_left = atomic_load(&pool->wakes) == wakes;
+  const bool is_left = atomic_load(&g->pool->wakes) == wakes;
   while (atomic_load(&count) == 0) rondo_yield(); /* without working along: the worker gets it done */
-  assert_ok(queue->ops->synchronize(queue));
   assert_int_equal(atomic_load(&((cpu_queue *)queue)->hosted), 0);
+  assert_ok(queue->ops->synchronize(queue));
   return is_left;
 }
 
 static void a_launch_left_to_a_host_that_does_not_wait_is_run_gx_10(void **state) {
+  guarded g;
+  bool is_left = false;
   (void)state;
-  enum { MOST_TRIES = 1000 };
-  rondo_device *device;
-  rondo_queue *queue, *busy;
-  assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &device));
-  cpu_pool *pool = &((cpu_device *)device)->pool;
-  cpu_participant *runners = test_array(pool->processor_count, sizeof *runners);
-  assert_ok(device->ops->queue_create(device, "queue", &queue));
-  assert_ok(device->ops->queue_create(device, "busy", &busy));
-  assert_false(cpu_crowd_wants_one(pool));
-  assert_false(cpu_pool_leaves_to_host(pool));
-  for (uint32_t i = 0; i + 1 < pool->processor_count; i++) {
-    runners[i].device = (cpu_device *)device;
-    assert_false(cpu_crowd_wants_one(pool));
-    cpu_crowd_enter(&runners[i]);
-  }
-  bool is_left = pool->processor_count < 2;
+  open_guarded(&g, 1);
   for (unsigned i = 0; i < MOST_TRIES && !is_left; i++) {
-    get_into_the_habit_of_waiting(busy, queue);
-    is_left = launch_without_waking(pool, queue);
+    get_into_the_habit_of_waiting(&g);
+    is_left = launch_without_waking(&g);
   }
   assert_true(is_left);
-  for (uint32_t i = 0; i + 1 < pool->processor_count; i++) cpu_crowd_leave(&runners[i]);
-  free(runners);
-  assert_ok(queue->ops->destroy(queue));
-  assert_ok(busy->ops->destroy(busy));
-  assert_ok(rondo_device_close(device));
+  close_guarded(&g);
+}
+
+/* Two launches, of which one keeps whoever runs it until the other is done. */
+static bool launch_two_without_waking(const guarded *g, size_t keeper) {
+  atomic_uint count = 0;
+  gate at = {false, false};
+  const rondo_node_params keep = {.kind = RONDO_NODE_HOST, .as.host = {.function = wait_at_gate, .user = &at}};
+  wait_for_guard(g->pool);
+  const uint64_t wakes = atomic_load(&g->pool->wakes);
+  assert_ok(g->queues[keeper]->ops->submit(g->queues[keeper], &keep));
+  submit_count(g->queues[1 - keeper], &count);
+  const bool are_left = atomic_load(&g->pool->wakes) == wakes;
+  while (atomic_load(&count) == 0) rondo_yield();
+  atomic_store(&at.open, true);
+  for (size_t i = 0; i < QUEUES; i++) assert_ok(g->queues[i]->ops->synchronize(g->queues[i]));
+  return are_left;
+}
+
+static void what_keeps_the_guard_keeps_no_other_launch_gx_10(void **state) {
+  guarded g;
+  (void)state;
+  open_guarded(&g, QUEUES);
+  for (size_t keeper = 0; keeper < QUEUES; keeper++) { /* whichever of them the guard takes up first */
+    bool are_left = false;
+    for (unsigned i = 0; i < MOST_TRIES && !are_left; i++) {
+      get_into_the_habit_of_waiting(&g);
+      are_left = launch_two_without_waking(&g, keeper);
+    }
+    assert_true(are_left);
+  }
+  close_guarded(&g);
 }
 
 int main(void) {
@@ -341,6 +406,7 @@ int main(void) {
       cmocka_unit_test(runs_in_a_crowd_do_all_of_their_work_once_gx_10),
       cmocka_unit_test(what_always_has_company_is_not_tried_for_ever_gx_10),
       cmocka_unit_test(a_launch_left_to_a_host_that_does_not_wait_is_run_gx_10),
+      cmocka_unit_test(what_keeps_the_guard_keeps_no_other_launch_gx_10),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
