@@ -148,9 +148,10 @@ static void take_along(rondo_session *session, rondo_batch *batch, const rondo_t
   }
 }
 
+/* One that needs more than the largest graph runs by itself: others would be taken in its stead, time and again. */
 static void gather(rondo_session *session, rondo_lane *lane, rondo_slot *leader) {
   company c = {.table = table_for(leader, lane->batch.is_loaded), .loaded = table_for(leader, true)};
-  if (c.table != NULL) list_company(session->options.max_batch, leader, &c);
+  if (c.table != NULL && leader->rows <= c.table->largest_rows) list_company(session->options.max_batch, leader, &c);
   const size_t count = c.count == 0 ? 0 : choose_company(&c);
   if (count == 0) take_request(session, &lane->batch, leader);
   for (size_t i = 0; i < count; i++) take_request(session, &lane->batch, c.requests[i]);

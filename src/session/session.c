@@ -53,8 +53,12 @@ static bool has_claimed_lane(const rondo_session *session) {
 static void hold_requests_back(rondo_session *session, bool *inout_is_held_back, bool wanted) {
   if (*inout_is_held_back == wanted) return;
   *inout_is_held_back = wanted;
-  for (uint32_t i = 0; i < session->options.streams; i++)
-    wanted ? session->lanes[i].awaited++ : session->lanes[i].awaited--;
+  for (uint32_t i = 0; i < session->options.streams; i++) {
+    if (wanted)
+      session->lanes[i].awaited++;
+    else
+      session->lanes[i].awaited--;
+  }
   if (!wanted) rondo_lanes_call_for_rest(session);
 }
 
@@ -304,7 +308,7 @@ static rondo_status free_session(rondo_session *session) {
   rondo_release(&allocator, session->slots, session->options.max_queue, sizeof *session->slots);
   rondo_release_text(&allocator, session->name);
   rondo_release(&allocator, session, 1, sizeof *session);
-  atomic_fetch_sub_explicit(&device->sessions, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&device->sessions, 1, memory_order_release);
   return status;
 }
 

@@ -366,19 +366,19 @@ static rondo_status build_held(void *user, size_t rows, rondo_program *program) 
 
 static rondo_session *open_held(test_fixture *t, uint32_t max_batch) {
   const double long_times[] = {4e7, 2e7};
-  rondo_session *session = test_session_open(t->device, (rondo_session_options){.streams = 3, .max_batch = max_batch});
+  rondo_session *session = test_session_open(t->device, (rondo_session_options){.streams = 4, .max_batch = max_batch});
   test_scorer_add(session, "scorer", (rondo_model_options){.build = build_held});
   record(session, long_times);
   return session;
 }
 
-/* While two streams run, a few rows wait for others: not where there are none to share with, nor past the deadline. */
+/* While three streams run, a few rows wait for others: not where there are none to share with, nor past the deadline. */
 static void test_se8_a_free_stream_is_not_left_in_vain(void **state) {
   for (uint32_t by_itself = 0; by_itself < 2; by_itself++) {
     atomic_store(&is_held, true);
     rondo_session *session = open_held(*state, by_itself);
     static test_request r;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
       test_request_fill(&requests[i], HELD_ROWS, i);
       requests[i].request.way = RONDO_WAY_UNRECORDED;
       assert_ok(rondo_session_submit(session, "scorer", &requests[i].request, &tickets[i]));
@@ -391,7 +391,7 @@ static void test_se8_a_free_stream_is_not_left_in_vain(void **state) {
     assert_true(test_request_is_right(&r));
     if (by_itself) assert_true(answer.queue_us < 2e7);
     atomic_store(&is_held, false);
-    for (size_t i = 0; i < 2; i++) assert_ok(rondo_ticket_wait(tickets[i], NULL));
+    for (size_t i = 0; i < 3; i++) assert_ok(rondo_ticket_wait(tickets[i], NULL));
     assert_ok(rondo_session_destroy(session));
   }
 }

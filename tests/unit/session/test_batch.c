@@ -150,8 +150,36 @@ static void test_se8_a_decision_looks_at_so_many(void **state) {
   assert_int_equal(q.model.waiting_rows, 1);
 }
 
+static void test_se8_what_no_graph_holds_is_not_passed_over(void **state) {
+  (void)state;
+  rondo_slot *larger = append(LARGE + 1), *small = append(2);
+  assert_batch(larger);
+  assert_batch(small);
+}
+
+/* In graphs of a minute, so that the wait is not over meanwhile. */
+static void test_se8_a_few_rows_wait_beside_three_lanes_that_run(void **state) {
+  const rondo_table_size sizes[] = {{.rows = SMALL, .run_us = 6e7, .share_us = 6e7},
+                                    {.rows = LARGE, .run_us = 12e7, .share_us = 12e7}};
+  const rondo_table_input input = {.sizes = sizes, .count = 2};
+  uint64_t wait_ns;
+  (void)state;
+  rondo_table_free(q.table);
+  assert_ok(rondo_table_make(&q.allocator.table, &input, &q.table));
+  q.model.idle = q.model.loaded = (rondo_session_tables){q.table, q.table};
+  q.session.options.streams = 4;
+  for (size_t i = 1; i <= 3; i++) q.session.lanes[i].is_running = true;
+  rondo_slot *few = append(2);
+  assert_false(rondo_batch_form(&q.session, &q.session.lanes[0], &wait_ns));
+  assert_in_range(wait_ns, 1, 60 * SECOND);
+  q.session.lanes[3].is_running = false;
+  assert_batch(few);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      batch_case(test_se8_what_no_graph_holds_is_not_passed_over),
+      batch_case(test_se8_a_few_rows_wait_beside_three_lanes_that_run),
       batch_case(test_se8_one_behind_what_is_too_large_goes_along),
       batch_case(test_se8_what_has_no_room_stays),
       batch_case(test_se8_an_older_one_goes_along),
