@@ -388,7 +388,7 @@ typedef struct rondo_library_info {
   const char *name;     /* "cuDNN" */
   const char *purpose;  /* what it makes: "convolutions on CUDA devices" */
   const char *path;     /* the name that it was found by; NULL when it is not used */
-  const char *reason;   /* why it is not used: what went wrong with each name that was tried; "" when it is */
+  const char *reason;   /* why it is not: what is wrong with the first name that opens, or with each; "" if it is */
 } rondo_library_info;
 #define RONDO_LIBRARY_INFO_INIT .struct_size = sizeof(rondo_library_info)
 

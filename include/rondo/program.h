@@ -328,7 +328,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_destroy(rondo_compiled *com
  * CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, with which the capture goes on; and for read
  * INVALID_STATE/OVERWRITTEN (see Sharing) and any asynchronous failure: what rondo_stream_synchronize returns, or
  * EXECUTION_FAILED/OUT_OF_RANGE naming the operator, the index and its position when a run met a wrong index. Kernels
- * leave a wrong index in device memory, and read, synchronize and destroy look at it after waiting
+ * leave a wrong index in host memory of the program's, and read, synchronize and destroy look at it after waiting
  * (rondo_stream_synchronize alone does not); it is told once. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_write(rondo_compiled *compiled, const char *name, const void *data,
                                                            size_t bytes);
@@ -374,7 +374,7 @@ typedef struct rondo_compiled_info {
   uint32_t struct_size;
   uint32_t kernels;        /* kernels of one run; those of libraries when it was recorded */
   uint64_t parameters;     /* elements of all states that an optimizer updates (or of all states when none does) */
-  uint64_t state_bytes;    /* states, cells, constants and what checks need: live for ever */
+  uint64_t state_bytes;    /* states, cells and constants: live for ever */
   uint64_t arena_bytes;    /* planned: intermediate values (inputs, outputs, activations, gradients), each rounded up to
                               256 bytes, here and below */
   uint64_t lower_bound;    /* most bytes of intermediate values live at once, in the order, or with branches in any */

@@ -141,7 +141,7 @@ static const char *list_users(rondo_device *device, char *text, size_t bytes) {
 }
 
 static rondo_status refuse_while_in_use(rondo_device *device) {
-  char users[256];
+  char users[384];
   if (list_users(device, users, sizeof users)[0] == '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                     "rondo_device_close: device '%s' is still in use by %s: destroy and free them first", device->name,

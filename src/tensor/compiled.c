@@ -99,7 +99,7 @@ static void free_host(rondo_compiled *compiled) {
   rondo_held_free(compiled);
   rondo_release_text(&allocator, compiled->name);
   rondo_release(&allocator, compiled, 1, sizeof *compiled);
-  atomic_fetch_sub_explicit(&device->programs, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&device->programs, 1, memory_order_release);
 }
 
 /* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. Where waiting

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Where each value of a program lies, when it runs as scheduled: the decisions of a compilation that need no device.
- * States and cells lie in the block of states, for ever, or where a program that is shared with has them; constants and
- * cells of index checks in a block of the compiled program's own. Inputs and results lie in the arena, whose bytes are
- * shared by values that are not live together. An input keeps its place for the whole run, because the user writes it
- * between runs, but a staged one only from the beginning to its last use; an output keeps its place to the end; an
- * operation's workspace is there while the operation runs.
+ * States and cells lie in the block of states, for ever, or where a program that is shared with has them; constants in
+ * a block of the compiled program's own. Inputs and results lie in the arena, whose bytes are shared by values that are
+ * not live together. An input keeps its place for the whole run, because the user writes it between runs, but a staged
+ * one only from the beginning to its last use; an output keeps its place to the end; an operation's workspace is there
+ * while the operation runs.
  *
  * The arena is planned for the schedule's order, or, where that takes hardly more memory, for its dependencies alone:
  * the recorded graph then has branches.

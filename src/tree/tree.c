@@ -90,7 +90,7 @@ static void free_tree(rondo_tree *tree) {
   rondo_release_text(&allocator, (char *)(uintptr_t)tree->options.name);
   if (tree->commons != NULL) rondo_commons_release(tree->commons);
   rondo_release(&allocator, tree, 1, sizeof *tree);
-  atomic_fetch_sub_explicit(&device->trees, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&device->trees, 1, memory_order_release);
 }
 
 static bool has_copy_kernel(const rondo_device *device) {

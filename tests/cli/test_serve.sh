@@ -41,6 +41,9 @@ json_holds '.choice | .tried >= 1 and .best_us > 0 and .regret >= 0 and .chosen_
   '.soak | (.windows | length) >= 4' \
   '.soak | .p99_us >= .median_us and .resident_bytes_after > 0'
 grep -q 'requests a second' page.html || die 'the page has no latency curve'
+headings=$(grep -m 1 '<th>Load' page.html | grep -o '<th[ >]' | wc -l)
+cells=$(grep -m 1 '<tr><td>' page.html | grep -o '<td[ >]' | wc -l)
+[ "$headings" -eq "$cells" ] || die "a table of the page has $headings headings over $cells cells"
 grep -q '</html>' page.html || die 'the page has no end'
 command -v xmllint >/dev/null && { xmllint --noout page.html || die 'the page is not well-formed'; }
 

@@ -26,7 +26,7 @@
 /* Statuses -------------------------------------------------------------------------------------------------------- */
 
 /* The call succeeds, and leaves the thread's last error as it is. The latter is asserted in the conformance suite
- * alone: elsewhere calls go below the public ones, which put the error back. */
+ * and of operators: elsewhere calls go below the public ones, which put the error back. */
 #ifdef RONDO_TEST_LAST_ERROR
 #define assert_ok(call) (test_note_error(), test_assert_ok((call), #call, __FILE__, __LINE__))
 #else

@@ -145,7 +145,8 @@ static void write_row(FILE *out, const char *name, const load_result *r) {
 static void begin_table(FILE *out, const char *title) {
   fprintf(out,
           "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table><thead><tr><th>Load</th>"
-          "<th class=\"number\">Requests/s</th><th class=\"number\">Median &#181;s</th><th class=\"number\">95 %%</th>"
+          "<th class=\"number\">Requests/s</th><th class=\"number\">Waited &#181;s</th>"
+          "<th class=\"number\">Median &#181;s</th><th class=\"number\">95 %%</th>"
           "<th class=\"number\">99 %%</th><th class=\"number\">99.9 %%</th><th class=\"number\">Padding %%</th>"
           "<th class=\"number\">Busy</th></tr></thead><tbody>\n",
           title);

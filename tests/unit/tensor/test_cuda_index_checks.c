@@ -107,13 +107,14 @@ static void test_each_finding_is_told_once(void **state) {
 
 /* What was never waited for is told by the program's end, which leaves nothing. */
 static void test_the_end_tells_what_is_left(void **state) {
-  rondo_compiled *compiled = make_compiled(*state);
   const size_t before = fake->live(FAKE_CUDA_HOST_MEMORY);
+  rondo_compiled *compiled = make_compiled(*state);
+  assert_true(fake->live(FAKE_CUDA_HOST_MEMORY) > before);
   write_indices(compiled, "first", -1);
   write_indices(compiled, "second", 0);
   assert_ok(rondo_compiled_run(compiled));
   assert_error(rondo_compiled_destroy(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
-  assert_true(fake->live(FAKE_CUDA_HOST_MEMORY) < before);
+  assert_int_equal(fake->live(FAKE_CUDA_HOST_MEMORY), before);
 }
 
 int main(void) {
