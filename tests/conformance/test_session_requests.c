@@ -372,7 +372,8 @@ static rondo_session *open_held(test_fixture *t, uint32_t max_batch) {
   return session;
 }
 
-/* While three streams run, a few rows wait for others: not where there are none to share with, nor past the deadline. */
+/* While three streams run, a few rows wait for others: not where there are none to share with, nor past the deadline.
+ */
 static void test_se8_a_free_stream_is_not_left_in_vain(void **state) {
   for (uint32_t by_itself = 0; by_itself < 2; by_itself++) {
     atomic_store(&is_held, true);
