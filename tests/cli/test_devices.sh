@@ -21,6 +21,7 @@ grep -q '^cuBLASLt .*: RONDO_CUBLASLT_LIBRARY is none$' out || die "no reason fo
 RONDO_CBLAS_LIBRARY=none succeeds devices
 grep -q '^oneDNN .*: RONDO_CBLAS_LIBRARY says what makes all products$' out || die "oneDNN beside CBLAS: $(cat out)"
 grep -q '^CBLAS .*: RONDO_CBLAS_LIBRARY is none$' out || die "no reason for there being no CBLAS: $(cat out)"
+unset RONDO_CBLAS_LIBRARY # of whoever runs this
 RONDO_LOG=error RONDO_ONEDNN_LIBRARY=libc.so.6 succeeds devices
 for purpose in 'large matrix products' convolutions; do
   grep -q "^oneDNN  *not available for $purpose on CPU devices: libc.so.6 has no dnnl_sgemm: oneDNN is needed$" out ||
