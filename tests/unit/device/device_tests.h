@@ -121,6 +121,17 @@ static inline void set_test_kernel(test_graph *graph, uint32_t node, rondo_kerne
       (rondo_kernel_node){.kernel = kernel, .grid = {blocks, 1, 1}, .args = args, .arg_count = kernel->parameter_count};
 }
 
+/* A host function that counts. */
+static inline rondo_status count_up(void *user) {
+  atomic_fetch_add((atomic_uint *)user, 1);
+  return RONDO_OK;
+}
+
+static inline void submit_count(rondo_queue *queue, atomic_uint *counter) {
+  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_up, .user = counter}};
+  assert_ok(queue->ops->submit(queue, &work));
+}
+
 /* A gate that a test opens: holds the queue meanwhile. */
 typedef struct gate {
   atomic_bool reached, open;

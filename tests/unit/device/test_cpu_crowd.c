@@ -266,16 +266,6 @@ static void what_always_has_company_is_not_tried_for_ever_gx_10(void **state) {
 
 /* Launches that are left to their hosts -------------------------------------------------------------------------- */
 
-static rondo_status count_up(void *user) {
-  atomic_fetch_add((atomic_uint *)user, 1);
-  return RONDO_OK;
-}
-
-static void submit_count(rondo_queue *queue, atomic_uint *counter) {
-  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_up, .user = counter}};
-  assert_ok(queue->ops->submit(queue, &work));
-}
-
 enum { QUEUES = 2, MOST_TRIES = 1000 };
 
 /* A device on all processors of which but one there is a long run. */

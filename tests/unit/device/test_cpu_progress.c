@@ -8,16 +8,6 @@
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
 
-static rondo_status count_up(void *user) {
-  atomic_fetch_add((atomic_uint *)user, 1);
-  return RONDO_OK;
-}
-
-static void submit_count(rondo_queue *queue, atomic_uint *counter) {
-  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_up, .user = counter}};
-  assert_ok(queue->ops->submit(queue, &work));
-}
-
 /* Without working along: only workers get it done. */
 static void wait_for(const atomic_uint *counter, unsigned value) {
   while (atomic_load(counter) < value) rondo_yield();

@@ -14,16 +14,6 @@ typedef struct scene {
 
 static void note_end(void *ends) { atomic_fetch_add((atomic_uint *)ends, 1); }
 
-static rondo_status count_up(void *counter) {
-  atomic_fetch_add((atomic_uint *)counter, 1);
-  return RONDO_OK;
-}
-
-static void submit_count(scene *s, rondo_queue *queue) {
-  const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_up, .user = &s->count}};
-  assert_ok(queue->ops->submit(queue, &work));
-}
-
 /* By workers alone. */
 static void await(scene *s, unsigned value) {
   while (atomic_load(&s->count) < value) rondo_yield();
@@ -50,12 +40,12 @@ static void a_wait_ends_when_raised_and_holds_no_worker_tr_16(void **state) {
   open_scene(&s);
   const rondo_semaphore_ops *ops = s.device->ops->semaphore;
   assert_ok(s.first->ops->wait(s.first, s.semaphore)); /* asked for nothing: over */
-  submit_count(&s, s.first);
+  submit_count(s.first, &s.count);
   await(&s, 1);
   ops->ask(s.semaphore, 2);
   assert_ok(s.first->ops->wait(s.first, s.semaphore));
-  submit_count(&s, s.first);
-  submit_count(&s, s.second); /* by the same worker */
+  submit_count(s.first, &s.count);
+  submit_count(s.second, &s.count); /* by the same worker */
   await(&s, 2);
   ops->raise(s.semaphore, 1);
   assert_int_equal(s.first->ops->query(s.first), RONDO_NOT_READY);
@@ -87,8 +77,8 @@ static void graphs_wait_for_what_is_asked_when_they_run_tr_16(void **state) {
   for (unsigned i = 1; i <= 3; i++) {
     ops->ask(s.semaphore, i);
     assert_ok(s.first->ops->launch(s.first, executable));
-    submit_count(&s, s.first);
-    submit_count(&s, s.second);
+    submit_count(s.first, &s.count);
+    submit_count(s.second, &s.count);
     await(&s, 2 * i - 1);
     assert_int_equal(s.first->ops->query(s.first), RONDO_NOT_READY);
     ops->raise(s.semaphore, i);
