@@ -26,9 +26,24 @@ void rondo_lane_release(rondo_lane *lane) {
   rondo_lanes_call_for_rest(lane->session);
 }
 
+/* Calls that claim lanes do so in turns. Without them a capture, which claims lane after lane, would have the next one
+ * before who needs all of them wakes; and while that one waits, requests are held back. Who takes lanes by hand needs
+ * no turn: who has it may wait for the very lane that he holds. Who holds a lane never waits for a turn. */
+static void await_turn(rondo_session *session) {
+  const uint64_t turn = session->turns_taken++;
+  while (session->turn != turn) pthread_cond_wait(&session->change, &session->lock);
+}
+
+static void end_turn(rondo_session *session) {
+  session->turn++;
+  pthread_cond_broadcast(&session->change);
+}
+
 void rondo_session_claim(rondo_session *session, uint32_t number) {
   pthread_mutex_lock(&session->lock);
+  await_turn(session);
   rondo_lane_claim(&session->lanes[number]);
+  end_turn(session);
   pthread_mutex_unlock(&session->lock);
 }
 
@@ -68,12 +83,14 @@ static void hold_requests_back(rondo_session *session, bool *inout_is_held_back,
 void rondo_session_claim_all(rondo_session *session) {
   bool is_held_back = false;
   pthread_mutex_lock(&session->lock);
+  await_turn(session);
   while (has_claimed_lane(session)) {
     hold_requests_back(session, &is_held_back, !has_taken_lane(session));
     pthread_cond_wait(&session->change, &session->lock);
   }
   for (uint32_t i = 0; i < session->options.streams; i++) session->lanes[i].is_claimed = true;
   hold_requests_back(session, &is_held_back, false);
+  end_turn(session);
   pthread_mutex_unlock(&session->lock);
 }
 

@@ -260,10 +260,11 @@ struct rondo_session {
   rondo_session_model *capturing; /* in capture mode */
   rondo_lane lanes[RONDO_SESSION_MAX_STREAMS];
   rondo_slot *slots, *free_slots, *head, *tail;
-  uint64_t next_deadline_ns; /* no request in the queue has one before it */
-  rondo_batch *open;         /* batches with parts that nobody has taken */
-  rondo_event *epoch;        /* complete; NULL: nothing is timed */
-  rondo_busy busy;           /* of all lanes */
+  uint64_t next_deadline_ns;  /* no request in the queue has one before it */
+  uint64_t turns_taken, turn; /* of calls that claim lanes: whose it is */
+  rondo_batch *open;          /* batches with parts that nobody has taken */
+  rondo_event *epoch;         /* complete; NULL: nothing is timed */
+  rondo_busy busy;            /* of all lanes */
   rondo_session_usage usage;
   uint32_t taken;   /* slots that are not free */
   uint32_t running; /* requests that wait or run */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * Turns (SE-6): a call that needs all streams and comes while a model is being captured, which claims them one after
+ * the other, is done before the capture's next recording; and requests run between the two.
+ *
+ * The capture stands still in the model's builder, with a stream claimed, until what is to happen meanwhile has.
+ */
+#include <stdatomic.h>
+
+#include "session/session_internal.h"
+#include "support/rondo_test.h"
+#include "support/test_session.h"
+
+enum { SIZES = 3, STREAMS = 2 };
+
+typedef struct scene {
+  rondo_session *session;
+  rondo_weights *weights;
+  atomic_bool is_capturing, may_write, has_written, may_ask, has_asked;
+  atomic_uint builds, wrong;
+  test_request request;
+} scene;
+
+static scene s;
+
+static void await(atomic_bool *what) {
+  while (!atomic_load(what)) test_sleep_ms(1);
+}
+
+/* Has claimed nothing yet. */
+static bool is_someone_waiting(void) {
+  pthread_mutex_lock(&s.session->lock);
+  bool waits = s.session->turn != s.session->turns_taken;
+  for (uint32_t i = 0; i < STREAMS; i++) waits = waits || s.session->lanes[i].awaited > 0;
+  pthread_mutex_unlock(&s.session->lock);
+  return waits;
+}
+
+/* Inside of the first recording the write gets in line; by the second one it is through. If it is not it never will be,
+ * as that one has a stream. */
+static rondo_status build(void *user, size_t rows, rondo_program *program) {
+  const uint32_t number = atomic_load(&s.is_capturing) ? atomic_fetch_add(&s.builds, 1) : STREAMS * SIZES;
+  if (number == 0) {
+    atomic_store(&s.may_write, true);
+    while (!is_someone_waiting()) test_sleep_ms(1);
+  }
+  if (number == 1 && is_someone_waiting()) atomic_fetch_add(&s.wrong, 1);
+  if (number == 1 && atomic_load(&s.wrong) == 0) {
+    await(&s.has_written);
+    atomic_store(&s.may_ask, true);
+    await(&s.has_asked);
+  }
+  return test_build_scorer(user, rows, program);
+}
+
+static void capture(void *user) {
+  const size_t sizes[SIZES] = {16, 8, 4};
+  (void)user;
+  atomic_store(&s.is_capturing, true);
+  if (rondo_session_capture_begin(s.session, "captured") != RONDO_OK) atomic_fetch_add(&s.wrong, 1);
+  for (size_t i = 0; i < SIZES; i++) {
+    static test_request r;
+    test_request_fill(&r, sizes[i], 1);
+    if (rondo_session_run(s.session, "captured", &r.request, NULL) != RONDO_OK) atomic_fetch_add(&s.wrong, 1);
+  }
+  atomic_store(&s.is_capturing, false);
+  if (rondo_session_capture_end(s.session) != RONDO_OK) atomic_fetch_add(&s.wrong, 1);
+  atomic_store(&s.may_write, true); /* also where nothing was built */
+  atomic_store(&s.may_ask, true);
+}
+
+static void write_state(void *user) {
+  rondo_weight w;
+  (void)user;
+  await(&s.may_write);
+  if (rondo_weights_find(s.weights, "w", &w) != RONDO_OK ||
+      rondo_session_write(s.session, "served", "w", w.data, w.bytes) != RONDO_OK)
+    atomic_fetch_add(&s.wrong, 1);
+  atomic_store(&s.has_written, true);
+}
+
+static void ask(void *user) {
+  (void)user;
+  await(&s.may_ask);
+  test_request_fill(&s.request, 7, 3);
+  if (rondo_session_run(s.session, "served", &s.request.request, NULL) != RONDO_OK ||
+      !test_request_is_right(&s.request))
+    atomic_fetch_add(&s.wrong, 1);
+  atomic_store(&s.has_asked, true);
+}
+
+static void test_se6_a_write_is_done_before_a_capture_s_next_recording(void **state) {
+  const test_thread threads[] = {{capture, NULL}, {write_state, NULL}, {ask, NULL}};
+  const size_t size = 8;
+  s = (scene){
+      .session = test_session_open(((test_fixture *)*state)->device, (rondo_session_options){.streams = STREAMS}),
+      .weights = test_scorer_weights()};
+  test_scorer_add(s.session, "captured", (rondo_model_options){.build = build});
+  test_scorer_add(s.session, "served", (rondo_model_options){0});
+  test_scorer_capture(s.session, "served", &size, 1);
+  test_on_threads(threads, 3);
+  assert_int_equal(atomic_load(&s.wrong), 0);
+  assert_int_equal(atomic_load(&s.builds), STREAMS * SIZES);
+  assert_int_equal(test_model_info(s.session, "captured").graphs, SIZES);
+  assert_ok(rondo_session_destroy(s.session));
+  rondo_weights_destroy(s.weights);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {test_case(test_se6_a_write_is_done_before_a_capture_s_next_recording)};
+  return test_main(tests);
+}
