@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
@@ -337,10 +338,11 @@ static int serve(serving *s) {
   return result;
 }
 
-/* A session that a request is stuck in cannot be waited for. */
+/* A session that a request is stuck in cannot be waited for, and what is done at an exit takes libraries away from its
+ * threads. */
 static int serve_and_close(serving *s) {
   int result = serve(s);
-  if (s->soaked.stuck > 0) return result;
+  if (s->soaked.stuck > 0) _Exit(result);
   if (rondo_session_destroy(s->session) && result == TOOL_OK) result = tool_fail_status("the session");
   if (recommender_inputs_destroy(&s->inputs) != TOOL_OK) result = TOOL_FAILURE;
   if (rondo_device_close(s->device) && result == TOOL_OK) result = tool_fail_status("%s", s->settings.device);
