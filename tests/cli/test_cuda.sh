@@ -50,6 +50,8 @@ succeeds bench copies --device cuda:0 --seconds 0.1 --most 16384 --json
 json_holds '(.cases | length) == 15' '(.crossings | length) == 5' \
   'all(.cases[]; .launch.host_us > 0 and .queued.host_us > 0 and .kernel_list.host_us > 0 and .kernel_buffer.host_us > 0)'
 succeeds bench copies --device cuda:0 --seconds 0.1 --most 1024 --unaligned 3
+succeeds bench copies --device cuda:0 --seconds 0.1 --most 1024 --host --json
+json_holds '.host' 'all(.cases[]; .queued.host_us > 0 and .kernel_in_front.host_us > 0)'
 fails 1 'no CUDA device' bench copies --device cpu
 
 # Calls of trees, beside the driver's launch in turns.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * rondo bench copies (TR-6): what it costs on a CUDA device to copy the inputs of a graph that are elsewhere at each
- * launch, by the driver without Rondo: copies queued in front of the launch, or one kernel node that is told where
- * from, its argument given as the driver's list of parameters or as its buffer. All in turns. From which size on
- * queueing costs less says where the library had better do that.
+ * launch, by the driver without Rondo: copies queued in front of the launch, one kernel that is queued there, or one
+ * kernel node that is told where from, its argument given as the driver's list of parameters or as its buffer. All in
+ * turns. From which size on queueing copies costs less says where the library had better do that: for functions, whose
+ * inputs are the device's, against the kernel node, and for requests, whose are the host's, against the queued kernel.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -22,7 +23,7 @@ typedef struct copies_settings {
   const char *device;
   uint64_t most, unaligned;
   double seconds;
-  bool json;
+  bool host, json;
 } copies_settings;
 
 static const copies_settings defaults = {.device = "cuda:0", .most = 64 << 20, .seconds = 10};
@@ -33,6 +34,7 @@ static const option_row rows[] = {
     OPTION_ROW_DEVICE(copies_settings),
     {"most", "BYTES", OPTION_COUNT, OFFSET(most), 64, 1 << 30, "bytes of the largest input"},
     {"unaligned", "BYTES", OPTION_COUNT, OFFSET(unaligned), 0, 255, "how far inputs are behind an aligned address"},
+    {"host", NULL, OPTION_FLAG, OFFSET(host), 0, 0, "inputs are in page-locked memory of the host"},
     OPTION_ROW_SECONDS(copies_settings, "time to measure for, about"),
     OPTION_ROW_JSON(copies_settings),
 };
@@ -41,10 +43,10 @@ static const option_table table = {
     .command = "rondo bench copies",
     .description =
         "Measures on a CUDA device what it costs to launch a graph whose 1 to 16 inputs of 64 bytes to 64 MiB are\n"
-        "elsewhere each time and are copied to where it has them: by copies that are queued before the launch, and by\n"
-        "one kernel in the graph that is told the addresses, as a list of parameters or as a buffer. It is the driver\n"
-        "that is measured, without Rondo. Times are microseconds, medians; 'added' is what comes on top of the launch\n"
-        "of the graph alone.",
+        "elsewhere each time and are copied to where it has them: by copies that are queued before the launch, by one\n"
+        "kernel that is, and by one kernel in the graph that is told the addresses, as a list of parameters or as a\n"
+        "buffer. It is the driver that is measured, without Rondo. Times are microseconds, medians; 'added' is what\n"
+        "comes on top of the launch of the graph alone.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
@@ -56,9 +58,12 @@ enum { MOST_RANGES = 16, COUNTS = 5, SIZES = 9, MOST_ROUNDS = 2000, FEWEST_ROUND
 static const uint32_t counts[COUNTS] = {1, 2, 4, 8, MOST_RANGES};
 static const uint64_t sizes[SIZES] = {64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
 
-enum { LAUNCH, QUEUED, LISTED, BUFFERED, WAYS };
-static const char *const way_names[WAYS] = {
-    [LAUNCH] = "launch", [QUEUED] = "queued", [LISTED] = "kernel_list", [BUFFERED] = "kernel_buffer"};
+enum { LAUNCH, QUEUED, IN_FRONT, LISTED, BUFFERED, WAYS };
+static const char *const way_names[WAYS] = {[LAUNCH] = "launch",
+                                            [QUEUED] = "queued",
+                                            [IN_FRONT] = "kernel_in_front",
+                                            [LISTED] = "kernel_list",
+                                            [BUFFERED] = "kernel_buffer"};
 
 typedef struct range_copy {
   uint64_t dst, src, bytes;
@@ -85,6 +90,7 @@ typedef struct copies_bench {
   bare_device bare;
   bare_stream stream;
   uint64_t memory, destination, sources[2];
+  void *host_memory; /* of the sources, if they are there */
   bare_graph work_graph;
   bare_exec work; /* the graph alone */
   range_copies told;
@@ -161,6 +167,16 @@ static int queue_copies(const copies_bench *b) {
   return code ? code : b->bare.driver.graph_launch(b->work, b->stream);
 }
 
+/* Of no more blocks than run at once. */
+static int queue_kernel(copies_bench *b, const copies_case *of) {
+  const unsigned ranges = (unsigned)b->told.count,
+                 most = (b->info.processors * BLOCKS_A_PROCESSOR + ranges - 1) / ranges;
+  void *list[] = {&b->told};
+  const int code = b->bare.driver.launch_kernel(b->bare.kernel, of->blocks < most ? of->blocks : most, ranges, 1,
+                                                THREADS, 1, 1, 0, b->stream, list, NULL);
+  return code ? code : b->bare.driver.graph_launch(b->work, b->stream);
+}
+
 static int tell_kernel(copies_bench *b, const copies_case *of, bool is_buffer) {
   void *list[] = {&b->told};
   size_t bytes = sizeof b->told;
@@ -173,7 +189,8 @@ static int tell_kernel(copies_bench *b, const copies_case *of, bool is_buffer) {
 
 static int do_way(copies_bench *b, const copies_case *of, int way) {
   if (way == LAUNCH) return b->bare.driver.graph_launch(b->work, b->stream);
-  return way == QUEUED ? queue_copies(b) : tell_kernel(b, of, way == BUFFERED);
+  if (way == QUEUED) return queue_copies(b);
+  return way == IN_FRONT ? queue_kernel(b, of) : tell_kernel(b, of, way == BUFFERED);
 }
 
 static int time_way(copies_bench *b, copies_case *of, uint32_t count, uint64_t bytes, int way) {
@@ -219,10 +236,11 @@ static double added(const copies_case *of, int way, int time) {
 
 /* The smallest size from which on queued copies are done sooner than the kernel's at each size; 0: there is none. */
 static uint64_t crossing(const copies_bench *b, size_t c) {
+  const int kernel = b->settings.host ? IN_FRONT : LISTED;
   uint64_t at = 0;
   for (size_t s = SIZES; s-- > 0;) {
     if (!is_measured(b, c, s)) continue;
-    if (added(&b->cases[c][s], QUEUED, COST_TOTAL) >= added(&b->cases[c][s], LISTED, COST_TOTAL)) break;
+    if (added(&b->cases[c][s], QUEUED, COST_TOTAL) >= added(&b->cases[c][s], kernel, COST_TOTAL)) break;
     at = sizes[s];
   }
   return at;
@@ -248,6 +266,7 @@ static int show_json(const void *bench) {
   json_text(&out, "device", b->settings.device);
   json_text(&out, "device_description", b->info.description);
   json_integer(&out, "unaligned", b->settings.unaligned);
+  json_boolean(&out, "host", b->settings.host);
   json_begin_array(&out, "cases");
   for (size_t i = 0; i < COUNTS * SIZES; i++)
     if (is_measured(b, i / SIZES, i % SIZES)) write_case(b, i / SIZES, i % SIZES, &out);
@@ -276,10 +295,11 @@ static void print_case(const copies_bench *b, size_t c, size_t s) {
 static int show_text(const void *bench) {
   const copies_bench *b = bench;
   tool_print_device("device  ", b->settings.device, &b->info);
-  printf("Inputs copied in front of a graph, by the driver without Rondo; microseconds, medians\n\n%17s   %-39s   %s\n",
+  printf("Inputs copied in front of a graph, by the driver without Rondo; microseconds, medians\n\n%17s   %-49s   %s\n",
          "", "host", "until done");
   printf("%6s %10s", "inputs", "bytes");
-  for (int time = 0; time < COST_TIMES; time++) printf("   %9s %9s %9s %9s", "launch", "+queued", "+list", "+buffer");
+  for (int time = 0; time < COST_TIMES; time++)
+    printf("   %9s %9s %9s %9s %9s", "launch", "+queued", "+in front", "+list", "+buffer");
   putchar('\n');
   for (size_t i = 0; i < COUNTS * SIZES; i++)
     if (is_measured(b, i / SIZES, i % SIZES)) print_case(b, i / SIZES, i % SIZES);
@@ -336,10 +356,13 @@ static uint64_t largest_sum(const copies_bench *b) {
 static int make_memory(copies_bench *b) {
   const uint64_t room = largest_sum(b);
   int code = b->bare.driver.stream_create(&b->stream, BARE_NON_BLOCKING);
-  if (!code) code = b->bare.driver.mem_alloc_async(&b->memory, 3 * room, b->stream);
+  if (!code) code = b->bare.driver.mem_alloc_async(&b->memory, (b->settings.host ? 1 : 3) * room, b->stream);
+  if (bare_check(code, "allocating inputs") != TOOL_OK) return TOOL_FAILURE;
+  if (b->settings.host && rondo_host_malloc(b->device, 2 * room, &b->host_memory)) return tool_fail_status("--host");
   b->destination = b->memory;
-  for (uint64_t i = 0; i < 2; i++) b->sources[i] = b->memory + (i + 1) * room;
-  return bare_check(code, "allocating inputs");
+  b->sources[0] = b->settings.host ? (uint64_t)(uintptr_t)b->host_memory : b->memory + room;
+  b->sources[1] = b->sources[0] + room;
+  return TOOL_OK;
 }
 
 static int prepare(void *bench) {
@@ -371,6 +394,7 @@ static int take_down(void *bench) {
   if (b->memory) (void)driver->mem_free_async(b->memory, b->stream);
   if (b->stream) (void)driver->stream_synchronize(b->stream);
   if (b->stream) (void)driver->stream_destroy(b->stream);
+  if (b->host_memory && rondo_host_free(b->device, b->host_memory)) tool_fail_status("the inputs");
   bare_device_close(&b->bare);
   rondo_kernel_destroy(b->kernel);
   return rondo_device_close(b->device) ? tool_fail_status("the device") : TOOL_OK;
