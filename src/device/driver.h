@@ -213,6 +213,12 @@ typedef struct rondo_device_ops {
    * a range of so many bytes is worth. May be NULL: there is none. any */
   rondo_kernel *(*copy_kernel)(const rondo_device *device, size_t bytes, uint32_t *out_blocks);
 
+  /* Likewise the kernel that copies ranges in front of work (rondo_queued_ranges), also of page-locked memory that
+   * host_allocate gave, where one launch costs less than copies; NULL where it cannot read such memory at the address
+   * that the host has it at. The blocks are those of each of so many ranges, of which the largest has so many bytes.
+   * May be NULL: there is none. any */
+  rondo_kernel *(*queued_copy_kernel)(const rondo_device *device, size_t ranges, size_t bytes, uint32_t *out_blocks);
+
   /* OK when the kernel has code for this device; INVALID_GRAPH/NO_FUNCTION naming the kernel and what to give. The
    * front asks before each use: submit, executable_create and set_params get only kernels that passed. any */
   rondo_status (*kernel_check)(const rondo_device *device, const rondo_kernel *kernel);

@@ -23,13 +23,21 @@
 #define RONDO_MOST_RANGES 16
 typedef struct rondo_range_copy {
   void *dst;
-  const void *src;
+  const void *src; /* NULL: zeros are written */
   uint64_t bytes;
 } rondo_range_copy;
 typedef struct rondo_range_copies {
   uint32_t count, is_back;
   rondo_range_copy ranges[RONDO_MOST_RANGES];
 } rondo_range_copies;
+
+/* Likewise for one that is queued by itself and stands in no graph. The argument is copied at each launch, and 4 KiB is
+ * what every driver takes. */
+#define RONDO_MOST_QUEUED_RANGES 64
+typedef struct rondo_queued_ranges {
+  uint64_t count;
+  rondo_range_copy ranges[RONDO_MOST_QUEUED_RANGES];
+} rondo_queued_ranges;
 
 struct rondo_kernel {
   atomic_uint references;

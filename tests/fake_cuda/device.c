@@ -156,6 +156,7 @@ static cu_result read_attribute(cu_attribute attribute, int *value) {
     case CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       *value = 0;
       return CU_OK;
+    case CU_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT:
       *value = 1;
       return CU_OK;

@@ -7,7 +7,7 @@
 #include "fault/fault_cuda.h"
 #include "support/foreign_library.h"
 
-enum { UNKNOWN = 999, WORDS = 16, OWN_QUESTIONS = 5 }; /* REFUSED is how the driver ends a list of arguments */
+enum { UNKNOWN = 999, WORDS = 16, OWN_QUESTIONS = 7 }; /* REFUSED is how the driver ends a list of arguments */
 
 /* A library that is refused something tells its caller, who gives up. */
 #define TRY_FOREIGN(call) \
@@ -154,7 +154,7 @@ static void take_down(work *w) {
 }
 
 /* A stream that no capture is known of is asked for one that a library made it join; and the code of a kernel of
- * Rondo's, the first two that there are, for its parameters. */
+ * Rondo's, the first three that there are, for its parameters. */
 static bool may_be_unheard(const char *name, size_t at) {
   return strcmp(name, "cuStreamGetCaptureInfo") == 0 ||
          (strcmp(name, "cuFuncGetParamInfo") == 0 && at <= OWN_QUESTIONS);

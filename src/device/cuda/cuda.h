@@ -65,8 +65,10 @@ typedef struct cuda_device {
   uint64_t memory_bytes;
   char description[96];
   _Atomic uint64_t mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached, cache_evictions;
-  cuda_kernel *fill;    /* behind fill nodes */
-  rondo_kernel *copies; /* for ranges (cuda_copies.c); NULL when it could not be loaded */
+  bool reads_host;             /* kernels have what host_allocate gave at the host's address */
+  cuda_kernel *fill;           /* behind fill nodes */
+  rondo_kernel *copies;        /* for ranges (cuda_copies.c); NULL when it could not be loaded */
+  rondo_kernel *queued_copies; /* likewise, in front of work */
   cuda_hosts hosts;
 
   /* A number for now, raised when a kernel's code goes out of use; see cuda_queue.settled. */
@@ -358,9 +360,12 @@ typedef struct cuda_fill {
 RONDO_MUST_USE rondo_status cuda_fill_load(cuda_device *device);
 void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fill *out);
 
-/* Loads the kernel into device->copies (cuda_copies.c); leaves NULL there where the driver does not compile it. */
+/* Loads the kernels into device->copies and device->queued_copies (cuda_copies.c); leaves NULL there where the driver
+ * does not compile them. And their end, also after a failure. */
 RONDO_MUST_USE rondo_status cuda_copies_load(cuda_device *device);
+void cuda_copies_unload(cuda_device *device);
 rondo_kernel *cuda_copy_kernel(const rondo_device *device, size_t bytes, uint32_t *out_blocks);
+rondo_kernel *cuda_queued_copy_kernel(const rondo_device *device, size_t ranges, size_t bytes, uint32_t *out_blocks);
 
 static inline cu_address cuda_address(const void *address) { return (cu_address)(uintptr_t)address; }
 static inline cuda_device *cuda_device_of(rondo_device *device) { return (cuda_device *)device; }

@@ -32,7 +32,7 @@ static rondo_status device_close(rondo_device *base) {
   cuda_hosts_stop(device);
   cuda_executables_reap(device, true);
   cuda_kernel_bury(device->fill);
-  rondo_kernel_release(device->copies);
+  cuda_copies_unload(device);
   cuda_kernels_reap(device, true);
   cuda_enter_to_free(device, &scope);
   if (device->side != NULL) (void)device->api->stream_destroy(device->side); /* on a lost device it is gone already */
@@ -104,6 +104,7 @@ static const rondo_device_ops device_ops = {
     .statistics = device_statistics,
     .kernel_prepare = cuda_kernel_prepare,
     .copy_kernel = cuda_copy_kernel,
+    .queued_copy_kernel = cuda_queued_copy_kernel,
     .kernel_check = cuda_kernel_check,
     .peers = device_peers,
     .admit = cuda_admit,
@@ -141,16 +142,18 @@ static bool parse_ordinal(const char *rest, int *out) {
 /* The first code that is not CU_OK. */
 static cu_result ask_attributes(cuda_device *device) {
   static const cu_attribute attributes[] = {CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                            CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR};
-  int *const values[] = {&device->processors, &device->major, &device->minor};
+                                            CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CU_ATTRIBUTE_UNIFIED_ADDRESSING};
+  int is_unified = 0;
+  int *const values[] = {&device->processors, &device->major, &device->minor, &is_unified};
   const cuda_api *api = device->api;
   size_t bytes = 0;
   cu_result code = api->device_get(&device->handle, device->ordinal);
   if (code == CU_OK) code = api->device_get_name(device->description, sizeof device->description, device->handle);
   if (code == CU_OK) code = api->device_total_mem(&bytes, device->handle);
   device->memory_bytes = bytes;
-  for (size_t i = 0; i < 3 && code == CU_OK; i++)
+  for (size_t i = 0; i < 4 && code == CU_OK; i++)
     code = api->device_get_attribute(values[i], attributes[i], device->handle);
+  device->reads_host = is_unified != 0;
   return code;
 }
 
@@ -186,12 +189,13 @@ static rondo_status ask_page_size(cuda_device *device) {
   return cuda_check(device, code, "asking for the page size of device '%s'", device->base.name);
 }
 
-/* Behind the fill, which goes when this fails. */
+/* Behind the fill, which goes when this fails, as does what came of it. */
 static rondo_status load_copies(cuda_device *device) {
   const rondo_status status = cuda_copies_load(device);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_saved_error error;
   rondo_error_save(&error);
+  cuda_copies_unload(device);
   cuda_kernel_bury(device->fill);
   cuda_kernels_reap(device, true);
   return rondo_error_raise(&error);
