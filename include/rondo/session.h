@@ -338,7 +338,8 @@ typedef struct rondo_request {
   size_t rows;
   const void *const *inputs; /* host memory of each input, rows times its row_bytes; may be changed after the answer.
                                 Memory of rondo_host_malloc of the session's device is copied from where it is; rows in
-                                other memory are put together in the session's own first, where the device is CUDA's */
+                                other memory are put together in the session's own first, where the device is CUDA's.
+                                There a kernel copies all rows of all requests that run together, up to 2 MiB */
   void *const *outputs;      /* host memory for each output; NULL entries: not wanted */
   size_t input_count;        /* those of the model, or 0: that many */
   size_t output_count;

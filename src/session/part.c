@@ -2,7 +2,8 @@
  * Running a part of a batch on a place: rows of requests to the device, a launch, rows of results back. Does not
  * allocate once warm and takes no lock. Inputs are copied from where the requests have them on a CPU device, and where
  * that is host memory of the device's; other memory the driver would copy by a detour and wait, so that its rows are
- * put together in staging memory first. Where parts run ahead, what they read is put there always, for them to copy;
+ * put together in staging memory first. All of it, padding too, is one list of copies, which a GPU does by one kernel
+ * in front of the work (exec/copy_list.h). Where parts run ahead, what they read is put there always, for them to copy;
  * they run while the other inputs are copied, and the launch comes behind what they hand over.
  */
 #include <string.h>
@@ -65,21 +66,26 @@ static bool is_direct(const rondo_part *part, size_t input) {
   return true;
 }
 
-static rondo_status copy_direct(const input_place *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+/* Of all inputs of so many rows. */
+static size_t bytes_of(const rondo_session_model *model, size_t rows) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < model->inputs.count; i++) bytes += model->inputs.items[i].row_bytes * rows;
+  return bytes;
+}
+
+static rondo_status copy_direct(const input_place *to, rondo_copy_list *list, const rondo_part *part, size_t input) {
   piece p;
   for (size_t i = 0; next_piece(part, &i, &p);)
-    RONDO_TRY(rondo_copy_async(stream, to->address + p.at * to->row_bytes, source_of(&p, input, to->row_bytes),
-                               p.rows * to->row_bytes));
+    RONDO_TRY(rondo_copy_list_add(list, to->address + p.at * to->row_bytes, source_of(&p, input, to->row_bytes),
+                                  p.rows * to->row_bytes));
   return RONDO_OK;
 }
 
 /* Padding is zeros: an index that is in every table, and the same result whatever ran before. */
-static rondo_status fill_padding(const input_place *to, rondo_stream *stream, const rondo_part *part) {
-  if (part->rows == to->rows) return RONDO_OK;
-  const rondo_fill padding = {.dst = to->address + part->rows * to->row_bytes,
-                              .element_bytes = 1,
-                              .width = (to->rows - part->rows) * to->row_bytes};
-  return rondo_fill_async(stream, &padding);
+static rondo_status fill_padding(const input_place *to, rondo_copy_list *list, const rondo_part *part) {
+  return part->rows == to->rows ? RONDO_OK
+                                : rondo_copy_list_add_zeros(list, to->address + part->rows * to->row_bytes,
+                                                            (to->rows - part->rows) * to->row_bytes);
 }
 
 /* With padding. */
@@ -88,13 +94,13 @@ static void put_together(const input_place *to, const rondo_part *part, size_t i
   memset(to->stage + part->rows * to->row_bytes, 0, (to->rows - part->rows) * to->row_bytes);
 }
 
-static rondo_status copy_staged(const input_place *to, rondo_stream *stream) {
-  return rondo_copy_async(stream, to->address, to->stage, to->rows * to->row_bytes);
+static rondo_status copy_staged(const input_place *to, rondo_copy_list *list) {
+  return rondo_copy_list_add(list, to->address, to->stage, to->rows * to->row_bytes);
 }
 
-static rondo_status feed_staged(const input_place *to, rondo_stream *stream, const rondo_part *part, size_t input) {
+static rondo_status feed_staged(const input_place *to, rondo_copy_list *list, const rondo_part *part, size_t input) {
   put_together(to, part, input);
-  return copy_staged(to, stream);
+  return copy_staged(to, list);
 }
 
 /* Rows of inputs that parts ahead read. */
@@ -130,23 +136,24 @@ static input_place input_place_of(const rondo_place *place, const rondo_place_gr
 }
 
 /* Of inputs that nothing ahead reads; a graph copies the others itself. Padding of all of them comes before the copies:
- * between one and the other a GPU changes engines and waits. */
+ * between one and the other, where each is by itself, a GPU changes engines and waits. */
 static rondo_status feed_recorded(const rondo_place *place, const rondo_place_graph *g, const rondo_part *part) {
   const size_t inputs = place->model->inputs.count;
+  rondo_copy_list *list = &lane_of(place)->copies;
   uint64_t direct = 0;
+  rondo_copy_list_begin(list, place->stream, bytes_of(place->model, g->rows));
   for (size_t i = 0; i < inputs; i++) {
     if (rondo_ahead_reads(g->program.ahead, i) || !is_direct(part, i)) continue;
     const input_place to = input_place_of(place, g, i);
     direct |= UINT64_C(1) << i;
-    RONDO_TRY(fill_padding(&to, place->stream, part));
+    RONDO_TRY(fill_padding(&to, list, part));
   }
   for (size_t i = 0; i < inputs; i++) {
     if (rondo_ahead_reads(g->program.ahead, i)) continue;
     const input_place to = input_place_of(place, g, i);
-    RONDO_TRY((direct >> i & 1) != 0 ? copy_direct(&to, place->stream, part, i)
-                                     : feed_staged(&to, place->stream, part, i));
+    RONDO_TRY((direct >> i & 1) != 0 ? copy_direct(&to, list, part, i) : feed_staged(&to, list, part, i));
   }
-  return RONDO_OK;
+  return rondo_copy_list_end(list);
 }
 
 /* The parts ahead run while the other inputs are copied. */
@@ -180,15 +187,17 @@ static rondo_status run_recorded(rondo_place *place, const rondo_part *part) {
 }
 
 /* There is no padding. */
-static rondo_status feed_plain_input(const input_place *to, rondo_stream *stream, const rondo_part *part,
+static rondo_status feed_plain_input(const input_place *to, rondo_copy_list *list, const rondo_part *part,
                                      size_t input) {
-  return is_direct(part, input) ? copy_direct(to, stream, part, input) : feed_staged(to, stream, part, input);
+  return is_direct(part, input) ? copy_direct(to, list, part, input) : feed_staged(to, list, part, input);
 }
 
 /* A function's inputs have the offsets of the stage. */
 static rondo_status feed_plain(const rondo_place *place, const rondo_placed *program, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   const rondo_stage *stage = &place->plain;
+  rondo_copy_list *list = &lane_of(place)->copies;
+  rondo_copy_list_begin(list, place->stream, bytes_of(model, part->rows));
   for (size_t i = 0; i < model->inputs.count; i++) {
     const bool is_ahead = program != NULL && rondo_ahead_reads(program->ahead, i);
     const input_place to = {.address = program == NULL ? rondo_stage_input(model, stage->device_memory, stage->rows, i)
@@ -197,9 +206,9 @@ static rondo_status feed_plain(const rondo_place *place, const rondo_placed *pro
                             .rows = part->rows,
                             .row_bytes = model->inputs.items[i].row_bytes};
     if (to.address == NULL) continue;
-    RONDO_TRY(is_ahead ? copy_staged(&to, place->stream) : feed_plain_input(&to, place->stream, part, i));
+    RONDO_TRY(is_ahead ? copy_staged(&to, list) : feed_plain_input(&to, list, part, i));
   }
-  return RONDO_OK;
+  return rondo_copy_list_end(list);
 }
 
 static rondo_status feed_plain_behind(const rondo_place *place, const rondo_placed *program, const rondo_part *part) {

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "device/device.h"
+#include "exec/copy_list.h"
 #include "session/busy.h"
 #include "session/table.h"
 
@@ -245,6 +246,7 @@ struct rondo_lane {
   pthread_cond_t called;    /* for its thread, which looks for something to do then */
   rondo_executor *executor; /* of un-recorded runs; NULL: they go in a line */
   rondo_batch batch;        /* of who has claimed the lane */
+  rondo_copy_list copies;   /* of inputs; likewise */
   rondo_lane_timer timer;
 };
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * What a batch of requests asks of the CUDA driver, on the fake one: one launch of a kernel for all rows of all inputs
+ * and their padding, and one of the graph; wherever the rows are, and however many requests they come from, as far as
+ * one launch can be told of them. Without that kernel a copy for each, and a fill for each input's padding (SE-5).
+ */
+#include <string.h>
+
+#include "device/cuda/cuda_library.h"
+#include "exec/copy_list.h"
+#include "fake_cuda/fake_cuda.h"
+#include "support/rondo_test.h"
+#include "support/test_session.h"
+
+enum { MOST = 48, INPUTS = 2, GRAPH_ROWS = 64 };
+
+static const fake_cuda_control *fake;
+static test_request requests[MOST];
+static rondo_ticket tickets[MOST];
+
+typedef struct asked {
+  uint64_t kernels, copies, fills, graphs;
+} asked;
+
+static asked count_calls(void) {
+  return (asked){.kernels = fake->calls("cuLaunchKernel"),
+                 .copies = fake->calls("cuMemcpyAsync") + fake->calls("cuMemcpy3DAsync"),
+                 .fills = fake->calls("cuMemsetD8Async"),
+                 .graphs = fake->calls("cuGraphLaunch")};
+}
+
+static int set_up(void **state) {
+  fake = fake_cuda_get();
+  assert_non_null(fake);
+  fake->reset();
+  return test_setup(state);
+}
+
+static rondo_session *open_session(const test_fixture *t) {
+  static const size_t size = GRAPH_ROWS;
+  static const double us = 10;
+  rondo_session *session = test_session_open(t->device, (rondo_session_options){.streams = 1});
+  test_scorer_add(session, "scorer", (rondo_model_options){0});
+  test_scorer_capture(session, "scorer", &size, 1);
+  assert_ok(rondo_session_set_times(session, "scorer", &us, NULL, 1, 1));
+  return session;
+}
+
+/* Moves an input of the request to host memory of the device's. */
+static void move_input(test_fixture *t, test_request *r, size_t input, size_t bytes) {
+  void *memory;
+  assert_ok(rondo_host_malloc(t->device, bytes, &memory));
+  memcpy(memory, r->inputs[input], bytes);
+  r->inputs[input] = memory;
+}
+
+static void submit(test_fixture *t, rondo_session *session, size_t index, size_t rows, bool is_direct) {
+  test_request *r = &requests[index];
+  test_request_fill(r, rows, 10 + index);
+  r->request.way = RONDO_WAY_RECORDED;
+  if (is_direct) {
+    move_input(t, r, 0, rows * TEST_FEATURES * sizeof(float));
+    move_input(t, r, 1, rows * sizeof(int32_t));
+  }
+  assert_ok(rondo_session_submit(session, "scorer", &r->request, &tickets[index]));
+}
+
+/* So many requests of so many rows at once; what the lane then asks of the driver. */
+static asked serve(test_fixture *t, rondo_session *session, size_t count, size_t rows, bool is_direct) {
+  rondo_stream *stream = NULL;
+  assert_ok(rondo_session_take_stream(session, "scorer", 0, &stream));
+  for (size_t i = 0; i < count; i++) submit(t, session, i, rows, is_direct);
+  const asked before = count_calls();
+  assert_ok(rondo_session_give_stream(session, 0));
+  for (size_t i = 0; i < count; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    assert_ok(rondo_ticket_wait(tickets[i], &answer));
+    assert_true(test_request_is_right(&requests[i]));
+    assert_int_equal(answer.batch_requests, count);
+    assert_int_equal(answer.padding_rows, GRAPH_ROWS - count * rows);
+  }
+  const asked after = count_calls();
+  for (size_t i = 0; is_direct && i < count * INPUTS; i++)
+    assert_ok(rondo_host_free(t->device, (void *)(uintptr_t)requests[i / INPUTS].inputs[i % INPUTS]));
+  return (asked){.kernels = after.kernels - before.kernels,
+                 .copies = after.copies - before.copies,
+                 .fills = after.fills - before.fills,
+                 .graphs = after.graphs - before.graphs};
+}
+
+#define assert_asked(made, ...) assert_memory_equal(&(made), (&(asked){__VA_ARGS__}), sizeof(asked))
+
+static void test_se5_one_launch_feeds_a_batch(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t);
+  for (int is_direct = 0; is_direct < 2; is_direct++) {
+    const size_t counts[] = {1, 3, 13};
+    for (size_t i = 0; i < 3; i++) {
+      const asked made = serve(t, session, counts[i], 4, is_direct > 0);
+      assert_asked(made, .kernels = 1, .graphs = 1);
+    }
+  }
+  const asked whole = serve(t, session, 4, GRAPH_ROWS / 4, true); /* without padding */
+  assert_asked(whole, .kernels = 1, .graphs = 1);
+  assert_ok(rondo_session_destroy(session));
+}
+
+static void test_se5_more_than_one_launch_can_be_told_of(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t);
+  assert_in_range(MOST * INPUTS + INPUTS, RONDO_MOST_QUEUED_RANGES + 1, 2 * RONDO_MOST_QUEUED_RANGES);
+  const asked made = serve(t, session, MOST, 1, true);
+  assert_asked(made, .kernels = 2, .graphs = 1);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* A driver that does not compile the kernel has the copies queued. */
+static void test_se5_without_the_kernel_copies_are_queued(void **state) {
+  assert_int_equal(test_teardown(state), 0);
+  fake->reset();
+  fake->fail_call("cuModuleLoadDataEx", 3, CU_INVALID_PTX, false); /* behind the fill and the graphs' copies */
+  assert_int_equal(test_setup(state), 0);
+  fake->fail_call(NULL, 0, CU_OK, false);
+  rondo_session *session = open_session(*state);
+  asked made = serve(*state, session, 3, 4, true);
+  assert_asked(made, .copies = 3 * INPUTS, .fills = INPUTS, .graphs = 1);
+  made = serve(*state, session, 3, 4, false);
+  assert_asked(made, .copies = INPUTS, .graphs = 1);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* More than the kernel is for, in all or byte by byte, is copied and filled by itself. */
+static void test_se5_what_is_left_to_copies(void **state) {
+  enum { LARGE = 2 << 20, LONG = 16 << 10 };
+  const test_fixture *t = *state;
+  static rondo_copy_list list;
+  void *to, *from;
+  assert_ok(rondo_malloc(t->device, LARGE + 1, NULL, &to));
+  assert_ok(rondo_host_malloc(t->device, LARGE + 1, &from));
+  memset(from, 1, LARGE + 1);
+  for (size_t more = 0; more < 2; more++) {
+    const asked before = count_calls();
+    rondo_copy_list_begin(&list, t->stream, LARGE + more);
+    assert_ok(rondo_copy_list_add(&list, to, (char *)from + 1, LONG + more));
+    assert_ok(rondo_copy_list_add(&list, (char *)to + LONG + 1, (char *)from + LONG + 1, LARGE - LONG));
+    assert_ok(rondo_copy_list_end(&list));
+    const asked after = count_calls();
+    assert_int_equal(after.kernels - before.kernels, more == 0);
+    assert_int_equal(after.copies - before.copies, more * 2);
+    rondo_copy_list_begin(&list, t->stream, LARGE);
+    assert_ok(rondo_copy_list_add(&list, to, (char *)from + 1, LONG + more)); /* by itself where it is one more */
+    assert_ok(rondo_copy_list_end(&list));
+    assert_int_equal(count_calls().copies - after.copies, more);
+  }
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_free(t->device, to));
+  assert_ok(rondo_host_free(t->device, from));
+}
+
+/* A launch that is refused is the batch's error; the next one is right. */
+static void test_se5_a_launch_that_fails_is_told(void **state) {
+  test_fixture *t = *state;
+  rondo_session *session = open_session(t);
+  rondo_answer answer = {.struct_size = sizeof answer};
+  test_request_fill(&requests[0], 4, 1);
+  fake->fail_call("cuLaunchKernel", 1, CU_OUT_OF_MEMORY, false);
+  assert_status(rondo_session_run(session, "scorer", &requests[0].request, &answer), RONDO_OUT_OF_MEMORY);
+  assert_message("rondo_queued_copies");
+  fake->fail_call(NULL, 0, CU_OK, false);
+  const asked made = serve(t, session, 3, 4, true);
+  assert_asked(made, .kernels = 1, .graphs = 1);
+  assert_ok(rondo_session_destroy(session));
+}
+
+#define feed_case(function) cmocka_unit_test_setup_teardown(function, set_up, test_teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      feed_case(test_se5_one_launch_feeds_a_batch),
+      feed_case(test_se5_more_than_one_launch_can_be_told_of),
+      feed_case(test_se5_without_the_kernel_copies_are_queued),
+      feed_case(test_se5_what_is_left_to_copies),
+      feed_case(test_se5_a_launch_that_fails_is_told),
+  };
+  return test_main(tests);
+}
