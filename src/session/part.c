@@ -169,7 +169,8 @@ static rondo_status queue_recorded(rondo_place *place, const rondo_place_graph *
   RONDO_TRY(g->program.ahead == NULL ? feed_recorded(place, g, part) : feed_behind(place, g, part));
   RONDO_TRY(rondo_usage_begin(lane_of(place), place->stream));
   RONDO_TRY(rondo_place_launch(place, g, true));
-  return rondo_usage_end(lane_of(place), place->stream);
+  RONDO_TRY(rondo_usage_end(lane_of(place), place->stream));
+  return rondo_usage_take(place->model->session);
 }
 
 static void scatter_outputs(const rondo_session_model *model, const rondo_stage *stage, const rondo_part *part) {
@@ -181,7 +182,7 @@ static rondo_status run_recorded(rondo_place *place, const rondo_part *part) {
   const rondo_session_model *model = place->model;
   const rondo_place_graph *g = &place->graphs.items[part->graph];
   RONDO_TRY(wait_for(place, &g->program, queue_recorded(place, g, part)));
-  RONDO_TRY(rondo_usage_take(lane_of(place)));
+  rondo_usage_keep(lane_of(place));
   scatter_outputs(model, &(rondo_stage){.memory = g->stage, .rows = g->stage_rows}, part);
   return RONDO_OK;
 }
@@ -240,7 +241,8 @@ static rondo_status queue_unrecorded(rondo_place *place, const rondo_placed *pro
   RONDO_TRY(rondo_usage_begin(lane_of(place), place->stream));
   RONDO_TRY(program == NULL ? rondo_function_place_call(place, NULL, &place->plain, part->rows)
                             : run_program(place, program, part->rows));
-  return rondo_usage_end(lane_of(place), place->stream);
+  RONDO_TRY(rondo_usage_end(lane_of(place), place->stream));
+  return rondo_usage_take(place->model->session);
 }
 
 static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {
@@ -248,7 +250,7 @@ static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {
   if (place->tree == NULL) RONDO_TRY(rondo_place_program_for(place, part->rows, &program));
   RONDO_TRY(rondo_place_reserve_plain(place, part->rows, program == NULL ? NULL : program->ahead));
   RONDO_TRY(wait_for(place, program, queue_unrecorded(place, program, part)));
-  RONDO_TRY(rondo_usage_take(lane_of(place)));
+  rondo_usage_keep(lane_of(place));
   scatter_outputs(place->model, &place->plain, part);
   return RONDO_OK;
 }

@@ -267,7 +267,10 @@ static void init_locks(rondo_session *session) {
   pthread_condattr_init(&clock);
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_mutex_init(&session->lock, NULL);
-  for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) pthread_cond_init(&session->lanes[i].called, &clock);
+  for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) {
+    pthread_cond_init(&session->lanes[i].called, &clock);
+    pthread_mutex_init(&session->lanes[i].timer.lock, NULL);
+  }
   pthread_cond_init(&session->change, NULL);
   pthread_condattr_destroy(&clock);
 }
@@ -319,7 +322,10 @@ static rondo_status free_session(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
     rondo_keep_first(&status, rondo_executor_destroy(session->lanes[i].executor));
   rondo_usage_close(session);
-  for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) pthread_cond_destroy(&session->lanes[i].called);
+  for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) {
+    pthread_cond_destroy(&session->lanes[i].called);
+    pthread_mutex_destroy(&session->lanes[i].timer.lock);
+  }
   pthread_cond_destroy(&session->change);
   pthread_mutex_destroy(&session->lock);
   rondo_release(&allocator, session->slots, session->options.max_queue, sizeof *session->slots);

@@ -222,12 +222,21 @@ typedef struct rondo_part {
 
 /* The session ----------------------------------------------------------------------------------------------------- */
 
-/* Spans of work on a lane's stream, by events. `begin` becomes `origin` before its distance gets so long that the
- * driver's single-precision times are coarse. */
+/* The events around work on a lane's stream. */
+typedef struct rondo_lane_span {
+  rondo_event *begin, *end;
+} rondo_lane_span;
+
+/* Spans of work. A `begin` becomes `origin` before its distance gets so long that the driver's single-precision times
+ * are coarse. */
 typedef struct rondo_lane_timer {
-  rondo_event *origin, *begin, *end; /* NULL: nothing is timed */
-  double origin_us;                  /* since the session's epoch */
+  rondo_lane_span current; /* of what is queued next or under way, by who has claimed the lane; NULL: nothing is timed */
+  pthread_mutex_t lock;    /* of what follows, and who exchanges `current` and `last` has it too */
+  rondo_lane_span last;    /* of what has ended */
+  bool has_last;           /* which is not counted yet */
   bool has_origin;
+  rondo_event *origin;
+  double origin_us; /* since the session's epoch */
 } rondo_lane_timer;
 
 /* Whether a lane is out of serving, by hand. Who takes it waits until it is free, and who gives it for its work: none
@@ -388,12 +397,13 @@ RONDO_MUST_USE rondo_status rondo_model_measure_overlaps(rondo_session_model *mo
 RONDO_MUST_USE rondo_status rondo_part_run(rondo_place *place, const rondo_part *part);
 
 /* usage.c: how long work is under way on the device, in a session that is timed. begin and end stand around the work,
- * by who has claimed the lane; take counts it once it is done. */
+ * keep is called once it is done, by who has claimed the lane; take counts what was kept of all lanes, and any thread may. */
 RONDO_MUST_USE rondo_status rondo_usage_open(rondo_session *session);
 void rondo_usage_close(rondo_session *session);
 RONDO_MUST_USE rondo_status rondo_usage_begin(rondo_lane *lane, rondo_stream *stream);
 RONDO_MUST_USE rondo_status rondo_usage_end(rondo_lane *lane, rondo_stream *stream);
-RONDO_MUST_USE rondo_status rondo_usage_take(rondo_lane *lane);
+void rondo_usage_keep(rondo_lane *lane);
+RONDO_MUST_USE rondo_status rondo_usage_take(rondo_session *session);
 
 /* capture.c, while the model is changing. Records a graph for so many rows on all lanes; its times are not known yet.
  */
