@@ -230,10 +230,11 @@ typedef struct rondo_lane_span {
 /* Spans of work. A `begin` becomes `origin` before its distance gets so long that the driver's single-precision times
  * are coarse. */
 typedef struct rondo_lane_timer {
-  rondo_lane_span current; /* of what is queued next or under way, by who has claimed the lane; NULL: nothing is timed */
-  pthread_mutex_t lock;    /* of what follows, and who exchanges `current` and `last` has it too */
-  rondo_lane_span last;    /* of what has ended */
-  bool has_last;           /* which is not counted yet */
+  rondo_lane_span
+      current;          /* of what is queued next or under way, by who has claimed the lane; NULL: nothing is timed */
+  pthread_mutex_t lock; /* of what follows, and who exchanges `current` and `last` has it too */
+  rondo_lane_span last; /* of what has ended */
+  bool has_last;        /* which is not counted yet */
   bool has_origin;
   rondo_event *origin;
   double origin_us; /* since the session's epoch */
@@ -397,7 +398,8 @@ RONDO_MUST_USE rondo_status rondo_model_measure_overlaps(rondo_session_model *mo
 RONDO_MUST_USE rondo_status rondo_part_run(rondo_place *place, const rondo_part *part);
 
 /* usage.c: how long work is under way on the device, in a session that is timed. begin and end stand around the work,
- * keep is called once it is done, by who has claimed the lane; take counts what was kept of all lanes, and any thread may. */
+ * keep is called once it is done, by who has claimed the lane; take counts what was kept of all lanes, and any thread
+ * may. */
 RONDO_MUST_USE rondo_status rondo_usage_open(rondo_session *session);
 void rondo_usage_close(rondo_session *session);
 RONDO_MUST_USE rondo_status rondo_usage_begin(rondo_lane *lane, rondo_stream *stream);

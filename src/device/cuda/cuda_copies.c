@@ -119,9 +119,9 @@ static const char body[] =
     "  ret;\n"
     "}\n";
 
-/* Blocks: a node's as many as run at once, about. Of a queued kernel, which may read the host's memory, so many that the
- * bus is busy: more would copy no sooner, and while they wait for it other streams' work has no room on the processors
- * (bench/results/2026-11-23-h200-feed.md). */
+/* Blocks: a node's as many as run at once, about. Of a queued kernel, which may read the host's memory, so many that
+ * the bus is busy: more would copy no sooner, and while they wait for it other streams' work has no room on the
+ * processors (bench/results/2026-11-23-h200-feed.md). */
 enum { THREADS = 256, PIECE = 16, BLOCKS_A_PROCESSOR = 16, MOST_QUEUED_BLOCKS = 64 };
 
 /* Where kernels run as their CPU functions: the first block of a range does it all. */
