@@ -230,11 +230,10 @@ typedef struct rondo_lane_span {
 /* Spans of work. A `begin` becomes `origin` before its distance gets so long that the driver's single-precision times
  * are coarse. */
 typedef struct rondo_lane_timer {
-  rondo_lane_span
-      current;          /* of what is queued next or under way, by who has claimed the lane; NULL: nothing is timed */
-  pthread_mutex_t lock; /* of what follows, and who exchanges `current` and `last` has it too */
-  rondo_lane_span last; /* of what has ended */
-  bool has_last;        /* which is not counted yet */
+  rondo_lane_span current; /* of what is queued, by who has claimed the lane; NULL: nothing is timed */
+  pthread_mutex_t lock;    /* of what follows, and who exchanges `current` and `last` has it too */
+  rondo_lane_span last;    /* of what has ended */
+  bool has_last;           /* which is not counted yet */
   bool has_origin;
   rondo_event *origin;
   double origin_us; /* since the session's epoch */
