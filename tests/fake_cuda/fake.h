@@ -2,10 +2,11 @@
  * All objects of the fake CUDA driver on one page.
  *
  * One lock, taken by fake_begin and given back by fake_end, guards everything here; waiting is done on one condition,
- * `fake_changed`, which is signalled at each change that somebody may wait for. Streams have a thread each, which runs
- * copies, fills, kernels and host functions without the lock. Handles are numbers that are never used twice, so that
- * use of a destroyed object is always noticed. The functions of the driver are named by their rows in the tables of
- * symbols: row `stream_create` is fake_stream_create here and exported as cuStreamCreate.
+ * `fake_changed`, which is signalled at each change that somebody may wait for, but that a stream's thread without a
+ * task waits on one of the stream's. Streams have a thread each, which runs copies, fills, kernels and host functions
+ * without the lock. Handles are numbers that are never used twice, so that use of a destroyed object is always noticed.
+ * The functions of the driver are named by their rows in the tables of symbols: row `stream_create` is
+ * fake_stream_create here and exported as cuStreamCreate.
  */
 #ifndef RONDO_TESTS_FAKE_CUDA_FAKE_H
 #define RONDO_TESTS_FAKE_CUDA_FAKE_H
@@ -333,6 +334,7 @@ struct fake_stream {
   fake_stream *next; /* of all whose thread runs */
   bool is_blocking, is_legacy, is_ending;
   fake_task *first, *last;
+  pthread_cond_t arrived;                /* a task, or the end */
   uint64_t submitted, completed, wanted; /* tasks; wanted: somebody waits for so many */
   fake_capture *capture;                 /* NULL: none */
   fake_stream *next_in_capture;

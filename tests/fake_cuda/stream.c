@@ -74,6 +74,7 @@ static void forget_stream(fake_stream *stream) {
   while (*place != stream) place = &(*place)->next;
   *place = stream->next;
   fake_frontier_clear(&stream->frontier);
+  (void)pthread_cond_destroy(&stream->arrived);
   free(stream);
   fake_signal();
 }
@@ -83,7 +84,7 @@ static void *run_stream(void *argument) {
   pthread_mutex_lock(&fake_lock);
   while (stream->first != NULL || !stream->is_ending) {
     if (stream->first == NULL) {
-      fake_wait();
+      pthread_cond_wait(&stream->arrived, &fake_lock);
       continue;
     }
     fake_stream_hold_back(stream);
@@ -106,11 +107,13 @@ fake_stream *fake_stream_start(fake_context *context, unsigned flags, bool is_le
   stream->object.context = context;
   stream->is_blocking = (flags & CU_STREAM_FLAG_NON_BLOCKING) == 0 && !is_legacy;
   stream->is_legacy = is_legacy;
+  (void)pthread_cond_init(&stream->arrived, NULL);
   (void)pthread_attr_init(&attributes);
   (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   const int error = pthread_create(&thread, &attributes, run_stream, stream);
   (void)pthread_attr_destroy(&attributes);
   if (error != 0) {
+    (void)pthread_cond_destroy(&stream->arrived);
     free(stream);
     return NULL;
   }
@@ -124,7 +127,7 @@ void fake_stream_end(fake_stream *stream) {
   fake_capture_leave(stream);
   if (stream->object.handle != 0) fake_object_remove(&stream->object);
   stream->is_ending = true;
-  fake_signal();
+  pthread_cond_signal(&stream->arrived);
 }
 
 fake_stream *fake_streams_first(void) { return streams; }
@@ -172,7 +175,7 @@ static void push(fake_stream *stream, fake_task task) {
   stream->last = kept;
   stream->submitted++;
   fake_task_promise(kept, stream);
-  fake_signal();
+  pthread_cond_signal(&stream->arrived);
 }
 
 /* What is queued on `stream` from now on waits for all that `other` has. */

@@ -253,6 +253,6 @@ void fake_work_run(const fake_work *work) {
   pthread_mutex_lock(&fake_lock);
   if (is_host) is_calling_host = false;
   work->context->running -= !is_host;
-  fake_signal();
+  if (is_host || !fake_context_works(work->context)) fake_signal(); /* only those, and who loses it, are waited for */
   if (!is_good) fake_context_lose(work->context, CU_ILLEGAL_ADDRESS);
 }
