@@ -77,6 +77,12 @@ static int64_t expected(const task *k, const test_rank *rank, size_t i) {
   }
 }
 
+/* The larger of the two. */
+static size_t most_count(const task *k, uint32_t world_size) {
+  const size_t src = src_count(k, world_size), dst = dst_count(k, world_size);
+  return src > dst ? src : dst;
+}
+
 /* Where the two buffers are: in place a part of the larger one is the smaller. */
 static void place(const task *k, const test_rank *rank, char **src, char **dst) {
   const size_t own = rank->rank * k->count * rondo_type_bytes(k->type);
@@ -116,7 +122,7 @@ static rondo_status fill_sources(const task *k, test_rank *rank, int64_t *host) 
   const size_t count = src_count(k, rank->world_size), bytes = count * rondo_type_bytes(k->type);
   char *src, *dst;
   place(k, rank, &src, &dst);
-  memset(host, 0xff, MOST * sizeof *host);
+  memset(host, 0xff, most_count(k, rank->world_size) * sizeof *host);
   TRY(rondo_copy_async(rank->fixture.stream, dst, host, dst_count(k, rank->world_size) * rondo_type_bytes(k->type)));
   TRY(rondo_stream_synchronize(rank->fixture.stream));
   for (size_t i = 0; i < count; i++) put(host, k->type, i, value_of(rank->rank, i));
@@ -143,7 +149,8 @@ static rondo_status run_captured(const task *k, test_rank *rank) {
 /* test_rank_function: fills, calls, compares; a difference is a failure of its own. */
 static rondo_status run_task(test_rank *rank, void *user) {
   const task *k = user;
-  int64_t *host = test_calloc(MOST, sizeof *host), *wanted = test_calloc(MOST, sizeof *wanted);
+  const size_t most = most_count(k, rank->world_size);
+  int64_t *host = test_calloc(most, sizeof *host), *wanted = test_calloc(most, sizeof *wanted);
   const size_t count = dst_count(k, rank->world_size), bytes = count * rondo_type_bytes(k->type);
   char *src, *dst;
   place(k, rank, &src, &dst);

@@ -351,7 +351,7 @@ static void run_trace(trace_run *self, uint64_t calls, uint64_t chance) {
     rondo_stream *stream = self->streams[test_random_below(&calls, STREAMS)];
     rondo_stream *other = self->streams[test_random_below(&calls, STREAMS)];
     const uint32_t at = test_random_below(&calls, LIVE), choice = test_random_below(&calls, 100);
-    const size_t bytes = (size_t)MIB / 4 << test_random_below(&calls, 4);
+    const size_t bytes = (size_t)MIB / 32 << test_random_below(&calls, 4);
     if (self->live[at] == NULL) {
       allocate_one(self, stream, at, bytes);
     } else {

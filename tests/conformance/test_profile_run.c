@@ -315,7 +315,8 @@ static void test_gm18_a_stream_is_destroyed_meanwhile(void **state) {
 /* What is noted is bounded: a longer run goes on, and its end says so (GM-19). */
 static void test_gm19_a_run_is_too_long(void **state) {
   test_fixture *t = *state;
-  if (test_is_guarded(t)) skip(); /* where a malloc maps pages */
+  if (test_is_guarded(t)) skip();          /* where a malloc maps pages */
+  if (test_effort_divisor() >= 20) skip(); /* one thread's: nothing for ThreadSanitizer */
   rondo_profile *profile = NULL;
   assert_ok(rondo_profile_begin(t->stream));
   for (size_t i = 0; i <= (size_t)1 << 19; i++) give(t->stream, take(t->stream, 1));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Recordings without paths (TR-11): each has an arena of its own, and its outputs are valid until it is replayed.
  */
+#include "support/test_effort.h"
 #include "support/test_scene.h"
 
 static rondo_output_policy policies[] = {RONDO_OUTPUTS_EXPIRE, RONDO_OUTPUTS_CLONE};
@@ -58,16 +59,16 @@ static void test_tr11_memory_is_the_sum(void **state) {
 
 /* More recordings than address space would have for as many devices. */
 static void test_tr11_thousands_of_recordings(void **state) {
-  enum { RECORDINGS = 2200 };
+  const uint32_t recordings = test_effort(2200);
   test_scene *s = *state;
   if (test_is_guarded(s->fixture)) return;
-  SCENE_TREE(s, .separate = true, .max_recordings_per_place = RECORDINGS);
+  SCENE_TREE(s, .separate = true, .max_recordings_per_place = recordings);
   rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), RONDO_INPUTS(RONDO_INPUT_MOVING),
-                                     .max_shapes = RECORDINGS);
-  uint32_t *words = test_words(s->fixture, RECORDINGS);
-  for (size_t i = 1; i <= RECORDINGS; i++)
+                                     .max_shapes = recordings);
+  uint32_t *words = test_words(s->fixture, recordings);
+  for (size_t i = 1; i <= recordings; i++)
     for (int k = 0; k < 2; k++) rondo_buffer_release(test_call_words(s->fixture, f, words, i));
-  assert_int_equal(scene_info(s).recordings, RECORDINGS);
+  assert_int_equal(scene_info(s).recordings, recordings);
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_MEMORY_LIMIT], 0);
   assert_ok(rondo_stream_synchronize(s->stream));
   test_words_free(s->fixture, words);

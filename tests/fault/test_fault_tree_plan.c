@@ -61,7 +61,7 @@ static rondo_status step(tree_work *w) {
 }
 
 static void make_links(tree_work *w) {
-  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = "fault", .no_plan_again = true};
+  const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = "fault", .no_plan_again = true, .plan_ms = 1};
   assert_ok(rondo_tree_create(w->device, &options, &w->tree));
   for (size_t i = 0; i < LINKS; i++) {
     static const uint32_t kind = RONDO_INPUT_MOVING;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
+#include "support/test_effort.h"
 
 enum {
   MOST_NODES = 64,
@@ -269,10 +270,11 @@ static void run_graph(maker *m, rondo_stream *const streams[2], uint64_t seed) {
   rondo_exec_destroy(exec);
 }
 
-static void run_graphs(uint32_t workers, uint64_t first_seed, uint64_t count) {
+static void run_graphs(uint32_t workers, uint64_t first_seed, uint32_t most) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers};
   const rondo_kernel_options kernel = {RONDO_KERNEL_OPTIONS_INIT, .name = "mix", .cpu = mix_cpu,
                                        .params = {RONDO_SCALAR(void *)}};
+  const uint32_t count = test_effort(most);
   maker m = {.world = malloc(sizeof(world))};
   rondo_stream *streams[2];
   assert_non_null(m.world);

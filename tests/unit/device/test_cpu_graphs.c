@@ -5,6 +5,7 @@
  */
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
+#include "support/test_effort.h"
 
 typedef struct order_check {
   test_graph *graph;
@@ -93,7 +94,7 @@ static void random_graphs_run_in_order_gx_4(void **state) {
     rondo_queue *queue;
     assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = workers}, &device));
     assert_ok(device->ops->queue_create(device, "q", &queue));
-    for (uint64_t seed = 1; seed <= 40; seed++)
+    for (uint64_t seed = 1; seed <= 2 + test_effort(38); seed++)
       run_random_graph(device, queue, seed * workers, 1 + (uint32_t)(seed % 3) * 50);
     assert_ok(queue->ops->destroy(queue));
     assert_ok(rondo_device_close(device));
@@ -113,7 +114,7 @@ static void random_graphs_run_while_all_workers_are_held_gx_4(void **state) {
     assert_ok(device->ops->queue_create(device, "held", &held[i]));
     close_queue_behind(held[i], &gates[i]);
   }
-  for (uint64_t seed = 1; seed <= 40; seed++) run_random_graph(device, queue, seed, 1);
+  for (uint64_t seed = 1; seed <= 2 + test_effort(38); seed++) run_random_graph(device, queue, seed, 1);
   for (int i = 0; i < WORKERS; i++) atomic_store(&gates[i].open, true);
   for (int i = 0; i < WORKERS; i++) assert_ok(held[i]->ops->destroy(held[i]));
   assert_ok(queue->ops->destroy(queue));
