@@ -401,6 +401,8 @@ typedef struct rondo_compiled_info {
   uint32_t expensive;          /* nodes of a run that are expensive, */
   double line_us, executor_us; /* the least that a run took until it was done, both ways, when it was compiled; 0: not
                                   measured */
+  uint64_t host_bytes; /* host memory that the device reaches, pinned on CUDA: staging_host_bytes, that through which
+                          writes go, and 8 bytes for each operator that looks for wrong indices */
 } rondo_compiled_info;
 
 /* Its sizes, fixed when it was compiled or recompiled. Thread-safe while it is not recompiled. Errors:

@@ -60,7 +60,8 @@ static rondo_status make_stage(rondo_place *place, size_t rows, rondo_stage *out
   const rondo_session_model *model = place->model;
   void *memory = NULL, *device_memory = NULL;
   const size_t bytes = rondo_stage_bytes(model, rows), more = device_bytes(model, rows);
-  RONDO_TRY(rondo_host_malloc(model->host_of, bytes, &memory));
+  RONDO_TRY(rondo_fail_context(rondo_host_malloc(model->host_of, bytes, &memory),
+                               "staging memory of model '%s' for %zu rows", model->name, rows));
   memset(memory, 0, bytes);
   *out = (rondo_stage){.memory = memory, .rows = rows};
   count_staging(place, bytes + more, 0);
@@ -98,7 +99,8 @@ static void drop_handover(rondo_place *place, rondo_handover_memory *handover, r
 
 static rondo_status make_handover(rondo_place *place, size_t bytes, rondo_handover_memory *out) {
   void *memory = NULL;
-  RONDO_TRY(rondo_host_malloc(place->model->host_of, bytes, &memory));
+  RONDO_TRY(rondo_fail_context(rondo_host_malloc(place->model->host_of, bytes, &memory),
+                               "what parts of model '%s' on other devices hand over", place->model->name));
   *out = (rondo_handover_memory){.memory = memory, .bytes = bytes};
   count_staging(place, bytes, 0);
   return RONDO_OK;

@@ -19,6 +19,8 @@ typedef struct rondo_bounce {
 
 /* `bytes`: what is usually written between two runs. */
 RONDO_MUST_USE rondo_status rondo_bounce_init(rondo_bounce *bounce, rondo_device *device, size_t bytes);
+/* Of both halves; also of one whose init failed. A zeroed one has none. */
+static inline size_t rondo_bounce_bytes(const rondo_bounce *bounce) { return 2 * bounce->half_bytes; }
 /* The stream's work is done. A zeroed one is fine. */
 RONDO_MUST_USE rondo_status rondo_bounce_deinit(rondo_bounce *bounce);
 

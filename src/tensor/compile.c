@@ -30,15 +30,12 @@ typedef struct compiler {
 
 /* Memory ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status tell_block(const compiler *c, rondo_status status, const char *what, size_t bytes) {
-  char text[RONDO_SIZE_TEXT];
-  if (status == RONDO_OK) return RONDO_OK;
-  return rondo_fail_context(status, "%s of program '%s' (%s)", what, c->program->name, rondo_size_text(text, bytes));
-}
-
 static rondo_status allocate_block(const compiler *c, size_t bytes, const char *what, unsigned char **out) {
   void *address = NULL;
-  if (bytes > 0) RONDO_TRY(tell_block(c, rondo_malloc(c->compiled->device, bytes, what, &address), what, bytes));
+  *out = NULL;
+  if (bytes == 0) return RONDO_OK;
+  const rondo_status status = rondo_malloc(c->compiled->device, bytes, what, &address);
+  RONDO_TRY(rondo_compiled_tell_memory(c->compiled, status, what, bytes));
   *out = address;
   return RONDO_OK;
 }
@@ -46,7 +43,8 @@ static rondo_status allocate_block(const compiler *c, size_t bytes, const char *
 static rondo_status take_arena(const compiler *c, size_t bytes) {
   rondo_compiled *compiled = c->compiled;
   if (bytes == 0) return RONDO_OK;
-  RONDO_TRY(tell_block(c, rondo_sharing_take_arena(compiled->sharing, bytes, &compiled->arena), "arena", bytes));
+  const rondo_status status = rondo_sharing_take_arena(compiled->sharing, bytes, &compiled->arena);
+  RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "arena", bytes));
   if (compiled->arena->users > 1) compiled->info.shared_bytes += bytes;
   return RONDO_OK;
 }
@@ -62,17 +60,32 @@ static size_t input_bytes(const compiler *c) {
   return bytes;
 }
 
+/* Of the host's, that copies and kernels of the device reach: what is written goes through it, values are staged in it,
+ * and kernels write wrong indices there. */
+static rondo_status allocate_host_memory(const compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  rondo_bounce *bounce = &compiled->bounce;
+  rondo_index_checks *checks = &compiled->checks;
+  const size_t cells = c->layout.check_count;
+  rondo_status status = rondo_bounce_init(bounce, compiled->device, input_bytes(c));
+  RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "memory for writes", rondo_bounce_bytes(bounce)));
+  RONDO_TRY(rondo_feeds_init(c->program, &c->layout, &c->staged, compiled));
+  status = rondo_index_checks_init(checks, &compiled->allocator, compiled->device, cells);
+  RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "cells for wrong indices", cells * sizeof *checks->cells));
+  compiled->info.staging_host_bytes = compiled->feeds.host_bytes;
+  compiled->info.staging_device_bytes = compiled->feeds.memory_bytes;
+  compiled->info.host_bytes = compiled->feeds.host_bytes + rondo_bounce_bytes(bounce) +
+                              rondo_bounce_bytes(&compiled->feeds.bounce) + checks->room * sizeof *checks->cells;
+  return RONDO_OK;
+}
+
 static rondo_status allocate_memory(const compiler *c) {
   rondo_compiled *compiled = c->compiled;
   const rondo_layout *layout = &c->layout;
   RONDO_TRY(allocate_block(c, layout->state_bytes, "states", &compiled->states));
   RONDO_TRY(allocate_block(c, layout->own_bytes, "constants", &compiled->own));
   RONDO_TRY(take_arena(c, layout->arena_bytes));
-  RONDO_TRY(rondo_bounce_init(&compiled->bounce, compiled->device, input_bytes(c)));
-  RONDO_TRY(rondo_feeds_init(c->program, layout, &c->staged, compiled));
-  compiled->info.staging_host_bytes = compiled->feeds.host_bytes;
-  compiled->info.staging_device_bytes = compiled->feeds.memory_bytes;
-  return rondo_index_checks_init(&compiled->checks, &compiled->allocator, compiled->device, layout->check_count);
+  return allocate_host_memory(c);
 }
 
 static rondo_status fill(const compiler *c, void *address, size_t bytes, uint32_t value) {

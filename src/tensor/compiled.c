@@ -63,6 +63,13 @@ rondo_status rondo_compiled_synchronize(rondo_compiled *compiled) {
   return compiled->feeds.stream == NULL ? RONDO_OK : rondo_stream_synchronize(compiled->feeds.stream);
 }
 
+rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_status status, const char *what,
+                                        size_t bytes) {
+  char text[RONDO_SIZE_TEXT];
+  if (status == RONDO_OK) return RONDO_OK;
+  return rondo_fail_context(status, "%s of program '%s' (%s)", what, compiled->name, rondo_size_text(text, bytes));
+}
+
 /* What is known --------------------------------------------------------------------------------------------------- */
 
 rondo_stream *rondo_compiled_stream(const rondo_compiled *compiled) {

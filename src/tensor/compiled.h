@@ -84,6 +84,10 @@ RONDO_MUST_USE rondo_status rondo_compiled_play(rondo_compiled *compiled, const 
 /* Plays a whole run in a line, with staged inputs and outputs. */
 RONDO_MUST_USE rondo_status rondo_compiled_play_all(rondo_compiled *compiled);
 
+/* The status of taking so many bytes for `what`; a failure names it, the program and the bytes. */
+RONDO_MUST_USE rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_status status,
+                                                       const char *what, size_t bytes);
+
 /* Waits for all runs, and looks for wrong indices. */
 RONDO_MUST_USE rondo_status rondo_compiled_judge(rondo_compiled *compiled);
 

@@ -33,7 +33,12 @@ static rondo_status leave(rondo_divided *divided, uint32_t part) {
 
 static rondo_status reserve(rondo_divided *divided, rondo_divided_link *link) {
   if (link->buffer != NULL) return RONDO_OK;
-  RONDO_TRY(rondo_host_malloc(link->host_of, link->bytes, &link->buffer));
+  const rondo_status status = rondo_host_malloc(link->host_of, link->bytes, &link->buffer);
+  if (status != RONDO_OK) {
+    char text[RONDO_SIZE_TEXT];
+    return rondo_fail_context(status, "host memory of program '%s' for '%s', from part %u to part %u (%s)",
+                              divided->name, link->what, link->from, link->to, rondo_size_text(text, link->bytes));
+  }
   divided->host_bytes += link->bytes;
   return RONDO_OK;
 }

@@ -138,9 +138,15 @@ static rondo_status make_buffers(rondo_compiled *compiled) {
     (void)append(input->bytes, input->staging == RONDO_STAGING_HOST ? &feeds->host_bytes : &feeds->memory_bytes);
   }
   for (size_t i = 0; i < feeds->outputs.count; i++) (void)append(feeds->outputs.items[i].bytes, &feeds->host_bytes);
-  if (feeds->host_bytes > 0) RONDO_TRY(rondo_host_malloc(compiled->device, feeds->host_bytes, &host));
+  if (feeds->host_bytes > 0) {
+    const rondo_status status = rondo_host_malloc(compiled->device, feeds->host_bytes, &host);
+    RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "host buffers of staged values", feeds->host_bytes));
+  }
   feeds->host = host;
-  if (feeds->memory_bytes > 0) RONDO_TRY(rondo_malloc(compiled->device, feeds->memory_bytes, "staging", &memory));
+  if (feeds->memory_bytes > 0) {
+    const rondo_status status = rondo_malloc(compiled->device, feeds->memory_bytes, "staging", &memory);
+    RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "device buffers of staged inputs", feeds->memory_bytes));
+  }
   feeds->memory = memory;
   return RONDO_OK;
 }
@@ -163,7 +169,8 @@ static rondo_status make_stream(rondo_compiled *compiled) {
   if (feeds->memory_bytes == 0) return RONDO_OK;
   RONDO_TRY(rondo_stream_create(compiled->device, &options, &feeds->stream));
   RONDO_TRY(rondo_event_create(compiled->device, NULL, &feeds->fed));
-  return rondo_bounce_init(&feeds->bounce, compiled->device, feeds->memory_bytes);
+  const rondo_status status = rondo_bounce_init(&feeds->bounce, compiled->device, feeds->memory_bytes);
+  return rondo_compiled_tell_memory(compiled, status, "memory for feeding inputs", rondo_bounce_bytes(&feeds->bounce));
 }
 
 rondo_status rondo_feeds_init(const rondo_program *program, const rondo_layout *layout, const rondo_staged_list *staged,

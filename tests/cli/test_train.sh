@@ -11,6 +11,7 @@ json_holds '.device == "cpu"' '.steps == 200' '.identical' '.loss_first > 2.5 an
   '.loss_last < .loss_first - 0.5' \
   '.vocabulary == 27' '.parameters == 27 * 8 + 4 * 8 * 32 + 32 + 32 * 27 + 27' '.kernels > 5' \
   '.memory.lower_bound <= .memory.planned and .memory.planned <= .memory.sum and .memory.lower_bound > 0' \
+  '.memory.host > 0' \
   '[.recorded, .unrecorded] | all(.step_us > 0 and .host_us > 0 and .step_us_min <= .step_us and
     .step_us <= .step_us_max and .host_us_min <= .host_us and .host_us <= .host_us_max and .host_us <= .step_us)'
 [ -s model ] || die "the model was not written"

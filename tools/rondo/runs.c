@@ -58,13 +58,14 @@ void memory_to_json(const rondo_compiled_info *info, json *out) {
   json_integer(out, "order_peak", info->order_peak);
   json_integer(out, "program_peak", info->program_peak);
   json_integer(out, "states", info->state_bytes);
+  json_integer(out, "host", info->host_bytes);
   json_end(out);
 }
 
 void memory_print(const rondo_compiled_info *info) {
   printf("\nmemory between operators: planned %" PRIu64 " B, lower bound %" PRIu64 " B, without sharing %" PRIu64
-         " B; states %" PRIu64 " B\n",
-         info->arena_bytes, info->lower_bound, info->sum_bytes, info->state_bytes);
+         " B; states %" PRIu64 " B; host memory for copies %" PRIu64 " B\n",
+         info->arena_bytes, info->lower_bound, info->sum_bytes, info->state_bytes, info->host_bytes);
   printf("order of operators: results live at once %" PRIu64 " B, in the program's order %" PRIu64 " B\n",
          info->order_peak, info->program_peak);
 }

@@ -74,7 +74,9 @@ static void note_lost(cuda_device *device, cu_result code) {
 }
 
 static const char *remedy_of(cu_result code) {
-  return code == CU_OUT_OF_MEMORY ? ": give memory back (rondo_memory_trim), or see what else uses the device" : "";
+  return code == CU_OUT_OF_MEMORY
+             ? ": give memory back (rondo_memory_trim, rondo_host_free), or see what else uses the device"
+             : "";
 }
 
 static rondo_status check(cuda_device *device, cu_result code, const char *what) {

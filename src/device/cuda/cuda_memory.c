@@ -241,7 +241,7 @@ rondo_status cuda_host_allocate(rondo_device *base, size_t bytes, void **out_add
   RONDO_TRY(cuda_enter(device, &scope));
   const cu_result code = device->api->host_alloc(out_address, bytes, CU_HOST_ALLOC_PORTABLE);
   const rondo_status status =
-      cuda_check(device, code, "%zu bytes of host memory for device '%s' cannot be had", bytes, base->name);
+      cuda_check(device, code, "%zu bytes of pinned host memory for device '%s' cannot be had", bytes, base->name);
   cuda_leave(&scope);
   return status;
 }

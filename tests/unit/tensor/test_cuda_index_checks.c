@@ -5,7 +5,7 @@
 #include "fake_cuda/fake_cuda.h"
 #include "support/rondo_test.h"
 
-enum { ROWS = 8, WIDTH = 3, COUNT = 4 };
+enum { ROWS = 8, WIDTH = 3, COUNT = 4, NO_MEMORY = 2 };
 
 static const fake_cuda_control *fake;
 
@@ -19,10 +19,9 @@ static int set_up(void **state) {
 #define index_case(function) cmocka_unit_test_setup_teardown(function, set_up, test_teardown)
 
 /* Two look-ups, so that there are two cells. */
-static rondo_compiled *make_compiled(const test_fixture *f) {
+static rondo_program *make_program(void) {
   const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "look-up"};
   rondo_program *program = NULL;
-  rondo_compiled *compiled = NULL;
   rondo_value table, first, second, x, y;
   assert_ok(rondo_program_create(&named, &program));
   assert_ok(rondo_program_state(program, "table", RONDO_F32, (const size_t[]){ROWS, WIDTH}, 2, &table));
@@ -32,6 +31,12 @@ static rondo_compiled *make_compiled(const test_fixture *f) {
   assert_ok(rondo_op_embedding(program, table, second, &y));
   assert_ok(rondo_op_add(program, x, y, &y));
   assert_ok(rondo_program_output(program, "y", y));
+  return program;
+}
+
+static rondo_compiled *make_compiled(const test_fixture *f) {
+  rondo_program *program = make_program();
+  rondo_compiled *compiled = NULL;
   assert_ok(rondo_compile(program, f->device, NULL, &compiled));
   rondo_program_destroy(program);
   return compiled;
@@ -117,11 +122,48 @@ static void test_the_end_tells_what_is_left(void **state) {
   assert_int_equal(fake->live(FAKE_CUDA_HOST_MEMORY), before);
 }
 
+static uint64_t host_bytes_of(const rondo_compiled *compiled) {
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_compiled_get_info(compiled, &info));
+  return info.host_bytes;
+}
+
+static void test_cells_are_counted(void **state) {
+  rondo_compiled *compiled = make_compiled(*state), *plain = make_plain(*state);
+  assert_true(host_bytes_of(plain) > 0);
+  assert_int_equal(host_bytes_of(compiled) - host_bytes_of(plain), 2 * sizeof(uint64_t));
+  assert_ok(rondo_compiled_destroy(plain));
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+/* In the order in which it is taken. */
+static void test_host_memory_that_cannot_be_had_says_whose_and_what_for(void **state) {
+  static const char *const messages[] = {"memory for writes of program 'look-up' (128.0 KiB)",
+                                         "host buffers of staged values of program 'look-up' (256 B)",
+                                         "memory for feeding inputs of program 'look-up' (128.0 KiB)",
+                                         "cells for wrong indices of program 'look-up' (16 B)"};
+  static const rondo_staged_value staged[] = {{"first", RONDO_STAGING_HOST}, {"second", RONDO_STAGING_DEVICE}};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};
+  const test_fixture *f = *state;
+  rondo_program *program = make_program();
+  for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
+    rondo_compiled *compiled = NULL;
+    fake->fail_call("cuMemHostAlloc", i + 1, NO_MEMORY, false);
+    assert_fails(rondo_compile(program, f->device, &options, &compiled), RONDO_OUT_OF_MEMORY);
+    assert_message(messages[i]);
+    assert_message("pinned host memory for device 'cuda:0' cannot be had: give memory back");
+    assert_null(compiled);
+  }
+  rondo_program_destroy(program);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       index_case(test_a_replay_costs_no_call_more),
       index_case(test_each_finding_is_told_once),
       index_case(test_the_end_tells_what_is_left),
+      index_case(test_cells_are_counted),
+      index_case(test_host_memory_that_cannot_be_had_says_whose_and_what_for),
   };
   return test_main(tests);
 }
