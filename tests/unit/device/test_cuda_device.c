@@ -8,30 +8,7 @@
 #include <stdio.h>
 
 #include "device/cuda/cuda_library.h"
-#include "fake_cuda/fake_cuda.h"
-#include "support/rondo_test.h"
-
-static const fake_cuda_control *fake;
-
-static int set_up(void **state) {
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  return test_setup(state);
-}
-
-/* Nothing is left, and nothing was misused. */
-static int tear_down(void **state) {
-  char text[2048];
-  const int code = test_teardown(state);
-  fake->list_violations(text, sizeof text);
-  if (fake->violations() > 0) print_error("%s", text);
-  fake->list(text, sizeof text);
-  if (fake->live(FAKE_CUDA_ANY) > 0) print_error("left:\n%s", text);
-  return code != 0 || fake->violations() > 0 || fake->live(FAKE_CUDA_ANY) > 0 ? -1 : 0;
-}
-
-#define cuda_case(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#include "fake_cuda/fake_fixture.h"
 
 /* Host functions -------------------------------------------------------------------------------------------------- */
 
@@ -731,30 +708,30 @@ static void a_synchronous_launch_names_the_node(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cuda_case(host_functions_of_streams_do_not_hold_each_other_up),
-      cuda_case(host_functions_in_branches_do_not_hold_each_other_up),
-      cuda_case(a_host_function_that_is_refused_is_not_called),
-      cuda_case(a_host_node_changes_while_a_launch_stands_at_it),
-      cuda_case(code_stays_while_a_stream_runs_it),
-      cuda_case(code_stays_while_an_exec_runs_it),
-      cuda_case(code_goes_when_other_code_comes),
-      cuda_case(kernels_are_made_from_ptx_and_from_functions),
-      cuda_case(code_that_is_wrong_is_refused),
-      cuda_case(parameters_are_compared_with_the_code),
-      cuda_case(what_the_driver_refuses_to_change_is_made_anew),
-      cuda_case(a_copy_is_not_switched_in_part),
-      cuda_case(what_cannot_be_measured_runs_as_before),
-      cuda_case(when_that_fails_too_the_first_refusal_comes_out),
-      cuda_case(an_update_enters_the_device_once),
-      cuda_case(device_memory_of_execs_is_accounted),
-      cuda_case(what_was_launched_stays_counted),
-      cuda_case(peers_reach_what_is_and_what_will_be_mapped),
-      cuda_case(launching_makes_no_context_current),
-      cuda_case(what_cannot_be_freed_is_no_reason_to_stop),
-      cuda_case(a_fault_loses_the_device),
-      cuda_case(a_loss_names_the_graphs_that_may_have_been_at_fault),
-      cuda_case(host_functions_outlast_their_stream_on_a_lost_device),
-      cuda_case(a_synchronous_launch_names_the_node),
+      fake_case(host_functions_of_streams_do_not_hold_each_other_up),
+      fake_case(host_functions_in_branches_do_not_hold_each_other_up),
+      fake_case(a_host_function_that_is_refused_is_not_called),
+      fake_case(a_host_node_changes_while_a_launch_stands_at_it),
+      fake_case(code_stays_while_a_stream_runs_it),
+      fake_case(code_stays_while_an_exec_runs_it),
+      fake_case(code_goes_when_other_code_comes),
+      fake_case(kernels_are_made_from_ptx_and_from_functions),
+      fake_case(code_that_is_wrong_is_refused),
+      fake_case(parameters_are_compared_with_the_code),
+      fake_case(what_the_driver_refuses_to_change_is_made_anew),
+      fake_case(a_copy_is_not_switched_in_part),
+      fake_case(what_cannot_be_measured_runs_as_before),
+      fake_case(when_that_fails_too_the_first_refusal_comes_out),
+      fake_case(an_update_enters_the_device_once),
+      fake_case(device_memory_of_execs_is_accounted),
+      fake_case(what_was_launched_stays_counted),
+      fake_case(peers_reach_what_is_and_what_will_be_mapped),
+      fake_case(launching_makes_no_context_current),
+      fake_case(what_cannot_be_freed_is_no_reason_to_stop),
+      fake_case(a_fault_loses_the_device),
+      fake_case(a_loss_names_the_graphs_that_may_have_been_at_fault),
+      fake_case(host_functions_outlast_their_stream_on_a_lost_device),
+      fake_case(a_synchronous_launch_names_the_node),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <rondo/rondo.h>
 #include <string.h>
 
-#include "fake_cuda/fake_cuda.h"
+#include "fake_cuda/fake_fixture.h"
 #include "support/rondo_test.h"
 
 enum { MOST_NODES = 40, MOST_EDGES = MOST_NODES * MOST_NODES };
@@ -121,20 +121,6 @@ static void edges_that_stand_for_nodes_are_found(void **state) {
 
 /* On the fake driver ---------------------------------------------------------------------------------------------- */
 
-static const fake_cuda_control *fake;
-
-static int set_up(void **state) {
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  return test_setup(state);
-}
-
-static int tear_down(void **state) {
-  const int code = test_teardown(state);
-  return code != 0 || fake->violations() > 0 || fake->live(FAKE_CUDA_ANY) > 0 ? -1 : 0;
-}
-
 static rondo_node add_set(test_fixture *t, rondo_graph *graph, const rondo_node *before, size_t count, uint32_t value,
                           uint32_t *at) {
   rondo_node node = {0};
@@ -202,9 +188,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_ordered_stays_so_and_nothing_else_becomes_so),
       cmocka_unit_test(edges_that_stand_for_nodes_are_found),
-      cmocka_unit_test_setup_teardown(graphs_with_memory_are_made_of_their_kernels, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(nodes_between_several_and_several_stay, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(graphs_of_order_alone_are_empty, set_up, tear_down),
+      fake_case(graphs_with_memory_are_made_of_their_kernels),
+      fake_case(nodes_between_several_and_several_stay),
+      fake_case(graphs_of_order_alone_are_empty),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,13 +7,11 @@
 
 #include "device/cuda/cuda_library.h"
 #include "exec/copy_list.h"
-#include "fake_cuda/fake_cuda.h"
-#include "support/rondo_test.h"
+#include "fake_cuda/fake_fixture.h"
 #include "support/test_session.h"
 
 enum { MOST = 48, INPUTS = 2, GRAPH_ROWS = 64 };
 
-static const fake_cuda_control *fake;
 static test_request requests[MOST];
 static rondo_ticket tickets[MOST];
 
@@ -26,13 +24,6 @@ static asked count_calls(void) {
                  .copies = fake->calls("cuMemcpyAsync") + fake->calls("cuMemcpy3DAsync"),
                  .fills = fake->calls("cuMemsetD8Async"),
                  .graphs = fake->calls("cuGraphLaunch")};
-}
-
-static int set_up(void **state) {
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  return test_setup(state);
 }
 
 static rondo_session *open_session(const test_fixture *t) {
@@ -171,15 +162,13 @@ static void test_se5_a_launch_that_fails_is_told(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-#define feed_case(function) cmocka_unit_test_setup_teardown(function, set_up, test_teardown)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      feed_case(test_se5_one_launch_feeds_a_batch),
-      feed_case(test_se5_more_than_one_launch_can_be_told_of),
-      feed_case(test_se5_without_the_kernel_copies_are_queued),
-      feed_case(test_se5_what_is_left_to_copies),
-      feed_case(test_se5_a_launch_that_fails_is_told),
+      fake_case(test_se5_one_launch_feeds_a_batch),
+      fake_case(test_se5_more_than_one_launch_can_be_told_of),
+      fake_case(test_se5_without_the_kernel_copies_are_queued),
+      fake_case(test_se5_what_is_left_to_copies),
+      fake_case(test_se5_a_launch_that_fails_is_told),
   };
   return test_main(tests);
 }

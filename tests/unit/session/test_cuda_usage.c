@@ -3,19 +3,10 @@
  * waits for: they are asked for while the device has the next part, or for who wants the sums (SE-11).
  */
 #include "device/cuda/cuda_library.h"
-#include "fake_cuda/fake_cuda.h"
-#include "support/rondo_test.h"
+#include "fake_cuda/fake_fixture.h"
 #include "support/test_session.h"
 
-static const fake_cuda_control *fake;
 static test_request request;
-
-static int set_up(void **state) {
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  return test_setup(state);
-}
 
 /* Of the session's first part on, before which nothing has been timed. */
 static rondo_session *open_session(const test_fixture *t) {
@@ -76,12 +67,10 @@ static void test_se11_a_distance_that_cannot_be_had_is_told(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-#define usage_case(function) cmocka_unit_test_setup_teardown(function, set_up, test_teardown)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      usage_case(test_se11_distances_are_those_of_the_part_before),
-      usage_case(test_se11_a_distance_that_cannot_be_had_is_told),
+      fake_case(test_se11_distances_are_those_of_the_part_before),
+      fake_case(test_se11_a_distance_that_cannot_be_had_is_told),
   };
   return test_main(tests);
 }

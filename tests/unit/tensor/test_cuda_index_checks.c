@@ -2,21 +2,9 @@
  * Wrong indices on the fake driver: looking for them costs a run no call of the driver, as kernels write them to
  * host memory; each is told once, whether its run was recorded or not, and is gone with the program that it was in.
  */
-#include "fake_cuda/fake_cuda.h"
-#include "support/rondo_test.h"
+#include "fake_cuda/fake_fixture.h"
 
 enum { ROWS = 8, WIDTH = 3, COUNT = 4, NO_MEMORY = 2 };
-
-static const fake_cuda_control *fake;
-
-static int set_up(void **state) {
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  return test_setup(state);
-}
-
-#define index_case(function) cmocka_unit_test_setup_teardown(function, set_up, test_teardown)
 
 /* Two look-ups, so that there are two cells. */
 static rondo_program *make_program(void) {
@@ -159,11 +147,11 @@ static void test_host_memory_that_cannot_be_had_says_whose_and_what_for(void **s
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      index_case(test_a_replay_costs_no_call_more),
-      index_case(test_each_finding_is_told_once),
-      index_case(test_the_end_tells_what_is_left),
-      index_case(test_cells_are_counted),
-      index_case(test_host_memory_that_cannot_be_had_says_whose_and_what_for),
+      fake_case(test_a_replay_costs_no_call_more),
+      fake_case(test_each_finding_is_told_once),
+      fake_case(test_the_end_tells_what_is_left),
+      fake_case(test_cells_are_counted),
+      fake_case(test_host_memory_that_cannot_be_had_says_whose_and_what_for),
   };
   return test_main(tests);
 }

@@ -4,20 +4,11 @@
  * the program has the device's context current, that it is asked for is all there is beside these.
  */
 #include "device/cuda/cuda_library.h"
-#include "fake_cuda/fake_cuda.h"
+#include "fake_cuda/fake_fixture.h"
 #include "support/foreign_library.h"
 #include "support/test_tree.h"
 
 enum { INPUTS = 4, WORDS = 8, BYTES = WORDS * sizeof(uint32_t) };
-
-static const fake_cuda_control *fake;
-
-static int set_up(void **state) {
-  fake = fake_cuda_get();
-  assert_non_null(fake);
-  fake->reset();
-  return test_setup(state);
-}
 
 /* The function of a tree, and how many nodes read each of its inputs. */
 typedef struct reading {
@@ -270,11 +261,11 @@ static void foreign_memory_takes_one_call_more(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(patched_calls_ask_the_driver_for_nothing_else, set_up, test_tree_teardown),
-      cmocka_unit_test_setup_teardown(copied_inputs_take_the_driver_one_call, set_up, test_tree_teardown),
-      cmocka_unit_test_setup_teardown(without_the_kernel_copies_are_queued, set_up, test_tree_teardown),
-      cmocka_unit_test_setup_teardown(memory_from_elsewhere_is_copied_by_copies, set_up, test_tree_teardown),
-      cmocka_unit_test_setup_teardown(foreign_memory_takes_one_call_more, set_up, test_tree_teardown),
+      cmocka_unit_test_setup_teardown(patched_calls_ask_the_driver_for_nothing_else, fake_setup, test_tree_teardown),
+      cmocka_unit_test_setup_teardown(copied_inputs_take_the_driver_one_call, fake_setup, test_tree_teardown),
+      cmocka_unit_test_setup_teardown(without_the_kernel_copies_are_queued, fake_setup, test_tree_teardown),
+      cmocka_unit_test_setup_teardown(memory_from_elsewhere_is_copied_by_copies, fake_setup, test_tree_teardown),
+      cmocka_unit_test_setup_teardown(foreign_memory_takes_one_call_more, fake_setup, test_tree_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
