@@ -115,7 +115,11 @@ typedef struct rondo_plan_info {
   size_t alignment;     /* the largest of any item, at least 1: what the memory's address needs */
   uint64_t steps;       /* searched */
   uint64_t nanoseconds; /* taken */
-  const char *method;   /* what found the plan, for reports; static */
+  const char *method;   /* what found the plan, for reports; static: "none" (no items); "stacking" (nothing was left to
+                           choose: what lives as long as all beside it lies below it); the order of items in which each
+                           was placed as low as it goes ("area", "crowding", "first fit", ...), or "slots" of one size;
+                           what bettered that ("core", the most crowded items by themselves, "restarts", "windows",
+                           "search"); behind "order: ", what it was on a DAG */
 } rondo_plan_info;
 
 /* Errors: INVALID_ARGUMENT. */

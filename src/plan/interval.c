@@ -195,7 +195,7 @@ static void hand_out(const planner *p, size_t *offsets, rondo_plan_info *info) {
     const size_t end = offsets[i] + p->problem->items[i].bytes;
     if (end > info->peak) info->peak = end;
   }
-  info->method = highest == NULL ? "bottom" : highest->method;
+  info->method = highest == NULL ? "stacking" : highest->method;
   info->lower_bound = p->set.lower_bound;
   info->optimal = info->peak == info->lower_bound || (highest != NULL && highest->optimal && !p->set.rounded);
 }

@@ -74,6 +74,13 @@ for options in '--fast' '--budget-ms 20' '--steps 2000 --seed 3' '--steps 2000 -
   succeeds plan random_solved.csv --fast --json
   [ "$(jq .given_peak out)" = "$(jq .peak first)" ] || die "$options: the file and the figures differ"
 done
+for options in '--steps 3' '--budget-ms 9' '--threads 1' '--seed 4'; do
+  # shellcheck disable=SC2086
+  fails 2 "^rondo plan: ${options%% *} is of the search, which --fast leaves out" plan random.csv --fast $options
+done
+printf '%s\n' id,lower,upper,size a,0,2,4096 b,0,2,1024 >both.csv
+succeeds plan both.csv --fast
+grep -Eq '^time .* found by stacking$' out || die "what live at the same times: $(cat out)"
 for run in a b; do
   succeeds plan random.csv --steps 3000 --json --offsets
   jq -c '[.peak, .offsets]' out >"steps_$run"

@@ -28,7 +28,7 @@ static const option_row rows[] = {
     {"steps", "N", OPTION_COUNT, OFFSET(steps), 0, 0, "search N steps instead, the same on every machine; 0: by time"},
     {"gap", "X", OPTION_REAL, OFFSET(gap), 1, 1000, "stop when the peak is X times the lower bound"},
     {"capacity", "BYTES", OPTION_COUNT, OFFSET(capacity), 0, 0, "stop when it fits, fail when not; 0: none"},
-    {"fast", NULL, OPTION_FLAG, OFFSET(fast), 0, 0, "place greedily, without a search"},
+    {"fast", NULL, OPTION_FLAG, OFFSET(fast), 0, 0, "place greedily, without a search or options of one"},
     {"threads", "N", OPTION_COUNT, OFFSET(threads), 1, 256, "threads that search"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the search"},
     {"output", "FILE", OPTION_TEXT, OFFSET(output), 0, 0, "write the buffers with their offsets to FILE (CSV)"},
@@ -184,6 +184,17 @@ static int report(const planning *p) {
   return result != TOOL_OK || fits(p) ? result : fail_capacity(p);
 }
 
+/* What is as it is by default says nothing. */
+static int check_fast(const plan_settings *s) {
+  const char *option = s->steps != defaults.steps           ? "--steps"
+                       : s->budget_ms != defaults.budget_ms ? "--budget-ms"
+                       : s->threads != defaults.threads     ? "--threads"
+                       : s->seed != defaults.seed           ? "--seed"
+                                                            : NULL;
+  if (!s->fast || option == NULL) return TOOL_OK;
+  return tool_fail_usage("%s is of the search, which --fast leaves out: give one of the two", option);
+}
+
 /* --output may take the place of FILE: it has the same buffers. */
 static int check_files(const plan_settings *s, const char *path) {
   if (file_check_apart(s->svg, path, "the file with the buffers") != TOOL_OK) return TOOL_FAILURE;
@@ -197,6 +208,7 @@ int command_plan(int argc, char **argv) {
   const option_result parsed = options_parse(&table, argc, argv, &p.settings, &p.path);
   if (parsed != OPTIONS_RUN) return parsed == OPTIONS_DONE ? TOOL_OK : TOOL_USAGE;
   if (p.settings.offsets && !p.settings.json) return tool_fail_usage("--offsets goes with --json; see also --output");
+  if (check_fast(&p.settings) != TOOL_OK) return TOOL_USAGE;
   int result = check_files(&p.settings, p.path);
   if (result == TOOL_OK) result = buffer_list_read(p.path, &p.list);
   if (result == TOOL_OK) result = compare_given(&p);
