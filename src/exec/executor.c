@@ -461,7 +461,8 @@ rondo_status rondo_executor_destroy(rondo_executor *executor) {
   const uint32_t plans = atomic_load_explicit(&executor->plans, memory_order_acquire);
   if (plans == 0) return free_executor(executor);
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "rondo_executor_destroy: %u programs were compiled with it: destroy them first", plans);
+                    "rondo_executor_destroy: %u program%s compiled with it: destroy %s first", plans,
+                    plans == 1 ? " was" : "s were", plans == 1 ? "it" : "them");
 }
 
 /* What is known ---------------------------------------------------------------------------------------------------- */

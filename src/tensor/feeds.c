@@ -70,8 +70,8 @@ rondo_status rondo_feeds_check(const rondo_program *program, const rondo_staged_
     RONDO_TRY(check_one(program, &staged->items[i]));
     for (size_t k = 0; k < i; k++) {
       if (strcmp(staged->items[k].name, staged->items[i].name) != 0) continue;
-      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "rondo_compile: '%s' is staged twice",
-                        staged->items[i].name);
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
+                        "rondo_compile: '%s' is staged twice: name it once", staged->items[i].name);
     }
   }
   return RONDO_OK;

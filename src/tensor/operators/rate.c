@@ -73,7 +73,7 @@ static rondo_status fail_number(const char *call, const char *name, float number
 static rondo_status check_numbers(const rondo_rate_options *o, const char *call) {
   const bool falls = o->kind == RONDO_RATE_LINEAR || o->kind == RONDO_RATE_COSINE;
   if (!(o->rate > 0 && o->rate <= FLT_MAX)) return fail_number(call, "rate", o->rate, "a number above 0");
-  if (!(o->last >= 0 && o->last <= o->rate)) return fail_number(call, "last", o->last, "0 .. rate");
+  if (!(o->last >= 0 && o->last <= o->rate)) return fail_number(call, "last", o->last, "from 0 to the rate");
   if (!(o->factor > 0 && o->factor <= 1)) return fail_number(call, "factor", o->factor, "above 0, at most 1");
   if (o->period == 0 && (falls || o->kind == RONDO_RATE_STEPS)) return fail_number(call, "period", 0, "at least 1");
   return RONDO_OK;

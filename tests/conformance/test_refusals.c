@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * What is said of options and arguments that cannot be: which one, the value that it has, and what to give instead. The
+ * same things are taken a moment later with values that can be.
+ */
+#include <string.h>
+
+#include "support/rondo_test.h"
+
+/* Tables ----------------------------------------------------------------------------------------------------------- */
+
+static void test_fw5_rates(void **state) {
+  static const struct {
+    rondo_rate_options options;
+    rondo_reason reason;
+    const char *said;
+  } rows[] = {
+      {{.rate = 0}, RONDO_REASON_OUT_OF_RANGE, "rondo_rate_at: schedule: rate 0 must be a number above 0"},
+      {{.kind = RONDO_RATE_LINEAR, .rate = 1, .last = 2, .period = 1},
+       RONDO_REASON_OUT_OF_RANGE,
+       "schedule: last 2 must be from 0 to the rate"},
+      {{.kind = RONDO_RATE_STEPS, .rate = 1, .factor = 1.5f, .period = 1},
+       RONDO_REASON_OUT_OF_RANGE,
+       "schedule: factor 1.5 must be above 0, at most 1"},
+      {{.kind = RONDO_RATE_COSINE, .rate = 1}, RONDO_REASON_OUT_OF_RANGE, "schedule: period 0 must be at least 1"},
+      {{.kind = (rondo_rate_kind)5, .rate = 1},
+       RONDO_REASON_BAD_OPTIONS,
+       "schedule: 5 is no kind: use a RONDO_RATE_ name"},
+  };
+  (void)state;
+  float rate;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    assert_error(rondo_rate_at(&rows[i].options, 0, &rate), RONDO_INVALID_ARGUMENT, rows[i].reason);
+    assert_message(rows[i].said);
+  }
+  assert_ok(rondo_rate_at(&(rondo_rate_options){RONDO_RATE_OPTIONS_INIT, .rate = 1}, 0, &rate));
+}
+
+static void test_executors(void **state) {
+  static const struct {
+    rondo_executor_options options;
+    const char *said;
+  } rows[] = {
+      {{.threads = RONDO_EXECUTOR_MAX_THREADS + 1}, "17 threads: give at most 16, or RONDO_EXECUTOR_NO_THREADS"},
+      {{.expensive_us = -1}, "expensive_us is -1: give 0 to 1e9"},
+      {{.expensive_us = 2e9}, "expensive_us is 2e+09: give 0 to 1e9"},
+  };
+  test_fixture *t = *state;
+  rondo_executor *executor;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    assert_error(rondo_executor_create(t->device, &rows[i].options, &executor), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_OUT_OF_RANGE);
+    assert_message(rows[i].said);
+    assert_null(executor);
+  }
+  assert_ok(rondo_executor_create(t->device, NULL, &executor));
+  assert_ok(rondo_executor_destroy(executor));
+}
+
+static void test_gm19_pools(void **state) {
+  static const struct {
+    rondo_pool_attribute attribute;
+    uint64_t value;
+    const char *said;
+  } rows[] = {
+      {RONDO_POOL_ALLOW_OPPORTUNISTIC, 2, "attribute 2 cannot be 2: it takes 0 or 1"},
+      {RONDO_POOL_USED_HIGH, 1, "attribute 8 cannot be 1: it takes 0 alone, which sets the high mark back"},
+      {RONDO_POOL_USED_CURRENT, 0, "current bytes follow from what is allocated and cannot be set"},
+  };
+  test_fixture *t = *state;
+  rondo_pool *pool = NULL;
+  assert_ok(rondo_device_get_default_pool(t->device, &pool));
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    assert_error(rondo_pool_set_attribute(pool, rows[i].attribute, rows[i].value), RONDO_INVALID_ARGUMENT,
+                 RONDO_REASON_OUT_OF_RANGE);
+    assert_message(rows[i].said);
+  }
+  assert_ok(rondo_pool_set_attribute(pool, RONDO_POOL_USED_HIGH, 0));
+}
+
+static void test_fw8_costs(void **state) {
+  test_fixture *t = *state;
+  rondo_costs costs = {RONDO_COSTS_INIT};
+  costs.launch_host_node = -0.5;
+  assert_error(rondo_device_set_costs(t->device, &costs), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("launch_host_node is -0.5 microseconds: give 0 or more");
+  costs.launch_host_node = 0.5;
+  assert_ok(rondo_device_set_costs(t->device, &costs));
+}
+
+static void test_fw1_weights(void **state) {
+  static const float data[6];
+  rondo_weights *weights = NULL;
+  rondo_weight w = {.name = "w", .type = RONDO_F32, .rank = 2, .shape = {2, 3}, .data = data, .bytes = 20};
+  (void)state;
+  assert_ok(rondo_weights_create(NULL, &weights));
+  assert_error(rondo_weights_add(weights, &w), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("'w' [2, 3] has 24 bytes, not 20");
+  w.bytes = sizeof data;
+  assert_ok(rondo_weights_add(weights, &w));
+  rondo_weights_destroy(weights);
+}
+
+/* Programs --------------------------------------------------------------------------------------------------------- */
+
+/* "loss" of "x" and the state "w". */
+static rondo_program *make_program(rondo_value *out_loss) {
+  static const size_t shape[] = {4};
+  rondo_program *program = NULL;
+  rondo_value x, w, loss;
+  assert_ok(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "small"}, &program));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 1, &x));
+  assert_ok(rondo_program_state(program, "w", RONDO_F32, shape, 1, &w));
+  assert_ok(rondo_op_mul(program, x, w, &x));
+  assert_ok(rondo_op_mean(program, x, (const size_t[]){0}, 1, false, &loss));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  *out_loss = loss;
+  return program;
+}
+
+static void test_fw4_gradients(void **state) {
+  static const rondo_gradient_options rows[] = {
+      {.max_norm = -1}, {.initial_scale = 1e-39f}, {.accumulate = UINT32_MAX}, {.growth_interval = UINT32_MAX}};
+  static const char *const said[] = {"max_norm -1 must be at least 0", "initial_scale 1e-39 from 2^-126 to 2^126",
+                                     "accumulate 4294967295 and growth_interval 2000 at most 2147483647",
+                                     "accumulate 1 and growth_interval 4294967295 at most 2147483647"};
+  const rondo_rate_options schedule = {RONDO_RATE_OPTIONS_INIT, .rate = 1};
+  rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .schedule = &schedule};
+  rondo_value loss;
+  rondo_program *program = make_program(&loss);
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    sgd.gradients = &rows[i];
+    assert_error(rondo_program_sgd(program, loss, &sgd), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+    assert_message(said[i]);
+  }
+  sgd.gradients = NULL;
+  assert_ok(rondo_program_sgd(program, loss, &sgd));
+  rondo_program_destroy(program);
+}
+
+static void assert_not_compiled(test_fixture *t, rondo_program *program, const rondo_compile_options *options,
+                                rondo_status status, rondo_reason reason, const char *said) {
+  rondo_compiled *compiled = NULL;
+  assert_error(rondo_compile(program, t->device, options, &compiled), status, reason);
+  assert_message(said);
+  assert_null(compiled);
+}
+
+static void test_fw1_compiling(void **state) {
+  test_fixture *t = *state;
+  rondo_value loss;
+  rondo_program *program = make_program(&loss);
+  rondo_staged_value staged[] = {{"x", RONDO_STAGING_HOST}, {"x", RONDO_STAGING_DEVICE}};
+  rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = 2};
+  assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
+                      "'x' is staged twice: name it once");
+  staged[1] = (rondo_staged_value){"y", RONDO_STAGING_HOST};
+  assert_not_compiled(t, program, &options, RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+                      "program 'small' has no input or output 'y' to be staged");
+  staged[1] = (rondo_staged_value){"loss", (rondo_staging)7};
+  assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "staging 7 of 'loss' is none: use a RONDO_STAGING_ name");
+  options.staged_count = 1;
+  options.executor_policy = (rondo_executor_policy)9;
+  assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "9 is no policy of executors: use a RONDO_EXECUTOR_ name");
+  rondo_program_destroy(program);
+}
+
+/* An executor is kept by what was compiled with it; the bytes of a value are its shape's. */
+static void test_fw1_a_compiled_program(void **state) {
+  test_fixture *t = *state;
+  const float data[4] = {0};
+  rondo_executor *executor = NULL;
+  rondo_compiled *compiled = NULL;
+  rondo_value loss;
+  rondo_program *program = make_program(&loss);
+  assert_ok(rondo_executor_create(t->device, NULL, &executor));
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor,
+                                         .executor_policy = RONDO_EXECUTOR_ALWAYS};
+  assert_ok(rondo_compile(program, t->device, &options, &compiled));
+  rondo_program_destroy(program);
+  assert_error(rondo_executor_destroy(executor), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("1 program was compiled with it: destroy it first");
+  assert_error(rondo_compiled_write(compiled, "w", data, 12), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE);
+  assert_message("'w' [4] has 16 bytes, not 12");
+  assert_ok(rondo_compiled_write(compiled, "w", data, sizeof data));
+  assert_ok(rondo_compiled_destroy(compiled));
+  assert_ok(rondo_executor_destroy(executor));
+}
+
+/* Streams, trees --------------------------------------------------------------------------------------------------- */
+
+static void test_gx1_streams(void **state) {
+  test_fixture *t = *state;
+  rondo_event *event = test_event(t);
+  rondo_capture_mode mode = (rondo_capture_mode)8;
+  assert_error(rondo_event_record_external(event, t->stream), RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING);
+  assert_message("is not capturing: external events are for graphs, use the plain call");
+  assert_error(rondo_capture_exchange_thread_mode(&mode), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_message("8 is no capture mode: use a RONDO_CAPTURE_ name");
+  assert_ok(rondo_event_record(event, t->stream));
+  rondo_event_destroy(event);
+}
+
+static rondo_status no_body(rondo_call *call, void *user) {
+  (void)call;
+  (void)user;
+  return RONDO_OK;
+}
+
+static void test_tr1_trees(void **state) {
+  static const size_t buckets[] = {4, 4};
+  static const uint32_t rows = RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, odd = 1u << 20;
+  static const struct {
+    rondo_function_options options;
+    const char *said;
+  } functions[] = {
+      {{.binding = (rondo_binding)9}, "'f': 9 is no binding: use a RONDO_BINDING_ name"},
+      {{.demotion = (rondo_demotion)9}, "'f': 9 is no demotion: use a RONDO_DEMOTION_ name"},
+      {{.inputs = &odd, .input_count = 1}, "input 0 of 'f' is 0x100000, which is no kind of input"},
+      {{.inputs = &rows, .input_count = 1}, "buckets belong to inputs that are RONDO_INPUT_ROWS"},
+      {{.inputs = &rows, .input_count = 1, .buckets = buckets, .bucket_count = 2},
+       "bucket 1 has 4 rows behind one of 4: they ascend from 1"},
+  };
+  test_fixture *t = *state;
+  rondo_tree *tree = NULL;
+  rondo_function *function = NULL;
+  const rondo_tree_options bad = {RONDO_TREE_OPTIONS_INIT, .outputs = (rondo_output_policy)9};
+  assert_error(rondo_tree_create(t->device, &bad, &tree), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_message("9 is no policy of outputs: use RONDO_OUTPUTS_EXPIRE or RONDO_OUTPUTS_CLONE");
+  assert_ok(rondo_tree_create(t->device, NULL, &tree));
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    rondo_function_options options = functions[i].options;
+    options.name = "f";
+    options.body = no_body;
+    assert_error(rondo_function_create(tree, &options, &function), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+    assert_message(functions[i].said);
+    assert_null(function);
+  }
+  assert_ok(rondo_tree_destroy(tree));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test_case(test_fw5_rates),     test_case(test_executors),
+      test_case(test_gm19_pools),    test_case(test_fw8_costs),
+      test_case(test_fw1_weights),   test_case(test_fw4_gradients),
+      test_case(test_fw1_compiling), test_case(test_fw1_a_compiled_program),
+      test_case(test_gx1_streams),   test_case(test_tr1_trees),
+  };
+  return test_main(tests);
+}
