@@ -130,14 +130,40 @@ static void store(const product_arguments *p, void *memory, size_t at, float x) 
   rondo_store_chunk((rondo_type)p->type, memory, at, 1, &x);
 }
 
-/* A column of the product's part from one depth to another; each sum in the order of the depth. */
+/* To each row of a column its products with `count` elements of b's column, of depths from `at` on: by rows where those
+ * of a lie side by side, else by depths. Each sum is in the order of the depth. */
+static void add_along_depth(const product_arguments *p, size_t a, size_t at, size_t count, const float *right,
+                            float *out) {
+  float room[RONDO_CHUNK];
+  for (size_t row = 0; row < p->rows; row++) {
+    const float *left = rondo_load_chunk((rondo_type)p->type, p->a, a + row * p->a_stride + at, count, room);
+    for (size_t i = 0; i < count; i++) out[row] += left[i] * right[i];
+  }
+}
+
+static void add_along_rows(const product_arguments *p, size_t a, size_t at, size_t count, const float *right,
+                           float *out) {
+  float room[RONDO_CHUNK];
+  for (size_t i = 0; i < count; i++) {
+    RONDO_EACH_CHUNK(first, length, 0, p->rows) {
+      const size_t begin = a + (at + i) * p->a_stride + first;
+      const float *left = rondo_load_chunk((rondo_type)p->type, p->a, begin, length, room);
+      for (size_t k = 0; k < length; k++) out[first + k] += left[k] * right[i];
+    }
+  }
+}
+
+/* A column of the product's part from one depth to another. */
 static void multiply(const product_arguments *p, size_t batch, size_t column, size_t from, size_t to, float *out) {
   const size_t a = batch * p->a_batch, b = batch * p->b_batch;
+  float right[RONDO_CHUNK];
   for (size_t row = 0; row < p->rows; row++) out[row] = 0;
-  for (size_t i = from; i < to; i++) {
-    const float right = load(p, p->b, b + (p->transpose_b ? i * p->b_stride + column : column * p->b_stride + i));
-    for (size_t row = 0; row < p->rows; row++)
-      out[row] += load(p, p->a, a + (p->transpose_a ? row * p->a_stride + i : i * p->a_stride + row)) * right;
+  RONDO_EACH_CHUNK(at, count, from, to) {
+    for (size_t i = 0; i < count; i++) {
+      const size_t depth = at + i;
+      right[i] = load(p, p->b, b + (p->transpose_b ? depth * p->b_stride + column : column * p->b_stride + depth));
+    }
+    (p->transpose_a ? add_along_depth : add_along_rows)(p, a, at, count, right, out);
   }
 }
 
