@@ -185,7 +185,7 @@ static const bad_text bad_documents[] = {
     {KERNELS("{\"name\":\"k\",\"block_threads\":2000,\"parameters\":[]}"), "2000 threads"},
     {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[7]}"), "parameters[0]: an object"},
     {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[{\"access\":\"\",\"bytes\":4,\"alignment\":4}]}"),
-     "'access' must be"},
+     "'access' must be \"scalar\", \"read\", \"write\" or \"read_write\""},
     {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[{\"access\":\"read\",\"bytes\":4,\"alignment\":4}]}"),
      "pointer of 4 bytes"},
     {KERNELS("{\"name\":\"k\",\"block_threads\":0,\"parameters\":[{\"access\":\"scalar\",\"bytes\":0,\"alignment\":4}]"
@@ -225,6 +225,9 @@ static const bad_text bad_nodes[] = {
     {NODES(KERNEL_NODE("0", "[1,1,1]", "[\"00000000\",7]")), "must be an address"},
     {NODES(NODE("\"kind\":\"host\",\"function\":1")), "'function' must be an address"},
     {NODES(NODE("\"kind\":\"event_wait\",\"event\":null")), "'event' must be an address"},
+    {NODES(NODE("\"kind\":\"foreign\",\"what\":\"w\",\"bytes\":4")), "'bound' is missing"},
+    {NODES(NODE("\"kind\":\"foreign\",\"what\":\"w\",\"bytes\":4,\"bound\":1")), "'bound' must be true or false"},
+    {NODES(NODE("\"kind\":\"empty\",\"programmatic\":[[0,1,0]]")), "'programmatic' must hold arrays of four numbers"},
     {NODES(NODE("\"kind\":\"copy\"")), "'width' is missing"},
     {NODES(COPY_NODE("0", "0")), "its parameters: a width of 0"},
     {NODES(COPY_NODE("16", "15")), "a pitch of 15"},
