@@ -85,14 +85,19 @@ typedef struct company {
 /* Nobody has a program for a sum of rows that would run un-recorded. */
 static bool fits(const company *c, const rondo_slot *leader, const rondo_slot *request) {
   const size_t rows = c->count == 0 ? 0 : c->rows[c->count - 1], most = c->table->largest_rows;
-  if (request->model != leader->model || request->way != leader->way) return false;
+  if (request->way != leader->way) return false;
   if (request->rows > most || rows > most - request->rows) return false;
   return c->count == 0 || c->table->entries[rows + request->rows].way != RONDO_WAY_UNRECORDED;
 }
 
+/* Of the model's requests from the leader on. So many that do not fit are passed over that a decision stays short. */
 static void list_company(size_t most_requests, rondo_slot *leader, company *c) {
-  for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next) {
-    if (!fits(c, leader, at)) continue;
+  size_t passed = 0;
+  for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next_of_model) {
+    if (!fits(c, leader, at)) {
+      if (++passed == MOST_LOOKS) return;
+      continue;
+    }
     c->requests[c->count] = at;
     c->rows[c->count] = at->rows + (c->count == 0 ? 0 : c->rows[c->count - 1]);
     c->count++;
@@ -128,9 +133,9 @@ static bool has_room(const rondo_table *table, const rondo_batch *batch, size_t 
   return entry->way != RONDO_WAY_UNRECORDED && entry->us <= us;
 }
 
-/* Of all that wait, from the oldest on, also in front of the leader and among those that were too many to be company,
- * those for which there is room in what runs the batch anyway: they cost nothing. So many are looked at that a decision
- * stays short.
+/* Of all of the model's that wait, from the oldest on, also in front of the leader and among those that were too many
+ * to be company, those for which there is room in what runs the batch anyway: they cost nothing. So many are looked at
+ * that a decision stays short.
  *
  * Nobody starves. Who is passed over, as there is no room, waits no longer for it: the batch takes as long without. And
  * a request leads a batch of its own as soon as its wait is over and none before it is ripe, whatever went along with
@@ -138,12 +143,11 @@ static bool has_room(const rondo_table *table, const rondo_batch *batch, size_t 
 static void take_along(rondo_session *session, rondo_batch *batch, const rondo_table *table) {
   const rondo_slot *leader = batch->requests[0];
   const float us = table->entries[batch->rows].us;
-  rondo_slot *at = session->head;
-  for (size_t looks = 0; at != NULL && looks < MOST_LOOKS && batch->model->waiting_rows > 0; looks++) {
-    rondo_slot *const next = at->next;
+  rondo_slot *at = batch->model->first_waiting;
+  for (size_t looks = 0; at != NULL && looks < MOST_LOOKS; looks++) {
+    rondo_slot *const next = at->next_of_model;
     if (batch->count == session->options.max_batch || !has_room(table, batch, 1, us)) return;
-    if (at->model == leader->model && at->way == leader->way && has_room(table, batch, at->rows, us))
-      take_request(session, batch, at);
+    if (at->way == leader->way && has_room(table, batch, at->rows, us)) take_request(session, batch, at);
     at = next;
   }
 }

@@ -16,7 +16,30 @@ enum { PENDING = 0, DONE = 1, SLEPT_ON = 2 };
 
 /* The queue ------------------------------------------------------------------------------------------------------- */
 
-static void append(rondo_session *session, rondo_slot *slot) {
+static void append_to_model(rondo_session_model *model, rondo_slot *slot) {
+  slot->next_of_model = NULL;
+  slot->before_of_model = model->last_waiting;
+  if (model->last_waiting == NULL)
+    model->first_waiting = slot;
+  else
+    model->last_waiting->next_of_model = slot;
+  model->last_waiting = slot;
+  model->waiting_rows += slot->rows;
+}
+
+static void remove_from_model(rondo_session_model *model, const rondo_slot *slot) {
+  if (slot->before_of_model == NULL)
+    model->first_waiting = slot->next_of_model;
+  else
+    slot->before_of_model->next_of_model = slot->next_of_model;
+  if (slot->next_of_model == NULL)
+    model->last_waiting = slot->before_of_model;
+  else
+    slot->next_of_model->before_of_model = slot->before_of_model;
+  model->waiting_rows -= slot->rows;
+}
+
+void rondo_queue_append(rondo_session *session, rondo_slot *slot) {
   slot->next = NULL;
   slot->before = session->tail;
   if (session->tail == NULL)
@@ -24,7 +47,7 @@ static void append(rondo_session *session, rondo_slot *slot) {
   else
     session->tail->next = slot;
   session->tail = slot;
-  slot->model->waiting_rows += slot->rows;
+  append_to_model(slot->model, slot);
   if (slot->deadline_ns < session->next_deadline_ns) session->next_deadline_ns = slot->deadline_ns;
 }
 
@@ -37,7 +60,7 @@ void rondo_queue_remove(rondo_session *session, rondo_slot *slot) {
     session->tail = slot->before;
   else
     slot->next->before = slot->before;
-  slot->model->waiting_rows -= slot->rows;
+  remove_from_model(slot->model, slot);
 }
 
 static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_status status) {
@@ -189,7 +212,7 @@ static rondo_status take(const char *call, rondo_session *session, const char *n
   RONDO_TRY(check_state(call, session, model, r));
   RONDO_TRY(take_slot(call, model, out));
   fill_slot(*out, model, r);
-  if (session->capturing != model) append(session, *out);
+  if (session->capturing != model) rondo_queue_append(session, *out);
   return RONDO_OK;
 }
 

@@ -150,11 +150,12 @@ struct rondo_session_model {
   double unrecorded_extra_us; /* that an un-recorded run costs beside its time, as programs are compiled for some */
   bool is_building;           /* in `build`, which is called by one at a time */
   bool is_changing;
-  bool is_recording;   /* in capture mode: a run records just now */
-  uint32_t taken;      /* by requests that wait or run, and writes of states, */
-  uint32_t writes;     /* ... which are so many of them */
-  uint32_t runs;       /* rondo_model_run of it */
-  size_t waiting_rows; /* of requests in the queue */
+  bool is_recording;                               /* in capture mode: a run records just now */
+  uint32_t taken;                                  /* by requests that wait or run, and writes of states, */
+  uint32_t writes;                                 /* ... which are so many of them */
+  uint32_t runs;                                   /* rondo_model_run of it */
+  size_t waiting_rows;                             /* of requests in the queue, */
+  struct rondo_slot *first_waiting, *last_waiting; /* ... which are these, in its order */
   rondo_model_info info;
 };
 
@@ -173,8 +174,9 @@ typedef enum rondo_slot_state {
 typedef struct rondo_slot {
   _Atomic uint64_t number;
   rondo_session *session;
-  struct rondo_slot *next;   /* in the queue, or of the free ones */
-  struct rondo_slot *before; /* in the queue */
+  struct rondo_slot *next;                            /* in the queue, or of the free ones */
+  struct rondo_slot *before;                          /* in the queue */
+  struct rondo_slot *next_of_model, *before_of_model; /* in the queue, of the model's */
   rondo_session_model *model;
   rondo_slot_state state;
   rondo_way way;
@@ -436,8 +438,9 @@ bool rondo_batch_help(rondo_session *session, rondo_lane *lane);
 
 /* queue.c: numbers for slots that are new. */
 void rondo_slots_number(rondo_slot *slots, uint32_t count);
-/* Under the lock. Takes a request out of the queue; and gives it its answer, of which `status` and the thread's
- * last error are what went wrong. */
+/* Under the lock. Puts a request at the end of the queue; takes it out of there; and gives it its answer, of which
+ * `status` and the thread's last error are what went wrong. */
+void rondo_queue_append(rondo_session *session, rondo_slot *slot);
 void rondo_queue_remove(rondo_session *session, rondo_slot *slot);
 void rondo_slot_finish(rondo_slot *slot, rondo_status status);
 /* Takes those out whose deadline has passed by now. */

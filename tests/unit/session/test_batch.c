@@ -57,18 +57,12 @@ static int tear_down(void **state) {
 static rondo_slot *append_to(rondo_session_model *model, size_t rows) {
   rondo_slot *slot = &q.slots[q.count++];
   *slot = (rondo_slot){.session = &q.session,
-                       .before = q.session.tail,
                        .model = model,
                        .state = RONDO_SLOT_QUEUED,
                        .rows = rows,
                        .taken_ns = q.now,
                        .deadline_ns = UINT64_MAX};
-  if (slot->before == NULL)
-    q.session.head = slot;
-  else
-    slot->before->next = slot;
-  q.session.tail = slot;
-  model->waiting_rows += rows;
+  rondo_queue_append(&q.session, slot);
   return slot;
 }
 
@@ -141,13 +135,42 @@ static void test_se8_a_batch_has_no_more_requests_than_were_asked_for(void **sta
 /* In a long queue the look for more ends; what it did not come to stays. */
 static void test_se8_a_decision_looks_at_so_many(void **state) {
   (void)state;
-  rondo_slot *first = append(62), *large = append(66);
-  for (size_t i = 0; i < 80; i++) (void)append_to(&q.other, SMALL);
+  rondo_slot *first = append(62);
+  for (size_t i = 0; i < 80; i++) append(SMALL)->way = RONDO_WAY_RECORDED;
   rondo_slot *far = append(1);
   assert_batch(first);
-  assert_batch(large);
   assert_ptr_equal(q.session.tail, far);
-  assert_int_equal(q.model.waiting_rows, 1);
+  assert_int_equal(q.model.waiting_rows, 80 * SMALL + 1);
+}
+
+/* Requests of other models, however many, are no matter of it. */
+static void test_se8_a_decision_looks_at_its_model_alone(void **state) {
+  (void)state;
+  rondo_slot *first = append(62), *foreign = append_to(&q.other, SMALL);
+  for (size_t i = 0; i < 80; i++) (void)append_to(&q.other, SMALL);
+  rondo_slot *far = append(2);
+  assert_batch(first, far);
+  assert_null(q.model.first_waiting);
+  assert_null(q.model.last_waiting);
+  assert_ptr_equal(q.session.head, foreign);
+  assert_ptr_equal(q.other.first_waiting, foreign);
+}
+
+/* Wherever a request is taken out, the others stay in their order. */
+static void test_se8_a_model_s_requests_keep_their_order(void **state) {
+  (void)state;
+  rondo_slot *first = append(SMALL), *second = append(SMALL), *foreign = append_to(&q.other, SMALL),
+             *third = append(SMALL), *last = append(SMALL);
+  rondo_queue_remove(&q.session, second);
+  rondo_queue_remove(&q.session, last);
+  assert_ptr_equal(q.model.last_waiting, third);
+  assert_ptr_equal(q.session.tail, third);
+  rondo_queue_remove(&q.session, first);
+  assert_ptr_equal(q.model.first_waiting, third);
+  assert_ptr_equal(q.session.head, foreign);
+  assert_int_equal(q.model.waiting_rows, SMALL);
+  assert_batch(foreign);
+  assert_batch(third);
 }
 
 static void test_se8_what_no_graph_holds_is_not_passed_over(void **state) {
@@ -186,6 +209,8 @@ int main(void) {
       batch_case(test_se8_others_and_what_asks_for_another_way_stay),
       batch_case(test_se8_a_batch_has_no_more_requests_than_were_asked_for),
       batch_case(test_se8_a_decision_looks_at_so_many),
+      batch_case(test_se8_a_decision_looks_at_its_model_alone),
+      batch_case(test_se8_a_model_s_requests_keep_their_order),
   };
   return test_main(tests);
 }
