@@ -128,7 +128,7 @@ static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot 
 
 /* Whether so many rows more run by graphs in the time that was to be taken anyway. */
 static bool has_room(const rondo_table *table, const rondo_batch *batch, size_t more, float us) {
-  if (more > table->largest_rows || batch->rows > table->largest_rows - more) return false;
+  if (more > table->rows || batch->rows > table->rows - more) return false;
   const rondo_table_entry *entry = &table->entries[batch->rows + more];
   return entry->way != RONDO_WAY_UNRECORDED && entry->us <= us;
 }
@@ -152,14 +152,15 @@ static void take_along(rondo_session *session, rondo_batch *batch, const rondo_t
   }
 }
 
-/* One that needs more than the largest graph runs by itself: others would be taken in its stead, time and again. */
+/* One that needs more than the largest graph has no company, which would be taken in its stead, time and again; but
+ * what has room in its last graph goes along, unless it is so long that this would wait for it. */
 static void gather(rondo_session *session, rondo_lane *lane, rondo_slot *leader) {
   company c = {.table = table_for(leader, lane->batch.is_loaded), .loaded = table_for(leader, true)};
   if (c.table != NULL && leader->rows <= c.table->largest_rows) list_company(session->options.max_batch, leader, &c);
   const size_t count = c.count == 0 ? 0 : choose_company(&c);
   if (count == 0) take_request(session, &lane->batch, leader);
   for (size_t i = 0; i < count; i++) take_request(session, &lane->batch, c.requests[i]);
-  if (count > 0) take_along(session, &lane->batch, c.table);
+  if (c.table != NULL && lane->batch.rows <= c.table->rows) take_along(session, &lane->batch, c.table);
 }
 
 /* Several requests run by graphs: nobody has a program for the sum of their rows. Those of a batch that is formed would

@@ -175,9 +175,20 @@ static void test_se8_a_model_s_requests_keep_their_order(void **state) {
 
 static void test_se8_what_no_graph_holds_is_not_passed_over(void **state) {
   (void)state;
-  rondo_slot *larger = append(LARGE + 1), *small = append(2);
+  rondo_slot *larger = append(LARGE + SMALL), *small = append(2);
   assert_batch(larger);
   assert_batch(small);
+}
+
+/* In the large graph and the small one; where there would be more of them, who goes along would wait for all. */
+static void test_se8_others_go_along_in_the_last_graph_of_a_larger_one(void **state) {
+  (void)state;
+  rondo_slot *larger = append(LARGE + 1), *full = append(SMALL), *small = append(2);
+  assert_batch(larger, small);
+  assert_batch(full);
+  rondo_slot *long_one = append(2 * LARGE + 1), *behind = append(2);
+  assert_batch(long_one);
+  assert_batch(behind);
 }
 
 /* In graphs of a minute, so that the wait is not over meanwhile. */
@@ -211,6 +222,7 @@ int main(void) {
       batch_case(test_se8_a_decision_looks_at_so_many),
       batch_case(test_se8_a_decision_looks_at_its_model_alone),
       batch_case(test_se8_a_model_s_requests_keep_their_order),
+      batch_case(test_se8_others_go_along_in_the_last_graph_of_a_larger_one),
   };
   return test_main(tests);
 }
