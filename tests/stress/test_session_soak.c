@@ -170,7 +170,7 @@ static void test_se8_a_soak(void **state) {
 
 /* Requests that never end ------------------------------------------------------------------------------------------ */
 
-enum { FLOODERS = 3, OUTSTANDING = 48, FLOOD_ROWS = 200, MOST_REQUESTS = 4000 };
+enum { FLOODERS = 3, OUTSTANDING = 48, FLOOD_ROWS = 200, MOST_REQUESTS = 40000 };
 
 typedef struct flooder {
   rondo_session *session;
