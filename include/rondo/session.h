@@ -339,7 +339,7 @@ typedef struct rondo_request {
   const void *const *inputs; /* host memory of each input, rows times its row_bytes; may be changed after the answer.
                                 Memory of rondo_host_malloc of the session's device is copied from where it is; rows in
                                 other memory are put together in the session's own first, where the device is CUDA's.
-                                There a kernel copies all rows of all requests that run together, up to 2 MiB */
+                                There one launch copies rows of all requests that run together, up to 2 MiB */
   void *const *outputs;      /* host memory for each output; NULL entries: not wanted */
   size_t input_count;        /* those of the model, or 0: that many */
   size_t output_count;
@@ -447,7 +447,9 @@ typedef struct rondo_session_usage {
   double sum_us;  /* of all of them, added */
 } rondo_session_usage;
 
-/* Thread-safe. Errors: INVALID_ARGUMENT; INVALID_STATE/NO_TIMING (rondo_session_options.timed). */
+/* Thread-safe. Errors: INVALID_ARGUMENT; INVALID_STATE/NO_TIMING (rondo_session_options.timed); what the device says of
+ * its events, the first since the last call, also where a request's were looked at: what they are of is not counted,
+ * and the next call goes on. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_usage(rondo_session *session, rondo_session_usage *out_usage);
 
 /* What a request of so many rows would be run by, and what that costs by the times known; *out_parts graphs by index in

@@ -16,22 +16,23 @@ void rondo_copy_list_begin(rondo_copy_list *list, rondo_stream *stream, size_t b
   uint32_t blocks;
   list->stream = stream;
   list->kernel = NULL;
-  list->largest = list->ranges.count = 0;
+  list->bytes = list->largest = list->ranges.count = 0;
   if (bytes <= MOST_BYTES_BY_KERNEL && device->ops->queued_copy_kernel != NULL)
-    list->kernel = device->ops->queued_copy_kernel(device, 1, bytes, &blocks);
+    list->kernel = device->ops->queued_copy_kernel(device, bytes, bytes, &blocks);
 }
 
 static rondo_status launch(rondo_copy_list *list) {
   const rondo_device *device = list->stream->device;
   rondo_grid grid = {.y = (uint32_t)list->ranges.count, .z = 1};
-  (void)device->ops->queued_copy_kernel(device, list->ranges.count, list->largest, &grid.x);
+  (void)device->ops->queued_copy_kernel(device, list->bytes, list->largest, &grid.x);
   const rondo_status status = rondo_launch(list->stream, list->kernel, grid, RONDO_ARGS(&list->ranges));
-  list->largest = list->ranges.count = 0;
+  list->bytes = list->largest = list->ranges.count = 0;
   return status;
 }
 
 static rondo_status add(rondo_copy_list *list, void *dst, const void *src, size_t bytes) {
   list->ranges.ranges[list->ranges.count++] = (rondo_range_copy){.dst = dst, .src = src, .bytes = bytes};
+  list->bytes += bytes;
   if (bytes > list->largest) list->largest = bytes;
   return list->ranges.count < RONDO_MOST_QUEUED_RANGES ? RONDO_OK : launch(list);
 }

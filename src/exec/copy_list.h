@@ -2,7 +2,7 @@
  * Copies that are queued together, in front of work that reads what they write: page-locked memory of the host, or a
  * device's, to the device. By launches of its kernel for them, each for as many as its argument holds, or, where the
  * device has none or that would take longer, each as a copy or fill by itself. They have no byte in common and come in
- * any order; where there is a kernel, it alone is what the driver is called for.
+ * any order.
  *
  * Nothing here allocates or locks. A list belongs to one thread at a time; zeroed it is one. Its stream does not
  * capture.
@@ -17,7 +17,8 @@
 typedef struct rondo_copy_list {
   rondo_stream *stream;
   rondo_kernel *kernel; /* NULL: each by itself */
-  uint64_t largest;     /* bytes of one of the ranges */
+  uint64_t bytes;       /* of the ranges, */
+  uint64_t largest;     /* and of one of them */
   rondo_queued_ranges ranges;
 } rondo_copy_list;
 

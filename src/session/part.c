@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Running a part of a batch on a place: rows of requests to the device, a launch, rows of results back. Does not
- * allocate once warm and takes no lock. Inputs are copied from where the requests have them on a CPU device, and where
- * that is host memory of the device's; other memory the driver would copy by a detour and wait, so that its rows are
- * put together in staging memory first. All of it, padding too, is one list of copies, which a GPU does by one kernel
- * in front of the work (exec/copy_list.h). Where parts run ahead, what they read is put there always, for them to copy;
- * they run while the other inputs are copied, and the launch comes behind what they hand over.
+ * allocate once warm and takes no lock but for times (usage.c). Inputs are copied from where the requests have them on
+ * a CPU device, and where that is host memory of the device's; other memory the driver would copy by a detour and wait,
+ * so that its rows are put together in staging memory first. All of it, padding too, is one list of copies, which a GPU
+ * does by one kernel in front of the work (exec/copy_list.h). Where parts run ahead, what they read is put there
+ * always, for them to copy; they run while the other inputs are copied, and the launch comes behind what they hand
+ * over.
  */
 #include <string.h>
 
@@ -170,7 +171,8 @@ static rondo_status queue_recorded(rondo_place *place, const rondo_place_graph *
   RONDO_TRY(rondo_usage_begin(lane_of(place), place->stream));
   RONDO_TRY(rondo_place_launch(place, g, true));
   RONDO_TRY(rondo_usage_end(lane_of(place), place->stream));
-  return rondo_usage_take(place->model->session);
+  rondo_usage_take(lane_of(place));
+  return RONDO_OK;
 }
 
 static void scatter_outputs(const rondo_session_model *model, const rondo_stage *stage, const rondo_part *part) {
@@ -242,7 +244,8 @@ static rondo_status queue_unrecorded(rondo_place *place, const rondo_placed *pro
   RONDO_TRY(program == NULL ? rondo_function_place_call(place, NULL, &place->plain, part->rows)
                             : run_program(place, program, part->rows));
   RONDO_TRY(rondo_usage_end(lane_of(place), place->stream));
-  return rondo_usage_take(place->model->session);
+  rondo_usage_take(lane_of(place));
+  return RONDO_OK;
 }
 
 static rondo_status run_unrecorded(rondo_place *place, const rondo_part *part) {

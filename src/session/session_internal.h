@@ -279,9 +279,10 @@ struct rondo_session {
   rondo_event *epoch;         /* complete; NULL: nothing is timed */
   rondo_busy busy;            /* of all lanes */
   rondo_session_usage usage;
-  uint32_t taken;   /* slots that are not free */
-  uint32_t running; /* requests that wait or run */
-  uint32_t runs;    /* rondo_model_run of all models */
+  rondo_saved_error usage_error; /* that nobody has been told yet */
+  uint32_t taken;                /* slots that are not free */
+  uint32_t running;              /* requests that wait or run */
+  uint32_t runs;                 /* rondo_model_run of all models */
   bool is_draining, is_stopping;
 };
 
@@ -399,14 +400,13 @@ RONDO_MUST_USE rondo_status rondo_model_measure_overlaps(rondo_session_model *mo
 RONDO_MUST_USE rondo_status rondo_part_run(rondo_place *place, const rondo_part *part);
 
 /* usage.c: how long work is under way on the device, in a session that is timed. begin and end stand around the work,
- * keep is called once it is done, by who has claimed the lane; take counts what was kept of all lanes, and any thread
- * may. */
+ * keep is called once it is done, by who has claimed the lane; take counts what was kept, also of another lane. */
 RONDO_MUST_USE rondo_status rondo_usage_open(rondo_session *session);
 void rondo_usage_close(rondo_session *session);
 RONDO_MUST_USE rondo_status rondo_usage_begin(rondo_lane *lane, rondo_stream *stream);
 RONDO_MUST_USE rondo_status rondo_usage_end(rondo_lane *lane, rondo_stream *stream);
 void rondo_usage_keep(rondo_lane *lane);
-RONDO_MUST_USE rondo_status rondo_usage_take(rondo_session *session);
+void rondo_usage_take(rondo_lane *lane);
 
 /* capture.c, while the model is changing. Records a graph for so many rows on all lanes; its times are not known yet.
  */

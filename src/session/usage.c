@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Utilisation: two events around the work of each part, and the union of the spans between them over all lanes. To ask
- * a driver for their distances takes as long as a small graph: who has claimed the lane does it while the device has
- * its next work, so that no answer waits for it, or else who wants the sums, by the timer's lock. Sums are under the
- * session's.
+ * a driver for their distances takes as long as a small graph. Who has claimed the lane does it while the device has
+ * its next work, so that no answer waits for it but of work that is shorter; of a lane that has nothing to do another
+ * one does, or who wants the sums: by the timer's lock, and sums are under the session's. What fails there is no
+ * request's error.
  */
 #include "base/versioned.h"
 #include "session/session_internal.h"
@@ -94,10 +95,8 @@ static void move_origin(rondo_lane_timer *t, double begin_us) {
   t->has_origin = true;
 }
 
-/* Under the timer's lock. */
-static rondo_status take_last(rondo_session *session, rondo_lane_timer *t) {
+static rondo_status take_span(rondo_session *session, rondo_lane_timer *t) {
   double begin, us;
-  t->has_last = false;
   RONDO_TRY(find_begin(session, t, &begin));
   RONDO_TRY(rondo_event_elapsed(t->last.begin, t->last.end, &us));
   move_origin(t, begin);
@@ -109,30 +108,60 @@ static rondo_status take_last(rondo_session *session, rondo_lane_timer *t) {
   return RONDO_OK;
 }
 
-/* With the timer's lock, which is let go. */
-static rondo_status take_and_unlock(rondo_session *session, rondo_lane_timer *t) {
-  const rondo_status status = t->has_last ? take_last(session, t) : RONDO_OK;
+/* It is told to who asks for the sums. */
+static void keep_failure(rondo_session *session) {
+  pthread_mutex_lock(&session->lock);
+  if (session->usage_error.status == RONDO_OK) rondo_error_save(&session->usage_error);
+  pthread_mutex_unlock(&session->lock);
+}
+
+/* With the timer's lock, which is let go. Whether there was something. */
+static bool take_and_unlock(rondo_session *session, rondo_lane_timer *t) {
+  const bool has_last = t->has_last;
+  t->has_last = false;
+  if (has_last && take_span(session, t) != RONDO_OK) keep_failure(session);
   pthread_mutex_unlock(&t->lock);
-  return status;
+  return has_last;
 }
 
-/* All lanes', so that spans are added nearly in order: one whose lane has nothing to do would else come late. Where
- * another thread has the lock of a timer, it takes what there is. */
-rondo_status rondo_usage_take(rondo_session *session) {
-  if (session->epoch == NULL) return RONDO_OK;
-  for (uint32_t i = 0; i < session->options.streams; i++) {
-    rondo_lane_timer *t = &session->lanes[i].timer;
-    if (pthread_mutex_trylock(&t->lock) == 0) RONDO_TRY(take_and_unlock(session, t));
-  }
-  return RONDO_OK;
+/* Where another thread has the lock of a timer, it takes what there is. */
+static bool try_to_take(rondo_session *session, rondo_lane_timer *t) {
+  return pthread_mutex_trylock(&t->lock) == 0 && take_and_unlock(session, t);
 }
 
-static rondo_status take_for_good(rondo_session *session) {
+/* Its own, and that of one other lane: spans are to be added nearly in order, and those of lanes that have nothing to
+ * do would else come late. */
+void rondo_usage_take(rondo_lane *lane) {
+  rondo_session *session = lane->session;
+  const uint32_t count = session->options.streams;
+  rondo_saved_error before;
+  if (session->epoch == NULL) return;
+  rondo_error_save(&before);
+  (void)try_to_take(session, &lane->timer);
+  for (uint32_t i = 1; i < count; i++)
+    if (try_to_take(session, &session->lanes[(lane->number + i) % count].timer)) break;
+  rondo_error_restore(&before);
+}
+
+static void take_all(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++) {
     pthread_mutex_lock(&session->lanes[i].timer.lock);
-    RONDO_TRY(take_and_unlock(session, &session->lanes[i].timer));
+    (void)take_and_unlock(session, &session->lanes[i].timer);
   }
-  return RONDO_OK;
+}
+
+static rondo_status read_usage(rondo_session *session, rondo_session_usage *out) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  take_all(session);
+  rondo_error_restore(&before);
+  pthread_mutex_lock(&session->lock);
+  const rondo_saved_error error = session->usage_error;
+  session->usage_error.status = RONDO_OK;
+  *out = session->usage;
+  out->busy_us = rondo_busy_us(&session->busy);
+  pthread_mutex_unlock(&session->lock);
+  return rondo_error_raise(&error);
 }
 
 rondo_status rondo_session_get_usage(rondo_session *session, rondo_session_usage *out_usage) {
@@ -142,10 +171,7 @@ rondo_status rondo_session_get_usage(rondo_session *session, rondo_session_usage
   if (session->epoch == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_TIMING,
                       "%s: the session is not timed (rondo_session_options.timed)", call);
-  RONDO_TRY(take_for_good(session));
-  pthread_mutex_lock(&session->lock);
-  rondo_session_usage usage = session->usage;
-  usage.busy_us = rondo_busy_us(&session->busy);
-  pthread_mutex_unlock(&session->lock);
+  rondo_session_usage usage;
+  RONDO_TRY(read_usage(session, &usage));
   return rondo_versioned_write("rondo_session_usage", &usage, out_usage, sizeof usage);
 }

@@ -123,7 +123,7 @@ static const char source[] =
     "  else copy<char>(r, first, step);\n"
     "}\n";
 
-enum { THREADS = 256, PIECE = 16, BLOCKS_A_PROCESSOR = 16 };
+enum { THREADS = 256, PIECE = 16, BLOCKS_A_PROCESSOR = 16, MOST_QUEUED_BLOCKS = 64 };
 
 static void copy_cpu(rondo_blocks blocks, void *const *args) {
   const range_copies *all = args[0];
@@ -167,10 +167,9 @@ static int queue_copies(const copies_bench *b) {
   return code ? code : b->bare.driver.graph_launch(b->work, b->stream);
 }
 
-/* Of no more blocks than run at once. */
+/* Of as many blocks as the library's, which leaves processors to other streams. */
 static int queue_kernel(copies_bench *b, const copies_case *of) {
-  const unsigned ranges = (unsigned)b->told.count,
-                 most = (b->info.processors * BLOCKS_A_PROCESSOR + ranges - 1) / ranges;
+  const unsigned ranges = (unsigned)b->told.count, most = MOST_QUEUED_BLOCKS / ranges + 1;
   void *list[] = {&b->told};
   const int code = b->bare.driver.launch_kernel(b->bare.kernel, of->blocks < most ? of->blocks : most, ranges, 1,
                                                 THREADS, 1, 1, 0, b->stream, list, NULL);

@@ -302,15 +302,17 @@ static bool hand_in(soaking *s, size_t index, uint64_t due_ns) {
   return true;
 }
 
-static void make_arrivals(soaking *s) {
+/* False when one is stuck. */
+static bool make_arrivals(soaking *s) {
   double due = 0; /* seconds */
   for (size_t i = 0; (due += traffic_draw_gap(&s->random) / s->soak->rate) < s->soak->seconds; i++) {
     const uint64_t due_ns = s->begin_ns + (uint64_t)(due * 1e9);
     clock_wait_until(due_ns);
     cancel_latest(s);
-    if (!hand_in(s, i, due_ns)) return;
+    if (!hand_in(s, i, due_ns)) return false;
     if (i % 256 == 0) tool_show_progress("soaking, %.0f of %.0f seconds", due, s->soak->seconds);
   }
+  return true;
 }
 
 /* The whole ------------------------------------------------------------------------------------------------------- */
@@ -347,11 +349,11 @@ static int run(soaking *s) {
   s->begin_ns = clock_ns();
   const int error = pthread_create(&collector, NULL, collect, s);
   if (error) return tool_fail_thread(error);
-  make_arrivals(s);
+  const bool are_all_in = make_arrivals(s);
   pthread_mutex_lock(&s->lock);
   s->is_over = true;
   pthread_cond_broadcast(&s->change);
-  s->result.stuck = !wait_for_room(s, 0);
+  s->result.stuck = !wait_for_room(s, 0) || !are_all_in;
   pthread_mutex_unlock(&s->lock);
   if (s->result.stuck > 0) return tool_fail("a request was not answered in %d seconds", STUCK_SECONDS);
   pthread_join(collector, NULL);

@@ -361,11 +361,11 @@ RONDO_MUST_USE rondo_status cuda_fill_load(cuda_device *device);
 void cuda_fill_params(const cuda_device *device, const rondo_fill *fill, cuda_fill *out);
 
 /* Loads the kernels into device->copies and device->queued_copies (cuda_copies.c); leaves NULL there where the driver
- * does not compile them. And their end, also after a failure. */
+ * does not compile them. cuda_copies_unload may follow a failure too. */
 RONDO_MUST_USE rondo_status cuda_copies_load(cuda_device *device);
 void cuda_copies_unload(cuda_device *device);
 rondo_kernel *cuda_copy_kernel(const rondo_device *device, size_t bytes, uint32_t *out_blocks);
-rondo_kernel *cuda_queued_copy_kernel(const rondo_device *device, size_t ranges, size_t bytes, uint32_t *out_blocks);
+rondo_kernel *cuda_queued_copy_kernel(const rondo_device *device, size_t bytes, size_t largest, uint32_t *out_blocks);
 
 static inline cu_address cuda_address(const void *address) { return (cu_address)(uintptr_t)address; }
 static inline cuda_device *cuda_device_of(rondo_device *device) { return (cuda_device *)device; }

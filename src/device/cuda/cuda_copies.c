@@ -154,13 +154,16 @@ static const rondo_kernel_options queued_copies = {RONDO_KERNEL_OPTIONS_INIT, .n
 static rondo_status make_kernel(cuda_device *device, const rondo_kernel_options *of, rondo_kernel **out) {
   char source[sizeof body + 128];
   rondo_kernel_options options = *of;
-  (void)snprintf(source, sizeof source,
-                 ".version 6.3\n.target sm_52\n.address_size 64\n"
-                 ".visible .entry %s(.param .align 8 .b8 p_copies[%u])\n%s",
-                 of->name, of->params[0].bytes, body);
+  const int length = snprintf(source, sizeof source,
+                              ".version 6.3\n.target sm_52\n.address_size 64\n"
+                              ".visible .entry %s(.param .align 8 .b8 p_copies[%u])\n%s",
+                              of->name, of->params[0].bytes, body);
+  assert(length > 0 && (size_t)length < sizeof source);
+  (void)length;
   options.cuda_image = source;
   RONDO_TRY(rondo_kernel_make(&device->base, &device->base.allocator, &options, out));
   const rondo_status status = cuda_kernel_prepare(&device->base, *out);
+  (*out)->cuda_image = NULL;
   if (status == RONDO_OK) return RONDO_OK;
   rondo_kernel_release(*out);
   *out = NULL;
@@ -207,8 +210,10 @@ rondo_kernel *cuda_copy_kernel(const rondo_device *base, size_t bytes, uint32_t 
   return device->copies;
 }
 
-rondo_kernel *cuda_queued_copy_kernel(const rondo_device *base, size_t ranges, size_t bytes, uint32_t *out_blocks) {
+/* All ranges get as many as the largest, of which those of a small one end at once: the largest has its share. */
+rondo_kernel *cuda_queued_copy_kernel(const rondo_device *base, size_t bytes, size_t largest, uint32_t *out_blocks) {
   const cuda_device *device = (const cuda_device *)base;
-  *out_blocks = blocks_for(bytes, (MOST_QUEUED_BLOCKS + ranges - 1) / ranges);
+  const uint64_t share = bytes == 0 ? 0 : (uint64_t)MOST_QUEUED_BLOCKS * largest / bytes;
+  *out_blocks = blocks_for(largest, share + 1);
   return device->queued_copies;
 }

@@ -73,7 +73,7 @@ static void unmake(const lists *l) {
 }
 
 /* Each beginning of both sides with each other, and a size that is some of them. */
-static void test_bytes_begin_anywhere(void **state) {
+static void test_se5_bytes_begin_anywhere(void **state) {
   static const size_t sizes[] = {1, 3, 4, 15, 16, 17, 63, 257, 5000};
   static lists l;
   make(&l, *state);
@@ -87,7 +87,7 @@ static void test_bytes_begin_anywhere(void **state) {
   unmake(&l);
 }
 
-static void test_zeros_begin_anywhere(void **state) {
+static void test_se5_zeros_begin_anywhere(void **state) {
   static lists l;
   make(&l, *state);
   begin(&l, ROOM);
@@ -98,7 +98,7 @@ static void test_zeros_begin_anywhere(void **state) {
 }
 
 /* One of many blocks beside some of few bytes, and what has to be told by several launches. */
-static void test_few_and_many_of_all_sizes(void **state) {
+static void test_se5_few_and_many_of_all_sizes(void **state) {
   static const size_t counts[] = {0,
                                   1,
                                   RONDO_MOST_QUEUED_RANGES - 1,
@@ -122,7 +122,7 @@ static void test_few_and_many_of_all_sizes(void **state) {
 }
 
 /* More than its kernel is for, in all or byte by byte. */
-static void test_what_is_left_to_copies(void **state) {
+static void test_se5_what_is_left_to_copies(void **state) {
   static lists l;
   make(&l, *state);
   begin(&l, SIZE_MAX);
@@ -140,10 +140,10 @@ static void test_what_is_left_to_copies(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_bytes_begin_anywhere),
-      test_case(test_zeros_begin_anywhere),
-      test_case(test_few_and_many_of_all_sizes),
-      test_case(test_what_is_left_to_copies),
+      test_case(test_se5_bytes_begin_anywhere),
+      test_case(test_se5_zeros_begin_anywhere),
+      test_case(test_se5_few_and_many_of_all_sizes),
+      test_case(test_se5_what_is_left_to_copies),
   };
   return test_main(tests);
 }

@@ -9,15 +9,17 @@
 static test_request request;
 
 /* Of the session's first part on, before which nothing has been timed. */
-static rondo_session *open_session(const test_fixture *t) {
+static rondo_session *open_with(const test_fixture *t, uint32_t streams) {
   static const size_t size = 8;
   static const double us = 10;
-  rondo_session *session = test_session_open(t->device, (rondo_session_options){.streams = 1, .timed = true});
+  rondo_session *session = test_session_open(t->device, (rondo_session_options){.streams = streams, .timed = true});
   test_scorer_add(session, "scorer", (rondo_model_options){0});
   test_scorer_capture(session, "scorer", &size, 1);
   assert_ok(rondo_session_set_times(session, "scorer", &us, NULL, 1, 1));
   return session;
 }
+
+static rondo_session *open_session(const test_fixture *t) { return open_with(t, 1); }
 
 /* How many distances were asked for until the answer was there. */
 static uint64_t run(rondo_session *session, rondo_way way) {
@@ -51,19 +53,48 @@ static void test_se11_distances_are_those_of_the_part_before(void **state) {
   assert_ok(rondo_session_destroy(session));
 }
 
-/* Who asks for the sums is told, and the session serves on. */
-static void test_se11_a_distance_that_cannot_be_had_is_told(void **state) {
-  const test_fixture *t = *state;
-  rondo_session *session = open_session(t);
+static void fail_a_distance(void) { fake->fail_call("cuEventElapsedTime", 1, CU_OUT_OF_MEMORY, false); }
+
+static void assert_is_told(rondo_session *session) {
   rondo_session_usage usage = {.struct_size = sizeof usage};
-  const uint64_t parts = get_usage(session).parts;
-  (void)run(session, RONDO_WAY_RECORDED);
-  fake->fail_call("cuEventElapsedTime", 1, CU_OUT_OF_MEMORY, false);
   assert_status(rondo_session_get_usage(session, &usage), RONDO_OUT_OF_MEMORY);
   assert_message("measuring the time between two events");
   fake->fail_call(NULL, 0, CU_OK, false);
+}
+
+/* Who asks for the sums is told, once, and no request is: of one that came next, or in asking for the sums. */
+static void test_se11_a_distance_that_cannot_be_had_is_told(void **state) {
+  const test_fixture *t = *state;
+  rondo_session *session = open_session(t);
+  const uint64_t parts = get_usage(session).parts;
+  (void)run(session, RONDO_WAY_RECORDED);
+  fail_a_distance();
+  assert_is_told(session);
   (void)run(session, RONDO_WAY_RECORDED);
   assert_int_equal(get_usage(session).parts, parts + 1);
+  (void)run(session, RONDO_WAY_RECORDED);
+  fail_a_distance();
+  assert_int_equal(run(session, RONDO_WAY_RECORDED), 1);
+  assert_is_told(session);
+  assert_int_equal(get_usage(session).parts, parts + 2);
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Lanes that have nothing to do are looked after by one that has, one at a time. */
+static void test_se11_a_part_asks_for_one_other_lane(void **state) {
+  enum { STREAMS = 4, DISTANCES = 2 };
+  const test_fixture *t = *state;
+  rondo_session *session = open_with(t, STREAMS);
+  const uint64_t parts = get_usage(session).parts;
+  rondo_stream *streams[STREAMS];
+  for (uint32_t i = 0; i < STREAMS; i++) { /* a request on each lane: all others are held by hand */
+    for (uint32_t k = 0; k < STREAMS; k++)
+      if (k != i) assert_ok(rondo_session_take_stream(session, "scorer", k, &streams[k]));
+    assert_true(run(session, RONDO_WAY_RECORDED) <= 2 * DISTANCES);
+    for (uint32_t k = 0; k < STREAMS; k++)
+      if (k != i) assert_ok(rondo_session_give_stream(session, k));
+  }
+  assert_int_equal(get_usage(session).parts, parts + STREAMS);
   assert_ok(rondo_session_destroy(session));
 }
 
@@ -71,6 +102,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       fake_case(test_se11_distances_are_those_of_the_part_before),
       fake_case(test_se11_a_distance_that_cannot_be_had_is_told),
+      fake_case(test_se11_a_part_asks_for_one_other_lane),
   };
   return test_main(tests);
 }
