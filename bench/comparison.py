@@ -46,7 +46,8 @@ CAUSES = {
     "Launching a graph": {
         "": "Rondo's launch is the driver's, behind 61 instructions of its own; execs of the driver that are the same "
             "differ by up to 60 ns (bench/results/2026-11-21-h200-changing.md)",
-        "line of 3200": "the same, and a cause that is not known: two other runs added 47 and 66 ns"},
+        "line of 3200": "the same, by up to 8 % there: 0.93 to 0.99 in three other runs, in which one exec of the driver "
+                        "took 1.00 to 1.08 of another (bench/results/2026-11-23-h200-feed.md)"},
     "Changing a graph": {
         "making it": "Rondo makes the driver's graph from one of its own, which is verified and planned before: 964 "
                      "instructions a node in making it, 1471 in instantiating",
