@@ -119,7 +119,7 @@ typedef struct rondo_plan_info {
                            choose: what lives as long as all beside it lies below it); the order of items in which each
                            was placed as low as it goes ("area", "crowding", "first fit", ...), or "slots" of one size;
                            what bettered that ("core", the most crowded items by themselves, "restarts", "windows",
-                           "search"); behind "order: ", what it was on a DAG */
+                           "search"); behind "order: ", what it was on a DAG, where "repair" bettered it */
 } rondo_plan_info;
 
 /* Errors: INVALID_ARGUMENT. */

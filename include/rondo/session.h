@@ -336,12 +336,13 @@ typedef struct rondo_request {
   uint32_t struct_size;
   rondo_way way; /* AUTO, RECORDED (one graph or several) or UNRECORDED */
   size_t rows;
-  const void *const *inputs; /* host memory of each input, rows times its row_bytes; may be changed after the answer.
-                                Memory of rondo_host_malloc of the session's device is copied from where it is; rows in
-                                other memory are put together in the session's own first, where the device is CUDA's.
-                                There one launch copies rows of all requests that run together, up to 2 MiB */
-  void *const *outputs;      /* host memory for each output; NULL entries: not wanted */
-  size_t input_count;        /* those of the model, or 0: that many */
+  const void *const
+      *inputs;          /* host memory of each input, rows times its row_bytes; may be changed after the answer.
+                           Memory of rondo_host_malloc of the session's device is copied from where it is; rows in
+                           other memory are put together in the session's own first, where the device is CUDA's.
+                           There a kernel copies the rows for a graph of up to 2 MiB, 64 pieces of memory a launch */
+  void *const *outputs; /* host memory for each output; NULL entries: not wanted */
+  size_t input_count;   /* those of the model, or 0: that many */
   size_t output_count;
   uint64_t deadline_us; /* from the call on: when it has not begun to run by then, it is not run; 0: none. It waits for
                            others no longer than half of that */
@@ -350,9 +351,9 @@ typedef struct rondo_request {
 
 typedef struct rondo_answer {
   uint32_t struct_size;
-  rondo_way way;
+  rondo_way way; /* that its batch was run */
   rondo_way_reason reason;
-  uint32_t graph;          /* the index of the first graph that ran it; 0 when none did */
+  uint32_t graph;          /* the index of the first graph that ran its batch; 0 when none did */
   uint32_t graphs;         /* how many graphs ran its batch */
   uint32_t stream;         /* number of the first */
   uint32_t batch_requests; /* requests that ran together, this one included */
@@ -417,7 +418,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_drain(rondo_session *session
 typedef struct rondo_model_info {
   uint32_t struct_size;
   uint32_t graphs, inputs, outputs;
-  uint64_t requests; /* answered well, and the next by how they ran */
+  uint64_t requests; /* answered well, and the next by how their batches ran */
   uint64_t recorded, split, unrecorded;
   uint64_t refused, timed_out, cancelled, failed;
   uint64_t batches, batched;             /* batches of two requests and more, and their requests */

@@ -215,8 +215,8 @@ typedef struct rondo_device_ops {
 
   /* Likewise the kernel that copies ranges in front of work (rondo_queued_ranges), also of page-locked memory that
    * host_allocate gave, where one launch costs less than copies; NULL where it cannot read such memory at the address
-   * that the host has it at, or could not be loaded. The blocks are those of each range, of so many bytes in all of
-   * which the largest range has `largest`. May be NULL: there is none. any */
+   * that the host has it at, or could not be loaded. *out_blocks are for each range, where
+   * all ranges together have `bytes` and the largest `largest`. May be NULL: there is none. any */
   rondo_kernel *(*queued_copy_kernel)(const rondo_device *device, size_t bytes, size_t largest, uint32_t *out_blocks);
 
   /* OK when the kernel has code for this device; INVALID_GRAPH/NO_FUNCTION naming the kernel and what to give. The

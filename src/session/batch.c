@@ -90,7 +90,8 @@ static bool fits(const company *c, const rondo_slot *leader, const rondo_slot *r
   return c->count == 0 || c->table->entries[rows + request->rows].way != RONDO_WAY_UNRECORDED;
 }
 
-/* Of the model's requests from the leader on. So many that do not fit are passed over that a decision stays short. */
+/* Of the model's requests from the leader on. At most MOST_LOOKS that do not fit are passed over, so that a decision
+ * stays short. */
 static void list_company(size_t most_requests, rondo_slot *leader, company *c) {
   size_t passed = 0;
   for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next_of_model) {
@@ -152,8 +153,10 @@ static void take_along(rondo_session *session, rondo_batch *batch, const rondo_t
   }
 }
 
-/* One that needs more than the largest graph has no company, which would be taken in its stead, time and again; but
- * what has room in its last graph goes along, unless it is so long that this would wait for it. */
+/* One that needs more than the largest graph has no company, which would be taken in its stead, time and again. What
+ * has room in its last graph goes along, and waits for all of it: so it does only with up to twice the largest graph's
+ * rows.
+ */
 static void gather(rondo_session *session, rondo_lane *lane, rondo_slot *leader) {
   company c = {.table = table_for(leader, lane->batch.is_loaded), .loaded = table_for(leader, true)};
   if (c.table != NULL && leader->rows <= c.table->largest_rows) list_company(session->options.max_batch, leader, &c);

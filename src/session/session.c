@@ -27,9 +27,8 @@ void rondo_lane_release(rondo_lane *lane) {
 }
 
 /* Calls that claim lanes do so in turns. Without them a capture, which claims lane after lane, would have the next one
- * before who needs all of them wakes; and while that one waits, requests are held back. A lane is
- * taken by hand without a turn, as a call whose turn it is may wait for one that was. Who holds a lane never waits for
- * a turn. */
+ * before who needs all of them wakes; and while that one waits, requests are held back. A lane is taken by hand
+ * without a turn, as a call whose turn it is may wait for one that was. Who holds a lane never waits for a turn. */
 static void await_turn(rondo_session *session) {
   const uint64_t turn = session->turns_taken++;
   while (session->turn != turn) pthread_cond_wait(&session->change, &session->lock);

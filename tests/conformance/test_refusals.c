@@ -35,7 +35,7 @@ static void test_fw5_rates(void **state) {
   assert_ok(rondo_rate_at(&(rondo_rate_options){RONDO_RATE_OPTIONS_INIT, .rate = 1}, 0, &rate));
 }
 
-static void test_executors(void **state) {
+static void test_se10_executors(void **state) {
   static const struct {
     rondo_executor_options options;
     const char *said;
@@ -243,7 +243,7 @@ static void test_tr1_trees(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test_case(test_fw5_rates),     test_case(test_executors),
+      test_case(test_fw5_rates),     test_case(test_se10_executors),
       test_case(test_gm19_pools),    test_case(test_fw8_costs),
       test_case(test_fw1_weights),   test_case(test_fw4_gradients),
       test_case(test_fw1_compiling), test_case(test_fw1_a_compiled_program),
