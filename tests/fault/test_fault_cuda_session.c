@@ -143,7 +143,7 @@ static int load_driver(void **state) {
   fault_work_begin(&all);
   const rondo_model_info info = test_model_info(work.session, "scorer");
   assert_int_equal(info.batched, 3 + 3 + 2); /* all ways were gone */
-  assert_int_equal(info.split, 2); /* 20 rows, and 1 that goes along */
+  assert_int_equal(info.split, 2);           /* 20 rows, and 1 that goes along */
   assert_int_equal(info.unrecorded, TOGETHER);
   take_down();
   return 0;
