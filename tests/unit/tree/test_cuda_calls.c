@@ -259,13 +259,21 @@ static void foreign_memory_takes_one_call_more(void **state) {
   unmake(&of);
 }
 
+/* Nothing of the tree is left, nor in the driver. */
+static int tear_down(void **state) {
+  const int code = test_tree_teardown(state);
+  return fake_check() == 0 ? code : -1;
+}
+
+#define calls_case(function) cmocka_unit_test_setup_teardown(function, fake_setup, tear_down)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(patched_calls_ask_the_driver_for_nothing_else, fake_setup, test_tree_teardown),
-      cmocka_unit_test_setup_teardown(copied_inputs_take_the_driver_one_call, fake_setup, test_tree_teardown),
-      cmocka_unit_test_setup_teardown(without_the_kernel_copies_are_queued, fake_setup, test_tree_teardown),
-      cmocka_unit_test_setup_teardown(memory_from_elsewhere_is_copied_by_copies, fake_setup, test_tree_teardown),
-      cmocka_unit_test_setup_teardown(foreign_memory_takes_one_call_more, fake_setup, test_tree_teardown),
+      calls_case(patched_calls_ask_the_driver_for_nothing_else),
+      calls_case(copied_inputs_take_the_driver_one_call),
+      calls_case(without_the_kernel_copies_are_queued),
+      calls_case(memory_from_elsewhere_is_copied_by_copies),
+      calls_case(foreign_memory_takes_one_call_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
