@@ -336,11 +336,11 @@ typedef struct rondo_request {
   uint32_t struct_size;
   rondo_way way; /* AUTO, RECORDED (one graph or several) or UNRECORDED */
   size_t rows;
-  const void *const
-      *inputs;          /* host memory of each input, rows times its row_bytes; may be changed after the answer.
-                           Memory of rondo_host_malloc of the session's device is copied from where it is; rows in
-                           other memory are put together in the session's own first, where the device is CUDA's.
-                           There a kernel copies the rows for a graph of up to 2 MiB, 64 pieces of memory a launch */
+  /* Host memory of each input, rows times its row_bytes; may be changed after the answer. Memory of rondo_host_malloc
+   * of the session's device is copied from where it is; rows in other memory are put together in the session's own
+   * first, where the device is CUDA's. There a kernel copies the rows for a graph, up to 2 MiB in all, 64 pieces of
+   * memory a launch. */
+  const void *const *inputs;
   void *const *outputs; /* host memory for each output; NULL entries: not wanted */
   size_t input_count;   /* those of the model, or 0: that many */
   size_t output_count;
