@@ -94,7 +94,7 @@ static bool fits(const company *c, const rondo_slot *leader, const rondo_slot *r
  * stays short. */
 static void list_company(size_t most_requests, rondo_slot *leader, company *c) {
   size_t passed = 0;
-  for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->next_of_model) {
+  for (rondo_slot *at = leader; at != NULL && c->count < most_requests; at = at->links[RONDO_QUEUE_OF_MODEL].next) {
     if (!fits(c, leader, at)) {
       if (++passed == MOST_LOOKS) return;
       continue;
@@ -144,9 +144,9 @@ static bool has_room(const rondo_table *table, const rondo_batch *batch, size_t 
 static void take_along(rondo_session *session, rondo_batch *batch, const rondo_table *table) {
   const rondo_slot *leader = batch->requests[0];
   const float us = table->entries[batch->rows].us;
-  rondo_slot *at = batch->model->first_waiting;
+  rondo_slot *at = batch->model->waiting.head;
   for (size_t looks = 0; at != NULL && looks < MOST_LOOKS; looks++) {
-    rondo_slot *const next = at->next_of_model;
+    rondo_slot *const next = at->links[RONDO_QUEUE_OF_MODEL].next;
     if (batch->count == session->options.max_batch || !has_room(table, batch, 1, us)) return;
     if (at->way == leader->way && has_room(table, batch, at->rows, us)) take_request(session, batch, at);
     at = next;
@@ -199,11 +199,11 @@ static void begin(rondo_batch *batch, rondo_session_model *model, bool is_loaded
 
 bool rondo_batch_form(rondo_session *session, rondo_lane *lane, uint64_t *out_wait_ns) {
   *out_wait_ns = UINT64_MAX;
-  if (session->head == NULL) return false;
+  if (session->waiting.head == NULL) return false;
   const uint64_t now = rondo_clock_ns();
   rondo_queue_expire(session, now);
-  rondo_slot *leader = session->head;
-  for (; leader != NULL; leader = leader->next) {
+  rondo_slot *leader = session->waiting.head;
+  for (; leader != NULL; leader = leader->links[RONDO_QUEUE_OF_ALL].next) {
     const uint64_t wait = wait_for(leader, now);
     if (wait == 0) break;
     if (wait < *out_wait_ns) *out_wait_ns = wait;

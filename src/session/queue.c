@@ -16,51 +16,38 @@ enum { PENDING = 0, DONE = 1, SLEPT_ON = 2 };
 
 /* The queue ------------------------------------------------------------------------------------------------------- */
 
-static void append_to_model(rondo_session_model *model, rondo_slot *slot) {
-  slot->next_of_model = NULL;
-  slot->before_of_model = model->last_waiting;
-  if (model->last_waiting == NULL)
-    model->first_waiting = slot;
+static void append(rondo_slot_list *list, rondo_slot_queue queue, rondo_slot *slot) {
+  slot->links[queue] = (rondo_slot_links){.before = list->tail};
+  if (list->tail == NULL)
+    list->head = slot;
   else
-    model->last_waiting->next_of_model = slot;
-  model->last_waiting = slot;
-  model->waiting_rows += slot->rows;
+    list->tail->links[queue].next = slot;
+  list->tail = slot;
 }
 
-static void remove_from_model(rondo_session_model *model, const rondo_slot *slot) {
-  if (slot->before_of_model == NULL)
-    model->first_waiting = slot->next_of_model;
+static void take_out(rondo_slot_list *list, rondo_slot_queue queue, const rondo_slot *slot) {
+  const rondo_slot_links *links = &slot->links[queue];
+  if (links->before == NULL)
+    list->head = links->next;
   else
-    slot->before_of_model->next_of_model = slot->next_of_model;
-  if (slot->next_of_model == NULL)
-    model->last_waiting = slot->before_of_model;
+    links->before->links[queue].next = links->next;
+  if (links->next == NULL)
+    list->tail = links->before;
   else
-    slot->next_of_model->before_of_model = slot->before_of_model;
-  model->waiting_rows -= slot->rows;
+    links->next->links[queue].before = links->before;
 }
 
 void rondo_queue_append(rondo_session *session, rondo_slot *slot) {
-  slot->next = NULL;
-  slot->before = session->tail;
-  if (session->tail == NULL)
-    session->head = slot;
-  else
-    session->tail->next = slot;
-  session->tail = slot;
-  append_to_model(slot->model, slot);
+  append(&session->waiting, RONDO_QUEUE_OF_ALL, slot);
+  append(&slot->model->waiting, RONDO_QUEUE_OF_MODEL, slot);
+  slot->model->waiting_rows += slot->rows;
   if (slot->deadline_ns < session->next_deadline_ns) session->next_deadline_ns = slot->deadline_ns;
 }
 
 void rondo_queue_remove(rondo_session *session, rondo_slot *slot) {
-  if (slot->before == NULL)
-    session->head = slot->next;
-  else
-    slot->before->next = slot->next;
-  if (slot->next == NULL)
-    session->tail = slot->before;
-  else
-    slot->next->before = slot->before;
-  remove_from_model(slot->model, slot);
+  take_out(&session->waiting, RONDO_QUEUE_OF_ALL, slot);
+  take_out(&slot->model->waiting, RONDO_QUEUE_OF_MODEL, slot);
+  slot->model->waiting_rows -= slot->rows;
 }
 
 static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_status status) {
@@ -100,8 +87,8 @@ static void expire(rondo_session *session, rondo_slot *slot) {
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
   uint64_t deadline = UINT64_MAX;
   if (now < session->next_deadline_ns) return;
-  for (rondo_slot *at = session->head, *next; at != NULL; at = next) {
-    next = at->next;
+  for (rondo_slot *at = session->waiting.head, *next; at != NULL; at = next) {
+    next = at->links[RONDO_QUEUE_OF_ALL].next;
     if (at->deadline_ns <= now)
       expire(session, at);
     else if (at->deadline_ns < deadline)
@@ -168,7 +155,7 @@ static rondo_status take_slot(const char *call, rondo_session_model *model, rond
                       session->options.max_queue);
   }
   *out = session->free_slots;
-  session->free_slots = (*out)->next;
+  session->free_slots = (*out)->next_free;
   session->taken++;
   session->running++;
   model->taken++;
@@ -284,7 +271,7 @@ static rondo_status settle(rondo_slot *slot, rondo_answer *out_answer) {
   const uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_CLAIMED;
   atomic_store_explicit(&slot->number, number + RONDO_SLOT_REUSED, memory_order_release);
   slot->state = RONDO_SLOT_FREE;
-  slot->next = session->free_slots;
+  slot->next_free = session->free_slots;
   session->free_slots = slot;
   session->taken--;
   pthread_mutex_unlock(&session->lock);

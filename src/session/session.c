@@ -255,7 +255,7 @@ static rondo_status make_slots(rondo_session *session) {
   RONDO_TRY(rondo_allocate_items(&session->allocator, count, sizeof *session->slots, &session->slots));
   for (uint32_t i = 0; i < count; i++) {
     session->slots[i].session = session;
-    session->slots[i].next = session->free_slots;
+    session->slots[i].next_free = session->free_slots;
     session->free_slots = &session->slots[i];
   }
   rondo_slots_number(session->slots, count);

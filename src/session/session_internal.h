@@ -129,6 +129,15 @@ typedef struct rondo_session_tables {
   rondo_table *recorded; /* without un-recorded runs */
 } rondo_session_tables;
 
+/* A request that waits stands in two lists: all that wait, and those of its model. */
+typedef enum rondo_slot_queue { RONDO_QUEUE_OF_ALL, RONDO_QUEUE_OF_MODEL, RONDO_SLOT_QUEUES } rondo_slot_queue;
+typedef struct rondo_slot_links {
+  struct rondo_slot *next, *before;
+} rondo_slot_links;
+typedef struct rondo_slot_list {
+  struct rondo_slot *head, *tail;
+} rondo_slot_list;
+
 struct rondo_session_model {
   rondo_session_model *next;
   rondo_session *session;
@@ -150,12 +159,12 @@ struct rondo_session_model {
   double unrecorded_extra_us; /* that an un-recorded run costs beside its time, as programs are compiled for some */
   bool is_building;           /* in `build`, which is called by one at a time */
   bool is_changing;
-  bool is_recording;                               /* in capture mode: a run records just now */
-  uint32_t taken;                                  /* by requests that wait or run, and writes of states, */
-  uint32_t writes;                                 /* ... which are so many of them */
-  uint32_t runs;                                   /* rondo_model_run of it */
-  size_t waiting_rows;                             /* of requests in the queue, */
-  struct rondo_slot *first_waiting, *last_waiting; /* ... which are these, in its order */
+  bool is_recording;       /* in capture mode: a run records just now */
+  uint32_t taken;          /* by requests that wait or run, and writes of states, */
+  uint32_t writes;         /* ... which are so many of them */
+  uint32_t runs;           /* rondo_model_run of it */
+  size_t waiting_rows;     /* of requests in the queue, */
+  rondo_slot_list waiting; /* ... which are these, in its order */
   rondo_model_info info;
 };
 
@@ -174,9 +183,8 @@ typedef enum rondo_slot_state {
 typedef struct rondo_slot {
   _Atomic uint64_t number;
   rondo_session *session;
-  struct rondo_slot *next;                            /* in the queue, or of the free ones */
-  struct rondo_slot *before;                          /* in the queue */
-  struct rondo_slot *next_of_model, *before_of_model; /* in the queue, of the model's */
+  rondo_slot_links links[RONDO_SLOT_QUEUES]; /* while it waits */
+  struct rondo_slot *next_free;
   rondo_session_model *model;
   rondo_slot_state state;
   rondo_way way;
@@ -272,7 +280,8 @@ struct rondo_session {
   rondo_session_model *models;
   rondo_session_model *capturing; /* in capture mode */
   rondo_lane lanes[RONDO_SESSION_MAX_STREAMS];
-  rondo_slot *slots, *free_slots, *head, *tail;
+  rondo_slot *slots, *free_slots;
+  rondo_slot_list waiting;    /* requests, the oldest first */
   uint64_t next_deadline_ns;  /* no request in the queue has one before it */
   uint64_t turns_taken, turn; /* of calls that claim lanes: whose it is */
   rondo_batch *open;          /* batches with parts that nobody has taken */
@@ -450,7 +459,7 @@ void rondo_queue_expire(rondo_session *session, uint64_t now);
 void rondo_lanes_call(rondo_session *session, size_t count);
 /* One, if there is something to do: for who has put something there, has let a lane go, or does a part of it all. */
 static inline void rondo_lanes_call_for_rest(rondo_session *session) {
-  if (session->head != NULL || session->open != NULL) rondo_lanes_call(session, 1);
+  if (session->waiting.head != NULL || session->open != NULL) rondo_lanes_call(session, 1);
 }
 
 /* The main function of a lane's thread. */

@@ -91,7 +91,7 @@ static void test_se8_one_behind_what_is_too_large_goes_along(void **state) {
   rondo_slot *first = append(62), *large = append(66), *last = append(2), *next = append(62);
   assert_batch(first, last);
   assert_batch(large, next); /* the oldest leads */
-  assert_null(q.session.head);
+  assert_null(q.session.waiting.head);
   assert_int_equal(q.model.waiting_rows, 0);
 }
 
@@ -99,7 +99,7 @@ static void test_se8_what_has_no_room_stays(void **state) {
   (void)state;
   rondo_slot *first = append(62), *large = append(66), *three = append(3);
   assert_batch(first);
-  assert_ptr_equal(q.session.head, large);
+  assert_ptr_equal(q.session.waiting.head, large);
   assert_batch(large, three);
 }
 
@@ -111,7 +111,7 @@ static void test_se8_an_older_one_goes_along(void **state) {
   urgent->taken_ns = q.now - 20 * SECOND;
   urgent->deadline_ns = q.now + 10 * SECOND;
   assert_batch(urgent, older);
-  assert_null(q.session.head);
+  assert_null(q.session.waiting.head);
 }
 
 static void test_se8_others_and_what_asks_for_another_way_stay(void **state) {
@@ -139,7 +139,7 @@ static void test_se8_a_decision_looks_at_so_many(void **state) {
   for (size_t i = 0; i < 80; i++) append(SMALL)->way = RONDO_WAY_RECORDED;
   rondo_slot *far = append(1);
   assert_batch(first);
-  assert_ptr_equal(q.session.tail, far);
+  assert_ptr_equal(q.session.waiting.tail, far);
   assert_int_equal(q.model.waiting_rows, 80 * SMALL + 1);
 }
 
@@ -150,10 +150,10 @@ static void test_se8_a_decision_looks_at_its_model_alone(void **state) {
   for (size_t i = 0; i < 80; i++) (void)append_to(&q.other, SMALL);
   rondo_slot *far = append(2);
   assert_batch(first, far);
-  assert_null(q.model.first_waiting);
-  assert_null(q.model.last_waiting);
-  assert_ptr_equal(q.session.head, foreign);
-  assert_ptr_equal(q.other.first_waiting, foreign);
+  assert_null(q.model.waiting.head);
+  assert_null(q.model.waiting.tail);
+  assert_ptr_equal(q.session.waiting.head, foreign);
+  assert_ptr_equal(q.other.waiting.head, foreign);
 }
 
 /* Wherever a request is taken out, the others stay in their order. */
@@ -163,11 +163,11 @@ static void test_se8_a_model_s_requests_keep_their_order(void **state) {
              *third = append(SMALL), *last = append(SMALL);
   rondo_queue_remove(&q.session, second);
   rondo_queue_remove(&q.session, last);
-  assert_ptr_equal(q.model.last_waiting, third);
-  assert_ptr_equal(q.session.tail, third);
+  assert_ptr_equal(q.model.waiting.tail, third);
+  assert_ptr_equal(q.session.waiting.tail, third);
   rondo_queue_remove(&q.session, first);
-  assert_ptr_equal(q.model.first_waiting, third);
-  assert_ptr_equal(q.session.head, foreign);
+  assert_ptr_equal(q.model.waiting.head, third);
+  assert_ptr_equal(q.session.waiting.head, foreign);
   assert_int_equal(q.model.waiting_rows, SMALL);
   assert_batch(foreign);
   assert_batch(third);
