@@ -15,7 +15,8 @@ MiniMalloc with its program in build/ into FOLDER/minimalloc (build/peers), or n
 what is missing (PyTorch, a GPU) is said and left out. --dry-run prints the commands. Both write one part: JSON with
 hardware, versions, commands, date and tables, in which less is better. `page` makes docs/comparison.md of two parts.
 
-A cell of replays is the smaller median of two runs of its program, in the engine's best variant and number of threads.
+A cell of replays is the median of three runs of its program, each a median of many replays, in the engine's best variant
+and number of threads.
 Below a table stands of which rows Rondo is not ahead, and the cause (CAUSES), as far as it is known.
 Exit status: 0, 1 failed, 77 nothing to compare with.
 """
@@ -27,6 +28,7 @@ import math
 import os
 import platform
 import re
+import statistics
 import subprocess
 import sys
 import textwrap
@@ -55,7 +57,8 @@ CAUSES = {
                     "does, where the driver alone has one call for all",
         "patching": "602 instructions, and one call of the driver more"},
     "Replaying a graph of tasks of one microsecond": {
-        "": "the bodies take nearly all of this time, and equal ones differ by some percent from program to program",
+        "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: the same "
+            "body alone takes 893 to 998 ns within minutes",
         "two branches": "Rondo goes by the plan that was quickest when it last tried them, which is the one for a "
                         "single thread when a neighbour has the second processor then",
         "a random DAG": "as for two branches (bench/results/2026-11-21-xeon-2-processors.md)"},
@@ -124,14 +127,14 @@ def processor():
 
 
 def replays(arguments, part):
-    """The least median of each engine, shape and body, in nanoseconds."""
+    """Of each engine, shape and body the median of three runs, in its best variant, in nanoseconds."""
     with_steps = subprocess.run([f"{arguments.build}/bench/bound_static", "steps"], capture_output=True, text=True,
                                 check=True).stdout.split()
     environment = {**dict(setting.split("=", 1) for setting in with_steps if "=" in setting),
                    "BENCH_BUDGET_MS": str(arguments.budget_ms), "BENCH_BODIES": "empty,microsecond",
                    "BENCH_SHAPES": ",".join(arguments.shapes), "STARPU_SILENT": "1"}
-    least = {}
-    for _ in range(2):
+    runs = {}  # of (engine, shape, body): {(variant, threads): a time a run}
+    for _ in range(3):
         for name, program, variants in ENGINES:
             path = f"{arguments.build}/bench/{program}"
             if not os.path.exists(path):
@@ -144,12 +147,12 @@ def replays(arguments, part):
             if result["version"]:
                 part.versions[name] = result["version"]
             for row in result["rows"]:
-                key = name, row.get("shape"), row.get("body")
                 if row.get("engine") in variants and "total_ns" in row:
-                    least[key] = min(least.get(key, row["total_ns"]), row["total_ns"])
-    measured = {name for name, _, _ in least}  # in the other run at least
+                    times = runs.setdefault((name, row.get("shape"), row.get("body")), {})
+                    times.setdefault((row["engine"], row.get("threads")), []).append(row["total_ns"])
+    measured = {name for name, _, _ in runs}  # in another run at least
     part.missing = [what for what in part.missing if what.partition(":")[0] not in measured]
-    return least
+    return {key: min(statistics.median(each) for each in times.values()) for key, times in runs.items()}
 
 
 def in_us(nanoseconds):
@@ -157,13 +160,13 @@ def in_us(nanoseconds):
 
 
 def add_replays(arguments, part):
-    least = replays(arguments, part)
+    medians = replays(arguments, part)
     columns = [name for name, _, _ in ENGINES]
     for body, title, text in (("empty", "Replaying a graph of empty tasks", "what the engine itself costs"),
                               ("microsecond", "Replaying a graph of tasks of one microsecond",
                                "how well it uses the processors")):
         part.add(title, f"Until the replay is complete: {text}.", "us", columns,
-                 [[SHAPES[shape], *(in_us(least.get((name, shape, body))) for name in columns)]
+                 [[SHAPES[shape], *(in_us(medians.get((name, shape, body))) for name in columns)]
                   for shape in arguments.shapes])
 
 
