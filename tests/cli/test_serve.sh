@@ -12,10 +12,26 @@ json_holds '.requests == 9' '.streams == 1' '(.graphs | length) >= 1' '(.graphs 
   '[.graphs[].rows] | . == (sort | reverse)' '[.graphs[] | .run_us > 0 and .unrecorded_us > 0] | all' \
   '([.graphs[].requests] | add) <= 9' '.planned.arena_bytes == .arena_bytes' '.planned.state_bytes == .state_bytes' \
   '.planned.staging_bytes == .staging_bytes' '.planned.exec_bytes == .exec_bytes'
+# Beside the chosen sizes those of rules, which requests are padded to: 72 rows run in 76, 73, 73 and 75.
+json_holds '[.ladders[].name] == ["chosen", "doubling", "halves", "triton", "four"]' \
+  '(.ladders[0].rows | sort) == ([.graphs[].rows] | sort)' '.ladders[1].rows == [4, 8, 12]' \
+  '.ladders[2].rows == [3, 4, 6, 8, 12]' '.ladders[3].rows == [1, 2, 3, 4, 6, 8, 12]' \
+  '.ladders[4].rows == [3, 4, 8, 12]' \
+  '[.ladders[1:][].padding * 1e6 | round] == [76, 73, 73, 75 | (1 - 72 / .) * 1e6 | round]' \
+  '.ladders | all(.mean_us > 0 and .capture_us > 0 and .exec_bytes > 0)' \
+  '([.ladders[1:][].arena_bytes] | unique | length) == 1' '.ladders[2].exec_bytes > .ladders[4].exec_bytes' \
+  '.ladders[2:4] | .[0].mean_us == .[1].mean_us'
 succeeds session plan --history - --model recommender --table-rows 50 --streams 2 --sizes 2 <few.txt
-for row in 'graph +rows +run us' 'requests +9: ' 'mean +[0-9.]+ us' 'padding +[0-9.]+ % of rows' 'start-up' 'planned +[0-9]+ of states' 'bytes +[0-9]+ of states'; do
+for row in 'graph +rows +run us' 'requests +9: ' 'mean +[0-9.]+ us' 'padding +[0-9.]+ % of rows' 'start-up' 'planned +[0-9]+ of states' 'bytes +[0-9]+ of states' 'sizes +graphs +padding % +mean us' 'chosen +[12] ' 'doubling +3 ' 'four +4 '; do
   grep -Eq "^$row" out || die "no row '$row' in: $(cat out)"
 done
+printf '7\n' >one.txt
+succeeds session plan --history one.txt --json
+json_holds '.ladders[0].rows == [7] and .ladders[1].rows == [7] and .ladders[4].rows == [2, 3, 5, 7]' \
+  '.ladders | all(.padding == 0)'
+# With a budget for graphs of 5 rows alone, requests of 8 take two of them and those of 12 three.
+succeeds session plan --history few.txt --sizes 1 --budget-bytes 60000 --json
+json_holds '.ladders[0].rows == [5]' '.ladders[0].padding * 1e6 | round == 200000' '.ladders[1].rows == [4, 8, 12]'
 
 # Loads: what was asked for was answered, and nothing failed.
 small=(--requests 4 --least 4 --most 16 --median 8 --seconds 0.2 --sizes 3)
@@ -25,7 +41,7 @@ json_holds '.model == "dense"' '.streams == 2' '.clients == 2' '.sizes == 4' '.g
   '[.closed_recorded, .closed_unrecorded, .closed_chosen, .open_recorded, .open_unrecorded, .open_chosen]
     | all(.failed == 0 and .refused == 0 and .busy > 0 and .busy <= 1 and .processors > 0)' \
   '[.closed_unrecorded, .open_unrecorded] | all(.padding == 0)' '.gain > 0 and .gain_chosen > 0 and .median_ratio > 0' \
-  '.decide_ns > 0' '.state_bytes > 0 and .staging_bytes > 0' 'has("choice") or has("soak") | not'
+  '.decide_ns > 0' '.state_bytes > 0 and .staging_bytes > 0' 'has("choice") or has("ladders") or has("soak") | not'
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --rate 50 --streams 1 --delay-us 100 --history few.txt
 for row in 'closed, recorded' 'closed, un-recorded' 'closed, chosen' 'open, recorded' 'open, un-recorded' 'open, chosen' \
   'recorded +[0-9.]+ times the requests, [0-9.]+ times the median' 'open loop +50.0 requests' 'bytes'; do
@@ -35,6 +51,8 @@ done
 # Sizes beside the chosen ones, each request by itself, a page, and a soak with every kind of bad request.
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --batch 1 --regret --soak 1 --report page.html --json
 json_holds '.choice | .tried >= 1 and .best_us > 0 and .regret >= 0 and .chosen_us >= .best_us' \
+  '(.ladders | length) == 5 and (.ladders[0].rows | length) == .choice.alone' \
+  '([.ladders[1:][].rows[-1]] | unique | length) == 1' '.ladders | all(.padding >= 0 and .padding < 1 and .mean_us > 0)' \
   '[.closed_recorded, .open_recorded] | all(.batched == 0)' '.curve_recorded | length == 8' \
   '.curve_unrecorded | length == 8' \
   '.soak | .answered > 0 and .wrong == 0 and .stuck == 0 and .refused_shape + .not_numbers > 0' \

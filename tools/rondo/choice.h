@@ -12,7 +12,6 @@
 typedef struct choice_question {
   rondo_device *device;
   const recommender *model;
-  const void *const *inputs; /* for the largest size */
   const traffic *history;
   const size_t *chosen; /* rows */
   size_t chosen_count;
@@ -25,6 +24,10 @@ typedef struct choice_answer {
   double chosen_us;
   double regret; /* chosen_us / best_us - 1 */
 } choice_answer;
+
+/* Those of the chosen that requests of the history by themselves run in, as they stand there: up to the smallest that
+ * has room for each request, or the largest there is. How many. */
+size_t choice_list_alone(const choice_question *question, size_t *out);
 
 /* Returns TOOL_OK, or TOOL_FAILURE having said why. */
 int choice_judge(const choice_question *question, choice_answer *out);

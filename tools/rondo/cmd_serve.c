@@ -52,7 +52,8 @@ static const option_row rows[] = {
     {"clients", "N", OPTION_COUNT, OFFSET(clients), 1, 256, "clients of the closed loop"},
     {"rate", "X", OPTION_REAL, OFFSET(rate), 0, 1e7,
      "requests a second of the open loop; 0: 70 % of what there can be un-recorded"},
-    {"regret", NULL, OPTION_FLAG, OFFSET(regret), 0, 0, "try sizes beside the chosen ones, and say what these lose"},
+    {"regret", NULL, OPTION_FLAG, OFFSET(regret), 0, 0,
+     "try sizes beside the chosen ones, others picked by a rule among them, and say what these lose or gain"},
     {"soak", "X", OPTION_REAL, OFFSET(soak), 0, 86400,
      "seconds of open loop at 90 % of saturation, with cancels, deadlines and bad requests; 0: none"},
     {"report", "FILE", OPTION_TEXT, OFFSET(report), 0, 0,
@@ -291,11 +292,11 @@ static int run_soak(serving *s) {
 static int judge_choice(serving *s) {
   const choice_question question = {.device = s->device,
                                     .model = &s->model,
-                                    .inputs = s->inputs.inputs,
                                     .history = &s->history,
                                     .chosen = s->sizes,
                                     .chosen_count = s->info.graphs};
-  return choice_judge(&question, &s->choice);
+  const int result = choice_judge(&question, &s->choice);
+  return result == TOOL_OK ? ladders_compare(&question, s->ladders) : result;
 }
 
 static rondo_status time_decisions(serving *s) {

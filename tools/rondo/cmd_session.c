@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "json.h"
+#include "ladders.h"
 #include "options.h"
 #include "recommender.h"
 #include "tool.h"
@@ -47,7 +48,8 @@ static const option_table table = {
         "Chooses batch sizes for a history of requests: a network is recorded at some sizes, measured, and the sizes\n"
         "are taken with which its requests, and several of them together up to the rows of the largest, cost least\n"
         "within the budgets. Prints each size with what it costs, and\n"
-        "what the requests of the history would be run by; and bytes, as planned without recording and as they are.",
+        "what the requests of the history would be run by; and bytes, as planned without recording and as they are;\n"
+        "and beside the chosen sizes others that are picked by a rule, with each request padded to the next of them.",
     .defaults = &defaults,
     .rows = rows,
     .count = sizeof rows / sizeof rows[0],
@@ -71,6 +73,7 @@ typedef struct planning {
   rondo_model_bytes planned; /* said without the graphs of these sizes */
   rondo_model_graph graphs[RONDO_SESSION_MAX_SIZES];
   outlook outlook;
+  ladder ladders[LADDERS];
 } planning;
 
 /* Planning --------------------------------------------------------------------------------------------------------- */
@@ -141,10 +144,20 @@ static rondo_status plan(planning *p) {
   return forecast(p);
 }
 
+static int compare_ladders(planning *p) {
+  size_t sizes[RONDO_SESSION_MAX_SIZES];
+  for (size_t i = 0; i < p->info.graphs; i++) sizes[i] = p->graphs[i].rows;
+  const choice_question question = {
+      .device = p->device, .model = &p->model, .history = &p->history, .chosen = sizes, .chosen_count = p->info.graphs};
+  return ladders_compare(&question, p->ladders);
+}
+
 static int make_plan(planning *p) {
   int result = plan(p) ? tool_fail_status("model '%s' on %s", p->settings.model, p->settings.device) : TOOL_OK;
+  if (result == TOOL_OK) result = compare_ladders(p);
   if (rondo_session_destroy(p->session) && result == TOOL_OK) result = tool_fail_status("the session");
   if (rondo_device_close(p->device) && result == TOOL_OK) result = tool_fail_status("%s", p->settings.device);
+  tool_clear_progress();
   return result;
 }
 
@@ -200,6 +213,7 @@ static int show_json(const planning *p) {
   json_integer(&out, "exec_bytes", p->planned.exec_bytes);
   json_integer(&out, "staging_bytes", p->planned.staging_bytes);
   json_end(&out);
+  ladders_to_json(p->ladders, &out);
   return json_print(&out);
 }
 
@@ -224,6 +238,8 @@ static int show_text(const planning *p) {
   print_bytes("planned          ", p->planned.state_bytes, p->planned.arena_bytes, p->planned.exec_bytes,
               p->planned.staging_bytes);
   print_bytes("bytes            ", p->info.state_bytes, p->info.arena_bytes, p->info.exec_bytes, p->info.staging_bytes);
+  printf("\n");
+  ladders_print(p->ladders);
   return TOOL_OK;
 }
 

@@ -5,6 +5,7 @@
 #define RONDO_TOOL_SERVE_H
 
 #include "choice.h"
+#include "ladders.h"
 #include "load.h"
 #include "recommender.h"
 #include "soak.h"
@@ -54,6 +55,7 @@ typedef struct serving {
   load_result results[SERVE_LOADS];
   load_result curve[2][SERVE_POINTS]; /* recorded, un-recorded */
   choice_answer choice;
+  ladder ladders[LADDERS]; /* for --regret, as is the choice */
   soak_result soaked;
 } serving;
 

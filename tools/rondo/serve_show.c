@@ -86,6 +86,7 @@ static void choice_to_json(const serving *s, json *out) {
   json_real(out, "chosen_us", s->choice.chosen_us);
   json_real(out, "regret", s->choice.regret);
   json_end(out);
+  ladders_to_json(s->ladders, out);
 }
 
 static void windows_to_json(const soak_result *r, json *out) {
@@ -238,5 +239,9 @@ int serve_show_text(const serving *s) {
     printf("sizes            %.2f %% above the best %zu of %zu tried, for requests alone\n", 100 * s->choice.regret,
            s->choice.alone, s->choice.tried);
   print_soak(s);
+  if (s->settings.regret) {
+    printf("\n");
+    ladders_print(s->ladders);
+  }
   return TOOL_OK;
 }
